@@ -1,0 +1,2 @@
+//! Plimsoll: how much load a storage system really carries.
+fn main() {}
