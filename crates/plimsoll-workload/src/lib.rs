@@ -1,1 +1,4 @@
-//! (to be written)
+//! Streams of operations, address and arrival distributions, block content and stamps, and the
+//! mail store's logic. Nothing here does I/O or reads a clock.
+
+pub mod step;
