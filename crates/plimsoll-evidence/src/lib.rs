@@ -1,1 +1,27 @@
-//! (to be written)
+//! The bundle: the directory that a run leaves. Write, read, seal, merge, version. It holds what
+//! was measured and has no opinion on it.
+//!
+//! | file | module |
+//! |---|---|
+//! | `run.json` | [`run`] |
+//! | `environment.json` | [`environment`] |
+//! | `latency.hlog` | [`latency`] |
+//! | `series.csv` | [`series`] |
+//! | `observed.json` | [`observed`] |
+//! | `SHA256SUMS` | [`seal`] |
+//!
+//! Beside the bundles lies the [`ledger`]: every run in the order started, each entry holding the
+//! hash of the one before, so that the best of N is seen as such.
+
+pub mod bundle;
+pub mod environment;
+pub mod error;
+pub mod latency;
+pub mod ledger;
+pub mod observed;
+pub mod run;
+pub mod seal;
+pub mod series;
+
+pub use bundle::{Bundle, BundleWriter};
+pub use error::EvidenceError;

@@ -1,1 +1,11 @@
-//! (to be written)
+//! What the system beneath did: block devices, page cache, CPU, the host. It reads and counts, and
+//! interprets nothing. What it cannot read is unknown, never zero.
+
+pub mod cpu;
+pub mod device;
+pub mod environment;
+pub mod mount;
+pub mod observer;
+pub mod process;
+
+pub use observer::Observer;

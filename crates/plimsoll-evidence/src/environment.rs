@@ -1,0 +1,110 @@
+//! `environment.json`: the host as it was. What could not be read is absent, never zero.
+
+use serde::{Deserialize, Serialize};
+
+/// Host, CPU, kernel, memory, the file systems and devices behind the target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Host name.
+    pub host: Option<String>,
+    /// Kernel release, such as `6.1.0-13-amd64`.
+    pub kernel: Option<String>,
+    /// Name of the distribution.
+    pub distribution: Option<String>,
+    /// CPU model.
+    pub cpu_model: Option<String>,
+    /// CPUs that the process may run on.
+    pub cpus: Option<u32>,
+    /// Memory of the host.
+    pub memory_bytes: Option<u64>,
+    /// Memory available when the run began.
+    pub memory_available_bytes: Option<u64>,
+    /// Kernel clock source, such as `tsc`.
+    pub clock_source: Option<String>,
+    /// True where the process has root's privileges.
+    pub privileged: bool,
+    /// Name of the hypervisor or container, where one shows.
+    pub virtualisation: Option<String>,
+    /// One for each directory, file or device that the plan names.
+    pub mounts: Vec<Mount>,
+    /// The block devices beneath, down to the disks.
+    pub devices: Vec<Device>,
+    /// Single-core score measured at the start: for comparisons between hosts.
+    pub cpu_score: Option<f64>,
+    /// This host's own ceilings ([`Calibration`]); `None` where it was not calibrated.
+    pub calibration: Option<Calibration>,
+    /// What could not be read, and what would show it.
+    pub unknown: Vec<Unknown>,
+}
+
+/// The file system under a path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mount {
+    /// As the plan names it.
+    pub path: String,
+    /// Such as `ext4`.
+    pub file_system: Option<String>,
+    /// Where it is mounted.
+    pub mount_point: Option<String>,
+    /// Device or server that is mounted.
+    pub source: Option<String>,
+    /// Mount options.
+    pub options: Option<String>,
+    /// Size of the file system.
+    pub size_bytes: Option<u64>,
+    /// Free for this user when the run began.
+    pub free_bytes: Option<u64>,
+    /// Names of the devices that hold it, as in [`Device::name`].
+    pub devices: Vec<String>,
+}
+
+/// A block device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// Kernel name, such as `nvme0n1`.
+    pub name: String,
+    /// `disk`, `partition`, `loop`, `dm`, `md`.
+    pub kind: String,
+    /// Model string.
+    pub model: Option<String>,
+    /// Size.
+    pub size_bytes: Option<u64>,
+    /// What the kernel believes; virtual disks lie here.
+    pub rotational: Option<bool>,
+    /// `write back` or `write through`.
+    pub write_cache: Option<String>,
+    /// I/O scheduler in use.
+    pub scheduler: Option<String>,
+    /// Logical block size.
+    pub logical_block_bytes: Option<u64>,
+    /// Physical block size.
+    pub physical_block_bytes: Option<u64>,
+    /// The devices or backing file below it.
+    pub below: Vec<String>,
+}
+
+/// Ceilings of the load generator on this host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Operations per second of one thread on the null target.
+    pub null_rate_ops_per_s: Option<f64>,
+    /// Operations per second of one ring with no-op requests.
+    pub ring_rate_ops_per_s: Option<f64>,
+    /// Copying memory.
+    pub memory_bytes_per_s: Option<f64>,
+    /// Checksums.
+    pub checksum_bytes_per_s: Option<f64>,
+    /// Generating content.
+    pub content_bytes_per_s: Option<f64>,
+}
+
+/// Something that could not be observed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unknown {
+    /// What.
+    pub what: String,
+    /// Why not.
+    pub why: String,
+    /// Which privilege, package or setting would show it.
+    pub would_show: String,
+}

@@ -1,0 +1,198 @@
+//! `latency.hlog`: an HdrHistogram log (version 1.3) with one tagged histogram per class and
+//! interval, readable by the tools that exist for that format.
+//!
+//! Values are whole nanoseconds, three significant digits, 1 ns to 1 h. Tag `db3.read` is the latency
+//! from the intended start, `db3.read.service` the service time. Histograms are merged; percentiles
+//! are never averaged.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogWriterBuilder, LogEntry, LogIteratorError, Tag,
+};
+use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+
+/// The largest latency that is told apart: 1 h. A longer one is counted as this.
+pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+/// Significant decimal digits of a recorded value.
+pub const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// An empty histogram with the bundle's range and precision.
+pub fn histogram() -> Histogram<u64> {
+    match Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS) {
+        Ok(histogram) => histogram,
+        // The bounds are constants that the crate accepts; `new` with only digits cannot fail for 3.
+        Err(_) => unreachable!("1 to 1 h in 3 digits is a valid range"),
+    }
+}
+
+/// The histogram of one class in one interval.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    /// Such as `db3.read` or `db3.read.service`.
+    pub tag: String,
+    /// From the start of the run.
+    pub start_ns: u64,
+    /// Length of the interval.
+    pub duration_ns: u64,
+    /// Its values, in nanoseconds.
+    pub histogram: Histogram<u64>,
+}
+
+/// Writes the log. `started_unix_ns` is the wall clock that interval starts count from.
+///
+/// # Errors
+/// What the writer reports, or a histogram that cannot be encoded.
+pub fn write(
+    out: &mut impl Write,
+    started_unix_ns: u64,
+    intervals: &[Interval],
+) -> Result<(), String> {
+    let start: SystemTime = UNIX_EPOCH + Duration::from_nanos(started_unix_ns);
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder
+        .add_comment("Plimsoll latencies: nanoseconds; TAG from the intended start, TAG.service")
+        .with_start_time(start)
+        .with_base_time(start)
+        .with_max_value_divisor(1.0);
+    let mut writer =
+        builder.begin_log_with(out, &mut serializer).map_err(|error| error.to_string())?;
+    for interval in intervals {
+        let tag = Tag::new(&interval.tag)
+            .ok_or_else(|| format!("{:?} cannot be a histogram's tag", interval.tag))?;
+        writer
+            .write_histogram(
+                &interval.histogram,
+                Duration::from_nanos(interval.start_ns),
+                Duration::from_nanos(interval.duration_ns),
+                Some(tag),
+            )
+            .map_err(|error| format!("{error:?}"))?;
+    }
+    Ok(())
+}
+
+/// Reads the log and merges the intervals that start in `[from_ns, to_ns)` by tag.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn read_merged(
+    text: &[u8],
+    from_ns: u64,
+    to_ns: u64,
+) -> Result<BTreeMap<String, Histogram<u64>>, String> {
+    let mut merged: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
+    read(text, |interval| {
+        // The log holds seconds with three decimals: half a millisecond of slack at each end.
+        let start_ns = interval.start_ns + 500_000;
+        if start_ns >= from_ns && start_ns < to_ns {
+            let into = merged.entry(interval.tag).or_insert_with(histogram);
+            into.add(&interval.histogram).map_err(|error| format!("{error:?}"))?;
+        }
+        Ok(())
+    })?;
+    Ok(merged)
+}
+
+/// Reads the log interval by interval.
+///
+/// # Errors
+/// A sentence that says what is wrong, or what `each` returns.
+pub fn read(
+    text: &[u8],
+    mut each: impl FnMut(Interval) -> Result<(), String>,
+) -> Result<(), String> {
+    use hdrhistogram::serialization::interval_log::IntervalLogIterator;
+    let mut deserializer = Deserializer::new();
+    for entry in IntervalLogIterator::new(text) {
+        let entry = entry.map_err(|error| match error {
+            LogIteratorError::ParseError { offset } => {
+                format!("it is not a histogram log at byte {offset}")
+            }
+        })?;
+        let LogEntry::Interval(interval) = entry else { continue };
+        let encoded = base64_decode(interval.encoded_histogram())?;
+        let histogram: Histogram<u64> = deserializer
+            .deserialize(&mut encoded.as_slice())
+            .map_err(|error| format!("a histogram does not decode: {error}"))?;
+        each(Interval {
+            tag: interval.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default(),
+            start_ns: nanoseconds(interval.start_timestamp()),
+            duration_ns: nanoseconds(interval.duration()),
+            histogram,
+        })?;
+    }
+    Ok(())
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Standard base 64 with padding (RFC 4648 §4): the log's encoding of a histogram.
+fn base64_decode(text: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held) = (0u32, 0u32);
+    for character in text.bytes().take_while(|&c| c != b'=') {
+        let value = match character {
+            b'A'..=b'Z' => character - b'A',
+            b'a'..=b'z' => character - b'a' + 26,
+            b'0'..=b'9' => character - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return Err(format!("a histogram holds {:?}", char::from(character))),
+        };
+        bits = bits << 6 | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held & 0xff) as u8);
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(tag: &str, start_s: u64, values: &[u64]) -> Interval {
+        let mut histogram = histogram();
+        values.iter().for_each(|&value| histogram.record(value).unwrap());
+        let second = 1_000_000_000;
+        Interval {
+            tag: tag.into(),
+            start_ns: start_s * second,
+            duration_ns: second,
+            histogram,
+        }
+    }
+
+    #[test]
+    fn merges_by_tag_within_the_window() {
+        let intervals = [
+            interval("db0.read", 0, &[5]),
+            interval("db0.read", 10, &[1_000, 2_000_000]),
+            interval("db0.read.service", 10, &[900]),
+            interval("db0.read", 11, &[3_000_000_000]),
+            interval("db0.read", 20, &[7]),
+        ];
+        let mut text = Vec::new();
+        write(&mut text, 1_700_000_000_123_456_789, &intervals).unwrap();
+        let merged = read_merged(&text, 10_000_000_000, 20_000_000_000).unwrap();
+        assert_eq!(merged.keys().collect::<Vec<_>>(), ["db0.read", "db0.read.service"]);
+        let read = &merged["db0.read"];
+        assert_eq!(read.len(), 3);
+        assert!(read.equivalent(read.max(), 3_000_000_000));
+        assert_eq!(read.min(), 1_000);
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_a_broken_log() {
+        assert!(read_merged(b"Tag=a,0.0,1.0,1.0,????\n", 0, 9).is_err());
+    }
+}

@@ -1,0 +1,306 @@
+//! `run.json`: what was run, in which phases, how it ended, and the totals of the measured phase.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The schema version that this build writes. Readers accept every older one.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What carried the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Driver {
+    /// Real storage in real time.
+    Real,
+    /// A model in virtual time.
+    Model,
+    /// A foreign tool; its result was imported.
+    Foreign,
+}
+
+/// How far the evidence can be trusted (DESIGN §1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Tier {
+    /// Our own engine.
+    T1,
+    /// A foreign tool under our observation.
+    T2,
+    /// A result file alone.
+    T3,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndKind {
+    /// Every phase was carried out.
+    Completed,
+    /// SIGINT or SIGTERM.
+    Interrupted,
+    /// The target answered an I/O with an error, or a transfer stayed short.
+    IoError,
+    /// The target is full.
+    NoSpace,
+    /// A page, log record or stamp was not what had been written.
+    Corruption,
+    /// The environment failed: a path went away, a lock was lost, a file could not be made.
+    Environment,
+}
+
+/// The end of a run, with the sentence that names what happened to what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// How it ended.
+    pub kind: EndKind,
+    /// What happened, to what; empty for a completed run.
+    pub says: String,
+}
+
+/// A part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PhaseKind {
+    /// Making the first database or data set.
+    Create,
+    /// Copying the first database to the others.
+    Duplicate,
+    /// Writing log files in full before their first use.
+    FormatLogs,
+    /// Bringing flash to its steady state.
+    Condition,
+    /// Dropping or keeping caches.
+    Caches,
+    /// Load that is not yet measured.
+    WarmUp,
+    /// The measurement.
+    Measure,
+    /// Writing back what is dirty and closing cleanly.
+    Close,
+    /// Checking every page.
+    Verify,
+    /// Replaying log files.
+    SoftRecovery,
+    /// Reading whole databases.
+    Backup,
+    /// Removing what the run made.
+    CleanUp,
+}
+
+impl PhaseKind {
+    /// The name that people read.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Duplicate => "duplicate",
+            Self::FormatLogs => "format logs",
+            Self::Condition => "condition",
+            Self::Caches => "caches",
+            Self::WarmUp => "warm-up",
+            Self::Measure => "measure",
+            Self::Close => "close",
+            Self::Verify => "checksum",
+            Self::SoftRecovery => "soft recovery",
+            Self::Backup => "streaming backup",
+            Self::CleanUp => "clean up",
+        }
+    }
+}
+
+/// One phase as it was carried out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Which.
+    pub kind: PhaseKind,
+    /// From the start of the run.
+    pub start_ns: u64,
+    /// How long it took.
+    pub duration_ns: u64,
+    /// Bytes read from the target.
+    pub read_bytes: u64,
+    /// Bytes written to the target.
+    pub written_bytes: u64,
+    /// False when it was cut short, or did not reach what it was for (a warm-up whose cache never
+    /// filled).
+    pub reached: bool,
+    /// What the report says beside it.
+    pub note: String,
+}
+
+/// Totals of one class of I/O over the measured phase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassTotals {
+    /// Such as `db3.read`; the tag of its histogram.
+    pub name: String,
+    /// `transactional`, `log`, `maintenance`, `replication`, `upkeep` or `phase`.
+    pub group: String,
+    /// Index of the database or other instance.
+    pub instance: u32,
+    /// True for reads.
+    pub is_read: bool,
+    /// I/Os completed. A coalesced transfer is one.
+    pub count: u64,
+    /// Bytes transferred.
+    pub size_bytes: u64,
+    /// Sum of latencies, from the intended start to the completion.
+    pub latency_ns_sum: u64,
+    /// The largest single latency.
+    pub latency_ns_max: u64,
+    /// Sum of service times, from just before submission to the completion.
+    pub service_ns_sum: u64,
+    /// The largest single service time.
+    pub service_ns_max: u64,
+    /// I/Os that ended in an error.
+    pub errors: u64,
+}
+
+/// A database (or other instance) of the workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// As the report names it.
+    pub name: String,
+    /// Directory of its data.
+    pub path: String,
+    /// Directory of its log, where it has one.
+    pub log_path: Option<String>,
+    /// Bytes in use when the measurement began.
+    pub size_bytes_initial: u64,
+    /// Bytes in use when it ended.
+    pub size_bytes_final: u64,
+    /// Bytes of the file.
+    pub allocated_bytes: u64,
+}
+
+/// How the I/O was issued to one directory or device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathEngine {
+    /// The directory or device.
+    pub path: String,
+    /// True where the page cache was bypassed (`O_DIRECT`).
+    pub direct: bool,
+    /// Why, where it was not.
+    pub why: String,
+}
+
+/// How the I/O was issued.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Engine {
+    /// `io_uring`, `threads` or `model`.
+    pub kind: String,
+    /// Why this one.
+    pub why: String,
+    /// Operating-system threads that issued.
+    pub threads: u32,
+    /// Logical sessions or clients.
+    pub sessions: u32,
+    /// True when a new operation starts only after an earlier one has ended, so that a stall of the
+    /// target holds the load back.
+    pub closed_loop: bool,
+    /// Each directory or device.
+    pub paths: Vec<PathEngine>,
+    /// Which clock, its resolution and cost.
+    pub clock: Clock,
+}
+
+/// The clock that latencies were read from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clock {
+    /// Such as `CLOCK_MONOTONIC (tsc)`; `virtual` on a model.
+    pub source: String,
+    /// Smallest step seen.
+    pub resolution_ns: u64,
+    /// Cost of a reading, in picoseconds.
+    pub cost_ps: u64,
+}
+
+/// What a page, record or stamp that did not check looked like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damage {
+    /// Database, file or device.
+    pub target: String,
+    /// Page or block number in it.
+    pub page: u64,
+    /// `corrupt`, `torn`, `lost`, `stale`, `misdirected` or `unwritten`.
+    pub kind: String,
+    /// The sentence with the numbers.
+    pub says: String,
+}
+
+/// What the check of all data found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checks {
+    /// Pages read and checked by the verify phase; `None`: it did not run to its end.
+    pub pages_checked: Option<u64>,
+    /// Failed checks, of the verify phase and of all reads before it.
+    pub errors: u64,
+    /// The first of them, at most 100.
+    pub damage: Vec<Damage>,
+}
+
+/// Where a run stands in the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerPosition {
+    /// Line number of its start, from 1.
+    pub position: u64,
+    /// SHA-256 of the line before it.
+    pub previous_sha256: String,
+    /// Runs of the same plan that were started before this one on this machine.
+    pub earlier_runs_of_plan: u64,
+    /// How many of them did not complete.
+    pub earlier_runs_not_completed: u64,
+}
+
+/// `run.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Version of the bundle's form.
+    pub schema_version: u32,
+    /// Version of Plimsoll that wrote it.
+    pub tool_version: String,
+    /// Name of the bundle's directory.
+    pub run_id: String,
+    /// Name of the plan.
+    pub name: String,
+    /// SHA-256 of `resolved.toml`.
+    pub plan_sha256: String,
+    /// What carried the load.
+    pub driver: Driver,
+    /// How far the evidence can be trusted.
+    pub tier: Tier,
+    /// Wall clock at the start, nanoseconds since 1970.
+    pub started_unix_ns: u64,
+    /// Length of the run.
+    pub duration_ns: u64,
+    /// How it ended.
+    pub end: End,
+    /// Its place in the ledger; `None` where no ledger could be written.
+    pub ledger: Option<LedgerPosition>,
+    /// How the I/O was issued.
+    pub engine: Engine,
+    /// The phases in the order carried out.
+    pub phases: Vec<Phase>,
+    /// Totals of the measured phase.
+    pub classes: Vec<ClassTotals>,
+    /// The databases.
+    pub instances: Vec<Instance>,
+    /// Counters of the workload over the measured phase: stalls, commits, and so on.
+    pub counters: BTreeMap<String, u64>,
+    /// What the checks of data found.
+    pub checks: Checks,
+}
+
+impl Run {
+    /// The measured phase, if it was reached.
+    pub fn measure(&self) -> Option<&Phase> {
+        self.phases.iter().find(|p| p.kind == PhaseKind::Measure)
+    }
+
+    /// Sum of a figure over the classes that `pick` takes.
+    pub fn sum(
+        &self,
+        pick: impl Fn(&ClassTotals) -> bool,
+        of: impl Fn(&ClassTotals) -> u64,
+    ) -> u64 {
+        self.classes.iter().filter(|c| pick(c)).map(of).sum()
+    }
+}

@@ -1,0 +1,167 @@
+//! `series.csv`: long form, one row per interval and name.
+//!
+//! Two kinds of row share the columns. A *class* row counts the I/Os of one class that completed in
+//! the interval (`count`, `sum_ns`, `bytes`, `max_ns`); a *gauge* row holds one `value` (CPU share,
+//! a device counter's rise). Empty is unknown. Sums can be added over intervals and classes, so
+//! that every mean is made from sums and never from means.
+
+use std::io::{BufRead, Write};
+
+/// Column names, in order.
+pub const HEADER: &str = "phase,start_ns,duration_ns,name,count,sum_ns,bytes,max_ns,value";
+
+/// One row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Index into the run's phases.
+    pub phase: u32,
+    /// Start of the interval, from the start of the run.
+    pub start_ns: u64,
+    /// Length of the interval.
+    pub duration_ns: u64,
+    /// Class (`db3.read`) or gauge (`cpu.busy_share`).
+    pub name: String,
+    /// What was seen.
+    pub data: Data,
+}
+
+/// What a row holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Data {
+    /// I/Os of a class that completed in the interval.
+    Class {
+        /// How many.
+        count: u64,
+        /// Sum of their latencies.
+        sum_ns: u64,
+        /// Bytes transferred.
+        bytes: u64,
+        /// The largest latency.
+        max_ns: u64,
+    },
+    /// A value.
+    Gauge(f64),
+}
+
+impl Row {
+    fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let Self { phase, start_ns, duration_ns, name, data } = self;
+        write!(out, "{phase},{start_ns},{duration_ns},{name},")?;
+        match data {
+            Data::Class { count, sum_ns, bytes, max_ns } => {
+                writeln!(out, "{count},{sum_ns},{bytes},{max_ns},")
+            }
+            Data::Gauge(value) => writeln!(out, ",,,,{value}"),
+        }
+    }
+
+    fn parse(line: &str) -> Result<Self, String> {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [phase, start_ns, duration_ns, name, count, sum_ns, bytes, max_ns, value] = fields[..]
+        else {
+            return Err(format!("{} columns where 9 belong", fields.len()));
+        };
+        let number = |name: &str, text: &str| {
+            text.parse::<u64>().map_err(|_| format!("{name} is {text:?}, not a whole number"))
+        };
+        let data = if count.is_empty() {
+            let value = value.parse().map_err(|_| format!("value is {value:?}, not a number"))?;
+            Data::Gauge(value)
+        } else {
+            Data::Class {
+                count: number("count", count)?,
+                sum_ns: number("sum_ns", sum_ns)?,
+                bytes: number("bytes", bytes)?,
+                max_ns: number("max_ns", max_ns)?,
+            }
+        };
+        Ok(Self {
+            phase: phase.parse().map_err(|_| format!("phase is {phase:?}, not a whole number"))?,
+            start_ns: number("start_ns", start_ns)?,
+            duration_ns: number("duration_ns", duration_ns)?,
+            name: name.to_owned(),
+            data,
+        })
+    }
+}
+
+/// Writes the header and the rows.
+///
+/// # Errors
+/// What the writer reports.
+pub fn write<'a>(
+    out: &mut impl Write,
+    rows: impl IntoIterator<Item = &'a Row>,
+) -> std::io::Result<()> {
+    writeln!(out, "{HEADER}")?;
+    rows.into_iter().try_for_each(|row| row.write(out))
+}
+
+/// Reads what [`write()`] wrote.
+///
+/// # Errors
+/// A sentence that names the line and what is wrong with it.
+pub fn read(input: impl BufRead) -> Result<Vec<Row>, String> {
+    let mut lines = input.lines();
+    match lines.next() {
+        Some(Ok(header)) if header == HEADER => {}
+        Some(Ok(header)) => return Err(format!("line 1 is {header:?}, not the header")),
+        Some(Err(error)) => return Err(error.to_string()),
+        None => return Err("it is empty".to_owned()),
+    }
+    lines
+        .enumerate()
+        .map(|(index, line)| {
+            let line = line.map_err(|error| error.to_string())?;
+            Row::parse(&line).map_err(|reason| format!("line {}: {reason}", index + 2))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_row() -> impl Strategy<Value = Row> {
+        let data = prop_oneof![
+            any::<(u64, u64, u64, u64)>().prop_map(|(count, sum_ns, bytes, max_ns)| Data::Class {
+                count,
+                sum_ns,
+                bytes,
+                max_ns
+            }),
+            (-1e12f64..1e12).prop_map(Data::Gauge),
+        ];
+        (any::<u32>(), any::<u64>(), any::<u64>(), "[a-z][a-z0-9._-]{0,20}", data).prop_map(
+            |(phase, start_ns, duration_ns, name, data)| Row {
+                phase,
+                start_ns,
+                duration_ns,
+                name,
+                data,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn reads_back_what_it_wrote(rows in proptest::collection::vec(any_row(), 0..20)) {
+            let mut text = Vec::new();
+            write(&mut text, &rows).unwrap();
+            prop_assert_eq!(read(text.as_slice()).unwrap(), rows);
+        }
+
+        #[test]
+        fn never_panics_on_what_it_did_not_write(text in ".{0,200}") {
+            let _ = read(format!("{HEADER}\n{text}\n").as_bytes());
+        }
+    }
+
+    #[test]
+    fn names_the_line_that_is_wrong() {
+        let text = format!("{HEADER}\n0,0,1,a,1,2,3,4,\n0,0,1,a,x,2,3,4,\n");
+        let error = read(text.as_bytes()).unwrap_err();
+        assert_eq!(error, "line 3: count is \"x\", not a whole number");
+    }
+}

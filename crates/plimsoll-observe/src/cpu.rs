@@ -1,0 +1,95 @@
+//! CPU of the host, from `/proc/stat`.
+
+use procfs::{CpuTime, CurrentSI, KernelStats};
+
+/// Ticks of the host's CPUs since boot.
+#[derive(Clone, Debug)]
+pub struct CpuReading {
+    total: Ticks,
+    cpus: Vec<Ticks>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Ticks {
+    busy: u64,
+    steal: u64,
+    all: u64,
+}
+
+/// Shares of the time between two readings, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuShare {
+    /// Busy share of all CPUs. Time stolen by the hypervisor is not busy.
+    pub busy: f64,
+    /// Stolen share of all CPUs.
+    pub steal: f64,
+    /// Busy share of the busiest CPU.
+    pub busiest: f64,
+}
+
+impl Ticks {
+    fn of(time: &CpuTime) -> Self {
+        let steal = time.steal.unwrap_or(0);
+        // guest and guest_nice are contained in user and nice already.
+        let busy = time.user
+            + time.nice
+            + time.system
+            + time.irq.unwrap_or(0)
+            + time.softirq.unwrap_or(0);
+        Self { busy, steal, all: busy + steal + time.idle + time.iowait.unwrap_or(0) }
+    }
+
+    fn shares_since(self, before: Self) -> Option<(f64, f64)> {
+        let all = self.all.checked_sub(before.all).filter(|&ticks| ticks > 0)? as f64;
+        let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / all;
+        Some((share(self.busy, before.busy), share(self.steal, before.steal)))
+    }
+}
+
+impl CpuReading {
+    /// Reads the counters; `None` where they cannot be read.
+    pub fn now() -> Option<Self> {
+        let stats = KernelStats::current().ok()?;
+        let cpus = stats.cpu_time.iter().map(Ticks::of).collect();
+        Some(Self { total: Ticks::of(&stats.total), cpus })
+    }
+
+    /// Shares since an earlier reading; `None` where less than one tick lies between.
+    pub fn since(&self, before: &Self) -> Option<CpuShare> {
+        let (busy, steal) = self.total.shares_since(before.total)?;
+        let busiest = self
+            .cpus
+            .iter()
+            .zip(&before.cpus)
+            .filter_map(|(now, then)| now.shares_since(*then))
+            .map(|(busy, _)| busy)
+            .fold(0.0, f64::max);
+        Some(CpuShare { busy, steal, busiest })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(busy: u64, steal: u64, all: u64) -> CpuReading {
+        let ticks = Ticks { busy, steal, all };
+        CpuReading { total: ticks, cpus: vec![ticks] }
+    }
+
+    #[test]
+    fn shares_are_of_the_time_between() {
+        let share = reading(60, 10, 200).since(&reading(10, 0, 100)).unwrap();
+        assert_eq!((share.busy, share.steal, share.busiest), (0.5, 0.1, 0.5));
+    }
+
+    #[test]
+    fn no_time_between_is_unknown() {
+        assert!(reading(1, 1, 5).since(&reading(1, 1, 5)).is_none());
+    }
+
+    #[test]
+    fn the_host_can_be_read() {
+        assert!(CpuReading::now().is_some_and(|reading| reading.total.all > 0));
+    }
+}
