@@ -1,0 +1,76 @@
+//! The points of a sweep: one value from each axis.
+
+use super::matrix::{Matrix, SizeShare};
+use super::{ResolvedPlan, Workload};
+
+/// One point of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatrixPoint {
+    /// Its place in the sweep, from 0.
+    pub index: usize,
+    /// Such as `random 4KiB r75 q4`; unique within the sweep.
+    pub label: String,
+    /// The plan that runs this point alone.
+    pub plan: ResolvedPlan,
+}
+
+impl Matrix {
+    /// Number of points.
+    #[must_use]
+    pub fn point_count(&self) -> usize {
+        let axes = &self.axes;
+        let sizes = axes.sizes_bytes.len().max(1);
+        axes.patterns.len() * axes.queue_depths.len() * sizes * axes.read_percents.len()
+    }
+
+    /// The matrix of each point: one value per axis, and the first stream to match.
+    fn points(&self) -> Vec<(String, Matrix)> {
+        let axes = &self.axes;
+        let sizes: Vec<Option<u64>> = match axes.sizes_bytes.as_slice() {
+            [] => vec![None],
+            some => some.iter().copied().map(Some).collect(),
+        };
+        let mut points = Vec::with_capacity(self.point_count());
+        for pattern in &axes.patterns {
+            for depth in &axes.queue_depths {
+                for size in &sizes {
+                    for read in &axes.read_percents {
+                        let mut one = self.clone();
+                        one.axes.patterns = vec![*pattern];
+                        one.axes.queue_depths = vec![*depth];
+                        one.axes.sizes_bytes = size.iter().copied().collect();
+                        one.axes.read_percents = vec![*read];
+                        if let Some(stream) = one.streams.first_mut() {
+                            stream.pattern = *pattern;
+                            stream.queue_depth = *depth;
+                            stream.read_percent = *read;
+                            if let Some(size_bytes) = *size {
+                                stream.sizes = vec![SizeShare { size_bytes, share_percent: 100.0 }];
+                            }
+                        }
+                        let size_text =
+                            size.map_or("mixed".to_owned(), |b| crate::SizeBytes(b).to_string());
+                        let label = format!("{} {size_text} r{read} q{depth}", pattern.word());
+                        points.push((label, one));
+                    }
+                }
+            }
+        }
+        points
+    }
+}
+
+impl ResolvedPlan {
+    /// The points of a sweep in order, each as a plan of its own; empty for a mail store.
+    #[must_use]
+    pub fn points(&self) -> Vec<MatrixPoint> {
+        let Workload::Matrix(matrix) = &self.workload else { return Vec::new() };
+        let points = matrix.points();
+        let plan = |one| ResolvedPlan { workload: Workload::Matrix(one), ..self.clone() };
+        points
+            .into_iter()
+            .enumerate()
+            .map(|(index, (label, one))| MatrixPoint { index, label, plan: plan(one) })
+            .collect()
+    }
+}

@@ -1,0 +1,33 @@
+//! What the application needs.
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::{LatencyLimit, LimitSet};
+use super::words::Claim;
+
+/// What the application needs, and what a run is said to show.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Requirement {
+    /// Least operations per second: transactional I/O of a mail store, all operations of a matrix.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iops_per_s: Option<f64>,
+    /// True when `iops_per_s` is mailboxes × IOPS per mailbox × (1 + margin) and not stated.
+    pub iops_from_workload: bool,
+    /// Least bytes per second, reads and writes together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth_bytes_per_s: Option<u64>,
+    /// Least capacity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_bytes: Option<u64>,
+    /// A maximum latency is the largest mean of intervals this long.
+    pub latency_max_of_ns: u64,
+    /// Most page-fault stalls per second on average (mail store).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_fault_stalls_max_per_s: Option<f64>,
+    /// Which set of limits was taken before the plan's own.
+    pub limit_set: LimitSet,
+    /// Claims that the run makes.
+    pub claims: Vec<Claim>,
+    /// Latency ceilings, each one row of the verdict.
+    pub limits: Vec<LatencyLimit>,
+}

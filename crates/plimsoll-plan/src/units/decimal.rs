@@ -1,0 +1,90 @@
+//! A decimal number and its unit, split and multiplied without floating point.
+
+use super::UnitError;
+
+/// The largest quantity: 2^63 - 1 base units, where TOML integers and file offsets end.
+pub(super) const QUANTITY_MAX: u64 = i64::MAX as u64;
+
+/// `digits[.digits]` as an integer and the number of decimals in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decimal {
+    mantissa: u128,
+    decimals: u32,
+}
+
+/// Splits `"1.5 GiB"` into `1.5` and `"GiB"`. At most one space may stand between them.
+pub(super) fn split<'t>(text: &'t str, example: &str) -> Result<(Decimal, &'t str), UnitError> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, rest) = text.split_at(end);
+    let unit = rest.strip_prefix(' ').unwrap_or(rest);
+    let help = || format!("write a number and a unit, such as {example}");
+    if text.trim_start().starts_with('-') {
+        return Err(UnitError::new(format!("\"{text}\" is negative"), help()));
+    }
+    if unit.starts_with(char::is_whitespace) || unit.ends_with(char::is_whitespace) {
+        return Err(UnitError::new(format!("\"{text}\" has stray spaces"), help()));
+    }
+    match parse(number) {
+        Some(decimal) => Ok((decimal, unit)),
+        None if number.is_empty() => {
+            Err(UnitError::new(format!("\"{text}\" does not begin with a number"), help()))
+        }
+        None => Err(UnitError::new(format!("\"{number}\" is not a number that fits"), help())),
+    }
+}
+
+fn parse(number: &str) -> Option<Decimal> {
+    let (whole, part) = match number.split_once('.') {
+        Some((whole, part)) if !part.is_empty() => (whole, part),
+        Some(_) => return None,
+        None => (number, ""),
+    };
+    // 2^63 has 19 digits; more decimals than that can't matter to a whole number of base units.
+    if whole.is_empty() || whole.len() > 19 || part.len() > 18 || part.contains('.') {
+        return None;
+    }
+    let mut mantissa: u128 = 0;
+    for digit in whole.bytes().chain(part.bytes()) {
+        mantissa = mantissa.checked_mul(10)?.checked_add(u128::from(digit - b'0'))?;
+    }
+    Some(Decimal { mantissa, decimals: u32::try_from(part.len()).ok()? })
+}
+
+impl Decimal {
+    /// The number times `unit`, if that is whole and at most [`QUANTITY_MAX`].
+    pub(super) fn times(self, unit: u64, text: &str, base: &str) -> Result<u64, UnitError> {
+        let too_large = || {
+            UnitError::new(
+                format!("\"{text}\" is too large"),
+                format!("the most is {QUANTITY_MAX} {base}"),
+            )
+        };
+        let product = self.mantissa.checked_mul(u128::from(unit)).ok_or_else(too_large)?;
+        let divisor = 10u128.pow(self.decimals);
+        if product % divisor != 0 {
+            return Err(UnitError::new(
+                format!("\"{text}\" is not a whole number of {base}"),
+                "use fewer decimals or a smaller unit".to_owned(),
+            ));
+        }
+        let value = u64::try_from(product / divisor).map_err(|_| too_large())?;
+        if value > QUANTITY_MAX { Err(too_large()) } else { Ok(value) }
+    }
+
+    /// The nearest floating point number.
+    pub(super) fn as_f64(self) -> f64 {
+        // Through the decimal text, so that 0.2 gives exactly the float that 0.2 means.
+        let digits = format!("{}e-{}", self.mantissa, self.decimals);
+        digits.parse().unwrap_or(f64::INFINITY)
+    }
+}
+
+/// The shortest exact text of `value` in one of `units` (name and factor); earlier units win ties.
+pub(super) fn shortest(value: u64, units: &[(&'static str, u64)]) -> String {
+    units
+        .iter()
+        .filter(|(_, factor)| value % factor == 0 && (value != 0 || *factor == 1))
+        .map(|(name, factor)| format!("{}{name}", value / factor))
+        .min_by_key(String::len)
+        .unwrap_or_else(|| value.to_string())
+}

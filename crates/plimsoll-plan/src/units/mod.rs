@@ -1,0 +1,55 @@
+//! Quantities as people write them in a plan: sizes, durations, rates, shares.
+//!
+//! Reading is strict: a number, at most one space, a unit, nothing else; case matters; the result
+//! must be a whole number of base units and fit 63 bits (a TOML integer and a file offset both end
+//! there). Writing picks the shortest text that reads back as the same value.
+
+mod decimal;
+mod duration;
+mod rate;
+mod share;
+mod size;
+
+use thiserror::Error;
+
+pub use duration::DurationNs;
+pub use rate::{BytesPerS, OpsPerS};
+pub use share::{Percent, Share};
+pub use size::SizeBytes;
+
+/// Why a text is not the quantity that was asked for.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{message}")]
+pub struct UnitError {
+    /// What is wrong with which text.
+    pub message: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+impl UnitError {
+    pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), help: help.into() }
+    }
+}
+
+/// Serialises a quantity as its text and reads it back from there.
+macro_rules! serde_as_text {
+    ($quantity:ty) => {
+        impl serde::Serialize for $quantity {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $quantity {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
+                text.parse().map_err(|e: crate::units::UnitError| {
+                    serde::de::Error::custom(format_args!("{}; {}", e.message, e.help))
+                })
+            }
+        }
+    };
+}
+pub(crate) use serde_as_text;

@@ -1,0 +1,87 @@
+//! Sizes in bytes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{UnitError, decimal, serde_as_text};
+
+/// Unit names and their bytes. IEC 80000-13 for the binary ones, SI for the decimal ones.
+const UNITS: [(&str, u64); 9] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("kB", 1_000),
+    ("B", 1),
+];
+
+/// A size in bytes, at most 2^63 - 1. Written `"4KiB"`, `"1.5GiB"`, `"20GB"`, `"512B"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SizeBytes(pub u64);
+
+impl SizeBytes {
+    /// This many KiB (1,024 bytes).
+    #[must_use]
+    pub const fn kib(count: u64) -> Self {
+        Self(count << 10)
+    }
+
+    /// This many MiB (1,048,576 bytes).
+    #[must_use]
+    pub const fn mib(count: u64) -> Self {
+        Self(count << 20)
+    }
+}
+
+impl FromStr for SizeBytes {
+    type Err = UnitError;
+
+    /// # Errors
+    /// Says what is wrong with the text and what to write instead.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (number, unit) = decimal::split(text, "\"32KiB\"")?;
+        match UNITS.iter().find(|(name, _)| *name == unit) {
+            Some((_, factor)) => number.times(*factor, text, "bytes").map(Self),
+            None => Err(unknown_unit(text, unit)),
+        }
+    }
+}
+
+fn unknown_unit(text: &str, unit: &str) -> UnitError {
+    let number = text.trim_end_matches(unit).trim_end();
+    if unit.is_empty() {
+        return UnitError::new(
+            format!("\"{text}\" has no unit"),
+            format!("write \"{number}B\" for bytes, or KiB/MiB/GiB/TiB or kB/MB/GB/TB"),
+        );
+    }
+    let prefix = unit.chars().next().map(|c| c.to_ascii_uppercase());
+    match prefix.filter(|p| "KMGT".contains(*p)) {
+        Some(p) => {
+            let bare = unit.len() == 1;
+            let what = if bare { "may mean 1000 or 1024 to a power" } else { "is not a unit" };
+            let decimal = if p == 'K' { 'k' } else { p };
+            UnitError::new(
+                format!("\"{unit}\" in \"{text}\" {what}"),
+                format!(
+                    "write \"{number}{p}iB\" (powers of 1024) or \"{number}{decimal}B\" (1000)"
+                ),
+            )
+        }
+        None => UnitError::new(
+            format!("\"{unit}\" in \"{text}\" is not a unit of size"),
+            "write B, KiB/MiB/GiB/TiB (1024) or kB/MB/GB/TB (1000)".to_owned(),
+        ),
+    }
+}
+
+impl fmt::Display for SizeBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&decimal::shortest(self.0, &UNITS))
+    }
+}
+
+serde_as_text!(SizeBytes);
