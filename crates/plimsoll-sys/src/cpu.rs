@@ -1,0 +1,178 @@
+//! Processors: pinning a thread, and the time that threads and processes have used.
+
+use std::path::Path;
+
+use crate::SysError;
+use crate::clock::read;
+
+/// Processors that the calling thread may run on, lowest first.
+///
+/// # Errors
+/// The `errno` of `sched_getaffinity`.
+pub fn allowed() -> Result<Vec<usize>, SysError> {
+    // SAFETY: all-zero bytes are a valid empty set.
+    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    // SAFETY: `set` is valid to fill and of the stated size; 0 is the calling thread.
+    let answer = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
+    if answer != 0 {
+        return Err(SysError::last("sched_getaffinity"));
+    }
+    // SAFETY: the index stays below the set's size.
+    Ok((0..libc::CPU_SETSIZE as usize)
+        .filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) })
+        .collect())
+}
+
+/// Lets the calling thread (and threads it starts) run on one processor only.
+///
+/// # Errors
+/// `EINVAL` where there is no such processor or it isn't allowed.
+pub fn pin_to(cpu: usize) -> Result<(), SysError> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(SysError::new("sched_setaffinity", libc::EINVAL));
+    }
+    // SAFETY: all-zero bytes are a valid empty set.
+    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    // SAFETY: the index was checked; `set` is valid and of the stated size.
+    let answer = unsafe {
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+    };
+    if answer == 0 { Ok(()) } else { Err(SysError::last("sched_setaffinity")) }
+}
+
+/// Processor time in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In user space.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
+}
+
+impl CpuTime {
+    /// Both together.
+    #[must_use]
+    pub fn total_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
+    /// Time used since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+        }
+    }
+}
+
+/// Processor time of the calling thread (its own only, not that of kernel workers).
+#[must_use]
+pub fn thread_time() -> CpuTime {
+    usage(libc::RUSAGE_THREAD)
+}
+
+/// Processor time of this process with all its threads: those that ended, and the kernel's I/O workers
+/// (io-wq), which are threads of the process, too.
+#[must_use]
+pub fn process_time() -> CpuTime {
+    usage(libc::RUSAGE_SELF)
+}
+
+/// Processor time of children that were waited for.
+#[must_use]
+pub fn children_time() -> CpuTime {
+    usage(libc::RUSAGE_CHILDREN)
+}
+
+/// Exact user + system time of the calling thread, in nanoseconds.
+#[must_use]
+pub fn thread_total_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn usage(who: libc::c_int) -> CpuTime {
+    // SAFETY: all-zero bytes are a valid `rusage`.
+    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: `usage` is valid to fill; these selectors always exist on Linux.
+    unsafe { libc::getrusage(who, &raw mut usage) };
+    let ns = |time: libc::timeval| {
+        u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+            + u64::try_from(time.tv_usec).unwrap_or(0) * 1000
+    };
+    CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) }
+}
+
+/// Processor time of this process's io_uring worker threads (`iou-wrk-…`, `iou-sqp-…`), and how many
+/// there are now. Time of workers that have ended isn't in it; they end after seconds of idleness.
+#[must_use]
+pub fn ring_workers() -> (usize, CpuTime) {
+    let mut sum = CpuTime::default();
+    let mut count = 0;
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return (0, sum) };
+    for task in tasks.flatten() {
+        if let Some(time) = ring_worker_time(&task.path()) {
+            count += 1;
+            sum.user_ns += time.user_ns;
+            sum.system_ns += time.system_ns;
+        }
+    }
+    (count, sum)
+}
+
+fn ring_worker_time(task: &Path) -> Option<CpuTime> {
+    let stat = std::fs::read_to_string(task.join("stat")).ok()?;
+    parse_stat(&stat).filter(|(name, _)| name.starts_with("iou-")).map(|(_, time)| time)
+}
+
+/// Name and times of a line of `/proc/…/stat` (proc(5): fields 2, 14 and 15, in clock ticks).
+fn parse_stat(stat: &str) -> Option<(&str, CpuTime)> {
+    let (open, close) = (stat.find('(')?, stat.rfind(')')?);
+    let name = stat.get(open + 1..close)?;
+    let mut fields = stat.get(close + 1..)?.split_ascii_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    // SAFETY: asks for a constant.
+    let per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    let tick_ns = 1_000_000_000 / u64::try_from(per_s).ok()?.max(1);
+    let (user_ns, system_ns) = (ticks()? * tick_ns, ticks()? * tick_ns);
+    Some((name, CpuTime { user_ns, system_ns }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pins_and_reports_where_it_may_run() {
+        let before = allowed().unwrap();
+        assert!(!before.is_empty());
+        std::thread::spawn(move || {
+            pin_to(before[0]).unwrap();
+            assert_eq!(allowed().unwrap(), [before[0]]);
+            assert_eq!(pin_to(usize::MAX).unwrap_err().errno, libc::EINVAL);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn time_is_charged_to_the_thread_and_its_process() {
+        let (thread, process) = (thread_total_ns(), process_time());
+        let mut sum = 0u64;
+        while thread_total_ns() < thread + 30_000_000 {
+            sum = core::hint::black_box(sum.wrapping_add(1));
+        }
+        assert!(process_time().since(&process).total_ns() >= 20_000_000);
+    }
+
+    #[test]
+    fn reads_names_with_brackets_from_a_stat_line() {
+        let line = "12 (iou-wrk) 3) S 1 2 3 4 5 6 7 8 9 10 500 70 0 0 20 0 1 0";
+        let (name, time) = parse_stat(line).unwrap();
+        assert_eq!(name, "iou-wrk) 3");
+        assert_eq!(time.user_ns * 70, time.system_ns * 500);
+        assert!(parse_stat("no brackets").is_none());
+        assert!(parse_stat("1 (x) S 1").is_none());
+    }
+}

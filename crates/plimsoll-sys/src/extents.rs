@@ -1,0 +1,182 @@
+//! Where a file lies: its extents (`FIEMAP`) and its data and holes (`SEEK_DATA`).
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::SysError;
+
+/// `_IOWR('f', 11, struct fiemap)`: read and write, 32 bytes, type `f`, number 11.
+const FS_IOC_FIEMAP: libc::c_ulong = 0xC020_660B;
+/// Write the file back first, so that delayed allocation is placed.
+const FIEMAP_FLAG_SYNC: u32 = 1;
+const FIEMAP_EXTENT_LAST: u32 = 1;
+const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
+const FIEMAP_EXTENT_SHARED: u32 = 0x2000;
+const FIEMAP_EXTENT_UNKNOWN: u32 = 2;
+const FIEMAP_EXTENT_DELALLOC: u32 = 4;
+const FIEMAP_EXTENT_ENCODED: u32 = 8;
+const FIEMAP_EXTENT_INLINE: u32 = 0x200;
+
+/// Extents asked for in one call.
+const BATCH: usize = 256;
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct RawExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+#[repr(C)]
+struct Request {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+    extents: [RawExtent; BATCH],
+}
+
+/// A contiguous piece of a file on its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Where it starts in the file.
+    pub logical_bytes: u64,
+    /// Where it starts on the device; meaningless where `placed` is false.
+    pub physical_bytes: u64,
+    /// Its length.
+    pub length_bytes: u64,
+    /// Whether it has a known place (not delayed, inline or unknown).
+    pub placed: bool,
+    /// Allocated, never written: reads give zeroes without touching the device.
+    pub unwritten: bool,
+    /// Shared with another file or snapshot.
+    pub shared: bool,
+    /// Compressed or encrypted: its place is not a plain copy of the data.
+    pub encoded: bool,
+}
+
+/// The extents of a file in file order, at most `extents_max` of them (the second value tells whether
+/// that was all).
+///
+/// # Errors
+/// `EOPNOTSUPP` where the file system doesn't tell (tmpfs, NFS).
+pub fn extents(fd: &OwnedFd, extents_max: usize) -> Result<(Vec<Extent>, bool), SysError> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    loop {
+        let mut request = Box::new(Request {
+            start,
+            length: u64::MAX - start,
+            flags: FIEMAP_FLAG_SYNC,
+            mapped_extents: 0,
+            extent_count: BATCH as u32,
+            reserved: 0,
+            extents: [RawExtent::default(); BATCH],
+        });
+        // SAFETY: the request has the kernel's layout with room for `extent_count` extents.
+        let answer = unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FIEMAP, &raw mut *request) };
+        if answer != 0 {
+            return Err(SysError::last("ioctl(FS_IOC_FIEMAP)"));
+        }
+        let got = &request.extents[..(request.mapped_extents as usize).min(BATCH)];
+        let Some(last) = got.last() else { return Ok((out, true)) };
+        for raw in got {
+            if out.len() == extents_max {
+                return Ok((out, false));
+            }
+            out.push(extent(raw));
+        }
+        let end = last.logical.saturating_add(last.length);
+        if last.flags & FIEMAP_EXTENT_LAST != 0 || end <= start {
+            return Ok((out, true));
+        }
+        start = end;
+    }
+}
+
+fn extent(raw: &RawExtent) -> Extent {
+    let has = |flag: u32| raw.flags & flag != 0;
+    Extent {
+        logical_bytes: raw.logical,
+        physical_bytes: raw.physical,
+        length_bytes: raw.length,
+        placed: !has(FIEMAP_EXTENT_UNKNOWN)
+            && !has(FIEMAP_EXTENT_DELALLOC)
+            && !has(FIEMAP_EXTENT_INLINE),
+        unwritten: has(FIEMAP_EXTENT_UNWRITTEN),
+        shared: has(FIEMAP_EXTENT_SHARED),
+        encoded: has(FIEMAP_EXTENT_ENCODED),
+    }
+}
+
+/// Bytes of the file that are data rather than holes, by `SEEK_DATA` and `SEEK_HOLE`. File systems
+/// without holes count everything as data.
+///
+/// # Errors
+/// The `errno` of `lseek`.
+pub fn data_bytes(fd: &OwnedFd) -> Result<u64, SysError> {
+    let seek = |at: i64, whence| {
+        // SAFETY: seeking an open descriptor touches no memory.
+        let to = unsafe { libc::lseek64(fd.as_raw_fd(), at, whence) };
+        if to < 0 { Err(SysError::last("lseek")) } else { Ok(to) }
+    };
+    let (mut at, mut data) = (0i64, 0u64);
+    loop {
+        let start = match seek(at, libc::SEEK_DATA) {
+            Ok(start) => start,
+            Err(error) if error.errno == libc::ENXIO => return Ok(data),
+            Err(error) => return Err(error),
+        };
+        let end = seek(start, libc::SEEK_HOLE)?;
+        data += end.saturating_sub(start) as u64;
+        if end <= at {
+            return Ok(data);
+        }
+        at = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::{OpenFlags, allocate, open, truncate};
+
+    #[test]
+    fn tells_data_from_holes_and_unwritten_space() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, vec![1u8; 1 << 16]).unwrap();
+        let fd = open(&path, OpenFlags { write: true, ..OpenFlags::default() }).unwrap().fd;
+        truncate(&fd, 1 << 20).unwrap();
+        assert_eq!(data_bytes(&fd).unwrap(), 1 << 16);
+        match extents(&fd, 100) {
+            Ok((list, all)) => {
+                assert!(all);
+                assert_eq!(list.iter().map(|extent| extent.length_bytes).sum::<u64>(), 1 << 16);
+                assert!(list.iter().all(|extent| extent.placed && !extent.unwritten));
+                allocate(&fd, 1 << 20).unwrap();
+                let (list, _) = extents(&fd, 100).unwrap();
+                let unwritten: u64 =
+                    list.iter().filter(|e| e.unwritten).map(|e| e.length_bytes).sum();
+                assert_eq!(unwritten, (1 << 20) - (1 << 16));
+            }
+            Err(error) => assert_eq!(error.errno, libc::EOPNOTSUPP),
+        }
+    }
+
+    #[test]
+    fn stops_at_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, vec![1u8; 4096]).unwrap();
+        let fd = open(&path, OpenFlags::default()).unwrap().fd;
+        if let Ok((list, all)) = extents(&fd, 0) {
+            assert!(list.is_empty() && !all);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Opening files for I/O: direct where it can be, and saying why where it can't.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::SysError;
+
+/// Whether to bypass the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DirectMode {
+    /// Direct where the file system takes it, buffered otherwise.
+    #[default]
+    Auto,
+    /// Direct or an error.
+    Required,
+    /// Through the page cache.
+    Off,
+}
+
+/// How to open a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenFlags {
+    /// For writing too.
+    pub write: bool,
+    /// Make it where it is missing.
+    pub create: bool,
+    /// With `create`: an error where it exists.
+    pub exclusive: bool,
+    /// Each write completes on stable storage (`O_DSYNC`).
+    pub dsync: bool,
+    /// Refuse a mounted block device (`O_EXCL` without `O_CREAT`).
+    pub exclusive_device: bool,
+    /// Whether to bypass the page cache.
+    pub direct: DirectMode,
+}
+
+/// Why a file is not read and written directly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotDirect {
+    /// It was not asked for.
+    NotAsked,
+    /// Opening with `O_DIRECT` answered this `errno` (`EINVAL`: the file system has no direct I/O).
+    Refused(i32),
+}
+
+/// An open file and what its direct I/O asks for.
+#[derive(Debug)]
+pub struct Opened {
+    /// The descriptor.
+    pub fd: OwnedFd,
+    /// `None` where the page cache is bypassed.
+    pub not_direct: Option<NotDirect>,
+    /// Alignment that direct buffers need in memory, where the kernel tells (`statx`, Linux 6.1).
+    pub direct_memory_align_bytes: Option<u32>,
+    /// Alignment that direct offsets and sizes need, where the kernel tells. `Some(0)`: it says that
+    /// this file has no direct I/O although the flag was taken.
+    pub direct_offset_align_bytes: Option<u32>,
+}
+
+impl Opened {
+    /// Whether the page cache is bypassed, as far as the open call tells.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        self.not_direct.is_none()
+    }
+}
+
+/// Opens `path`.
+///
+/// # Errors
+/// The `errno` of `open`, with the path; with [`DirectMode::Required`] also where only `O_DIRECT` is
+/// refused.
+pub fn open(path: &Path, flags: OpenFlags) -> Result<Opened, SysError> {
+    let base = libc::O_CLOEXEC
+        | if flags.write { libc::O_RDWR } else { libc::O_RDONLY }
+        | if flags.create { libc::O_CREAT } else { 0 }
+        | if flags.create && flags.exclusive { libc::O_EXCL } else { 0 }
+        | if flags.exclusive_device && !flags.create { libc::O_EXCL } else { 0 }
+        | if flags.dsync { libc::O_DSYNC } else { 0 };
+    if flags.direct == DirectMode::Off {
+        return Ok(describe(open_raw(path, base)?, Some(NotDirect::NotAsked)));
+    }
+    match open_raw(path, base | libc::O_DIRECT) {
+        Ok(fd) => Ok(describe(fd, None)),
+        Err(error) if error.errno == libc::EINVAL && flags.direct == DirectMode::Auto => {
+            // Linux makes the file before it refuses O_DIRECT, so an exclusive creation has already
+            // happened and must not be asked for again.
+            let base = base & !if flags.create { libc::O_EXCL } else { 0 };
+            let fd = open_raw(path, base)?;
+            Ok(describe(fd, Some(NotDirect::Refused(error.errno))))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn open_raw(path: &Path, flags: libc::c_int) -> Result<OwnedFd, SysError> {
+    let name = CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| SysError::new("open", libc::EINVAL).at(path))?;
+    loop {
+        // SAFETY: `name` is a terminated string that outlives the call.
+        let fd = unsafe { libc::open(name.as_ptr(), flags, 0o644) };
+        if fd >= 0 {
+            // SAFETY: the descriptor was just made and is owned by nobody else.
+            return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+        let error = SysError::last("open").at(path);
+        if error.errno != libc::EINTR {
+            return Err(error);
+        }
+    }
+}
+
+fn describe(fd: OwnedFd, not_direct: Option<NotDirect>) -> Opened {
+    // SAFETY: all-zero bytes are a valid `statx`.
+    let mut stat: libc::statx = unsafe { core::mem::zeroed() };
+    // SAFETY: an empty path with AT_EMPTY_PATH asks about `fd`; `stat` is valid to fill.
+    let answer = unsafe {
+        libc::statx(
+            fd.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            libc::STATX_DIOALIGN,
+            &raw mut stat,
+        )
+    };
+    let told = answer == 0 && stat.stx_mask & libc::STATX_DIOALIGN != 0;
+    Opened {
+        fd,
+        not_direct,
+        direct_memory_align_bytes: told.then_some(stat.stx_dio_mem_align),
+        direct_offset_align_bytes: told.then_some(stat.stx_dio_offset_align),
+    }
+}
+
+fn check(call: &'static str, answer: libc::c_int) -> Result<(), SysError> {
+    if answer == 0 { Ok(()) } else { Err(SysError::last(call)) }
+}
+
+/// Length of a file, or size of a block device, in bytes.
+///
+/// # Errors
+/// The `errno` of `lseek`.
+pub fn size_bytes(fd: &OwnedFd) -> Result<u64, SysError> {
+    // SAFETY: seeking an open descriptor touches no memory.
+    let end = unsafe { libc::lseek64(fd.as_raw_fd(), 0, libc::SEEK_END) };
+    u64::try_from(end).map_err(|_| SysError::last("lseek"))
+}
+
+/// Reserves space for `size_bytes` from the start, growing the file to that size.
+///
+/// # Errors
+/// `ENOSPC`, or `EOPNOTSUPP` where the file system can't reserve (use [`truncate`] and write).
+pub fn allocate(fd: &OwnedFd, size_bytes: u64) -> Result<(), SysError> {
+    let size = i64::try_from(size_bytes).map_err(|_| SysError::new("fallocate", libc::EFBIG))?;
+    loop {
+        // SAFETY: an open descriptor and plain numbers.
+        let answer = check("fallocate", unsafe { libc::fallocate64(fd.as_raw_fd(), 0, 0, size) });
+        match answer {
+            Err(error) if error.errno == libc::EINTR => {}
+            other => return other,
+        }
+    }
+}
+
+/// Sets a file's length. New bytes are a hole.
+///
+/// # Errors
+/// The `errno` of `ftruncate`.
+pub fn truncate(fd: &OwnedFd, size_bytes: u64) -> Result<(), SysError> {
+    let size = i64::try_from(size_bytes).map_err(|_| SysError::new("ftruncate", libc::EFBIG))?;
+    // SAFETY: an open descriptor and a plain number.
+    check("ftruncate", unsafe { libc::ftruncate64(fd.as_raw_fd(), size) })
+}
+
+/// Asks the kernel to drop the file's clean pages from the cache (`POSIX_FADV_DONTNEED`). Dirty pages
+/// stay: [`sync_data`] first. Whether they went is told by [`crate::residency`].
+///
+/// # Errors
+/// The `errno` of `posix_fadvise`.
+pub fn drop_cached(fd: &OwnedFd) -> Result<(), SysError> {
+    // SAFETY: an open descriptor and plain numbers.
+    let errno = unsafe { libc::posix_fadvise64(fd.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    if errno == 0 { Ok(()) } else { Err(SysError::new("posix_fadvise", errno)) }
+}
+
+/// Makes the file's data durable (`fdatasync`).
+///
+/// # Errors
+/// The `errno`. After one, what was written before is in doubt for ever: a later success proves
+/// nothing about it.
+pub fn sync_data(fd: &OwnedFd) -> Result<(), SysError> {
+    // SAFETY: an open descriptor.
+    check("fdatasync", unsafe { libc::fdatasync(fd.as_raw_fd()) })
+}
+
+/// Makes the file's data and metadata durable (`fsync`); for a directory, its entries.
+///
+/// # Errors
+/// As [`sync_data`].
+pub fn sync_all(fd: &OwnedFd) -> Result<(), SysError> {
+    // SAFETY: an open descriptor.
+    check("fsync", unsafe { libc::fsync(fd.as_raw_fd()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opens_directly_where_it_can_and_says_why_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let flags = OpenFlags { write: true, create: true, exclusive: true, ..Default::default() };
+        let opened = open(&path, flags).unwrap();
+        allocate(&opened.fd, 1 << 20).unwrap();
+        assert_eq!(size_bytes(&opened.fd).unwrap(), 1 << 20);
+        match opened.not_direct {
+            None => assert!(opened.direct_offset_align_bytes.is_none_or(|align| align <= 65536)),
+            Some(why) => assert_eq!(why, NotDirect::Refused(libc::EINVAL)),
+        }
+        assert_eq!(open(&path, flags).unwrap_err().errno, libc::EEXIST);
+        let off = OpenFlags { direct: DirectMode::Off, ..Default::default() };
+        assert_eq!(open(&path, off).unwrap().not_direct, Some(NotDirect::NotAsked));
+    }
+
+    #[test]
+    fn a_file_system_without_direct_io_falls_back_or_errs() {
+        let path = Path::new("/proc/self/status");
+        let auto = open(path, OpenFlags::default()).unwrap();
+        assert_eq!(auto.not_direct, Some(NotDirect::Refused(libc::EINVAL)));
+        let required = OpenFlags { direct: DirectMode::Required, ..Default::default() };
+        let error = open(path, required).unwrap_err();
+        assert_eq!((error.errno, error.path.as_deref()), (libc::EINVAL, Some(path)));
+    }
+
+    #[test]
+    fn errors_name_the_path() {
+        let error = open(Path::new("/nowhere/x"), OpenFlags::default()).unwrap_err();
+        assert_eq!(error.errno, libc::ENOENT);
+        assert!(error.to_string().contains("/nowhere/x"));
+        let nul = Path::new(std::ffi::OsStr::from_bytes(b"a\0b"));
+        assert_eq!(open(nul, OpenFlags::default()).unwrap_err().errno, libc::EINVAL);
+    }
+
+    #[test]
+    fn truncate_sync_and_drop() {
+        let folder = tempfile::tempdir().unwrap();
+        let flags = OpenFlags { write: true, create: true, ..Default::default() };
+        let opened = open(&folder.path().join("b"), flags).unwrap();
+        truncate(&opened.fd, 8192).unwrap();
+        sync_data(&opened.fd).unwrap();
+        sync_all(&opened.fd).unwrap();
+        drop_cached(&opened.fd).unwrap();
+        assert_eq!(truncate(&opened.fd, u64::MAX).unwrap_err().errno, libc::EFBIG);
+    }
+}

@@ -1,0 +1,482 @@
+//! The fall-back queue: worker threads that each carry one operation with `preadv2`/`pwritev2`.
+//!
+//! Same semantics as [`crate::ring::Ring`]. A worker is a slot: the issuing thread fills the slot,
+//! marks it ready and unparks the worker; the worker marks it done and unparks the issuer if that one
+//! waits. No queue is shared and nothing is locked. At depth 1 there is no worker: the issuing thread
+//! does the call itself, which is the plain synchronous engine.
+
+use std::cell::UnsafeCell;
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
+use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
+
+use crate::SysError;
+use crate::arena::AlignedBuffer;
+use crate::flight::{Flight, Settled};
+use crate::op::{OpKind, PushError, RingOp};
+
+/// Most worker threads of one pool, and so most operations in flight.
+pub const DEPTH_MAX: u32 = 1024;
+
+/// Stack of a worker: it makes one system call.
+const STACK_BYTES: usize = 64 << 10;
+
+/// How long a dropped pool waits for its workers before it leaves them behind.
+const DROP_WAIT_NS: u64 = 5_000_000_000;
+
+const IDLE: u8 = 0;
+const READY: u8 = 1;
+const DONE: u8 = 2;
+const END: u8 = 3;
+
+/// One system call to make.
+#[derive(Clone, Copy)]
+struct Call {
+    kind: OpKind,
+    fd: RawFd,
+    address: *mut u8,
+    size_bytes: u32,
+    offset_bytes: u64,
+    answer: i32,
+}
+
+impl Call {
+    const NONE: Self = Self {
+        kind: OpKind::Nop,
+        fd: -1,
+        address: core::ptr::null_mut(),
+        size_bytes: 0,
+        offset_bytes: 0,
+        answer: 0,
+    };
+
+    /// Makes the call. Returns bytes moved or a negative `errno`.
+    ///
+    /// # Safety
+    /// `address` and `size_bytes` name memory that nobody else touches until this returns.
+    #[inline]
+    unsafe fn make(&self) -> i32 {
+        let (size, offset) = (self.size_bytes as usize, self.offset_bytes as libc::off64_t);
+        let buffer = self.address.cast::<libc::c_void>();
+        // SAFETY: the caller vouches for the memory; a wrong descriptor only makes the call fail.
+        let answer = unsafe {
+            match self.kind {
+                OpKind::Read => libc::pread64(self.fd, buffer, size, offset),
+                OpKind::Write => libc::pwrite64(self.fd, buffer, size, offset),
+                OpKind::WriteDurable => {
+                    let part = libc::iovec { iov_base: buffer, iov_len: size };
+                    libc::pwritev2(self.fd, &raw const part, 1, offset, libc::RWF_DSYNC)
+                }
+                OpKind::Flush => libc::fdatasync(self.fd) as isize,
+                OpKind::Sync => libc::fsync(self.fd) as isize,
+                OpKind::Nop => 0,
+            }
+        };
+        if answer < 0 {
+            -std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+        } else {
+            i32::try_from(answer).unwrap_or(i32::MAX)
+        }
+    }
+}
+
+struct Seat {
+    state: AtomicU8,
+    call: UnsafeCell<Call>,
+}
+
+// SAFETY: `call` is touched by one thread at a time: by the issuer while the state is IDLE or DONE, by
+// the worker while it is READY. Each hand-over is a release store answered by an acquire load.
+unsafe impl Sync for Seat {}
+// SAFETY: the raw pointer in `call` points into the arena, which the worker keeps alive.
+unsafe impl Send for Seat {}
+
+struct Shared {
+    seats: Box<[Seat]>,
+    issuer: Thread,
+    issuer_waits: AtomicBool,
+    /// Completions not yet reaped. The issuer may see one before it is counted, hence the sign.
+    done: AtomicI32,
+    /// Kept for the workers: they may outlive the pool where a call hangs.
+    _arena: Arc<AlignedBuffer>,
+    _files: Arc<Vec<OwnedFd>>,
+}
+
+/// Worker threads with a queue. Belongs to the thread that made it, as a ring does.
+pub struct Pool {
+    flight: Flight,
+    files: Arc<Vec<OwnedFd>>,
+    direct: Box<[bool]>,
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    /// Slots pushed and not yet handed to their workers.
+    queued: Vec<u32>,
+    /// Slots with their workers, in the order handed over.
+    running: Vec<u32>,
+    inline_answer: Option<(u32, i32)>,
+    /// Workers unpark the thread that made the pool, so it must stay there.
+    _one_thread: PhantomData<*const ()>,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool")
+            .field("workers", &self.workers.len())
+            .field("in_flight", &self.flight.in_flight())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    /// Starts `entries` workers (none for one entry, [`DEPTH_MAX`] at most). They inherit the calling
+    /// thread's processor affinity.
+    ///
+    /// # Errors
+    /// `EAGAIN` where the system has no room for that many threads.
+    pub fn new(
+        entries: u32,
+        files: Vec<OwnedFd>,
+        mut direct: Vec<bool>,
+        arena: AlignedBuffer,
+    ) -> Result<Self, SysError> {
+        let entries = entries.clamp(1, DEPTH_MAX);
+        direct.resize(files.len(), false);
+        let flight = Flight::new(arena, entries, files.len());
+        let files = Arc::new(files);
+        let seat = || Seat { state: AtomicU8::new(IDLE), call: UnsafeCell::new(Call::NONE) };
+        let shared = Arc::new(Shared {
+            seats: (0..entries).map(|_| seat()).collect(),
+            issuer: std::thread::current(),
+            issuer_waits: AtomicBool::new(false),
+            done: AtomicI32::new(0),
+            _arena: Arc::clone(flight.arena()),
+            _files: Arc::clone(&files),
+        });
+        let mut pool = Self {
+            flight,
+            files,
+            direct: direct.into_boxed_slice(),
+            shared,
+            workers: Vec::new(),
+            queued: Vec::with_capacity(entries as usize),
+            running: Vec::with_capacity(entries as usize),
+            inline_answer: None,
+            _one_thread: PhantomData,
+        };
+        if entries > 1 {
+            for index in 0..entries as usize {
+                let shared = Arc::clone(&pool.shared);
+                let worker = std::thread::Builder::new()
+                    .name(format!("plimsoll-io-{index}"))
+                    .stack_size(STACK_BYTES)
+                    .spawn(move || work(&shared, index))
+                    .map_err(|error| SysError::from_io("clone", &error))?;
+                pool.workers.push(worker);
+            }
+        }
+        Ok(pool)
+    }
+
+    /// Operations pushed and not yet reaped.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.flight.in_flight()
+    }
+
+    /// Most operations in flight.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.flight.capacity()
+    }
+
+    /// Worker threads; 0 where the issuing thread makes the calls.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Operations that the next [`Pool::submit_and_wait`] hands over.
+    #[must_use]
+    pub fn queued(&self) -> u32 {
+        self.queued.len() as u32
+    }
+
+    /// Length of the arena in bytes.
+    #[must_use]
+    pub fn arena_len_bytes(&self) -> u64 {
+        self.flight.arena().len_bytes() as u64
+    }
+
+    /// The file table.
+    #[must_use]
+    pub fn files(&self) -> &[OwnedFd] {
+        &self.files
+    }
+
+    /// Queues an operation. No system call.
+    ///
+    /// # Errors
+    /// [`PushError`]; nothing was queued then.
+    #[inline]
+    pub fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
+        let index = self.flight.begin(op)?;
+        self.queued.push(index);
+        Ok(())
+    }
+
+    /// Hands everything queued to the workers and waits until `min_complete` completions are there to
+    /// be reaped, or the timeout. At depth 1 the call is made here, and the timeout has no effect.
+    ///
+    /// # Errors
+    /// None at present; the signature is the ring's.
+    pub fn submit_and_wait(
+        &mut self,
+        min_complete: u32,
+        timeout_ns: Option<u64>,
+    ) -> Result<(), SysError> {
+        if self.workers.is_empty() {
+            if let Some(index) = self.queued.pop() {
+                let call = self.call(index);
+                // SAFETY: the slot's pages are held by this operation until it is reaped.
+                self.inline_answer = Some((index, unsafe { call.make() }));
+            }
+            return Ok(());
+        }
+        for at in 0..self.queued.len() {
+            let index = self.queued[at];
+            let call = self.call(index);
+            let seat = &self.shared.seats[index as usize];
+            // SAFETY: the slot was free, so its seat is IDLE: its worker doesn't touch the call.
+            unsafe { *seat.call.get() = call };
+            seat.state.store(READY, Ordering::Release);
+            self.workers[index as usize].thread().unpark();
+            self.running.push(index);
+        }
+        self.queued.clear();
+        self.wait(min_complete.min(self.running.len() as u32), timeout_ns);
+        Ok(())
+    }
+
+    fn wait(&self, min_complete: u32, timeout_ns: Option<u64>) {
+        let shared = &self.shared;
+        let want = i32::try_from(min_complete).unwrap_or(i32::MAX);
+        let enough = || shared.done.load(Ordering::SeqCst) >= want;
+        if enough() {
+            return;
+        }
+        let deadline_ns = timeout_ns.map(|ns| crate::clock::monotonic_ns().saturating_add(ns));
+        shared.issuer_waits.store(true, Ordering::SeqCst);
+        while !enough() {
+            match deadline_ns {
+                None => std::thread::park(),
+                Some(deadline_ns) => {
+                    let left_ns = deadline_ns.saturating_sub(crate::clock::monotonic_ns());
+                    if left_ns == 0 {
+                        break;
+                    }
+                    std::thread::park_timeout(Duration::from_nanos(left_ns));
+                }
+            }
+        }
+        shared.issuer_waits.store(false, Ordering::SeqCst);
+    }
+
+    fn call(&self, index: u32) -> Call {
+        let Some(slot) = self.flight.slot(index) else { return Call::NONE };
+        Call {
+            kind: slot.op.kind,
+            fd: self.files.get(slot.op.file as usize).map_or(-1, AsRawFd::as_raw_fd),
+            address: self.flight.address(slot),
+            size_bytes: slot.op.size_bytes - slot.done_bytes,
+            offset_bytes: slot.op.offset_bytes + u64::from(slot.done_bytes),
+            answer: 0,
+        }
+    }
+
+    /// As [`crate::ring::Ring::reap`].
+    #[inline]
+    pub fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+        if let Some((index, answer)) = self.inline_answer.take() {
+            return usize::from(self.end(index, answer, each));
+        }
+        let mut ended = 0;
+        let mut at = 0;
+        while at < self.running.len() {
+            let index = self.running[at];
+            let seat = &self.shared.seats[index as usize];
+            if seat.state.load(Ordering::Acquire) != DONE {
+                at += 1;
+                continue;
+            }
+            // SAFETY: DONE: the worker has handed the call back.
+            let answer = unsafe { (*seat.call.get()).answer };
+            seat.state.store(IDLE, Ordering::Relaxed);
+            self.shared.done.fetch_sub(1, Ordering::SeqCst);
+            self.running.swap_remove(at);
+            ended += usize::from(self.end(index, answer, each));
+        }
+        ended
+    }
+
+    #[inline]
+    fn end(
+        &mut self,
+        index: u32,
+        answer: i32,
+        each: &mut impl FnMut(u64, Result<u32, i32>),
+    ) -> bool {
+        let file = self.flight.slot(index).map_or(0, |slot| slot.op.file);
+        let direct = self.direct.get(file as usize).copied().unwrap_or(false);
+        match self.flight.settle(index, answer, direct) {
+            Settled::Done { user_data, result } => {
+                each(user_data, result);
+                true
+            }
+            Settled::Again => {
+                self.queued.push(index);
+                false
+            }
+        }
+    }
+
+    /// As [`crate::ring::Ring::bytes`].
+    #[inline]
+    pub fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
+        self.flight.bytes(offset_bytes, size_bytes)
+    }
+}
+
+fn work(shared: &Shared, index: usize) {
+    let seat = &shared.seats[index];
+    loop {
+        match seat.state.load(Ordering::Acquire) {
+            READY => {
+                // SAFETY: READY: the issuer has handed the call over and leaves it alone; the pages
+                // of its buffer are held by the operation.
+                unsafe { (*seat.call.get()).answer = (*seat.call.get()).make() };
+                // Not a plain store: the pool may have asked for the end meanwhile.
+                let handed =
+                    seat.state.compare_exchange(READY, DONE, Ordering::AcqRel, Ordering::Acquire);
+                if handed.is_err() {
+                    return;
+                }
+                shared.done.fetch_add(1, Ordering::SeqCst);
+                if shared.issuer_waits.load(Ordering::SeqCst) {
+                    shared.issuer.unpark();
+                }
+            }
+            END => return,
+            _ => std::thread::park(),
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let deadline_ns = crate::clock::monotonic_ns() + DROP_WAIT_NS;
+        while self.flight.in_flight() > 0 && crate::clock::monotonic_ns() < deadline_ns {
+            if self.submit_and_wait(1, Some(100_000_000)).is_err() {
+                break;
+            }
+            self.reap(&mut |_, _| ());
+        }
+        for (seat, worker) in self.shared.seats.iter().zip(&self.workers) {
+            seat.state.store(END, Ordering::Release);
+            worker.thread().unpark();
+        }
+        // A worker whose call hangs keeps arena and files alive through `Shared`, and isn't waited
+        // for.
+        if self.flight.in_flight() == 0 {
+            for worker in self.workers.drain(..) {
+                // A worker can't panic: it makes one call and stores its answer.
+                let _ = worker.join();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::{OpenFlags, open, truncate};
+
+    fn pool(folder: &std::path::Path, entries: u32) -> Pool {
+        let flags = OpenFlags { write: true, create: true, ..OpenFlags::default() };
+        let opened = open(&folder.join("f"), flags).unwrap();
+        truncate(&opened.fd, 1 << 20).unwrap();
+        let direct = vec![opened.is_direct()];
+        Pool::new(entries, vec![opened.fd], direct, AlignedBuffer::new(1 << 18).unwrap()).unwrap()
+    }
+
+    fn op(kind: OpKind, at: u64, user_data: u64) -> RingOp {
+        let size_bytes = 4096;
+        let (offset_bytes, buffer_offset_bytes) = (at * 4096, user_data * 4096);
+        RingOp { kind, file: 0, offset_bytes, size_bytes, buffer_offset_bytes, user_data }
+    }
+
+    fn run(pool: &mut Pool, want: usize) -> Vec<(u64, Result<u32, i32>)> {
+        let mut seen = Vec::new();
+        while seen.len() < want {
+            pool.submit_and_wait(1, Some(1_000_000_000)).unwrap();
+            pool.reap(&mut |user_data, result| seen.push((user_data, result)));
+        }
+        seen.sort_unstable();
+        seen
+    }
+
+    #[test]
+    fn writes_flushes_and_reads_back_inline_and_with_workers() {
+        for entries in [1, 8] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut pool = pool(folder.path(), entries);
+            assert_eq!(pool.workers(), if entries == 1 { 0 } else { 8 });
+            for round in 0..20u64 {
+                for index in 0..u64::from(entries) {
+                    pool.bytes(index * 4096, 4096).unwrap().fill((round + index) as u8);
+                    pool.push(&op(OpKind::Write, index, index)).unwrap();
+                }
+                assert!(pool.bytes(0, 1).is_none());
+                let all: Vec<_> = (0..u64::from(entries)).map(|i| (i, Ok(4096))).collect();
+                assert_eq!(run(&mut pool, entries as usize), all);
+                pool.push(&op(OpKind::Flush, 0, 7)).unwrap();
+                assert_eq!(run(&mut pool, 1), [(7, Ok(0))]);
+                for index in 0..u64::from(entries) {
+                    pool.bytes(index * 4096, 4096).unwrap().fill(0xff);
+                    pool.push(&op(OpKind::Read, index, index)).unwrap();
+                }
+                assert_eq!(run(&mut pool, entries as usize), all);
+                for index in 0..u64::from(entries) {
+                    let bytes = pool.bytes(index * 4096, 4096).unwrap();
+                    assert!(bytes.iter().all(|byte| *byte == (round + index) as u8));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn full_is_full_and_timeouts_pass() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pool = pool(folder.path(), 2);
+        pool.submit_and_wait(1, Some(1000)).unwrap();
+        pool.push(&op(OpKind::Nop, 0, 1)).unwrap();
+        pool.push(&op(OpKind::WriteDurable, 0, 2)).unwrap();
+        assert_eq!(pool.push(&op(OpKind::Nop, 0, 3)), Err(PushError::Full));
+        assert_eq!(run(&mut pool, 2), [(1, Ok(0)), (2, Ok(4096))]);
+    }
+
+    #[test]
+    fn short_reads_end_at_the_end_of_the_file_and_drop_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pool = pool(folder.path(), 4);
+        let last = RingOp { size_bytes: 8192, ..op(OpKind::Read, 255, 1) };
+        pool.push(&last).unwrap();
+        assert_eq!(run(&mut pool, 1), [(1, Ok(4096))]);
+        pool.bytes(0, 4096).unwrap().fill(6);
+        pool.push(&op(OpKind::Write, 0, 0)).unwrap();
+        drop(pool);
+        assert_eq!(std::fs::read(folder.path().join("f")).unwrap()[0], 6);
+    }
+}

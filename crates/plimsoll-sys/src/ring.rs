@@ -1,0 +1,331 @@
+//! A safe io_uring that owns its file table and its buffers.
+//!
+//! One ring belongs to one thread (it is not [`Send`]): the kernel is told so, completions are run by
+//! the submitting call itself (`DEFER_TASKRUN`), and files, buffers and the ring's own descriptor are
+//! registered so that no operation pays for looking them up or pinning pages. Each of these is tried
+//! and left out where the kernel or the limits refuse it; [`Ring::report`] says what was used and why
+//! not. Memory that can't be pinned (`RLIMIT_MEMLOCK`) costs speed, never an error.
+//!
+//! Per operation: one slot, one submission entry, one completion entry. Per batch: one system call.
+
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use io_uring::{IoUring, opcode, squeue, types};
+
+use crate::SysError;
+use crate::arena::AlignedBuffer;
+use crate::flight::{Flight, Settled};
+use crate::op::{OpKind, PushError, RingOp};
+
+mod setup;
+
+pub use setup::{RingError, RingReport};
+
+/// How long a dropped ring waits for its operations before it leaves their memory to the kernel.
+const DROP_WAIT_NS: u64 = 5_000_000_000;
+
+/// Largest registered buffer: the kernel takes at most 1 GiB each.
+const CHUNK_SHIFT: u32 = 30;
+
+/// What a ring is made from.
+#[derive(Debug)]
+pub struct RingConfig {
+    /// Most operations in flight, at most 32,768.
+    pub entries: u32,
+    /// The file table: [`RingOp::file`] indexes it.
+    pub files: Vec<OwnedFd>,
+    /// Whether each file bypasses the page cache (then a transfer that stops inside a sector is the
+    /// file's end and isn't continued). Missing entries count as buffered.
+    pub direct: Vec<bool>,
+    /// The buffers.
+    pub arena: AlignedBuffer,
+    /// Poll the device for completions. Only devices that can poll take it, and no flushes.
+    pub poll_completions: bool,
+    /// Let a kernel thread fetch submissions. Costs a core; slower where cores are shared.
+    pub poll_submissions: bool,
+}
+
+impl RingConfig {
+    /// A ring of `entries` over `files` and `arena`, everything else as usual.
+    #[must_use]
+    pub fn new(entries: u32, files: Vec<OwnedFd>, arena: AlignedBuffer) -> Self {
+        let (poll_completions, poll_submissions) = (false, false);
+        Self { entries, files, direct: Vec::new(), arena, poll_completions, poll_submissions }
+    }
+}
+
+/// An io_uring with its files and buffers. Owned by the thread that made it.
+pub struct Ring {
+    ring: Option<IoUring>,
+    flight: Flight,
+    files: Vec<OwnedFd>,
+    direct: Box<[bool]>,
+    report: RingReport,
+    /// Entries pushed that the kernel hasn't taken yet.
+    queued: u32,
+    /// Operations on buffers below this offset use registered buffers.
+    fixed_below_bytes: u64,
+    fixed_files: bool,
+    _one_thread: PhantomData<*const ()>,
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring")
+            .field("report", &self.report)
+            .field("in_flight", &self.flight.in_flight())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ring {
+    /// Sets a ring up on the calling thread.
+    ///
+    /// # Errors
+    /// [`RingError`] where the kernel has none, forbids it, or is too old; the configuration's files
+    /// and arena come back with it so that the thread pool can take them.
+    pub fn new(config: RingConfig) -> Result<Self, (RingError, RingConfig)> {
+        let entries = config.entries.clamp(1, 32_768);
+        let (mut ring, mut report) = match setup::build(&config, entries) {
+            Ok(built) => built,
+            Err(error) => return Err((error, config)),
+        };
+        let RingConfig { files, mut direct, arena, .. } = config;
+        direct.resize(files.len(), false);
+        setup::register_ring_fd(&mut ring, &mut report);
+        setup::register_files(&ring, &files, &mut report);
+        let flight = Flight::new(arena, entries, files.len());
+        setup::register_arena(&ring, flight.arena(), &mut report);
+        Ok(Self {
+            ring: Some(ring),
+            flight,
+            fixed_below_bytes: report.buffers_registered_bytes,
+            fixed_files: report.files_registered,
+            files,
+            direct: direct.into_boxed_slice(),
+            report,
+            queued: 0,
+            _one_thread: PhantomData,
+        })
+    }
+
+    /// What the kernel took.
+    #[must_use]
+    pub fn report(&self) -> &RingReport {
+        &self.report
+    }
+
+    /// Operations pushed and not yet reaped.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.flight.in_flight()
+    }
+
+    /// Most operations in flight.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.flight.capacity()
+    }
+
+    /// Entries pushed that the next [`Ring::submit_and_wait`] hands to the kernel.
+    #[must_use]
+    pub fn queued(&self) -> u32 {
+        self.queued
+    }
+
+    /// Length of the arena in bytes.
+    #[must_use]
+    pub fn arena_len_bytes(&self) -> u64 {
+        self.flight.arena().len_bytes() as u64
+    }
+
+    /// The file table.
+    #[must_use]
+    pub fn files(&self) -> &[OwnedFd] {
+        &self.files
+    }
+
+    /// Queues an operation. No system call.
+    ///
+    /// # Errors
+    /// [`PushError`]; nothing was queued then.
+    #[inline]
+    pub fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
+        let index = self.flight.begin(op)?;
+        let Some(ring) = &mut self.ring else { return Ok(()) };
+        let entry =
+            entry(&self.flight, index, &self.files, self.fixed_files, self.fixed_below_bytes);
+        // SAFETY: the entry's buffer lies in the arena, which outlives the operation: `Drop` waits
+        // for it or leaks the arena. `flight` hands out none of its pages until it has completed.
+        // The queue has as many entries as `flight` has slots, so it isn't full.
+        let pushed = unsafe { ring.submission().push(&entry) };
+        debug_assert!(pushed.is_ok(), "a slot was free, so an entry is");
+        self.queued += 1;
+        Ok(())
+    }
+
+    /// Hands everything queued to the kernel and waits until `min_complete` completions are there to
+    /// be reaped, or the timeout, or a signal: one system call.
+    ///
+    /// # Errors
+    /// The `errno` of `io_uring_enter`, except those that only mean "reap, then call again".
+    #[inline]
+    pub fn submit_and_wait(
+        &mut self,
+        min_complete: u32,
+        timeout_ns: Option<u64>,
+    ) -> Result<(), SysError> {
+        let Some(ring) = &mut self.ring else { return Ok(()) };
+        let min_complete = min_complete.min(self.flight.in_flight() as u32);
+        let submitter = ring.submitter();
+        let answer = match timeout_ns {
+            _ if self.report.poll_submissions => submitter.submit_and_wait(min_complete as usize),
+            Some(timeout_ns) if min_complete > 0 => {
+                let timeout = types::Timespec::new()
+                    .sec(timeout_ns / 1_000_000_000)
+                    .nsec((timeout_ns % 1_000_000_000) as u32);
+                let args = types::SubmitArgs::new().timespec(&timeout);
+                submitter.submit_with_args(min_complete as usize, &args)
+            }
+            // GETEVENTS always: with deferred task work nothing completes without it.
+            // SAFETY: entries were pushed by `push`, whose buffers outlive them; no argument block.
+            _ => unsafe {
+                submitter.enter::<libc::sigset_t>(self.queued, min_complete, ENTER_GETEVENTS, None)
+            },
+        };
+        match answer {
+            Ok(taken) => {
+                self.queued = self.queued.saturating_sub(taken as u32);
+                Ok(())
+            }
+            Err(error) => self.after_failed_enter(&error),
+        }
+    }
+
+    #[cold]
+    fn after_failed_enter(&mut self, error: &std::io::Error) -> Result<(), SysError> {
+        // What the kernel took before it failed is gone from the queue: count what is left.
+        if let Some(ring) = &mut self.ring {
+            self.queued = ring.submission().len() as u32;
+        }
+        match error.raw_os_error() {
+            // ETIME: the timeout passed. EINTR: a signal. EBUSY, EAGAIN: reap, then call again.
+            Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+            _ => Err(SysError::from_io("io_uring_enter", error)),
+        }
+    }
+
+    /// Hands each completion that is there to `each`, with its user data and bytes or `errno`. Short
+    /// transfers are queued again for their rest, interrupted ones for another try. Returns how many
+    /// were handed out. No system call.
+    #[inline]
+    pub fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+        let Some(ring) = &mut self.ring else { return 0 };
+        let (_, mut submissions, completions) = ring.split();
+        let mut ended = 0;
+        for completion in completions {
+            let index = completion.user_data() as u32;
+            let Some(slot) = self.flight.slot(index) else { continue };
+            let direct = self.direct.get(slot.op.file as usize).copied().unwrap_or(false);
+            match self.flight.settle(index, completion.result(), direct) {
+                Settled::Done { user_data, result } => {
+                    ended += 1;
+                    each(user_data, result);
+                }
+                Settled::Again => {
+                    let (fixed, below) = (self.fixed_files, self.fixed_below_bytes);
+                    let entry = entry(&self.flight, index, &self.files, fixed, below);
+                    // SAFETY: as in `push`; the slot is the same, so an entry is free.
+                    let pushed = unsafe { submissions.push(&entry) };
+                    debug_assert!(pushed.is_ok(), "the slot had an entry");
+                    self.queued += 1;
+                }
+            }
+        }
+        ended
+    }
+
+    /// The bytes of a range of the arena, or `None` where it lies outside or an operation in flight
+    /// uses a page of it.
+    #[inline]
+    pub fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
+        self.flight.bytes(offset_bytes, size_bytes)
+    }
+}
+
+const ENTER_GETEVENTS: u32 = 1;
+
+/// The submission entry for what is left of a slot's operation.
+#[inline(always)]
+fn entry(
+    flight: &Flight,
+    index: u32,
+    files: &[OwnedFd],
+    fixed_files: bool,
+    fixed_below_bytes: u64,
+) -> squeue::Entry {
+    let Some(slot) = flight.slot(index) else { return opcode::Nop::new().build() };
+    let op = &slot.op;
+    let (fd, flags) = if fixed_files {
+        (op.file as i32, squeue::Flags::FIXED_FILE)
+    } else {
+        (files.get(op.file as usize).map_or(-1, AsRawFd::as_raw_fd), squeue::Flags::empty())
+    };
+    let entry = build(flight, slot, types::Fd(fd), fixed_below_bytes).user_data(u64::from(index));
+    if op.kind == OpKind::Nop { entry } else { entry.flags(flags) }
+}
+
+#[inline(always)]
+fn build(
+    flight: &Flight,
+    slot: &crate::flight::Slot,
+    fd: types::Fd,
+    fixed_below_bytes: u64,
+) -> squeue::Entry {
+    let op = &slot.op;
+    let address = flight.address(slot);
+    let size = op.size_bytes - slot.done_bytes;
+    let offset = op.offset_bytes + u64::from(slot.done_bytes);
+    let end_bytes = op.buffer_offset_bytes + u64::from(op.size_bytes);
+    let chunk = (op.buffer_offset_bytes >> CHUNK_SHIFT) as u16;
+    let fixed = end_bytes <= fixed_below_bytes
+        && (end_bytes.wrapping_sub(1) >> CHUNK_SHIFT) as u16 == chunk;
+    let flags = if op.kind == OpKind::WriteDurable { libc::RWF_DSYNC } else { 0 };
+    match op.kind {
+        OpKind::Read if fixed => {
+            opcode::ReadFixed::new(fd, address, size, chunk).offset(offset).build()
+        }
+        OpKind::Read => opcode::Read::new(fd, address, size).offset(offset).build(),
+        OpKind::Write | OpKind::WriteDurable if fixed => {
+            opcode::WriteFixed::new(fd, address, size, chunk).offset(offset).rw_flags(flags).build()
+        }
+        OpKind::Write | OpKind::WriteDurable => {
+            opcode::Write::new(fd, address, size).offset(offset).rw_flags(flags).build()
+        }
+        OpKind::Flush => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
+        OpKind::Sync => opcode::Fsync::new(fd).build(),
+        OpKind::Nop => opcode::Nop::new().build(),
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let deadline_ns = crate::clock::monotonic_ns() + DROP_WAIT_NS;
+        while self.flight.in_flight() > 0 && crate::clock::monotonic_ns() < deadline_ns {
+            if self.submit_and_wait(1, Some(100_000_000)).is_err() {
+                break;
+            }
+            self.reap(&mut |_, _| ());
+        }
+        if self.flight.in_flight() > 0 {
+            // The kernel may still write to these buffers: they must never be unmapped.
+            std::mem::forget(Arc::clone(self.flight.arena()));
+        }
+        drop(self.ring.take());
+    }
+}
+
+#[cfg(test)]
+mod tests;
