@@ -145,7 +145,10 @@ impl BundleWriter {
     /// A file that cannot be written.
     pub fn plan(&self, as_given: &str, resolved: &ResolvedPlan) -> Result<(), EvidenceError> {
         self.file("plan.toml", as_given.as_bytes())?;
-        self.file("resolved.toml", resolved.to_toml().as_bytes())
+        let text = resolved
+            .to_toml()
+            .map_err(|e| malformed(&self.directory.join("resolved.toml"), e.to_string()))?;
+        self.file("resolved.toml", text.as_bytes())
     }
 
     /// Writes `run.json`.

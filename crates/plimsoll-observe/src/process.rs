@@ -19,16 +19,16 @@ impl ProcessReading {
     /// `read_bytes` and `write_bytes` count what reached the storage layer; `rchar` would miss
     /// io_uring. The kernel's I/O workers are threads of this process and counted in its CPU time.
     pub fn now() -> Option<Self> {
-        let usage = rustix::process::getrusage(rustix::process::RUsageWho::SELF);
+        let time = plimsoll_sys::cpu::process_time();
         let process = Process::myself().ok()?;
         let io = process.io().ok();
         Some(Self {
-            user_ns: nanoseconds(usage.ru_utime),
-            system_ns: nanoseconds(usage.ru_stime),
+            user_ns: time.user_ns,
+            system_ns: time.system_ns,
             storage_read_bytes: io.as_ref().map(|io| io.read_bytes),
             storage_written_bytes: io.as_ref().map(|io| io.write_bytes),
-            // The kernel counts ru_maxrss in KiB.
-            resident_bytes_max: u64::try_from(usage.ru_maxrss).ok().map(|kib| kib * 1024),
+            // The kernel shows VmHWM in KiB.
+            resident_bytes_max: process.status().ok().and_then(|s| s.vmhwm).map(|kib| kib * 1024),
         })
     }
 
@@ -44,10 +44,4 @@ impl ProcessReading {
             lag_ns_max: None,
         }
     }
-}
-
-fn nanoseconds(time: rustix::time::Timeval) -> u64 {
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let microseconds = u64::try_from(time.tv_usec).unwrap_or(0);
-    seconds * 1_000_000_000 + microseconds * 1_000
 }

@@ -1,0 +1,171 @@
+//! Figures made from the evidence: rates, mean latencies, the largest of interval means. Every mean
+//! comes from sums and counts, never from means.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::{ClassTotals, Phase};
+use plimsoll_evidence::series::Data;
+
+/// Nanoseconds in a second.
+pub const NS_PER_S: f64 = 1e9;
+
+/// Which classes a figure is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// Database reads and writes.
+    Transactional,
+    /// Database reads; of one instance where given.
+    DatabaseReads(Option<u32>),
+    /// Database writes; of one instance where given.
+    DatabaseWrites(Option<u32>),
+    /// Log writes; of one instance where given.
+    LogWrites(Option<u32>),
+}
+
+impl Pick {
+    /// Whether a class belongs to it.
+    pub fn takes(self, class: &ClassTotals) -> bool {
+        let of = |instance: Option<u32>| instance.is_none_or(|i| i == class.instance);
+        match self {
+            Self::Transactional => class.group == "transactional",
+            Self::DatabaseReads(i) => class.group == "transactional" && class.is_read && of(i),
+            Self::DatabaseWrites(i) => class.group == "transactional" && !class.is_read && of(i),
+            Self::LogWrites(i) => class.group == "log" && !class.is_read && of(i),
+        }
+    }
+}
+
+/// Count and summed latency of the classes over some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// I/Os.
+    pub count: u64,
+    /// Summed latency.
+    pub latency_ns: u64,
+    /// Bytes.
+    pub size_bytes: u64,
+}
+
+impl Sums {
+    /// Mean latency; `None` without I/Os.
+    pub fn mean_ns(self) -> Option<u64> {
+        (self.count > 0).then(|| self.latency_ns / self.count)
+    }
+}
+
+/// Totals of the measured phase.
+pub fn totals(bundle: &Bundle, pick: Pick) -> Sums {
+    let picked = bundle.run.classes.iter().filter(|class| pick.takes(class));
+    picked.fold(Sums::default(), |sums, class| Sums {
+        count: sums.count + class.count,
+        latency_ns: sums.latency_ns.saturating_add(class.latency_ns_sum),
+        size_bytes: sums.size_bytes + class.size_bytes,
+    })
+}
+
+/// I/Os per second over the measured phase; `None` where nothing was measured.
+pub fn rate_per_s(bundle: &Bundle, pick: Pick) -> Option<f64> {
+    let measure = measured(bundle)?;
+    Some(totals(bundle, pick).count as f64 * NS_PER_S / measure.duration_ns as f64)
+}
+
+/// The measured phase, where it lasted at all.
+pub fn measured(bundle: &Bundle) -> Option<&Phase> {
+    bundle.run.measure().filter(|phase| phase.duration_ns > 0)
+}
+
+/// Sums over consecutive stretches of `width_ns` of the measured phase. A last stretch shorter than
+/// half of it is added to the one before.
+pub fn stretches(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
+    let Some(measure) = measured(bundle) else { return Vec::new() };
+    let width_ns = width_ns.clamp(1, measure.duration_ns);
+    let count = ((measure.duration_ns + width_ns / 2) / width_ns).max(1) as usize;
+    let mut sums = vec![Sums::default(); count];
+    let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
+    for row in &bundle.series {
+        let Data::Class { count: rows, sum_ns, bytes, .. } = row.data else { continue };
+        if Some(row.phase as usize) != index {
+            continue;
+        }
+        let Some(class) = bundle.run.classes.iter().find(|class| class.name == row.name) else {
+            continue;
+        };
+        if !pick.takes(class) {
+            continue;
+        }
+        // The middle of the interval decides, so that rounding at its ends does not matter.
+        let middle_ns = (row.start_ns + row.duration_ns / 2).saturating_sub(measure.start_ns);
+        let at = ((middle_ns / width_ns) as usize).min(count - 1);
+        sums[at].count += rows;
+        sums[at].latency_ns = sums[at].latency_ns.saturating_add(sum_ns);
+        sums[at].size_bytes += bytes;
+    }
+    sums
+}
+
+/// The largest mean latency of stretches of `width_ns`: what Jetstress calls the maximum.
+pub fn latency_ns_max_of_means(bundle: &Bundle, pick: Pick, width_ns: u64) -> Option<u64> {
+    stretches(bundle, pick, width_ns).into_iter().filter_map(Sums::mean_ns).max()
+}
+
+/// Rate per second in each stretch of `width_ns`.
+pub fn rates_per_s(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
+    let Some(measure) = measured(bundle) else { return Vec::new() };
+    let sums = stretches(bundle, pick, width_ns);
+    let width_ns = width_ns.clamp(1, measure.duration_ns);
+    let last = sums.len().saturating_sub(1) as u64;
+    let lasts_ns = |index: u64| {
+        if index == last { measure.duration_ns - last * width_ns } else { width_ns }
+    };
+    sums.iter()
+        .enumerate()
+        .map(|(index, sums)| sums.count as f64 * NS_PER_S / lasts_ns(index as u64) as f64)
+        .collect()
+}
+
+/// Mean latency in each stretch of `width_ns` that has I/Os.
+pub fn latencies_ns(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
+    stretches(bundle, pick, width_ns)
+        .into_iter()
+        .filter_map(|sums| (sums.count > 0).then(|| sums.latency_ns as f64 / sums.count as f64))
+        .collect()
+}
+
+/// The largest single latency of the measured phase.
+pub fn latency_ns_max(bundle: &Bundle, pick: Pick) -> Option<u64> {
+    let picked = bundle.run.classes.iter().filter(|class| pick.takes(class) && class.count > 0);
+    picked.map(|class| class.latency_ns_max).max()
+}
+
+/// Instances that have classes of the group.
+pub fn instances(bundle: &Bundle, pick: impl Fn(u32) -> Pick) -> Vec<u32> {
+    let mut found: Vec<u32> = bundle
+        .run
+        .classes
+        .iter()
+        .filter(|class| pick(class.instance).takes(class))
+        .map(|class| class.instance)
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// A percentile of latency over the measured phase, from the merged histograms; `None` where it has
+/// too few samples for that percentile ([`crate::stats::percentile_gate`]).
+pub fn percentile_ns(bundle: &Bundle, pick: Pick, quantile: f64) -> Option<u64> {
+    let merged = histogram(bundle, pick)?;
+    let n = merged.len();
+    crate::stats::percentile_gate(n as usize, n as f64, quantile).ok()?;
+    Some(merged.value_at_quantile(quantile))
+}
+
+/// The latencies of the classes, merged.
+pub fn histogram(bundle: &Bundle, pick: Pick) -> Option<hdrhistogram::Histogram<u64>> {
+    let mut merged = plimsoll_evidence::latency::histogram();
+    for class in bundle.run.classes.iter().filter(|class| pick.takes(class)) {
+        if let Some(histogram) = bundle.latency.get(&class.name) {
+            merged.add(histogram).ok()?;
+        }
+    }
+    (!merged.is_empty()).then_some(merged)
+}

@@ -1,0 +1,49 @@
+//! Was the run carried out to its end?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::EndKind;
+
+use super::{Rule, Weight};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "not-completed",
+    asks: "was the run carried out to its end?",
+    explains: "A run that was interrupted keeps its evidence and is INCONCLUSIVE: what was not \
+        measured may have been worse, and whoever may stop a run may also pick the moment. A run \
+        whose environment failed (a path that went away, a file that could not be made) is INVALID.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::DurableWrite, Weight::Mandatory),
+        (Claim::BurstWrite, Weight::Mandatory),
+        (Claim::CachedRead, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let end = &bundle.run.end;
+    let outcome = match end.kind {
+        EndKind::Completed => Outcome::Pass,
+        EndKind::Interrupted => Outcome::Unknown,
+        EndKind::Environment => Outcome::Fail,
+        // Errors and corruption have rules of their own.
+        EndKind::IoError | EndKind::NoSpace | EndKind::Corruption => return None,
+    };
+    let measured_ns = bundle.run.measure().map_or(0, |phase| phase.duration_ns);
+    let says = match outcome {
+        Outcome::Pass => "every phase was carried out".to_owned(),
+        _ => end.says.clone(),
+    };
+    let finding = Finding::new(RULE.id, outcome, says).with("measured_ns", measured_ns);
+    Some(match outcome {
+        Outcome::Pass => finding,
+        _ => finding.advise("run it again, to its end"),
+    })
+}

@@ -1,0 +1,36 @@
+//! Had the store warmed up when the measurement began?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::PhaseKind;
+
+use super::{Rule, Weight};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "warm-up-short",
+    asks: "was the page cache full, and a checkpoint depth logged, when the measurement began?",
+    explains: "Until the store's page cache is full, reads need no room to be made for them, and \
+        until one checkpoint depth has been logged, few dirty pages have to be written back: the \
+        figures are kinder than what follows. A longer `phases.warm_up` lets it get there.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Advisory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let phase = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::WarmUp)?;
+    let finding = if phase.reached {
+        Finding::new(RULE.id, Outcome::Pass, "the store had warmed up")
+    } else {
+        let says = format!("the warm-up ended before it was complete: {}", phase.note);
+        // For what a system sustains a store that is still warming up is no evidence; for the
+        // requirement it is worth knowing.
+        Finding::new(RULE.id, Outcome::Warn, says).advise("set a longer `phases.warm_up`")
+    };
+    Some(finding.with("warm_up_ns", phase.duration_ns))
+}

@@ -1,0 +1,42 @@
+//! Was the data as large as the requirement says?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::Workload;
+
+use super::{Rule, Weight};
+use crate::claim::Claim;
+use crate::figures::measured;
+use crate::finding::{Finding, Outcome};
+
+/// Databases are whole pages, so that they may be this much smaller than the mailboxes.
+const ROUNDING: f64 = 0.01;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "working-set-stated",
+    asks: "was the data that was worked on as large as the requirement says?",
+    explains: "The databases hold mailboxes × mailbox size when the measurement begins, and keys are \
+        picked from all of it. Less would fit caches that the real data does not fit.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let Workload::Mailbox(store) = &bundle.plan.workload else { return None };
+    measured(bundle)?;
+    let stated_bytes = store.mailboxes.saturating_mul(store.mailbox_size_bytes);
+    let held_bytes: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_initial).sum();
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let (held, stated) = (gib(held_bytes), gib(stated_bytes));
+    let finding = if (held_bytes as f64) < stated_bytes as f64 * (1.0 - ROUNDING) {
+        let says = format!("the databases held {held:.2} GiB where {stated:.2} GiB are stated");
+        Finding::new(RULE.id, Outcome::Fail, says).advise("make the databases anew")
+    } else {
+        let says = format!("the databases held {held:.2} GiB, all of it worked on");
+        Finding::new(RULE.id, Outcome::Pass, says)
+    };
+    Some(finding.with("held_bytes", held_bytes).with("stated_bytes", stated_bytes))
+}

@@ -1,0 +1,222 @@
+//! Autocorrelation of a series, and how many independent samples it is worth.
+//!
+//! Figures of one second are not independent of those of the next: a cache that warms, a log that
+//! checkpoints, a disk that seeks in its own rhythm. The mean of `n` such figures is only as good
+//! as that of `n_effective` independent ones. For a first-order autoregressive series, AR(1), with
+//! coefficient phi that is `n (1 - phi) / (1 + phi)` (G. V. Bayley and J. M. Hammersley, *The
+//! "Effective" Number of Independent Observations in an Autocorrelated Time Series*, 1946).
+//!
+//! The plain estimate of phi is too low in short series, which is the dangerous side; it is
+//! corrected by the first-order bias of M. G. Kendall, *Note on Bias in the Estimation of
+//! Autocorrelation*, Biometrika 41 (1954). A series that is not AR(1), say a slow drift beneath
+//! white noise, has a small lag-1 autocorrelation and yet a small effective sample. So the means
+//! of at least 30 finer batches are tested as well: where they are more alike than AR(1) explains,
+//! their own autocorrelation is used instead.
+
+use super::moments::mean;
+
+/// Fewest finer batches on which the lag-1 autocorrelation is tested. Its standard error there is
+/// 0.18; over the ten batches of the interval it would be 0.32, and useless.
+const FINER_BATCHES_MIN: usize = 30;
+
+/// Finer batches where the series is long enough to fill them with two values or more each.
+const FINER_BATCHES: usize = 60;
+
+/// Standard errors by which the finer batches must disagree with AR(1) to be believed over it.
+const LACK_OF_FIT_ERRORS: f64 = 2.0;
+
+/// Largest coefficient that is distinguished from a random walk.
+const PHI_MAX: f64 = 0.9995;
+
+/// Length of series, in values, up to which the effective sample is taken a full standard error
+/// low before it is trusted: short series of a strongly correlated process often look harmless.
+/// In longer ones the margin shrinks in proportion.
+const CAUTION_VALUES: f64 = 60.0;
+
+/// Standard errors added to phi where it widens the interval. Measured over 6,000 AR(1) series per
+/// cell: with 0 the intervals accepted at an effective sample of 9 (phi 0.99, n = 1,800) cover
+/// 87 %, with 1.5 they cover 93 %; white noise is hardly touched (94.7 % and 95.6 % at n = 60).
+const WIDENING_ERRORS: f64 = 1.5;
+
+/// Lag-`lag` autocorrelation with the divisor n that keeps it within -1..=1.
+///
+/// `None` if the series is not longer than the lag or all its values are equal.
+#[must_use]
+pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
+    if values.len() <= lag {
+        return None;
+    }
+    let mean = mean(values)?;
+    let total: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+    let lagged: f64 = values.iter().zip(&values[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum();
+    (total > 0.0).then(|| lagged / total)
+}
+
+/// Effective sample of `n` values of an AR(1) process with coefficient `phi`, -1 < phi < 1.
+#[must_use]
+pub fn ar1_effective_sample(n: f64, phi: f64) -> f64 {
+    n * (1.0 - phi) / (1.0 + phi)
+}
+
+/// Effective sample size of a series: how many independent values its mean is worth, at most its
+/// length. 0 for an empty series; a series of equal values counts in full.
+#[must_use]
+pub fn effective_sample(values: &[f64]) -> f64 {
+    Persistence::of(values).n_effective
+}
+
+/// How strongly a series remembers itself, and what that does to the interval of its mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Persistence {
+    /// Lag-1 coefficient corrected for bias, within 0..1, at the level of `level_values`.
+    pub phi: f64,
+    /// Values averaged per point of the series that `phi` was estimated on: 1, or the size of the
+    /// finer batches where those disagree with AR(1).
+    pub level_values: usize,
+    /// Points of that series.
+    pub level_points: usize,
+    /// Effective sample size of the whole series.
+    pub n_effective: f64,
+    /// The same, less the caution due to short series. Gates compare against this one.
+    pub n_effective_low: f64,
+}
+
+impl Persistence {
+    /// Estimates the persistence of `values`, which must be finite.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Self {
+        let raw = Self::at_level(values, 1);
+        let finer = if values.len() >= 2 * FINER_BATCHES { FINER_BATCHES } else { FINER_BATCHES_MIN };
+        let size = values.len() / finer;
+        if size < 2 {
+            return raw;
+        }
+        let batched = Self::at_level(&consecutive_means(values, size), size);
+        let explained = batch_correlation(raw.phi, size as f64);
+        let error = LACK_OF_FIT_ERRORS / libm::sqrt(batched.level_points as f64);
+        if batched.phi - explained <= error {
+            return raw;
+        }
+        Self {
+            n_effective: batched.n_effective.min(raw.n_effective),
+            n_effective_low: batched.n_effective.min(raw.n_effective_low),
+            ..batched
+        }
+    }
+
+    /// The estimate from points that are each the mean of `size` values.
+    fn at_level(points: &[f64], size: usize) -> Self {
+        let count = points.len();
+        let n = count as f64;
+        let phi = match autocorrelation(points, 1) {
+            Some(r) if count > 4 => ((n * r + 1.0) / (n - 4.0)).clamp(0.0, PHI_MAX),
+            _ => 0.0,
+        };
+        let n_effective = ar1_effective_sample(n, phi);
+        // Delta method: var(phi) = (1 - phi^2) / n, d ln(n_eff) / d phi = -2 / (1 - phi^2).
+        let log_error = 2.0 / libm::sqrt(n.max(1.0) * (1.0 - phi * phi));
+        let caution = (CAUTION_VALUES / n.max(1.0)).min(1.0);
+        Self {
+            phi,
+            level_values: size,
+            level_points: count,
+            n_effective,
+            n_effective_low: n_effective * libm::exp(-caution * log_error),
+        }
+    }
+
+    /// By what factor the variance of the mean exceeds what the scatter of `batches` batch means
+    /// suggests, because neighbouring batches are still alike. At least 1.
+    #[must_use]
+    pub fn inflation(&self, batches: usize) -> f64 {
+        if self.level_points < batches || self.phi == 0.0 && self.level_values > 1 {
+            return 1.0;
+        }
+        let points = self.level_points as f64;
+        // At the level of finer batches phi is the larger of two candidates already.
+        let errors = if self.level_values == 1 { WIDENING_ERRORS } else { 0.0 };
+        let error = libm::sqrt((1.0 - self.phi * self.phi) / points);
+        let phi = (self.phi + errors * error).min(PHI_MAX);
+        let m = batches as f64;
+        let whole = ar1_mean_variance(points, phi);
+        let batch = ar1_mean_variance(points / m, phi);
+        let scatter = (batch - whole) * m / (m - 1.0);
+        (whole * m / scatter).max(1.0)
+    }
+}
+
+/// Variance of the mean of `n` values of an AR(1) process of unit variance.
+fn ar1_mean_variance(n: f64, phi: f64) -> f64 {
+    let rest = 1.0 - phi;
+    (1.0 + phi) / (rest * n) - 2.0 * phi * (1.0 - libm::pow(phi, n)) / (n * n * rest * rest)
+}
+
+/// Lag-1 autocorrelation of means of `size` values of an AR(1) process.
+fn batch_correlation(phi: f64, size: f64) -> f64 {
+    let edge = (1.0 - libm::pow(phi, size)) / (size * (1.0 - phi));
+    phi * edge * edge / ar1_mean_variance(size, phi)
+}
+
+/// Means of consecutive groups of `size >= 1` values; a remainder at the start is left out.
+#[must_use]
+pub fn consecutive_means(values: &[f64], size: usize) -> Vec<f64> {
+    let size = size.max(1);
+    let skip = values.len() % size;
+    values[skip..].chunks_exact(size).map(|chunk| chunk.iter().sum::<f64>() / size as f64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alternating_series_is_anticorrelated() {
+        let values: Vec<f64> = (0..100).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
+        assert!((autocorrelation(&values, 1).unwrap() + 0.99).abs() < 1e-12);
+        assert!((autocorrelation(&values, 2).unwrap() - 0.98).abs() < 1e-12);
+        assert_eq!(autocorrelation(&values, 100), None);
+        assert_eq!(effective_sample(&values), 100.0);
+    }
+
+    #[test]
+    fn a_straight_line_is_worth_almost_nothing() {
+        let values: Vec<f64> = (0..300).map(f64::from).collect();
+        assert!(effective_sample(&values) < 3.0);
+    }
+
+    #[test]
+    fn equal_values_count_in_full_and_no_values_not_at_all() {
+        assert_eq!(effective_sample(&[7.0; 42]), 42.0);
+        assert_eq!(effective_sample(&[]), 0.0);
+        assert_eq!(autocorrelation(&[7.0; 42], 1), None);
+    }
+
+    #[test]
+    fn the_variance_of_a_mean_agrees_with_the_double_sum() {
+        let (n, phi) = (13_usize, 0.7);
+        let mut sum = 0.0;
+        for i in 0..n {
+            for j in 0..n {
+                sum += libm::pow(phi, i.abs_diff(j) as f64);
+            }
+        }
+        let direct = sum / (n * n) as f64;
+        assert!((ar1_mean_variance(n as f64, phi) - direct).abs() < 1e-14);
+    }
+
+    #[test]
+    fn a_drift_beneath_noise_is_seen_in_the_finer_batches() {
+        // Lag-1 autocorrelation of about 0.1, yet the slow wave is all that the mean depends on.
+        let mut noise = 12_345_u64;
+        let values: Vec<f64> = (0..600)
+            .map(|i| {
+                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let white = (noise >> 40) as f64 / (1 << 24) as f64 - 0.5;
+                white + 0.15 * libm::sin(f64::from(i) / 50.0)
+            })
+            .collect();
+        let persistence = Persistence::of(&values);
+        assert_eq!(persistence.level_values, 10);
+        assert!(persistence.n_effective < 40.0, "{persistence:?}");
+    }
+}

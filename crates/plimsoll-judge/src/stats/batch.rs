@@ -1,0 +1,124 @@
+//! The mean of a time series with an interval that autocorrelation does not falsify: batch means.
+//!
+//! The series is cut into ten consecutive batches; their means are nearly independent where the
+//! batches are long against the memory of the series, and Student's t with nine degrees of freedom
+//! gives the interval (B. Schmeiser, *Batch Size Effects in the Analysis of Simulation Output*,
+//! Operations Research 30 (1982): more than ten to thirty batches gain little and cost coverage).
+//!
+//! Where the batches are not long enough, plain batch means are too narrow: measured over AR(1)
+//! series, a nominal 95 % covers 91 % at phi 0.5, n = 60 and 90 % at phi 0.9, n = 300. So, as in
+//! N-Skart (A. Tafazzoli, N. M. Steiger, J. R. Wilson, *N-Skart: A Nonsequential Skewness- and
+//! Autoregression-Adjusted Batch-Means Procedure*, 2011), the variance is raised for the
+//! correlation that remains between batches, and the degrees of freedom are lowered with it; unlike
+//! there, the correlation is derived from that of the values and of 30 to 60 finer batches
+//! ([`Persistence`]), because ten batches cannot tell it: refusing at a lag-1 autocorrelation above
+//! 0.1 over ten batches would reject 24 % of white noise. An effective sample below ten is refused.
+
+use super::autocorrelation::Persistence;
+use super::interval::{Interval, Refusal, require_finite};
+use super::student::t_factor;
+
+/// Batches of the interval.
+pub const BATCHES: usize = 10;
+
+/// Smallest effective sample that bears an interval.
+pub const N_EFFECTIVE_MIN: usize = 10;
+
+/// The means of ten consecutive batches of as equal size as possible; `None` below ten values.
+#[must_use]
+pub fn ten_batch_means(values: &[f64]) -> Option<[f64; BATCHES]> {
+    let n = values.len();
+    if n < BATCHES {
+        return None;
+    }
+    Some(core::array::from_fn(|i| {
+        let batch = &values[i * n / BATCHES..(i + 1) * n / BATCHES];
+        batch.iter().sum::<f64>() / batch.len() as f64
+    }))
+}
+
+/// The mean of a stationary series with its 95 % confidence interval.
+///
+/// Cut the warm-up first ([`super::warm_up`]).
+///
+/// # Errors
+/// [`Refusal::TooFewValues`] below ten values, [`Refusal::EffectiveSampleTooSmall`] if they are
+/// worth fewer than ten independent ones, [`Refusal::NotFinite`] if one is infinite or NaN.
+pub fn batch_means(values: &[f64]) -> Result<Interval, Refusal> {
+    batch_means_at(values, 0.95)
+}
+
+/// The same with another confidence than 0.95.
+///
+/// # Errors
+/// Those of [`batch_means`], and [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
+pub fn batch_means_at(values: &[f64], confidence: f64) -> Result<Interval, Refusal> {
+    if !(confidence > 0.0 && confidence < 1.0) {
+        return Err(Refusal::OutOfRange { name: "confidence", value: confidence });
+    }
+    require_finite(values)?;
+    let n = values.len();
+    let Some(batches) = ten_batch_means(values) else {
+        return Err(Refusal::TooFewValues { n, needed: BATCHES });
+    };
+    let persistence = Persistence::of(values);
+    if persistence.n_effective_low < N_EFFECTIVE_MIN as f64 {
+        return Err(Refusal::EffectiveSampleTooSmall {
+            n,
+            n_effective: persistence.n_effective_low,
+            needed: N_EFFECTIVE_MIN,
+        });
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    // Batches differ by at most one value in size; each deviation counts by its share.
+    let scatter: f64 = (0..BATCHES)
+        .map(|i| {
+            let size = (i + 1) * n / BATCHES - i * n / BATCHES;
+            let share = (size * BATCHES) as f64 / n as f64;
+            share * (batches[i] - mean) * (batches[i] - mean)
+        })
+        .sum();
+    let freedom = (BATCHES - 1) as f64;
+    let inflation = persistence.inflation(BATCHES);
+    let error = libm::sqrt(scatter / freedom / BATCHES as f64 * inflation);
+    let factor = t_factor(confidence, freedom / libm::sqrt(inflation));
+    Ok(Interval::symmetric(mean, factor * error, n, persistence.n_effective))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_batches_cover_every_value_once() {
+        let values: Vec<f64> = (0..23).map(f64::from).collect();
+        let batches = ten_batch_means(&values).unwrap();
+        assert_eq!(batches[0], 0.5);
+        assert_eq!(batches[9], 21.0);
+        assert!(batches.windows(2).all(|w| w[0] < w[1]));
+        assert_eq!(ten_batch_means(&values[..9]), None);
+    }
+
+    #[test]
+    fn a_constant_series_is_exact() {
+        let interval = batch_means(&[5.0; 60]).unwrap();
+        assert_eq!((interval.mean, interval.half_width, interval.n_effective), (5.0, 0.0, 60.0));
+    }
+
+    #[test]
+    fn a_trend_is_refused_and_says_why() {
+        let values: Vec<f64> = (0..300).map(f64::from).collect();
+        let refusal = batch_means(&values).unwrap_err();
+        assert!(matches!(refusal, Refusal::EffectiveSampleTooSmall { n: 300, needed: 10, .. }));
+        assert!(refusal.to_string().contains("measure longer"));
+    }
+
+    #[test]
+    fn damaged_or_missing_values_are_refused() {
+        assert_eq!(batch_means(&[1.0; 9]), Err(Refusal::TooFewValues { n: 9, needed: 10 }));
+        let mut values = [1.0; 20];
+        values[3] = f64::INFINITY;
+        assert_eq!(batch_means(&values), Err(Refusal::NotFinite { index: 3 }));
+        assert!(matches!(batch_means_at(&[1.0; 20], 1.0), Err(Refusal::OutOfRange { .. })));
+    }
+}

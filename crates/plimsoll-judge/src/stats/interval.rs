@@ -1,0 +1,132 @@
+//! An estimate with its uncertainty, or the reason why there is none.
+
+use thiserror::Error;
+
+/// A mean with its confidence interval. Units are those of the series it was made from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The estimate.
+    pub mean: f64,
+    /// Lower end of the confidence interval.
+    pub low: f64,
+    /// Upper end of the confidence interval.
+    pub high: f64,
+    /// Half the interval's width; for a ratio, whose interval is not symmetric, half of `high - low`.
+    pub half_width: f64,
+    /// How many values it rests on.
+    pub n: usize,
+    /// How many independent values those are worth.
+    pub n_effective: f64,
+}
+
+impl Interval {
+    /// A symmetric interval about `mean`.
+    #[must_use]
+    pub fn symmetric(mean: f64, half_width: f64, n: usize, n_effective: f64) -> Self {
+        let (low, high) = (mean - half_width, mean + half_width);
+        Self { mean, low, high, half_width, n, n_effective }
+    }
+
+    /// Whether the interval includes `value`, its ends counted in.
+    #[must_use]
+    pub fn contains(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
+    /// Half width over the size of the mean; infinite for a mean of zero that is not exact.
+    #[must_use]
+    pub fn relative_half_width(&self) -> f64 {
+        if self.half_width == 0.0 { 0.0 } else { self.half_width / self.mean.abs() }
+    }
+}
+
+/// Why a statistic is refused. A refusal is a result: it says that the data cannot bear the figure.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum Refusal {
+    /// There are fewer values than the method can work with.
+    #[error("{n} values are too few for this statistic, which needs {needed}: measure longer")]
+    TooFewValues {
+        /// Values given.
+        n: usize,
+        /// Values needed.
+        needed: usize,
+    },
+    /// The values are too alike from one to the next.
+    #[error(
+        "{n} values are worth only {n_effective:.1} independent ones, {needed} are needed: \
+         they change too slowly for so short a measurement; measure longer"
+    )]
+    EffectiveSampleTooSmall {
+        /// Values given.
+        n: usize,
+        /// Independent values that they are worth, at the cautious end.
+        n_effective: f64,
+        /// Independent values needed.
+        needed: usize,
+    },
+    /// A value is infinite or not a number.
+    #[error("value {index} of the series is not finite: the record that it came from is damaged")]
+    NotFinite {
+        /// Position of the first such value, from 0.
+        index: usize,
+    },
+    /// The method works on positive values only.
+    #[error("value {index} of the series is not above zero, and its logarithm is needed")]
+    NotPositive {
+        /// Position of the first such value, from 0.
+        index: usize,
+    },
+    /// The warm-up takes half of the series or more.
+    #[error(
+        "the warm-up reaches to value {cut} of {n}, half the series or more: the system had not \
+         settled; measure longer"
+    )]
+    WarmUpTooLong {
+        /// First value after the warm-up, from 0.
+        cut: usize,
+        /// Values given.
+        n: usize,
+    },
+    /// A parameter of the method is outside its range.
+    #[error("{name} is {value}, outside the range of the method")]
+    OutOfRange {
+        /// Which parameter.
+        name: &'static str,
+        /// What it was set to.
+        value: f64,
+    },
+}
+
+/// Refuses a series that holds an infinity or something that is not a number.
+///
+/// # Errors
+/// [`Refusal::NotFinite`] with the position of the first such value.
+pub fn require_finite(values: &[f64]) -> Result<(), Refusal> {
+    match values.iter().position(|v| !v.is_finite()) {
+        Some(index) => Err(Refusal::NotFinite { index }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exact_zero_is_not_infinitely_uncertain() {
+        assert_eq!(Interval::symmetric(0.0, 0.0, 20, 20.0).relative_half_width(), 0.0);
+        assert_eq!(Interval::symmetric(0.0, 1.0, 20, 20.0).relative_half_width(), f64::INFINITY);
+    }
+
+    #[test]
+    fn the_ends_belong_to_the_interval() {
+        let interval = Interval::symmetric(10.0, 2.0, 20, 20.0);
+        assert!(interval.contains(8.0) && interval.contains(12.0) && !interval.contains(12.1));
+    }
+
+    #[test]
+    fn the_position_of_a_broken_value_is_named() {
+        assert_eq!(require_finite(&[1.0, f64::NAN]), Err(Refusal::NotFinite { index: 1 }));
+        assert_eq!(require_finite(&[1.0]), Ok(()));
+    }
+}

@@ -1,0 +1,21 @@
+//! Statistics that hold up: intervals that know about autocorrelation, steady state, comparison.
+//!
+//! Pure functions of numbers. Nothing here reads a clock, a file or a random device; seeds are
+//! passed in. Where the data cannot bear a figure the answer is a [`Refusal`] with its reason.
+
+pub mod autocorrelation;
+pub mod batch;
+pub mod interval;
+pub mod moments;
+pub mod percentile;
+pub mod snia;
+pub mod special;
+pub mod student;
+pub mod warm_up;
+
+pub use autocorrelation::{Persistence, autocorrelation, effective_sample};
+pub use batch::{batch_means, batch_means_at, ten_batch_means};
+pub use interval::{Interval, Refusal};
+pub use moments::Moments;
+pub use percentile::{Quantile, percentile_gate, quantile_of_sorted, quantile_ranks};
+pub use warm_up::mser5;

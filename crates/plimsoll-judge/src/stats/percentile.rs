@@ -1,0 +1,167 @@
+//! Percentiles with confidence intervals from order statistics, and the gate before them.
+//!
+//! The number of samples below the true p-quantile is binomial, whatever the distribution, so two
+//! order statistics bracket it with a known probability (H. A. David and H. N. Nagaraja, *Order
+//! Statistics*, 3rd ed. 2003, section 7.1). Where samples are not independent the binomial is that
+//! of the effective sample.
+//!
+//! A percentile is shown only if at least ten effective samples lie beyond it,
+//! `n_effective (1 - p) >= 10`: a p99.9 of 2,000 samples rests on its two worst.
+
+use super::interval::Refusal;
+use super::special::{binomial_cdf, normal_quantile};
+
+/// Effective samples that must lie beyond a percentile for it to be shown.
+pub const BEYOND_MIN: f64 = 10.0;
+
+/// Whether `n_effective` samples can bear the `p`-quantile (0.99 for p99).
+///
+/// # Errors
+/// [`Refusal::OutOfRange`] if `p` is not within 0..1, [`Refusal::EffectiveSampleTooSmall`] with the
+/// number needed if fewer than ten samples lie beyond.
+pub fn percentile_gate(n: usize, n_effective: f64, p: f64) -> Result<(), Refusal> {
+    if !(p > 0.0 && p < 1.0) {
+        return Err(Refusal::OutOfRange { name: "percentile", value: p });
+    }
+    // 1 - 0.99 is a hair below 0.01: without the allowance 1,000 samples would be refused a p99.
+    let beyond = n_effective * (1.0 - p) * (1.0 + 1e-12);
+    if beyond >= BEYOND_MIN {
+        return Ok(());
+    }
+    let needed = libm::ceil(BEYOND_MIN / ((1.0 - p) * (1.0 + 1e-12))) as usize;
+    Err(Refusal::EffectiveSampleTooSmall { n, n_effective, needed })
+}
+
+/// Ranks among `n` sorted samples, counted from 1, of a quantile and of the ends of its interval.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Ranks {
+    /// Rank of the lower end.
+    pub low: u64,
+    /// Rank of the quantile itself, `ceil(p n)`.
+    pub at: u64,
+    /// Rank of the upper end.
+    pub high: u64,
+}
+
+/// Ranks whose samples enclose the `p`-quantile with at least `confidence`.
+///
+/// `n_effective` below `n` widens the interval: the binomial is that of the effective sample, and
+/// its ranks are scaled to the real one. Each end misses with at most half the error, which makes
+/// the interval conservative for small samples. Use it with the cumulative counts of a histogram:
+/// the samples need not be kept.
+///
+/// # Errors
+/// Those of [`percentile_gate`]; [`Refusal::OutOfRange`] for `confidence`.
+pub fn quantile_ranks(n: u64, n_effective: f64, p: f64, confidence: f64) -> Result<Ranks, Refusal> {
+    if !(confidence > 0.0 && confidence < 1.0) {
+        return Err(Refusal::OutOfRange { name: "confidence", value: confidence });
+    }
+    let n_effective = n_effective.min(n as f64);
+    percentile_gate(n as usize, n_effective, p)?;
+    let trials = libm::floor(n_effective) as u64;
+    let tail = 0.5 * (1.0 - confidence);
+    // The sample of rank l is at most the quantile unless fewer than l samples are below it.
+    let low = binomial_rank(trials, p, tail);
+    let high = binomial_rank(trials, p, 1.0 - tail) + 1;
+    let scale = n as f64 / trials as f64;
+    let rank = |r: f64| (r.max(1.0) as u64).clamp(1, n);
+    Ok(Ranks {
+        low: rank(libm::floor(low as f64 * scale)),
+        at: rank(libm::ceil(p * n as f64 * (1.0 - 1e-15))),
+        high: rank(libm::ceil(high as f64 * scale)),
+    })
+}
+
+/// The smallest `k` with `P(X <= k) >= probability`, for binomial `X`.
+fn binomial_rank(trials: u64, p: f64, probability: f64) -> u64 {
+    let n = trials as f64;
+    let guess = n * p + normal_quantile(probability) * libm::sqrt(n * p * (1.0 - p));
+    let mut k = (guess.max(0.0) as u64).min(trials);
+    // The normal guess is off by a rank or two; walk to the exact one.
+    while k > 0 && binomial_cdf(k - 1, trials, p) >= probability {
+        k -= 1;
+    }
+    while binomial_cdf(k, trials, p) < probability {
+        k += 1;
+    }
+    k
+}
+
+/// A quantile with its interval. Units are those of the samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quantile {
+    /// The quantile's probability, 0.99 for p99.
+    pub p: f64,
+    /// The sample at rank `ceil(p n)`.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Samples it rests on.
+    pub n: usize,
+}
+
+/// The `p`-quantile of samples in ascending order with its 95 % interval.
+///
+/// # Errors
+/// Those of [`quantile_ranks`].
+pub fn quantile_of_sorted(sorted: &[f64], n_effective: f64, p: f64) -> Result<Quantile, Refusal> {
+    let ranks = quantile_ranks(sorted.len() as u64, n_effective, p, 0.95)?;
+    // Ranks are within 1..=n by construction.
+    let sample = |rank: u64| sorted[rank as usize - 1];
+    Ok(Quantile {
+        p,
+        value: sample(ranks.at),
+        low: sample(ranks.low),
+        high: sample(ranks.high),
+        n: sorted.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_samples_beyond_are_enough_and_nine_are_not() {
+        assert_eq!(percentile_gate(1000, 1000.0, 0.99), Ok(()));
+        assert_eq!(percentile_gate(10_000, 10_000.0, 0.999), Ok(()));
+        let refused = percentile_gate(999, 999.0, 0.99).unwrap_err();
+        assert!(matches!(refused, Refusal::EffectiveSampleTooSmall { needed: 1000, .. }));
+        // A hundred thousand samples worth five hundred do not bear a p99 either.
+        assert!(percentile_gate(100_000, 500.0, 0.99).is_err());
+        assert!(matches!(percentile_gate(10, 10.0, 1.0), Err(Refusal::OutOfRange { .. })));
+    }
+
+    #[test]
+    fn the_median_of_a_hundred_lies_between_the_tabulated_ranks() {
+        // Tabulated 95 % ranks for the median of n = 100 are 40 and 61.
+        let ranks = quantile_ranks(100, 100.0, 0.5, 0.95).unwrap();
+        assert_eq!((ranks.low, ranks.at, ranks.high), (40, 50, 61));
+    }
+
+    #[test]
+    fn fewer_effective_samples_widen_the_interval() {
+        let free = quantile_ranks(10_000, 10_000.0, 0.5, 0.95).unwrap();
+        let bound = quantile_ranks(10_000, 100.0, 0.5, 0.95).unwrap();
+        assert!(bound.low < free.low && bound.high > free.high);
+        assert_eq!((bound.low, bound.high), (4000, 6100));
+    }
+
+    #[test]
+    fn a_billion_samples_are_quick_and_tight() {
+        let ranks = quantile_ranks(1_000_000_000, 1e9, 0.999, 0.95).unwrap();
+        assert_eq!(ranks.at, 999_000_000);
+        // 1.96 sqrt(n p q) = 1959.
+        assert!(ranks.at - ranks.low < 1962 && ranks.high - ranks.at < 1962, "{ranks:?}");
+    }
+
+    #[test]
+    fn values_are_taken_at_their_ranks() {
+        let sorted: Vec<f64> = (1..=1000).map(f64::from).collect();
+        let p99 = quantile_of_sorted(&sorted, 1000.0, 0.99).unwrap();
+        assert_eq!(p99.value, 990.0);
+        assert!(p99.low < 990.0 && p99.high > 990.0 && p99.high <= 1000.0);
+    }
+}

@@ -1,0 +1,184 @@
+//! The steady-state rule of SNIA, exactly.
+//!
+//! SNIA Solid State Storage Performance Test Specification (PTS) 2.0.2, section 2.1.24: over a
+//! measurement window of five rounds a tracked variable is steady when
+//!
+//! 1. the range of its values (maximum less minimum) is at most 20 % of their mean, and
+//! 2. the line of least squares through them rises or falls by at most 10 % of their mean, taken
+//!    over the whole window, from its first round to its last.
+//!
+//! A test is steady at the first round at which every tracked variable is; it gives up after 25.
+//!
+//! The rule alone proves little: reduced to five rounds of a minute it passes a device that still
+//! decays and is overstated by 88 %. [`super::until_steady`] adds what makes it safe.
+
+/// Rounds of the measurement window.
+pub const WINDOW_ROUNDS: usize = 5;
+
+/// Rounds after which a test that is not steady gives up.
+pub const ROUNDS_MAX: usize = 25;
+
+/// The rule's figures over one window of five rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Mean of the five rounds.
+    pub mean: f64,
+    /// Maximum less minimum, over the mean. At most 0.20 when steady.
+    pub excursion: f64,
+    /// Rise (or fall) of the least-squares line from first to last round, over the mean. At most
+    /// 0.10 when steady. Always positive.
+    pub slope_excursion: f64,
+    /// Whether the range criterion holds.
+    pub excursion_ok: bool,
+    /// Whether the slope criterion holds.
+    pub slope_ok: bool,
+}
+
+impl Window {
+    /// Evaluates the rule over five rounds.
+    ///
+    /// The comparisons are made without division, so that a window that lies exactly on a limit
+    /// passes whenever its values are integers. Values that are not finite never pass, nor does a
+    /// mean of zero or below.
+    #[must_use]
+    pub fn of(rounds: &[f64; WINDOW_ROUNDS]) -> Self {
+        let sum: f64 = rounds.iter().sum();
+        let max = rounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let min = rounds.iter().copied().fold(f64::INFINITY, f64::min);
+        let range = max - min;
+        // With rounds at -2..=2 the slope is `moment / 10`, so the line rises by `4 moment / 10`.
+        let moment = (2.0 * (rounds[4] - rounds[0]) + (rounds[3] - rounds[1])).abs();
+        let mean = sum / 5.0;
+        let usable = sum.is_finite() && sum > 0.0;
+        Self {
+            mean,
+            excursion: range / mean,
+            slope_excursion: 0.4 * moment / mean,
+            // range <= 0.20 sum / 5, and 0.4 moment <= 0.10 sum / 5.
+            excursion_ok: usable && 25.0 * range <= sum,
+            slope_ok: usable && 20.0 * moment <= sum,
+        }
+    }
+
+    /// Whether both criteria hold.
+    #[must_use]
+    pub fn steady(&self) -> bool {
+        self.excursion_ok && self.slope_ok
+    }
+}
+
+/// The rule applied over a whole test.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Attained {
+    /// Steady: the window ends with this round.
+    At {
+        /// Last round of the window, counted from 1.
+        round: usize,
+        /// The window's figures, one per tracked variable.
+        windows: Vec<Window>,
+    },
+    /// Not steady yet, and rounds are left.
+    NotYet {
+        /// Rounds so far.
+        rounds: usize,
+        /// Figures of the latest window, one per tracked variable; empty below five rounds.
+        windows: Vec<Window>,
+    },
+    /// Not steady after 25 rounds.
+    Never {
+        /// Figures of the last window, one per tracked variable.
+        windows: Vec<Window>,
+    },
+}
+
+/// Applies the rule to tracked variables, each a series with one value per round.
+///
+/// Variables of different length are judged up to the shortest. Without any the answer is
+/// `NotYet`. Rounds after the 25th are not looked at.
+#[must_use]
+pub fn attained(tracked: &[&[f64]]) -> Attained {
+    let rounds = tracked.iter().map(|series| series.len()).min().unwrap_or(0).min(ROUNDS_MAX);
+    let mut latest = Vec::new();
+    for end in WINDOW_ROUNDS..=rounds {
+        latest = tracked
+            .iter()
+            .map(|series| Window::of(&core::array::from_fn(|i| series[end - WINDOW_ROUNDS + i])))
+            .collect();
+        if latest.iter().all(Window::steady) {
+            return Attained::At { round: end, windows: latest };
+        }
+    }
+    if rounds == ROUNDS_MAX {
+        Attained::Never { windows: latest }
+    } else {
+        Attained::NotYet { rounds, windows: latest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steady(rounds: [f64; 5]) -> (bool, bool) {
+        let window = Window::of(&rounds);
+        (window.excursion_ok, window.slope_ok)
+    }
+
+    #[test]
+    fn a_range_of_exactly_a_fifth_passes_and_one_above_does_not() {
+        assert_eq!(steady([100.0, 110.0, 100.0, 90.0, 100.0]), (true, true));
+        // Mean 100, range 21.
+        assert_eq!(steady([100.0, 111.0, 99.0, 90.0, 100.0]), (false, true));
+        // The same at a magnitude where 0.2 * mean is not representable.
+        assert_eq!(steady([1000.0, 1100.0, 1000.0, 900.0, 1000.0].map(|v| v * 7.0)), (true, true));
+    }
+
+    #[test]
+    fn a_rise_of_exactly_a_tenth_passes_either_way() {
+        // A line from 95 to 105: mean 100, rise 10.
+        let line = [950.0, 975.0, 1000.0, 1025.0, 1050.0];
+        assert_eq!(steady(line), (true, true));
+        let mut falling = line;
+        falling.reverse();
+        assert_eq!(steady(falling), (true, true));
+        // From 94.9 to 105.1: rise 10.2.
+        assert_eq!(steady([949.0, 974.5, 1000.0, 1025.5, 1051.0]), (true, false));
+    }
+
+    #[test]
+    fn the_slope_is_that_of_least_squares_not_of_the_ends() {
+        // Ends equal, yet moment = 2 (100 - 100) + (108 - 92) = 16: rise 6.4 of mean 100.
+        let window = Window::of(&[100.0, 92.0, 100.0, 108.0, 100.0]);
+        assert!((window.slope_excursion - 0.064).abs() < 1e-15);
+        assert!((window.excursion - 0.16).abs() < 1e-15);
+    }
+
+    #[test]
+    fn zero_and_damaged_rounds_never_pass() {
+        assert_eq!(steady([0.0; 5]), (false, false));
+        assert_eq!(steady([f64::NAN, 1.0, 1.0, 1.0, 1.0]), (false, false));
+        assert_eq!(steady([f64::INFINITY; 5]), (false, false));
+    }
+
+    #[test]
+    fn the_first_window_in_which_every_variable_is_steady_counts() {
+        let decaying = [200.0, 150.0, 120.0, 104.0, 102.0, 101.0, 100.0, 100.0, 100.0];
+        let flat = [50.0; 9];
+        // Rounds 3 to 7: mean 105.4, range 20 (19 %), rise 17.2 (16 %). Rounds 4 to 8 pass.
+        let Attained::At { round, windows } = attained(&[&decaying, &flat]) else {
+            panic!("must be steady")
+        };
+        assert_eq!((round, windows.len()), (8, 2));
+        assert!(matches!(attained(&[&decaying[..7], &flat]), Attained::NotYet { rounds: 7, .. }));
+        assert!(matches!(attained(&[]), Attained::NotYet { rounds: 0, .. }));
+    }
+
+    #[test]
+    fn the_25th_round_is_the_last() {
+        let mut rounds: Vec<f64> = (0..24).map(|i| 1000.0 * libm::pow(0.9, f64::from(i))).collect();
+        assert!(matches!(attained(&[&rounds]), Attained::NotYet { rounds: 24, .. }));
+        rounds.push(1.0);
+        rounds.extend([50.0; 10]);
+        assert!(matches!(attained(&[&rounds]), Attained::Never { .. }));
+    }
+}

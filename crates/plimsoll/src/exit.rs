@@ -1,0 +1,61 @@
+//! Exit codes: what scripts act on.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | PASS, MEASURED, or the command did what was asked |
+//! | 1 | FAIL |
+//! | 2 | wrong usage or plan |
+//! | 3 | INVALID or INCONCLUSIVE |
+//! | 4 | data corruption found |
+//! | 5 | the target or environment failed: I/O error, disk full |
+//! | 70 | a defect in Plimsoll |
+//! | 130 | interrupted; evidence so far is kept |
+//!
+//! When several hold: 70, 130, 4, 5, 3, 1, in that order.
+
+use plimsoll_evidence::run::{EndKind, Run};
+use plimsoll_judge::verdict::VerdictKind;
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// PASS, MEASURED, or the command did what was asked.
+    Ok = 0,
+    /// FAIL.
+    Fail = 1,
+    /// Wrong usage or plan.
+    Usage = 2,
+    /// INVALID or INCONCLUSIVE.
+    NoVerdict = 3,
+    /// Data corruption found.
+    Corruption = 4,
+    /// The target or environment failed.
+    Environment = 5,
+    /// A defect in Plimsoll.
+    Defect = 70,
+    /// SIGINT or SIGTERM.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// The code that a judged run ends with.
+    pub fn of(run: &Run, verdict: VerdictKind) -> Self {
+        match run.end.kind {
+            EndKind::Interrupted => Self::Interrupted,
+            _ if run.checks.errors > 0 => Self::Corruption,
+            EndKind::Corruption => Self::Corruption,
+            EndKind::IoError | EndKind::NoSpace | EndKind::Environment => Self::Environment,
+            EndKind::Completed => match verdict {
+                VerdictKind::Invalid | VerdictKind::Inconclusive => Self::NoVerdict,
+                VerdictKind::Fail => Self::Fail,
+                VerdictKind::Pass | VerdictKind::Measured => Self::Ok,
+            },
+        }
+    }
+
+    /// The number.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}

@@ -1,0 +1,54 @@
+//! Where Plimsoll keeps its own files: the XDG base directories, never the working directory.
+
+use std::path::PathBuf;
+
+use crate::error::CliError;
+
+/// Directories of this user.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Ledger, generation maps: what outlives a run and is not evidence.
+    pub state: PathBuf,
+    /// Bundles.
+    pub runs: PathBuf,
+    /// Where the quickstart's data goes when no path is given.
+    pub cache: PathBuf,
+}
+
+impl Places {
+    /// From `XDG_STATE_HOME`, `XDG_DATA_HOME` and `XDG_CACHE_HOME`, or their defaults below `HOME`.
+    ///
+    /// # Errors
+    /// None of them is set.
+    pub fn from_environment() -> Result<Self, CliError> {
+        Ok(Self {
+            state: base("XDG_STATE_HOME", ".local/state")?,
+            runs: base("XDG_DATA_HOME", ".local/share")?.join("runs"),
+            cache: base("XDG_CACHE_HOME", ".cache")?,
+        })
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> PathBuf {
+        self.state.join("ledger.jsonl")
+    }
+
+    /// Generation maps of the stores.
+    pub fn stores(&self) -> PathBuf {
+        self.state.join("stores")
+    }
+}
+
+fn base(variable: &str, below_home: &str) -> Result<PathBuf, CliError> {
+    // The specification: a relative path is to be taken as not set.
+    let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || {
+        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        home.map(|home| home.join(below_home))
+    };
+    let base = set.or_else(home).ok_or_else(|| {
+        CliError::environment(format!("neither {variable} nor HOME is set to an absolute path"))
+            .hint(format!("set {variable} to a directory that you may write to"))
+    })?;
+    Ok(base.join("plimsoll"))
+}
