@@ -1,0 +1,230 @@
+//! How operations reach files: a queue of operations in flight over a table of open files and one
+//! arena of buffers, in one of two forms with the same semantics.
+//!
+//! - **Ring**: io_uring, one system call per batch (see `plimsoll_sys::ring`).
+//! - **Threads**: `preadv2`/`pwritev2` on worker threads, inline at depth 1 (`plimsoll_sys::pool`).
+//!
+//! # Use
+//!
+//! A backend belongs to the thread that opened it (it isn't `Send`): open it on the pinned thread that
+//! will drive it. The loop is:
+//!
+//! ```text
+//! let mut backend = Backend::open(config)?;            // says how in backend.describe()
+//! loop {
+//!     for io in &out { backend.push(io)?; }             // no system call; Full beyond the depth
+//!     backend.submit_and_wait(1, Some(timeout_ns))?;    // one system call: hand over, wait for ≥ 1
+//!     completions.clear();
+//!     backend.reap(&mut completions);                   // no system call
+//!     wait = workload.step(backend.now_ns(), &completions, &mut backend, &mut out);
+//! }
+//! ```
+//!
+//! - [`Backend`] is the workload's [`Arena`]: `bytes` answers `None` for a range that an operation in
+//!   flight uses, or that lies outside.
+//! - Times are nanoseconds of `CLOCK_MONOTONIC` ([`Backend::now_ns`] is its cheap reading).
+//!   `submitted_ns` is read just before the call that hands the operation over, `completed_ns` when its
+//!   completion is seen.
+//! - Short transfers are continued and interrupted ones retried; a short count in a completion is the
+//!   end of the file, and an `Err` is a positive `errno`. [`Backend::failure`] turns a bad completion
+//!   into an [`EngineError`] with path and offset.
+//! - `submit_and_wait` may return before `min_complete` completions are there: at the timeout, at a
+//!   signal, or when a short transfer must be continued. Reap, look, call again.
+//! - Dropping a backend waits up to 5 s for operations in flight, then leaves their memory behind.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_sys::clock::Clock;
+use plimsoll_sys::op::{OpKind, RingOp};
+use plimsoll_workload::step::{Arena, Completion, Io, IoKind};
+
+use crate::EngineError;
+
+mod config;
+mod open;
+mod queue;
+mod report;
+
+pub use config::{BackendConfig, Direct, FileSource, Prefer};
+pub use queue::{AnyQueue, NullQueue, Queue};
+pub use report::{BackendKind, BackendReport, FileReport};
+
+/// An operation between push and completion.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flying {
+    token: u64,
+    submitted_ns: u64,
+}
+
+/// Open files, buffers and a queue. See the module.
+#[derive(Debug)]
+pub struct Backend {
+    queue: AnyQueue,
+    paths: Vec<PathBuf>,
+    report: BackendReport,
+    clock: Clock,
+    flying: Box<[Flying]>,
+    free: Vec<u32>,
+    /// Slots pushed since the last submission, which get their time there.
+    fresh: Vec<u32>,
+}
+
+impl Backend {
+    /// Opens the files and sets the queue up on the calling thread.
+    ///
+    /// # Errors
+    /// [`EngineError`] with the path: a file that can't be opened, made or grown; direct I/O or
+    /// io_uring required and not to be had; no memory for the arena.
+    pub fn open(config: BackendConfig) -> Result<Self, EngineError> {
+        let (queue, paths, report) = open::open(config)?;
+        let depth = queue.capacity();
+        Ok(Self {
+            queue,
+            paths,
+            report,
+            clock: Clock::new(),
+            flying: vec![Flying::default(); depth].into_boxed_slice(),
+            free: (0..depth as u32).rev().collect(),
+            fresh: Vec::with_capacity(depth),
+        })
+    }
+
+    /// Which form was taken and why, and how each file is open.
+    #[must_use]
+    pub fn describe(&self) -> &BackendReport {
+        &self.report
+    }
+
+    /// The files' paths, in the order of the table.
+    #[must_use]
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// The files' descriptors, in the order of the table.
+    #[must_use]
+    pub fn fds(&self) -> &[std::os::fd::OwnedFd] {
+        self.queue.files()
+    }
+
+    /// `CLOCK_MONOTONIC`, cheaply.
+    #[inline]
+    pub fn now_ns(&mut self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    /// Operations pushed and not yet reaped.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.flying.len() - self.free.len()
+    }
+
+    /// Most operations in flight.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.flying.len()
+    }
+
+    /// Queues an I/O. No system call.
+    ///
+    /// # Errors
+    /// [`EngineError::Push`]: beyond the depth, outside the arena, an unknown file. Nothing was queued.
+    #[inline]
+    pub fn push(&mut self, io: &Io) -> Result<(), EngineError> {
+        let slot = *self.free.last().ok_or(plimsoll_sys::op::PushError::Full)?;
+        self.queue.push(&RingOp {
+            kind: op_kind(io.kind),
+            file: io.file,
+            offset_bytes: io.offset_bytes,
+            size_bytes: io.size_bytes,
+            buffer_offset_bytes: io.buffer_offset_bytes,
+            user_data: u64::from(slot),
+        })?;
+        self.free.pop();
+        self.flying[slot as usize].token = io.token;
+        self.fresh.push(slot);
+        Ok(())
+    }
+
+    /// Hands everything queued over and waits until `min_complete` completions are there, or the
+    /// timeout. See the module for early returns.
+    ///
+    /// # Errors
+    /// [`EngineError::System`] where the queue itself fails (not an operation in it).
+    #[inline]
+    pub fn submit_and_wait(
+        &mut self,
+        min_complete: u32,
+        timeout_ns: Option<u64>,
+    ) -> Result<(), EngineError> {
+        if !self.fresh.is_empty() {
+            let now_ns = self.clock.now_ns();
+            for slot in self.fresh.drain(..) {
+                self.flying[slot as usize].submitted_ns = now_ns;
+            }
+        }
+        self.queue
+            .submit_and_wait(min_complete, timeout_ns)
+            .map_err(|source| EngineError::system("handing operations over", source))
+    }
+
+    /// Appends the completions that are there to `out` and returns how many. No system call.
+    #[inline]
+    pub fn reap(&mut self, out: &mut Vec<Completion>) -> usize {
+        let completed_ns = self.clock.now_ns();
+        let (flying, free) = (&self.flying, &mut self.free);
+        self.queue.reap(&mut |slot, result| {
+            let Flying { token, submitted_ns } = flying[slot as usize];
+            free.push(slot as u32);
+            out.push(Completion { token, result, submitted_ns, completed_ns });
+        })
+    }
+
+    /// The error in a completion that failed or moved fewer bytes than `io` asked for; `None` where
+    /// all went well.
+    #[must_use]
+    pub fn failure(&self, io: &Io, completion: &Completion) -> Option<EngineError> {
+        let path =
+            || self.paths.get(io.file as usize).map_or_else(PathBuf::new, |path| path.clone());
+        let (offset_bytes, size_bytes) = (io.offset_bytes, io.size_bytes);
+        let doing = match io.kind {
+            IoKind::Read => "reading",
+            IoKind::Write | IoKind::WriteDurable => "writing",
+            IoKind::Flush => "flushing",
+        };
+        match completion.result {
+            Err(errno) => Some(EngineError::Transfer { doing, path: path(), offset_bytes, errno }),
+            Ok(moved_bytes) if io.kind != IoKind::Flush && moved_bytes < size_bytes => {
+                let path = path();
+                Some(EngineError::Short { doing, path, offset_bytes, size_bytes, moved_bytes })
+            }
+            Ok(_) => None,
+        }
+    }
+
+    /// Path of a file of the table.
+    #[must_use]
+    pub fn path(&self, file: u32) -> Option<&Path> {
+        self.paths.get(file as usize).map(PathBuf::as_path)
+    }
+}
+
+impl Arena for Backend {
+    #[inline]
+    fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
+        self.queue.bytes(offset_bytes, size_bytes)
+    }
+}
+
+#[inline]
+fn op_kind(kind: IoKind) -> OpKind {
+    match kind {
+        IoKind::Read => OpKind::Read,
+        IoKind::Write => OpKind::Write,
+        IoKind::WriteDurable => OpKind::WriteDurable,
+        IoKind::Flush => OpKind::Flush,
+    }
+}
+
+#[cfg(test)]
+mod tests;

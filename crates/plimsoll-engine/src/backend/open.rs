@@ -1,0 +1,186 @@
+//! Opening a backend: files, arena, and the best queue that kernel and target allow.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use plimsoll_sys::arena::AlignedBuffer;
+use plimsoll_sys::error::describe;
+use plimsoll_sys::file::{self, NotDirect, OpenFlags, Opened};
+use plimsoll_sys::pool::Pool;
+use plimsoll_sys::ring::{Ring, RingConfig, RingReport};
+
+use super::config::{BackendConfig, Direct, FileSource, Prefer};
+use super::queue::AnyQueue;
+use super::report::{BackendKind, BackendReport, FileReport};
+use crate::EngineError;
+
+type Open = (AnyQueue, Vec<PathBuf>, BackendReport);
+
+pub(super) fn open(config: BackendConfig) -> Result<Open, EngineError> {
+    let mut paths = Vec::new();
+    let mut files = Vec::new();
+    let mut fds = Vec::new();
+    let mut direct = Vec::new();
+    for source in config.files {
+        let (path, opened) = open_file(source, config.direct, config.dsync)?;
+        files.push(report_file(&path, &opened));
+        direct.push(opened.is_direct());
+        paths.push(path);
+        fds.push(opened.fd);
+    }
+    let arena_bytes = usize::try_from(config.arena_bytes).map_err(|_| no_room(u64::MAX))?;
+    let mut arena = AlignedBuffer::new(arena_bytes).map_err(|source| {
+        EngineError::system(format!("reserving {arena_bytes} bytes of buffers"), source)
+    })?;
+    if config.populate {
+        arena.populate();
+    }
+    let mut report = BackendReport {
+        kind: BackendKind::Uring,
+        why: String::new(),
+        depth: config.depth.max(1),
+        worker_threads: 0,
+        ring_features: Vec::new(),
+        ring_refusals: Vec::new(),
+        arena_bytes: config.arena_bytes,
+        registered_bytes: 0,
+        huge_pages_advised: arena.is_huge_advised(),
+        files,
+    };
+    let mut ring = RingConfig::new(config.depth, fds, arena);
+    ring.direct = direct;
+    ring.poll_completions = config.poll_completions;
+    ring.poll_submissions = config.poll_submissions;
+    let queue = if config.prefer == Prefer::Threads {
+        "the thread engine was asked for".clone_into(&mut report.why);
+        threads(ring, &mut report)?
+    } else {
+        match Ring::new(ring) {
+            Ok(ring) => {
+                describe_ring(ring.report(), &mut report);
+                AnyQueue::Ring(Box::new(ring))
+            }
+            Err((error, _)) if config.prefer == Prefer::Uring => {
+                return Err(EngineError::NoRing(error));
+            }
+            Err((error, ring)) => {
+                report.why = error.to_string();
+                threads(ring, &mut report)?
+            }
+        }
+    };
+    Ok((queue, paths, report))
+}
+
+fn no_room(bytes: u64) -> EngineError {
+    EngineError::Config(format!("{bytes} bytes of buffers don't fit into this machine's memory"))
+}
+
+fn threads(config: RingConfig, report: &mut BackendReport) -> Result<AnyQueue, EngineError> {
+    let pool = Pool::new(config.entries, config.files, config.direct, config.arena)
+        .map_err(|source| EngineError::system("starting I/O threads", source))?;
+    report.depth = pool.capacity() as u32;
+    report.worker_threads = pool.workers() as u32;
+    report.kind = if pool.workers() == 0 { BackendKind::Inline } else { BackendKind::Threads };
+    for file in &mut report.files {
+        file.punts_because = None;
+    }
+    Ok(AnyQueue::Threads(Box::new(pool)))
+}
+
+fn describe_ring(ring: &RingReport, report: &mut BackendReport) {
+    "the kernel has io_uring".clone_into(&mut report.why);
+    report.registered_bytes = ring.buffers_registered_bytes;
+    let features = [
+        (ring.single_issuer, "SINGLE_ISSUER"),
+        (ring.defer_taskrun, "DEFER_TASKRUN"),
+        (ring.no_sqarray, "NO_SQARRAY"),
+        (ring.poll_completions, "IOPOLL"),
+        (ring.poll_submissions, "SQPOLL"),
+        (ring.ring_fd_registered, "REGISTER_RING_FDS"),
+        (ring.files_registered, "REGISTER_FILES"),
+        (ring.buffers_registered_bytes > 0, "REGISTER_BUFFERS"),
+    ];
+    report.ring_features =
+        features.iter().filter(|(taken, _)| *taken).map(|(_, name)| (*name).to_owned()).collect();
+    let refusals = [
+        (ring.setup_refused_errno, "a newer set-up".to_owned()),
+        (ring.files_refused_errno, "registered files".to_owned()),
+        (
+            ring.buffers_refused_errno,
+            format!(
+                "registered buffers beyond {} of {} bytes (RLIMIT_MEMLOCK)",
+                ring.buffers_registered_bytes, report.arena_bytes
+            ),
+        ),
+    ];
+    report.ring_refusals = refusals
+        .into_iter()
+        .filter_map(|(errno, what)| errno.map(|errno| format!("{what}: {}", describe(errno))))
+        .collect();
+}
+
+fn open_file(
+    source: FileSource,
+    direct: Direct,
+    dsync: bool,
+) -> Result<(PathBuf, Opened), EngineError> {
+    let (path, write, create, size_bytes) = match source {
+        FileSource::Path { path, write, create, size_bytes } => (path, write, create, size_bytes),
+        FileSource::Fd { path, fd, direct } => {
+            let not_direct = (!direct).then_some(NotDirect::NotAsked);
+            let (memory, offset) = (None, None);
+            let opened = Opened {
+                fd,
+                not_direct,
+                direct_memory_align_bytes: memory,
+                direct_offset_align_bytes: offset,
+            };
+            return Ok((path, opened));
+        }
+    };
+    let flags = OpenFlags { write, create, dsync, direct, ..OpenFlags::default() };
+    let opened = file::open(&path, flags).map_err(|source| {
+        if direct == Direct::Required && source.errno == libc::EINVAL {
+            return EngineError::NoDirect { path: path.clone(), errno: source.errno };
+        }
+        EngineError::system("opening", source)
+    })?;
+    if write && size_bytes > 0 {
+        grow(&opened.fd, &path, size_bytes)?;
+    }
+    Ok((path, opened))
+}
+
+/// Grows a file to `size_bytes` where it is shorter; reserved where the file system can.
+fn grow(fd: &OwnedFd, path: &Path, size_bytes: u64) -> Result<(), EngineError> {
+    let fail = |source: plimsoll_sys::SysError| {
+        EngineError::system(format!("reserving {size_bytes} bytes"), source.at(path))
+    };
+    if file::size_bytes(fd).map_err(fail)? >= size_bytes {
+        return Ok(());
+    }
+    match file::allocate(fd, size_bytes) {
+        Err(error) if matches!(error.errno, libc::EOPNOTSUPP | libc::ENOSYS) => {
+            file::truncate(fd, size_bytes).map_err(fail)
+        }
+        other => other.map_err(fail),
+    }
+}
+
+fn report_file(path: &Path, opened: &Opened) -> FileReport {
+    FileReport {
+        path: path.display().to_string(),
+        size_bytes: file::size_bytes(&opened.fd).unwrap_or(0),
+        direct: opened.is_direct(),
+        why_not_direct: opened.not_direct.map(|why| match why {
+            NotDirect::NotAsked => "buffered I/O was asked for".to_owned(),
+            NotDirect::Refused(errno) => {
+                format!("the file system refused O_DIRECT: {}", describe(errno))
+            }
+        }),
+        direct_memory_align_bytes: opened.direct_memory_align_bytes,
+        direct_offset_align_bytes: opened.direct_offset_align_bytes,
+        punts_because: None,
+    }
+}

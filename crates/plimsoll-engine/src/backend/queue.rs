@@ -1,0 +1,200 @@
+//! What the ring, the thread pool and the null target have in common.
+
+use std::os::fd::OwnedFd;
+
+use plimsoll_sys::SysError;
+use plimsoll_sys::op::{PushError, RingOp};
+use plimsoll_sys::pool::Pool;
+use plimsoll_sys::ring::Ring;
+
+/// A queue of operations: push, hand over and wait, reap. Drivers are compiled for each.
+pub trait Queue {
+    /// Queues an operation without a system call.
+    ///
+    /// # Errors
+    /// [`PushError`]; nothing was queued then.
+    fn push(&mut self, op: &RingOp) -> Result<(), PushError>;
+    /// Hands everything queued over and waits for `min_complete` completions or the timeout.
+    ///
+    /// # Errors
+    /// Where the queue itself fails.
+    fn submit_and_wait(
+        &mut self,
+        min_complete: u32,
+        timeout_ns: Option<u64>,
+    ) -> Result<(), SysError>;
+    /// Hands each completion that is there to `each`, with its user data and bytes or `errno`.
+    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize;
+    /// Bytes of the arena that no operation in flight uses.
+    fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]>;
+    /// Most operations in flight.
+    fn capacity(&self) -> usize;
+    /// Operations pushed and not yet reaped.
+    fn in_flight(&self) -> usize;
+}
+
+macro_rules! queue_of {
+    ($type:ty) => {
+        impl Queue for $type {
+            #[inline(always)]
+            fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
+                <$type>::push(self, op)
+            }
+            #[inline(always)]
+            fn submit_and_wait(
+                &mut self,
+                min_complete: u32,
+                timeout_ns: Option<u64>,
+            ) -> Result<(), SysError> {
+                <$type>::submit_and_wait(self, min_complete, timeout_ns)
+            }
+            #[inline(always)]
+            fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+                <$type>::reap(self, each)
+            }
+            #[inline(always)]
+            fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
+                <$type>::bytes(self, offset_bytes, size_bytes)
+            }
+            fn capacity(&self) -> usize {
+                <$type>::capacity(self)
+            }
+            fn in_flight(&self) -> usize {
+                <$type>::in_flight(self)
+            }
+        }
+    };
+}
+
+queue_of!(Ring);
+queue_of!(Pool);
+
+/// The null target: every operation completes at once, in full, and moves nothing. It shows what the
+/// driver itself costs.
+#[derive(Debug)]
+pub struct NullQueue {
+    arena: plimsoll_sys::arena::AlignedBuffer,
+    waiting: Vec<(u64, u32)>,
+    capacity: usize,
+}
+
+impl NullQueue {
+    /// A null target of `depth` operations over `arena`.
+    #[must_use]
+    pub fn new(depth: u32, arena: plimsoll_sys::arena::AlignedBuffer) -> Self {
+        let capacity = depth.max(1) as usize;
+        Self { arena, waiting: Vec::with_capacity(capacity), capacity }
+    }
+}
+
+impl Queue for NullQueue {
+    #[inline(always)]
+    fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
+        if self.waiting.len() >= self.capacity {
+            return Err(PushError::Full);
+        }
+        self.waiting.push((op.user_data, op.size_bytes));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn submit_and_wait(&mut self, _: u32, _: Option<u64>) -> Result<(), SysError> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+        let count = self.waiting.len();
+        for (user_data, size_bytes) in self.waiting.drain(..) {
+            each(user_data, Ok(size_bytes));
+        }
+        count
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
+        let start = usize::try_from(offset_bytes).ok()?;
+        let end = start.checked_add(size_bytes as usize)?;
+        self.arena.as_mut_slice().get_mut(start..end)
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn in_flight(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+/// A queue whose form is known at run time only.
+#[derive(Debug)]
+pub enum AnyQueue {
+    /// io_uring.
+    Ring(Box<Ring>),
+    /// Worker threads, or the issuing thread itself at depth 1.
+    Threads(Box<Pool>),
+}
+
+impl AnyQueue {
+    /// The file table.
+    #[must_use]
+    pub fn files(&self) -> &[OwnedFd] {
+        match self {
+            Self::Ring(ring) => ring.files(),
+            Self::Threads(pool) => pool.files(),
+        }
+    }
+}
+
+impl Queue for AnyQueue {
+    #[inline]
+    fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
+        match self {
+            Self::Ring(ring) => ring.push(op),
+            Self::Threads(pool) => pool.push(op),
+        }
+    }
+
+    #[inline]
+    fn submit_and_wait(
+        &mut self,
+        min_complete: u32,
+        timeout_ns: Option<u64>,
+    ) -> Result<(), SysError> {
+        match self {
+            Self::Ring(ring) => ring.submit_and_wait(min_complete, timeout_ns),
+            Self::Threads(pool) => pool.submit_and_wait(min_complete, timeout_ns),
+        }
+    }
+
+    #[inline]
+    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+        match self {
+            Self::Ring(ring) => ring.reap(each),
+            Self::Threads(pool) => pool.reap(each),
+        }
+    }
+
+    #[inline]
+    fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
+        match self {
+            Self::Ring(ring) => ring.bytes(offset_bytes, size_bytes),
+            Self::Threads(pool) => pool.bytes(offset_bytes, size_bytes),
+        }
+    }
+
+    fn capacity(&self) -> usize {
+        match self {
+            Self::Ring(ring) => ring.capacity(),
+            Self::Threads(pool) => pool.capacity(),
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        match self {
+            Self::Ring(ring) => ring.in_flight(),
+            Self::Threads(pool) => pool.in_flight(),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What can go wrong between the engine and a target: what, to which file, and what to do.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_sys::SysError;
+use plimsoll_sys::error::describe;
+use plimsoll_sys::op::PushError;
+use plimsoll_sys::ring::RingError;
+
+/// What kind of failure it is; the command line maps it to an exit code and a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The file system is full, or a quota is (`ENOSPC`, `EDQUOT`).
+    NoSpace,
+    /// The file system is mounted read-only (`EROFS`).
+    ReadOnly,
+    /// There is no such file or directory (`ENOENT`, `ENOTDIR`, `ENODEV`, `ENXIO`).
+    NotFound,
+    /// The user lacks the right (`EACCES`, `EPERM`).
+    Denied,
+    /// Somebody else holds it, such as a mounted device (`EBUSY`).
+    Busy,
+    /// It exists and was to be made new (`EEXIST`).
+    Exists,
+    /// The device or the network failed (`EIO` and what else a transfer answers).
+    Device,
+    /// Direct I/O was required and the file system has none.
+    NoDirect,
+    /// The kernel has no io_uring and it was required.
+    NoRing,
+    /// The machine lacks memory, threads or descriptors (`ENOMEM`, `EAGAIN`, `EMFILE`, `ENFILE`).
+    NoResources,
+    /// The caller broke the engine's rules: a defect in Plimsoll.
+    Defect,
+}
+
+/// A failure of the engine or its target.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// A system call failed, on a file where there is one.
+    #[error("{doing}: {source}")]
+    System {
+        /// What the engine was doing, such as `opening` or `reserving 2147483648 bytes`.
+        doing: String,
+        /// The call, the path and the `errno`.
+        source: SysError,
+    },
+    /// A transfer failed.
+    #[error("{doing} {} at byte {offset_bytes}: {}", .path.display(), describe(*.errno))]
+    Transfer {
+        /// `reading`, `writing`, `flushing`.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        offset_bytes: u64,
+        /// The positive `errno`.
+        errno: i32,
+    },
+    /// A transfer moved fewer bytes than asked, although it didn't fail.
+    #[error(
+        "{doing} {} at byte {offset_bytes}: only {moved_bytes} of {size_bytes} bytes",
+        .path.display()
+    )]
+    Short {
+        /// `reading` or `writing`.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        offset_bytes: u64,
+        /// Bytes asked for.
+        size_bytes: u32,
+        /// Bytes moved.
+        moved_bytes: u32,
+    },
+    /// Direct I/O was required and the file system refuses it.
+    #[error("{} can't be read and written directly: {}", .path.display(), describe(*.errno))]
+    NoDirect {
+        /// The file.
+        path: PathBuf,
+        /// The `errno` of opening it so.
+        errno: i32,
+    },
+    /// io_uring was required and can't be had.
+    #[error("io_uring was required: {0}")]
+    NoRing(RingError),
+    /// The engine was asked for something that makes no sense.
+    #[error("defect: {0}")]
+    Push(#[from] PushError),
+    /// A setting that can't be carried out.
+    #[error("{0}")]
+    Config(String),
+}
+
+impl EngineError {
+    /// A failed system call while `doing` something.
+    #[must_use]
+    pub fn system(doing: impl Into<String>, source: SysError) -> Self {
+        Self::System { doing: doing.into(), source }
+    }
+
+    /// The kind, for exit codes and hints.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::System { source, .. } => kind_of(source.errno),
+            Self::Transfer { errno, .. } => kind_of(*errno),
+            Self::Short { .. } => ErrorKind::Device,
+            Self::NoDirect { .. } => ErrorKind::NoDirect,
+            Self::NoRing(_) => ErrorKind::NoRing,
+            Self::Push(_) | Self::Config(_) => ErrorKind::Defect,
+        }
+    }
+
+    /// The file it is about, where there is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::System { source, .. } => source.path.as_deref(),
+            Self::Transfer { path, .. }
+            | Self::Short { path, .. }
+            | Self::NoDirect { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// What the user can do.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self.kind() {
+            ErrorKind::NoSpace => "free space there, or plan a smaller data set",
+            ErrorKind::ReadOnly => "name a directory on a file system that is mounted for writing",
+            ErrorKind::NotFound => "check the path, and that the file system is mounted",
+            ErrorKind::Denied => "run as a user who may read and write there",
+            ErrorKind::Busy => "unmount it, or end what holds it",
+            ErrorKind::Exists => "name another directory: files of others are never overwritten",
+            ErrorKind::Device => "see the kernel's log (dmesg); the target failed, not the test",
+            ErrorKind::NoDirect => "choose another file system, or allow buffered I/O in the plan",
+            ErrorKind::NoRing => "allow the thread engine, or kernel.io_uring_disabled=0",
+            ErrorKind::NoResources => "raise the limits (ulimit -n, -u, -l) or lower the depth",
+            ErrorKind::Defect => "this is a defect in Plimsoll: please report it",
+        }
+    }
+}
+
+fn kind_of(errno: i32) -> ErrorKind {
+    match errno {
+        libc::ENOSPC | libc::EDQUOT => ErrorKind::NoSpace,
+        libc::EROFS => ErrorKind::ReadOnly,
+        libc::ENOENT | libc::ENOTDIR | libc::ENODEV | libc::ENXIO => ErrorKind::NotFound,
+        libc::EACCES | libc::EPERM => ErrorKind::Denied,
+        libc::EBUSY => ErrorKind::Busy,
+        libc::EEXIST => ErrorKind::Exists,
+        libc::ENOMEM | libc::EAGAIN | libc::EMFILE | libc::ENFILE => ErrorKind::NoResources,
+        libc::EBADF | libc::EFAULT => ErrorKind::Defect,
+        _ => ErrorKind::Device,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_happened_to_what_and_what_to_do() {
+        let source = SysError::new("open", libc::EROFS).at(Path::new("/mnt/db1/a.edb"));
+        let error = EngineError::system("opening", source);
+        assert_eq!(error.kind(), ErrorKind::ReadOnly);
+        assert_eq!(error.path(), Some(Path::new("/mnt/db1/a.edb")));
+        assert!(error.to_string().contains("/mnt/db1/a.edb"), "{error}");
+        assert!(error.hint().contains("mounted for writing"));
+        let path = PathBuf::from("/x");
+        let (doing, offset_bytes) = ("writing", 4096);
+        let error = EngineError::Transfer { doing, path, offset_bytes, errno: libc::EIO };
+        assert_eq!(error.kind(), ErrorKind::Device);
+        assert!(error.to_string().starts_with("writing /x at byte 4096: "), "{error}");
+    }
+}
