@@ -86,7 +86,8 @@ impl Persistence {
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let raw = Self::at_level(values, 1);
-        let finer = if values.len() >= 2 * FINER_BATCHES { FINER_BATCHES } else { FINER_BATCHES_MIN };
+        let finer =
+            if values.len() >= 2 * FINER_BATCHES { FINER_BATCHES } else { FINER_BATCHES_MIN };
         let size = values.len() / finer;
         if size < 2 {
             return raw;

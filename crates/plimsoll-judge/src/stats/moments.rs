@@ -43,8 +43,8 @@ impl Moments {
         let square = step * step;
         let term = delta * step * before;
         self.mean += step;
-        self.m4 += term * square * (n * n - 3.0 * n + 3.0) + 6.0 * square * self.m2
-            - 4.0 * step * self.m3;
+        self.m4 +=
+            term * square * (n * n - 3.0 * n + 3.0) + 6.0 * square * self.m2 - 4.0 * step * self.m3;
         self.m3 += term * step * (n - 2.0) - 3.0 * step * self.m2;
         self.m2 += term;
     }

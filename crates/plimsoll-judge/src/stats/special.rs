@@ -52,7 +52,9 @@ fn deviance(x: f64, m: f64) -> f64 {
 /// `x^a (1 - x)^b / B(a, b)`, the density of the beta distribution times `x (1 - x)`.
 fn beta_kernel(a: f64, b: f64, x: f64) -> f64 {
     let n = a + b;
-    let exponent = stirling_error(n) - stirling_error(a) - stirling_error(b)
+    let exponent = stirling_error(n)
+        - stirling_error(a)
+        - stirling_error(b)
         - deviance(a, n * x)
         - deviance(b, n * (1.0 - x));
     libm::exp(exponent) * libm::sqrt(a * b / (2.0 * PI * n))

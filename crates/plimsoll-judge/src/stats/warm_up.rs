@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_high_start_is_cut_where_it_ends() {
-        let mut values = vec![100.0, 101.0, 99.0, 100.0].repeat(25);
+        let mut values = [100.0, 101.0, 99.0, 100.0].repeat(25);
         for value in &mut values[..15] {
             *value = 300.0;
         }
