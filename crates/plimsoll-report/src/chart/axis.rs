@@ -1,0 +1,285 @@
+//! An axis: what it measures, its range, its marks and their labels.
+
+use super::ticks;
+use crate::number::{Letters, Unit, significant};
+
+/// How values are laid along an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AxisScale {
+    /// In proportion.
+    Linear,
+    /// By the logarithm; marks at powers of ten.
+    Log,
+    /// By the logarithm; marks at powers of two.
+    Log2,
+    /// One place for each of these names; values are indexes.
+    Names(Vec<String>),
+}
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// What it measures, without the unit.
+    pub title: String,
+    /// The kind of its numbers.
+    pub unit: Unit,
+    /// How values are laid along it.
+    pub scale: AxisScale,
+    /// Where it begins; `None`: at zero, or with the data on a logarithmic axis.
+    pub low: Option<f64>,
+    /// Where it ends; `None`: with the data.
+    pub high: Option<f64>,
+}
+
+impl Axis {
+    /// A linear axis that begins at zero.
+    pub fn linear(title: &str, unit: Unit) -> Self {
+        Self { title: title.into(), unit, scale: AxisScale::Linear, low: None, high: None }
+    }
+
+    /// A logarithmic axis.
+    pub fn log(title: &str, unit: Unit) -> Self {
+        Self { scale: AxisScale::Log, ..Self::linear(title, unit) }
+    }
+
+    /// An axis of names.
+    pub fn names(title: &str, names: Vec<String>) -> Self {
+        Self { scale: AxisScale::Names(names), ..Self::linear(title, Unit::Plain) }
+    }
+
+    /// Begins and ends here.
+    #[must_use]
+    pub fn from_to(mut self, low: f64, high: f64) -> Self {
+        (self.low, self.high) = (Some(low), Some(high));
+        self
+    }
+
+    /// True where zero and less have no place.
+    pub fn is_log(&self) -> bool {
+        matches!(self.scale, AxisScale::Log | AxisScale::Log2)
+    }
+
+    /// Fits the axis to its data on `length_px` pixels.
+    pub(super) fn fit(&self, data: (f64, f64), length_px: f64, room_px: f64) -> Fitted {
+        let count = (length_px / room_px).floor().max(1.0) as usize;
+        let (low, high) = self.range(data, count);
+        let (divisor, suffix) = match self.unit {
+            // On a logarithmic axis each label has its own unit.
+            _ if self.is_log() => (1.0, ""),
+            Unit::Elapsed => (1.0, ""),
+            unit => unit.scale_for(high.abs().max(low.abs()), Letters::Unicode),
+        };
+        let mut fitted = Fitted {
+            low,
+            high,
+            length_px,
+            log: self.is_log(),
+            names: match &self.scale {
+                AxisScale::Names(names) => Some(names.len()),
+                _ => None,
+            },
+            divisor,
+            title: titled(&self.title, suffix),
+            marks: Vec::new(),
+        };
+        fitted.marks = self.marks(&fitted, count);
+        fitted
+    }
+
+    fn range(&self, data: (f64, f64), count: usize) -> (f64, f64) {
+        if let AxisScale::Names(names) = &self.scale {
+            return (-0.5, names.len().max(1) as f64 - 0.5);
+        }
+        let (least, largest) =
+            if data.0.is_finite() && data.1.is_finite() { data } else { (0., 1.) };
+        if self.is_log() {
+            let least = if least > 0.0 { least } else { 1.0 };
+            let largest = largest.max(least * 1.001);
+            let (low, high) = match self.scale {
+                AxisScale::Log => ticks::loose_decades(least, largest),
+                // Half a step of air on both sides: points stand on the marks.
+                _ => (least / 1.3, largest * 1.3),
+            };
+            let high = if high <= low { low * 10.0 } else { high };
+            return (self.low.unwrap_or(low), self.high.unwrap_or(high));
+        }
+        let low = self.low.unwrap_or(least.min(0.0));
+        let high = self.high.unwrap_or(largest);
+        let high = if high > low { high } else { low + 1.0 };
+        let divisor = self.unit.scale_for(high.abs().max(low.abs()), Letters::Unicode).0;
+        let (loose_low, loose_high) = ticks::loose(low / divisor, high / divisor, count);
+        (self.low.unwrap_or(loose_low * divisor), self.high.map_or(loose_high * divisor, |_| high))
+    }
+
+    fn marks(&self, fitted: &Fitted, count: usize) -> Vec<TickMark> {
+        let (low, high) = (fitted.low, fitted.high);
+        let own_unit = |value: f64| short(&self.unit.show(value, Letters::Unicode));
+        match &self.scale {
+            AxisScale::Names(names) => names
+                .iter()
+                .enumerate()
+                .map(|(i, name)| TickMark::new(i as f64, name.clone()))
+                .collect(),
+            AxisScale::Log => ticks::decades(low, high, count)
+                .into_iter()
+                .map(|(value, labelled)| {
+                    TickMark::new(value, if labelled { own_unit(value) } else { String::new() })
+                })
+                .collect(),
+            AxisScale::Log2 => ticks::powers_of_two(low, high)
+                .into_iter()
+                .map(|value| TickMark::new(value, own_unit(value)))
+                .collect(),
+            AxisScale::Linear if self.unit == Unit::Elapsed => ticks::clock(low, high, count)
+                .into_iter()
+                .map(|value| TickMark::new(value, clock_label(value, high)))
+                .collect(),
+            AxisScale::Linear => {
+                let divisor = fitted.divisor;
+                let step = ticks::nice_step((high - low) / divisor, count);
+                ticks::linear(low / divisor, high / divisor, count)
+                    .into_iter()
+                    .map(|value| TickMark::new(value * divisor, step_label(value, step)))
+                    .collect()
+            }
+        }
+    }
+}
+
+fn titled(title: &str, suffix: &str) -> String {
+    match suffix {
+        "" => title.to_owned(),
+        "/s" => format!("{title}, per second"),
+        _ => format!("{title}, {suffix}"),
+    }
+}
+
+/// Digits enough to tell neighbouring marks apart.
+fn step_label(value: f64, step: f64) -> String {
+    let places = (-step.log10() + 1e-9).ceil().clamp(0.0, 9.0) as usize;
+    // 2.5 needs one place more than its power of ten.
+    let power = 10f64.powi(places as i32);
+    let more = usize::from(((step * power).round() - step * power).abs() > 1e-6);
+    crate::number::group_thousands(&format!("{value:.*}", places + more))
+}
+
+/// `20.0 ms` as a label is `20 ms`.
+fn short(text: &str) -> String {
+    let split = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ',' | '-')));
+    let (number, unit) = text.split_at(split.unwrap_or(text.len()));
+    if number.contains('.') {
+        format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.'))
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Elapsed time as a clock shows it: `0:30`, `1:00:00`; parts of a second below a few seconds.
+fn clock_label(ns: f64, high_ns: f64) -> String {
+    if high_ns < 3e9 {
+        return format!(
+            "{} s",
+            significant(ns / 1e9, 3).trim_end_matches('0').trim_end_matches('.')
+        );
+    }
+    let s = (ns / 1e9).round().max(0.0) as u64;
+    if high_ns < 3.6e12 {
+        format!("{}:{:02}", s / 60, s % 60)
+    } else {
+        format!("{}:{:02}:{:02}", s / 3_600, s / 60 % 60, s % 60)
+    }
+}
+
+/// A mark on an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TickMark {
+    pub value: f64,
+    /// Empty: a mark without a label.
+    pub label: String,
+}
+
+impl TickMark {
+    fn new(value: f64, label: String) -> Self {
+        Self { value, label }
+    }
+}
+
+/// An axis fitted to data and pixels.
+#[derive(Clone, Debug)]
+pub(super) struct Fitted {
+    pub low: f64,
+    pub high: f64,
+    pub length_px: f64,
+    pub log: bool,
+    pub names: Option<usize>,
+    pub divisor: f64,
+    pub title: String,
+    pub marks: Vec<TickMark>,
+}
+
+impl Fitted {
+    /// Pixels from the axis' beginning; values beyond its ends stay on its ends.
+    pub fn px(&self, value: f64) -> f64 {
+        let share = if self.log {
+            if value <= 0.0 { 0.0 } else { (value / self.low).ln() / (self.high / self.low).ln() }
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        // Beyond the frame by less than a pixel's worth is drawn; the rest is cut at the frame.
+        share.clamp(-0.01, 1.01) * self.length_px
+    }
+
+    /// Width of one place on an axis of names.
+    pub fn place_px(&self) -> f64 {
+        self.length_px / self.names.unwrap_or(1).max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &Axis, data: (f64, f64)) -> Vec<String> {
+        axis.fit(data, 400.0, 60.0).marks.into_iter().map(|mark| mark.label).collect()
+    }
+
+    #[test]
+    fn a_latency_axis_shares_one_unit() {
+        let axis = Axis::linear("latency", Unit::Latency);
+        let fitted = axis.fit((1e6, 33e6), 400.0, 60.0);
+        assert_eq!(fitted.title, "latency, ms");
+        assert_eq!(labels(&axis, (1e6, 33e6)), ["0", "10", "20", "30", "40"]);
+        assert_eq!(labels(&axis, (1e6, 2.2e6)), ["0.0", "0.5", "1.0", "1.5", "2.0", "2.5"]);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_names_each_unit() {
+        let axis = Axis::log("latency", Unit::Latency);
+        assert_eq!(
+            labels(&axis, (4e5, 9e6)),
+            ["200 µs", "500 µs", "1 ms", "2 ms", "5 ms", "10 ms"]
+        );
+    }
+
+    #[test]
+    fn a_time_axis_reads_like_a_clock() {
+        let axis = Axis::linear("time", Unit::Elapsed).from_to(0.0, 90e9);
+        assert_eq!(
+            labels(&axis, (0.0, 90e9)),
+            ["0:00", "0:15", "0:30", "0:45", "1:00", "1:15", "1:30"]
+        );
+        let axis = Axis::linear("time", Unit::Elapsed).from_to(0.0, 7_200e9);
+        assert_eq!(labels(&axis, (0.0, 1.0))[1], "0:30:00");
+    }
+
+    #[test]
+    fn empty_and_single_valued_data_get_an_axis() {
+        for axis in [Axis::linear("x", Unit::Rate), Axis::log("x", Unit::Latency)] {
+            for data in [(f64::INFINITY, f64::NEG_INFINITY), (0.0, 0.0), (5.0, 5.0)] {
+                let fitted = axis.fit(data, 400.0, 60.0);
+                assert!(fitted.high > fitted.low);
+                assert!(fitted.px(5.0).is_finite());
+            }
+        }
+    }
+}

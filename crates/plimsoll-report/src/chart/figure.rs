@@ -1,0 +1,222 @@
+//! Puts a chart together: the drawing, and beside it what the script needs.
+
+use std::fmt::Write as _;
+
+use super::axis::Fitted;
+use super::layout::{Frame, px};
+use super::plot::{Mark, Plot, Series};
+use super::{heat, marks};
+use crate::escape::{html, json_in_script};
+use crate::number::Unit;
+
+/// The style sheet of charts: palette for light, dark and print, and the classes of the drawings.
+pub const CSS: &str = include_str!("chart.css");
+
+/// The script of charts: pointer read-out and zoom along x. Charts are complete without it.
+pub const JS: &str = include_str!("chart.js");
+
+/// Points of a series that the script gets; longer ones are thinned as the drawing is, and the
+/// read-out says so.
+const SCRIPT_POINTS_MAX: usize = 7_200;
+
+impl Plot {
+    /// The drawing, for a page that has [`CSS`].
+    pub fn svg(&self) -> String {
+        self.draw(&Frame::new(self), "")
+    }
+
+    /// The drawing as a file of its own, with its style sheet.
+    pub fn svg_document(&self) -> String {
+        let style = format!("<style>{CSS}</style>");
+        self.draw(&Frame::new(self), &style)
+    }
+
+    /// The drawing in a `<figure>` with its title, its sentence, and the series for [`JS`].
+    pub fn figure(&self) -> String {
+        let frame = Frame::new(self);
+        let mut out = String::new();
+        let _ = write!(
+            out,
+            "<figure class=\"plot\" id=\"{}\"><figcaption>{}</figcaption>{}",
+            html(&self.id),
+            html(&self.title),
+            self.draw(&frame, "")
+        );
+        if !self.says.is_empty() {
+            let _ = write!(out, "<p class=\"says\">{}</p>", html(&self.says));
+        }
+        if let Some(json) = self.script_data(&frame) {
+            let _ =
+                write!(out, "<script type=\"application/json\">{}</script>", json_in_script(&json));
+        }
+        out.push_str("</figure>\n");
+        out
+    }
+
+    fn draw(&self, frame: &Frame, style: &str) -> String {
+        let (width, height) = (px(self.width_px), px(self.height_px));
+        let id = html(&self.id);
+        let mut out = String::with_capacity(16_384);
+        let _ = write!(
+            out,
+            "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
+             role=\"img\" aria-labelledby=\"{id}-title {id}-desc\"><title id=\"{id}-title\">{}</title>\
+             <desc id=\"{id}-desc\">{}</desc>{style}<defs><clipPath id=\"{id}-clip\">\
+             <rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath></defs>",
+            html(&self.title),
+            html(&self.description(frame)),
+            px(frame.left),
+            px(frame.top - 1.0),
+            px(frame.width),
+            px(frame.height + 2.0),
+        );
+        frame.bands(&self.bands, &mut out);
+        frame.axes(&mut out);
+        marks::draw(self, frame, &mut out);
+        frame.rules(&self.rules, &mut out);
+        frame.legend(&mut out);
+        for mark in &self.marks {
+            if let Mark::Heat(map) = mark {
+                heat::legend(map, frame, &mut out);
+            }
+        }
+        out.push_str("</svg>");
+        out
+    }
+
+    /// What someone who cannot see the chart is told: axes, series, lines across.
+    fn description(&self, frame: &Frame) -> String {
+        let mut text = self.says.clone();
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        let _ = write!(text, "{} over {}.", frame.y.title, frame.x.title);
+        for (name, _) in self.marks.iter().filter_map(Mark::legend) {
+            let _ = write!(text, " Series: {name}.");
+        }
+        for rule in self.rules.iter().filter(|rule| !rule.label.is_empty()) {
+            let _ = write!(text, " Line at {}.", rule.label);
+        }
+        text
+    }
+
+    /// The series of a chart of lines, for the script; `None` for other charts.
+    fn script_data(&self, frame: &Frame) -> Option<String> {
+        let lines: Vec<(&Series, bool, bool)> = self
+            .marks
+            .iter()
+            .filter_map(|mark| match mark {
+                Mark::Line(s) => Some((s, false, false)),
+                Mark::Steps(s) => Some((s, true, false)),
+                Mark::Area(s) => Some((s, false, true)),
+                Mark::StepArea(s) => Some((s, true, true)),
+                _ => None,
+            })
+            .collect();
+        if lines.is_empty() || lines.len() < self.marks.len() {
+            return None;
+        }
+        let mut out = String::from("{");
+        let _ = write!(
+            out,
+            "\"frame\":[{},{},{},{}],",
+            px(frame.left),
+            px(frame.top),
+            px(frame.width),
+            px(frame.height)
+        );
+        axis_json("x", &frame.x, self.x.unit, &mut out);
+        axis_json("y", &frame.y, self.y.unit, &mut out);
+        out.push_str("\"series\":[");
+        for (i, (series, steps, filled)) in lines.into_iter().enumerate() {
+            if i > 0 {
+                out.push(',');
+            }
+            series_json(series, steps, filled, &mut out);
+        }
+        out.push_str("]}");
+        Some(out)
+    }
+}
+
+fn axis_json(name: &str, axis: &Fitted, unit: Unit, out: &mut String) {
+    let kind = match unit {
+        Unit::Latency => "latency",
+        Unit::Elapsed => "elapsed",
+        Unit::Rate => "rate",
+        Unit::Bandwidth => "bandwidth",
+        Unit::Size => "size",
+        Unit::Share => "share",
+        Unit::Count | Unit::Plain => "plain",
+    };
+    let _ = write!(
+        out,
+        "\"{name}\":{{\"unit\":\"{kind}\",\"low\":{},\"high\":{},\"log\":{}}},",
+        axis.low, axis.high, axis.log
+    );
+}
+
+fn series_json(series: &Series, steps: bool, filled: bool, out: &mut String) {
+    let name = serde_json::Value::String(series.name.clone());
+    let every = series.points.len().div_ceil(SCRIPT_POINTS_MAX).max(1);
+    let _ = write!(
+        out,
+        "{{\"name\":{name},\"colour\":{},\"steps\":{steps},\"filled\":{filled},\"every\":{every},\"x\":[",
+        series.colour % 8
+    );
+    let thinned = thin(&series.points, every);
+    join(thinned.iter().map(|(x, _)| five_digits(*x)), out);
+    out.push_str("],\"y\":[");
+    join(thinned.iter().map(|(_, y)| y.map_or("null".to_owned(), five_digits)), out);
+    out.push_str("]}");
+}
+
+/// One point of each `every`: the one with the largest y, so that the peaks stay.
+fn thin(points: &[(f64, Option<f64>)], every: usize) -> Vec<(f64, Option<f64>)> {
+    let largest = |chunk: &[(f64, Option<f64>)]| {
+        chunk
+            .iter()
+            .max_by(|a, b| a.1.unwrap_or(f64::MIN).total_cmp(&b.1.unwrap_or(f64::MIN)))
+            .copied()
+    };
+    points.chunks(every).filter_map(largest).collect()
+}
+
+fn join(items: impl Iterator<Item = String>, out: &mut String) {
+    for (i, item) in items.enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        out.push_str(&item);
+    }
+}
+
+/// Enough digits for a read-out of four; JSON has no infinities.
+fn five_digits(value: f64) -> String {
+    if !value.is_finite() {
+        return "null".to_owned();
+    }
+    let text = format!("{value:.4e}");
+    let short = text.parse::<f64>().unwrap_or(value);
+    // Large whole numbers are shorter with an exponent: 1.2e10.
+    let (plain, exponent) = (format!("{short}"), format!("{short:e}"));
+    if exponent.len() < plain.len() { exponent } else { plain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_the_script_are_short() {
+        assert_eq!(five_digits(8_570_123.0), "8570100");
+        assert_eq!(five_digits(12_000_000_000.0), "1.2e10");
+        assert_eq!(five_digits(f64::NAN), "null");
+    }
+
+    #[test]
+    fn thinning_keeps_peaks() {
+        let points: Vec<_> = (0..10).map(|i| (f64::from(i), Some(f64::from(i == 4)))).collect();
+        assert!(thin(&points, 5).contains(&(4.0, Some(1.0))));
+    }
+}

@@ -1,0 +1,277 @@
+//! Where the frame of a chart lies, and everything that is drawn around it: axes, grid, legend,
+//! bands and rules.
+
+use std::fmt::Write as _;
+
+use super::axis::Fitted;
+use super::plot::{Band, Mark, Plot, Rule, RuleKind};
+use crate::escape::html;
+
+/// Height of a line of text.
+const LINE_PX: f64 = 15.0;
+
+/// Width of a text at the size that the style sheet sets (11.5 px), in a common sans serif: digits
+/// and lower-case letters are a little over half as wide as they are high.
+pub(super) fn text_px(text: &str) -> f64 {
+    text.chars()
+        .map(|c| if matches!(c, 'i' | 'l' | '.' | ',' | ':' | ' ') { 3.6 } else { 6.4 })
+        .sum()
+}
+
+/// A coordinate with one decimal, shortest form.
+pub(super) fn px(value: f64) -> String {
+    let text = format!("{:.1}", value);
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// The frame and its fitted axes.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub left: f64,
+    pub top: f64,
+    pub width: f64,
+    pub height: f64,
+    pub x: Fitted,
+    pub y: Fitted,
+    legend_rows: Vec<Vec<(String, u8)>>,
+}
+
+impl Frame {
+    pub fn new(plot: &Plot) -> Self {
+        let (xs, mut ys) = plot.extent();
+        if plot.y.high.is_none() && plot.rules.iter().any(|r| !r.level && r.kind == RuleKind::Note)
+        {
+            // Room for the labels at the top of upright lines.
+            ys.1 = if plot.y.is_log() { ys.1 * 1.6 } else { ys.1 * 1.14 };
+        }
+        let legend_rows = legend_rows(plot);
+        let top = 10.0 + LINE_PX * legend_rows.len().max(1) as f64;
+        let bottom = 40.0;
+        let height = (plot.height_px - top - bottom).max(20.0);
+        let y = plot.y.fit(ys, height, if plot.y.is_log() { 26.0 } else { 38.0 });
+        let widest = y.marks.iter().map(|mark| text_px(&mark.label)).fold(0.0, f64::max);
+        let left = (widest + 12.0).max(34.0);
+        let width = (plot.width_px - left - 16.0).max(20.0);
+        let x = plot.x.fit(xs, width, 72.0);
+        Self { left, top, width, height, x, y, legend_rows }
+    }
+
+    pub fn x_px(&self, x: f64) -> f64 {
+        self.left + self.x.px(x)
+    }
+
+    pub fn y_px(&self, y: f64) -> f64 {
+        self.top + self.height - self.y.px(y)
+    }
+
+    pub fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+
+    pub fn right(&self) -> f64 {
+        self.left + self.width
+    }
+
+    /// Grid, marks of the axes, their labels and titles.
+    pub fn axes(&self, out: &mut String) {
+        let (left, right, top, bottom) = (self.left, self.right(), self.top, self.bottom());
+        out.push_str("<g class=\"grid\">");
+        if self.y.names.is_none() {
+            for mark in &self.y.marks {
+                let class = if mark.label.is_empty() { " class=\"minor\"" } else { "" };
+                let y = px(self.y_px(mark.value));
+                let _ = write!(out, "<path{class} d=\"M{} {y}H{}\"/>", px(left), px(right));
+            }
+        }
+        out.push_str("</g><g class=\"ticks\">");
+        for mark in self.y.marks.iter().filter(|mark| !mark.label.is_empty()) {
+            let (x, y) = (px(left - 6.0), px(self.y_px(mark.value) + 4.0));
+            let _ =
+                write!(out, "<text class=\"end\" x=\"{x}\" y=\"{y}\">{}</text>", html(&mark.label));
+        }
+        out.push_str("</g><g class=\"ticks xticks\">");
+        let mut free_from = f64::NEG_INFINITY;
+        for mark in &self.x.marks {
+            let x = self.x_px(mark.value);
+            if self.x.names.is_none() {
+                let _ = write!(out, "<path d=\"M{} {}v4\"/>", px(x), px(bottom));
+            }
+            let half = text_px(&mark.label) / 2.0;
+            if mark.label.is_empty() || x - half < free_from {
+                continue;
+            }
+            free_from = x + half + 6.0;
+            let y = px(bottom + 16.0);
+            let _ = write!(
+                out,
+                "<text class=\"mid\" x=\"{}\" y=\"{y}\">{}</text>",
+                px(x),
+                html(&mark.label)
+            );
+        }
+        let _ = write!(
+            out,
+            "</g><path class=\"axis\" d=\"M{} {}H{}\"/>",
+            px(left),
+            px(bottom),
+            px(right)
+        );
+        let _ = write!(
+            out,
+            "<text class=\"title\" x=\"{}\" y=\"{}\">{}</text>",
+            px(4.0),
+            px(top - 10.0),
+            html(&self.y.title)
+        );
+        let _ = write!(
+            out,
+            "<text class=\"title end\" x=\"{}\" y=\"{}\">{}</text>",
+            px(right),
+            px(bottom + 33.0),
+            html(&self.x.title)
+        );
+    }
+
+    /// Names of the series, right-aligned above the frame.
+    pub fn legend(&self, out: &mut String) {
+        out.push_str("<g class=\"legend\">");
+        for (row, entries) in self.legend_rows.iter().enumerate() {
+            let width: f64 = entries.iter().map(|(name, _)| entry_px(name)).sum();
+            let mut x = self.right() - width + 14.0;
+            let y = 13.0 + LINE_PX * row as f64;
+            for (name, colour) in entries {
+                let _ = write!(
+                    out,
+                    "<path class=\"key c{colour}\" d=\"M{} {}h14\"/><text x=\"{}\" y=\"{}\">{}</text>",
+                    px(x),
+                    px(y - 4.0),
+                    px(x + 18.0),
+                    px(y),
+                    html(name)
+                );
+                x += entry_px(name);
+            }
+        }
+        out.push_str("</g>");
+    }
+
+    /// Shaded stretches with their names.
+    pub fn bands(&self, bands: &[Band], out: &mut String) {
+        out.push_str("<g class=\"bands\">");
+        for band in bands {
+            let from = self.x_px(band.from).max(self.left);
+            let to = self.x_px(band.to).min(self.right());
+            let class = if band.clear { "band clear" } else { "band" };
+            let _ = write!(
+                out,
+                "<rect class=\"{class}\" data-from=\"{}\" data-to=\"{}\" x=\"{}\" y=\"{}\" \
+                 width=\"{}\" height=\"{}\"><title>{}</title></rect>",
+                band.from,
+                band.to,
+                px(from),
+                px(self.top),
+                px((to - from).max(0.0)),
+                px(self.height),
+                html(&band.label)
+            );
+            let hidden = if text_px(&band.label) + 8.0 > to - from { " hidden=\"\"" } else { "" };
+            let _ = write!(
+                out,
+                "<text{hidden} data-from=\"{}\" data-to=\"{}\" data-px=\"{}\" x=\"{}\" y=\"{}\">{}\
+                 </text>",
+                band.from,
+                band.to,
+                px(text_px(&band.label) + 8.0),
+                px(from + 4.0),
+                px(self.top + 12.0),
+                html(&band.label)
+            );
+        }
+        out.push_str("</g>");
+    }
+
+    /// Lines across, with labels that keep clear of each other.
+    pub fn rules(&self, rules: &[Rule], out: &mut String) {
+        out.push_str("<g class=\"rules\">");
+        let mut taken: Vec<f64> = Vec::new();
+        // Where a load line stands at the right, the labels of level lines go to the left.
+        let leftwards = rules.iter().any(|rule| rule.kind == RuleKind::LoadLine);
+        let (side, side_px) = match leftwards {
+            true => ("", self.left + 6.0),
+            false => (" end", self.right() - 4.0),
+        };
+        for rule in rules {
+            let class = match rule.kind {
+                RuleKind::Limit => "limit",
+                RuleKind::Target => "target",
+                RuleKind::LoadLine => "load",
+                RuleKind::Note => "note",
+            };
+            if rule.level {
+                let y = self.y_px(rule.at);
+                let mut at = y - 4.0;
+                if at < self.top + 10.0 || taken.iter().any(|other| (other - at).abs() < 12.0) {
+                    at = y + 12.0;
+                }
+                taken.push(at);
+                let _ = write!(
+                    out,
+                    "<path class=\"{class}\" d=\"M{} {}H{}\"/>\
+                     <text class=\"{class}{side}\" x=\"{}\" y=\"{}\">{}</text>",
+                    px(self.left),
+                    px(y),
+                    px(self.right()),
+                    px(side_px),
+                    px(at),
+                    html(&rule.label)
+                );
+            } else {
+                let x = self.x_px(rule.at);
+                let room = self.right() - x - 8.0;
+                let (anchor, at) =
+                    if text_px(&rule.label) < room { ("", x + 5.0) } else { (" end", x - 5.0) };
+                let _ = write!(
+                    out,
+                    "<path class=\"{class}\" data-at=\"{}\" d=\"M{} {}V{}\"/>\
+                     <text class=\"{class}{anchor}\" data-at=\"{}\" x=\"{}\" y=\"{}\">{}</text>",
+                    rule.at,
+                    px(x),
+                    px(self.top),
+                    px(self.bottom()),
+                    rule.at,
+                    px(at),
+                    px(if rule.kind == RuleKind::LoadLine {
+                        self.bottom() - 8.0
+                    } else {
+                        self.top + 12.0
+                    }),
+                    html(&rule.label)
+                );
+            }
+        }
+        out.push_str("</g>");
+    }
+}
+
+fn entry_px(name: &str) -> f64 {
+    18.0 + text_px(name) + 14.0
+}
+
+fn legend_rows(plot: &Plot) -> Vec<Vec<(String, u8)>> {
+    let mut rows: Vec<Vec<(String, u8)>> = Vec::new();
+    let mut used = f64::INFINITY;
+    // The first row shares its line with the title of the y axis.
+    let room = plot.width_px - 60.0 - text_px(&plot.y.title) * 1.6;
+    for (name, colour) in plot.marks.iter().filter_map(Mark::legend) {
+        if used + entry_px(name) > room {
+            rows.push(Vec::new());
+            used = 0.0;
+        }
+        used += entry_px(name);
+        if let Some(row) = rows.last_mut() {
+            row.push((name.to_owned(), colour));
+        }
+    }
+    rows
+}

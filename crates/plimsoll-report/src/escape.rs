@@ -1,0 +1,101 @@
+//! Escaping of text for HTML, SVG, Markdown and CSV.
+//!
+//! Names of runs, databases, files and plans come from users and from other machines' bundles, so
+//! nothing reaches a page unescaped. Escaping lives here alone so that one test can attack it.
+
+/// Escapes text for HTML and SVG element content and for quoted attributes (OWASP's five
+/// characters). Characters that XML 1.0 does not allow at all become U+FFFD, so that an SVG with a
+/// hostile name still parses.
+pub fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\t' | '\n' | '\r' => out.push(c),
+            c if c < ' ' || c == '\u{7f}' || matches!(c, '\u{fffe}' | '\u{ffff}') => {
+                out.push('\u{fffd}');
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Escapes JSON text for a `<script type="application/json">` element: within a JSON string `<`,
+/// `>` and `&` may be written as escapes, and outside of strings they do not occur, so that neither
+/// `</script>` nor `<!--` can end or open anything.
+pub fn json_in_script(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Escapes text for a Markdown table cell or paragraph (CommonMark 0.31 §2.4 and GitHub tables):
+/// markup characters get a backslash, line ends become spaces.
+pub fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Quotes a CSV field where RFC 4180 asks for it. A text that a spreadsheet would take for a
+/// formula (`=`, `+`, `-`, `@`, tab, carriage return at its start) gets an apostrophe in front;
+/// numbers do not pass through here.
+pub fn csv_text(text: &str) -> String {
+    let guarded = match text.chars().next() {
+        Some('=' | '+' | '-' | '@' | '\t' | '\r') => format!("'{text}"),
+        _ => text.to_owned(),
+    };
+    if guarded.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", guarded.replace('"', "\"\""))
+    } else {
+        guarded
+    }
+}
+
+/// Makes text safe for a terminal: control characters, which could move the cursor or change
+/// colours, become U+FFFD (`?` where only ASCII is wanted).
+pub fn terminal(text: &str, unicode: bool) -> String {
+    let replacement = if unicode { '\u{fffd}' } else { '?' };
+    text.chars().map(|c| if c.is_control() { replacement } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_and_forbidden_characters_are_harmless() {
+        assert_eq!(html("<a href='x'>\"&\u{1}"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;\u{fffd}");
+        assert_eq!(json_in_script(r#""</script><!--""#), r#""\u003c/script\u003e\u003c!--""#);
+        assert_eq!(markdown("a|b\n<i>*"), "a\\|b &lt;i&gt;\\*");
+        assert_eq!(csv_text("=1+1,\"x\""), "\"'=1+1,\"\"x\"\"\"");
+        assert_eq!(csv_text("plain"), "plain");
+        assert_eq!(terminal("a\x1b[31mb", false), "a?[31mb");
+    }
+}

@@ -1,0 +1,274 @@
+//! How numbers are printed: three to four significant digits, a unit, `n/a` where there is none.
+//!
+//! Values carry their kind and stand in base units (nanoseconds, bytes, per second), as they do in
+//! a bundle, so that the same value prints as `8.57 ms` for people and as `8570000` in CSV.
+
+/// What a number measures, and so how it is scaled and which unit it gets. Every number is in the
+/// base unit named here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Nanoseconds: a latency, printed as ns, µs, ms or s.
+    Latency,
+    /// Nanoseconds: the length of a phase or the time since a start, printed as s, min and h.
+    Elapsed,
+    /// Operations or I/Os per second.
+    Rate,
+    /// Bytes per second, printed in powers of 1,000 as storage people do (MB/s).
+    Bandwidth,
+    /// Bytes, printed in powers of 1,024 (GiB).
+    Size,
+    /// A share of one, printed in percent.
+    Share,
+    /// A count of things.
+    Count,
+    /// A bare number.
+    Plain,
+}
+
+/// Whether `µ`, `±`, `–` and the like may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Letters {
+    /// Any Unicode character.
+    #[default]
+    Unicode,
+    /// ASCII only: `us` for `µs`, `+-` for `±`.
+    Ascii,
+}
+
+impl Unit {
+    /// The number with its unit, such as `8.57 ms` or `331.8/s`. Numbers that are not finite print
+    /// as `n/a`.
+    pub fn show(self, base: f64, letters: Letters) -> String {
+        if !base.is_finite() {
+            return "n/a".to_owned();
+        }
+        if self == Self::Elapsed {
+            return elapsed(base);
+        }
+        let (divisor, suffix) = self.scale_for(base, letters);
+        let number = self.digits(base / divisor);
+        match suffix {
+            "" => number,
+            "%" | "/s" => format!("{number}{suffix}"),
+            _ => format!("{number} {suffix}"),
+        }
+    }
+
+    /// The number alone, in the unit that a table column has chosen (`divisor` of
+    /// [`Unit::scale_for`]).
+    pub fn show_scaled(self, base: f64, divisor: f64) -> String {
+        if base.is_finite() { self.digits(base / divisor) } else { "n/a".to_owned() }
+    }
+
+    /// The divisor and the name of the display unit that suits a number of this size.
+    pub fn scale_for(self, base: f64, letters: Letters) -> (f64, &'static str) {
+        let size = base.abs();
+        let steps: &[(f64, &'static str)] = match (self, letters) {
+            (Self::Latency, Letters::Unicode) => {
+                &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]
+            }
+            (Self::Latency, Letters::Ascii) => &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")],
+            (Self::Elapsed, _) => &[(3.6e12, "h"), (6e10, "min"), (1e9, "s")],
+            (Self::Rate, _) => &[(1.0, "/s")],
+            (Self::Bandwidth, _) => &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")],
+            (Self::Size, _) => &[
+                (1_125_899_906_842_624.0, "PiB"),
+                (1_099_511_627_776.0, "TiB"),
+                (1_073_741_824.0, "GiB"),
+                (1_048_576.0, "MiB"),
+                (1_024.0, "KiB"),
+                (1.0, "B"),
+            ],
+            (Self::Share, _) => &[(0.01, "%")],
+            (Self::Count | Self::Plain, _) => &[(1.0, "")],
+        };
+        let last = steps[steps.len() - 1];
+        // 999.6 µs would print as "1000 µs": it belongs to the next larger unit. A size of 1,000 KiB
+        // does not.
+        let rounding = if self == Self::Size { 1.0 } else { 0.9995 };
+        steps.iter().copied().find(|(divisor, _)| size >= divisor * rounding).unwrap_or(last)
+    }
+
+    fn digits(self, number: f64) -> String {
+        match self {
+            Self::Count => group_thousands(&format!("{:.0}", number)),
+            Self::Rate | Self::Plain => significant(number, 4),
+            // Sizes are mostly exact: 2 GiB, not 2.000 GiB.
+            Self::Size => trim_zeros(significant(number, 4)),
+            Self::Share if number.abs() < 0.05 && number != 0.0 => significant(number, 2),
+            Self::Share if number.abs() < 99.95 => format!("{number:.1}"),
+            Self::Share => group_thousands(&format!("{number:.0}")),
+            Self::Latency | Self::Bandwidth | Self::Elapsed => significant(number, 3),
+        }
+    }
+}
+
+/// A number to that many significant digits without an exponent: 0.012346 → `0.01235`,
+/// 12,345.6 → `12,346` (digits before the point are never rounded away).
+pub fn significant(number: f64, digits: usize) -> String {
+    if !number.is_finite() {
+        return "n/a".to_owned();
+    }
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    let places = |x: f64| digits as i32 - 1 - x.abs().log10().floor() as i32;
+    let first = places(number).clamp(0, 12);
+    // Rounding can add a digit (9.996 → 10.00): look at the rounded number's size again.
+    let power = 10f64.powi(first);
+    let rounded = (number * power).round() / power;
+    let last = if rounded == 0.0 { first } else { places(rounded).clamp(0, 12) };
+    group_thousands(&format!("{number:.*}", last as usize))
+}
+
+fn trim_zeros(text: String) -> String {
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// Puts a comma between each three digits before the point.
+pub fn group_thousands(number: &str) -> String {
+    let (sign, rest) = match number.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", number),
+    };
+    let (whole, fraction) = match rest.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (rest, None),
+    };
+    let mut out = String::with_capacity(number.len() + number.len() / 3);
+    for (i, c) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    if let Some(fraction) = fraction {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    let zero = out.chars().all(|c| matches!(c, '0' | '.'));
+    if zero { out } else { format!("{sign}{out}") }
+}
+
+/// A length of time in the two largest units that matter: `62.3 s`, `2 min 5 s`, `2 h 30 min`.
+pub fn elapsed(ns: f64) -> String {
+    if !ns.is_finite() {
+        return "n/a".to_owned();
+    }
+    let s = ns / 1e9;
+    let sign = if s < 0.0 { "-" } else { "" };
+    let s = s.abs();
+    let pair = |large: u64, unit: &str, small: u64, small_unit: &str| {
+        if small == 0 {
+            format!("{sign}{large} {unit}")
+        } else {
+            format!("{sign}{large} {unit} {small} {small_unit}")
+        }
+    };
+    if s < 0.9995 {
+        return Unit::Latency.show(ns, Letters::Unicode);
+    }
+    if s < 119.95 {
+        return format!("{sign}{} s", trim_zeros(significant(s, 3)));
+    }
+    let whole = s.round() as u64;
+    if whole < 7_200 {
+        return pair(whole / 60, "min", whole % 60, "s");
+    }
+    let minutes = (s / 60.0).round() as u64;
+    if minutes < 2_880 {
+        return pair(minutes / 60, "h", minutes % 60, "min");
+    }
+    let hours = (s / 3_600.0).round() as u64;
+    pair(hours / 24, "d", hours % 24, "h")
+}
+
+/// Prints a measured value so that it can be told from its limit: a read latency of 20.004 ms
+/// against a ceiling of 20 ms must not print as `20.0 ms` beside the word FAIL. Digits are added,
+/// up to six, until the two differ in print, unless they are equal.
+pub fn show_against(unit: Unit, base: f64, limit: f64, letters: Letters) -> String {
+    let plain = unit.show(base, letters);
+    if base == limit || !base.is_finite() || plain != unit.show(limit, letters) {
+        return plain;
+    }
+    let (divisor, suffix) = unit.scale_for(base, letters);
+    let differs = |text: &String| text.replace(',', "").parse() != Ok(limit / divisor);
+    let text = (4..=9)
+        .map(|digits| significant(base / divisor, digits))
+        .find(differs)
+        .unwrap_or_else(|| significant(base / divisor, 9));
+    let gap = if matches!(suffix, "" | "%" | "/s") { "" } else { " " };
+    format!("{text}{gap}{suffix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const U: Letters = Letters::Unicode;
+
+    #[test]
+    fn latencies_take_the_unit_that_fits() {
+        let shown = |ns: f64| Unit::Latency.show(ns, U);
+        assert_eq!(shown(0.0), "0 ns");
+        assert_eq!(shown(83.0), "83.0 ns");
+        assert_eq!(shown(8_570.0), "8.57 µs");
+        assert_eq!(shown(999_600.0), "1.00 ms");
+        assert_eq!(shown(8_570_000.0), "8.57 ms");
+        assert_eq!(shown(100_000_000.0), "100 ms");
+        assert_eq!(shown(1_250_000_000.0), "1.25 s");
+        assert_eq!(shown(f64::NAN), "n/a");
+        assert_eq!(Unit::Latency.show(8_570.0, Letters::Ascii), "8.57 us");
+    }
+
+    #[test]
+    fn sizes_are_binary_and_bandwidths_decimal() {
+        assert_eq!(Unit::Size.show(2_147_483_648.0, U), "2 GiB");
+        assert_eq!(Unit::Size.show(512.0, U), "512 B");
+        assert_eq!(Unit::Size.show(1_023_999.0, U), "1,000 KiB");
+        assert_eq!(Unit::Bandwidth.show(412_345_678.0, U), "412 MB/s");
+    }
+
+    #[test]
+    fn rates_keep_their_whole_digits() {
+        assert_eq!(Unit::Rate.show(331.84, U), "331.8/s");
+        assert_eq!(Unit::Rate.show(123_456.7, U), "123,457/s");
+        assert_eq!(Unit::Share.show(0.6594, U), "65.9%");
+        assert_eq!(Unit::Share.show(0.00012, U), "0.012%");
+        assert_eq!(Unit::Share.show(-0.031, U), "-3.1%");
+        assert_eq!(Unit::Count.show(7_200_000.0, U), "7,200,000");
+    }
+
+    #[test]
+    fn rounding_up_does_not_add_a_digit() {
+        assert_eq!(significant(9.996, 3), "10.0");
+        assert_eq!(significant(99.96, 3), "100");
+        assert_eq!(significant(-0.0, 3), "0");
+        assert_eq!(significant(0.012_346, 4), "0.01235");
+        assert_eq!(group_thousands("-0.00"), "0.00");
+    }
+
+    #[test]
+    fn lengths_of_time_use_two_units() {
+        assert_eq!(elapsed(250e6), "250 ms");
+        assert_eq!(elapsed(60e9), "60 s");
+        assert_eq!(elapsed(62.34e9), "62.3 s");
+        assert_eq!(elapsed(125e9), "2 min 5 s");
+        assert_eq!(elapsed(7_200e9), "2 h");
+        assert_eq!(elapsed(9_000e9), "2 h 30 min");
+        assert_eq!(elapsed(86_400e9 * 3.0), "3 d");
+    }
+
+    #[test]
+    fn a_value_just_over_its_limit_does_not_print_like_it() {
+        let against = |a, b| show_against(Unit::Latency, a, b, U);
+        assert_eq!(against(20_004_000.0, 20_000_000.0), "20.004 ms");
+        assert_eq!(against(20_000_000.0, 20_000_000.0), "20.0 ms");
+        assert_eq!(against(8_570_000.0, 20_000_000.0), "8.57 ms");
+        assert_eq!(show_against(Unit::Rate, 199.996, 200.0, U), "199.996/s");
+    }
+}

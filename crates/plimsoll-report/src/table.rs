@@ -1,0 +1,307 @@
+//! A table as data: one description that the terminal, the page, Markdown and CSV all draw.
+//!
+//! Cells hold values in base units with their kind, and the drawing decides on digits and units.
+//! `n/a` (there is no such figure) and `unknown` (it was not observed) are values of their own and
+//! never print as zero.
+
+use crate::number::{Letters, Unit, show_against};
+
+/// What a cell holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Words.
+    Text(String),
+    /// A number in the base unit of its kind.
+    Number(Unit, f64),
+    /// A number that is read beside its limit: it gets enough digits to be told from it.
+    Against(Unit, f64, f64),
+    /// The two ends of a 95 % interval.
+    Interval(Unit, f64, f64),
+    /// There is no such figure, or too few samples for it.
+    NotApplicable,
+    /// It was not observed.
+    Unknown,
+    /// Nothing belongs here.
+    Empty,
+}
+
+/// How a cell is set off. Never the only sign: the words say the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// As the rest.
+    #[default]
+    Plain,
+    /// Kept, passed, believable.
+    Good,
+    /// Not kept, failed.
+    Bad,
+    /// Worth a look, unknown.
+    Warn,
+    /// Beside the point.
+    Faint,
+    /// Set off: a total.
+    Strong,
+}
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// What it holds.
+    pub value: Value,
+    /// How it is set off.
+    pub tone: Tone,
+}
+
+impl Cell {
+    /// Words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { value: Value::Text(text.into()), tone: Tone::Plain }
+    }
+
+    /// A number in the base unit of its kind.
+    pub fn number(unit: Unit, base: f64) -> Self {
+        Self { value: Value::Number(unit, base), tone: Tone::Plain }
+    }
+
+    /// A count.
+    pub fn count(count: u64) -> Self {
+        Self::number(Unit::Count, count as f64)
+    }
+
+    /// A number, or `n/a` where there is none.
+    pub fn maybe(unit: Unit, base: Option<f64>) -> Self {
+        base.map_or(Self::not_applicable(), |base| Self::number(unit, base))
+    }
+
+    /// A number, or `unknown` where it was not observed.
+    pub fn observed(unit: Unit, base: Option<f64>) -> Self {
+        base.map_or(Self::unknown(), |base| Self::number(unit, base))
+    }
+
+    /// There is no such figure.
+    pub fn not_applicable() -> Self {
+        Self { value: Value::NotApplicable, tone: Tone::Faint }
+    }
+
+    /// It was not observed.
+    pub fn unknown() -> Self {
+        Self { value: Value::Unknown, tone: Tone::Warn }
+    }
+
+    /// Nothing.
+    pub fn empty() -> Self {
+        Self { value: Value::Empty, tone: Tone::Plain }
+    }
+
+    /// Sets it off.
+    #[must_use]
+    pub fn tone(mut self, tone: Tone) -> Self {
+        self.tone = tone;
+        self
+    }
+
+    /// As shown to people. `scale` is the column's common unit, where it has one.
+    pub fn show(&self, scale: Option<Scale>, letters: Letters) -> String {
+        let one = |unit: Unit, base: f64| match scale {
+            Some(scale) if scale.unit == unit => unit.show_scaled(base, scale.divisor),
+            _ => unit.show(base, letters),
+        };
+        match &self.value {
+            Value::Text(text) => text.clone(),
+            Value::Number(unit, base) => one(*unit, *base),
+            Value::Against(unit, base, limit) => show_against(*unit, *base, *limit, letters),
+            Value::Interval(unit, low, high) => {
+                let dash = if letters == Letters::Unicode { "–" } else { "-" };
+                format!("{} {dash} {}", one(*unit, *low), one(*unit, *high))
+            }
+            Value::NotApplicable => "n/a".to_owned(),
+            Value::Unknown => "unknown".to_owned(),
+            Value::Empty => String::new(),
+        }
+    }
+
+    fn size(&self) -> Option<f64> {
+        match &self.value {
+            Value::Number(_, base) if base.is_finite() => Some(base.abs()),
+            Value::Interval(_, low, high) => Some(low.abs().max(high.abs())),
+            _ => None,
+        }
+    }
+}
+
+/// The unit that all numbers of a column are printed in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// Of numbers of this kind.
+    pub unit: Unit,
+    /// Base units in one display unit.
+    pub divisor: f64,
+    /// Name of the display unit.
+    pub name: &'static str,
+}
+
+/// Where a column's cells stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its heading.
+    pub title: String,
+    /// Its name in CSV, in lower case with the base unit last: `db_read_latency_ns_avg`.
+    pub key: String,
+    /// Where its cells stand.
+    pub align: Align,
+    /// Print every number of the column in one unit, named in the heading: this kind of number in
+    /// the unit that suits the column's largest.
+    pub common: Option<Unit>,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn words(title: &str, key: &str) -> Self {
+        Self { title: title.into(), key: key.into(), align: Align::Left, common: None }
+    }
+
+    /// A column of numbers that each carry their unit.
+    pub fn numbers(title: &str, key: &str) -> Self {
+        Self { title: title.into(), key: key.into(), align: Align::Right, common: None }
+    }
+
+    /// A column of numbers in one unit.
+    pub fn of(unit: Unit, title: &str, key: &str) -> Self {
+        Self { title: title.into(), key: key.into(), align: Align::Right, common: Some(unit) }
+    }
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What it shows.
+    pub caption: String,
+    /// A sentence below it; may be empty.
+    pub note: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows, each as long as `columns`.
+    pub rows: Vec<Vec<Cell>>,
+    /// The rows below the line: totals and means.
+    pub totals: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// An empty table of these columns.
+    pub fn new(caption: &str, columns: Vec<Column>) -> Self {
+        Self { caption: caption.into(), columns, ..Self::default() }
+    }
+
+    /// Rows and totals.
+    pub fn all_rows(&self) -> impl Iterator<Item = &Vec<Cell>> {
+        self.rows.iter().chain(&self.totals)
+    }
+
+    /// The common unit of a column.
+    pub fn scale(&self, column: usize, letters: Letters) -> Option<Scale> {
+        let unit = self.columns.get(column)?.common?;
+        let largest = self.all_rows().filter_map(|row| row.get(column)?.size()).fold(0.0, f64::max);
+        let (divisor, name) = unit.scale_for(largest, letters);
+        Some(Scale { unit, divisor, name })
+    }
+
+    /// CSV (RFC 4180): the keys as header, numbers in base units without grouping, empty for `n/a`
+    /// and `unknown` for what was not observed.
+    pub fn csv(&self) -> String {
+        let mut out = String::new();
+        // A column with an interval becomes two.
+        let interval: Vec<bool> = (0..self.columns.len())
+            .map(|i| {
+                self.all_rows()
+                    .any(|row| matches!(row.get(i).map(|c| &c.value), Some(Value::Interval(..))))
+            })
+            .collect();
+        let header: Vec<String> = self
+            .columns
+            .iter()
+            .zip(&interval)
+            .flat_map(|(column, two)| match two {
+                true => vec![format!("{}_low", column.key), format!("{}_high", column.key)],
+                false => vec![column.key.clone()],
+            })
+            .collect();
+        push_line(&mut out, &header);
+        for row in self.all_rows() {
+            let fields: Vec<String> =
+                row.iter().zip(&interval).flat_map(|(cell, two)| csv_fields(cell, *two)).collect();
+            push_line(&mut out, &fields);
+        }
+        out
+    }
+}
+
+fn push_line(out: &mut String, fields: &[String]) {
+    out.push_str(&fields.join(","));
+    out.push_str("\r\n");
+}
+
+fn csv_fields(cell: &Cell, two: bool) -> Vec<String> {
+    let one = match &cell.value {
+        Value::Interval(_, low, high) => return vec![plain(*low), plain(*high)],
+        Value::Text(text) => crate::escape::csv_text(text),
+        Value::Number(_, base) | Value::Against(_, base, _) => plain(*base),
+        Value::Unknown => "unknown".to_owned(),
+        Value::NotApplicable | Value::Empty => String::new(),
+    };
+    if two { vec![one, String::new()] } else { vec![one] }
+}
+
+/// A number for machines: the shortest text that reads back as the same number.
+fn plain(base: f64) -> String {
+    if base.is_finite() { format!("{base}") } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(
+            "Reads",
+            vec![
+                Column::words("database", "database"),
+                Column::of(Unit::Latency, "average", "latency_ns_avg"),
+                Column::of(Unit::Rate, "95 % interval", "rate_per_s"),
+            ],
+        );
+        table.rows.push(vec![
+            Cell::text("db,1"),
+            Cell::number(Unit::Latency, 8_570_000.0),
+            Cell { value: Value::Interval(Unit::Rate, 320.5, 341.0), tone: Tone::Plain },
+        ]);
+        table.rows.push(vec![Cell::text("db2"), Cell::not_applicable(), Cell::unknown()]);
+        table
+    }
+
+    #[test]
+    fn csv_is_in_base_units_and_tells_missing_from_unobserved() {
+        let expected = "database,latency_ns_avg,rate_per_s_low,rate_per_s_high\r\n\
+                        \"db,1\",8570000,320.5,341\r\n\
+                        db2,,unknown,\r\n";
+        assert_eq!(table().csv(), expected);
+    }
+
+    #[test]
+    fn a_column_has_one_unit() {
+        let table = table();
+        let scale = table.scale(1, Letters::Unicode).unwrap();
+        assert_eq!(scale.name, "ms");
+        assert_eq!(table.rows[0][1].show(Some(scale), Letters::Unicode), "8.57");
+        let rate = table.scale(2, Letters::Ascii);
+        assert_eq!(table.rows[0][2].show(rate, Letters::Ascii), "320.5 - 341.0");
+    }
+}
