@@ -1,1 +1,5 @@
-//! (to be written)
+//! Drives a workload through a modelled storage system in virtual time.
+pub mod analytic;
+pub mod blocks;
+pub mod core;
+pub mod stats;

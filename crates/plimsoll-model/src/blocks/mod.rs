@@ -1,0 +1,3 @@
+//! Building blocks of storage systems.
+
+pub mod hdd;

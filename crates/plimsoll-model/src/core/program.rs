@@ -1,0 +1,244 @@
+//! What one I/O does to the system, as a small program of steps.
+//!
+//! Blocks decide where an I/O goes when it is issued and write those decisions down as steps: visits
+//! to stations in series, and forks whose branches run in parallel until enough of them have ended (a
+//! quorum of replicas, all columns of a stripe, or none for work that nobody waits for). The event
+//! loop then only interprets steps, and neither allocates nor calls a block while it does so. This is
+//! the series-parallel form of a fork-join queueing network (F. Baccelli, W. A. Massey and D.
+//! Towsley, "Acyclic fork-join queueing networks", JACM 36(3), 1989).
+
+/// Index of a station in its [`Sim`](crate::core::Sim).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StationId(pub u32);
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepKind {
+    /// Queue at station `target` and be served: `amount` is the demand in nanoseconds (a queue), the
+    /// bytes to move (a disk; `extra` is the address), or the tokens to take (a gate or a bucket).
+    Visit,
+    /// Start `count` branches; go on when `extra` of them have ended.
+    Fork,
+    /// Head of a branch whose body is the next `count` steps, the last of them `End`.
+    Branch,
+    /// The end of a branch, or of the program.
+    End,
+    /// Return `amount` tokens to gate `target`.
+    Give,
+    /// Tell block `target` that this point was reached; `amount` is for the block to read.
+    Notice,
+}
+
+/// One step. 24 bytes: a typical I/O's program is one or two cache lines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) kind: StepKind,
+    pub(crate) background: bool,
+    pub(crate) count: u16,
+    pub(crate) target: u32,
+    pub(crate) amount: u64,
+    pub(crate) extra: u64,
+}
+
+/// The top bit of a disk visit's address: set for writes.
+pub(crate) const DISK_WRITE: u64 = 1 << 63;
+
+/// A program under construction.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    pub(crate) steps: Vec<Step>,
+    open: Vec<OpenFork>,
+    background: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenFork {
+    fork: u32,
+    branch: u32,
+    branches: u16,
+}
+
+impl Program {
+    /// An empty program.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Empties it for reuse, keeping its memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.steps.clear();
+        self.open.clear();
+        self.background = false;
+    }
+
+    /// True if nothing was written yet.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Visits written from now on are background work (true) or foreground work (false). Gives the
+    /// previous setting, to be restored.
+    #[inline]
+    pub fn set_background(&mut self, background: bool) -> bool {
+        std::mem::replace(&mut self.background, background)
+    }
+
+    /// Queue at a station and be served for `demand_ns`.
+    #[inline]
+    pub fn visit(&mut self, station: StationId, demand_ns: u64) {
+        self.push(StepKind::Visit, 0, station.0, demand_ns, 0);
+    }
+
+    /// Queue at a disk and move `size_bytes` at `address_bytes`.
+    #[inline]
+    pub fn visit_disk(
+        &mut self,
+        disk: StationId,
+        address_bytes: u64,
+        size_bytes: u64,
+        write: bool,
+    ) {
+        let address = if write { address_bytes | DISK_WRITE } else { address_bytes };
+        self.push(StepKind::Visit, 0, disk.0, size_bytes, address);
+    }
+
+    /// Wait until `tokens` can be taken from a gate, or may pass a bucket.
+    #[inline]
+    pub fn take(&mut self, gate: StationId, tokens: u64) {
+        self.push(StepKind::Visit, 0, gate.0, tokens, 0);
+    }
+
+    /// Return tokens to a gate.
+    #[inline]
+    pub fn give(&mut self, gate: StationId, tokens: u64) {
+        self.push(StepKind::Give, 0, gate.0, tokens, 0);
+    }
+
+    /// Tell block `block` that this point was reached.
+    #[inline]
+    pub fn notice(&mut self, block: u32, value: u64) {
+        self.push(StepKind::Notice, 0, block, value, 0);
+    }
+
+    /// Opens a fork. Branches follow, each between [`branch`](Self::branch) and
+    /// [`end_branch`](Self::end_branch), then [`join`](Self::join) or [`detach`](Self::detach).
+    #[inline]
+    pub fn fork(&mut self) {
+        let fork = self.steps.len() as u32;
+        self.push(StepKind::Fork, 0, 0, 0, 0);
+        self.open.push(OpenFork { fork, branch: 0, branches: 0 });
+    }
+
+    /// Begins a branch of the innermost fork.
+    #[inline]
+    pub fn branch(&mut self) {
+        let at = self.steps.len() as u32;
+        self.push(StepKind::Branch, 0, 0, 0, 0);
+        if let Some(open) = self.open.last_mut() {
+            open.branch = at;
+            open.branches += 1;
+        }
+    }
+
+    /// Ends the branch that was begun last.
+    #[inline]
+    pub fn end_branch(&mut self) {
+        self.push(StepKind::End, 0, 0, 0, 0);
+        if let Some(open) = self.open.last() {
+            let head = open.branch as usize;
+            self.steps[head].count = (self.steps.len() - head - 1) as u16;
+        }
+    }
+
+    /// Closes the innermost fork: the program goes on when `need` of its branches have ended (all of
+    /// them if there are fewer).
+    pub fn join(&mut self, need: usize) {
+        let Some(open) = self.open.pop() else { return };
+        let fork = open.fork as usize;
+        match (open.branches, need) {
+            (0, _) => {
+                self.steps.remove(fork);
+            }
+            // A single branch that is waited for is plain series: no fork is needed.
+            (1, 1..) => {
+                self.steps.pop();
+                self.steps.drain(fork..fork + 2);
+            }
+            (branches, need) => {
+                self.steps[fork].count = branches;
+                self.steps[fork].extra = need.min(usize::from(branches)) as u64;
+            }
+        }
+    }
+
+    /// Closes the innermost fork without waiting: its branches are work that nobody waits for.
+    pub fn detach(&mut self) {
+        self.join(0);
+    }
+
+    /// Each station visit as (station, amount, address, background), in program order: for demand
+    /// analysis, which needs the work but not the queueing.
+    pub(crate) fn visits(&self) -> impl Iterator<Item = (StationId, u64, u64, bool)> + '_ {
+        self.steps
+            .iter()
+            .filter(|step| step.kind == StepKind::Visit)
+            .map(|step| (StationId(step.target), step.amount, step.extra, step.background))
+    }
+
+    #[inline]
+    pub(crate) fn finish(&mut self) {
+        debug_assert!(self.open.is_empty(), "a fork was left open");
+        self.push(StepKind::End, 0, 0, 0, 0);
+    }
+
+    #[inline]
+    fn push(&mut self, kind: StepKind, count: u16, target: u32, amount: u64, extra: u64) {
+        let background = self.background;
+        self.steps.push(Step { kind, background, count, target, amount, extra });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_and_single_forks_vanish() {
+        let mut program = Program::new();
+        program.fork();
+        program.join(1);
+        program.fork();
+        program.branch();
+        program.visit(StationId(3), 5);
+        program.end_branch();
+        program.join(1);
+        program.finish();
+        let kinds: Vec<StepKind> = program.steps.iter().map(|s| s.kind).collect();
+        assert_eq!(kinds, [StepKind::Visit, StepKind::End]);
+    }
+
+    #[test]
+    fn nested_branches_know_their_lengths() {
+        let mut program = Program::new();
+        program.fork();
+        program.branch();
+        program.visit(StationId(0), 1);
+        program.fork();
+        for _ in 0..2 {
+            program.branch();
+            program.visit(StationId(1), 1);
+            program.end_branch();
+        }
+        program.join(2);
+        program.end_branch();
+        program.branch();
+        program.end_branch();
+        program.join(2);
+        program.finish();
+        let s = &program.steps;
+        assert_eq!((s[0].kind, s[0].count, s[0].extra), (StepKind::Fork, 2, 2));
+        assert_eq!((s[1].kind, s[1].count), (StepKind::Branch, 9));
+        assert_eq!((s[1 + 1 + 9].kind, s[1 + 1 + 9].count), (StepKind::Branch, 1));
+    }
+}

@@ -1,0 +1,243 @@
+//! Stations: where I/Os queue and are served, with the accounting that every one of them carries.
+//!
+//! Disciplines: first come first served with `c` servers and a background class that yields to the
+//! foreground; service in random order; processor sharing; a disk that chooses the nearest of its
+//! queued commands; a gate with tokens; a token bucket; and a pure delay. Each station integrates its
+//! number of customers over time and, independently, adds up the sojourn of each customer: by Little's
+//! law (J. D. C. Little, "A proof for the queuing formula L = λW", Operations Research 9(3), 1961) the
+//! two must agree over any window, once customers that straddle its edges are counted for their part
+//! inside. [`StationStats::little_error`] is that difference; a run asserts it below 0.1 %.
+
+use crate::blocks::hdd::Arm;
+use crate::core::rng::Stream;
+use std::collections::{BTreeMap, VecDeque};
+
+/// No token: the end of a queue.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// In which order a station serves.
+#[derive(Clone, Debug)]
+pub enum Order {
+    /// First come first served; background work only when no foreground work waits, but at least
+    /// once after `background_every` foreground services while it waits (0: never before).
+    Fcfs {
+        /// Foreground services after which one waiting background visit is served. 0: strict.
+        background_every: u32,
+    },
+    /// A uniformly random one of those that wait.
+    Random,
+    /// All at once, each at an equal share of the servers (at most one server each).
+    ProcessorSharing,
+    /// A disk arm with command queueing; see [`Arm`].
+    Disk(Box<Arm>),
+    /// Tokens that are taken and given back; waiting is first come first served.
+    Gate {
+        /// Tokens there are.
+        tokens: u64,
+    },
+    /// Tokens that flow in at a rate: a token bucket as the generic cell rate algorithm (ITU-T I.371).
+    Bucket {
+        /// Tokens per second.
+        rate_per_s: f64,
+        /// Tokens that can be saved up.
+        burst: f64,
+    },
+    /// No queue: everyone is served at once, each for its own demand.
+    Delay,
+}
+
+/// What a station counts. Times are integrals since the start of the measured window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StationStats {
+    /// Visits that began.
+    pub arrivals: u64,
+    /// Visits that ended.
+    pub departures: u64,
+    /// Of which background.
+    pub background_departures: u64,
+    /// Integral of the number of busy servers.
+    pub busy_ns: u64,
+    /// Integral of the number of customers, waiting or in service.
+    pub area_ns: u64,
+    /// Sum of the times that customers spent inside, from their own stamps.
+    pub sojourn_ns: u64,
+    /// Sum of the service times of the visits that ended.
+    pub service_ns: u64,
+    /// Most customers at once.
+    pub customers_max: u32,
+}
+
+impl StationStats {
+    /// Relative difference between the integral of the number of customers and the sum of their
+    /// sojourns: Little's law says 0.
+    pub fn little_error(&self) -> f64 {
+        let (area, sojourn) = (self.area_ns as f64, self.sojourn_ns as f64);
+        if area == sojourn { 0.0 } else { (area - sojourn).abs() / area.max(sojourn) }
+    }
+
+    /// The growth since an earlier reading of the same station.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            arrivals: self.arrivals - earlier.arrivals,
+            departures: self.departures - earlier.departures,
+            background_departures: self.background_departures - earlier.background_departures,
+            busy_ns: self.busy_ns - earlier.busy_ns,
+            area_ns: self.area_ns - earlier.area_ns,
+            sojourn_ns: self.sojourn_ns - earlier.sojourn_ns,
+            service_ns: self.service_ns - earlier.service_ns,
+            customers_max: self.customers_max,
+        }
+    }
+}
+
+/// A station: servers, a queue and its accounting.
+#[derive(Debug)]
+pub(crate) struct Station {
+    pub(crate) servers: u32,
+    pub(crate) busy: u32,
+    pub(crate) customers: u32,
+    pub(crate) discipline: Discipline,
+    pub(crate) foreground: Fifo,
+    pub(crate) background: Fifo,
+    pub(crate) since_background: u32,
+    last_ns: u64,
+    window_ns: u64,
+    pub(crate) stats: StationStats,
+}
+
+/// The moving parts of an [`Order`].
+#[derive(Debug)]
+pub(crate) enum Discipline {
+    Fcfs { background_every: u32 },
+    Random { waiting: Vec<u32>, stream: Stream },
+    Sharing(Sharing),
+    Disk(Box<Arm>),
+    Gate { free: u64, waiting: VecDeque<(u32, u64)> },
+    Bucket { ns_per_token: f64, burst_ns: f64, theoretical_ns: f64 },
+    Delay,
+}
+
+/// An intrusive queue of tokens; the links are in the tokens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fifo {
+    pub(crate) head: u32,
+    pub(crate) tail: u32,
+}
+
+impl Fifo {
+    pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
+}
+
+/// Processor sharing in virtual work: every customer in service gains work at the same rate, so the
+/// order of departure is fixed at arrival (work at arrival + demand) and only its time moves.
+#[derive(Debug, Default)]
+pub(crate) struct Sharing {
+    work_ns: f64,
+    last_ns: u64,
+    leaving: BTreeMap<(u64, u64), u32>,
+    arrivals: u64,
+    pub(crate) version: u32,
+}
+
+impl Sharing {
+    fn rate(&self, servers: u32) -> f64 {
+        let n = self.leaving.len() as f64;
+        if n <= f64::from(servers) { 1.0 } else { f64::from(servers) / n }
+    }
+
+    fn advance(&mut self, now_ns: u64, servers: u32) {
+        self.work_ns += (now_ns - self.last_ns) as f64 * self.rate(servers);
+        self.last_ns = now_ns;
+    }
+
+    pub(crate) fn enter(&mut self, now_ns: u64, servers: u32, token: u32, demand_ns: u64) {
+        self.advance(now_ns, servers);
+        // Work never exceeds 2^53 ns (104 days), so the sum is exact to a fraction of a nanosecond,
+        // and positive floats order like their bits.
+        let finish = self.work_ns + demand_ns as f64;
+        self.leaving.insert((finish.to_bits(), self.arrivals), token);
+        self.arrivals += 1;
+        self.version = self.version.wrapping_add(1);
+    }
+
+    pub(crate) fn leave(&mut self, now_ns: u64, servers: u32) -> Option<u32> {
+        self.advance(now_ns, servers);
+        self.version = self.version.wrapping_add(1);
+        self.leaving.pop_first().map(|(_, token)| token)
+    }
+
+    pub(crate) fn next_ns(&self, servers: u32) -> Option<u64> {
+        let (&(bits, _), _) = self.leaving.first_key_value()?;
+        let left = (f64::from_bits(bits) - self.work_ns).max(0.0);
+        Some(self.last_ns + libm::ceil(left / self.rate(servers)) as u64)
+    }
+}
+
+impl Station {
+    pub(crate) fn new(servers: u32, order: Order, seed: u64, name: &str) -> Self {
+        let discipline = match order {
+            Order::Fcfs { background_every } => Discipline::Fcfs { background_every },
+            Order::Random => {
+                Discipline::Random { waiting: Vec::new(), stream: Stream::new(seed, name) }
+            }
+            Order::ProcessorSharing => Discipline::Sharing(Sharing::default()),
+            Order::Disk(arm) => Discipline::Disk(arm),
+            Order::Gate { tokens } => Discipline::Gate { free: tokens, waiting: VecDeque::new() },
+            Order::Bucket { rate_per_s, burst } => Discipline::Bucket {
+                ns_per_token: 1e9 / rate_per_s,
+                burst_ns: burst * 1e9 / rate_per_s,
+                theoretical_ns: 0.0,
+            },
+            Order::Delay => Discipline::Delay,
+        };
+        Self {
+            servers: servers.max(1),
+            busy: 0,
+            customers: 0,
+            discipline,
+            foreground: Fifo::EMPTY,
+            background: Fifo::EMPTY,
+            since_background: 0,
+            last_ns: 0,
+            window_ns: 0,
+            stats: StationStats::default(),
+        }
+    }
+
+    /// Brings the integrals up to `now_ns`. Called before every change of `customers` or `busy`.
+    #[inline]
+    pub(crate) fn account(&mut self, now_ns: u64) {
+        let elapsed = now_ns - self.last_ns;
+        self.stats.area_ns += u64::from(self.customers) * elapsed;
+        self.stats.busy_ns += u64::from(self.busy) * elapsed;
+        self.last_ns = now_ns;
+    }
+
+    #[inline]
+    pub(crate) fn count_arrival(&mut self) {
+        self.customers += 1;
+        self.stats.arrivals += 1;
+        self.stats.customers_max = self.stats.customers_max.max(self.customers);
+    }
+
+    #[inline]
+    pub(crate) fn count_departure(&mut self, now_ns: u64, enter_ns: u64, start_ns: u64, bg: bool) {
+        self.customers -= 1;
+        self.stats.departures += 1;
+        self.stats.background_departures += u64::from(bg);
+        self.stats.sojourn_ns += now_ns - enter_ns.max(self.window_ns);
+        self.stats.service_ns += now_ns - start_ns;
+    }
+
+    /// Counts the part inside the window of a customer that is still here at its end.
+    pub(crate) fn count_resident(&mut self, now_ns: u64, enter_ns: u64) {
+        self.stats.sojourn_ns += now_ns - enter_ns.max(self.window_ns);
+    }
+
+    /// Starts a new measured window: what is inside stays, what was counted is forgotten.
+    pub(crate) fn open_window(&mut self, now_ns: u64) {
+        self.account(now_ns);
+        self.window_ns = now_ns;
+        self.stats = StationStats { customers_max: self.customers, ..StationStats::default() };
+    }
+}

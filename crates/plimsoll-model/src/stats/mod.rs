@@ -1,0 +1,5 @@
+//! Estimates from simulated samples.
+
+mod batch;
+
+pub use batch::{BatchMeans, Estimate};
