@@ -2,6 +2,8 @@
 //! figure and no opinion of its own.
 
 pub mod chart;
+pub mod document;
 pub mod escape;
 pub mod number;
 pub mod table;
+pub mod text;

@@ -152,6 +152,8 @@ pub enum Align {
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
+    /// What it shares with its neighbours, above their headings; mostly empty.
+    pub group: String,
     /// Its heading.
     pub title: String,
     /// Its name in CSV, in lower case with the base unit last: `db_read_latency_ns_avg`.
@@ -164,19 +166,43 @@ pub struct Column {
 }
 
 impl Column {
+    fn new(title: &str, key: &str, align: Align, common: Option<Unit>) -> Self {
+        let (group, title, key) = (String::new(), title.into(), key.into());
+        Self { group, title, key, align, common }
+    }
+
+    /// Puts the column under a heading that it shares with its neighbours.
+    #[must_use]
+    pub fn under(mut self, group: &str) -> Self {
+        self.group = group.into();
+        self
+    }
+
+    /// Group, heading and unit in one line, for media without spanning headings.
+    pub fn heading(&self, scale: Option<Scale>) -> String {
+        let mut heading = match (self.group.is_empty(), self.title.is_empty()) {
+            (true, _) => self.title.clone(),
+            (false, true) => self.group.clone(),
+            (false, false) => format!("{} {}", self.group, self.title),
+        };
+        if let Some(Scale { name, .. }) = scale.filter(|scale| !scale.name.is_empty()) {
+            heading = format!("{heading}, {name}");
+        }
+        heading
+    }
     /// A column of words.
     pub fn words(title: &str, key: &str) -> Self {
-        Self { title: title.into(), key: key.into(), align: Align::Left, common: None }
+        Self::new(title, key, Align::Left, None)
     }
 
     /// A column of numbers that each carry their unit.
     pub fn numbers(title: &str, key: &str) -> Self {
-        Self { title: title.into(), key: key.into(), align: Align::Right, common: None }
+        Self::new(title, key, Align::Right, None)
     }
 
     /// A column of numbers in one unit.
     pub fn of(unit: Unit, title: &str, key: &str) -> Self {
-        Self { title: title.into(), key: key.into(), align: Align::Right, common: Some(unit) }
+        Self::new(title, key, Align::Right, Some(unit))
     }
 }
 

@@ -1,0 +1,166 @@
+//! A table in characters: aligned columns where they fit, else word columns are folded, else each
+//! row becomes a list of named values.
+
+use super::Style;
+use super::paint::{Colour, paint};
+use super::wrap::{width, wrap};
+use crate::number::Letters;
+use crate::table::{Align, Cell, Table};
+
+/// Space between columns.
+const GAP: usize = 2;
+/// Space before the first column.
+const INDENT: usize = 2;
+/// A column of words is folded down to this.
+const FOLDED_MIN: usize = 14;
+
+/// Draws a table. Nothing for a table without rows.
+pub fn grid(table: &Table, style: &Style) -> String {
+    if table.rows.is_empty() && table.totals.is_empty() {
+        return String::new();
+    }
+    let cells = Cells::of(table, style);
+    let mut out = String::new();
+    if !table.caption.is_empty() {
+        out.push_str(&format!("  {}\n", style.clean(&table.caption)));
+    }
+    match cells.fit(style.columns()) {
+        Some(widths) => cells.draw(&widths, table, style, &mut out),
+        None => cells.draw_records(style, &mut out),
+    }
+    if !table.note.is_empty() {
+        for line in wrap(&style.clean(&table.note), style.columns() - INDENT) {
+            out.push_str(&format!("  {}\n", paint(&line, Colour::Faint, style.colour)));
+        }
+    }
+    out
+}
+
+struct Cells {
+    headings: Vec<String>,
+    aligns: Vec<Align>,
+    rows: Vec<Vec<(String, Colour)>>,
+}
+
+impl Cells {
+    fn of(table: &Table, style: &Style) -> Self {
+        let scales: Vec<_> =
+            (0..table.columns.len()).map(|i| table.scale(i, style.letters)).collect();
+        let show = |cell: &Cell, i: usize| {
+            let text = style.clean(&cell.show(scales.get(i).copied().flatten(), style.letters));
+            (text, Colour::of(cell.tone))
+        };
+        let rows = table
+            .all_rows()
+            .map(|row| row.iter().enumerate().map(|(i, cell)| show(cell, i)).collect())
+            .collect();
+        let headings = table
+            .columns
+            .iter()
+            .zip(&scales)
+            .map(|(column, scale)| style.clean(&column.heading(*scale)))
+            .collect();
+        let aligns = table.columns.iter().map(|column| column.align).collect();
+        Self { headings, aligns, rows }
+    }
+
+    /// Widths of the columns that fit into `room`; `None` where even folded ones do not.
+    fn fit(&self, room: usize) -> Option<Vec<usize>> {
+        let cell_width = |i: usize| {
+            self.rows.iter().filter_map(|row| row.get(i)).map(|(text, _)| width(text)).max()
+        };
+        // A heading of several words folds to its longest word or the widest cell.
+        let mut widths: Vec<usize> = self
+            .headings
+            .iter()
+            .enumerate()
+            .map(|(i, heading)| {
+                let longest = heading.split_whitespace().map(width).max().unwrap_or(0);
+                cell_width(i).unwrap_or(0).max(longest)
+            })
+            .collect();
+        let total = |widths: &[usize]| {
+            INDENT + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+        };
+        while total(&widths) > room {
+            let widest = (0..widths.len())
+                .filter(|i| self.aligns[*i] == Align::Left && widths[*i] > FOLDED_MIN)
+                .max_by_key(|i| widths[*i])?;
+            let over = total(&widths) - room;
+            widths[widest] = widths[widest].saturating_sub(over).max(FOLDED_MIN);
+        }
+        Some(widths)
+    }
+
+    fn draw(&self, widths: &[usize], table: &Table, style: &Style, out: &mut String) {
+        let headings: Vec<_> = self.headings.iter().map(|h| (h.clone(), Colour::Faint)).collect();
+        // Folded headings stand on the line below them.
+        self.draw_row(&headings, widths, true, style, out);
+        for (i, row) in self.rows.iter().enumerate() {
+            if i == table.rows.len() && i > 0 {
+                let dash = if style.letters == Letters::Unicode { "─" } else { "-" };
+                let length = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+                let rule = dash.repeat(length);
+                out.push_str(&format!("  {}\n", paint(&rule, Colour::Faint, style.colour)));
+            }
+            self.draw_row(row, widths, false, style, out);
+        }
+    }
+
+    fn draw_row(
+        &self,
+        row: &[(String, Colour)],
+        widths: &[usize],
+        from_below: bool,
+        style: &Style,
+        out: &mut String,
+    ) {
+        let folded: Vec<Vec<String>> =
+            row.iter().zip(widths).map(|((text, _), width)| wrap(text, *width)).collect();
+        let height = folded.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..height {
+            let mut drawn = " ".repeat(INDENT);
+            let mut pending = 0;
+            for (i, lines) in folded.iter().enumerate() {
+                let skip = if from_below { height - lines.len() } else { 0 };
+                let text = line.checked_sub(skip).and_then(|at| lines.get(at));
+                let text = text.map_or("", String::as_str);
+                let pad = widths[i].saturating_sub(width(text));
+                let (before, after) = match self.aligns[i] {
+                    Align::Left => (0, pad),
+                    Align::Right => (pad, 0),
+                };
+                // Spaces at the end of a line are left out.
+                if !text.is_empty() {
+                    drawn.push_str(&" ".repeat(pending + before));
+                    drawn.push_str(&paint(text, row[i].1, style.colour));
+                    pending = 0;
+                } else {
+                    pending += before;
+                }
+                pending += after + GAP;
+            }
+            out.push_str(drawn.trim_end_matches(' '));
+            out.push('\n');
+        }
+    }
+
+    fn draw_records(&self, style: &Style, out: &mut String) {
+        let names = self.headings.iter().map(|h| width(h)).max().unwrap_or(0).min(30);
+        for row in &self.rows {
+            for (i, (text, colour)) in row.iter().enumerate().filter(|(_, c)| !c.0.is_empty()) {
+                let lead = if i == 0 { "- " } else { "  " };
+                let name = &self.headings[i];
+                let pad = " ".repeat(names.saturating_sub(width(name)) + GAP);
+                let room = style.columns().saturating_sub(names + GAP + 4).max(10);
+                for (n, line) in wrap(text, room).iter().enumerate() {
+                    let line = paint(line, *colour, style.colour);
+                    match n {
+                        0 => out.push_str(&format!("  {lead}{name}{pad}{line}\n")),
+                        _ => out.push_str(&format!("    {}{line}\n", " ".repeat(names + GAP))),
+                    }
+                }
+            }
+        }
+    }
+}

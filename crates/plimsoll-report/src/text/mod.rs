@@ -1,0 +1,199 @@
+//! Text for a terminal: the verdict first, then what it rests on.
+//!
+//! Width, colour and letters are passed in: whether standard output is a terminal, how wide it is
+//! and what `NO_COLOR` says is for the command line to find out.
+
+mod grid;
+mod paint;
+mod spark;
+mod wrap;
+
+use std::fmt::Write as _;
+
+pub use grid::grid;
+pub use paint::{Colour, paint};
+pub use spark::spark;
+pub use wrap::{width, wrap};
+
+use crate::document::{Block, Depth, Document, Fact, FindingLine};
+use crate::escape::terminal;
+use crate::number::Letters;
+use crate::table::Tone;
+
+/// How text is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Escape sequences for colour and weight.
+    pub colour: bool,
+    /// Unicode or ASCII.
+    pub letters: Letters,
+    /// All sections, not only those of the summary.
+    pub full: bool,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self { width: 100, colour: false, letters: Letters::Unicode, full: false }
+    }
+}
+
+/// Narrower than this, tables stop being tables.
+const WIDTH_MIN: usize = 40;
+/// Wider than this, lines stop being readable.
+const WIDTH_MAX: usize = 140;
+
+impl Style {
+    fn columns(&self) -> usize {
+        self.width.clamp(WIDTH_MIN, WIDTH_MAX)
+    }
+
+    fn clean(&self, text: &str) -> String {
+        let text = terminal(text, self.letters == Letters::Unicode);
+        match self.letters {
+            Letters::Unicode => text,
+            Letters::Ascii => ascii(&text),
+        }
+    }
+}
+
+/// Our own sentences use these characters; anything else that is not ASCII becomes `?`.
+fn ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '–' | '—' | '−' => out.push('-'),
+            'µ' | 'μ' => out.push('u'),
+            '×' => out.push('x'),
+            '±' => out.push_str("+-"),
+            '≥' => out.push_str(">="),
+            '≤' => out.push_str("<="),
+            '…' => out.push_str("..."),
+            '‘' | '’' => out.push('\''),
+            '“' | '”' => out.push('"'),
+            '·' | '•' => out.push('*'),
+            c if c.is_ascii() => out.push(c),
+            _ => out.push('?'),
+        }
+    }
+    out
+}
+
+/// Draws the report.
+pub fn document(document: &Document, style: &Style) -> String {
+    let mut out = String::new();
+    let columns = style.columns();
+    if let Some(why) = &document.demonstration {
+        for line in wrap(&style.clean(&format!("Demonstration: {why}")), columns) {
+            let _ = writeln!(out, "{}", paint(&line, Colour::of(Tone::Warn), style.colour));
+        }
+        out.push('\n');
+    }
+    headline(document, style, &mut out);
+    for section in &document.sections {
+        if section.depth == Depth::Full && !style.full {
+            continue;
+        }
+        let body: String = section.blocks.iter().map(|b| block(b, style)).collect();
+        if body.is_empty() {
+            continue;
+        }
+        let title = style.clean(&section.title);
+        let _ = write!(out, "\n{}\n{body}", paint(&title, Colour::Bold, style.colour));
+    }
+    out
+}
+
+fn headline(document: &Document, style: &Style, out: &mut String) {
+    let head = &document.headline;
+    let word = paint(&head.word, Colour::loud(head.tone), style.colour);
+    let _ = writeln!(out, "{word}  {}", style.clean(&document.title));
+    for line in wrap(&style.clean(&head.reason), style.columns()) {
+        let _ = writeln!(out, "{line}");
+    }
+    if !head.figures.is_empty() {
+        out.push('\n');
+        facts(&head.figures, style, out);
+    }
+}
+
+fn block(block: &Block, style: &Style) -> String {
+    let mut out = String::new();
+    match block {
+        Block::Words(words) => {
+            for line in wrap(&style.clean(words), style.columns() - 2) {
+                let _ = writeln!(out, "  {line}");
+            }
+        }
+        Block::List(items) => {
+            let bullet = if style.letters == Letters::Unicode { "·" } else { "-" };
+            for item in items {
+                for (i, line) in wrap(&style.clean(item), style.columns() - 4).iter().enumerate() {
+                    let _ = writeln!(out, "  {} {line}", if i == 0 { bullet } else { " " });
+                }
+            }
+        }
+        Block::Table(table) => out.push_str(&grid(table, style)),
+        Block::Facts(list) => facts(list, style, &mut out),
+        Block::Findings(list) => findings(list, style, &mut out),
+        Block::Spark { name, values, note } => {
+            let (name, note) = (style.clean(name), style.clean(note));
+            let room = style.columns().saturating_sub(width(&name) + width(&note) + 6);
+            let drawn = spark(values, room.clamp(8, 60), style.letters);
+            let _ = writeln!(out, "  {name}  {drawn}  {note}");
+        }
+        Block::Listing { caption, text } => {
+            let _ = writeln!(out, "  {}", style.clean(caption));
+            for line in text.lines() {
+                let _ = writeln!(out, "    {}", style.clean(line));
+            }
+        }
+        // A terminal has no charts; the page has.
+        Block::Chart(_) => {}
+    }
+    out
+}
+
+fn facts(list: &[Fact], style: &Style, out: &mut String) {
+    let names = list.iter().map(|fact| width(&fact.name)).max().unwrap_or(0);
+    for fact in list {
+        let value = style.clean(&fact.cell.show(None, style.letters));
+        let name = style.clean(&fact.name);
+        let note = style.clean(&fact.note);
+        let pad = " ".repeat(names.saturating_sub(width(&name)) + 2);
+        let text = if note.is_empty() { value } else { format!("{value}  ({note})") };
+        let room = style.columns().saturating_sub(names + 4).max(20);
+        for (i, line) in wrap(&text, room).iter().enumerate() {
+            let line = paint(line, Colour::of(fact.cell.tone), style.colour);
+            let _ = match i {
+                0 => writeln!(out, "  {name}{pad}{line}"),
+                _ => writeln!(out, "  {}{line}", " ".repeat(names + 2)),
+            };
+        }
+    }
+}
+
+fn findings(list: &[FindingLine], style: &Style, out: &mut String) {
+    let widest = list.iter().map(|f| width(&f.outcome)).max().unwrap_or(0);
+    let room = style.columns().saturating_sub(widest + 4).max(20);
+    let indent = " ".repeat(widest + 4);
+    for finding in list {
+        let outcome = paint(&finding.outcome, Colour::of(finding.tone), style.colour);
+        let pad = " ".repeat(widest.saturating_sub(width(&finding.outcome)) + 2);
+        let text = style.clean(&format!("{}: {}", finding.rule, finding.says));
+        for (i, line) in wrap(&text, room).iter().enumerate() {
+            let _ = match i {
+                0 => writeln!(out, "  {outcome}{pad}{line}"),
+                _ => writeln!(out, "{indent}{line}"),
+            };
+        }
+        let arrow = if style.letters == Letters::Unicode { "→" } else { "->" };
+        if !finding.advice.is_empty() {
+            let advice = format!("{arrow} {}", style.clean(&finding.advice));
+            for line in wrap(&advice, room) {
+                let _ = writeln!(out, "{indent}{}", paint(&line, Colour::Faint, style.colour));
+            }
+        }
+    }
+}

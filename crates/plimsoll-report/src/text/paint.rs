@@ -1,0 +1,68 @@
+//! Colour and weight on a terminal, by the sixteen colours that every theme defines.
+
+use crate::table::Tone;
+
+/// What a stretch of text looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// As the rest.
+    Plain,
+    /// Kept.
+    Green,
+    /// Not kept.
+    Red,
+    /// Worth a look.
+    Yellow,
+    /// Beside the point.
+    Faint,
+    /// A heading.
+    Bold,
+    /// A verdict: the colour, reversed.
+    Loud(Tone),
+}
+
+impl Colour {
+    /// The colour of a tone.
+    pub fn of(tone: Tone) -> Self {
+        match tone {
+            Tone::Plain => Self::Plain,
+            Tone::Good => Self::Green,
+            Tone::Bad => Self::Red,
+            Tone::Warn => Self::Yellow,
+            Tone::Faint => Self::Faint,
+            Tone::Strong => Self::Bold,
+        }
+    }
+
+    /// The colour of a verdict.
+    pub fn loud(tone: Tone) -> Self {
+        Self::Loud(tone)
+    }
+
+    fn codes(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Green => "32",
+            Self::Red => "31",
+            Self::Yellow => "33",
+            Self::Faint => "2",
+            Self::Bold => "1",
+            Self::Loud(Tone::Good) => "1;7;32",
+            Self::Loud(Tone::Bad) => "1;7;31",
+            Self::Loud(Tone::Warn) => "1;7;33",
+            Self::Loud(_) => "1;7",
+        }
+    }
+}
+
+/// Paints text, if `wanted`.
+pub fn paint(text: &str, colour: Colour, wanted: bool) -> String {
+    let codes = colour.codes();
+    if !wanted || codes.is_empty() || text.is_empty() {
+        return text.to_owned();
+    }
+    match colour {
+        Colour::Loud(_) => format!("\x1b[{codes}m {text} \x1b[0m"),
+        _ => format!("\x1b[{codes}m{text}\x1b[0m"),
+    }
+}
