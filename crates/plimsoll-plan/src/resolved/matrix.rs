@@ -281,3 +281,19 @@ pub struct MetadataMix {
     /// Attributes set.
     pub setattr_percent: f64,
 }
+
+impl Matrix {
+    /// True when any point reads data.
+    #[must_use]
+    pub fn reads(&self) -> bool {
+        let swept = self.axes.read_percents.iter();
+        swept.chain(self.streams.iter().skip(1).map(|s| &s.read_percent)).any(|p| *p > 0.0)
+    }
+
+    /// True when any point writes data.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        let swept = self.axes.read_percents.iter();
+        swept.chain(self.streams.iter().skip(1).map(|s| &s.read_percent)).any(|p| *p < 100.0)
+    }
+}

@@ -55,6 +55,8 @@ pub struct ResolvedPlan {
     /// Name of the practice that the settings follow, such as `best practice`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub practice: Option<String>,
+    /// What the figures are said to show.
+    pub claims: Vec<Claim>,
     /// What the application needs. Without it there is no PASS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requirement: Option<Requirement>,

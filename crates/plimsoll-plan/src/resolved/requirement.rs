@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::limits::{LatencyLimit, LimitSet};
-use super::words::Claim;
 
-/// What the application needs, and what a run is said to show.
+/// What the application needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Requirement {
     /// Least operations per second: transactional I/O of a mail store, all operations of a matrix.
@@ -26,8 +25,6 @@ pub struct Requirement {
     pub page_fault_stalls_max_per_s: Option<f64>,
     /// Which set of limits was taken before the plan's own.
     pub limit_set: LimitSet,
-    /// Claims that the run makes.
-    pub claims: Vec<Claim>,
     /// Latency ceilings, each one row of the verdict.
     pub limits: Vec<LatencyLimit>,
 }

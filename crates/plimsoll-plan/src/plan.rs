@@ -1,0 +1,136 @@
+//! A plan: its text as given and what it resolves to.
+
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{PlanError, PlanErrors};
+use crate::raw::Root;
+use crate::read::value::ReadValue;
+use crate::read::{At, Cx};
+use crate::resolve::{JobText, resolve};
+use crate::resolved::ResolvedPlan;
+
+/// A plan is text of at most this size: a larger file is not a plan.
+const TEXT_MAX_BYTES: usize = 1 << 20;
+
+/// A plan that was read and found to be in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    source_name: String,
+    text: String,
+    resolved: ResolvedPlan,
+}
+
+impl Plan {
+    /// Reads a plan. `source_name` is its file (or what stands for it) in messages.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it. A plan that names a fio job needs [`Self::parse_with`].
+    pub fn parse(text: &str, source_name: &str) -> Result<Self, PlanErrors> {
+        let no_job = |_: &str| Err("this plan was not read from a file".to_owned());
+        Self::parse_with(text, source_name, &no_job)
+    }
+
+    /// Reads a plan; `job` gives the text of the fio job that it names, or says why it can't.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse_with(
+        text: &str,
+        source_name: &str,
+        job: &JobText<'_>,
+    ) -> Result<Self, PlanErrors> {
+        let fail = |errors| PlanErrors { source_name: source_name.to_owned(), errors };
+        let root = read(text).map_err(fail)?;
+        let (mut cx, root) = root;
+        let stem = Path::new(source_name).file_stem().and_then(|s| s.to_str()).unwrap_or("plan");
+        let resolved = root.and_then(|root| resolve(&root, stem, job, &mut cx));
+        match resolved.filter(|_| cx.is_empty()) {
+            Some(resolved) => {
+                Ok(Self { source_name: source_name.to_owned(), text: text.to_owned(), resolved })
+            }
+            None => Err(fail(cx.into_errors(text))),
+        }
+    }
+
+    /// Reads a plan from its file; a fio job that it names is looked for beside it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, or why the file can't be read.
+    pub fn load(path: &Path) -> Result<Self, PlanErrors> {
+        let name = path.display().to_string();
+        let text = read_file(path).map_err(|message| {
+            let help = "name a plan that exists and can be read".to_owned();
+            let error = PlanError::new("", &(0..0), String::new(), message, help);
+            PlanErrors { source_name: name.clone(), errors: vec![error] }
+        })?;
+        let beside = path.parent().unwrap_or(Path::new("")).to_owned();
+        Self::parse_with(&text, &name, &|job| read_file(&beside.join(job)))
+    }
+
+    /// Every default filled in.
+    #[must_use]
+    pub fn resolve(&self) -> ResolvedPlan {
+        self.resolved.clone()
+    }
+
+    /// The text as given.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Name of the file, or what stands for it.
+    #[must_use]
+    pub fn source_name(&self) -> &str {
+        &self.source_name
+    }
+
+    /// Name of the plan.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.resolved.name
+    }
+}
+
+/// The text of a file, or a sentence why not.
+fn read_file(path: &Path) -> Result<String, String> {
+    let size = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?.len();
+    if size > TEXT_MAX_BYTES as u64 {
+        return Err(format!("{} has {size} bytes, too many for a plan or job", path.display()));
+    }
+    std::fs::read_to_string(path).map_err(|e| unreadable(path, &e))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> String {
+    format!("{} can't be read: {error}", path.display())
+}
+
+/// The plan as written with the problems found in it, or syntax errors alone.
+fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
+    if text.len() > TEXT_MAX_BYTES {
+        let message = format!("has {} bytes, too many for a plan", text.len());
+        let help = "name a plan, not a data file".to_owned();
+        return Err(vec![PlanError::new("", &(0..0), String::new(), message, help)]);
+    }
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        // One mistake can upset the parser for the rest: a line that has one error needs no second.
+        let mut shown: Vec<PlanError> = errors.iter().map(|e| syntax_error(text, e)).collect();
+        shown.sort_by_key(|e| (e.line, e.column));
+        shown.dedup_by_key(|e| e.line);
+        return Err(shown);
+    }
+    let mut cx = Cx::default();
+    let at = At { field: String::new(), span: 0..0 };
+    let root = Root::read(&DeValue::Table(table.into_inner()), &at, &mut cx);
+    Ok((cx, root))
+}
+
+fn syntax_error(text: &str, error: &toml::de::Error) -> PlanError {
+    let span = error.span().unwrap_or(0..0);
+    let message = format!("is not TOML: {}", error.message().replace('\n', ", "));
+    let help = "mend the syntax here (https://toml.io)".to_owned();
+    PlanError::new(text, &span, String::new(), message, help)
+}

@@ -1,0 +1,209 @@
+//! Sections: tables of fields, declared once.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use super::value::ReadValue;
+use super::{At, Cx, Given};
+
+/// What the reference says of a field.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldDoc {
+    /// Name in the plan.
+    pub(crate) name: &'static str,
+    /// Kind of value, as a reader of the reference wants it.
+    pub(crate) kind: fn() -> String,
+    /// Default as written in a plan; `None` when there is none or it is computed.
+    pub(crate) default: Option<&'static str>,
+    /// How the default comes about when it is computed.
+    pub(crate) computed: Option<&'static str>,
+    /// Where the default or the meaning comes from.
+    pub(crate) source: Option<&'static str>,
+    /// What it means.
+    pub(crate) doc: &'static str,
+}
+
+/// A table with known fields.
+pub(crate) trait Section: Sized {
+    /// Its fields.
+    const FIELDS: &'static [FieldDoc];
+    /// What it is for.
+    const DOC: &'static str;
+    /// Reads it; problems go to `cx`, unreadable fields come back as if not written. `None` only
+    /// if a default can't be read, which is noted too.
+    fn read_table(table: &DeTable<'_>, at: &At, cx: &mut Cx) -> Option<Self>;
+}
+
+/// Declares a section: each field with its meaning, type, default or how the default is computed
+/// (after `|`), and a source (after `,`). A default is TOML, or the text of a TOML string.
+macro_rules! section {
+    ($(#[doc = $section_doc:literal])+ $name:ident {
+        $(
+            $(#[doc = $doc:literal])+
+            $field:ident: $kind:ty $(= $default:literal)? $(| $computed:literal)? $(, $source:literal)?;
+        )+
+    }) => {
+        $(#[doc = $section_doc])+
+        #[derive(Clone, Debug)]
+        pub(crate) struct $name {
+            /// Where the section is.
+            pub(crate) at: $crate::read::At,
+            $($(#[doc = $doc])+ pub(crate) $field: $crate::read::section::field_type!($kind $(, $default)?),)+
+        }
+
+        impl $crate::read::section::Section for $name {
+            const FIELDS: &'static [$crate::read::section::FieldDoc] = &[$(
+                $crate::read::section::FieldDoc {
+                    name: stringify!($field),
+                    kind: <$kind as $crate::read::value::ReadValue>::kind,
+                    default: $crate::read::section::optional!($($default)?),
+                    computed: $crate::read::section::optional!($($computed)?),
+                    source: $crate::read::section::optional!($($source)?),
+                    doc: concat!($($doc),+),
+                },
+            )+];
+            const DOC: &'static str = concat!($($section_doc),+);
+
+            fn read_table(
+                table: &toml::de::DeTable<'_>,
+                at: &$crate::read::At,
+                cx: &mut $crate::read::Cx,
+            ) -> Option<Self> {
+                Some(Self {
+                    at: at.clone(),
+                    $($field: $crate::read::section::read_field!(
+                        $kind, table, stringify!($field), at, cx $(, $default)?
+                    ),)+
+                })
+            }
+        }
+
+        impl $crate::read::value::ReadValue for $name {
+            fn kind() -> String {
+                "table".to_owned()
+            }
+
+            fn read(
+                value: &toml::de::DeValue<'_>,
+                at: &$crate::read::At,
+                cx: &mut $crate::read::Cx,
+            ) -> Option<Self> {
+                $crate::read::section::read_whole(value, at, cx)
+            }
+        }
+    };
+}
+
+/// A field with a default always has a value; another may have none.
+macro_rules! field_type {
+    ($kind:ty) => { Option<$crate::read::Given<$kind>> };
+    ($kind:ty, $default:literal) => { $crate::read::Given<$kind> };
+}
+
+macro_rules! read_field {
+    ($kind:ty, $table:expr, $name:expr, $at:expr, $cx:expr) => {
+        $crate::read::section::read_optional::<$kind>($table, $name, $at, $cx)
+    };
+    ($kind:ty, $table:expr, $name:expr, $at:expr, $cx:expr, $default:literal) => {
+        $crate::read::section::read_defaulted::<$kind>($table, $name, $at, $cx, concat!($default))?
+    };
+}
+
+macro_rules! optional {
+    () => {
+        None
+    };
+    ($text:literal) => {
+        Some(concat!($text))
+    };
+}
+
+pub(crate) use {field_type, optional, read_field, section};
+
+/// Reads a section and refuses names that it does not know.
+pub(crate) fn read_whole<S: Section>(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<S> {
+    let Some(table) = value.as_table() else {
+        cx.fail(at, format!("is {}, not a table", a_kind(value)), format!("write [{}]", at.field));
+        return None;
+    };
+    let names: Vec<&str> = S::FIELDS.iter().map(|f| f.name).collect();
+    refuse_unknown(table, &names, at, cx);
+    S::read_table(table, at, cx)
+}
+
+/// Notes each key that is not among `names`.
+pub(crate) fn refuse_unknown(table: &DeTable<'_>, names: &[&str], at: &At, cx: &mut Cx) {
+    for (key, _) in table {
+        let name: &str = key.get_ref();
+        if names.contains(&name) {
+            continue;
+        }
+        let help = suggest(name, names, &at.field);
+        let shown = super::value::printable(name);
+        cx.fail(&at.field(&shown, key.span()), "is not a known field", help);
+    }
+}
+
+/// The nearest known name here, unless another section has exactly this one.
+fn suggest(name: &str, names: &[&str], section: &str) -> String {
+    let here = if section.is_empty() { "a plan" } else { section };
+    if let Some(other) = crate::raw::section_of(name).filter(|other| *other != section) {
+        let place = if other.is_empty() { "the top of the plan" } else { other };
+        return format!("`{name}` belongs to {place}, not to {here}");
+    }
+    let lower = name.to_lowercase();
+    let near = names
+        .iter()
+        .map(|known| (strsim::jaro_winkler(&lower, known), *known))
+        .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)));
+    match near {
+        Some((score, known)) if score >= 0.75 => format!("did you mean `{known}`?"),
+        Some((_, known)) => format!("the nearest field of {here} is `{known}`; see docs/plan.md"),
+        None => "see docs/plan.md".to_owned(),
+    }
+}
+
+/// Reads a field that may be left out.
+pub(crate) fn read_optional<T: ReadValue>(
+    table: &DeTable<'_>,
+    name: &str,
+    at: &At,
+    cx: &mut Cx,
+) -> Option<Given<T>> {
+    let (span, value) = find(table, name)?;
+    let at = at.field(name, span);
+    let value = T::read(value, &at, cx)?;
+    Some(Given { value, at, written: true })
+}
+
+/// Reads a field that has a default.
+pub(crate) fn read_defaulted<T: ReadValue>(
+    table: &DeTable<'_>,
+    name: &str,
+    at: &At,
+    cx: &mut Cx,
+    default: &str,
+) -> Option<Given<T>> {
+    if let Some(given) = read_optional(table, name, at, cx) {
+        return Some(given);
+    }
+    let at = at.unwritten(name);
+    let value = match DeValue::parse(default) {
+        Ok(value) => T::read(value.get_ref(), &at, cx),
+        Err(_) => T::read(&DeValue::String(default.into()), &at, cx),
+    };
+    Some(Given { value: value?, at, written: false })
+}
+
+fn find<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<(Range<usize>, &'t DeValue<'i>)> {
+    let value = table.get(name)?;
+    Some((value.span(), value.get_ref()))
+}
+
+/// `a string`, `an integer`…
+pub(crate) fn a_kind(value: &DeValue<'_>) -> String {
+    let kind = value.type_str();
+    let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {kind}")
+}

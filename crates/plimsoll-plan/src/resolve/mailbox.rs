@@ -1,0 +1,359 @@
+//! The mail store: sizes of databases, threads, cache and log from what is stated.
+
+use super::target::small;
+use crate::raw::{MailboxRaw, Root};
+use crate::read::value::WordOr;
+use crate::read::{At, Cx};
+use crate::resolved::{
+    CACHE_BYTES_PER_THREAD, Mailbox, Maintenance, OperationMix, Pace, Target, TargetKind,
+};
+use crate::units::{Percent, SizeBytes};
+
+/// Jetstress 2010's first guess of threads: the target times 1.5, at 135 I/Os per second and thread.
+const GUESS_FACTOR: f64 = 1.5;
+const GUESS_IOPS_PER_THREAD: f64 = 135.0;
+/// Heavy profile.
+const IOPS_PER_MAILBOX: f64 = 0.2;
+const PAGE_BYTES: u64 = 32 << 10;
+const LOG_BLOCK_BYTES: u64 = 4 << 10;
+const DATABASES_MAX: u64 = 1024;
+const THREADS_MAX: u64 = 65_536;
+const LOG_FILES_MAX: u64 = 1 << 20;
+/// A page holds its header, the generation's bits of each sector, and at least one record.
+const RECORD_BYTES: std::ops::RangeInclusive<u64> = 64..=30_000;
+/// Pages that each database's share of the cache must hold, and that each session may hold at once.
+const CACHE_PAGES_PER_DATABASE: u64 = 8;
+const CACHE_PAGES_PER_THREAD: u64 = 4;
+
+pub(super) fn resolve(
+    raw: &MailboxRaw,
+    root: &Root,
+    targets: &[Target],
+    cx: &mut Cx,
+) -> Option<Mailbox> {
+    refuse_targets(root, targets, cx);
+    let databases = databases(raw, targets, cx);
+    let sizes = sizes(raw, databases, cx);
+    let mailboxes = required(raw.mailboxes.as_ref().map(|g| g.value.0), raw, "mailboxes", cx)?;
+    let margin = raw.margin.value.0;
+    let (iops_per_mailbox, target_iops) = iops(raw, root, mailboxes, margin, cx);
+    let (threads, threads_auto) = threads(raw, databases, target_iops, cx);
+    let sizes = sizes?;
+    check_page(raw, cx);
+    check_pace(raw, target_iops, cx);
+    let soft = small(
+        raw.soft_recovery_log_files.value.0,
+        LOG_FILES_MAX,
+        &raw.soft_recovery_log_files.at,
+        cx,
+    );
+    let store = Mailbox {
+        mailboxes,
+        iops_per_mailbox_per_s: iops_per_mailbox,
+        margin,
+        target_iops_per_s: target_iops,
+        mailbox_size_bytes: raw.mailbox_size.as_ref()?.value.0,
+        databases,
+        page_size_bytes: PAGE_BYTES,
+        database_initial_bytes: sizes.initial_bytes,
+        database_capacity_bytes: sizes.capacity_bytes,
+        threads,
+        threads_auto,
+        pace: raw.pace.value,
+        think_time_ns: raw.think_time.value.0,
+        mix: mix(raw, cx),
+        record_size_bytes: record_size(raw, cx),
+        compressibility: raw.compressibility.value.0,
+        bias: bias(raw, databases, cx),
+        cache_bytes: cache(raw, databases, threads, cx),
+        cache_from_threads: raw.cache.is_none(),
+        checkpoint_depth_bytes: raw.checkpoint_depth.value.0,
+        log_file_size_bytes: log_size(raw, cx),
+        log_files: log_files(raw, soft, cx),
+        log_buffer_bytes: raw.log_buffer.value.0,
+        lazy_commit_share: raw.lazy_commit_share.value.0,
+        durability: raw.durability.value,
+        coalesce_max_bytes: transfer(raw.coalesce_max.value, &raw.coalesce_max.at, cx),
+        maintenance: maintenance(raw, cx),
+        copies: small(raw.copies.value.0, 64, &raw.copies.at, cx),
+        replication_read_bytes: transfer(raw.replication_read.value, &raw.replication_read.at, cx),
+        soft_recovery_log_files: soft,
+        streaming_backup: raw.streaming_backup.value,
+    };
+    check_total(raw, &store, cx);
+    Some(store)
+}
+
+fn required<T>(value: Option<T>, raw: &MailboxRaw, name: &str, cx: &mut Cx) -> Option<T> {
+    let at = raw.at.unwritten(name);
+    if value.is_none() && cx.is_clean(&at.field) {
+        let example =
+            if name == "mailboxes" { "mailboxes = 1000" } else { "mailbox_size = \"1GiB\"" };
+        cx.fail(&at, "is missing", format!("write {example}"));
+    }
+    value
+}
+
+fn refuse_targets(root: &Root, targets: &[Target], cx: &mut Cx) {
+    let places = root.target.iter().flat_map(|g| &g.value.items);
+    for (target, (_, at)) in targets.iter().zip(places) {
+        if matches!(target.kind, TargetKind::Device { .. } | TargetKind::S3 { .. }) {
+            let message = format!("is a {}, and a mail store needs files", target.kind_word());
+            cx.fail(at, message, "name directories: databases = [\"/mnt/db1\"]");
+        }
+    }
+}
+
+fn databases(raw: &MailboxRaw, targets: &[Target], cx: &mut Cx) -> u32 {
+    let places = |t: &Target| t.share_count();
+    let most = targets.iter().map(places).max().unwrap_or(1);
+    let Some(given) = &raw.databases else { return most };
+    let count = small(given.value.0, DATABASES_MAX, &given.at, cx);
+    if count < most {
+        let message = format!("{count} leaves directories empty: the target names {most}");
+        cx.fail(&given.at, message, "have at least one database per directory");
+    }
+    count
+}
+
+struct Sizes {
+    initial_bytes: u64,
+    capacity_bytes: u64,
+}
+
+/// Sizes of each database. All are alike, as all but the first are made as copies of it.
+fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
+    let mailboxes = raw.mailboxes.as_ref().map(|g| g.value.0);
+    let size = required(raw.mailbox_size.as_ref(), raw, "mailbox_size", cx)?;
+    let total = u128::from(mailboxes?) * u128::from(size.value.0);
+    let per_database = total / u128::from(databases.max(1));
+    if per_database < u128::from(PAGE_BYTES) {
+        let message = format!(
+            "\"{}\" makes a database of {per_database} B, less than one page ({})",
+            size.value,
+            SizeBytes(PAGE_BYTES)
+        );
+        cx.fail(&size.at, message, "write a larger mailbox_size, or fewer databases");
+        return None;
+    }
+    let page = u128::from(PAGE_BYTES);
+    let pages = total.div_ceil(u128::from(databases) * page);
+    let initial = share_of(pages, raw.initial_fill.value.0).max(1);
+    let capacity = pages + share_of(pages, raw.growth_reserve.value.0);
+    let bytes = |pages: u128| u64::try_from(pages * page).ok().filter(|b| *b <= i64::MAX as u64);
+    let Some(capacity_bytes) = bytes(capacity) else {
+        let message = format!("\"{}\" makes a database larger than a file can be", size.value);
+        cx.fail(&size.at, message, "write a smaller one, fewer mailboxes or more databases");
+        return None;
+    };
+    Some(Sizes { initial_bytes: bytes(initial)?, capacity_bytes })
+}
+
+/// `share` of a number of pages, rounded up; in millionths, so that it is exact for any size.
+fn share_of(pages: u128, share: f64) -> u128 {
+    let millionths = (share * 1e6).round() as u128;
+    (pages * millionths).div_ceil(1_000_000)
+}
+
+/// IOPS per mailbox, and the target: from the requirement, from the mailboxes, or both if they agree.
+fn iops(raw: &MailboxRaw, root: &Root, mailboxes: u64, margin: f64, cx: &mut Cx) -> (f64, f64) {
+    let stated = root.requirement.as_ref().and_then(|r| r.value.fields.iops.as_ref());
+    let per_mailbox = raw.iops_per_mailbox.as_ref();
+    let product = |per: f64| mailboxes as f64 * per * (1.0 + margin);
+    match (stated, per_mailbox) {
+        (None, None) => (IOPS_PER_MAILBOX, product(IOPS_PER_MAILBOX)),
+        (Some(iops), None) => (iops.value.0 / (mailboxes as f64 * (1.0 + margin)), iops.value.0),
+        (stated, Some(per)) => {
+            let target = product(per.value.0);
+            if per.value.0 == 0.0 {
+                cx.fail(&per.at, "is 0", "write I/Os per second and mailbox, such as 0.2");
+            }
+            // Half a per cent is what rounding a stated figure explains.
+            if let Some(iops) = stated.filter(|g| (g.value.0 - target).abs() > 0.005 * target) {
+                let message = format!(
+                    "{} is not mailboxes × iops_per_mailbox × (1 + margin), {target}",
+                    iops.value.0
+                );
+                cx.fail(&iops.at, message, "state one of the two and leave the other out");
+            }
+            (per.value.0, target)
+        }
+    }
+}
+
+fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (u32, bool) {
+    let guess = (GUESS_FACTOR * target_iops / GUESS_IOPS_PER_THREAD).ceil();
+    // A float to integer cast saturates, and the bound of threads is far below.
+    let guess = (guess as u64).min(THREADS_MAX).max(u64::from(databases));
+    let guess = u32::try_from(guess).unwrap_or(databases);
+    match (&raw.threads, &raw.threads_per_database) {
+        (Some(_), Some(per)) => {
+            let help = "state `threads` for all databases together, or this, not both";
+            cx.fail(&per.at, "is given beside `threads`", help);
+            (guess, false)
+        }
+        (None, Some(per)) => {
+            let all = per.value.0.saturating_mul(u64::from(databases));
+            (small(all, THREADS_MAX, &per.at, cx), false)
+        }
+        (Some(given), None) => match given.value {
+            WordOr::Word(_) => {
+                if root_has_no_requirement(target_iops) {
+                    cx.fail(&given.at, "has nothing to search for", "state a target above 0");
+                }
+                (guess, true)
+            }
+            WordOr::Value(count) => (small(count.0, THREADS_MAX, &given.at, cx), false),
+        },
+        (None, None) => (guess, false),
+    }
+}
+
+fn root_has_no_requirement(target_iops: f64) -> bool {
+    target_iops <= 0.0
+}
+
+fn check_page(raw: &MailboxRaw, cx: &mut Cx) {
+    if raw.page_size.value.0 != PAGE_BYTES {
+        let message = format!("\"{}\" is not the size of the store's pages", raw.page_size.value);
+        cx.fail(&raw.page_size.at, message, "write \"32KiB\", or leave it out");
+    }
+}
+
+fn check_pace(raw: &MailboxRaw, target_iops: f64, cx: &mut Cx) {
+    if raw.pace.value == Pace::Target {
+        if raw.think_time.value.0 > 0 {
+            let help = "take it away, or write pace = \"free\"";
+            cx.fail(&raw.think_time.at, "has no place in an open loop", help);
+        }
+        if target_iops <= 0.0 {
+            cx.fail(&raw.pace.at, "needs a target above 0", "write iops_per_mailbox");
+        }
+    }
+}
+
+fn mix(raw: &MailboxRaw, cx: &mut Cx) -> OperationMix {
+    let mix = &raw.mix.value;
+    let shares = [mix.insert.value, mix.delete.value, mix.replace.value, mix.read.value];
+    let sum: f64 = shares.iter().map(|Percent(p)| p).sum();
+    if (sum - 100.0).abs() > 1e-6 {
+        let help = "make insert, delete, replace and read add up to 100 (40, 20, 5, 35 by default)";
+        cx.fail(&raw.mix.at, format!("adds up to {sum}, not 100"), help);
+    }
+    OperationMix {
+        insert_percent: mix.insert.value.0,
+        delete_percent: mix.delete.value.0,
+        replace_percent: mix.replace.value.0,
+        read_percent: mix.read.value.0,
+    }
+}
+
+fn record_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
+    let size = raw.record_size.value;
+    if !RECORD_BYTES.contains(&size.0) {
+        let help = format!("write {}B to {}B", RECORD_BYTES.start(), RECORD_BYTES.end());
+        cx.fail(&raw.record_size.at, format!("\"{size}\" does not fit a page"), help);
+    }
+    size.0
+}
+
+fn bias(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Vec<f64> {
+    let Some(given) = &raw.bias else { return vec![1.0; databases as usize] };
+    let weights: Vec<f64> = given.value.0.iter().map(|w| w.0).collect();
+    if weights.len() != databases as usize {
+        let message = format!("has {} weights for {databases} databases", weights.len());
+        cx.fail(&given.at, message, "write one weight per database");
+    }
+    if !weights.iter().any(|w| *w > 0.0) {
+        cx.fail(&given.at, "has no weight above 0", "give at least one database a weight");
+    }
+    weights
+}
+
+fn cache(raw: &MailboxRaw, databases: u32, threads: u32, cx: &mut Cx) -> u64 {
+    let Some(given) = &raw.cache else {
+        return CACHE_BYTES_PER_THREAD.saturating_mul(u64::from(threads));
+    };
+    let per_database = u64::from(databases) * CACHE_PAGES_PER_DATABASE;
+    let least = per_database.max(u64::from(threads) * CACHE_PAGES_PER_THREAD) * PAGE_BYTES;
+    if given.value.0 < least {
+        let message = format!("\"{}\" is too small for its threads and databases", given.value);
+        cx.fail(&given.at, message, format!("write at least \"{}\"", SizeBytes(least)));
+    }
+    given.value.0
+}
+
+fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
+    let (file, buffer) = (raw.log_file_size.value, raw.log_buffer.value);
+    for (size, at, least) in [(file, &raw.log_file_size.at, 16), (buffer, &raw.log_buffer.at, 2)] {
+        if size.0 % LOG_BLOCK_BYTES != 0 || size.0 < least * LOG_BLOCK_BYTES {
+            let help = format!(
+                "write a multiple of \"4KiB\", \"{}\" or more",
+                SizeBytes(least * LOG_BLOCK_BYTES)
+            );
+            cx.fail(at, format!("\"{size}\" is not a number of 4 KiB log blocks"), help);
+        }
+    }
+    if buffer > file {
+        let help = "write a smaller buffer or larger log files";
+        cx.fail(&raw.log_buffer.at, format!("is larger than a log file, \"{file}\""), help);
+    }
+    file.0
+}
+
+fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
+    let file = raw.log_file_size.value.0.max(1);
+    let depth = raw.checkpoint_depth.value.0;
+    if depth < file {
+        let help = format!("write at least one log file, \"{}\"", raw.log_file_size.value);
+        let message = format!("\"{}\" is less than a log file", raw.checkpoint_depth.value);
+        cx.fail(&raw.checkpoint_depth.at, message, help);
+    }
+    let depth_files = depth.div_ceil(file);
+    let Some(given) = &raw.log_files else {
+        // Twice the depth, so that lazy write-back has room behind the newest file.
+        let files = depth_files.saturating_mul(2).max(u64::from(soft)).saturating_add(4);
+        return small(files, LOG_FILES_MAX, &raw.checkpoint_depth.at, cx);
+    };
+    let least = depth_files.max(u64::from(soft)).saturating_add(2);
+    if given.value.0 < least {
+        let message = format!("{} can't hold what recovery needs", given.value.0);
+        let help = format!("write at least {least}: checkpoint depth or soft recovery, plus 2");
+        cx.fail(&given.at, message, help);
+    }
+    small(given.value.0, LOG_FILES_MAX, &given.at, cx)
+}
+
+/// A transfer of whole pages.
+fn transfer(size: SizeBytes, at: &At, cx: &mut Cx) -> u64 {
+    if size.0 == 0 || size.0 % PAGE_BYTES != 0 || size.0 > 16 << 20 {
+        let help = "write a multiple of \"32KiB\" up to \"16MiB\"";
+        cx.fail(at, format!("\"{size}\" is not a transfer of whole pages"), help);
+    }
+    size.0
+}
+
+fn maintenance(raw: &MailboxRaw, cx: &mut Cx) -> Option<Maintenance> {
+    if !raw.maintenance.value {
+        return None;
+    }
+    if raw.maintenance_interval.value.0 == 0 {
+        let help = "write a duration such as \"100ms\", or maintenance = false";
+        cx.fail(&raw.maintenance_interval.at, "is 0", help);
+    }
+    Some(Maintenance {
+        read_bytes: transfer(raw.maintenance_read.value, &raw.maintenance_read.at, cx),
+        interval_ns: raw.maintenance_interval.value.0,
+    })
+}
+
+/// Everything together must be a number of bytes that can be counted.
+fn check_total(raw: &MailboxRaw, store: &Mailbox, cx: &mut Cx) {
+    let each = u128::from(store.database_capacity_bytes)
+        + u128::from(store.log_file_size_bytes) * u128::from(store.log_files);
+    if each * u128::from(store.databases) > i64::MAX as u128 {
+        let message = "makes more bytes in all than can be counted (2^63 - 1)";
+        let at = raw.mailbox_size.as_ref().map_or(&raw.at, |g| &g.at);
+        cx.fail(at, message, "write a smaller one, or fewer mailboxes");
+    }
+}

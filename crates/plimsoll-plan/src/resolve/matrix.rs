@@ -1,0 +1,424 @@
+//! The matrix: streams with their axes, and streams of an imported fio job.
+
+use super::target::small;
+use super::{JobText, Loaded};
+use crate::raw::{FioRaw, MatrixRaw, SizeShareRaw};
+use crate::read::value::{ArrivalWord, List, PatternWord};
+use crate::read::{At, Cx, Given};
+use crate::resolved::{
+    Arrival, Content, DirectIo, EngineChoice, FileSet, Layout, Matrix, MatrixAxes, MetadataMix,
+    Pattern, SizeShare, Stream, SyncPolicy, Target, TargetKind,
+};
+use crate::units::{DurationNs, OpsPerS, SizeBytes};
+
+const CLIENTS_MAX: u64 = 1 << 20;
+const DEPTH_MAX: u64 = 65_536;
+const FILES_MAX: u64 = 1 << 30;
+const SHARES_MAX: u64 = 65_536;
+const STREAMS_MAX: usize = 64;
+/// The largest transfer; io_uring and `preadv2` take 2 GiB less a page at most.
+const TRANSFER_MAX: SizeBytes = SizeBytes::mib(1024);
+/// Unit of direct I/O on any device that Linux knows.
+const SECTOR_BYTES: u64 = 512;
+const FILE_BYTES: u64 = 1 << 30;
+
+/// All streams of `[workload.matrix]`.
+pub(super) fn resolve(
+    raw: &[(MatrixRaw, At)],
+    is_list: bool,
+    targets: &[Target],
+    engine: &EngineChoice,
+    cx: &mut Cx,
+) -> Option<Matrix> {
+    let many = raw.len() > 1;
+    if let Some((_, at)) = raw.get(STREAMS_MAX) {
+        cx.fail(at, "is a stream too many", format!("the most is {STREAMS_MAX}"));
+    }
+    let mut streams: Vec<Stream> = Vec::new();
+    let mut first_axes = None;
+    for (i, (matrix, at)) in raw.iter().enumerate() {
+        let axes = axes(matrix, many, cx);
+        let name = match &matrix.name {
+            Some(name) => name.value.0.clone(),
+            None if i == 0 => "matrix".to_owned(),
+            None => format!("matrix{}", i + 1),
+        };
+        if streams.iter().any(|s| s.name == name) {
+            cx.fail(
+                at,
+                format!("has the name \"{name}\" of another stream"),
+                "choose another name",
+            );
+        }
+        let Some(axes) = axes else { continue };
+        if let Some(stream) = stream(matrix, name, &axes, targets, engine, cx) {
+            streams.push(stream);
+        }
+        first_axes.get_or_insert(axes);
+    }
+    let _ = is_list;
+    (streams.len() == raw.len()).then_some(())?;
+    Some(Matrix { axes: first_axes?, streams, imported: None })
+}
+
+/// The values of the axes; where several streams run at once, each axis must have one value.
+fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
+    let single = |count: usize, at: &At, cx: &mut Cx| {
+        if many && count > 1 {
+            let help = "give it one value: a sweep has one stream";
+            cx.fail(at, "has several values beside another stream", help);
+        }
+    };
+    single(raw.sizes.value.items.len(), &raw.sizes.at, cx);
+    single(raw.reads.value.items.len(), &raw.reads.at, cx);
+    single(raw.patterns.value.items.len(), &raw.patterns.at, cx);
+    single(raw.queue_depth.value.items.len(), &raw.queue_depth.at, cx);
+    let patterns = raw.patterns.value.items.iter().map(|(word, at)| pattern(raw, *word, at, cx));
+    let patterns: Vec<Pattern> = patterns.collect();
+    let depths = raw.queue_depth.value.items.iter();
+    let queue_depths = depths.map(|(n, at)| small(n.0, DEPTH_MAX, at, cx)).collect();
+    let sizes_bytes = if raw.size_mix.is_some() {
+        if raw.sizes.written {
+            cx.fail(&raw.sizes.at, "is given beside `size_mix`", "take one of the two away");
+        }
+        Vec::new()
+    } else {
+        raw.sizes.value.items.iter().map(|(size, at)| transfer(*size, at, cx)).collect()
+    };
+    let read_percents: Vec<f64> = raw.reads.value.items.iter().map(|(p, _)| p.0).collect();
+    let axes = MatrixAxes { patterns, queue_depths, sizes_bytes, read_percents };
+    refuse_repeats(raw, &axes, cx);
+    Some(axes)
+}
+
+/// A point that comes twice in a sweep would be measured twice under one label.
+fn refuse_repeats(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
+    fn repeats<T: PartialEq>(values: &[T]) -> bool {
+        values.iter().enumerate().any(|(i, v)| values[..i].contains(v))
+    }
+    let found = [
+        (repeats(&axes.patterns), &raw.patterns.at),
+        (repeats(&axes.queue_depths), &raw.queue_depth.at),
+        (repeats(&axes.sizes_bytes), &raw.sizes.at),
+        (repeats(&axes.read_percents), &raw.reads.at),
+    ];
+    for (_, at) in found.into_iter().filter(|(is_repeated, _)| *is_repeated) {
+        cx.fail(at, "has a value twice", "name each value once; [repeat] is for repeats");
+    }
+}
+
+fn transfer(size: SizeBytes, at: &At, cx: &mut Cx) -> u64 {
+    if size.0 == 0 || size > TRANSFER_MAX {
+        let help = format!("write a size up to \"{TRANSFER_MAX}\"");
+        cx.fail(at, format!("\"{size}\" is not a possible transfer"), help);
+    }
+    size.0
+}
+
+fn pattern(raw: &MatrixRaw, word: PatternWord, at: &At, cx: &mut Cx) -> Pattern {
+    match word.0 {
+        "permutation" => Pattern::Permutation,
+        "sequential" => Pattern::Sequential,
+        "sequential-shared" => Pattern::SequentialShared,
+        "strided" => Pattern::Strided { stride_bytes: raw.stride.value.0.max(1) },
+        "zipf" => Pattern::Zipf { exponent: raw.zipf_exponent.value.0 },
+        "hot-cold" => {
+            let (hot_space, hot_access) = (raw.hot_space.value.0, raw.hot_access.value.0);
+            if hot_space <= 0.0 || hot_space >= 1.0 {
+                let help = "write a hot_space between 0 and 1";
+                cx.fail(at, "\"hot-cold\" needs a hot and a cold part", help);
+            }
+            Pattern::HotCold { hot_space, hot_access }
+        }
+        "normal" => {
+            let deviation = raw.normal_deviation.value.0;
+            if deviation <= 0.0 {
+                cx.fail(at, "\"normal\" needs a deviation above 0", "write normal_deviation = 0.1");
+            }
+            Pattern::Normal { deviation }
+        }
+        _ => Pattern::Random,
+    }
+}
+
+fn stream(
+    raw: &MatrixRaw,
+    name: String,
+    axes: &MatrixAxes,
+    targets: &[Target],
+    engine: &EngineChoice,
+    cx: &mut Cx,
+) -> Option<Stream> {
+    let whole = |size_bytes| vec![SizeShare { size_bytes, share_percent: 100.0 }];
+    let sizes = match (&raw.size_mix, axes.sizes_bytes.first()) {
+        (Some(mix), _) => size_mix(mix, cx)?,
+        (None, Some(size)) => whole(*size),
+        (None, None) => return None,
+    };
+    let write_sizes = match &raw.write_size_mix {
+        Some(mix) => size_mix(mix, cx)?,
+        None => Vec::new(),
+    };
+    let direct = raw.direct.as_ref().map_or(engine.direct, |g| g.value);
+    let files = files(raw, targets, cx)?;
+    let stream = Stream {
+        name,
+        clients: clients(raw, &files, cx),
+        queue_depth: *axes.queue_depths.first()?,
+        batch: raw.batch.value,
+        read_percent: *axes.read_percents.first()?,
+        metadata_percent: raw.metadata.value.0,
+        align_bytes: raw.align.as_ref().map_or(0, |g| g.value.0),
+        think_time_ns: raw.think_time.value.0,
+        direct,
+        layout: raw.layout.value,
+        verify_reads: raw.verify_reads.value,
+        sizes,
+        write_sizes,
+        pattern: *axes.patterns.first()?,
+        arrival: arrival(raw, cx)?,
+        sync: SyncPolicy {
+            kind: raw.sync.value,
+            every_writes: small(
+                raw.sync_every.value.0,
+                u64::from(u32::MAX),
+                &raw.sync_every.at,
+                cx,
+            ),
+        },
+        content: Content {
+            compressibility: raw.compressibility.value.0,
+            duplicate_share: raw.duplicates.value.0,
+            stamps: raw.stamps.value,
+        },
+        files,
+        metadata_mix: metadata_mix(raw, cx),
+    };
+    check(raw, &stream, axes, targets, cx);
+    Some(stream)
+}
+
+fn size_mix(mix: &Given<List<SizeShareRaw>>, cx: &mut Cx) -> Option<Vec<SizeShare>> {
+    let mut sizes = Vec::new();
+    for entry in &mix.value.0 {
+        let (Some(size), Some(share)) = (&entry.size, &entry.share) else {
+            if cx.is_clean(&entry.at.field) {
+                cx.fail(
+                    &entry.at,
+                    "lacks `size` or `share`",
+                    "write { size = \"4KiB\", share = 60 }",
+                );
+            }
+            return None;
+        };
+        let size_bytes = transfer(size.value, &size.at, cx);
+        sizes.push(SizeShare { size_bytes, share_percent: share.value.0 });
+    }
+    let sum: f64 = sizes.iter().map(|s| s.share_percent).sum();
+    if (sum - 100.0).abs() > 1e-6 {
+        cx.fail(&mix.at, format!("adds up to {sum}, not 100"), "make the shares add up to 100");
+    }
+    Some(sizes)
+}
+
+fn metadata_mix(raw: &MatrixRaw, cx: &mut Cx) -> MetadataMix {
+    let m = &raw.metadata_mix.value;
+    let mix = MetadataMix {
+        getattr_percent: m.getattr.value.0,
+        lookup_percent: m.lookup.value.0,
+        access_percent: m.access.value.0,
+        readdir_percent: m.readdir.value.0,
+        create_percent: m.create.value.0,
+        remove_percent: m.remove.value.0,
+        rename_percent: m.rename.value.0,
+        setattr_percent: m.setattr.value.0,
+    };
+    let sum = mix.getattr_percent
+        + mix.lookup_percent
+        + mix.access_percent
+        + mix.readdir_percent
+        + mix.create_percent
+        + mix.remove_percent
+        + mix.rename_percent
+        + mix.setattr_percent;
+    if (sum - 100.0).abs() > 1e-6 {
+        let help = "make the shares add up to 100; those left out keep their defaults";
+        cx.fail(&raw.metadata_mix.at, format!("adds up to {sum}, not 100"), help);
+    }
+    mix
+}
+
+fn clients(raw: &MatrixRaw, files: &FileSet, cx: &mut Cx) -> u32 {
+    match &raw.clients {
+        Some(given) => small(given.value.0, CLIENTS_MAX, &given.at, cx),
+        None => files.shares,
+    }
+}
+
+fn files(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> Option<FileSet> {
+    let is_device = targets.iter().any(|t| matches!(t.kind, TargetKind::Device { .. }));
+    let shares = shares(raw, targets, cx);
+    let files = small(raw.files.value.0, FILES_MAX, &raw.files.at, cx);
+    if is_device && files > 1 {
+        cx.fail(&raw.files.at, "makes no sense on a device", "take it away: a device is one file");
+    }
+    let file_size_bytes = match &raw.file_size {
+        Some(given) => Some(given.value.0),
+        None if is_device => None,
+        None => Some(FILE_BYTES),
+    };
+    let set = FileSet {
+        shares,
+        files_per_share: files,
+        file_size_bytes,
+        offset_bytes: raw.offset.value.0,
+        working_set_bytes: raw.working_set.as_ref().map(|g| g.value.0),
+    };
+    check_files(raw, &set, cx);
+    Some(set)
+}
+
+fn shares(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> u32 {
+    let named = targets.iter().map(Target::share_count).max().unwrap_or(1);
+    let Some(given) = &raw.shares else { return named };
+    let shares = small(given.value.0, SHARES_MAX, &given.at, cx);
+    if named > 1 && shares != named {
+        let message = format!("{shares} is not the number that the target names, {named}");
+        cx.fail(&given.at, message, "leave it out");
+    }
+    shares
+}
+
+fn check_files(raw: &MatrixRaw, set: &FileSet, cx: &mut Cx) {
+    let Some(size) = set.file_size_bytes else { return };
+    let at = raw.file_size.as_ref().map_or_else(|| raw.at.unwritten("file_size"), |g| g.at.clone());
+    let files = u128::from(set.files());
+    if files * u128::from(size) > i64::MAX as u128 {
+        let message = "makes more bytes in all than can be counted (2^63 - 1)";
+        cx.fail(&at, message, "write a smaller one, or fewer files");
+        return;
+    }
+    if set.offset_bytes >= size {
+        let message =
+            format!("\"{}\" is not inside a file of \"{}\"", raw.offset.value, SizeBytes(size));
+        cx.fail(&raw.offset.at, message, "write a smaller one, or larger files");
+        return;
+    }
+    let reachable = SizeBytes(size.saturating_sub(set.offset_bytes).saturating_mul(set.files()));
+    if let Some(given) = raw.working_set.as_ref().filter(|g| g.value > reachable) {
+        let message = format!("\"{}\" is more than there is, \"{reachable}\"", given.value);
+        cx.fail(&given.at, message, "write a smaller one, or more or larger files");
+    }
+}
+
+fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
+    let word = raw.arrival.value;
+    let is_open = word != ArrivalWord("closed");
+    if is_open && raw.think_time.value.0 > 0 {
+        let help = "take it away, or write arrival = \"closed\"";
+        cx.fail(&raw.think_time.at, "has no place in an open loop", help);
+    }
+    if is_open && raw.batch.value {
+        let help = "take it away, or write arrival = \"closed\"";
+        cx.fail(&raw.batch.at, "has no place in an open loop", help);
+    }
+    if let Some(zero) = raw.rate.as_ref().filter(|g| g.value.0 <= 0.0) {
+        cx.fail(&zero.at, "is 0", "write operations per second, such as 500");
+    }
+    let rate = raw.rate.as_ref().map(|g| g.value.0);
+    if word == ArrivalWord("closed") {
+        return Some(Arrival::Closed { rate_cap_per_s: rate });
+    }
+    if word == ArrivalWord("recorded") {
+        let Some(file) = &raw.arrival_file else {
+            let help = "name the file with the recorded starts";
+            cx.fail(&raw.at.unwritten("arrival_file"), "is missing", help);
+            return None;
+        };
+        return Some(Arrival::Recorded { file: file.value.0.clone() });
+    }
+    let Some(rate_per_s) = rate else {
+        let at = raw.at.unwritten("rate");
+        if cx.is_clean(&at.field) {
+            let message = format!("is missing: arrival = \"{}\" is an open loop", word.0);
+            cx.fail(&at, message, "write operations per second, such as rate = 500");
+        }
+        return None;
+    };
+    let ramp_ns = raw.ramp.value.0;
+    Some(match word.0 {
+        "constant" => Arrival::Constant { rate_per_s, ramp_ns },
+        "poisson" => Arrival::Poisson { rate_per_s, ramp_ns },
+        _ => {
+            if raw.burst_on.value.0 == 0 {
+                cx.fail(&raw.burst_on.at, "is 0", "write a duration such as \"1s\"");
+            }
+            let (on_ns, off_ns) = (raw.burst_on.value.0, raw.burst_off.value.0);
+            Arrival::Bursts { rate_per_s, on_ns, off_ns }
+        }
+    })
+}
+
+/// What does not go together.
+fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx: &mut Cx) {
+    let mixed = s.sizes.iter().chain(&s.write_sizes).map(|size| size.size_bytes);
+    let all: Vec<u64> = axes.sizes_bytes.iter().copied().chain(mixed).collect();
+    let largest = SizeBytes(all.iter().copied().max().unwrap_or(0));
+    let sizes_at = raw.size_mix.as_ref().map_or(&raw.sizes.at, |g| &g.at);
+    let room = s.files.file_size_bytes.map(|size| size.saturating_sub(s.files.offset_bytes));
+    if let Some(room) = room.filter(|room| *room < largest.0) {
+        let message = format!("\"{largest}\" does not fit a file with \"{}\"", SizeBytes(room));
+        cx.fail(sizes_at, message, "write smaller transfers or larger files");
+    }
+    if let Some(set) = raw.working_set.as_ref().filter(|g| g.value < largest) {
+        let message = format!("\"{}\" is less than one transfer, \"{largest}\"", set.value);
+        cx.fail(&set.at, message, "write a larger one");
+    }
+    if let Some(align) = raw.align.as_ref().filter(|g| g.value.0 == 0) {
+        cx.fail(&align.at, "is 0", "write a size such as \"4KiB\", or leave it out");
+    }
+    let on_blocks = targets.iter().any(|t| {
+        matches!(
+            t.kind,
+            TargetKind::Path { .. } | TargetKind::Directories { .. } | TargetKind::Device { .. }
+        )
+    });
+    let aligned = |bytes: u64| bytes % SECTOR_BYTES == 0;
+    if on_blocks && s.direct != DirectIo::Off {
+        if !all.iter().copied().all(aligned) {
+            let help = "write multiples of \"512B\", or direct = \"off\"";
+            cx.fail(sizes_at, "can't be direct I/O", help);
+        }
+        if !aligned(s.align_bytes) || !aligned(s.files.offset_bytes) {
+            let at = raw.align.as_ref().map_or(&raw.offset.at, |g| &g.at);
+            cx.fail(at, "can't be direct I/O", "write a multiple of \"512B\"");
+        }
+    }
+    if s.verify_reads && (!s.content.stamps || s.layout != Layout::Written) {
+        let help = "write stamps = true and layout = \"written\", or take it away";
+        cx.fail(&raw.verify_reads.at, "has no stamps to check", help);
+    }
+    let has_names = targets
+        .iter()
+        .any(|t| !matches!(t.kind, TargetKind::Device { .. } | TargetKind::S3 { .. }));
+    if s.metadata_percent > 0.0 && !has_names {
+        cx.fail(&raw.metadata.at, "needs files", "take it away, or name a path or NFS exports");
+    }
+}
+
+/// The streams of a fio job.
+pub(super) fn resolve_fio(
+    raw: &FioRaw,
+    job: &JobText<'_>,
+    targets: &[Target],
+    engine: &EngineChoice,
+    cx: &mut Cx,
+) -> Option<Loaded> {
+    let _ = (raw, job, targets, engine, DurationNs(0), OpsPerS(0.0));
+    let Some(name) = &raw.job else {
+        cx.fail(&raw.at.unwritten("job"), "is missing", "name the job file");
+        return None;
+    };
+    cx.fail(&name.at, "can't be imported by this build", "write [workload.matrix]");
+    None
+}

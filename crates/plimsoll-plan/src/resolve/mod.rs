@@ -1,0 +1,124 @@
+//! From the plan as written to the resolved plan: defaults that depend on other fields, and checks
+//! that need more than one field. All problems are noted, each at its field.
+
+mod mailbox;
+mod matrix;
+mod phases;
+mod requirement;
+mod surroundings;
+mod target;
+
+use crate::raw::Root;
+use crate::read::Cx;
+use crate::resolved::{RESOLVED_VERSION, ResolvedPlan, Workload};
+
+/// Gives the text of a fio job by the name in the plan, or a sentence why it can't.
+pub type JobText<'j> = dyn Fn(&str) -> Result<String, String> + 'j;
+
+/// The resolved plan; `None` where something that it can't be without is missing. Problems that do
+/// not stand in the way are in `cx` too: the caller looks there.
+pub(crate) fn resolve(
+    root: &Root,
+    stem: &str,
+    job: &JobText<'_>,
+    cx: &mut Cx,
+) -> Option<ResolvedPlan> {
+    check_version(root, cx);
+    // Each of these notes its own problems before any is given up on.
+    let targets = target::resolve(root, cx);
+    let source = workload(root, cx);
+    let engine = surroundings::engine(&root.engine.value, cx);
+    let observe = surroundings::observe(&root.observe.value, cx);
+    let (source, targets) = (source?, targets?);
+    let loaded = match source {
+        Source::Mailbox(raw) => mailbox::resolve(raw, root, &targets, cx).map(Loaded::mailbox),
+        Source::Matrix(streams, is_list) => {
+            matrix::resolve(streams, is_list, &targets, &engine, cx).map(Loaded::matrix)
+        }
+        Source::Fio(raw) => matrix::resolve_fio(raw, job, &targets, &engine, cx),
+    };
+    let phases = phases::resolve(root, loaded.as_ref(), cx);
+    let loaded = loaded?;
+    let evidence = phases::evidence(root, &phases, cx);
+    let requirement = requirement::resolve(root, &loaded.workload, &phases, cx);
+    let claims = requirement::claims(root, requirement.is_some(), &loaded.workload, &targets, cx);
+    let name = root.name.as_ref().map_or_else(|| stem.to_owned(), |n| n.value.0.clone());
+    Some(ResolvedPlan {
+        resolved_version: RESOLVED_VERSION,
+        name,
+        description: root.description.value.clone(),
+        seed: root.seed.value.0,
+        demonstration: root.demonstration.value,
+        practice: root.practice.as_ref().map(|p| p.value.0.clone()),
+        claims,
+        requirement,
+        targets,
+        workload: loaded.workload,
+        phases,
+        evidence,
+        observe: observe?,
+        repeat: surroundings::repeat(&root.repeat.value, cx),
+        engine,
+    })
+}
+
+/// A workload with what it says of phases.
+pub(crate) struct Loaded {
+    pub(crate) workload: Workload,
+    /// Run time that an imported job states.
+    pub(crate) measure_ns: Option<u64>,
+    /// Ramp time that an imported job states.
+    pub(crate) warm_up_ns: Option<u64>,
+}
+
+impl Loaded {
+    fn mailbox(store: crate::resolved::Mailbox) -> Self {
+        Self { workload: Workload::Mailbox(store), measure_ns: None, warm_up_ns: None }
+    }
+
+    fn matrix(matrix: crate::resolved::Matrix) -> Self {
+        Self { workload: Workload::Matrix(matrix), measure_ns: None, warm_up_ns: None }
+    }
+}
+
+enum Source<'r> {
+    Mailbox(&'r crate::raw::MailboxRaw),
+    Matrix(&'r [(crate::raw::MatrixRaw, crate::read::At)], bool),
+    Fio(&'r crate::raw::FioRaw),
+}
+
+fn check_version(root: &Root, cx: &mut Cx) {
+    let version = root.version.value.0;
+    if version > 1 {
+        let help = "this build knows version 1: write `version = 1` or use a newer build";
+        cx.fail(&root.version.at, format!("{version} is not a version of the plan format"), help);
+    }
+}
+
+/// The one workload of the plan.
+fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
+    let Some(given) = &root.workload else {
+        if cx.is_clean("workload") {
+            let help = "add [workload.mailbox], [workload.matrix] or [workload.fio]";
+            cx.fail(&root.at.unwritten("workload"), "is missing", help);
+        }
+        return None;
+    };
+    let raw = &given.value;
+    let mailbox = raw.mailbox.as_ref().map(|g| (Source::Mailbox(&g.value), &g.at));
+    let matrix = raw
+        .matrix
+        .as_ref()
+        .map(|g| (Source::Matrix(g.value.items.as_slice(), g.value.is_list), &g.at));
+    let fio = raw.fio.as_ref().map(|g| (Source::Fio(&g.value), &g.at));
+    let mut given_kinds = [mailbox, matrix, fio].into_iter().flatten();
+    let first = given_kinds.next();
+    if let Some((_, second)) = given_kinds.next() {
+        cx.fail(second, "is a second workload", "a plan has one: make two plans");
+    }
+    if first.is_none() && cx.is_clean("workload") {
+        let help = "add [workload.mailbox], [workload.matrix] or [workload.fio]";
+        cx.fail(&given.at, "names no workload", help);
+    }
+    first.map(|(source, _)| source)
+}

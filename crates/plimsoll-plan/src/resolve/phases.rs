@@ -1,0 +1,91 @@
+//! Phases, and how much must be measured.
+
+use super::Loaded;
+use crate::raw::Root;
+use crate::read::Cx;
+use crate::read::value::WordOr;
+use crate::resolved::{EvidenceNeeds, Phases, Workload};
+use crate::units::DurationNs;
+
+const S: u64 = 1_000_000_000;
+/// SNIA SSS PTS 2.0.2 gives up on a steady state after 25 rounds.
+const ROUNDS_MAX: u64 = 25;
+
+pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phases {
+    let raw = &root.phases.value;
+    let is_mailbox = matches!(loaded.map(|l| &l.workload), Some(Workload::Mailbox(_)));
+    let default_measure = DurationNs::s(if is_mailbox { 7200 } else { 600 }).0;
+    let imported = loaded.and_then(|l| l.measure_ns);
+    let (measure_ns, until_steady) = match raw.measure.as_ref().map(|g| g.value) {
+        Some(WordOr::Value(DurationNs(ns))) => (ns, false),
+        Some(WordOr::Word(_)) => {
+            let rounds = raw.round.value.0.saturating_mul(ROUNDS_MAX);
+            (raw.measure_max.as_ref().map_or(rounds, |g| g.value.0), true)
+        }
+        None => (imported.unwrap_or(default_measure), false),
+    };
+    if let Some(most) = raw.measure_max.as_ref().filter(|_| !until_steady) {
+        let help = "write measure = \"until-steady\", or take this away";
+        cx.fail(&most.at, "has no effect: the measured phase has a fixed length", help);
+    }
+    let measure_at =
+        raw.measure.as_ref().map_or_else(|| raw.at.unwritten("measure"), |g| g.at.clone());
+    if measure_ns == 0 {
+        cx.fail(&measure_at, "is 0", "write a duration such as \"2h\"");
+    }
+    if raw.round.value.0 == 0 {
+        cx.fail(&raw.round.at, "is 0", "write a duration such as \"1m\"");
+    }
+    let default_warm_up = if is_mailbox { 600 * S } else { 10 * S };
+    let warm_up = raw.warm_up.as_ref().map(|g| g.value.0);
+    Phases {
+        cache: raw.cache.value,
+        condition: raw.condition.value,
+        condition_max_ns: raw.condition_max.value.0,
+        warm_up_ns: warm_up
+            .or_else(|| loaded.and_then(|l| l.warm_up_ns))
+            .unwrap_or(default_warm_up),
+        measure_ns,
+        until_steady,
+        round_ns: raw.round.value.0,
+        verify: raw.verify.as_ref().map_or(is_mailbox, |g| g.value),
+    }
+}
+
+/// Intervals of the series: below 10 ms the recorder would be measured too.
+const INTERVAL_MIN: DurationNs = DurationNs::ms(10);
+const INTERVAL_MAX: DurationNs = DurationNs::s(3600);
+
+pub(super) fn evidence(root: &Root, phases: &Phases, cx: &mut Cx) -> EvidenceNeeds {
+    let raw = &root.evidence.value;
+    let (min, interval) = (raw.min_measure.value, raw.interval.value);
+    if interval < INTERVAL_MIN || interval > INTERVAL_MAX {
+        let help = format!("write a duration from \"{INTERVAL_MIN}\" to \"{INTERVAL_MAX}\"");
+        cx.fail(&raw.interval.at, format!("\"{interval}\" is out of range"), help);
+    }
+    let measure = DurationNs(phases.measure_ns);
+    if measure < min && cx.is_clean("phases") {
+        let at = match &root.phases.value.measure {
+            Some(given) => given.at.clone(),
+            None => root.phases.value.at.unwritten("measure"),
+        };
+        let at = root.phases.value.measure_max.as_ref().map_or(at, |g| g.at.clone());
+        let message = format!(
+            "\"{measure}\" is shorter than evidence.min_measure \"{min}\": the run could only end \
+             INCONCLUSIVE"
+        );
+        let help = format!(
+            "measure for at least \"{min}\", or state in [evidence] that min_measure = \"{measure}\" will do"
+        );
+        cx.fail(&at, message, help);
+    }
+    if measure < interval && measure.0 > 0 {
+        let help = "write a shorter interval, or measure longer";
+        cx.fail(
+            &raw.interval.at,
+            format!("is longer than the measured phase, \"{measure}\""),
+            help,
+        );
+    }
+    EvidenceNeeds { min_measure_ns: min.0, interval_ns: interval.0 }
+}

@@ -1,0 +1,177 @@
+//! The requirement: which limits hold, which set they come from, which claims are made.
+
+use crate::raw::Root;
+use crate::read::{Cx, Given};
+use crate::resolved::{
+    Claim, LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet, Phases,
+    Requirement, Target, Workload,
+};
+use crate::units::DurationNs;
+
+/// Jetstress takes its lenient limits for runs longer than this.
+const STRICT_UP_TO: DurationNs = DurationNs::s(6 * 3600);
+
+type Ceiling = (LatencyClass, LatencyStatistic, Given<DurationNs>);
+
+pub(super) fn resolve(
+    root: &Root,
+    workload: &Workload,
+    phases: &Phases,
+    cx: &mut Cx,
+) -> Option<Requirement> {
+    let raw = &root.requirement.as_ref()?.value;
+    let fields = &raw.fields;
+    check_classes(&raw.limits, workload, cx);
+    let set = limit_set(workload, phases);
+    let limits = limits(set, &raw.limits);
+    if limits.iter().any(|l| l.statistic == LatencyStatistic::Max) {
+        check_max_of(root, phases, cx);
+    }
+    let iops = fields.iops.as_ref().map(|g| g.value.0);
+    if let Some(zero) = fields.iops.as_ref().filter(|g| g.value.0 == 0.0) {
+        cx.fail(&zero.at, "is 0", "state what is needed, or leave it out");
+    }
+    let store = workload.mailbox();
+    let requirement = Requirement {
+        iops_per_s: store.map(|m| m.target_iops_per_s).or(iops),
+        iops_from_workload: iops.is_none() && store.is_some(),
+        bandwidth_bytes_per_s: fields.bandwidth.as_ref().map(|g| g.value.0),
+        capacity_bytes: fields.capacity.as_ref().map(|g| g.value.0),
+        latency_max_of_ns: fields.latency_max_of.value.0,
+        page_fault_stalls_max_per_s: store.map(|_| fields.page_fault_stalls_max.value.0),
+        limit_set: set,
+        limits,
+    };
+    let is_empty = requirement.iops_per_s.is_none()
+        && requirement.bandwidth_bytes_per_s.is_none()
+        && requirement.capacity_bytes.is_none()
+        && requirement.limits.is_empty();
+    if !is_empty {
+        return Some(requirement);
+    }
+    // A section that only states claims asks for a measurement with these claims.
+    if fields.claims.is_none() && cx.is_clean("requirement") {
+        let help = "state iops, bandwidth, capacity or a latency ceiling, or take the section away";
+        cx.fail(&fields.at, "requires nothing", help);
+    }
+    None
+}
+
+fn limit_set(workload: &Workload, phases: &Phases) -> LimitSet {
+    match workload {
+        Workload::Matrix(_) => LimitSet::Plan,
+        Workload::Mailbox(_) if phases.measure_ns <= STRICT_UP_TO.0 => LimitSet::Strict,
+        Workload::Mailbox(_) => LimitSet::Lenient,
+    }
+}
+
+/// The set's limits, each replaced by the plan's own where it states one, then the plan's others.
+fn limits(set: LimitSet, written: &[Ceiling]) -> Vec<LatencyLimit> {
+    use LatencyClass::{DbRead, LogWrite};
+    use LatencyStatistic::{Avg, Max};
+    let (max_ms, origin) = match set {
+        LimitSet::Strict => (100, LimitOrigin::Strict),
+        LimitSet::Lenient => (200, LimitOrigin::Lenient),
+        LimitSet::Plan => (0, LimitOrigin::Plan),
+    };
+    let of_set =
+        [(DbRead, Avg, 20), (DbRead, Max, max_ms), (LogWrite, Avg, 10), (LogWrite, Max, max_ms)];
+    let mut limits = Vec::new();
+    if set != LimitSet::Plan {
+        limits.extend(of_set.map(|(class, statistic, ms)| {
+            LatencyLimit::new(class, statistic, DurationNs::ms(ms).0, origin)
+        }));
+    }
+    for (class, statistic, given) in written {
+        let own = LatencyLimit::new(*class, *statistic, given.value.0, LimitOrigin::Plan);
+        match limits.iter_mut().find(|l| l.name == own.name) {
+            Some(of_set) => *of_set = own,
+            None => limits.push(own),
+        }
+    }
+    limits
+}
+
+fn check_classes(written: &[Ceiling], workload: &Workload, cx: &mut Cx) {
+    use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Write};
+    let is_mailbox = workload.mailbox().is_some();
+    for (class, statistic, given) in written {
+        let fits = match class {
+            DbRead | DbWrite | LogWrite => is_mailbox,
+            Read | Write | Metadata | All => !is_mailbox,
+        };
+        if !fits {
+            let kind = workload.kind();
+            let instead = match class {
+                DbWrite => Write,
+                LogWrite | Write if is_mailbox => LogWrite,
+                LogWrite => Write,
+                _ if is_mailbox => DbRead,
+                _ => Read,
+            };
+            let help = format!("did you mean `{}`?", LatencyLimit::field(instead, *statistic));
+            cx.fail(&given.at, format!("is not a latency of a {kind} workload"), help);
+        }
+        if given.value.0 == 0 {
+            cx.fail(&given.at, "is 0, which nothing can meet", "write a duration such as \"20ms\"");
+        }
+    }
+}
+
+/// Interval means are made of whole intervals of the series, within the measured phase.
+fn check_max_of(root: &Root, phases: &Phases, cx: &mut Cx) {
+    let Some(raw) = &root.requirement else { return };
+    let given = &raw.value.fields.latency_max_of;
+    let interval = root.evidence.value.interval.value;
+    let (of, measure) = (given.value, DurationNs(phases.measure_ns));
+    if of.0 == 0 || (interval.0 > 0 && of.0 % interval.0 != 0) {
+        let help = format!("write a multiple of evidence.interval, \"{interval}\"");
+        cx.fail(&given.at, format!("\"{of}\" is not made of whole intervals"), help);
+    } else if of > measure && measure.0 > 0 {
+        let help = "write a shorter one, or measure longer";
+        cx.fail(
+            &given.at,
+            format!("\"{of}\" is longer than the measured phase, \"{measure}\""),
+            help,
+        );
+    }
+}
+
+/// The claims: the plan's, or those that follow from what is stated.
+pub(super) fn claims(
+    root: &Root,
+    has_requirement: bool,
+    workload: &Workload,
+    targets: &[Target],
+    cx: &mut Cx,
+) -> Vec<Claim> {
+    let stated = root.requirement.as_ref().and_then(|r| r.value.fields.claims.as_ref());
+    let Some(stated) = stated else {
+        let mut claims = match workload {
+            _ if has_requirement => vec![Claim::Requirement],
+            Workload::Mailbox(_) => vec![Claim::MediaRead, Claim::SustainedWrite],
+            Workload::Matrix(matrix) => {
+                let mut claims = Vec::new();
+                if matrix.reads() {
+                    claims.push(Claim::MediaRead);
+                }
+                if matrix.writes() {
+                    claims.push(Claim::SustainedWrite);
+                }
+                claims
+            }
+        };
+        if targets.len() > 1 {
+            claims.push(Claim::Comparative);
+        }
+        return claims;
+    };
+    let mut claims = stated.value.0.clone();
+    if claims.contains(&Claim::Requirement) && !has_requirement {
+        let help = "state iops, bandwidth, capacity or a latency ceiling";
+        cx.fail(&stated.at, "claims a requirement that is not stated", help);
+    }
+    claims.sort_unstable();
+    claims.dedup();
+    claims
+}

@@ -1,0 +1,96 @@
+//! `[observe]`, `[repeat]`, `[engine]`.
+
+use std::collections::BTreeMap;
+
+use super::target::{is_http, small};
+use crate::raw::{EngineRaw, MetricsRaw, ObserveRaw, RepeatRaw};
+use crate::read::Cx;
+use crate::resolved::{EngineChoice, MetricsEndpoint, Observe, Repeat};
+
+/// Runs of one plan at most: beyond that it is a slip of the finger.
+const RUNS_MAX: u64 = 10_000;
+/// Pinned threads at most.
+const WORKERS_MAX: u64 = 4096;
+
+pub(super) fn engine(raw: &EngineRaw, cx: &mut Cx) -> EngineChoice {
+    EngineChoice {
+        io: raw.io.value,
+        direct: raw.direct.value,
+        workers: small(raw.workers.value.0, WORKERS_MAX, &raw.workers.at, cx),
+        io_poll: raw.io_poll.value,
+        sq_poll: raw.sq_poll.value,
+    }
+}
+
+pub(super) fn repeat(raw: &RepeatRaw, cx: &mut Cx) -> Repeat {
+    let runs = small(raw.runs.value.0, RUNS_MAX, &raw.runs.at, cx);
+    Repeat { runs, fresh: raw.fresh.value }
+}
+
+pub(super) fn observe(raw: &ObserveRaw, cx: &mut Cx) -> Option<Observe> {
+    let given = raw.metrics.as_ref().map_or(&[][..], |m| m.value.items.as_slice());
+    // Every endpoint is looked at, so that each problem is noted.
+    let metrics: Vec<_> = given.iter().map(|(m, _)| endpoint(m, cx)).collect();
+    Some(Observe {
+        data_reduction: raw.data_reduction.as_ref().map(|g| g.value.0),
+        array_cache_bytes: raw.array_cache.as_ref().map(|g| g.value.0),
+        tier_bytes: raw.tier.as_ref().map(|g| g.value.0),
+        link_bytes_per_s: raw.link.as_ref().map(|g| g.value.0),
+        media: raw.media.as_ref().map(|g| g.value),
+        metrics: metrics.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
+    let (Some(url), Some(names)) = (&raw.url, &raw.names) else {
+        for (name, is_there) in [("url", raw.url.is_some()), ("names", raw.names.is_some())] {
+            let at = raw.at.unwritten(name);
+            if !is_there && cx.is_clean(&at.field) {
+                cx.fail(&at, "is missing", "an endpoint needs `url` and `names`");
+            }
+        }
+        return None;
+    };
+    if !is_http(&url.value.0) {
+        cx.fail(&url.at, "is not an address", "write \"http://host:port/metrics\"");
+    }
+    if raw.interval.value.0 == 0 {
+        cx.fail(&raw.interval.at, "is 0", "write a duration such as \"1s\"");
+    }
+    let mut known = BTreeMap::new();
+    for (name, metric) in &names.value.0 {
+        if !is_known(name) {
+            let help =
+                "known are data_reduction, read_source.* and write_destination.*: see docs/plan.md";
+            cx.fail(&names.at, format!("`{name}` is not something that is observed"), help);
+        }
+        // Kept as TOML until here: a metric's name is a string.
+        match metric.parse::<toml::Value>() {
+            Ok(toml::Value::String(text)) if !text.is_empty() => known.insert(name.clone(), text),
+            _ => {
+                let help = "write the metric's name in quotes";
+                cx.fail(&names.at, format!("`{name}` names no metric"), help);
+                None
+            }
+        };
+    }
+    Some(MetricsEndpoint {
+        url: url.value.0.clone(),
+        interval_ns: raw.interval.value.0,
+        names: known,
+    })
+}
+
+/// What a metric can stand for. Where a read came from and a write went to are the words of the
+/// evidence; a system's other figures have no place in it.
+fn is_known(name: &str) -> bool {
+    match name.split_once('.') {
+        Some(("read_source", from)) => {
+            ["cache", "ssd", "hdd", "zero", "remote", "other"].contains(&from)
+        }
+        Some(("write_destination", to)) => {
+            ["cache", "oplog", "ssd", "hdd", "remote", "other"].contains(&to)
+        }
+        _ => name == "data_reduction",
+    }
+}

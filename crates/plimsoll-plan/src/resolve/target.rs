@@ -1,0 +1,174 @@
+//! Targets: exactly one kind each, named when there are several.
+
+use crate::raw::{Root, TargetRaw};
+use crate::read::value::{List, Name};
+use crate::read::{At, Cx, Given};
+use crate::resolved::{Target, TargetKind};
+
+const KINDS: &str = "databases, path, device, nfs, s3, model or null";
+
+/// The targets of the plan.
+pub(super) fn resolve(root: &Root, cx: &mut Cx) -> Option<Vec<Target>> {
+    let Some(given) = &root.target else {
+        if cx.is_clean("target") {
+            let help = format!("add [target] with one of {KINDS}");
+            cx.fail(&root.at.unwritten("target"), "is missing", help);
+        }
+        return None;
+    };
+    let mut targets: Vec<Target> = Vec::new();
+    let many = given.value.items.len() > 1;
+    for (raw, at) in &given.value.items {
+        let name = match &raw.name {
+            Some(name) => name.value.0.clone(),
+            None if many => {
+                let help = "name each target of a comparison, such as name = \"ext4\"";
+                cx.fail(&raw.at.unwritten("name"), "is missing", help);
+                continue;
+            }
+            None => "target".to_owned(),
+        };
+        if targets.iter().any(|t| t.name == name) {
+            cx.fail(
+                at,
+                format!("has the name \"{name}\" of another target"),
+                "choose another name",
+            );
+            continue;
+        }
+        if let Some(kind) = kind(raw, at, cx) {
+            targets.push(Target { name, kind });
+        }
+    }
+    (targets.len() == given.value.items.len()).then_some(targets)
+}
+
+fn kind(raw: &TargetRaw, at: &At, cx: &mut Cx) -> Option<TargetKind> {
+    let kinds = [
+        raw.databases.as_ref().map(|g| &g.at),
+        raw.path.as_ref().map(|g| &g.at),
+        raw.device.as_ref().map(|g| &g.at),
+        raw.nfs.as_ref().map(|g| &g.at),
+        raw.s3.as_ref().map(|g| &g.at),
+        raw.model.as_ref().map(|g| &g.at),
+        raw.null.value.then_some(&raw.null.at),
+    ];
+    let mut stated = kinds.into_iter().flatten();
+    let first = stated.next();
+    if let (Some(first), Some(second)) = (first, stated.next()) {
+        let help = format!("a target is one of {KINDS}: take `{}` or this away", first.field);
+        cx.fail(second, "is a second kind of target", help);
+        return None;
+    }
+    if first.is_none() && cx.is_clean(&at.field) {
+        cx.fail(at, "names nothing to test", format!("add one of {KINDS}"));
+    }
+    refuse_strays(raw, cx);
+    build(raw, cx)
+}
+
+/// Fields of another kind of target than the one named.
+fn refuse_strays(raw: &TargetRaw, cx: &mut Cx) {
+    let mut stray = |written: bool, at: &At, with: &str, fits: bool| {
+        if written && !fits {
+            cx.fail(at, format!("goes with `{with}` only"), "take it away");
+        }
+    };
+    let nfs = raw.nfs.is_some();
+    stray(raw.connections.written, &raw.connections.at, "nfs", nfs);
+    stray(raw.uid.written, &raw.uid.at, "nfs", nfs);
+    stray(raw.gid.written, &raw.gid.at, "nfs", nfs);
+    stray(raw.region.written, &raw.region.at, "s3", raw.s3.is_some());
+    stray(raw.set.written, &raw.set.at, "model", raw.model.is_some());
+    if let Some(endpoint) = &raw.endpoint {
+        stray(true, &endpoint.at, "s3", raw.s3.is_some());
+    }
+    if let Some(logs) = &raw.logs {
+        stray(true, &logs.at, "databases", raw.databases.is_some());
+    }
+}
+
+fn build(raw: &TargetRaw, cx: &mut Cx) -> Option<TargetKind> {
+    if let Some(databases) = &raw.databases {
+        let databases = distinct(databases, cx);
+        let logs = raw.logs.as_ref().map_or_else(|| databases.clone(), |l| distinct(l, cx));
+        return Some(TargetKind::Directories { databases, logs });
+    }
+    if let Some(path) = &raw.path {
+        return Some(TargetKind::Path { path: path.value.0.clone() });
+    }
+    if let Some(device) = &raw.device {
+        if !device.value.0.starts_with("/dev/") {
+            cx.fail(&device.at, "is not a device", "write its full name, such as \"/dev/nvme0n1\"");
+        }
+        return Some(TargetKind::Device { device: device.value.0.clone() });
+    }
+    if let Some(nfs) = &raw.nfs {
+        return Some(TargetKind::Nfs {
+            exports: nfs.value.items.iter().map(|(n, at)| export(&n.0, at, cx)).collect(),
+            connections: small(raw.connections.value.0, 1024, &raw.connections.at, cx),
+            uid: small(raw.uid.value.0, u64::from(u32::MAX), &raw.uid.at, cx),
+            gid: small(raw.gid.value.0, u64::from(u32::MAX), &raw.gid.at, cx),
+        });
+    }
+    if let Some(s3) = &raw.s3 {
+        return s3_bucket(raw, s3, cx);
+    }
+    if let Some(model) = &raw.model {
+        let set = raw.set.value.0.clone();
+        return Some(TargetKind::Model { model: model.value.0.clone(), set });
+    }
+    raw.null.value.then_some(TargetKind::Null)
+}
+
+fn s3_bucket(raw: &TargetRaw, s3: &Given<Name>, cx: &mut Cx) -> Option<TargetKind> {
+    if !s3.value.0.strip_prefix("s3://").is_some_and(|rest| !rest.starts_with('/') && rest != "") {
+        cx.fail(&s3.at, "is not a bucket", "write \"s3://bucket/prefix\"");
+    }
+    let Some(endpoint) = &raw.endpoint else {
+        let help = "say where the store answers, such as endpoint = \"http://127.0.0.1:9000\"";
+        cx.fail(&raw.at.unwritten("endpoint"), "is missing", help);
+        return None;
+    };
+    if !is_http(&endpoint.value.0) {
+        cx.fail(&endpoint.at, "is not an address", "write \"http://host:port\"");
+    }
+    Some(TargetKind::S3 {
+        url: s3.value.0.clone(),
+        endpoint: endpoint.value.0.clone(),
+        region: raw.region.value.0.clone(),
+    })
+}
+
+pub(super) fn is_http(url: &str) -> bool {
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    rest.is_some_and(|host| !host.is_empty() && !host.starts_with('/') && !host.contains(' '))
+}
+
+fn export(url: &str, at: &At, cx: &mut Cx) -> String {
+    let parts = url.strip_prefix("nfs://").and_then(|rest| rest.split_once('/'));
+    if !parts.is_some_and(|(host, path)| !host.is_empty() && !path.is_empty()) {
+        cx.fail(at, "is not an NFS export", "write \"nfs://host/export\"");
+    }
+    url.to_owned()
+}
+
+/// The names; one that comes twice is noted.
+fn distinct(list: &Given<List<Name>>, cx: &mut Cx) -> Vec<String> {
+    let names: Vec<String> = list.value.0.iter().map(|n| n.0.clone()).collect();
+    for (i, name) in names.iter().enumerate() {
+        if names[..i].contains(name) {
+            let help = "name it once: databases are dealt to the directories in turn";
+            cx.fail(&list.at, format!("names {name} twice"), help);
+        }
+    }
+    names
+}
+
+/// A number that has an upper bound.
+pub(super) fn small(value: u64, most: u64, at: &At, cx: &mut Cx) -> u32 {
+    if value > most {
+        cx.fail(at, format!("{value} is too many"), format!("the most is {most}"));
+    }
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
