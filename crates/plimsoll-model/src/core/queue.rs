@@ -17,22 +17,25 @@ const PAYLOAD_BITS: u32 = 32;
 pub struct EventQueue {
     heap: Vec<u128>,
     sequence: u64,
+    /// The root was taken and nothing put in its place yet. Most events cause exactly one other, so
+    /// the next push usually fills the root and the queue is sifted once, not twice.
+    hole: bool,
 }
 
 impl EventQueue {
     /// An empty queue with room for `capacity` events.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self { heap: Vec::with_capacity(capacity), sequence: 0 }
+        Self { heap: Vec::with_capacity(capacity), sequence: 0, hole: false }
     }
 
     /// Number of events waiting.
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.heap.len() - usize::from(self.hole)
     }
 
     /// True if no event waits.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len() == 0
     }
 
     /// Adds an event. Times beyond [`TIME_NS_MAX`] count as that time.
@@ -46,27 +49,23 @@ impl EventQueue {
             | (u128::from(self.sequence) << PAYLOAD_BITS)
             | u128::from(payload);
         self.sequence += 1;
-        self.heap.push(key);
-        self.sift_up(self.heap.len() - 1, key);
-    }
-
-    /// The time of the earliest event.
-    #[inline]
-    pub fn peek_ns(&self) -> Option<u64> {
-        self.heap.first().map(|&key| (key >> (SEQUENCE_BITS + PAYLOAD_BITS)) as u64)
+        if self.hole {
+            self.hole = false;
+            self.sift_down(key);
+        } else {
+            self.heap.push(key);
+            self.sift_up(self.heap.len() - 1, key);
+        }
     }
 
     /// Takes the earliest event; of those at one time, the one that was pushed first.
     #[inline]
     pub fn pop(&mut self) -> Option<(u64, u32)> {
-        let last = self.heap.pop()?;
-        let top = match self.heap.first() {
-            None => last,
-            Some(&top) => {
-                self.sift_down(last);
-                top
-            }
-        };
+        if self.hole {
+            self.fill();
+        }
+        let top = *self.heap.first()?;
+        self.hole = true;
         Some(((top >> (SEQUENCE_BITS + PAYLOAD_BITS)) as u64, top as u32))
     }
 
@@ -74,6 +73,18 @@ impl EventQueue {
     pub fn clear(&mut self) {
         self.heap.clear();
         self.sequence = 0;
+        self.hole = false;
+    }
+
+    /// Closes the hole at the root with the last element.
+    #[inline]
+    fn fill(&mut self) {
+        self.hole = false;
+        if let Some(last) = self.heap.pop()
+            && !self.heap.is_empty()
+        {
+            self.sift_down(last);
+        }
     }
 
     #[inline]
@@ -89,8 +100,7 @@ impl EventQueue {
         self.heap[at] = key;
     }
 
-    /// Moves the hole at the root down to a leaf along the smallest children, then lets `key` rise
-    /// from there: the last element of a heap nearly always belongs near the bottom.
+    /// Puts `key` in the place of the root and moves it down to where it belongs.
     #[inline]
     fn sift_down(&mut self, key: u128) {
         let len = self.heap.len();
@@ -131,6 +141,9 @@ impl EventQueue {
     /// events.
     #[cold]
     fn renumber(&mut self) {
+        if self.hole {
+            self.fill();
+        }
         self.heap.sort_unstable();
         let keep = (u128::from(u64::MAX >> (64 - SEQUENCE_BITS))) << PAYLOAD_BITS;
         for (sequence, key) in self.heap.iter_mut().enumerate() {

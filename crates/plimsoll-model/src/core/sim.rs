@@ -233,8 +233,10 @@ impl Sim {
             }
         }
         let token = self.new_token(io, 0, NONE);
-        self.ready.push(token);
-        self.run_ready();
+        self.advance(token);
+        if !self.ready.is_empty() {
+            self.run_ready();
+        }
     }
 
     /// Sets a timer; its [`Happening`] carries `tag`. Gives a handle with which to cancel it.
@@ -274,7 +276,10 @@ impl Sim {
             self.events_done += 1;
             if payload < EVENT_STATION {
                 self.served(payload);
-                self.run_ready();
+                self.advance(payload);
+                if !self.ready.is_empty() {
+                    self.run_ready();
+                }
             } else if payload < EVENT_TIMER {
                 self.shared(payload & EVENT_INDEX);
                 self.run_ready();
@@ -590,7 +595,6 @@ impl Sim {
             Discipline::Delay => station.busy -= 1,
             _ => {}
         }
-        self.ready.push(index);
     }
 
     /// Lets the disk choose its next command, or rest.
