@@ -30,6 +30,12 @@ pub enum ErrorKind {
     NoRing,
     /// The machine lacks memory, threads or descriptors (`ENOMEM`, `EAGAIN`, `EMFILE`, `ENFILE`).
     NoResources,
+    /// Another run uses the target.
+    InUse,
+    /// The plan's data does not fit the target.
+    TooSmall,
+    /// A setting, or a store on disk, that this build can't work with.
+    Config,
     /// The caller broke the engine's rules: a defect in Plimsoll.
     Defect,
 }
@@ -88,6 +94,25 @@ pub enum EngineError {
     /// The engine was asked for something that makes no sense.
     #[error("defect: {0}")]
     Push(#[from] PushError),
+    /// Another run holds the target.
+    #[error("{} is locked: another run uses this target", .path.display())]
+    InUse {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The plan's data does not fit the target.
+    #[error(
+        "{} has {free_bytes} bytes free, and the plan's data needs {needed_bytes}",
+        .path.display()
+    )]
+    TooSmall {
+        /// A directory on the file system that is too small.
+        path: PathBuf,
+        /// Bytes needed there.
+        needed_bytes: u64,
+        /// Bytes free.
+        free_bytes: u64,
+    },
     /// A setting that can't be carried out.
     #[error("{0}")]
     Config(String),
@@ -109,7 +134,10 @@ impl EngineError {
             Self::Short { .. } => ErrorKind::Device,
             Self::NoDirect { .. } => ErrorKind::NoDirect,
             Self::NoRing(_) => ErrorKind::NoRing,
-            Self::Push(_) | Self::Config(_) => ErrorKind::Defect,
+            Self::InUse { .. } => ErrorKind::InUse,
+            Self::TooSmall { .. } => ErrorKind::TooSmall,
+            Self::Config(_) => ErrorKind::Config,
+            Self::Push(_) => ErrorKind::Defect,
         }
     }
 
@@ -120,6 +148,8 @@ impl EngineError {
             Self::System { source, .. } => source.path.as_deref(),
             Self::Transfer { path, .. }
             | Self::Short { path, .. }
+            | Self::InUse { path }
+            | Self::TooSmall { path, .. }
             | Self::NoDirect { path, .. } => Some(path),
             _ => None,
         }
@@ -139,6 +169,9 @@ impl EngineError {
             ErrorKind::NoDirect => "choose another file system, or allow buffered I/O in the plan",
             ErrorKind::NoRing => "allow the thread engine, or kernel.io_uring_disabled=0",
             ErrorKind::NoResources => "raise the limits (ulimit -n, -u, -l) or lower the depth",
+            ErrorKind::InUse => "wait for the other run to end, or name another directory",
+            ErrorKind::TooSmall => "plan fewer or smaller mailboxes, or name a larger target",
+            ErrorKind::Config => "see the message: name another path, or use another version",
             ErrorKind::Defect => "this is a defect in Plimsoll: please report it",
         }
     }

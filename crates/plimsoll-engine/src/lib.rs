@@ -3,5 +3,10 @@
 
 pub mod backend;
 mod error;
+pub mod mailbox;
+pub mod progress;
+pub mod recording;
+pub mod step;
+pub mod stream;
 
 pub use error::{EngineError, ErrorKind};

@@ -149,7 +149,7 @@ impl Flight {
         } else {
             slot.done_bytes += answer as u32;
             let short = slot.done_bytes < op.size_bytes && answer > 0;
-            if short && !(direct && slot.done_bytes % SECTOR_BYTES != 0) {
+            if short && (!direct || slot.done_bytes.is_multiple_of(SECTOR_BYTES)) {
                 return Settled::Again;
             }
             Ok(slot.done_bytes)

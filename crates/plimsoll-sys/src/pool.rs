@@ -117,6 +117,8 @@ pub struct Pool {
     /// Slots with their workers, in the order handed over.
     running: Vec<u32>,
     inline_answer: Option<(u32, i32)>,
+    /// Longest wait, where the caller names none.
+    tick_ns: Option<u64>,
     /// Workers unpark the thread that made the pool, so it must stay there.
     _one_thread: PhantomData<*const ()>,
 }
@@ -164,6 +166,7 @@ impl Pool {
             queued: Vec::with_capacity(entries as usize),
             running: Vec::with_capacity(entries as usize),
             inline_answer: None,
+            tick_ns: None,
             _one_thread: PhantomData,
         };
         if entries > 1 {
@@ -216,6 +219,11 @@ impl Pool {
         &self.files
     }
 
+    /// As [`crate::ring::Ring::tick_every`]; at depth 1 a call that hangs is waited for all the same.
+    pub fn tick_every(&mut self, every_ns: u64) {
+        self.tick_ns = self.tick_ns.or(Some(every_ns));
+    }
+
     /// Queues an operation. No system call.
     ///
     /// # Errors
@@ -256,6 +264,7 @@ impl Pool {
             self.running.push(index);
         }
         self.queued.clear();
+        let timeout_ns = timeout_ns.or(self.tick_ns);
         self.wait(min_complete.min(self.running.len() as u32), timeout_ns);
         Ok(())
     }

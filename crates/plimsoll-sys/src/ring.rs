@@ -29,10 +29,13 @@ const DROP_WAIT_NS: u64 = 5_000_000_000;
 /// Largest registered buffer: the kernel takes at most 1 GiB each.
 const CHUNK_SHIFT: u32 = 30;
 
+/// Most operations in flight of one ring: the kernel's limit is twice that.
+pub const ENTRIES_MAX: u32 = 16_384;
+
 /// What a ring is made from.
 #[derive(Debug)]
 pub struct RingConfig {
-    /// Most operations in flight, at most 32,768.
+    /// Most operations in flight, at most [`ENTRIES_MAX`].
     pub entries: u32,
     /// The file table: [`RingOp::file`] indexes it.
     pub files: Vec<OwnedFd>,
@@ -56,6 +59,15 @@ impl RingConfig {
     }
 }
 
+/// A timer in the ring that ends a wait now and then.
+struct Tick {
+    /// Read by the kernel when it takes the entry; boxed so that it stays where it is.
+    every: Box<types::Timespec>,
+}
+
+/// User data of the tick's entry: no slot has this index.
+const TICK: u64 = u64::MAX;
+
 /// An io_uring with its files and buffers. Owned by the thread that made it.
 pub struct Ring {
     ring: Option<IoUring>,
@@ -68,6 +80,7 @@ pub struct Ring {
     /// Operations on buffers below this offset use registered buffers.
     fixed_below_bytes: u64,
     fixed_files: bool,
+    tick: Option<Tick>,
     _one_thread: PhantomData<*const ()>,
 }
 
@@ -86,11 +99,11 @@ impl Ring {
     /// # Errors
     /// [`RingError`] where the kernel has none, forbids it, or is too old; the configuration's files
     /// and arena come back with it so that the thread pool can take them.
-    pub fn new(config: RingConfig) -> Result<Self, (RingError, RingConfig)> {
-        let entries = config.entries.clamp(1, 32_768);
+    pub fn new(config: RingConfig) -> Result<Self, Box<(RingError, RingConfig)>> {
+        let entries = config.entries.clamp(1, ENTRIES_MAX);
         let (mut ring, mut report) = match setup::build(&config, entries) {
             Ok(built) => built,
-            Err(error) => return Err((error, config)),
+            Err(error) => return Err(Box::new((error, config))),
         };
         let RingConfig { files, mut direct, arena, .. } = config;
         direct.resize(files.len(), false);
@@ -107,6 +120,7 @@ impl Ring {
             direct: direct.into_boxed_slice(),
             report,
             queued: 0,
+            tick: None,
             _one_thread: PhantomData,
         })
     }
@@ -147,6 +161,22 @@ impl Ring {
         &self.files
     }
 
+    /// From the next submission on, lets a wait end at least every `every_ns`: a timer in the ring,
+    /// which costs a wait nothing, where a timeout of its own would. Can be set once.
+    pub fn tick_every(&mut self, every_ns: u64) {
+        if self.tick.is_some() || self.report.poll_completions {
+            return;
+        }
+        let every = types::Timespec::new()
+            .sec(every_ns / 1_000_000_000)
+            .nsec((every_ns % 1_000_000_000) as u32);
+        let tick = Tick { every: Box::new(every) };
+        if let Some(ring) = &mut self.ring {
+            self.queued += u32::from(arm(&tick, &mut ring.submission()));
+        }
+        self.tick = Some(tick);
+    }
+
     /// Queues an operation. No system call.
     ///
     /// # Errors
@@ -178,7 +208,8 @@ impl Ring {
         timeout_ns: Option<u64>,
     ) -> Result<(), SysError> {
         let Some(ring) = &mut self.ring else { return Ok(()) };
-        let min_complete = min_complete.min(self.flight.in_flight() as u32);
+        let may_come = self.flight.in_flight() as u32 + u32::from(self.tick.is_some());
+        let min_complete = min_complete.min(may_come);
         let submitter = ring.submitter();
         let answer = match timeout_ns {
             _ if self.report.poll_submissions => submitter.submit_and_wait(min_complete as usize),
@@ -226,6 +257,12 @@ impl Ring {
         let (_, mut submissions, completions) = ring.split();
         let mut ended = 0;
         for completion in completions {
+            if completion.user_data() == TICK {
+                if let Some(tick) = &self.tick {
+                    self.queued += u32::from(arm(tick, &mut submissions));
+                }
+                continue;
+            }
             let index = completion.user_data() as u32;
             let Some(slot) = self.flight.slot(index) else { continue };
             let direct = self.direct.get(slot.op.file as usize).copied().unwrap_or(false);
@@ -256,6 +293,15 @@ impl Ring {
 }
 
 const ENTER_GETEVENTS: u32 = 1;
+
+/// Queues the tick's timer and tells whether there was room.
+#[cold]
+fn arm(tick: &Tick, submissions: &mut squeue::SubmissionQueue<'_>) -> bool {
+    let entry = opcode::Timeout::new(&raw const *tick.every).build().user_data(TICK);
+    // SAFETY: the timespec is boxed in the ring's `tick`, which is never replaced and lives until the
+    // ring is closed; the kernel only reads it.
+    unsafe { submissions.push(&entry) }.is_ok()
+}
 
 /// The submission entry for what is left of a slot's operation.
 #[inline(always)]

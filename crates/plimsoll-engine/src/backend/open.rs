@@ -60,12 +60,12 @@ pub(super) fn open(config: BackendConfig) -> Result<Open, EngineError> {
                 describe_ring(ring.report(), &mut report);
                 AnyQueue::Ring(Box::new(ring))
             }
-            Err((error, _)) if config.prefer == Prefer::Uring => {
-                return Err(EngineError::NoRing(error));
+            Err(refused) if config.prefer == Prefer::Uring => {
+                return Err(EngineError::NoRing(refused.0));
             }
-            Err((error, ring)) => {
-                report.why = error.to_string();
-                threads(ring, &mut report)?
+            Err(refused) => {
+                report.why = refused.0.to_string();
+                threads(refused.1, &mut report)?
             }
         }
     };

@@ -27,6 +27,8 @@ pub trait Queue {
     fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize;
     /// Bytes of the arena that no operation in flight uses.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]>;
+    /// Lets a wait without a timeout end at least this often. Set once.
+    fn tick_every(&mut self, every_ns: u64);
     /// Most operations in flight.
     fn capacity(&self) -> usize;
     /// Operations pushed and not yet reaped.
@@ -55,6 +57,9 @@ macro_rules! queue_of {
             #[inline(always)]
             fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
                 <$type>::bytes(self, offset_bytes, size_bytes)
+            }
+            fn tick_every(&mut self, every_ns: u64) {
+                <$type>::tick_every(self, every_ns);
             }
             fn capacity(&self) -> usize {
                 <$type>::capacity(self)
@@ -117,6 +122,8 @@ impl Queue for NullQueue {
         let end = start.checked_add(size_bytes as usize)?;
         self.arena.as_mut_slice().get_mut(start..end)
     }
+
+    fn tick_every(&mut self, _: u64) {}
 
     fn capacity(&self) -> usize {
         self.capacity
@@ -181,6 +188,13 @@ impl Queue for AnyQueue {
         match self {
             Self::Ring(ring) => ring.bytes(offset_bytes, size_bytes),
             Self::Threads(pool) => pool.bytes(offset_bytes, size_bytes),
+        }
+    }
+
+    fn tick_every(&mut self, every_ns: u64) {
+        match self {
+            Self::Ring(ring) => ring.tick_every(every_ns),
+            Self::Threads(pool) => pool.tick_every(every_ns),
         }
     }
 

@@ -69,7 +69,7 @@ pub(super) fn build(config: &RingConfig, entries: u32) -> Result<(IoUring, RingR
         // A polling kernel thread runs the task work itself.
         let defer_taskrun = defer_taskrun && !config.poll_submissions;
         let mut builder = IoUring::builder();
-        builder.setup_clamp().setup_cqsize(entries.next_power_of_two() * 2);
+        builder.setup_clamp().setup_cqsize((entries + 1).next_power_of_two() * 2);
         builder.setup_submit_all();
         if single_issuer {
             builder.setup_single_issuer();
@@ -86,7 +86,8 @@ pub(super) fn build(config: &RingConfig, entries: u32) -> Result<(IoUring, RingR
         if config.poll_submissions {
             builder.setup_sqpoll(100);
         }
-        match builder.build(entries) {
+        // One entry more than operations: the tick's.
+        match builder.build(entries + 1) {
             Ok(ring)
                 if !(ring.params().is_feature_ext_arg() && ring.params().is_feature_nodrop()) =>
             {

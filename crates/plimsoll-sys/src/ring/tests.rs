@@ -20,7 +20,8 @@ fn ring(folder: &std::path::Path, entries: u32, arena_bytes: usize) -> Option<Ri
     config.direct = direct;
     match Ring::new(config) {
         Ok(ring) => Some(ring),
-        Err((error, config)) => {
+        Err(refused) => {
+            let (error, config) = *refused;
             // A machine that forbids io_uring can't test it; the refusal must be a known kind.
             assert!(!matches!(error, RingError::Setup(_)), "{error}");
             assert_eq!(config.files.len(), 2, "files come back for the thread pool");
@@ -132,4 +133,18 @@ fn dropping_waits_for_what_is_in_flight() {
     drop(ring);
     let written = std::fs::read(folder.path().join("1")).unwrap();
     assert!(written[..4096].iter().all(|byte| *byte == 5));
+}
+
+#[test]
+fn a_tick_ends_a_wait_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut ring) = ring(folder.path(), 1, 4096) else { return };
+    ring.tick_every(1_000_000);
+    for _ in 0..3 {
+        // Nothing is in flight: only the tick can end this wait.
+        ring.submit_and_wait(1, None).unwrap();
+        assert_eq!(ring.reap(&mut |_, _| ()), 0, "a tick isn't an operation");
+    }
+    ring.push(&op(OpKind::Nop, 0, 0, 1)).unwrap();
+    assert_eq!(run(&mut ring, 1), [(1, Ok(0))]);
 }

@@ -1,0 +1,328 @@
+//! Where a mail store lies: its directories, its lock, its files and its generation maps.
+//!
+//! Below each directory that the plan names, the store has one of its own, `plimsoll-NAME`. A
+//! directory of that name without a manifest is not ours and is refused; files are made with
+//! `O_EXCL`, so that nothing that was there is ever opened for writing.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
+use plimsoll_sys::SysError;
+use plimsoll_sys::file::{self, DirectMode, OpenFlags};
+use plimsoll_workload::mailbox::Store;
+use rustix::fs::{FlockOperation, flock};
+
+use super::manifest::{self, Manifest, Position, StoreState, boot_id, io};
+use crate::EngineError;
+
+const LOCK: &str = ".plimsoll.lock";
+
+/// The directories of a store, locked for as long as this lives.
+#[derive(Debug)]
+pub struct Home {
+    /// The manifest as it is on disk.
+    pub manifest: Manifest,
+    /// The locks, with the files that hold them.
+    locks: Vec<(PathBuf, OwnedFd)>,
+}
+
+impl Home {
+    /// Takes the target's directories for a new store; one that an earlier run left there is removed
+    /// first when `replace` is set.
+    ///
+    /// # Errors
+    /// A directory that is missing, in use by another run, read-only, too small, or that holds
+    /// something else under the store's name.
+    pub fn create(
+        plan: &ResolvedPlan,
+        target: &Target,
+        mailbox: &Mailbox,
+        state_directory: &Path,
+        store_id: u64,
+    ) -> Result<Self, EngineError> {
+        let named: Vec<PathBuf> = named_directories(target)?;
+        let locks = lock_all(&named)?;
+        check_space(plan, target)?;
+        let below: Vec<PathBuf> = named.iter().map(|path| path.join(own_name(&plan.name))).collect();
+        for directory in &below {
+            make_own(directory)?;
+        }
+        let marks = state_directory.join(format!("{store_id:016x}"));
+        fs::create_dir_all(&marks).map_err(|e| io("making the state directory", &marks, &e))?;
+        let text = |path: &PathBuf| path.display().to_string();
+        let manifest = Manifest {
+            store_version: manifest::VERSION,
+            store_id,
+            plan: plan.name.clone(),
+            seed: plan.seed,
+            mailbox: mailbox.clone(),
+            directories: below.iter().map(text).collect(),
+            database_directories: target.database_directories().len() as u32,
+            marks: text(&marks),
+            state: StoreState::Creating,
+            boot_id: boot_id(),
+            positions: Vec::new(),
+        };
+        manifest.write()?;
+        Ok(Self { manifest, locks })
+    }
+
+    /// Takes the store that lies at `path`: one of its own directories, or one that a plan named.
+    ///
+    /// # Errors
+    /// No store there, several of them, or one that is in use.
+    pub fn open(path: &Path) -> Result<Self, EngineError> {
+        let manifest = find(path)?;
+        let mut named: Vec<PathBuf> = Vec::new();
+        for directory in &manifest.directories {
+            let parent = Path::new(directory).parent().unwrap_or(Path::new("/"));
+            named.push(parent.to_path_buf());
+        }
+        let locks = lock_all(&named)?;
+        Ok(Self { manifest, locks })
+    }
+
+    /// The directories as `FileSpec::directory` counts them.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        self.manifest.directories.iter().map(PathBuf::from).collect()
+    }
+
+    /// Where the generation maps lie.
+    pub fn marks_directory(&self) -> PathBuf {
+        PathBuf::from(&self.manifest.marks)
+    }
+
+    /// Makes the store's files with their space reserved.
+    ///
+    /// # Errors
+    /// `ENOSPC`, or a file that is there already.
+    pub fn make_files(&self, store: &Store) -> Result<(), EngineError> {
+        let directories = self.directories();
+        for spec in store.files() {
+            let path = directories[spec.directory as usize].join(&spec.name);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).map_err(|e| io("making a directory", parent, &e))?;
+            }
+            let doing = || format!("reserving {} bytes", spec.size_bytes);
+            let flags = OpenFlags {
+                write: true,
+                create: true,
+                exclusive: true,
+                direct: DirectMode::Off,
+                ..OpenFlags::default()
+            };
+            let opened = file::open(&path, flags)
+                .map_err(|error| EngineError::system("making a file", error))?;
+            match file::allocate(&opened.fd, spec.size_bytes) {
+                Ok(()) => {}
+                // File systems that can't reserve get the length alone.
+                Err(error) if [libc::EOPNOTSUPP, libc::ENOSYS].contains(&error.errno) => {
+                    file::truncate(&opened.fd, spec.size_bytes)
+                        .map_err(|error| EngineError::system(doing(), error.at(&path)))?;
+                }
+                Err(error) => return Err(EngineError::system(doing(), error.at(&path))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes in which state the store is left.
+    ///
+    /// # Errors
+    /// A manifest that cannot be written.
+    pub fn mark(&mut self, state: StoreState, positions: Vec<Position>) -> Result<(), EngineError> {
+        self.manifest.state = state;
+        self.manifest.boot_id = boot_id();
+        if !positions.is_empty() {
+            self.manifest.positions = positions;
+        }
+        self.manifest.write()
+    }
+
+    /// Removes the store with everything in its own directories, and its generation maps.
+    ///
+    /// # Errors
+    /// What cannot be removed.
+    pub fn remove(self) -> Result<(), EngineError> {
+        for directory in &self.manifest.directories {
+            remove_own(Path::new(directory))?;
+        }
+        match fs::remove_dir_all(&self.manifest.marks) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(io("removing the generation maps", Path::new(&self.manifest.marks), &error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        for (path, _) in &self.locks {
+            // Removed while the lock is held; a run that waits for it looks at the name again.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Name of a store's own directory.
+pub fn own_name(plan: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    format!("plimsoll-{}", plan.chars().map(safe).collect::<String>())
+}
+
+/// Databases first, then logs, as the store counts them; absolute.
+fn named_directories(target: &Target) -> Result<Vec<PathBuf>, EngineError> {
+    let all = target.database_directories().iter().chain(target.log_directories());
+    all.map(|named| {
+        let path = Path::new(named);
+        let metadata = fs::metadata(path)
+            .map_err(|error| EngineError::system("looking at a target", sys("stat", path, &error)))?;
+        if !metadata.is_dir() {
+            let error = SysError::new("open", libc::ENOTDIR).at(path);
+            return Err(EngineError::system("a mail store needs directories", error));
+        }
+        path.canonicalize()
+            .map_err(|error| EngineError::system("looking at a target", sys("stat", path, &error)))
+    })
+    .collect()
+}
+
+fn sys(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {
+    SysError::from_io(call, error).at(path)
+}
+
+fn lock_all(directories: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, EngineError> {
+    let mut sorted: Vec<&PathBuf> = directories.iter().collect();
+    sorted.sort();
+    sorted.dedup();
+    sorted.into_iter().map(|directory| lock(directory)).collect()
+}
+
+fn lock(directory: &Path) -> Result<(PathBuf, OwnedFd), EngineError> {
+    let path = directory.join(LOCK);
+    loop {
+        let file = fs::OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|error| EngineError::system("locking a target", sys("open", &path, &error)))?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
+            let error = SysError::new("flock", errno.raw_os_error()).at(&path);
+            match errno {
+                rustix::io::Errno::WOULDBLOCK => EngineError::InUse { path: path.clone() },
+                _ => EngineError::system("locking a target", error),
+            }
+        })?;
+        // Whoever held it may have removed the name before we had the lock.
+        let named = fs::metadata(&path).map(|m| std::os::unix::fs::MetadataExt::ino(&m)).ok();
+        let held = file.metadata().map(|m| std::os::unix::fs::MetadataExt::ino(&m)).ok();
+        if named.is_some() && named == held {
+            return Ok((path, file.into()));
+        }
+    }
+}
+
+/// Free space against what the plan needs, per file system.
+fn check_space(plan: &ResolvedPlan, target: &Target) -> Result<(), EngineError> {
+    use std::collections::BTreeMap;
+    use std::os::unix::fs::MetadataExt;
+    let mut needs: BTreeMap<u64, (PathBuf, u64)> = BTreeMap::new();
+    for need in plan.required_bytes(target) {
+        let path = PathBuf::from(&need.directory);
+        let device = fs::metadata(&path).map(|m| m.dev()).unwrap_or(0);
+        let sum = needs.entry(device).or_insert((path, 0));
+        sum.1 = sum.1.saturating_add(need.bytes);
+    }
+    for (path, needed_bytes) in needs.into_values() {
+        let own = path.join(own_name(&plan.name));
+        let reused_bytes = occupied_bytes(&own);
+        let Ok(statistics) = rustix::fs::statvfs(&path) else { continue };
+        let free_bytes = statistics.f_bavail.saturating_mul(statistics.f_frsize);
+        if free_bytes.saturating_add(reused_bytes) < needed_bytes {
+            return Err(EngineError::TooSmall { path, needed_bytes, free_bytes });
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that an earlier store of ours frees when it is replaced.
+fn occupied_bytes(own: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    if !own.join(manifest::FILE).is_file() {
+        return 0;
+    }
+    let mut bytes = 0;
+    let mut stack = vec![own.to_path_buf()];
+    while let Some(directory) = stack.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => stack.push(entry.path()),
+                Ok(metadata) => bytes += metadata.blocks() * 512,
+                Err(_) => {}
+            }
+        }
+    }
+    bytes
+}
+
+/// Makes a store's own directory; what an earlier run of ours left there is removed.
+fn make_own(directory: &Path) -> Result<(), EngineError> {
+    if directory.exists() {
+        // The same directory may serve databases and logs: then it was made a moment ago.
+        if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none()) {
+            return Ok(());
+        }
+        if Manifest::read(directory)?.is_none() {
+            let error = SysError::new("mkdir", libc::EEXIST).at(directory);
+            return Err(EngineError::system("it holds something that Plimsoll did not make", error));
+        }
+        remove_own(directory)?;
+    }
+    fs::create_dir(directory).map_err(|error| {
+        EngineError::system("making a directory", sys("mkdir", directory, &error))
+    })
+}
+
+/// Removes a directory of ours: one that holds a manifest, or nothing.
+fn remove_own(directory: &Path) -> Result<(), EngineError> {
+    if !directory.exists() {
+        return Ok(());
+    }
+    let empty = fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none());
+    if !empty && Manifest::read(directory)?.is_none() {
+        let error = SysError::new("rmdir", libc::EEXIST).at(directory);
+        return Err(EngineError::system("it holds something that Plimsoll did not make", error));
+    }
+    fs::remove_dir_all(directory).map_err(|error| {
+        EngineError::system("removing a store", sys("rmdir", directory, &error))
+    })
+}
+
+/// The manifest at `path`, or in the only store directly below it.
+fn find(path: &Path) -> Result<Manifest, EngineError> {
+    if let Some(manifest) = Manifest::read(path)? {
+        return Ok(manifest);
+    }
+    let entries = fs::read_dir(path)
+        .map_err(|error| EngineError::system("looking for a store", sys("open", path, &error)))?;
+    let mut found: Vec<(PathBuf, Manifest)> = Vec::new();
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with("plimsoll-")
+            && let Some(manifest) = Manifest::read(&entry.path())?
+        {
+            found.push((entry.path(), manifest));
+        }
+    }
+    match found.len() {
+        1 => Ok(found.remove(0).1),
+        0 => Err(EngineError::Config(format!("there is no mail store at {}", path.display()))),
+        _ => {
+            let names: Vec<String> = found.iter().map(|(p, _)| p.display().to_string()).collect();
+            Err(EngineError::Config(format!("name one of the stores {}", names.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The load: warm-up, measurement, close. One machine per thread goes through all three; the
+//! coordinating thread says when the next begins.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_observe::Observer;
+use plimsoll_sys::clock;
+use plimsoll_workload::mailbox::{Group, Store, spread};
+use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
+
+use super::caches;
+use super::run::{Latest, Running};
+use crate::EngineError;
+use crate::step::{Control, Ended, Event, Glance, Snapshot, run_stage};
+
+/// Counters that are levels and not sums: their change over a phase says nothing.
+const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
+
+impl Running<'_> {
+    /// Warms up, measures and closes. `None` where the store could not be closed.
+    pub(super) fn load(&mut self, store: Store) -> Result<Option<Store>, EngineError> {
+        let parts = spread(store.config(), self.threads);
+        self.recording.engine.threads = parts.len() as u32;
+        let stores = store.split(&parts);
+        let mut groups = Vec::new();
+        for (store, part) in stores.into_iter().zip(&parts) {
+            let group = Group::new(store, &part.sessions)
+                .map_err(|error| EngineError::Config(error.to_string()))?;
+            groups.push(group);
+        }
+        let classes: Vec<Vec<Class>> = groups.iter().map(|g| g.classes().to_vec()).collect();
+        let started_ns = clock::monotonic_ns();
+        let phase = self.recording.begin(PhaseKind::WarmUp, started_ns);
+        self.mail.watcher.begin(PhaseKind::WarmUp);
+        let control = Control::new(phase);
+        let latest = Latest::new(groups.len());
+        let mut conductor = Conductor::new(self, &control, &classes, latest, phase, started_ns);
+        let stage = conductor.running.stage.clone();
+        let ended =
+            run_stage(groups, &stage, &control, glance, |event| conductor.hear(event));
+        let counters = conductor.finish();
+        self.recording.counters = counters;
+        self.shape();
+        self.end_groups(ended)
+    }
+
+    fn end_groups(&mut self, ended: Vec<Ended<Group>>) -> Result<Option<Store>, EngineError> {
+        let mut closed = true;
+        let mut stores = Vec::new();
+        for Ended { workload, outcome } in ended {
+            match outcome {
+                Ok(report) => self.note_backend(&report),
+                Err(error) => {
+                    closed = false;
+                    self.fail(&error);
+                }
+            }
+            if let Some(poison) = workload.poison() {
+                self.note_poison(poison);
+            }
+            closed &= workload.is_closed();
+            stores.push(workload.into_store());
+        }
+        let Some(store) = Store::join(stores).filter(|_| closed) else { return Ok(None) };
+        let page_bytes = u64::from(store.config().page_bytes);
+        for (instance, state) in self.recording.instances.iter_mut().zip(store.databases()) {
+            instance.size_bytes_final = u64::from(state.pages_used) * page_bytes;
+        }
+        Ok(Some(store))
+    }
+
+    /// What the operations were, as far as the store itself counts it.
+    fn shape(&mut self) {
+        let counter = |name: &str| self.recording.counters.get(name).copied();
+        if let (Some(sequential), Some(writes)) =
+            (counter("log_writes_sequential"), counter("log_writes"))
+            && writes > 0
+        {
+            let share = sequential as f64 / writes as f64;
+            self.recording.observed.workload.log_sequential_share = Some(share);
+        }
+    }
+}
+
+/// The coordinating thread's part: phases, recording, observation.
+struct Conductor<'r, 'a> {
+    running: &'r mut Running<'a>,
+    control: &'r Control,
+    classes: &'r [Vec<Class>],
+    latest: Latest,
+    observer: Observer,
+    kind: PhaseKind,
+    phase: u32,
+    phase_started_ns: u64,
+    next_sample_ns: u64,
+    /// Each thread's counters at the end of each phase so far.
+    counters: BTreeMap<(u32, u32), Vec<(&'static str, u64)>>,
+    measure_phase: Option<u32>,
+}
+
+impl<'r, 'a> Conductor<'r, 'a> {
+    fn new(
+        running: &'r mut Running<'a>,
+        control: &'r Control,
+        classes: &'r [Vec<Class>],
+        latest: Latest,
+        phase: u32,
+        started_ns: u64,
+    ) -> Self {
+        let since_ns = running.recording.since_start_ns(started_ns);
+        let observer = Observer::new(running.stage.directories.clone(), since_ns);
+        let next_sample_ns = started_ns + running.stage.interval_ns;
+        Self {
+            running,
+            control,
+            classes,
+            latest,
+            observer,
+            kind: PhaseKind::WarmUp,
+            phase,
+            phase_started_ns: started_ns,
+            next_sample_ns,
+            counters: BTreeMap::new(),
+            measure_phase: None,
+        }
+    }
+
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Snapshot(snapshot) => self.take(*snapshot),
+            Event::Tick => self.tick(),
+        }
+    }
+
+    fn take(&mut self, snapshot: Snapshot) {
+        let classes = &self.classes[snapshot.thread as usize];
+        self.running.recording.take(&snapshot, classes);
+        let sums = sum_counters(&snapshot);
+        self.counters.insert((snapshot.phase, snapshot.thread), sums);
+        let transactional = |class: usize| classes[class].group == ClassGroup::Transactional;
+        self.latest.take(snapshot, transactional);
+    }
+
+    fn tick(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        if now_ns >= self.next_sample_ns {
+            let since_ns = self.running.recording.since_start_ns(now_ns);
+            self.observer.sample(since_ns, self.phase, &mut self.running.recording.series);
+            self.next_sample_ns = now_ns + self.running.stage.interval_ns;
+        }
+        let elapsed_ns = now_ns.saturating_sub(self.phase_started_ns);
+        let phases = &self.running.mail.plan.phases;
+        let (warm_up_ns, measure_ns) = (phases.warm_up_ns, phases.measure_ns);
+        let total_ns = match self.kind {
+            PhaseKind::WarmUp => warm_up_ns,
+            PhaseKind::Measure => measure_ns,
+            _ => 0,
+        };
+        let progress = self.latest.progress(elapsed_ns, total_ns);
+        self.running.mail.watcher.progress(self.kind, &progress);
+        if self.running.mail.interrupt.load(Ordering::Relaxed) && self.kind != PhaseKind::Close {
+            self.running.note_interrupt();
+            return self.close(now_ns, false);
+        }
+        match self.kind {
+            PhaseKind::WarmUp if self.latest.ready() || elapsed_ns >= warm_up_ns => {
+                self.measure(now_ns);
+            }
+            PhaseKind::Measure if elapsed_ns >= measure_ns => self.close(now_ns, true),
+            _ => {}
+        }
+    }
+
+    /// Ends the warm-up and begins to measure.
+    fn measure(&mut self, now_ns: u64) {
+        let ready = self.latest.ready();
+        let note = if ready { String::new() } else { self.warm_up_note() };
+        self.end_phase(now_ns, ready, note);
+        let resident = caches::resident_bytes(&self.running.stage.directories);
+        self.running.recording.observed.page_cache.resident_bytes_before = resident.map(|r| r.0);
+        // The time that this took is the warm-up's, not the measurement's.
+        let now_ns = clock::monotonic_ns();
+        self.observer.begin(self.running.recording.since_start_ns(now_ns));
+        self.begin_phase(PhaseKind::Measure, now_ns);
+        self.next_sample_ns = now_ns + self.running.stage.interval_ns;
+        self.measure_phase = Some(self.phase);
+    }
+
+    fn warm_up_note(&self) -> String {
+        let progress = self.latest.progress(0, 0);
+        let percent = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64 * 100.0;
+        format!("cache and log depth were {percent:.0} % there when its time was up")
+    }
+
+    /// Ends the phase that is on and asks the groups to close.
+    fn close(&mut self, now_ns: u64, reached: bool) {
+        if self.kind == PhaseKind::Measure {
+            self.end_measure(now_ns);
+        }
+        self.end_phase(now_ns, reached, String::new());
+        self.begin_phase(PhaseKind::Close, now_ns);
+        self.control.stop();
+    }
+
+    fn end_measure(&mut self, now_ns: u64) {
+        let since_ns = self.running.recording.since_start_ns(now_ns);
+        self.observer.sample(since_ns, self.phase, &mut self.running.recording.series);
+        let mut observed = self.observer.end(since_ns);
+        let before = &self.running.recording.observed;
+        observed.page_cache = before.page_cache.clone();
+        observed.extents = before.extents.clone();
+        observed.unknown.extend(before.unknown.iter().cloned());
+        if let Some((resident, files)) = caches::resident_bytes(&self.running.stage.directories) {
+            observed.page_cache.resident_bytes_after = Some(resident);
+            observed.page_cache.files_bytes = Some(files);
+        }
+        self.running.recording.observed = observed;
+    }
+
+    fn begin_phase(&mut self, kind: PhaseKind, now_ns: u64) {
+        self.phase = self.running.recording.begin(kind, now_ns);
+        self.kind = kind;
+        self.phase_started_ns = now_ns;
+        self.control.begin(self.phase);
+        self.running.mail.watcher.begin(kind);
+    }
+
+    fn end_phase(&mut self, now_ns: u64, reached: bool, note: String) {
+        self.running.recording.finish(self.phase, now_ns, reached, note);
+        let phase = &self.running.recording.phases[self.phase as usize];
+        self.running.mail.watcher.end(phase);
+    }
+
+    /// After all threads have ended: ends the last phase, whichever it is, and returns the counters
+    /// of the measured phase.
+    fn finish(mut self) -> BTreeMap<String, u64> {
+        let now_ns = clock::monotonic_ns();
+        if self.kind == PhaseKind::Measure {
+            self.end_measure(now_ns);
+        }
+        self.end_phase(now_ns, self.kind == PhaseKind::Close, String::new());
+        let Some(measure) = self.measure_phase else { return BTreeMap::new() };
+        let mut totals: BTreeMap<String, u64> = BTreeMap::new();
+        for ((phase, thread), after) in &self.counters {
+            if *phase != measure {
+                continue;
+            }
+            // What the thread had counted when the measurement began.
+            let before = self.counters.range(..(measure, 0)).rev();
+            let before = before.into_iter().find(|((_, t), _)| t == thread).map(|(_, c)| c);
+            for (name, value) in after.iter().filter(|(name, _)| !LEVELS.contains(name)) {
+                let earlier = before.and_then(|b| b.iter().find(|(n, _)| n == name));
+                let rise = value.saturating_sub(earlier.map_or(0, |(_, value)| *value));
+                *totals.entry((*name).to_owned()).or_default() += rise;
+            }
+        }
+        totals
+    }
+}
+
+/// A thread's counters summed over its databases.
+fn sum_counters(snapshot: &Snapshot) -> Vec<(&'static str, u64)> {
+    let mut sums: Vec<(&'static str, u64)> = Vec::new();
+    for (name, _, value) in &snapshot.counters {
+        match sums.iter_mut().find(|(known, _)| known == name) {
+            Some((_, sum)) => *sum += value,
+            None => sums.push((name, *value)),
+        }
+    }
+    sums
+}
+
+fn glance(group: &Group) -> Glance {
+    let warm_up = group.warm_up();
+    let page_bytes = 32 << 10;
+    Glance {
+        done_bytes: warm_up.frames_filled * page_bytes + warm_up.logged_bytes,
+        total_bytes: warm_up.frames_needed * page_bytes + warm_up.logged_needed_bytes,
+        ready: warm_up.reached(),
+    }
+}

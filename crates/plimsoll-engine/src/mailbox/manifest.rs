@@ -1,0 +1,154 @@
+//! `store.json`: what a mail store on disk is, so that `plimsoll verify` and a later run know it. Each
+//! of the store's directories holds the same copy.
+
+use std::fs;
+use std::path::Path;
+
+use plimsoll_plan::Mailbox;
+use plimsoll_workload::mailbox::LogPosition;
+use serde::{Deserialize, Serialize};
+
+use crate::EngineError;
+use plimsoll_sys::SysError;
+
+/// Name of the file in each directory of a store.
+pub const FILE: &str = "store.json";
+/// Version of the manifest's form.
+pub const VERSION: u32 = 1;
+
+/// In which state a store was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoreState {
+    /// Its databases are being made; there is nothing to recover.
+    Creating,
+    /// It was opened and not closed: the log has to be replayed.
+    InUse,
+    /// It was closed: every change is in the databases.
+    Clean,
+}
+
+/// Where one database stands when the store is not in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Id of the database.
+    pub id: u32,
+    /// Pages that hold, or held, records.
+    pub pages_used: u32,
+    /// The next log block is written here.
+    pub next_lsn: u64,
+    /// Every change before this is durable in the database file.
+    pub checkpoint_lsn: u64,
+    /// Grows with every recovery.
+    pub epoch: u32,
+}
+
+impl Position {
+    /// As the store has it.
+    pub fn new(id: u32, pages_used: u32, log: LogPosition) -> Self {
+        let LogPosition { next_lsn, checkpoint, epoch } = log;
+        Self { id, pages_used, next_lsn, checkpoint_lsn: checkpoint, epoch }
+    }
+
+    /// As the store wants it.
+    pub fn log(self) -> LogPosition {
+        let Self { next_lsn, checkpoint_lsn: checkpoint, epoch, .. } = self;
+        LogPosition { next_lsn, checkpoint, epoch }
+    }
+}
+
+/// The manifest of a mail store.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this form.
+    pub store_version: u32,
+    /// Identity of the store: in every page and log block of it.
+    pub store_id: u64,
+    /// Name of the plan that made it.
+    pub plan: String,
+    /// Seed of its content.
+    pub seed: u64,
+    /// Its size and all its settings.
+    pub mailbox: Mailbox,
+    /// Directories of databases and logs, as the store counts them: absolute.
+    pub directories: Vec<String>,
+    /// How many of them are for databases; the rest are for logs.
+    pub database_directories: u32,
+    /// Directory of its generation maps.
+    pub marks: String,
+    /// How it was left.
+    pub state: StoreState,
+    /// The boot during which it was last opened; the maps do not survive a loss of power.
+    pub boot_id: String,
+    /// Where each database stands; meaningful unless in use.
+    pub positions: Vec<Position>,
+}
+
+impl Manifest {
+    /// Reads the manifest in `directory`; `None` where there is none.
+    ///
+    /// # Errors
+    /// A manifest that cannot be read, or is none of ours.
+    pub fn read(directory: &Path) -> Result<Option<Self>, EngineError> {
+        let path = directory.join(FILE);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io("reading the store's manifest", &path, &error)),
+        };
+        let manifest: Self = serde_json::from_str(&text).map_err(|error| {
+            EngineError::Config(format!("{} is not a store's manifest: {error}", path.display()))
+        })?;
+        if manifest.store_version > VERSION {
+            return Err(EngineError::Config(format!(
+                "{} has version {}, and this Plimsoll reads up to {VERSION}",
+                path.display(),
+                manifest.store_version
+            )));
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Writes the manifest to each of the store's directories.
+    ///
+    /// # Errors
+    /// A directory that cannot be written.
+    pub fn write(&self) -> Result<(), EngineError> {
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| EngineError::Config(format!("the store's manifest: {error}")))?;
+        let mut done: Vec<&String> = Vec::new();
+        for directory in &self.directories {
+            if done.contains(&directory) {
+                continue;
+            }
+            done.push(directory);
+            let path = Path::new(directory).join(FILE);
+            let temporary = Path::new(directory).join(".store.json.new");
+            let write = || {
+                let mut file = fs::File::create(&temporary)?;
+                std::io::Write::write_all(&mut file, text.as_bytes())?;
+                file.sync_all()?;
+                fs::rename(&temporary, &path)
+            };
+            write().map_err(|error| io("writing the store's manifest", &path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the generation maps can be trusted: since the store was last opened the host was not
+    /// restarted, or it was closed cleanly, which brought them to stable storage.
+    pub fn marks_trusted(&self) -> bool {
+        self.state == StoreState::Clean || self.boot_id == boot_id()
+    }
+}
+
+/// Identity of this boot of the host; empty where the kernel does not tell.
+pub fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// A failed file operation as an engine error.
+pub(super) fn io(doing: &str, path: &Path, error: &std::io::Error) -> EngineError {
+    EngineError::system(doing, SysError::from_io("write", error).at(path))
+}

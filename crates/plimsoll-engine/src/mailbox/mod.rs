@@ -1,0 +1,30 @@
+//! The mail store on real files: where it lies, how it is made, loaded, closed and checked.
+//!
+//! | file | what |
+//! |---|---|
+//! | `home` | directories, lock, files |
+//! | `manifest` | `store.json` |
+//! | `marks` | generation maps that survive a kill |
+//! | `settings` | the plan's numbers as the store wants them |
+//! | `run` | the phases of a run, one after the other |
+//! | `load` | warm-up, measurement and close |
+//! | `caches` | cold, warm-metadata, warm |
+//! | `check` | `plimsoll verify` |
+//! | `probe` | how much ten seconds of writing give |
+
+mod caches;
+mod check;
+mod home;
+mod load;
+mod manifest;
+mod marks;
+mod probe;
+mod run;
+mod settings;
+
+pub use check::{StoreCheck, check_store};
+pub use home::{Home, own_name};
+pub use manifest::{Manifest, Position, StoreState};
+pub use marks::MappedMarks;
+pub use probe::written_bytes;
+pub use run::{MailRun, run};

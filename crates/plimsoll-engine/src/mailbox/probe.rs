@@ -1,0 +1,108 @@
+//! How much some seconds of writing give: the quickstart sizes its data by it.
+
+use std::fs;
+use std::path::Path;
+
+use plimsoll_sys::{clock, simd};
+use plimsoll_workload::step::{Arena, Completion, Io, IoKind};
+
+use super::manifest::io;
+use crate::EngineError;
+use crate::backend::{Backend, BackendConfig, FileSource};
+
+const CHUNK_BYTES: u32 = 1 << 20;
+const DEPTH: u32 = 8;
+
+/// Bytes that `duration_ns` of writing incompressible data to a new file below `directory` give, at
+/// most `limit_bytes`. The file is removed.
+///
+/// # Errors
+/// A directory that can't be written, a full file system, an I/O error.
+pub fn written_bytes(
+    directory: &Path,
+    limit_bytes: u64,
+    duration_ns: u64,
+) -> Result<u64, EngineError> {
+    let path = directory.join(format!(".plimsoll-probe-{}", std::process::id()));
+    let made = fs::OpenOptions::new().write(true).create_new(true).open(&path);
+    made.map_err(|error| io("making a file", &path, &error))?;
+    let result = write(&path, limit_bytes, duration_ns);
+    fs::remove_file(&path).map_err(|error| io("removing a file", &path, &error))?;
+    result
+}
+
+fn write(path: &Path, limit_bytes: u64, duration_ns: u64) -> Result<u64, EngineError> {
+    let mut backend = Backend::open(BackendConfig {
+        files: vec![FileSource::existing(path)],
+        arena_bytes: u64::from(CHUNK_BYTES * DEPTH),
+        depth: DEPTH,
+        ..BackendConfig::default()
+    })?;
+    let start_ns = clock::monotonic_ns();
+    let (mut issued, mut written) = (0u64, 0u64);
+    let mut free: Vec<u32> = (0..DEPTH).collect();
+    let mut flying: Vec<Io> = Vec::with_capacity(DEPTH as usize);
+    let mut completions: Vec<Completion> = Vec::new();
+    loop {
+        let now_ns = clock::monotonic_ns();
+        let on_time = now_ns.saturating_sub(start_ns) < duration_ns;
+        while on_time
+            && issued + u64::from(CHUNK_BYTES) <= limit_bytes
+            && let Some(slot) = free.pop()
+        {
+            let buffer_offset_bytes = u64::from(slot) * u64::from(CHUNK_BYTES);
+            if let Some(bytes) = backend.bytes(buffer_offset_bytes, CHUNK_BYTES) {
+                simd::fill([start_ns, issued], 0, bytes);
+            }
+            let chunk = Io {
+                token: u64::from(slot),
+                kind: IoKind::Write,
+                file: 0,
+                class: 0,
+                offset_bytes: issued,
+                size_bytes: CHUNK_BYTES,
+                buffer_offset_bytes,
+                intended_ns: now_ns,
+            };
+            backend.push(&chunk)?;
+            flying.push(chunk);
+            issued += u64::from(CHUNK_BYTES);
+        }
+        if flying.is_empty() {
+            return Ok(written);
+        }
+        backend.submit_and_wait(1, None)?;
+        completions.clear();
+        backend.reap(&mut completions);
+        for completion in &completions {
+            let Some(at) = flying.iter().position(|io| io.token == completion.token) else {
+                continue;
+            };
+            let chunk = flying.swap_remove(at);
+            if let Some(error) = backend.failure(&chunk, completion) {
+                return Err(error);
+            }
+            free.push(chunk.token as u32);
+            written += u64::from(CHUNK_BYTES);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_up_to_the_limit_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let written = written_bytes(directory.path(), 5 << 20, 10_000_000_000).unwrap();
+        assert_eq!(written, 5 << 20);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn names_the_directory_that_cannot_be_written() {
+        let error = written_bytes(Path::new("/proc"), 1 << 20, 1_000_000_000).unwrap_err();
+        assert!(error.to_string().contains("/proc/"), "{error}");
+    }
+}

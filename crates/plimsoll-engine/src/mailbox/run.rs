@@ -1,0 +1,483 @@
+//! The phases of a run on real files, one after the other.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_evidence::run::{
+    Clock as ClockReport, Damage, EndKind, Instance, PathEngine, PhaseKind,
+};
+use plimsoll_plan::{DirectIo, IoChoice, Mailbox, ResolvedPlan, Target};
+use plimsoll_sys::clock;
+use plimsoll_workload::mailbox::{
+    Create, Duplicate, Finding, Format, Phase, PhaseIo, Place, Recover, ReplayFrom, Scan, ScanKind,
+    Store, Trouble, spread,
+};
+
+use super::home::Home;
+use super::manifest::StoreState;
+use super::marks::MappedMarks;
+use super::{caches, settings};
+use crate::EngineError;
+use crate::backend::{BackendKind, BackendReport, Direct, Prefer};
+use crate::error::ErrorKind;
+use crate::progress::{Progress, Watcher};
+use crate::recording::Recording;
+use crate::step::{Control, Ended, Event, Glance, Snapshot, Stage, run_stage};
+
+/// Damage that is listed in the bundle; more is only counted.
+const DAMAGE_LISTED_MAX: usize = 100;
+/// Histograms are handed over at most this often over the measured phase.
+const HISTOGRAM_INTERVALS: u64 = 600;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A run of the mail store.
+pub struct MailRun<'a> {
+    /// The plan, with one target.
+    pub plan: &'a ResolvedPlan,
+    /// That target.
+    pub target: &'a Target,
+    /// The store's settings.
+    pub mailbox: &'a Mailbox,
+    /// Where it lies; its files are not there yet.
+    pub home: Home,
+    /// Turns true when the operator wants it to end.
+    pub interrupt: &'a AtomicBool,
+    /// Is told how it goes.
+    pub watcher: &'a mut dyn Watcher,
+}
+
+/// Carries the run out. Whatever happens, what was recorded up to then comes back, with the home.
+pub fn run(mail: MailRun<'_>) -> (Recording, Home) {
+    let mut running = Running {
+        stage: stage(mail.plan, &mail.home),
+        threads: threads(mail.plan, mail.mailbox),
+        recording: Recording::new(clock::monotonic_ns()),
+        mail,
+    };
+    running.recording.engine.sessions = running.mail.mailbox.threads;
+    running.recording.engine.closed_loop = running.mail.mailbox.pace == plimsoll_plan::Pace::Free;
+    running.recording.engine.clock = clock_report();
+    if let Err(error) = running.phases() {
+        running.fail(&error);
+    }
+    (running.recording, running.mail.home)
+}
+
+/// A run under way.
+pub(super) struct Running<'a> {
+    pub(super) mail: MailRun<'a>,
+    pub(super) recording: Recording,
+    pub(super) stage: Stage,
+    pub(super) threads: u32,
+}
+
+impl Running<'_> {
+    fn phases(&mut self) -> Result<(), EngineError> {
+        let store = settings::store(&self.mail.home.manifest)?;
+        self.mail.home.make_files(&store)?;
+        self.recording.instances = self.instances(&store);
+        let Some(store) = self.prepare(store)? else { return Ok(()) };
+        let Some(store) = caches::carry_out(self, store)? else { return Ok(()) };
+        self.mail.home.mark(StoreState::InUse, settings::positions(&store))?;
+        let Some(store) = self.load(store)? else { return Ok(()) };
+        self.close(&store)?;
+        if !self.recording.is_well() {
+            return Ok(());
+        }
+        self.afterwards(store)
+    }
+
+    /// Creates the first database, formats the logs, duplicates to the other databases.
+    fn prepare(&mut self, store: Store) -> Result<Option<Store>, EngineError> {
+        let io = PhaseIo::default();
+        let create = Create::new(store, io);
+        let Some(store) = self.machines(PhaseKind::Create, vec![create])? else { return Ok(None) };
+        let store = if store.databases().len() > 1 {
+            self.machines(PhaseKind::Duplicate, vec![Duplicate::new(store, io)])?
+        } else {
+            Some(store)
+        };
+        let Some(store) = store else { return Ok(None) };
+        let parts = self.split(store).into_iter().map(|part| Format::new(part, io)).collect();
+        self.machines(PhaseKind::FormatLogs, parts)
+    }
+
+    /// Notes that every change is in the databases, generations included.
+    fn close(&mut self, store: &Store) -> Result<(), EngineError> {
+        let directory = self.mail.home.marks_directory();
+        for state in store.databases() {
+            MappedMarks::persist(&directory, state.config.id, state.config.pages_max)
+                .map_err(|error| EngineError::system("storing the generations", error))?;
+        }
+        self.mail.home.mark(StoreState::Clean, settings::positions(store))
+    }
+
+    /// The checksum of all pages, and the timed phases that the plan asks for.
+    fn afterwards(&mut self, store: Store) -> Result<(), EngineError> {
+        let mut store = Some(store);
+        let files = self.mail.mailbox.soft_recovery_log_files;
+        if files > 0 && let Some(whole) = store.take() {
+            let from = ReplayFrom::LogFiles(files);
+            let parts = self.split(whole).into_iter();
+            let parts = parts.map(|p| Recover::new(p, from, PhaseIo::default())).collect();
+            store = self.machines(PhaseKind::SoftRecovery, parts)?;
+        }
+        if self.mail.mailbox.streaming_backup && let Some(whole) = store.take() {
+            let parts = self.split(whole).into_iter();
+            let parts = parts.map(|p| Scan::new(p, ScanKind::Backup, PhaseIo::default())).collect();
+            store = self.machines(PhaseKind::Backup, parts)?;
+        }
+        if self.mail.plan.phases.verify && let Some(whole) = store.take() {
+            self.verify(whole)?;
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self, store: Store) -> Result<(), EngineError> {
+        let parts = self.split(store);
+        let scan = |part| Scan::new(part, ScanKind::Checksum, PhaseIo::default());
+        let parts: Vec<Scan> = parts.into_iter().map(scan).collect();
+        let (ended, phase) = self.drive_machines(PhaseKind::Verify, parts)?;
+        let complete = ended.iter().all(|e| e.workload.is_complete());
+        let pages: u64 = ended.iter().map(|e| e.workload.report().pages_checked).sum();
+        if complete {
+            self.recording.checks.pages_checked = Some(pages);
+        }
+        self.end_machines(phase, ended)?;
+        Ok(())
+    }
+
+    /// Drives phase machines side by side and takes their store back; `None` where they did not do
+    /// all they were to do.
+    pub(super) fn machines<W: Phase + Send>(
+        &mut self,
+        kind: PhaseKind,
+        parts: Vec<W>,
+    ) -> Result<Option<Store>, EngineError> {
+        let (ended, phase) = self.drive_machines(kind, parts)?;
+        self.end_machines(phase, ended)
+    }
+
+    fn drive_machines<W: Phase + Send>(
+        &mut self,
+        kind: PhaseKind,
+        parts: Vec<W>,
+    ) -> Result<(Vec<Ended<W>>, u32), EngineError> {
+        let classes: Vec<_> = parts.iter().map(|part| part.classes().to_vec()).collect();
+        let started_ns = clock::monotonic_ns();
+        let phase = self.recording.begin(kind, started_ns);
+        self.mail.watcher.begin(kind);
+        let control = Control::new(phase);
+        let mut latest = Latest::new(parts.len());
+        let (recording, mail) = (&mut self.recording, &mut self.mail);
+        let ended = run_stage(parts, &self.stage, &control, glance::<W>, |event| match event {
+            Event::Snapshot(snapshot) => {
+                recording.take(&snapshot, &classes[snapshot.thread as usize]);
+                latest.take(*snapshot, |_| true);
+            }
+            Event::Tick => {
+                if mail.interrupt.load(Ordering::Relaxed) {
+                    control.stop();
+                }
+                let elapsed_ns = clock::monotonic_ns().saturating_sub(started_ns);
+                mail.watcher.progress(kind, &latest.progress(elapsed_ns, 0));
+            }
+        });
+        Ok((ended, phase))
+    }
+
+    fn end_machines<W: Phase + Send>(
+        &mut self,
+        phase: u32,
+        ended: Vec<Ended<W>>,
+    ) -> Result<Option<Store>, EngineError> {
+        let complete = ended.iter().all(|e| e.workload.is_complete() && e.outcome.is_ok());
+        self.recording.finish(phase, clock::monotonic_ns(), complete, "");
+        self.mail.watcher.end(&self.recording.phases[phase as usize]);
+        let mut stores = Vec::new();
+        for Ended { workload, outcome } in ended {
+            match outcome {
+                Ok(report) => self.note_backend(&report),
+                Err(error) => self.fail(&error),
+            }
+            self.note_findings(workload.findings());
+            if let Some(poison) = workload.poison() {
+                self.note_poison(poison);
+            }
+            stores.push(Box::new(workload).into_store());
+        }
+        if !complete {
+            self.note_interrupt();
+        }
+        Ok(if complete && self.recording.is_well() { Store::join(stores) } else { None })
+    }
+
+    /// Says that the operator ended it, if that is why.
+    pub(super) fn note_interrupt(&mut self) {
+        if self.mail.interrupt.load(Ordering::Relaxed) {
+            let phase = self.recording.phases.last().map_or("", |phase| phase.kind.label());
+            let says = format!("interrupted by the operator during {phase}");
+            self.recording.fail(EndKind::Interrupted, says);
+        }
+    }
+
+    /// One part per thread.
+    pub(super) fn split(&self, store: Store) -> Vec<Store> {
+        let parts = spread(store.config(), self.threads);
+        store.split(&parts)
+    }
+
+    pub(super) fn note_backend(&mut self, report: &BackendReport) {
+        let engine = &mut self.recording.engine;
+        engine.kind = match report.kind {
+            BackendKind::Uring => "io_uring",
+            BackendKind::Threads | BackendKind::Inline => "threads",
+            BackendKind::Null => "null",
+        }
+        .to_owned();
+        engine.why.clone_from(&report.why);
+        for file in &report.files {
+            let directory = directory_of(&self.stage.directories, Path::new(&file.path));
+            let known = engine.paths.iter_mut().find(|path| path.path == directory);
+            match known {
+                Some(path) => path.direct &= file.direct,
+                None => engine.paths.push(PathEngine {
+                    path: directory,
+                    direct: file.direct,
+                    why: file.why_not_direct.clone().unwrap_or_default(),
+                }),
+            }
+        }
+    }
+
+    fn note_findings(&mut self, findings: &[Finding]) {
+        for finding in findings {
+            self.note_damage(finding);
+        }
+    }
+
+    /// Counts damaged data and ends the run as corrupt.
+    fn note_damage(&mut self, finding: &Finding) {
+        let says = finding.to_string();
+        let checks = &mut self.recording.checks;
+        checks.errors += 1;
+        if checks.damage.len() < DAMAGE_LISTED_MAX {
+            checks.damage.push(damage(finding));
+        }
+        self.recording.fail(EndKind::Corruption, says);
+    }
+
+    /// Ends the run with what poisoned a machine.
+    pub(super) fn note_poison(&mut self, poison: &Finding) {
+        if poison.is_corruption() {
+            return self.note_damage(poison);
+        }
+        let where_ = self.file_of(poison).map(|path| format!(" ({})", path.display()));
+        let error = poison.errno().map(plimsoll_sys::error::describe);
+        let says = match error {
+            Some(error) => format!(
+                "database {}, {}: {error}{}",
+                poison.database,
+                poison.place,
+                where_.unwrap_or_default()
+            ),
+            None => format!("{poison}{}", where_.unwrap_or_default()),
+        };
+        let kind = match poison.errno() {
+            Some(libc::ENOSPC | libc::EDQUOT) => EndKind::NoSpace,
+            _ => EndKind::IoError,
+        };
+        self.recording.fail(kind, says);
+    }
+
+    /// The file that a finding is about.
+    fn file_of(&self, finding: &Finding) -> Option<PathBuf> {
+        let manifest = &self.mail.home.manifest;
+        let (databases, all) = (manifest.database_directories, manifest.directories.len() as u32);
+        let id = finding.database;
+        let (directory, name) = match finding.place {
+            Place::Log(_) => {
+                let logs = all.saturating_sub(databases).max(1);
+                (databases + id % logs, format!("db{id:02}-log"))
+            }
+            Place::Page(_) | Place::File => (id % databases.max(1), format!("db{id:02}.edb")),
+        };
+        Some(self.stage.directories.get(directory as usize)?.join(name))
+    }
+
+    /// Ends the run with an error of the engine.
+    pub(super) fn fail(&mut self, error: &EngineError) {
+        let kind = match error.kind() {
+            ErrorKind::NoSpace | ErrorKind::TooSmall => EndKind::NoSpace,
+            ErrorKind::Device => EndKind::IoError,
+            _ => EndKind::Environment,
+        };
+        self.recording.fail(kind, format!("{error}; {}", error.hint()));
+        let now_ns = clock::monotonic_ns();
+        if let Some(last) = self.recording.phases.len().checked_sub(1)
+            && self.recording.phases[last].duration_ns == 0
+        {
+            self.recording.finish(last as u32, now_ns, false, "");
+        }
+    }
+
+    fn instances(&self, store: &Store) -> Vec<Instance> {
+        let page_bytes = u64::from(store.config().page_bytes);
+        let path = |directory: u32| {
+            let path = self.stage.directories.get(directory as usize);
+            path.map(|path| path.display().to_string()).unwrap_or_default()
+        };
+        let instance = |state: &plimsoll_workload::mailbox::DatabaseState| {
+            let size_bytes = u64::from(state.pages_used) * page_bytes;
+            Instance {
+                name: format!("db{}", state.config.id),
+                path: path(state.config.directory),
+                log_path: Some(path(state.config.log_directory)),
+                size_bytes_initial: size_bytes,
+                size_bytes_final: size_bytes,
+                allocated_bytes: u64::from(state.config.pages_max) * page_bytes,
+            }
+        };
+        store.databases().iter().map(instance).collect()
+    }
+}
+
+/// The latest interval of each thread, for progress.
+pub(super) struct Latest {
+    threads: Vec<Option<Snapshot>>,
+    rate_ops_per_s: f64,
+    rate_bytes_per_s: f64,
+    latency: (u64, u64),
+}
+
+impl Latest {
+    pub(super) fn new(threads: usize) -> Self {
+        Self {
+            threads: vec![None; threads],
+            rate_ops_per_s: 0.0,
+            rate_bytes_per_s: 0.0,
+            latency: (0, 0),
+        }
+    }
+
+    /// Takes a snapshot in; `counts` says which classes rate and latency are of.
+    pub(super) fn take(&mut self, snapshot: Snapshot, counts: impl Fn(usize) -> bool) {
+        let at = snapshot.thread as usize;
+        if let Some(slot) = self.threads.get_mut(at) {
+            *slot = Some(snapshot);
+        }
+        let (mut ops, mut bytes, mut latency) = (0.0, 0.0, (0, 0));
+        for snapshot in self.threads.iter().flatten() {
+            let seconds = snapshot.end_ns.saturating_sub(snapshot.start_ns).max(1) as f64 / 1e9;
+            let classes = snapshot.classes.iter().enumerate().filter(|(class, _)| counts(*class));
+            for (_, sums) in classes {
+                ops += sums.count as f64 / seconds;
+                bytes += sums.size_bytes as f64 / seconds;
+                latency = (latency.0 + sums.count, latency.1 + sums.latency_ns_sum);
+            }
+        }
+        (self.rate_ops_per_s, self.rate_bytes_per_s, self.latency) = (ops, bytes, latency);
+    }
+
+    /// Whether every thread says that it is ready.
+    pub(super) fn ready(&self) -> bool {
+        self.threads.iter().all(|s| s.as_ref().is_some_and(|s| s.ready))
+    }
+
+    pub(super) fn progress(&self, elapsed_ns: u64, total_ns: u64) -> Progress {
+        let sum = |of: fn(&Snapshot) -> u64| self.threads.iter().flatten().map(of).sum();
+        Progress {
+            elapsed_ns,
+            done_bytes: sum(|s| s.progress_bytes.0),
+            total_bytes: sum(|s| s.progress_bytes.1),
+            total_ns,
+            rate_ops_per_s: self.rate_ops_per_s,
+            rate_bytes_per_s: self.rate_bytes_per_s,
+            latency_ns_avg: (self.latency.0 > 0).then(|| self.latency.1 / self.latency.0),
+        }
+    }
+}
+
+fn glance<W: Phase>(phase: &W) -> Glance {
+    let progress = phase.progress();
+    Glance {
+        done_bytes: progress.done_bytes,
+        total_bytes: progress.total_bytes,
+        ready: phase.is_complete(),
+    }
+}
+
+/// A finding as the bundle lists it.
+pub(super) fn damage(finding: &Finding) -> Damage {
+    let page = match finding.place {
+        Place::Page(page) => u64::from(page),
+        Place::Log(lsn) => lsn,
+        Place::File => 0,
+    };
+    let kind = match finding.trouble {
+        Trouble::Page(fault) => fault.damage.name(),
+        Trouble::LogBlock => "corrupt",
+        Trouble::LogEnds { .. } | Trouble::PageAhead { .. } => "lost",
+        Trouble::Io(_) | Trouble::Short { .. } => "unreadable",
+        Trouble::Stuck => "defect",
+    };
+    Damage {
+        target: format!("db{}", finding.database),
+        page,
+        kind: kind.to_owned(),
+        says: finding.to_string(),
+    }
+}
+
+fn directory_of(directories: &[PathBuf], path: &Path) -> String {
+    let directory = directories.iter().find(|directory| path.starts_with(directory));
+    directory.map_or_else(|| path.display().to_string(), |d| d.display().to_string())
+}
+
+/// Threads: the plan's, or one per CPU and never more than databases.
+fn threads(plan: &ResolvedPlan, mailbox: &Mailbox) -> u32 {
+    let cpus = plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32);
+    let asked = if plan.engine.workers > 0 { plan.engine.workers } else { cpus };
+    asked.clamp(1, mailbox.databases.max(1))
+}
+
+fn stage(plan: &ResolvedPlan, home: &Home) -> Stage {
+    let interval_ns = plan.evidence.interval_ns.max(10_000_000);
+    Stage {
+        directories: home.directories(),
+        prefer: match plan.engine.io {
+            IoChoice::Auto => Prefer::Auto,
+            IoChoice::IoUring => Prefer::Uring,
+            IoChoice::Threads => Prefer::Threads,
+        },
+        direct: match plan.engine.direct {
+            DirectIo::Auto => Direct::Auto,
+            DirectIo::Required => Direct::Required,
+            DirectIo::Off => Direct::Off,
+        },
+        poll_completions: plan.engine.io_poll,
+        poll_submissions: plan.engine.sq_poll,
+        write: true,
+        interval_ns,
+        histogram_interval_ns: (plan.phases.measure_ns / HISTOGRAM_INTERVALS)
+            .max(interval_ns)
+            .max(SECOND_NS),
+    }
+}
+
+/// Readings of the clock that its cost is measured over.
+const CLOCK_READINGS: u32 = 10_000;
+
+fn clock_report() -> ClockReport {
+    let mut clock = clock::Clock::new();
+    let quality = clock::measure(&mut clock, CLOCK_READINGS);
+    let source = match quality.source {
+        clock::ClockSource::CycleCounter => "processor cycles, anchored to CLOCK_MONOTONIC",
+        clock::ClockSource::Kernel => "CLOCK_MONOTONIC",
+    };
+    ClockReport {
+        source: source.to_owned(),
+        resolution_ns: quality.resolution_ns,
+        cost_ps: quality.cost_ns_hundredths * 10,
+    }
+}

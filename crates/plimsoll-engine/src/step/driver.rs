@@ -1,0 +1,170 @@
+//! The loop of one driving thread: step the workload, issue, wait, record.
+
+use std::sync::mpsc::Sender;
+
+use plimsoll_workload::step::{Arena, Completion, Io, IoKind, StepWorkload, Wait};
+
+use super::control::Control;
+use super::recorder::{Recorder, Snapshot};
+use crate::EngineError;
+use crate::backend::Backend;
+
+/// A driving thread looks at its [`Control`] at least this often.
+const LOOK_NS: u64 = 100_000_000;
+
+/// What is worth knowing of a workload between two intervals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// Bytes done of the phase's total.
+    pub done_bytes: u64,
+    /// The phase's total; 0 where it has none.
+    pub total_bytes: u64,
+    /// Whether what the phase waits for has come about.
+    pub ready: bool,
+}
+
+/// What to drive with.
+pub struct Driven<'a, W> {
+    /// The part of the workload that this thread owns.
+    pub workload: &'a mut W,
+    /// Its files, buffers and queue.
+    pub backend: &'a mut Backend,
+    /// Phase and stop.
+    pub control: &'a Control,
+    /// Where snapshots go. A receiver that is gone is not an error: nobody wants them any more.
+    pub snapshots: Sender<Snapshot>,
+    /// Number of this thread.
+    pub thread: u32,
+    /// Length of an interval.
+    pub interval_ns: u64,
+    /// Length of the interval of histograms.
+    pub histogram_interval_ns: u64,
+    /// Looks at the workload once per interval.
+    pub glance: fn(&W) -> Glance,
+}
+
+/// An I/O between issue and completion.
+#[derive(Clone, Copy)]
+struct Flying {
+    token: u64,
+    class: u16,
+    is_flush: bool,
+    size_bytes: u32,
+    intended_ns: u64,
+}
+
+/// Drives until the workload is done.
+///
+/// An I/O that fails is counted and handed to the workload, which decides; only a queue that fails
+/// as a whole ends the loop here.
+///
+/// # Errors
+/// [`EngineError`] where the queue fails or refuses an operation that the workload asked for.
+pub fn drive<W: StepWorkload>(driven: Driven<'_, W>) -> Result<(), EngineError> {
+    let classes = driven.workload.classes().len();
+    let depth = driven.workload.depth_max();
+    let start_ns = driven.backend.now_ns();
+    let recorder = Recorder::new(classes, start_ns, driven.histogram_interval_ns);
+    let mut thread = Thread {
+        phase: driven.control.phase(),
+        recorder,
+        flying: Vec::with_capacity(depth),
+        driven,
+    };
+    let result = thread.run();
+    let now_ns = thread.driven.backend.now_ns();
+    thread.hand_over(now_ns, true);
+    result
+}
+
+struct Thread<'a, W> {
+    driven: Driven<'a, W>,
+    recorder: Recorder,
+    phase: u32,
+    flying: Vec<Flying>,
+}
+
+impl<W: StepWorkload> Thread<'_, W> {
+    fn run(&mut self) -> Result<(), EngineError> {
+        let depth = self.driven.workload.depth_max();
+        let mut out: Vec<Io> = Vec::with_capacity(depth);
+        let mut completions: Vec<Completion> = Vec::with_capacity(depth);
+        let mut stopping = false;
+        loop {
+            let now_ns = self.driven.backend.now_ns();
+            if !stopping && self.driven.control.stopped() {
+                self.driven.workload.stop();
+                stopping = true;
+            }
+            self.look(now_ns);
+            out.clear();
+            let arena: &mut dyn Arena = self.driven.backend;
+            let wait = self.driven.workload.step(now_ns, &completions, arena, &mut out);
+            completions.clear();
+            for io in &out {
+                self.driven.backend.push(io)?;
+                self.flying.push(Flying {
+                    token: io.token,
+                    class: io.class,
+                    is_flush: io.kind == IoKind::Flush,
+                    size_bytes: io.size_bytes,
+                    intended_ns: io.intended_ns,
+                });
+            }
+            let (at_least, until_ns) = match wait {
+                Wait::Done => return Ok(()),
+                Wait::Completion => (1, u64::MAX),
+                Wait::Until(ns) => (1, ns),
+            };
+            let look_ns = now_ns.saturating_add(LOOK_NS);
+            let timeout_ns = until_ns.min(look_ns).saturating_sub(self.driven.backend.now_ns());
+            self.driven.backend.submit_and_wait(at_least, Some(timeout_ns))?;
+            self.driven.backend.reap(&mut completions);
+            for completion in &completions {
+                self.record(completion);
+            }
+        }
+    }
+
+    /// Records a completion under the class that its I/O was issued with.
+    fn record(&mut self, completion: &Completion) {
+        // Few are in flight, and those that complete were mostly issued early: a scan is short.
+        let Some(at) = self.flying.iter().position(|f| f.token == completion.token) else { return };
+        let io = self.flying.swap_remove(at);
+        let class = usize::from(io.class);
+        let moved = match completion.result {
+            Err(_) => return self.recorder.record_error(class),
+            Ok(moved) => moved,
+        };
+        if !io.is_flush && moved < io.size_bytes {
+            return self.recorder.record_error(class);
+        }
+        let latency_ns = completion.completed_ns.saturating_sub(io.intended_ns);
+        let service_ns = completion.completed_ns.saturating_sub(completion.submitted_ns);
+        self.recorder.record(class, u64::from(moved), latency_ns, service_ns);
+    }
+
+    /// Changes over to another phase, or to the next interval, where it is time.
+    fn look(&mut self, now_ns: u64) {
+        let phase = self.driven.control.phase();
+        if phase != self.phase {
+            self.hand_over(now_ns, true);
+            self.phase = phase;
+        } else if now_ns.saturating_sub(self.recorder.start_ns()) >= self.driven.interval_ns {
+            self.hand_over(now_ns, false);
+        }
+    }
+
+    fn hand_over(&mut self, now_ns: u64, all: bool) {
+        let mut snapshot = self.recorder.take(self.driven.thread, self.phase, now_ns, all);
+        let workload = &*self.driven.workload;
+        workload.counters(&mut |name, instance, value| {
+            snapshot.counters.push((name, instance, value));
+        });
+        let glance = (self.driven.glance)(workload);
+        snapshot.progress_bytes = (glance.done_bytes, glance.total_bytes);
+        snapshot.ready = glance.ready;
+        // Nobody listening is fine: the run is being given up.
+        let _ = self.driven.snapshots.send(snapshot);
+    }
+}

@@ -1,0 +1,15 @@
+//! Drives a stateful workload (`plimsoll_workload::step`) against files.
+//!
+//! One pinned thread owns one part of the workload with its files, buffers and queue: nothing is
+//! shared between threads but a few atomics that say which phase it is ([`Control`]). Each thread
+//! records on its own and hands a [`Snapshot`] over once per interval.
+
+mod control;
+mod driver;
+mod recorder;
+mod stage;
+
+pub use control::Control;
+pub use driver::{Driven, Glance, drive};
+pub use stage::{Ended, Event, Stage, run_stage};
+pub use recorder::{ClassSums, Counter, Latencies, Snapshot};

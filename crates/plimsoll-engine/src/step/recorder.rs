@@ -1,0 +1,177 @@
+//! What one driving thread records: sums and histograms per class, handed over by interval.
+//!
+//! Sums are handed over every interval, histograms less often in long runs: a class's pair of
+//! histograms is half a megabyte, and an hour does not need 3,600 of them.
+
+use hdrhistogram::Histogram;
+use plimsoll_evidence::latency;
+
+/// Sums of one class over an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassSums {
+    /// I/Os completed.
+    pub count: u64,
+    /// Bytes transferred.
+    pub size_bytes: u64,
+    /// Sum of latencies from the intended start.
+    pub latency_ns_sum: u64,
+    /// The largest of them.
+    pub latency_ns_max: u64,
+    /// Sum of service times from just before submission.
+    pub service_ns_sum: u64,
+    /// The largest of them.
+    pub service_ns_max: u64,
+    /// I/Os that failed.
+    pub errors: u64,
+}
+
+impl ClassSums {
+    /// Adds another interval's or thread's.
+    pub fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.size_bytes += other.size_bytes;
+        self.latency_ns_sum = self.latency_ns_sum.saturating_add(other.latency_ns_sum);
+        self.latency_ns_max = self.latency_ns_max.max(other.latency_ns_max);
+        self.service_ns_sum = self.service_ns_sum.saturating_add(other.service_ns_sum);
+        self.service_ns_max = self.service_ns_max.max(other.service_ns_max);
+        self.errors += other.errors;
+    }
+}
+
+/// Latency and service time of one class.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    /// From the intended start to the completion.
+    pub latency: Histogram<u64>,
+    /// From just before submission to the completion.
+    pub service: Histogram<u64>,
+}
+
+impl Latencies {
+    fn empty() -> Self {
+        Self { latency: latency::histogram(), service: latency::histogram() }
+    }
+}
+
+/// A counter of the workload: its name, the instance it belongs to, its value since the start.
+pub type Counter = (&'static str, u32, u64);
+
+/// What one thread saw in one interval.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Which thread.
+    pub thread: u32,
+    /// Which phase.
+    pub phase: u32,
+    /// Start of the interval on the driver's clock.
+    pub start_ns: u64,
+    /// Its end.
+    pub end_ns: u64,
+    /// Sums by class.
+    pub classes: Vec<ClassSums>,
+    /// Histograms by class since `histogram_start_ns`; empty where they are not handed over yet.
+    pub latencies: Vec<Latencies>,
+    /// Start of the histograms' interval.
+    pub histogram_start_ns: u64,
+    /// Counters of the workload at the end of the interval.
+    pub counters: Vec<Counter>,
+    /// How far it is, in bytes, of how many.
+    pub progress_bytes: (u64, u64),
+    /// Whether what the phase waits for has come about (a warm store).
+    pub ready: bool,
+}
+
+/// Records for one thread.
+pub(super) struct Recorder {
+    sums: Vec<ClassSums>,
+    latencies: Vec<Latencies>,
+    start_ns: u64,
+    histogram_start_ns: u64,
+    histogram_interval_ns: u64,
+}
+
+impl Recorder {
+    pub(super) fn new(classes: usize, start_ns: u64, histogram_interval_ns: u64) -> Self {
+        Self {
+            sums: vec![ClassSums::default(); classes],
+            latencies: (0..classes).map(|_| Latencies::empty()).collect(),
+            start_ns,
+            histogram_start_ns: start_ns,
+            histogram_interval_ns,
+        }
+    }
+
+    /// Start of the interval that is being recorded.
+    pub(super) fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    /// Records one completed I/O.
+    pub(super) fn record(&mut self, class: usize, bytes: u64, latency_ns: u64, service_ns: u64) {
+        let Some(sums) = self.sums.get_mut(class) else { return };
+        sums.count += 1;
+        sums.size_bytes += bytes;
+        sums.latency_ns_sum = sums.latency_ns_sum.saturating_add(latency_ns);
+        sums.latency_ns_max = sums.latency_ns_max.max(latency_ns);
+        sums.service_ns_sum = sums.service_ns_sum.saturating_add(service_ns);
+        sums.service_ns_max = sums.service_ns_max.max(service_ns);
+        let Latencies { latency, service } = &mut self.latencies[class];
+        latency.saturating_record(latency_ns.max(1));
+        service.saturating_record(service_ns.max(1));
+    }
+
+    /// Counts one I/O that failed.
+    pub(super) fn record_error(&mut self, class: usize) {
+        if let Some(sums) = self.sums.get_mut(class) {
+            sums.errors += 1;
+        }
+    }
+
+    /// Hands over what was recorded and begins the next interval. With `all`, histograms too.
+    pub(super) fn take(&mut self, thread: u32, phase: u32, end_ns: u64, all: bool) -> Snapshot {
+        let due = end_ns.saturating_sub(self.histogram_start_ns) >= self.histogram_interval_ns;
+        let histogram_start_ns = self.histogram_start_ns;
+        let latencies = if all || due {
+            self.histogram_start_ns = end_ns;
+            let fresh = (0..self.sums.len()).map(|_| Latencies::empty()).collect();
+            std::mem::replace(&mut self.latencies, fresh)
+        } else {
+            Vec::new()
+        };
+        let fresh = vec![ClassSums::default(); self.sums.len()];
+        let snapshot = Snapshot {
+            thread,
+            phase,
+            start_ns: self.start_ns,
+            end_ns,
+            classes: std::mem::replace(&mut self.sums, fresh),
+            latencies,
+            histogram_start_ns,
+            counters: Vec::new(),
+            progress_bytes: (0, 0),
+            ready: false,
+        };
+        self.start_ns = end_ns;
+        snapshot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_go_every_interval_and_histograms_when_due() {
+        let mut recorder = Recorder::new(1, 0, 100);
+        recorder.record(0, 4096, 7, 5);
+        let first = recorder.take(0, 1, 60, false);
+        assert_eq!(first.classes[0].count, 1);
+        assert!(first.latencies.is_empty());
+        recorder.record(0, 4096, 9, 9);
+        let second = recorder.take(0, 1, 120, false);
+        assert_eq!((second.start_ns, second.histogram_start_ns), (60, 0));
+        assert_eq!(second.latencies[0].latency.len(), 2);
+        assert_eq!(second.classes[0].latency_ns_sum, 9);
+        assert_eq!(recorder.take(0, 1, 130, true).latencies[0].latency.len(), 0);
+    }
+}

@@ -1,0 +1,403 @@
+//! The loop that a pinned thread runs: reap, record, start what is due, hand over, wait.
+//!
+//! One call hands a batch over and waits; the clock is read once when completions are reaped and once
+//! just before the call. Nothing here allocates, locks or looks at anything shared but one stop flag.
+//! The loop is compiled for each kind of queue, source and pacing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_sys::clock::{Clock, sleep_until_ns};
+use plimsoll_sys::cpu::{CpuTime, thread_time};
+use plimsoll_sys::op::{OpKind, RingOp};
+
+use super::handover::Outbox;
+use super::pacing::{Pacing, Start};
+use super::recorder::{Cell, Snapshot};
+use super::source::{Op, Source, Wants};
+use crate::EngineError;
+use crate::backend::Queue;
+
+/// What a driving thread is told.
+#[derive(Clone, Copy, Debug)]
+pub struct DriveConfig {
+    /// Origin of the interval grid: when the measurement starts.
+    pub measure_from_ns: u64,
+    /// No operation is intended from here on.
+    pub stop_ns: u64,
+    /// How long after the stop operations in flight, and arrivals that are still due, are waited for.
+    pub drain_ns: u64,
+    /// Length of an interval.
+    pub interval_ns: u64,
+    /// Completions to wait for in a closed loop: more mean fewer calls, and completions that are
+    /// noticed later.
+    pub reap_min: u32,
+    /// How long before a scheduled start the thread stops sleeping and watches the clock.
+    pub spin_ns: u64,
+    /// Operations after which the group ends.
+    pub operations_max: u64,
+    /// Classes that the source uses.
+    pub classes: u32,
+    /// Distance of the places' buffers in the arena: at least the largest operation.
+    pub buffer_stride_bytes: u64,
+    /// Go on after a failed operation.
+    pub carry_on: bool,
+}
+
+/// Shortest and longest time after which a waiting thread looks up: it hands its interval over and
+/// sees that it was stopped.
+const TICK_NS_MIN: u64 = 10_000_000;
+const TICK_NS_MAX: u64 = 1_000_000_000;
+
+/// The first operation that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The operation.
+    pub op: Op,
+    /// Its client.
+    pub client: u32,
+    /// Bytes moved, or the `errno`. All bytes moved: its content failed its check.
+    pub result: Result<u32, i32>,
+    /// When it was seen.
+    pub at_ns: u64,
+}
+
+/// How a driving thread ended.
+#[derive(Clone, Debug, Default)]
+pub struct DriveEnd {
+    /// Operations handed to the target.
+    pub started: u64,
+    /// Operations that came back, failed ones too.
+    pub ended: u64,
+    /// Operations still in flight when the drain time was over.
+    pub abandoned: u64,
+    /// Starts that were due before the stop and never given.
+    pub never_started: u64,
+    /// Intervals that were lengthened because the writer was late.
+    pub intervals_merged: u64,
+    /// The first operation that failed.
+    pub failure: Option<Failure>,
+    /// When the thread stopped.
+    pub end_ns: u64,
+}
+
+/// What is remembered of an operation in flight.
+#[derive(Clone, Copy, Debug)]
+struct Flying {
+    intended_ns: u64,
+    submitted_ns: u64,
+    op: Op,
+    client: u32,
+    held: bool,
+}
+
+const IDLE: Flying = Flying {
+    intended_ns: 0,
+    submitted_ns: 0,
+    op: Op { kind: OpKind::Nop, class: 0, file: 0, offset_bytes: 0, size_bytes: 0, tag: 0 },
+    client: 0,
+    held: false,
+};
+
+/// A driving thread's state. See the module.
+struct Driver<'a, Q, S, P> {
+    queue: &'a mut Q,
+    source: &'a mut S,
+    pacing: &'a mut P,
+    clock: &'a mut Clock,
+    config: DriveConfig,
+    wants: Wants,
+    /// By place.
+    flying: Box<[Flying]>,
+    /// Places started since the last call.
+    fresh: Vec<u32>,
+    /// Completions whose content is to be looked at.
+    came: Vec<(u32, Result<u32, i32>)>,
+    end: DriveEnd,
+    stopping: bool,
+    next_cut_ns: u64,
+    interval: i64,
+    cpu: CpuTime,
+}
+
+/// Drives `source` at `pacing` through `queue` until the stop, and hands what it measures to `outbox`.
+///
+/// # Errors
+/// Where the queue itself fails, or refuses what the source gives. A failed operation isn't an error
+/// here: it is in [`DriveEnd::failure`].
+pub fn drive<Q: Queue, S: Source, P: Pacing>(
+    queue: &mut Q,
+    source: &mut S,
+    pacing: &mut P,
+    clock: &mut Clock,
+    config: DriveConfig,
+    mut outbox: Outbox,
+    stop: &AtomicBool,
+) -> Result<DriveEnd, EngineError> {
+    let wants = source.wants();
+    let places = queue.capacity();
+    queue.tick_every(config.interval_ns.clamp(TICK_NS_MIN, TICK_NS_MAX));
+    let now_ns = clock.now_ns();
+    let mut driver = Driver {
+        queue,
+        source,
+        pacing,
+        clock,
+        config,
+        wants,
+        flying: vec![IDLE; places].into_boxed_slice(),
+        fresh: Vec::with_capacity(places),
+        came: Vec::with_capacity(places),
+        end: DriveEnd::default(),
+        stopping: false,
+        next_cut_ns: 0,
+        interval: 0,
+        cpu: thread_time(),
+    };
+    driver.locate(now_ns);
+    outbox.current().interval = driver.interval;
+    outbox.current().start_ns = now_ns;
+    let result = driver.run(&mut outbox, stop);
+    driver.charge(outbox.current());
+    let mut end = driver.end;
+    end.never_started = driver.pacing.never_started();
+    end.abandoned = end.started - end.ended;
+    end.end_ns = driver.clock.now_ns();
+    end.intervals_merged = outbox.finish(end.end_ns);
+    result.map(|()| end)
+}
+
+impl<Q: Queue, S: Source, P: Pacing> Driver<'_, Q, S, P> {
+    fn run(&mut self, outbox: &mut Outbox, stop: &AtomicBool) -> Result<(), EngineError> {
+        loop {
+            let now_ns = self.clock.now_ns();
+            if now_ns >= self.next_cut_ns {
+                self.cut(outbox, now_ns);
+            }
+            let snapshot = outbox.current();
+            self.reap(snapshot, now_ns)?;
+            if now_ns >= self.config.stop_ns || stop.load(Ordering::Relaxed) {
+                self.begin_stop(now_ns);
+            }
+            self.start(now_ns)?;
+            if self.queue.in_flight() == 0 && self.pacing.due_ns().is_none() {
+                // Every client has ended, or the stop has come and nothing is left.
+                return Ok(());
+            }
+            if self.stopping && self.is_over(now_ns) {
+                return Ok(());
+            }
+            self.hand_over(snapshot, now_ns)?;
+        }
+    }
+
+    /// Places the grid around `now_ns`.
+    fn locate(&mut self, now_ns: u64) {
+        let since = i128::from(now_ns) - i128::from(self.config.measure_from_ns);
+        let length = i128::from(self.config.interval_ns.max(1));
+        let interval = since.div_euclid(length);
+        self.interval = interval as i64;
+        let next = i128::from(self.config.measure_from_ns) + (interval + 1) * length;
+        self.next_cut_ns = u64::try_from(next).unwrap_or(0);
+    }
+
+    #[cold]
+    fn cut(&mut self, outbox: &mut Outbox, now_ns: u64) {
+        self.charge(outbox.current());
+        self.locate(now_ns);
+        outbox.cut(now_ns, self.interval);
+    }
+
+    /// Charges the processor time since the last call to the snapshot.
+    fn charge(&mut self, snapshot: &mut Snapshot) {
+        let cpu = thread_time();
+        let used = cpu.since(&self.cpu);
+        self.cpu = cpu;
+        snapshot.cpu_user_ns += used.user_ns;
+        snapshot.cpu_system_ns += used.system_ns;
+    }
+
+    #[cold]
+    fn begin_stop(&mut self, now_ns: u64) {
+        if !self.stopping {
+            self.stopping = true;
+            self.config.stop_ns = self.config.stop_ns.min(now_ns);
+            self.pacing.stop(self.config.stop_ns);
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.end.failure.is_some() && !self.config.carry_on
+    }
+
+    fn is_over(&self, now_ns: u64) -> bool {
+        (self.has_failed() && self.queue.in_flight() == 0)
+            || now_ns >= self.config.stop_ns.saturating_add(self.config.drain_ns)
+    }
+
+    /// Ends every operation that has come back.
+    #[inline(always)]
+    fn reap(&mut self, snapshot: &mut Snapshot, now_ns: u64) -> Result<(), EngineError> {
+        if self.wants.completions {
+            self.reap_with_content(snapshot, now_ns)?;
+        } else {
+            let Self { queue, pacing, flying, config, end, .. } = self;
+            queue.reap(&mut |place, result| {
+                let Some(flown) = flying.get(place as usize) else { return };
+                if let Some(cell) = snapshot.cells.get_mut(cell_of(flown, config)) {
+                    record(cell, flown, result, now_ns, end);
+                }
+                pacing.completed(place as u32, now_ns);
+            });
+        }
+        if self.has_failed() {
+            self.begin_stop(now_ns);
+        }
+        Ok(())
+    }
+
+    /// As `reap`, where the source looks at each operation and its buffer.
+    fn reap_with_content(
+        &mut self,
+        snapshot: &mut Snapshot,
+        now_ns: u64,
+    ) -> Result<(), EngineError> {
+        let Self { queue, source, pacing, flying, config, end, came, .. } = self;
+        queue.reap(&mut |place, result| came.push((place as u32, result)));
+        for (place, result) in came.drain(..) {
+            let Some(flown) = flying.get(place as usize) else { continue };
+            let Some(cell) = snapshot.cells.get_mut(cell_of(flown, config)) else { continue };
+            let op = &flown.op;
+            let whole = result == Ok(op.size_bytes);
+            let buffer = buffer(*queue, config, place, op.size_bytes)?;
+            if whole && !source.completed(flown.client, op, buffer) {
+                end.ended += 1;
+                cell.sums.errors += 1;
+                fail(end, flown, result, now_ns);
+            } else {
+                record(cell, flown, result, now_ns, end);
+            }
+            pacing.completed(place, now_ns);
+        }
+        Ok(())
+    }
+
+    /// Starts everything that is due.
+    #[inline(always)]
+    fn start(&mut self, now_ns: u64) -> Result<(), EngineError> {
+        while let Some(start) = self.pacing.next(now_ns) {
+            if self.end.started >= self.config.operations_max || self.has_failed() {
+                self.begin_stop(now_ns);
+                return Ok(());
+            }
+            let Some(op) = self.source.next(start.client) else {
+                self.pacing.retire(start);
+                continue;
+            };
+            let Start { place, client, intended_ns, held } = start;
+            if self.wants.fill && matches!(op.kind, OpKind::Write | OpKind::WriteDurable) {
+                let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
+                self.source.fill(client, &op, buffer);
+            }
+            let Some(flying) = self.flying.get_mut(place as usize) else {
+                return Err(EngineError::Config(format!("place {place} is beyond the depth")));
+            };
+            *flying = Flying { intended_ns, submitted_ns: 0, op, client, held };
+            self.queue.push(&RingOp {
+                kind: op.kind,
+                file: op.file,
+                offset_bytes: op.offset_bytes,
+                size_bytes: op.size_bytes,
+                buffer_offset_bytes: u64::from(place) * self.config.buffer_stride_bytes,
+                user_data: u64::from(place),
+            })?;
+            self.end.started += 1;
+            self.fresh.push(place);
+        }
+        Ok(())
+    }
+
+    /// Hands what was started to the target and waits for whatever comes first.
+    #[inline(always)]
+    fn hand_over(&mut self, snapshot: &mut Snapshot, now_ns: u64) -> Result<(), EngineError> {
+        let mut now_ns = now_ns;
+        if !self.fresh.is_empty() {
+            now_ns = self.clock.now_ns();
+            for place in self.fresh.drain(..) {
+                let Some(flown) = self.flying.get_mut(place as usize) else { continue };
+                flown.submitted_ns = now_ns;
+                if P::SCHEDULED {
+                    let lag = &mut snapshot.lag;
+                    let tally = if flown.held { &mut lag.full } else { &mut lag.own };
+                    tally.record(now_ns.saturating_sub(flown.intended_ns));
+                }
+            }
+        }
+        let in_flight = self.queue.in_flight();
+        let Some(due_ns) = self.pacing.due_ns() else {
+            snapshot.calls += 1;
+            return self.wait(self.config.reap_min.min(in_flight as u32), None);
+        };
+        let watch_from_ns = due_ns.saturating_sub(self.config.spin_ns);
+        if watch_from_ns <= now_ns {
+            // Too near to sleep: hand over, take what is there, and look at the clock again.
+            snapshot.calls += u64::from(in_flight > 0);
+            return if in_flight > 0 { self.wait(0, None) } else { Ok(()) };
+        }
+        let until_ns = watch_from_ns.min(self.next_cut_ns);
+        if in_flight == 0 {
+            sleep_until_ns(until_ns);
+            return Ok(());
+        }
+        snapshot.calls += 1;
+        self.wait(1, Some(until_ns.saturating_sub(now_ns)))
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, min_complete: u32, timeout_ns: Option<u64>) -> Result<(), EngineError> {
+        self.queue
+            .submit_and_wait(min_complete, timeout_ns)
+            .map_err(|source| EngineError::system("handing operations over", source))
+    }
+}
+
+#[inline(always)]
+fn cell_of(flown: &Flying, config: &DriveConfig) -> usize {
+    (flown.client * config.classes + u32::from(flown.op.class)) as usize
+}
+
+#[inline(always)]
+fn record(
+    cell: &mut Cell,
+    flown: &Flying,
+    result: Result<u32, i32>,
+    now_ns: u64,
+    end: &mut DriveEnd,
+) {
+    end.ended += 1;
+    if result == Ok(flown.op.size_bytes) {
+        let latency_ns = now_ns.saturating_sub(flown.intended_ns);
+        let service_ns = now_ns.saturating_sub(flown.submitted_ns);
+        cell.record(latency_ns, service_ns, flown.op.size_bytes);
+    } else {
+        cell.sums.errors += 1;
+        fail(end, flown, result, now_ns);
+    }
+}
+
+#[cold]
+fn fail(end: &mut DriveEnd, flown: &Flying, result: Result<u32, i32>, at_ns: u64) {
+    let (op, client) = (flown.op, flown.client);
+    end.failure.get_or_insert(Failure { op, client, result, at_ns });
+}
+
+fn buffer<'a, Q: Queue>(
+    queue: &'a mut Q,
+    config: &DriveConfig,
+    place: u32,
+    size_bytes: u32,
+) -> Result<&'a mut [u8], EngineError> {
+    let offset_bytes = u64::from(place) * config.buffer_stride_bytes;
+    queue.bytes(offset_bytes, size_bytes).ok_or_else(|| {
+        EngineError::Config(format!("the buffer of place {place} is outside the arena or in use"))
+    })
+}

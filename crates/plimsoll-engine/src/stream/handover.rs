@@ -1,0 +1,118 @@
+//! How snapshots get from a driving thread to the writer without either waiting for the other.
+//!
+//! A few boxes go round: the driver fills one, hands it over at the end of an interval and goes on with
+//! an empty one that the writer has given back. Where the writer is late and no empty box is there, the
+//! driver keeps filling the one it has: the interval gets longer, and nothing is lost. Both directions
+//! are bounded channels that are only ever tried, never waited for, by the driver.
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+use super::recorder::Snapshot;
+
+/// Boxes that go round per thread: one being filled, one on its way, one spare.
+const BOXES: usize = 3;
+
+/// The driver's end.
+#[derive(Debug)]
+pub struct Outbox {
+    current: Box<Snapshot>,
+    filled: SyncSender<Box<Snapshot>>,
+    empty: Receiver<Box<Snapshot>>,
+    /// Intervals that were lengthened because no empty box was there.
+    merged: u64,
+}
+
+/// The writer's end for one driver.
+#[derive(Clone, Debug)]
+pub struct Returns(Sender<Box<Snapshot>>);
+
+impl Returns {
+    /// Gives an emptied box back.
+    pub fn give(&self, snapshot: Box<Snapshot>) {
+        // A driver that has ended takes nothing back.
+        let _ = self.0.send(snapshot);
+    }
+}
+
+/// Makes the writer's receiving end and, per group, a driver's end with its way back.
+#[must_use]
+pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, Returns)>) {
+    let (filled, inbox) = sync_channel(cells.len() * BOXES + 1);
+    let ends = cells.iter().enumerate().map(|(group, cells)| {
+        let (back, empty) = channel();
+        for _ in 1..BOXES {
+            // The receiver is alive here, so this can't fail.
+            let _ = back.send(Box::new(Snapshot::new(group as u32, *cells)));
+        }
+        let current = Box::new(Snapshot::new(group as u32, *cells));
+        (Outbox { current, filled: filled.clone(), empty, merged: 0 }, Returns(back))
+    });
+    let ends = ends.collect();
+    (inbox, ends)
+}
+
+impl Outbox {
+    /// The snapshot being filled.
+    #[inline(always)]
+    pub fn current(&mut self) -> &mut Snapshot {
+        &mut self.current
+    }
+
+    /// Hands the present snapshot over, if an empty one is there to go on with. The next begins at
+    /// `now_ns` as interval `next`.
+    pub fn cut(&mut self, now_ns: u64, next: i64) {
+        let Ok(empty) = self.empty.try_recv() else {
+            self.merged += 1;
+            return;
+        };
+        let mut filled = std::mem::replace(&mut self.current, empty);
+        filled.end_ns = now_ns;
+        self.current.interval = next;
+        self.current.start_ns = now_ns;
+        // There is room for every box; a writer that is gone takes nothing.
+        let _ = self.filled.try_send(filled);
+    }
+
+    /// Hands the last snapshot over. Returns how many intervals were lengthened.
+    pub fn finish(mut self, now_ns: u64) -> u64 {
+        self.current.end_ns = now_ns;
+        self.current.last = true;
+        let _ = self.filled.try_send(self.current);
+        self.merged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_go_round_and_a_late_writer_loses_nothing() {
+        let (inbox, mut ends) = connect(&[1]);
+        let (mut outbox, returns) = ends.remove(0);
+        for interval in 0..5 {
+            outbox.current().cells[0].record(10, 10, 1);
+            outbox.cut(100 + interval, interval as i64 + 1);
+        }
+        assert_eq!(outbox.finish(200), 3, "two boxes were spare");
+        drop(returns);
+        let got: Vec<_> = inbox.try_iter().collect();
+        let counts: Vec<_> = got.iter().map(|s| s.cells[0].sums.operations).collect();
+        assert_eq!(counts, [1, 1, 3]);
+        assert!(got[2].last && !got[1].last);
+    }
+
+    #[test]
+    fn a_writer_that_gives_back_sees_every_interval() {
+        let (inbox, mut ends) = connect(&[1]);
+        let (mut outbox, returns) = ends.remove(0);
+        for interval in 0..50i64 {
+            outbox.current().calls += 1;
+            outbox.cut(interval as u64, interval + 1);
+            let mut snapshot = inbox.try_recv().unwrap();
+            assert_eq!((snapshot.interval, snapshot.calls), (interval, 1));
+            snapshot.calls = 0;
+            returns.give(snapshot);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The open loop: arrivals come when they come, whether or not earlier operations have completed.
+//!
+//! An arrival that finds every place taken waits, and keeps its intended time: nothing of what the
+//! target makes others wait for is left out (the omission described by Gil Tene, "How NOT to Measure
+//! Latency"). After the stop, arrivals that were intended before it are still started.
+
+use super::{Pacing, Start};
+
+#[derive(Clone, Debug)]
+struct Client<A> {
+    arrivals: A,
+    client: u32,
+    next_ns: u64,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Open<A> {
+    /// A binary heap by `next_ns`: the earliest is first.
+    clients: Vec<Client<A>>,
+    free: Vec<u32>,
+    start_ns: u64,
+    stop_ns: u64,
+    /// Whether an arrival has met a full queue since a place became free.
+    blocked: bool,
+    /// When the queue was last full: arrivals before that were held by it.
+    full_until_ns: u64,
+}
+
+impl<A: Iterator<Item = u64>> Open<A> {
+    /// Clients with their arrivals (nanoseconds since `start_ns`) that share `places` places.
+    #[must_use]
+    pub fn new(arrivals: Vec<A>, places: u32, start_ns: u64) -> Self {
+        let mut clients = Vec::with_capacity(arrivals.len());
+        for (client, mut arrivals) in arrivals.into_iter().enumerate() {
+            let next_ns = arrivals.next().map_or(u64::MAX, |next| start_ns.saturating_add(next));
+            clients.push(Client { arrivals, client: client as u32, next_ns });
+        }
+        clients.sort_by_key(|client| client.next_ns);
+        let free = (0..places).rev().collect();
+        Self { clients, free, start_ns, stop_ns: u64::MAX, blocked: false, full_until_ns: 0 }
+    }
+
+    /// Restores the heap after the first client's time has grown.
+    #[inline]
+    fn sift(&mut self) {
+        let mut at = 0;
+        loop {
+            let left = 2 * at + 1;
+            let Some(first) = self.clients.get(left) else { return };
+            let second = self.clients.get(left + 1);
+            let least =
+                if second.is_some_and(|s| s.next_ns < first.next_ns) { left + 1 } else { left };
+            if self.clients[at].next_ns <= self.clients[least].next_ns {
+                return;
+            }
+            self.clients.swap(at, least);
+            at = least;
+        }
+    }
+}
+
+impl<A: Iterator<Item = u64>> Pacing for Open<A> {
+    const SCHEDULED: bool = true;
+
+    #[inline]
+    fn next(&mut self, now_ns: u64) -> Option<Start> {
+        let first = self.clients.first_mut()?;
+        let intended_ns = first.next_ns;
+        if intended_ns > now_ns || intended_ns >= self.stop_ns {
+            return None;
+        }
+        let Some(place) = self.free.pop() else {
+            self.blocked = true;
+            return None;
+        };
+        let client = first.client;
+        first.next_ns =
+            first.arrivals.next().map_or(u64::MAX, |next| self.start_ns.saturating_add(next));
+        self.sift();
+        let held = intended_ns < self.full_until_ns;
+        Some(Start { place, client, intended_ns, held })
+    }
+
+    #[inline]
+    fn due_ns(&self) -> Option<u64> {
+        let next_ns = self.clients.first()?.next_ns;
+        (!self.free.is_empty() && next_ns < self.stop_ns).then_some(next_ns)
+    }
+
+    #[inline]
+    fn completed(&mut self, place: u32, now_ns: u64) {
+        if self.blocked {
+            (self.blocked, self.full_until_ns) = (false, now_ns);
+        }
+        self.free.push(place);
+    }
+
+    fn retire(&mut self, start: Start) {
+        self.free.push(start.place);
+        for client in &mut self.clients {
+            if client.client == start.client {
+                client.next_ns = u64::MAX;
+            }
+        }
+        self.clients.sort_by_key(|client| client.next_ns);
+    }
+
+    fn stop(&mut self, stop_ns: u64) {
+        self.stop_ns = self.stop_ns.min(stop_ns);
+    }
+
+    fn never_started(&mut self) -> u64 {
+        let mut left = 0;
+        for client in &mut self.clients {
+            while client.next_ns < self.stop_ns {
+                left += 1;
+                let next = client.arrivals.next();
+                client.next_ns = next.map_or(u64::MAX, |next| self.start_ns.saturating_add(next));
+            }
+        }
+        left
+    }
+}

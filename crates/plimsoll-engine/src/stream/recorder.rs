@@ -1,0 +1,96 @@
+//! What one driving thread writes down: a cell per client and class, emptied every interval.
+
+use super::histogram::Tally;
+
+/// Counters and histograms of one class of one client over one interval.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    /// From the intended start to the completion.
+    pub latency: Tally,
+    /// From the submission to the completion.
+    pub service: Tally,
+    /// Sums, exactly.
+    pub sums: Sums,
+}
+
+/// Exact counters of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Operations that completed without error.
+    pub operations: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// Sum of their latencies.
+    pub latency_ns: u64,
+    /// Sum of their service times.
+    pub service_ns: u64,
+    /// Operations that failed, moved too little or failed their check; they have no latency.
+    pub errors: u64,
+}
+
+impl Sums {
+    /// Adds another's counts.
+    pub fn add(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.bytes += other.bytes;
+        self.latency_ns += other.latency_ns;
+        self.service_ns += other.service_ns;
+        self.errors += other.errors;
+    }
+}
+
+impl Cell {
+    /// Writes a completed operation down.
+    #[inline(always)]
+    pub fn record(&mut self, latency_ns: u64, service_ns: u64, bytes: u32) {
+        self.latency.record(latency_ns);
+        self.service.record(service_ns);
+        self.sums.operations += 1;
+        self.sums.bytes += u64::from(bytes);
+        self.sums.latency_ns += latency_ns;
+        self.sums.service_ns += service_ns;
+    }
+}
+
+/// How well the generator kept its own schedule.
+#[derive(Clone, Debug, Default)]
+pub struct Lag {
+    /// From the intended start to the submission, of operations that had a free place in the queue:
+    /// the generator's own lateness.
+    pub own: Tally,
+    /// The same of operations that waited because the queue was full: the target's lateness.
+    pub full: Tally,
+}
+
+/// Everything one thread wrote down in one interval.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Number of the interval on the run's grid; below 0 before the measurement starts.
+    pub interval: i64,
+    /// The thread's group.
+    pub group: u32,
+    /// When the thread began it.
+    pub start_ns: u64,
+    /// When the thread ended it.
+    pub end_ns: u64,
+    /// One per client and class: `client × classes + class`.
+    pub cells: Vec<Cell>,
+    /// Lateness, in open loops and under a rate cap.
+    pub lag: Lag,
+    /// Processor time of the thread in the interval, user and system.
+    pub cpu_user_ns: u64,
+    /// As above.
+    pub cpu_system_ns: u64,
+    /// Calls that handed operations over or waited.
+    pub calls: u64,
+    /// Whether it is the thread's last.
+    pub last: bool,
+}
+
+impl Snapshot {
+    /// An empty one with `cells` cells.
+    #[must_use]
+    pub fn new(group: u32, cells: usize) -> Self {
+        Self { group, cells: (0..cells).map(|_| Cell::default()).collect(), ..Self::default() }
+    }
+}
