@@ -1,5 +1,6 @@
 //! Drives a workload through a modelled storage system in virtual time.
 pub mod analytic;
 pub mod blocks;
+pub mod cache;
 pub mod core;
 pub mod stats;

@@ -1,0 +1,8 @@
+//! Caches: replacement policies over flat memory, and what theory says of them.
+
+mod che;
+mod policy;
+mod store;
+
+pub use che::lru_hit_ratio;
+pub use policy::{Access, Cache, Evicted, Policy};

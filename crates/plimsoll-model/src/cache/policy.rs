@@ -1,0 +1,328 @@
+//! Replacement policies: which unit leaves a full cache.
+//!
+//! - LRU: the least recently used.
+//! - Segmented LRU: units touched once (probation) leave before units touched again (protected), which
+//!   fall back to probation when they exceed their share (R. Karedla, J. S. Love and B. G. Wherry,
+//!   "Caching strategies to improve disk system performance", IEEE Computer 27(3), 1994).
+//! - ARC: two LRU lists with ghosts, whose balance adapts to hits in the ghosts (N. Megiddo and D. S.
+//!   Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003, figure 4). The target
+//!   `p` is real-valued, as in the paper.
+//!
+//! Every policy keeps a dirty flag per unit: a write makes a unit dirty, eviction tells whether it was,
+//! and [`Cache::clean_oldest`] yields dirty units in the order in which they became dirty, for
+//! write-back.
+
+use super::store::Store;
+use std::collections::VecDeque;
+
+/// Which replacement policy a cache follows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Policy {
+    /// Least recently used.
+    Lru,
+    /// Segmented LRU; the share of the capacity that is protected, 0 to 1.
+    SegmentedLru {
+        /// Protected share of the capacity.
+        protected: f64,
+    },
+    /// Adaptive replacement cache.
+    Arc,
+}
+
+/// A unit that had to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evicted {
+    /// Its key.
+    pub key: u64,
+    /// It held data that is nowhere else.
+    pub dirty: bool,
+}
+
+/// What an access did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The unit was there.
+    pub hit: bool,
+    /// What left to make room.
+    pub evicted: Option<Evicted>,
+}
+
+/// A cache of equal units. A capacity of 0 holds nothing and misses always.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    kind: Kind,
+    capacity: usize,
+    dirty: usize,
+    dirty_order: VecDeque<u64>,
+    hits: u64,
+    misses: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Lru(Store<1>),
+    Segmented { store: Store<2>, protected_max: usize },
+    Arc { store: Store<4>, target: f64 },
+}
+
+const PROBATION: usize = 0;
+const PROTECTED: usize = 1;
+
+const T1: usize = 0;
+const T2: usize = 1;
+const B1: usize = 2;
+const B2: usize = 3;
+
+impl Cache {
+    /// A cache of `capacity` units (at most 2^31).
+    pub fn new(policy: Policy, capacity: usize) -> Self {
+        let kind = match policy {
+            Policy::Lru => Kind::Lru(Store::new(capacity)),
+            Policy::SegmentedLru { protected } => Kind::Segmented {
+                store: Store::new(capacity),
+                protected_max: (capacity as f64 * protected.clamp(0.0, 1.0)) as usize,
+            },
+            // The directory remembers as many ghosts as there are units.
+            Policy::Arc => Kind::Arc { store: Store::new(2 * capacity), target: 0.0 },
+        };
+        Self { kind, capacity, dirty: 0, dirty_order: VecDeque::new(), hits: 0, misses: 0 }
+    }
+
+    /// Units it can hold.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Units it holds.
+    pub fn len(&self) -> usize {
+        match &self.kind {
+            Kind::Lru(store) => store.len(0),
+            Kind::Segmented { store, .. } => store.len(PROBATION) + store.len(PROTECTED),
+            Kind::Arc { store, .. } => store.len(T1) + store.len(T2),
+        }
+    }
+
+    /// True if it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Dirty units it holds.
+    pub fn dirty(&self) -> usize {
+        self.dirty
+    }
+
+    /// Hits and misses so far.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.hits, self.misses)
+    }
+
+    /// Whether a unit is there, without touching it.
+    pub fn contains(&self, key: u64) -> bool {
+        match &self.kind {
+            Kind::Lru(store) => store.find(key).is_some(),
+            Kind::Segmented { store, .. } => store.find(key).is_some(),
+            Kind::Arc { store, .. } => store.find(key).is_some_and(|e| store.list(e) <= T2),
+        }
+    }
+
+    /// Reads (or, with `write`, writes) a unit; a miss brings it in.
+    #[inline]
+    pub fn access(&mut self, key: u64, write: bool) -> Access {
+        if self.capacity == 0 {
+            self.misses += 1;
+            return Access { hit: false, evicted: None };
+        }
+        let (access, made_dirty) = match &mut self.kind {
+            Kind::Lru(store) => lru(store, self.capacity, key, write),
+            Kind::Segmented { store, protected_max } => {
+                segmented(store, self.capacity, *protected_max, key, write)
+            }
+            Kind::Arc { store, target } => arc(store, self.capacity, target, key, write),
+        };
+        if access.hit {
+            self.hits += 1;
+        } else {
+            self.misses += 1;
+        }
+        if made_dirty {
+            self.dirty += 1;
+            self.dirty_order.push_back(key);
+        }
+        if access.evicted.is_some_and(|e| e.dirty) {
+            self.dirty -= 1;
+        }
+        access
+    }
+
+    /// Touches a unit if it is there; a miss changes nothing.
+    pub fn touch(&mut self, key: u64) -> bool {
+        let hit = self.contains(key);
+        if hit {
+            self.access(key, false);
+        } else {
+            self.misses += 1;
+        }
+        hit
+    }
+
+    /// Drops a unit. True if it was there.
+    pub fn remove(&mut self, key: u64) -> bool {
+        let removed = match &mut self.kind {
+            Kind::Lru(store) => store.find(key).map(|e| store.remove(e)),
+            Kind::Segmented { store, .. } => store.find(key).map(|e| store.remove(e)),
+            Kind::Arc { store, .. } => {
+                store.find(key).filter(|&e| store.list(e) <= T2).map(|e| store.remove(e))
+            }
+        };
+        self.dirty -= usize::from(removed.is_some_and(|(_, dirty)| dirty));
+        removed.is_some()
+    }
+
+    /// Marks the unit that has been dirty longest as clean, and gives its key: it is to be written
+    /// back.
+    pub fn clean_oldest(&mut self) -> Option<u64> {
+        while let Some(key) = self.dirty_order.pop_front() {
+            let cleaned = match &mut self.kind {
+                Kind::Lru(store) => clean(store, key, 0),
+                Kind::Segmented { store, .. } => clean(store, key, PROTECTED),
+                Kind::Arc { store, .. } => clean(store, key, T2),
+            };
+            if cleaned {
+                self.dirty -= 1;
+                return Some(key);
+            }
+        }
+        None
+    }
+}
+
+fn clean<const N: usize>(store: &mut Store<N>, key: u64, last_list: usize) -> bool {
+    match store.find(key) {
+        Some(entry) if store.list(entry) <= last_list && store.dirty(entry) => {
+            store.set_dirty(entry, false);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Sets the dirty flag on a write; true if it was clean.
+#[inline]
+fn soil<const N: usize>(store: &mut Store<N>, entry: u32, write: bool) -> bool {
+    let made_dirty = write && !store.dirty(entry);
+    if made_dirty {
+        store.set_dirty(entry, true);
+    }
+    made_dirty
+}
+
+#[inline]
+fn evict<const N: usize>(store: &mut Store<N>, list: usize) -> Option<Evicted> {
+    let entry = store.oldest(list)?;
+    let (key, dirty) = store.remove(entry);
+    Some(Evicted { key, dirty })
+}
+
+#[inline]
+fn lru(store: &mut Store<1>, capacity: usize, key: u64, write: bool) -> (Access, bool) {
+    if let Some(entry) = store.find(key) {
+        store.renew(entry, 0);
+        return (Access { hit: true, evicted: None }, soil(store, entry, write));
+    }
+    let evicted = if store.len(0) >= capacity { evict(store, 0) } else { None };
+    store.insert(key, 0, write);
+    (Access { hit: false, evicted }, write)
+}
+
+#[inline]
+fn segmented(
+    store: &mut Store<2>,
+    capacity: usize,
+    protected_max: usize,
+    key: u64,
+    write: bool,
+) -> (Access, bool) {
+    if let Some(entry) = store.find(key) {
+        let made_dirty = soil(store, entry, write);
+        if protected_max == 0 {
+            store.renew(entry, PROBATION);
+        } else {
+            store.renew(entry, PROTECTED);
+            if store.len(PROTECTED) > protected_max
+                && let Some(oldest) = store.oldest(PROTECTED)
+            {
+                store.renew(oldest, PROBATION);
+            }
+        }
+        return (Access { hit: true, evicted: None }, made_dirty);
+    }
+    let evicted = if store.len(PROBATION) + store.len(PROTECTED) < capacity {
+        None
+    } else if store.len(PROBATION) > 0 {
+        evict(store, PROBATION)
+    } else {
+        evict(store, PROTECTED)
+    };
+    store.insert(key, PROBATION, write);
+    (Access { hit: false, evicted }, write)
+}
+
+/// REPLACE of the paper: moves the oldest of T1 or T2 to its ghosts.
+#[inline]
+fn replace(store: &mut Store<4>, target: f64, in_b2: bool) -> Option<Evicted> {
+    let t1 = store.len(T1) as f64;
+    let from_t1 = t1 >= 1.0 && ((in_b2 && t1 == target) || t1 > target);
+    let (list, ghosts) = if from_t1 { (T1, B1) } else { (T2, B2) };
+    let entry = store.oldest(list)?;
+    let evicted = Evicted { key: store.key(entry), dirty: store.dirty(entry) };
+    store.set_dirty(entry, false);
+    store.renew(entry, ghosts);
+    Some(evicted)
+}
+
+#[inline]
+fn arc(
+    store: &mut Store<4>,
+    capacity: usize,
+    target: &mut f64,
+    key: u64,
+    write: bool,
+) -> (Access, bool) {
+    let c = capacity as f64;
+    if let Some(entry) = store.find(key) {
+        let list = store.list(entry);
+        if list <= T2 {
+            store.renew(entry, T2);
+            return (Access { hit: true, evicted: None }, soil(store, entry, write));
+        }
+        let (b1, b2) = (store.len(B1) as f64, store.len(B2) as f64);
+        if list == B1 {
+            *target = (*target + if b1 >= b2 { 1.0 } else { b2 / b1 }).min(c);
+        } else {
+            *target = (*target - if b2 >= b1 { 1.0 } else { b1 / b2 }).max(0.0);
+        }
+        let evicted = replace(store, *target, list == B2);
+        store.renew(entry, T2);
+        return (Access { hit: false, evicted }, soil(store, entry, write));
+    }
+    let first = store.len(T1) + store.len(B1);
+    let all = first + store.len(T2) + store.len(B2);
+    let evicted = if first == capacity {
+        if store.len(T1) < capacity {
+            evict(store, B1);
+            replace(store, *target, false)
+        } else {
+            evict(store, T1)
+        }
+    } else if all >= capacity {
+        if all == 2 * capacity {
+            evict(store, B2);
+        }
+        replace(store, *target, false)
+    } else {
+        None
+    };
+    store.insert(key, T1, write);
+    (Access { hit: false, evicted }, write)
+}

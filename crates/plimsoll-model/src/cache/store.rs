@@ -1,0 +1,279 @@
+//! The memory of a cache: entries in one flat array, linked into a few lists, found by an
+//! open-addressed table.
+//!
+//! The table maps a key to the index of its entry by linear probing with backward-shift deletion
+//! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R), at most half
+//! full. A slot of the table holds 32 bits of the hash beside the index, so that an entry is only
+//! read when it is very likely the right one.
+
+const NONE: u32 = u32::MAX;
+const EMPTY: u64 = u64::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    key: u64,
+    newer: u32,
+    older: u32,
+    list: u8,
+    dirty: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    newest: u32,
+    oldest: u32,
+    len: u32,
+}
+
+/// Entries in up to `LISTS` lists.
+#[derive(Clone, Debug)]
+pub(crate) struct Store<const LISTS: usize> {
+    entries: Vec<Entry>,
+    free: u32,
+    lists: [List; LISTS],
+    table: Vec<u64>,
+    mask: usize,
+}
+
+/// Spreads keys, which are often consecutive, over 64 bits (the finaliser of D. Stafford's "Mix 13",
+/// as in SplitMix64).
+#[inline]
+fn mix(key: u64) -> u64 {
+    let x = (key ^ (key >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+impl<const LISTS: usize> Store<LISTS> {
+    /// An empty store. Its table grows up to twice `capacity` slots, from fewer: a cache that is
+    /// never filled should not cost the memory of a full one.
+    pub(crate) fn new(capacity: usize) -> Self {
+        let slots = (2 * capacity.max(4)).next_power_of_two().min(1 << 16);
+        Self {
+            entries: Vec::new(),
+            free: NONE,
+            lists: [List { newest: NONE, oldest: NONE, len: 0 }; LISTS],
+            table: vec![EMPTY; slots],
+            mask: slots - 1,
+        }
+    }
+
+    /// Length of a list.
+    #[inline]
+    pub(crate) fn len(&self, list: usize) -> usize {
+        self.lists[list].len as usize
+    }
+
+    /// The entry of a key.
+    #[inline]
+    pub(crate) fn find(&self, key: u64) -> Option<u32> {
+        let hash = mix(key);
+        let tag = hash >> 32;
+        let mut at = hash as usize & self.mask;
+        loop {
+            let slot = self.table[at];
+            if slot == EMPTY {
+                return None;
+            }
+            if slot >> 32 == tag {
+                let index = slot as u32;
+                if self.entries[index as usize].key == key {
+                    return Some(index);
+                }
+            }
+            at = (at + 1) & self.mask;
+        }
+    }
+
+    /// The list an entry is in.
+    #[inline]
+    pub(crate) fn list(&self, entry: u32) -> usize {
+        usize::from(self.entries[entry as usize].list)
+    }
+
+    /// The key of an entry.
+    #[inline]
+    pub(crate) fn key(&self, entry: u32) -> u64 {
+        self.entries[entry as usize].key
+    }
+
+    /// Whether an entry is dirty.
+    #[inline]
+    pub(crate) fn dirty(&self, entry: u32) -> bool {
+        self.entries[entry as usize].dirty
+    }
+
+    /// Marks an entry dirty or clean.
+    #[inline]
+    pub(crate) fn set_dirty(&mut self, entry: u32, dirty: bool) {
+        self.entries[entry as usize].dirty = dirty;
+    }
+
+    /// Adds a key that is not there as the newest of a list.
+    #[inline]
+    pub(crate) fn insert(&mut self, key: u64, list: usize, dirty: bool) -> u32 {
+        let entry = Entry { key, newer: NONE, older: NONE, list: list as u8, dirty };
+        let index = if self.free == NONE {
+            self.entries.push(entry);
+            self.entries.len() as u32 - 1
+        } else {
+            let index = self.free;
+            self.free = self.entries[index as usize].older;
+            self.entries[index as usize] = entry;
+            index
+        };
+        self.link_newest(index, list);
+        let held: u32 = self.lists.iter().map(|l| l.len).sum();
+        if 2 * held as usize > self.table.len() {
+            self.grow();
+        } else {
+            self.enter(key, index);
+        }
+        index
+    }
+
+    /// Puts an entry's slot into the table.
+    #[inline]
+    fn enter(&mut self, key: u64, index: u32) {
+        let hash = mix(key);
+        let mut at = hash as usize & self.mask;
+        while self.table[at] != EMPTY {
+            at = (at + 1) & self.mask;
+        }
+        self.table[at] = (hash & !0xffff_ffff) | u64::from(index);
+    }
+
+    /// Doubles the table and enters every linked entry again.
+    #[cold]
+    fn grow(&mut self) {
+        let slots = 2 * self.table.len();
+        self.table.clear();
+        self.table.resize(slots, EMPTY);
+        self.mask = slots - 1;
+        for list in 0..LISTS {
+            let mut at = self.lists[list].newest;
+            while at != NONE {
+                let Entry { key, older, .. } = self.entries[at as usize];
+                self.enter(key, at);
+                at = older;
+            }
+        }
+    }
+
+    /// Makes an entry the newest of a list, which may be another than it is in.
+    #[inline]
+    pub(crate) fn renew(&mut self, entry: u32, list: usize) {
+        if self.lists[list].newest == entry {
+            return;
+        }
+        self.unlink(entry);
+        self.link_newest(entry, list);
+    }
+
+    /// The oldest entry of a list.
+    #[inline]
+    pub(crate) fn oldest(&self, list: usize) -> Option<u32> {
+        let index = self.lists[list].oldest;
+        (index != NONE).then_some(index)
+    }
+
+    /// Removes an entry: its key and whether it was dirty.
+    #[inline]
+    pub(crate) fn remove(&mut self, entry: u32) -> (u64, bool) {
+        self.unlink(entry);
+        let Entry { key, dirty, .. } = self.entries[entry as usize];
+        self.forget(key, entry);
+        self.entries[entry as usize].older = self.free;
+        self.free = entry;
+        (key, dirty)
+    }
+
+    #[inline]
+    fn link_newest(&mut self, entry: u32, list: usize) {
+        let List { newest, .. } = self.lists[list];
+        let node = &mut self.entries[entry as usize];
+        node.list = list as u8;
+        node.newer = NONE;
+        node.older = newest;
+        if newest == NONE {
+            self.lists[list].oldest = entry;
+        } else {
+            self.entries[newest as usize].newer = entry;
+        }
+        self.lists[list].newest = entry;
+        self.lists[list].len += 1;
+    }
+
+    #[inline]
+    fn unlink(&mut self, entry: u32) {
+        let Entry { newer, older, list, .. } = self.entries[entry as usize];
+        let list = &mut self.lists[usize::from(list)];
+        list.len -= 1;
+        if newer == NONE {
+            list.newest = older;
+        } else {
+            self.entries[newer as usize].older = older;
+        }
+        if older == NONE {
+            list.oldest = newer;
+        } else {
+            self.entries[older as usize].newer = newer;
+        }
+    }
+
+    /// Takes a key out of the table and closes the gap that it leaves in its run.
+    #[inline]
+    fn forget(&mut self, key: u64, entry: u32) {
+        let hash = mix(key);
+        let slot = (hash & !0xffff_ffff) | u64::from(entry);
+        let mut hole = hash as usize & self.mask;
+        while self.table[hole] != slot {
+            hole = (hole + 1) & self.mask;
+        }
+        let mut at = hole;
+        loop {
+            at = (at + 1) & self.mask;
+            let slot = self.table[at];
+            if slot == EMPTY {
+                break;
+            }
+            let home = mix(self.entries[slot as u32 as usize].key) as usize & self.mask;
+            // Slots whose home lies cyclically in (hole, at] must stay where they are.
+            if (at.wrapping_sub(home) & self.mask) >= (at.wrapping_sub(hole) & self.mask) {
+                self.table[hole] = slot;
+                hole = at;
+            }
+        }
+        self.table[hole] = EMPTY;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_map(operations in prop::collection::vec((0u64..40, any::<bool>()), 0..600)) {
+            let mut store = Store::<1>::new(8);
+            let mut map = HashMap::new();
+            for (key, add) in operations {
+                prop_assert_eq!(store.find(key).is_some(), map.contains_key(&key));
+                match store.find(key) {
+                    Some(entry) if !add => {
+                        store.remove(entry);
+                        map.remove(&key);
+                    }
+                    None if add && map.len() < 8 => {
+                        store.insert(key, 0, false);
+                        map.insert(key, ());
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(store.len(0), map.len());
+            }
+        }
+    }
+}
