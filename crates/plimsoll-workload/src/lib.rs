@@ -1,4 +1,5 @@
 //! Streams of operations, address and arrival distributions, block content and stamps, and the
 //! mail store's logic. Nothing here does I/O or reads a clock.
 
+pub mod mailbox;
 pub mod step;

@@ -1,0 +1,102 @@
+//! The open loop: when operations arrive so that database I/O comes to a target rate.
+//!
+//! What is asked for is I/Os per second; what can be scheduled is operations. The ratio of the two is
+//! measured over the past seconds, and the mean distance of arrivals follows it. A slow target does
+//! not slow the arrivals: the ratio counts I/Os per operation that ended, and an operation that waits
+//! counts as the I/Os that it will cause.
+
+use super::rng::Choices;
+
+/// Time over which the ratio is measured before it is used.
+const WINDOW_NS: u64 = 500_000_000;
+/// Part of a difference between I/O asked for and I/O done that is made up in the next window.
+const GAIN: f64 = 0.2;
+/// Most by which arrivals speed up or slow down to make up a difference.
+const CORRECTION_MAX: f64 = 0.25;
+/// I/Os per operation to begin with: one read, and a write for 65 % of the operations.
+const RATIO_FIRST: f64 = 1.65;
+
+/// A Poisson process of operations.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    choices: Choices,
+    rate_ios_per_ns: f64,
+    ratio: f64,
+    /// I/Os asked for so far, less those done or to be done by waiting operations.
+    owed_ios: f64,
+    next_ns: f64,
+    window_start_ns: u64,
+    window_ios: u64,
+    window_operations: u64,
+    drawn: u64,
+    window_drawn: u64,
+    correction: f64,
+}
+
+impl Arrivals {
+    pub fn new(choices: Choices, rate_ios_per_s: f64) -> Self {
+        Self {
+            choices,
+            rate_ios_per_ns: rate_ios_per_s / 1e9,
+            ratio: RATIO_FIRST,
+            owed_ios: 0.0,
+            next_ns: -1.0,
+            window_start_ns: 0,
+            window_ios: 0,
+            window_operations: 0,
+            drawn: 0,
+            window_drawn: 0,
+            correction: 1.0,
+        }
+    }
+
+    /// When the next operation arrives.
+    pub fn next_ns(&mut self, now_ns: u64) -> u64 {
+        if self.next_ns < 0.0 {
+            self.window_start_ns = now_ns;
+            self.next_ns = now_ns as f64 + self.distance_ns();
+        }
+        self.next_ns as u64
+    }
+
+    fn distance_ns(&mut self) -> f64 {
+        let mean_ns = self.ratio / (self.rate_ios_per_ns * self.correction);
+        self.choices.exponential_ns(mean_ns)
+    }
+
+    /// Takes the operation that arrived: the next one is drawn.
+    pub fn take(&mut self) -> u64 {
+        let arrived = self.next_ns as u64;
+        self.next_ns += self.distance_ns();
+        self.drawn += 1;
+        arrived
+    }
+
+    /// Learns what has been done: database I/Os issued and operations ended since the start.
+    pub fn learn(&mut self, now_ns: u64, ios: u64, operations: u64) {
+        let elapsed_ns = now_ns.saturating_sub(self.window_start_ns);
+        if self.next_ns < 0.0 || elapsed_ns < WINDOW_NS {
+            return;
+        }
+        let done_ios = (ios - self.window_ios) as f64;
+        let done = operations - self.window_operations;
+        if done >= 16 {
+            self.ratio += 0.3 * (done_ios / done as f64 - self.ratio);
+        }
+        // Operations that were taken and have not ended, and those that nobody could take yet.
+        let behind_ns = (now_ns as f64 - self.next_ns).max(0.0);
+        let waiting = behind_ns * self.rate_ios_per_ns / self.ratio;
+        let drawn = (self.drawn - self.window_drawn) as f64;
+        let pending_ios = (drawn - done as f64) * self.ratio;
+        let asked = elapsed_ns as f64 * self.rate_ios_per_ns;
+        let backlog_ios = waiting * self.ratio;
+        self.owed_ios = self.owed_ios * 0.9 + asked - done_ios - pending_ios - backlog_ios;
+        let per_window = asked.max(1.0);
+        let part = (GAIN * self.owed_ios / per_window).clamp(-CORRECTION_MAX, CORRECTION_MAX);
+        self.correction = 1.0 + part;
+        self.window_start_ns = now_ns;
+        self.window_ios = ios;
+        self.window_operations = operations;
+        self.window_drawn = self.drawn;
+    }
+}

@@ -1,0 +1,234 @@
+//! The page cache of one database: frames, an index by page, least-recently-used order, and the
+//! order in which pages first became dirty.
+//!
+//! A frame holds a page's directory, not its bytes (those follow from it). All lists run through the
+//! frames by index; nothing is allocated after construction.
+
+use super::page::Directory;
+
+/// No frame, no session.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// One cached page.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub page: u32,
+    /// Generation of the last write issued (or read).
+    pub generation: u32,
+    pub directory: Directory,
+    /// Log position after the last change.
+    pub page_lsn: u64,
+    /// Log position before the first change that is not yet in a completed write.
+    pub rec_lsn: u64,
+    pub dirty: bool,
+    pub loading: bool,
+    pub writing: bool,
+    /// To be freed when its write completes.
+    pub evict: bool,
+    /// Sessions that wait for the page, in order.
+    pub waiters: (u32, u32),
+    lru: (u32, u32),
+    dirt: (u32, u32),
+    next_in_bucket: u32,
+}
+
+impl Frame {
+    const EMPTY: Self = Self {
+        page: NONE,
+        generation: 0,
+        directory: Directory([0; 16]),
+        page_lsn: 0,
+        rec_lsn: 0,
+        dirty: false,
+        loading: false,
+        writing: false,
+        evict: false,
+        waiters: (NONE, NONE),
+        lru: (NONE, NONE),
+        dirt: (NONE, NONE),
+        next_in_bucket: NONE,
+    };
+}
+
+/// Ends of a list: (first, last).
+type Ends = (u32, u32);
+
+/// The cache.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    pub frames: Vec<Frame>,
+    buckets: Vec<u32>,
+    free: Vec<u32>,
+    /// (least recently used, most recently used).
+    lru: Ends,
+    /// (first dirtied, last dirtied).
+    dirt: Ends,
+    dirty_count: u32,
+    /// Most frames ever in use at once.
+    filled: u32,
+}
+
+impl Cache {
+    /// A cache of `frames` frames.
+    pub fn new(frames: u32) -> Self {
+        let buckets = (frames as usize * 2).next_power_of_two();
+        Self {
+            frames: vec![Frame::EMPTY; frames as usize],
+            buckets: vec![NONE; buckets],
+            free: (0..frames).rev().collect(),
+            lru: (NONE, NONE),
+            dirt: (NONE, NONE),
+            dirty_count: 0,
+            filled: 0,
+        }
+    }
+
+    fn bucket(&self, page: u32) -> usize {
+        // Fibonacci hashing: neighbours spread.
+        let hash = u64::from(page).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        hash as usize & (self.buckets.len() - 1)
+    }
+
+    /// The frame of a page.
+    pub fn find(&self, page: u32) -> Option<u32> {
+        let mut at = self.buckets[self.bucket(page)];
+        while at != NONE {
+            if self.frames[at as usize].page == page {
+                return Some(at);
+            }
+            at = self.frames[at as usize].next_in_bucket;
+        }
+        None
+    }
+
+    /// Takes a free frame for a page that is not cached. It is in no list until
+    /// [`Cache::touch`].
+    pub fn take(&mut self, page: u32) -> Option<u32> {
+        let at = self.free.pop()?;
+        let bucket = self.bucket(page);
+        self.frames[at as usize] =
+            Frame { page, next_in_bucket: self.buckets[bucket], ..Frame::EMPTY };
+        self.buckets[bucket] = at;
+        self.filled = self.filled.max((self.frames.len() - self.free.len()) as u32);
+        Some(at)
+    }
+
+    /// Gives a frame back. It must be clean and in no list.
+    pub fn release(&mut self, at: u32) {
+        let page = self.frames[at as usize].page;
+        let next = self.frames[at as usize].next_in_bucket;
+        let bucket = self.bucket(page);
+        if self.buckets[bucket] == at {
+            self.buckets[bucket] = next;
+        } else {
+            let mut before = self.buckets[bucket];
+            while before != NONE && self.frames[before as usize].next_in_bucket != at {
+                before = self.frames[before as usize].next_in_bucket;
+            }
+            if before != NONE {
+                self.frames[before as usize].next_in_bucket = next;
+            }
+        }
+        self.frames[at as usize] = Frame::EMPTY;
+        self.free.push(at);
+    }
+
+    /// Makes a frame the most recently used. A frame that was to be evicted is no longer.
+    pub fn touch(&mut self, at: u32) {
+        self.unlink_lru(at);
+        let last = self.lru.1;
+        self.frames[at as usize].lru = (last, NONE);
+        match last {
+            NONE => self.lru.0 = at,
+            last => self.frames[last as usize].lru.1 = at,
+        }
+        self.lru.1 = at;
+    }
+
+    /// Takes a frame out of the order of use.
+    pub fn unlink_lru(&mut self, at: u32) {
+        let (before, after) = self.frames[at as usize].lru;
+        let linked = before != NONE || after != NONE || self.lru.0 == at;
+        if !linked {
+            return;
+        }
+        match before {
+            NONE => self.lru.0 = after,
+            before => self.frames[before as usize].lru.1 = after,
+        }
+        match after {
+            NONE => self.lru.1 = before,
+            after => self.frames[after as usize].lru.0 = before,
+        }
+        self.frames[at as usize].lru = (NONE, NONE);
+    }
+
+    /// The least recently used frame.
+    pub fn oldest(&self) -> Option<u32> {
+        (self.lru.0 != NONE).then_some(self.lru.0)
+    }
+
+    /// Marks a frame dirty; its first change starts at `rec_lsn`.
+    pub fn dirty(&mut self, at: u32, rec_lsn: u64) {
+        let last = self.dirt.1;
+        let frame = &mut self.frames[at as usize];
+        if frame.dirty {
+            return;
+        }
+        frame.dirty = true;
+        frame.rec_lsn = rec_lsn;
+        frame.dirt = (last, NONE);
+        match last {
+            NONE => self.dirt.0 = at,
+            last => self.frames[last as usize].dirt.1 = at,
+        }
+        self.dirt.1 = at;
+        self.dirty_count += 1;
+    }
+
+    /// Marks a frame clean.
+    pub fn clean(&mut self, at: u32) {
+        if !self.frames[at as usize].dirty {
+            return;
+        }
+        let (before, after) = self.frames[at as usize].dirt;
+        match before {
+            NONE => self.dirt.0 = after,
+            before => self.frames[before as usize].dirt.1 = after,
+        }
+        match after {
+            NONE => self.dirt.1 = before,
+            after => self.frames[after as usize].dirt.0 = before,
+        }
+        let frame = &mut self.frames[at as usize];
+        frame.dirt = (NONE, NONE);
+        frame.dirty = false;
+        self.dirty_count -= 1;
+    }
+
+    /// The frame that has been dirty longest.
+    pub fn oldest_dirty(&self) -> Option<u32> {
+        (self.dirt.0 != NONE).then_some(self.dirt.0)
+    }
+
+    /// The frame that became dirty next after this one.
+    pub fn next_dirty(&self, at: u32) -> Option<u32> {
+        let next = self.frames[at as usize].dirt.1;
+        (next != NONE).then_some(next)
+    }
+
+    /// Frames that hold no page.
+    pub fn free_count(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// Frames with changes that no write has been issued for.
+    pub fn dirty_count(&self) -> u32 {
+        self.dirty_count
+    }
+
+    /// Most frames that were ever in use at once.
+    pub fn filled(&self) -> u32 {
+        self.filled
+    }
+}

@@ -1,0 +1,248 @@
+//! Write-back of one database: eviction, coalescing of adjacent dirty pages, the checkpoint.
+//!
+//! Two rules make recovery possible. A page is written only when the log is durable up to the page's
+//! last change (write-ahead logging). And the checkpoint passes a change only when a write of its
+//! page has completed and a flush of the file that was issued after that has completed too.
+
+use crate::step::{Io, IoKind};
+
+use super::context::{Ctx, Purpose, Token, flush};
+use super::database::{ClassOf, Closing, Database, class};
+use super::geometry::Geometry;
+use super::page::{self, PageHead};
+use super::pool::{Pool, WriteSlot};
+
+/// Dirty pages that a search for one that may be written passes over at most.
+const SEARCH_MAX: usize = 64;
+
+impl Database {
+    /// Frees frames from the least recently used end until enough are free or about to be.
+    pub fn scavenge(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
+        while self.cache.free_count() + self.evictions_pending < self.free_target {
+            let Some(at) = self.cache.oldest() else { return };
+            let frame = &self.cache.frames[at as usize];
+            if frame.writing {
+                self.await_write(at);
+            } else if !frame.dirty {
+                self.cache.unlink_lru(at);
+                self.cache.release(at);
+            } else if self.write_back(at, g, pool, ctx) {
+                self.await_write(at);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Leaves a frame that is being written to be freed at the end of the write.
+    fn await_write(&mut self, at: u32) {
+        self.cache.unlink_lru(at);
+        self.cache.frames[at as usize].evict = true;
+        self.evictions_pending += 1;
+    }
+
+    /// Writes the pages that have been dirty longest, where the log since their first change is
+    /// deeper than the checkpoint depth (everything, when closing).
+    pub fn pump_depth(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
+        let depth = if self.closing == Closing::Open { self.depth_bytes } else { 0 };
+        let mut at = self.cache.oldest_dirty();
+        let mut passed = 0;
+        while let Some(frame_at) = at.filter(|_| passed < SEARCH_MAX) {
+            let frame = &self.cache.frames[frame_at as usize];
+            if self.log.append_lsn().saturating_sub(frame.rec_lsn) <= depth {
+                return;
+            }
+            if self.writes >= self.writes_max {
+                return;
+            }
+            if !frame.writing && self.write_back(frame_at, g, pool, ctx) {
+                at = self.cache.oldest_dirty();
+            } else {
+                passed += 1;
+                at = self.cache.next_dirty(frame_at);
+            }
+        }
+    }
+
+    fn may_write(&self, page: u32) -> Option<u32> {
+        let at = self.cache.find(page)?;
+        let frame = &self.cache.frames[at as usize];
+        let durable = frame.page_lsn <= self.log.durable_lsn();
+        (frame.dirty && !frame.writing && durable).then_some(at)
+    }
+
+    /// Writes a dirty frame together with its dirty neighbours. False where it can't be written now.
+    fn write_back(&mut self, at: u32, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) -> bool {
+        let page = self.cache.frames[at as usize].page;
+        let page_lsn = self.cache.frames[at as usize].page_lsn;
+        if page_lsn > self.log.durable_lsn() {
+            self.log.want(page_lsn);
+            return false;
+        }
+        if self.writes >= self.writes_max {
+            return false;
+        }
+        let Some(slot) = pool.take() else { return false };
+        let (mut first, mut end) = (page, page + 1);
+        while end - first < self.coalesce_pages && first > 0 && self.may_write(first - 1).is_some()
+        {
+            first -= 1;
+        }
+        while end - first < self.coalesce_pages && self.may_write(end).is_some() {
+            end += 1;
+        }
+        let buffer_at = pool.slots[slot as usize].buffer_at;
+        let mut rec_lsn = u64::MAX;
+        for page in first..end {
+            rec_lsn = rec_lsn.min(self.prepare(page, first, buffer_at, g, ctx));
+        }
+        let write = &mut pool.slots[slot as usize];
+        (write.place, write.first_page, write.pages) = (self.place, first, end - first);
+        write.rec_lsn = rec_lsn;
+        self.writes += 1;
+        self.counts.database_writes += 1;
+        self.counts.pages_written += u64::from(end - first);
+        ctx.out.push(Io {
+            token: Token::pack(Purpose::PageWrite, self.place, slot),
+            kind: IoKind::Write,
+            file: self.file,
+            class: class(self.place, ClassOf::Write),
+            offset_bytes: g.page_offset(first),
+            size_bytes: (end - first) * g.page_bytes,
+            buffer_offset_bytes: buffer_at,
+            intended_ns: ctx.now_ns,
+        });
+        true
+    }
+
+    /// Makes one page of a write: marks it, gives it its generation, renders it. Returns the log
+    /// position before its first unwritten change.
+    fn prepare(
+        &mut self,
+        page: u32,
+        first: u32,
+        buffer_at: u64,
+        g: &Geometry,
+        ctx: &mut Ctx<'_>,
+    ) -> u64 {
+        let Some(at) = self.cache.find(page) else { return u64::MAX };
+        let frame = &mut self.cache.frames[at as usize];
+        let before = self.state.marks.get(page).acked;
+        frame.generation += 1;
+        frame.writing = true;
+        let rec_lsn = frame.rec_lsn;
+        let head = PageHead {
+            run_id: g.run_id,
+            database: self.id,
+            page,
+            generation: frame.generation,
+            lsn: frame.page_lsn,
+            directory: frame.directory,
+        };
+        self.cache.clean(at);
+        self.mark(page, before, true);
+        let offset = buffer_at + u64::from(page - first) * u64::from(g.page_bytes);
+        if let Some(bytes) = ctx.arena.bytes(offset, g.page_bytes) {
+            page::render(g, &head, bytes);
+        }
+        rec_lsn
+    }
+
+    /// A write has completed.
+    pub fn write_done(&mut self, write: WriteSlot) {
+        self.writes -= 1;
+        self.completed_rec_lsn = self.completed_rec_lsn.min(write.rec_lsn);
+        #[cfg(test)]
+        if self.mutant == super::Mutant::CheckpointBeforeFlush {
+            self.completed_rec_lsn = u64::MAX;
+        }
+        for page in write.first_page..write.first_page + write.pages {
+            let Some(at) = self.cache.find(page) else { continue };
+            let frame = &mut self.cache.frames[at as usize];
+            frame.writing = false;
+            let (generation, evict, dirty) = (frame.generation, frame.evict, frame.dirty);
+            self.mark(page, generation, false);
+            if evict {
+                if dirty {
+                    self.touch(at);
+                } else {
+                    self.evictions_pending -= 1;
+                    self.cache.release(at);
+                }
+            }
+        }
+    }
+
+    /// Position before which every change has been written, `also` aside.
+    fn floor(&self, pool: &Pool) -> u64 {
+        let dirty = self.cache.oldest_dirty().map(|at| self.cache.frames[at as usize].rec_lsn);
+        let flushing = self.flushing_rec_lsn.unwrap_or(u64::MAX);
+        let append = self.log.append_lsn();
+        append.min(dirty.unwrap_or(append)).min(flushing).min(pool.rec_lsn_min(self.place))
+    }
+
+    /// Lets the checkpoint advance: issues a flush of the file when it would help, and a log block
+    /// when the log is full of what a recorded checkpoint would release.
+    pub fn pump_checkpoint(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
+        let closing = self.closing != Closing::Open;
+        let full = self.log.ring_is_full();
+        let behind = self.log.append_lsn().saturating_sub(self.checkpoint);
+        if !full && !closing && behind < self.step_bytes {
+            return;
+        }
+        let floor = self.floor(pool);
+        self.checkpoint = self.checkpoint.max(floor.min(self.completed_rec_lsn));
+        let helps = floor.saturating_sub(self.checkpoint) >= self.step_bytes
+            || (full || closing) && floor > self.checkpoint;
+        let written = self.completed_rec_lsn != u64::MAX;
+        if written && self.flushing_rec_lsn.is_none() && helps {
+            self.flush_file(ctx);
+        }
+        if full && self.checkpoint > self.log.recorded_checkpoint() && self.log.is_idle() {
+            self.log.force(g, self.checkpoint, self.state.pages_used, false, ctx);
+        }
+    }
+
+    /// Issues a flush of the database file, which will cover the writes completed so far.
+    fn flush_file(&mut self, ctx: &mut Ctx<'_>) {
+        self.flushing_rec_lsn = Some(self.completed_rec_lsn);
+        self.completed_rec_lsn = u64::MAX;
+        self.counts.database_flushes += 1;
+        let token = Token::pack(Purpose::DatabaseFlush, self.place, 0);
+        ctx.out.push(flush(token, self.file, class(self.place, ClassOf::Flush), ctx.now_ns));
+    }
+
+    /// The flush of the file has completed.
+    pub fn flush_done(&mut self, pool: &Pool) {
+        self.flushing_rec_lsn = None;
+        let floor = self.floor(pool).min(self.completed_rec_lsn);
+        self.checkpoint = self.checkpoint.max(floor);
+    }
+
+    /// One step towards a clean close: the log, the pages, a flush, a last block that says so.
+    pub fn pump_close(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
+        match self.closing {
+            Closing::Draining => {
+                self.log.want(self.log.append_lsn());
+                let drained = self.cache.dirty_count() == 0
+                    && self.writes == 0
+                    && self.flushing_rec_lsn.is_none()
+                    && self.log.is_idle();
+                if !drained {
+                    return;
+                }
+                if self.completed_rec_lsn != u64::MAX {
+                    self.flush_file(ctx);
+                    return;
+                }
+                self.checkpoint = self.checkpoint.max(self.floor(pool));
+                let at = self.checkpoint;
+                if self.log.force(g, at, self.state.pages_used, true, ctx) {
+                    self.closing = Closing::FinalBlock;
+                }
+            }
+            Closing::FinalBlock if self.log.is_idle() => self.closing = Closing::Closed,
+            _ => {}
+        }
+    }
+}

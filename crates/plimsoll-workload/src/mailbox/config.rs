@@ -1,0 +1,320 @@
+//! What a mail store is made of, every default resolved.
+//!
+//! Where the published facts on Jetstress leave a value unconfirmed, the field's documentation says
+//! so and says what was chosen.
+
+use thiserror::Error;
+
+/// Record slots in a page: what fits is at most this, so that a page's occupancy is 16 bits.
+pub const SLOTS_MAX: usize = 16;
+/// Log blocks and the granule of every transfer.
+pub const BLOCK_BYTES: u32 = 4096;
+
+/// One database of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseConfig {
+    /// Its number, unique in the store; names its files (`db03.edb`, `db03-log/`).
+    pub id: u32,
+    /// Directory of the database file: an index into the driver's directories.
+    pub directory: u32,
+    /// Directory of the log files, an index into the same list.
+    pub log_directory: u32,
+    /// Pages that creation writes.
+    pub pages_initial: u32,
+    /// Pages that the file has room for. 25 % more than `pages_initial` by default, as
+    /// `DatabaseSpaceReserved=25` of Jetstress.
+    pub pages_max: u32,
+    /// Weight with which sessions choose it among the databases of their group (`IopsBias`).
+    pub bias: u32,
+}
+
+impl DatabaseConfig {
+    /// A database of `pages_initial` pages with the 25 % reserve and bias 1.
+    pub fn new(id: u32, directory: u32, log_directory: u32, pages_initial: u32) -> Self {
+        let pages_max = pages_initial.saturating_add(pages_initial / 4);
+        Self { id, directory, log_directory, pages_initial, pages_max, bias: 1 }
+    }
+}
+
+/// Shares of the operations, as weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mix {
+    /// New records.
+    pub insert: u32,
+    /// Records removed, after a seek.
+    pub delete: u32,
+    /// Records replaced, after a seek.
+    pub replace: u32,
+    /// Records read.
+    pub read: u32,
+}
+
+impl Mix {
+    /// Sum of the weights.
+    pub fn total(self) -> u32 {
+        self.insert
+            .saturating_add(self.delete)
+            .saturating_add(self.replace)
+            .saturating_add(self.read)
+    }
+}
+
+/// How a durable commit becomes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Each log write is a durable write (`O_DSYNC`, `RWF_DSYNC`).
+    DSync,
+    /// Log writes are plain and a flush of the log file (`fdatasync`) follows. The log write's own
+    /// latency then does not contain the flush: that is recorded as `log_flush`.
+    Fdatasync,
+}
+
+/// When operations start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Closed loop: each session starts the next operation `think_ns` after the last one ended.
+    Free {
+        /// Pause between the operations of a session, in ns.
+        think_ns: u64,
+    },
+    /// Open loop: operations arrive as a Poisson process whose rate is set so that database reads
+    /// and writes together come to `rate_ios_per_s`. I/Os per operation are measured as the run
+    /// goes, because cache, coalescing and growth decide them.
+    Target {
+        /// Database reads plus writes per second, over all sessions and databases of the store.
+        rate_ios_per_s: f64,
+    },
+}
+
+/// A mail store and the load on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MailboxConfig {
+    /// Identity of the store: the run that created it. In every page and log block, so that remains
+    /// of an older store on the same storage are not taken for this one.
+    pub run_id: u64,
+    /// Seed of every choice: fill, operations, keys.
+    pub seed: u64,
+    /// The databases.
+    pub databases: Vec<DatabaseConfig>,
+    /// Logical sessions over all databases (Jetstress 2013 threads).
+    pub sessions: u32,
+    /// Page size: 4, 8, 16 or 32 KiB. 32 KiB by default.
+    pub page_bytes: u32,
+    /// Bytes of a record, about; decides the slots of a page (at most 16). 2,000 by default
+    /// (`LongPadLength=2000`; that this is the record's size is unconfirmed).
+    pub record_bytes: u32,
+    /// Share of slots that creation fills. 0.75 by default (unconfirmed).
+    pub initial_fill: f64,
+    /// Operation mix. 40/20/5/35 by default.
+    pub mix: Mix,
+    /// Share of commits that do not wait for the log. 0.70 by default.
+    pub lazy_commit_share: f64,
+    /// Page cache of the whole store, divided evenly among the databases. 32 MiB × sessions by
+    /// default (one published data point).
+    pub cache_bytes: u64,
+    /// Share of the cache's frames that write-back keeps free. 0.02 by default (unconfirmed).
+    pub cache_free_share: f64,
+    /// Most bytes of one coalesced database write. 256 KiB by default (Exchange 2013's own value is
+    /// unconfirmed).
+    pub coalesce_bytes: u32,
+    /// Database writes in flight per database. 16 by default (unconfirmed).
+    pub writes_in_flight: u32,
+    /// Log that recovery may have to replay. 20 MiB by default.
+    pub checkpoint_depth_bytes: u64,
+    /// Log between two flushes of a database file that let its checkpoint advance. A sixteenth of
+    /// the depth by default (unconfirmed).
+    pub checkpoint_step_bytes: u64,
+    /// Size of a log file. 1 MiB by default.
+    pub log_file_bytes: u32,
+    /// Log files per database, used in turn. By default 1.25 × the depth and 4 more.
+    pub log_files: u32,
+    /// Log buffer per database. 1 MiB by default (Exchange's own value is unconfirmed). The log is
+    /// written when half of it is filled.
+    pub log_buffer_bytes: u32,
+    /// Log writes in flight per database. 4 by default (unconfirmed).
+    pub log_writes_in_flight: u32,
+    /// Longest that a lazily committed change stays unwritten. 1 s by default (unconfirmed).
+    pub lazy_flush_ns: u64,
+    /// How commits become durable.
+    pub durability: Durability,
+    /// Bytes of one background maintenance read. 256 KiB by default (partly unconfirmed).
+    pub maintenance_bytes: u32,
+    /// Time between two maintenance reads of a database; 0 is off. 100 ms by default
+    /// (`DBMThrottling=100`).
+    pub maintenance_interval_ns: u64,
+    /// Copies of each database, this one included. More than 1 adds log replication reads.
+    pub copies: u32,
+    /// Bytes of one log replication read. 256 KiB by default (published: 232-256 KB, unconfirmed).
+    pub replication_bytes: u32,
+    /// When operations start.
+    pub pace: Pace,
+    /// How many times smaller the data can be compressed: 1.0 is incompressible.
+    pub compressibility: f64,
+}
+
+impl MailboxConfig {
+    /// A store with every default, for these databases and sessions.
+    pub fn new(run_id: u64, seed: u64, databases: Vec<DatabaseConfig>, sessions: u32) -> Self {
+        let depth: u64 = 20 << 20;
+        let log_file_bytes: u32 = 1 << 20;
+        Self {
+            run_id,
+            seed,
+            databases,
+            sessions,
+            page_bytes: 32 << 10,
+            record_bytes: 2000,
+            initial_fill: 0.75,
+            mix: Mix { insert: 40, delete: 20, replace: 5, read: 35 },
+            lazy_commit_share: 0.70,
+            cache_bytes: (32 << 20) * u64::from(sessions.max(1)),
+            cache_free_share: 0.02,
+            coalesce_bytes: 256 << 10,
+            writes_in_flight: 16,
+            checkpoint_depth_bytes: depth,
+            checkpoint_step_bytes: depth / 16,
+            log_file_bytes,
+            log_files: Self::log_files_for(depth, log_file_bytes),
+            log_buffer_bytes: 1 << 20,
+            log_writes_in_flight: 4,
+            lazy_flush_ns: 1_000_000_000,
+            durability: Durability::DSync,
+            maintenance_bytes: 256 << 10,
+            maintenance_interval_ns: 100_000_000,
+            copies: 1,
+            replication_bytes: 256 << 10,
+            pace: Pace::Free { think_ns: 0 },
+            compressibility: 1.0,
+        }
+    }
+
+    /// Log files that a checkpoint depth needs: a quarter more than the depth and four files, so
+    /// that write-back that starts at the depth ends before the ring is full.
+    pub fn log_files_for(depth_bytes: u64, file_bytes: u32) -> u32 {
+        let bytes = depth_bytes.saturating_add(depth_bytes / 4);
+        let files = bytes.div_ceil(u64::from(file_bytes.max(1))).saturating_add(4);
+        u32::try_from(files).unwrap_or(u32::MAX)
+    }
+
+    /// Frames of each database's cache.
+    pub fn frames_per_database(&self) -> u64 {
+        let databases = self.databases.len().max(1) as u64;
+        self.cache_bytes / databases / u64::from(self.page_bytes.max(1))
+    }
+
+    /// Checks that the numbers can work together.
+    ///
+    /// # Errors
+    /// Names the first field that is wrong, what it is and what it must be.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.validate_shape()?;
+        self.validate_databases()?;
+        self.validate_log()?;
+        self.validate_load()
+    }
+
+    fn validate_shape(&self) -> Result<(), ConfigError> {
+        let page_ok =
+            self.page_bytes.is_power_of_two() && (4096..=32768).contains(&self.page_bytes);
+        check(page_ok, "page_bytes", self.page_bytes, "4, 8, 16 or 32 KiB")?;
+        let record_ok = self.record_bytes >= 16 && self.record_bytes <= self.page_bytes / 2;
+        check(record_ok, "record_bytes", self.record_bytes, "16 B to half a page")?;
+        let multiple =
+            |bytes: u32| bytes >= self.page_bytes && bytes.is_multiple_of(self.page_bytes);
+        let small = |bytes: u32| multiple(bytes) && bytes <= 16 << 20;
+        check(small(self.coalesce_bytes), "coalesce_bytes", self.coalesce_bytes, PAGES)?;
+        check(small(self.maintenance_bytes), "maintenance_bytes", self.maintenance_bytes, PAGES)?;
+        check(share(self.initial_fill), "initial_fill", self.initial_fill, "0 to 1")?;
+        check(
+            share(self.lazy_commit_share),
+            "lazy_commit_share",
+            self.lazy_commit_share,
+            "0 to 1",
+        )?;
+        let free_ok = share(self.cache_free_share) && self.cache_free_share <= 0.5;
+        check(free_ok, "cache_free_share", self.cache_free_share, "0 to 0.5")?;
+        let ratio_ok = (1.0..=1000.0).contains(&self.compressibility);
+        check(ratio_ok, "compressibility", self.compressibility, "1 to 1000")
+    }
+
+    fn validate_databases(&self) -> Result<(), ConfigError> {
+        let count = self.databases.len();
+        check((1..=4096).contains(&count), "databases", count, "1 to 4,096")?;
+        for (i, d) in self.databases.iter().enumerate() {
+            check(d.pages_initial >= 2, "pages_initial", d.pages_initial, "at least 2")?;
+            let max_ok = d.pages_max >= d.pages_initial && d.pages_max < 1 << 31;
+            check(max_ok, "pages_max", d.pages_max, "pages_initial to 2^31")?;
+            check(d.bias <= 1_000_000, "bias", d.bias, "at most 1,000,000")?;
+            let unique = self.databases.iter().take(i).all(|e| e.id != d.id);
+            check(unique, "database id", d.id, "unique")?;
+        }
+        let bias: u64 = self.databases.iter().map(|d| u64::from(d.bias)).sum();
+        check(bias > 0, "bias", bias, "above 0 for at least one database")
+    }
+
+    fn validate_log(&self) -> Result<(), ConfigError> {
+        let blocks = |bytes: u32| bytes > 0 && bytes.is_multiple_of(BLOCK_BYTES);
+        let file = self.log_file_bytes;
+        check(blocks(file) && file <= 1 << 30, "log_file_bytes", file, BLOCKS)?;
+        let buffer = self.log_buffer_bytes;
+        let room = u64::from(self.record_bytes) + 8192;
+        let buffer_ok = blocks(buffer) && u64::from(buffer) >= 4 * room && buffer <= 64 << 20;
+        check(buffer_ok, "log_buffer_bytes", buffer, "4 KiB blocks, four records or more")?;
+        let read = self.replication_bytes;
+        check(blocks(read) && read <= 16 << 20, "replication_bytes", read, BLOCKS)?;
+        let ring = u64::from(self.log_files) * u64::from(file);
+        let least = self.checkpoint_depth_bytes + 2 * u64::from(buffer);
+        check(ring > least, "log_files", self.log_files, "more than depth and two buffers")?;
+        check(ring < 1 << 46, "log_files", self.log_files, "less than 64 TiB of log")?;
+        check(self.checkpoint_step_bytes > 0, "checkpoint_step_bytes", 0, "above 0")
+    }
+
+    fn validate_load(&self) -> Result<(), ConfigError> {
+        check((1..=65_536).contains(&self.sessions), "sessions", self.sessions, "1 to 65,536")?;
+        check(self.mix.total() > 0, "mix", self.mix.total(), "above 0")?;
+        let writes = self.writes_in_flight;
+        check((1..=1024).contains(&writes), "writes_in_flight", writes, "1 to 1,024")?;
+        let logs = self.log_writes_in_flight;
+        check((1..=64).contains(&logs), "log_writes_in_flight", logs, "1 to 64")?;
+        check((1..=16).contains(&self.copies), "copies", self.copies, "1 to 16")?;
+        let frames = self.frames_per_database();
+        let least = 16 + 2 * u64::from(self.coalesce_bytes / self.page_bytes);
+        check(frames >= least && frames < 1 << 31, "cache_bytes", frames, "more frames")?;
+        match self.pace {
+            Pace::Free { think_ns } => {
+                check(think_ns < 1 << 40, "think_ns", think_ns, "less than 18 minutes")
+            }
+            Pace::Target { rate_ios_per_s: rate } => {
+                check(rate > 0.0 && rate < 1e9, "rate_ios_per_s", rate, "above 0")
+            }
+        }
+    }
+}
+
+const PAGES: &str = "a multiple of the page size, at most 16 MiB";
+const BLOCKS: &str = "a multiple of 4 KiB, not 0";
+
+fn share(value: f64) -> bool {
+    (0.0..=1.0).contains(&value)
+}
+
+fn check(
+    ok: bool,
+    field: &'static str,
+    value: impl ToString,
+    must_be: &'static str,
+) -> Result<(), ConfigError> {
+    if ok { Ok(()) } else { Err(ConfigError { field, value: value.to_string(), must_be }) }
+}
+
+/// A number of a [`MailboxConfig`] that can't work.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("mail store: `{field}` is {value}; it must be {must_be}")]
+pub struct ConfigError {
+    /// The field.
+    pub field: &'static str,
+    /// What it is.
+    pub value: String,
+    /// What it must be.
+    pub must_be: &'static str,
+}

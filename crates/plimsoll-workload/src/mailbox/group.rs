@@ -1,0 +1,432 @@
+//! A group: the databases that one thread owns, and the sessions that work on them.
+//!
+//! Nothing is shared between groups, so nothing is locked. Each step takes the completions, lets
+//! every session that can go on go on, then looks after write-back, logs and background reads, and
+//! returns the I/Os to issue.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::step::{Arena, Class, Completion, FileSpec, Io, StepWorkload, Wait};
+
+use super::arrivals::Arrivals;
+use super::config::{ConfigError, MailboxConfig, Pace};
+use super::context::{Ctx, Purpose, Token, trouble};
+use super::counters;
+use super::database::{Buffers, Closing, Database, classes};
+use super::geometry::Geometry;
+use super::log::LogWriter;
+use super::maintenance;
+use super::poison::{Place, Poison, Trouble};
+use super::pool::Pool;
+use super::queue::Queue;
+use super::rng::Choices;
+use super::session::{Draw, Phase, Session, Witness};
+use super::store::Store;
+
+/// How far the warm-up is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct WarmUp {
+    /// Frames that have been in use.
+    pub frames_filled: u64,
+    /// Frames that must have been: all but those that write-back keeps free, or all pages where the
+    /// cache is larger than the database.
+    pub frames_needed: u64,
+    /// Bytes logged, at most the depth for each database.
+    pub logged_bytes: u64,
+    /// One checkpoint depth for each database.
+    pub logged_needed_bytes: u64,
+}
+
+impl WarmUp {
+    /// The cache is full and a checkpoint depth has been logged.
+    pub fn reached(&self) -> bool {
+        self.frames_filled >= self.frames_needed && self.logged_bytes >= self.logged_needed_bytes
+    }
+
+    /// Of several groups together.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            frames_filled: self.frames_filled + other.frames_filled,
+            frames_needed: self.frames_needed + other.frames_needed,
+            logged_bytes: self.logged_bytes + other.logged_bytes,
+            logged_needed_bytes: self.logged_needed_bytes + other.logged_needed_bytes,
+        }
+    }
+}
+
+/// A mail store at work: one thread's databases and sessions.
+pub struct Group {
+    pub(super) config: MailboxConfig,
+    pub(super) geometry: Geometry,
+    files: Vec<FileSpec>,
+    class_table: Vec<Class>,
+    pub(super) databases: Vec<Database>,
+    pub(super) sessions: Vec<Session>,
+    pub(super) links: Vec<u32>,
+    pub(super) ready: Queue,
+    pub(super) idle: VecDeque<u32>,
+    pub(super) timers: BinaryHeap<Reverse<(u64, u32)>>,
+    pub(super) draw: Draw,
+    pub(super) arrivals: Option<Arrivals>,
+    pub(super) pool: Pool,
+    pub(super) think_ns: u64,
+    pub(super) stopping: bool,
+    pub(super) stopped: u32,
+    pub(super) operations: u64,
+    pub(super) witness: Option<Box<dyn Witness>>,
+    arena_bytes: u64,
+    in_flight: u64,
+    started: bool,
+    ended: bool,
+    poison: Option<Poison>,
+}
+
+impl Group {
+    /// A group of the databases of `store` and the sessions of these numbers.
+    ///
+    /// # Errors
+    /// Where there is no session or no database.
+    pub fn new(store: Store, sessions: &[u32]) -> Result<Self, ConfigError> {
+        let Store { config, geometry, databases: states, .. } = &store;
+        let (config, geometry, count) = (config.clone(), *geometry, states.len());
+        if sessions.is_empty() || count == 0 {
+            let field = if count == 0 { "databases of a group" } else { "sessions of a group" };
+            return Err(ConfigError { field, value: "none".into(), must_be: "at least one" });
+        }
+        let files = store.files().to_vec();
+        let class_table = states.iter().flat_map(|state| classes(state.config.id)).collect();
+        let draw = Draw::new(&config, states.iter().map(|state| state.config.bias));
+        let arrivals = Self::arrivals(&config, &store, sessions);
+        let mut arena = 0u64;
+        let mut reserve = |bytes: u64| {
+            let at = arena;
+            arena += bytes.next_multiple_of(4096);
+            at
+        };
+        let page = u64::from(geometry.page_bytes);
+        let session = |&number: &u32| Session::new(&geometry, number, reserve(page));
+        let all_sessions: Vec<Session> = sessions.iter().map(session).collect();
+        let writes = Pool::count(&config, count) as u64 * u64::from(config.coalesce_bytes);
+        let pool = Pool::new(&config, count, reserve(writes));
+        let log_files = 1 + config.log_files;
+        let mut databases = Vec::with_capacity(count);
+        for (place, state) in store.databases.into_iter().enumerate() {
+            let maintenance = maintenance::READS_MAX as u64 * u64::from(config.maintenance_bytes);
+            let replication = u64::from(config.replication_bytes) * u64::from(config.copies - 1);
+            let buffers = Buffers {
+                log_at: reserve(u64::from(config.log_buffer_bytes)),
+                maintenance_at: reserve(maintenance),
+                replication_at: reserve(replication),
+            };
+            let (file, number) = (place as u32 * log_files, sessions.len() as u32);
+            databases.push(Database::new(&config, place, file, state, buffers, number));
+        }
+        let think_ns = match config.pace {
+            Pace::Free { think_ns } => think_ns,
+            Pace::Target { .. } => 0,
+        };
+        let mut ready = Queue::default();
+        let mut links = vec![0; sessions.len()];
+        (0..sessions.len() as u32).for_each(|s| ready.push(&mut links, s));
+        Ok(Self {
+            config,
+            geometry,
+            files,
+            class_table,
+            databases,
+            sessions: all_sessions,
+            links,
+            ready,
+            idle: VecDeque::with_capacity(sessions.len()),
+            timers: BinaryHeap::with_capacity(sessions.len()),
+            draw,
+            arrivals,
+            pool,
+            think_ns,
+            stopping: false,
+            stopped: 0,
+            operations: 0,
+            witness: None,
+            arena_bytes: arena,
+            in_flight: 0,
+            started: false,
+            ended: false,
+            poison: None,
+        })
+    }
+
+    /// The group's share of the open-loop rate, by the bias of its databases.
+    fn arrivals(config: &MailboxConfig, store: &Store, sessions: &[u32]) -> Option<Arrivals> {
+        let Pace::Target { rate_ios_per_s } = config.pace else { return None };
+        let all: u64 = config.databases.iter().map(|d| u64::from(d.bias)).sum();
+        let mine: u64 = store.databases.iter().map(|s| u64::from(s.config.bias)).sum();
+        let rate = rate_ios_per_s * mine as f64 / all.max(1) as f64;
+        // Streams of sessions are their numbers; this one is none of them.
+        let stream = 1 << 32 | u64::from(sessions.first().copied().unwrap_or(0));
+        (rate > 0.0).then(|| Arrivals::new(Choices::new(config.seed, stream), rate))
+    }
+
+    /// Tells `witness` of every durable commit when it is acknowledged.
+    pub fn set_witness(&mut self, witness: Box<dyn Witness>) {
+        self.witness = Some(witness);
+    }
+
+    /// What ended the run, if anything went wrong.
+    pub fn poison(&self) -> Option<&Poison> {
+        self.poison.as_ref()
+    }
+
+    /// How far the warm-up is.
+    pub fn warm_up(&self) -> WarmUp {
+        let of = |d: &Database| {
+            let frames = d.cache.frames.len() as u64;
+            let full = frames.saturating_sub(u64::from(d.free_target));
+            let logged = d.log.append_lsn().saturating_sub(d.start_lsn).min(d.depth_bytes);
+            WarmUp {
+                frames_filled: u64::from(d.cache.filled()).min(full),
+                frames_needed: full.min(u64::from(d.state.pages_used)),
+                logged_bytes: logged,
+                logged_needed_bytes: d.depth_bytes,
+            }
+        };
+        self.databases.iter().map(of).fold(WarmUp::default(), WarmUp::and)
+    }
+
+    /// Operations ended since the start.
+    pub fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// Database reads and writes issued since the start.
+    pub fn transactional_ios(&self) -> u64 {
+        self.databases.iter().map(|d| d.counts.database_reads + d.counts.database_writes).sum()
+    }
+
+    /// The databases after the end, for the next machine. After a poisoned run, or one that was not
+    /// stepped to its end, recovery must come first.
+    pub fn into_store(self) -> Store {
+        let take = |mut d: Database| {
+            d.state.log = d.log.position();
+            d.state
+        };
+        let databases = self.databases.into_iter().map(take).collect();
+        // The configuration was accepted when this store was first built.
+        Store::rebuild(self.config, self.geometry, databases)
+    }
+
+    /// Whether every database was closed: nothing is to be replayed.
+    pub fn is_closed(&self) -> bool {
+        self.databases.iter().all(|d| d.closing == Closing::Closed)
+    }
+
+    fn complete(&mut self, completion: &Completion, ctx: &mut Ctx<'_>) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let Some(token) = Token::unpack(completion.token) else { return };
+        let Token { purpose, place, index } = token;
+        let Some(wanted) = self.wanted_bytes(token) else { return };
+        let g = &self.geometry;
+        let Some(d) = self.databases.get_mut(place) else { return };
+        if let Some(trouble) = trouble(completion, wanted) {
+            match purpose {
+                Purpose::LogWrite | Purpose::LogFlush => d.log.fail(trouble, ctx),
+                Purpose::Replication => d.log.fail(trouble, ctx),
+                Purpose::DatabaseFlush => ctx.fail(d.id, Place::File, trouble),
+                _ => {
+                    let page = self.first_page(token).unwrap_or(0);
+                    ctx.fail(self.databases[place].id, Place::Page(page), trouble);
+                }
+            }
+            return;
+        }
+        match purpose {
+            Purpose::PageRead => {
+                let session = &self.sessions[index as usize];
+                if let Phase::Working(op) = session.phase {
+                    let waiters = d.read_done(g, op.page, session.buffer_at, ctx);
+                    self.ready.append(&mut self.links, waiters);
+                }
+            }
+            Purpose::PageWrite => {
+                if let Some(write) = self.pool.get(index) {
+                    self.pool.release(index);
+                    d.write_done(write);
+                }
+            }
+            Purpose::DatabaseFlush => d.flush_done(&self.pool),
+            Purpose::LogWrite => d.log.write_done(index),
+            Purpose::LogFlush => d.log.flush_done(),
+            Purpose::Maintenance => d.maintenance_done(g, index, ctx),
+            Purpose::Replication => {
+                let ring = u64::from(self.config.log_files) * u64::from(self.config.log_file_bytes);
+                d.replication_done(g, index, ring, ctx);
+            }
+        }
+    }
+
+    /// Bytes that an I/O asked for; `None` for a token of no I/O in flight.
+    fn wanted_bytes(&self, token: Token) -> Option<u32> {
+        let Token { purpose, place, index } = token;
+        let d = self.databases.get(place)?;
+        match purpose {
+            Purpose::PageRead => {
+                ((index as usize) < self.sessions.len()).then_some(self.geometry.page_bytes)
+            }
+            Purpose::PageWrite => {
+                self.pool.get(index).map(|write| write.pages * self.geometry.page_bytes)
+            }
+            Purpose::DatabaseFlush | Purpose::LogFlush => Some(0),
+            Purpose::LogWrite => d.log.piece_bytes(index),
+            Purpose::Maintenance => d.maintenance.read_bytes(index),
+            Purpose::Replication => d.replication.read_bytes(index),
+        }
+    }
+
+    fn first_page(&self, token: Token) -> Option<u32> {
+        match token.purpose {
+            Purpose::PageRead => match self.sessions.get(token.index as usize)?.phase {
+                Phase::Working(op) => Some(op.page),
+                _ => None,
+            },
+            Purpose::PageWrite => self.pool.get(token.index).map(|write| write.first_page),
+            Purpose::Maintenance => {
+                self.databases.get(token.place)?.maintenance.first_page(token.index)
+            }
+            _ => None,
+        }
+    }
+
+    /// Everything that is due at this time, until no session can go on.
+    fn advance(&mut self, ctx: &mut Ctx<'_>) {
+        self.wake_timers(ctx.now_ns);
+        loop {
+            for place in 0..self.databases.len() {
+                self.acknowledge(place, ctx.now_ns);
+            }
+            while let Some(session) = self.ready.pop(&self.links) {
+                self.run_session(session, ctx);
+            }
+            let g = &self.geometry;
+            for d in &mut self.databases {
+                d.scavenge(g, &mut self.pool, ctx);
+                d.pump_depth(g, &mut self.pool, ctx);
+                d.pump_checkpoint(g, &self.pool, ctx);
+                d.log.pump(g, d.checkpoint, d.state.pages_used, ctx);
+            }
+            if ctx.poison.is_some() || !self.wake_stalled() {
+                break;
+            }
+        }
+        let closing = self.stopping && self.stopped as usize == self.sessions.len();
+        for d in &mut self.databases {
+            if closing && d.closing == Closing::Open {
+                d.closing = Closing::Draining;
+            }
+            if !self.stopping {
+                d.pump_maintenance(&self.geometry, ctx);
+                d.pump_replication(&self.config, ctx);
+            }
+            d.pump_close(&self.geometry, &self.pool, ctx);
+        }
+    }
+
+    /// The earliest time at which something is due without a completion.
+    fn deadline_ns(&mut self, now_ns: u64) -> Option<u64> {
+        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+        let arrival = match self.arrivals.as_mut() {
+            Some(arrivals) if !self.idle.is_empty() => Some(arrivals.next_ns(now_ns)),
+            _ => None,
+        };
+        let stopping = self.stopping;
+        let of = |d: &Database| {
+            let maintenance = d.maintenance.deadline_ns().filter(|_| !stopping);
+            // A log that has no room for another write is woken by a completion.
+            let lazy = d.log.deadline_ns().filter(|&at| at > now_ns);
+            [maintenance, lazy]
+        };
+        let background = self.databases.iter().flat_map(of).flatten().min();
+        [timer, arrival, background].into_iter().flatten().min()
+    }
+
+    fn wait(&mut self, now_ns: u64) -> Wait {
+        if self.poison.is_some() || self.is_closed() {
+            self.ended = self.in_flight == 0;
+            return if self.ended { Wait::Done } else { Wait::Completion };
+        }
+        match self.deadline_ns(now_ns) {
+            Some(at) => Wait::Until(at.max(now_ns)),
+            None if self.in_flight > 0 => Wait::Completion,
+            None => {
+                let database = self.databases.first().map_or(0, |d| d.id);
+                let (place, trouble) = (Place::File, Trouble::Stuck);
+                self.poison = Some(Poison { database, place, trouble });
+                self.ended = true;
+                Wait::Done
+            }
+        }
+    }
+}
+
+impl StepWorkload for Group {
+    fn files(&self) -> &[FileSpec] {
+        &self.files
+    }
+
+    fn classes(&self) -> &[Class] {
+        &self.class_table
+    }
+
+    fn arena_size_bytes(&self) -> u64 {
+        self.arena_bytes
+    }
+
+    fn depth_max(&self) -> usize {
+        let per_database = LogWriter::pieces_max(&self.config)
+            + LogWriter::sync_files_max(&self.config)
+            + maintenance::READS_MAX
+            + self.config.copies as usize;
+        self.sessions.len() + self.pool.slots.len() + per_database * self.databases.len()
+    }
+
+    fn step(
+        &mut self,
+        now_ns: u64,
+        completions: &[Completion],
+        arena: &mut dyn Arena,
+        out: &mut Vec<Io>,
+    ) -> Wait {
+        if self.ended {
+            return Wait::Done;
+        }
+        if !self.started {
+            self.started = true;
+            // A driver without data: what pages hold must be known without them.
+            if arena.bytes(0, 4096).is_none() {
+                let g = self.geometry;
+                self.databases.iter_mut().for_each(|d| d.state.assume_occupancy(&g));
+            }
+        }
+        let issued_before = out.len();
+        let mut poison = self.poison.take();
+        let mut ctx = Ctx { now_ns, arena, out, poison: &mut poison };
+        for completion in completions {
+            self.complete(completion, &mut ctx);
+        }
+        if ctx.poison.is_none() {
+            self.advance(&mut ctx);
+        }
+        self.poison = poison;
+        self.in_flight += (out.len() - issued_before) as u64;
+        self.wait(now_ns)
+    }
+
+    fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    fn counters(&self, each: &mut dyn FnMut(&'static str, u32, u64)) {
+        for database in &self.databases {
+            counters::report(database, each);
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! The log of one database: a buffer of blocks, group commit, and a ring of files.
+//!
+//! Records are appended to the buffer. A flush closes the block in hand and writes everything not
+//! yet written, so a block that was handed to the target is never written again. Several flushes may
+//! be in flight; the log is durable up to the first that is not. What may be overwritten in the ring
+//! is decided by the checkpoint that a *durable* block header carries, since recovery knows no other.
+
+use std::collections::VecDeque;
+
+use crate::step::{Arena, Io, IoKind};
+
+use super::config::{BLOCK_BYTES, Durability, MailboxConfig};
+use super::context::{Ctx, Purpose, Token, flush};
+use super::geometry::{Geometry, blocks};
+use super::poison::{Place, Trouble};
+use super::record::{
+    BLOCK_HEADER_BYTES, BLOCK_PAYLOAD_BYTES, BlockHead, NO_RECORD, RECORD_HEADER_BYTES, advance,
+    seal_block,
+};
+use super::store::{LogPosition, log_place};
+
+const BLOCK: u64 = BLOCK_BYTES as u64;
+/// Blocks of the ring that only a checkpoint may use, so that a full log can still be relieved.
+const RESERVED_BLOCKS: u64 = 8;
+
+/// What is known of a block until it is sealed.
+#[derive(Clone, Copy, Debug)]
+struct Meta {
+    used: u16,
+    first_record: u16,
+}
+
+/// One log write in flight.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    id: u32,
+    end: u64,
+    checkpoint: u64,
+    done: bool,
+}
+
+/// A flush of log files in flight.
+#[derive(Clone, Copy, Debug)]
+struct Syncing {
+    target: u64,
+    checkpoint: u64,
+    left: u32,
+}
+
+/// Counts of one log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LogCounts {
+    pub writes: u64,
+    pub sequential_writes: u64,
+    pub write_bytes: u64,
+    pub flushes: u64,
+    pub record_bytes: u64,
+}
+
+/// Numbers that go into I/Os and blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogWiring {
+    pub place: usize,
+    pub database: u32,
+    pub database_file: u32,
+    pub write_class: u16,
+    pub flush_class: u16,
+    pub buffer_at: u64,
+}
+
+/// The log of one database.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    wiring: LogWiring,
+    durability: Durability,
+    file_bytes: u64,
+    ring_bytes: u64,
+    buffer_blocks: u64,
+    writes_max: usize,
+    lazy_ns: u64,
+    epoch: u32,
+    /// Where the next payload byte goes.
+    pos: u64,
+    issued: u64,
+    written: u64,
+    durable: u64,
+    recorded_checkpoint: u64,
+    wanted: u64,
+    /// Since when something appended has not been issued.
+    waiting_since_ns: Option<u64>,
+    metas: Vec<Meta>,
+    pieces: VecDeque<Piece>,
+    next_piece: u32,
+    written_checkpoint: u64,
+    syncing: Option<Syncing>,
+    last_end: (u32, u64),
+    scratch: Vec<u8>,
+    pub counts: LogCounts,
+}
+
+impl LogWriter {
+    pub fn new(config: &MailboxConfig, wiring: LogWiring, at: LogPosition) -> Self {
+        let buffer_blocks = u64::from(config.log_buffer_bytes / BLOCK_BYTES);
+        let writes_max = config.log_writes_in_flight as usize;
+        let before = log_place(config, wiring.database_file, at.next_lsn - BLOCK);
+        Self {
+            wiring,
+            durability: config.durability,
+            file_bytes: u64::from(config.log_file_bytes),
+            ring_bytes: u64::from(config.log_files) * u64::from(config.log_file_bytes),
+            buffer_blocks,
+            writes_max,
+            lazy_ns: config.lazy_flush_ns,
+            epoch: at.epoch,
+            pos: at.next_lsn,
+            issued: at.next_lsn,
+            written: at.next_lsn,
+            durable: at.next_lsn,
+            recorded_checkpoint: at.checkpoint,
+            wanted: 0,
+            waiting_since_ns: None,
+            metas: vec![Meta { used: 0, first_record: NO_RECORD }; buffer_blocks as usize],
+            pieces: VecDeque::with_capacity(Self::pieces_max(config)),
+            next_piece: 0,
+            written_checkpoint: at.checkpoint,
+            syncing: None,
+            last_end: (before.0, before.1 + BLOCK),
+            scratch: vec![0; RECORD_HEADER_BYTES + config.record_bytes as usize],
+            counts: LogCounts::default(),
+        }
+    }
+
+    /// Most log writes in flight: a flush can be cut where a file and where the buffer ends.
+    pub fn pieces_max(config: &MailboxConfig) -> usize {
+        let cuts = u64::from(config.log_buffer_bytes / config.log_file_bytes) as usize + 2;
+        config.log_writes_in_flight as usize + cuts
+    }
+
+    /// Most files that one flush of the log can touch.
+    pub fn sync_files_max(config: &MailboxConfig) -> usize {
+        (config.log_buffer_bytes / config.log_file_bytes) as usize + 2
+    }
+
+    /// Where the next record starts: the checkpoint of a database without dirty pages.
+    pub fn append_lsn(&self) -> u64 {
+        self.pos
+    }
+
+    pub fn durable_lsn(&self) -> u64 {
+        self.durable
+    }
+
+    /// Blocks before this have been handed to the target.
+    pub fn issued_lsn(&self) -> u64 {
+        self.issued
+    }
+
+    /// The checkpoint that recovery would find.
+    pub fn recorded_checkpoint(&self) -> u64 {
+        self.recorded_checkpoint
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.pieces.is_empty() && self.syncing.is_none()
+    }
+
+    pub fn position(&self) -> LogPosition {
+        let checkpoint = self.recorded_checkpoint;
+        LogPosition { next_lsn: self.durable, checkpoint, epoch: self.epoch }
+    }
+
+    /// Whether a record of `data_bytes` fits in buffer and ring now.
+    pub fn has_room(&self, data_bytes: u32) -> bool {
+        let end = advance(self.pos, RECORD_HEADER_BYTES + data_bytes as usize);
+        self.fits(end, RESERVED_BLOCKS)
+    }
+
+    fn fits(&self, end: u64, reserve: u64) -> bool {
+        let last = end.div_ceil(BLOCK);
+        let in_buffer = last <= blocks(self.written.min(self.durable)) + self.buffer_blocks;
+        let ring = blocks(self.ring_bytes);
+        in_buffer && last + reserve <= blocks(self.recorded_checkpoint) + ring
+    }
+
+    /// Whether the ring is so full that only a newly recorded checkpoint helps.
+    pub fn ring_is_full(&self) -> bool {
+        let last = blocks(self.pos) + 2 * RESERVED_BLOCKS;
+        last + self.buffer_blocks / 4 > blocks(self.recorded_checkpoint) + blocks(self.ring_bytes)
+    }
+
+    /// Memory for a record, to be filled before [`LogWriter::append`].
+    pub fn scratch(&mut self, size_bytes: usize) -> &mut [u8] {
+        let size = size_bytes.min(self.scratch.len());
+        &mut self.scratch[..size]
+    }
+
+    /// Appends the record in the scratch memory; room must have been checked. Returns its start and
+    /// its end.
+    pub fn append(&mut self, now_ns: u64, size: usize, arena: &mut dyn Arena) -> (u64, u64) {
+        if self.pos % BLOCK == 0 {
+            self.open_block();
+        }
+        let start = self.pos;
+        let block = blocks(self.pos);
+        let meta = self.meta(block);
+        if meta.first_record == NO_RECORD {
+            meta.first_record = meta.used;
+        }
+        let mut done = 0;
+        while done < size {
+            if self.pos % BLOCK == 0 {
+                self.open_block();
+            }
+            let block = blocks(self.pos);
+            let piece = (size - done).min((BLOCK - self.pos % BLOCK) as usize);
+            let at = self.buffer_offset(block) + self.pos % BLOCK;
+            if let Some(bytes) = arena.bytes(at, piece as u32) {
+                bytes.copy_from_slice(&self.scratch[done..done + piece]);
+            }
+            self.meta(block).used += piece as u16;
+            self.pos += piece as u64;
+            done += piece;
+        }
+        self.counts.record_bytes += size as u64;
+        self.waiting_since_ns.get_or_insert(now_ns);
+        (start, self.pos)
+    }
+
+    fn open_block(&mut self) {
+        let block = blocks(self.pos);
+        *self.meta(block) = Meta { used: 0, first_record: NO_RECORD };
+        self.pos += BLOCK_HEADER_BYTES as u64;
+    }
+
+    fn meta(&mut self, block: u64) -> &mut Meta {
+        let at = (block % self.buffer_blocks) as usize;
+        &mut self.metas[at]
+    }
+
+    fn buffer_offset(&self, block: u64) -> u64 {
+        self.wiring.buffer_at + block % self.buffer_blocks * BLOCK
+    }
+
+    /// Asks for the log to be durable up to `lsn`.
+    pub fn want(&mut self, lsn: u64) {
+        self.wanted = self.wanted.max(lsn);
+    }
+
+    /// When an unwritten lazy commit has waited long enough.
+    pub fn deadline_ns(&self) -> Option<u64> {
+        self.waiting_since_ns.map(|since| since.saturating_add(self.lazy_ns))
+    }
+
+    /// Issues a flush if one is due.
+    pub fn pump(&mut self, g: &Geometry, checkpoint: u64, pages_used: u32, ctx: &mut Ctx<'_>) {
+        let pending = self.pos > self.issued;
+        let due = pending
+            && (self.wanted > self.issued
+                || self.pos - self.issued >= self.buffer_blocks / 2 * BLOCK
+                || self.deadline_ns().is_some_and(|deadline| ctx.now_ns >= deadline));
+        if due && self.pieces.len() < self.writes_max {
+            self.issue(g, checkpoint, pages_used, false, ctx);
+        }
+        self.pump_sync(ctx);
+    }
+
+    /// Writes a block although nothing may have been appended: it carries the checkpoint. Returns
+    /// false where it can't now.
+    pub fn force(
+        &mut self,
+        g: &Geometry,
+        checkpoint: u64,
+        pages_used: u32,
+        clean: bool,
+        ctx: &mut Ctx<'_>,
+    ) -> bool {
+        if self.pieces.len() >= self.writes_max || !self.fits(self.pos + BLOCK, 0) {
+            return false;
+        }
+        if self.pos == self.issued {
+            self.open_block();
+        }
+        self.issue(g, checkpoint, pages_used, clean, ctx);
+        true
+    }
+
+    fn issue(
+        &mut self,
+        g: &Geometry,
+        checkpoint: u64,
+        pages_used: u32,
+        clean: bool,
+        ctx: &mut Ctx<'_>,
+    ) {
+        self.pos = self.pos.next_multiple_of(BLOCK);
+        for block in blocks(self.issued)..blocks(self.pos) {
+            let Meta { used, first_record } = *self.meta(block);
+            let head = BlockHead {
+                database: self.wiring.database,
+                epoch: self.epoch,
+                lsn: block * BLOCK,
+                // A closed store has nothing before its end that is not in the pages.
+                checkpoint: if clean { self.pos } else { checkpoint },
+                pages_used,
+                used,
+                first_record,
+                clean,
+            };
+            if let Some(bytes) = ctx.arena.bytes(self.buffer_offset(block), BLOCK_BYTES) {
+                seal_block(g, &head, bytes);
+            }
+        }
+        let carried = if clean { self.pos } else { checkpoint };
+        while self.issued < self.pos {
+            let buffer_bytes = self.buffer_blocks * BLOCK;
+            let file_end = (self.issued / self.file_bytes + 1) * self.file_bytes;
+            let wrap = (self.issued / buffer_bytes + 1) * buffer_bytes;
+            let end = self.pos.min(file_end).min(wrap);
+            self.issue_piece(end, carried, ctx);
+        }
+        self.waiting_since_ns = None;
+    }
+
+    fn issue_piece(&mut self, end: u64, checkpoint: u64, ctx: &mut Ctx<'_>) {
+        let within = self.issued % self.ring_bytes;
+        let file = self.wiring.database_file + 1 + (within / self.file_bytes) as u32;
+        let offset_bytes = within % self.file_bytes;
+        let size_bytes = (end - self.issued) as u32;
+        let id = self.next_piece;
+        self.next_piece = self.next_piece.wrapping_add(1);
+        self.pieces.push_back(Piece { id, end, checkpoint, done: false });
+        ctx.out.push(Io {
+            token: Token::pack(Purpose::LogWrite, self.wiring.place, id),
+            kind: match self.durability {
+                Durability::DSync => IoKind::WriteDurable,
+                Durability::Fdatasync => IoKind::Write,
+            },
+            file,
+            class: self.wiring.write_class,
+            offset_bytes,
+            size_bytes,
+            buffer_offset_bytes: self.buffer_offset(blocks(self.issued)),
+            intended_ns: ctx.now_ns,
+        });
+        self.counts.writes += 1;
+        self.counts.write_bytes += u64::from(size_bytes);
+        let follows = self.last_end == (file, offset_bytes)
+            || offset_bytes == 0 && self.last_end.1 == self.file_bytes;
+        self.counts.sequential_writes += u64::from(follows);
+        self.last_end = (file, offset_bytes + u64::from(size_bytes));
+        self.issued = end;
+    }
+
+    /// Bytes that the write of this token asked for, if it is in flight.
+    pub fn piece_bytes(&self, id: u32) -> Option<u32> {
+        let mut start = self.written;
+        for piece in &self.pieces {
+            if piece.id == id {
+                return Some((piece.end - start) as u32);
+            }
+            start = piece.end;
+        }
+        None
+    }
+
+    /// A log write has completed.
+    pub fn write_done(&mut self, id: u32) {
+        if let Some(piece) = self.pieces.iter_mut().find(|piece| piece.id == id) {
+            piece.done = true;
+        }
+        while let Some(piece) = self.pieces.front().copied().filter(|piece| piece.done) {
+            self.pieces.pop_front();
+            self.written = piece.end;
+            self.written_checkpoint = piece.checkpoint;
+            if self.durability == Durability::DSync {
+                self.durable = piece.end;
+                self.recorded_checkpoint = piece.checkpoint;
+            }
+        }
+    }
+
+    /// Flushes the files that were written, where each write is not durable by itself.
+    fn pump_sync(&mut self, ctx: &mut Ctx<'_>) {
+        if self.durability == Durability::DSync
+            || self.syncing.is_some()
+            || self.written == self.durable
+        {
+            return;
+        }
+        let first = self.durable / self.file_bytes;
+        let last = (self.written - 1) / self.file_bytes;
+        let files = blocks(self.ring_bytes) / blocks(self.file_bytes);
+        for number in first..=last {
+            let file = self.wiring.database_file + 1 + (number % files) as u32;
+            let token = Token::pack(Purpose::LogFlush, self.wiring.place, (number - first) as u32);
+            ctx.out.push(flush(token, file, self.wiring.flush_class, ctx.now_ns));
+            self.counts.flushes += 1;
+        }
+        let left = (last - first + 1) as u32;
+        self.syncing =
+            Some(Syncing { target: self.written, checkpoint: self.written_checkpoint, left });
+    }
+
+    /// A flush of a log file has completed.
+    pub fn flush_done(&mut self) {
+        let Some(syncing) = self.syncing.as_mut() else { return };
+        syncing.left -= 1;
+        if syncing.left == 0 {
+            self.durable = syncing.target;
+            self.recorded_checkpoint = syncing.checkpoint;
+            self.syncing = None;
+        }
+    }
+
+    /// Fails a run at the position of a log I/O.
+    pub fn fail(&self, trouble: Trouble, ctx: &mut Ctx<'_>) {
+        ctx.fail(self.wiring.database, Place::Log(self.written), trouble);
+    }
+}
+
+const _: () = assert!(BLOCK_PAYLOAD_BYTES < u16::MAX as usize);

@@ -1,0 +1,307 @@
+//! The page: its layout, how it is made, and how damage to it is named.
+//!
+//! ```text
+//! 0   crc32c of bytes 4.. │ 4 magic │ 8 run id │ 16 database │ 20 page │ 24 generation
+//! 28  slots, 3 × 0        │ 32 page LSN │ 40 zero                      64 slot directory (16 × u32)
+//! 128 slot 0 │ slot 1 │ …
+//! ```
+//! The last four bytes of every 512 B sector are a trailer that lies over whatever is there: the
+//! generation's low 16 bits and a check over database, page, sector and the whole generation. When
+//! the page's checksum is wrong, trailers that are right but of different generations mean that
+//! sectors of two writes are mixed: the page is torn. A trailer that is right for no generation means
+//! that bytes were changed: it is corrupt.
+//!
+//! What a slot holds follows from database, page, slot and the version in the directory, so nobody
+//! has to keep the bytes of a page to write it again.
+
+use core::fmt;
+
+use plimsoll_sys::simd;
+
+use super::config::SLOTS_MAX;
+use super::generation::Mark;
+use super::geometry::{Geometry, PAGE_HEADER_BYTES, SECTOR_BYTES, SectorPlace, TRAILER_BYTES};
+
+const MAGIC: u32 = u32::from_le_bytes(*b"PLMp");
+const LIVE: u32 = 1 << 31;
+
+/// The slots of a page: which hold a record, and the version of each. A version only ever grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Directory(pub [u32; SLOTS_MAX]);
+
+impl Directory {
+    /// As creation writes it.
+    pub fn initial(geometry: &Geometry, page: u32) -> Self {
+        let mut directory = Self::default();
+        for slot in 0..usize::from(geometry.slots) {
+            directory.0[slot] = 1 | if geometry.initially_live(page, slot) { LIVE } else { 0 };
+        }
+        directory
+    }
+
+    /// A directory of which only the occupancy is known (drivers that carry no data).
+    pub fn from_occupancy(occupancy: u16) -> Self {
+        let mut directory = Self::default();
+        for (slot, entry) in directory.0.iter_mut().enumerate() {
+            *entry = 1 | if occupancy >> slot & 1 == 1 { LIVE } else { 0 };
+        }
+        directory
+    }
+
+    /// One bit per slot: holds a record.
+    pub fn occupancy(&self) -> u16 {
+        let bit = |slot: usize| u16::from(self.is_live(slot)) << slot;
+        (0..SLOTS_MAX).fold(0, |all, slot| all | bit(slot))
+    }
+
+    /// Whether the slot holds a record.
+    pub fn is_live(&self, slot: usize) -> bool {
+        self.0.get(slot).is_some_and(|entry| entry & LIVE != 0)
+    }
+
+    /// Version of the slot: 0 is never used.
+    pub fn version(&self, slot: usize) -> u32 {
+        self.0.get(slot).map_or(0, |entry| entry & !LIVE)
+    }
+
+    /// The next version of a slot, holding a record or not.
+    pub fn advance(&mut self, slot: usize, live: bool) {
+        if let Some(entry) = self.0.get_mut(slot) {
+            *entry = ((*entry & !LIVE) + 1) & !LIVE | if live { LIVE } else { 0 };
+        }
+    }
+}
+
+/// What a page says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageHead {
+    /// Store that wrote it.
+    pub run_id: u64,
+    /// Database it belongs to.
+    pub database: u32,
+    /// Its number.
+    pub page: u32,
+    /// How many times it has been written.
+    pub generation: u32,
+    /// Log position up to which it holds every change.
+    pub lsn: u64,
+    /// Its slots.
+    pub directory: Directory,
+}
+
+/// What is wrong with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Damage {
+    /// Bytes were changed: the checksum is wrong and no mixture of writes explains it.
+    Corrupt,
+    /// Sectors of different writes are mixed.
+    Torn,
+    /// The last acknowledged write is missing: the version before it is there.
+    Lost,
+    /// A version older than the one before the last acknowledged write is there, or one of an older
+    /// store.
+    Stale,
+    /// A whole page that belongs elsewhere.
+    Misdirected,
+    /// Nothing was ever written there.
+    Unwritten,
+}
+
+impl Damage {
+    /// All kinds, in the order of counters.
+    pub const ALL: [Self; 6] =
+        [Self::Corrupt, Self::Torn, Self::Lost, Self::Stale, Self::Misdirected, Self::Unwritten];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Corrupt => "corrupt",
+            Self::Torn => "torn",
+            Self::Lost => "lost",
+            Self::Stale => "stale",
+            Self::Misdirected => "misdirected",
+            Self::Unwritten => "unwritten",
+        }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A page that is not what it should be, with what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What is wrong.
+    pub damage: Damage,
+    /// What the page says of itself, where its checksum is right.
+    pub found: Option<PageHead>,
+    /// The acknowledged generation that should be there.
+    pub expected_generation: u32,
+}
+
+fn put(out: &mut [u8], at: usize, bytes: &[u8]) {
+    out[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..at + 2).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]))
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+}
+
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+/// Fills `out` with the data of one version of one slot.
+pub(crate) fn fill_record(g: &Geometry, place: (u32, u32, usize), version: u32, out: &mut [u8]) {
+    let (database, page, slot) = place;
+    let random = (g.random_bytes as usize).min(out.len());
+    let counter = u64::from(page) << 8 | slot as u64;
+    simd::fill(g.content_key(database, version), counter, &mut out[..random]);
+    // What compresses repeats the first 16 bytes, so it is neither zero nor the same elsewhere.
+    let mut done = random;
+    while done < out.len() {
+        let piece = 16.min(out.len() - done);
+        out.copy_within(0..piece, done);
+        done += piece;
+    }
+}
+
+/// Writes a whole page into `out`, which must be exactly one page long.
+pub fn render(g: &Geometry, head: &PageHead, out: &mut [u8]) {
+    debug_assert_eq!(out.len(), g.page_bytes as usize);
+    for slot in 0..usize::from(g.slots) {
+        let start = PAGE_HEADER_BYTES + slot * g.slot_bytes as usize;
+        // The last slot takes what the division left.
+        let end = if slot + 1 == usize::from(g.slots) {
+            out.len()
+        } else {
+            start + g.slot_bytes as usize
+        };
+        let version = head.directory.version(slot);
+        fill_record(g, (head.database, head.page, slot), version, &mut out[start..end]);
+    }
+    out[..PAGE_HEADER_BYTES].fill(0);
+    put(out, 4, &MAGIC.to_le_bytes());
+    put(out, 8, &head.run_id.to_le_bytes());
+    put(out, 16, &head.database.to_le_bytes());
+    put(out, 20, &head.page.to_le_bytes());
+    put(out, 24, &head.generation.to_le_bytes());
+    put(out, 28, &[g.slots]);
+    put(out, 32, &head.lsn.to_le_bytes());
+    for (slot, entry) in head.directory.0.iter().enumerate() {
+        put(out, 64 + 4 * slot, &entry.to_le_bytes());
+    }
+    for sector in 0..g.sectors() {
+        let place = SectorPlace {
+            database: head.database,
+            page: head.page,
+            sector,
+            generation: head.generation,
+        };
+        let at = (sector + 1) * SECTOR_BYTES - TRAILER_BYTES;
+        put(out, at, &(head.generation as u16).to_le_bytes());
+        put(out, at + 2, &g.sector_check(place).to_le_bytes());
+    }
+    let crc = simd::crc32c(0, &out[4..]);
+    put(out, 0, &crc.to_le_bytes());
+}
+
+/// Reads what a page says of itself, or `None` where its magic or checksum is wrong.
+pub fn parse(g: &Geometry, bytes: &[u8]) -> Option<PageHead> {
+    if bytes.len() != g.page_bytes as usize || u32_at(bytes, 4) != MAGIC {
+        return None;
+    }
+    if simd::crc32c(0, &bytes[4..]) != u32_at(bytes, 0) {
+        return None;
+    }
+    let mut directory = Directory::default();
+    for (slot, entry) in directory.0.iter_mut().enumerate() {
+        *entry = u32_at(bytes, 64 + 4 * slot);
+    }
+    Some(PageHead {
+        run_id: u64_at(bytes, 8),
+        database: u32_at(bytes, 16),
+        page: u32_at(bytes, 20),
+        generation: u32_at(bytes, 24),
+        lsn: u64_at(bytes, 32),
+        directory,
+    })
+}
+
+/// Checks a page that was read from where `page` of `database` belongs against its mark.
+///
+/// # Errors
+/// The [`Fault`], with the kind of damage.
+pub fn check(
+    g: &Geometry,
+    database: u32,
+    page: u32,
+    mark: Mark,
+    bytes: &[u8],
+) -> Result<PageHead, Fault> {
+    let fault = |damage, found| Fault { damage, found, expected_generation: mark.acked };
+    let Some(head) = parse(g, bytes) else {
+        return Err(fault(classify(g, database, page, mark, bytes), None));
+    };
+    if head.run_id != g.run_id {
+        return Err(fault(Damage::Stale, Some(head)));
+    }
+    if (head.database, head.page) != (database, page) {
+        return Err(fault(Damage::Misdirected, Some(head)));
+    }
+    if mark.allows(head.generation) {
+        return Ok(head);
+    }
+    // A generation that was never issued can only be there by somebody else's hand.
+    let damage = match mark.acked.checked_sub(head.generation) {
+        Some(1) => Damage::Lost,
+        Some(_) => Damage::Stale,
+        None => Damage::Corrupt,
+    };
+    Err(fault(damage, Some(head)))
+}
+
+/// Names the damage of a page whose checksum is wrong.
+fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) -> Damage {
+    let newest = match mark {
+        Mark::UNKNOWN => u32_at(bytes, 24),
+        mark => mark.acked.saturating_add(2),
+    };
+    let mut first: Option<u32> = None;
+    let (mut zeros, mut mixed, mut wrong) = (0, false, 0);
+    for (sector, data) in bytes.chunks_exact(SECTOR_BYTES).enumerate() {
+        if data.iter().all(|&byte| byte == 0) {
+            zeros += 1;
+            continue;
+        }
+        let low = u16_at(data, SECTOR_BYTES - TRAILER_BYTES);
+        let check = u16_at(data, SECTOR_BYTES - TRAILER_BYTES + 2);
+        let generation = nearest(newest, low);
+        let place = SectorPlace { database, page, sector, generation };
+        if g.sector_check(place) != check {
+            wrong += 1;
+        } else if *first.get_or_insert(generation) != generation {
+            mixed = true;
+        }
+    }
+    match (wrong, zeros, first) {
+        (0, zeros, None) if zeros > 0 => Damage::Unwritten,
+        (0, 0, Some(_)) if mixed => Damage::Torn,
+        // Only the first write of a page can be torn with what was never written.
+        (0, zeros, Some(1)) if zeros > 0 => Damage::Torn,
+        _ => Damage::Corrupt,
+    }
+}
+
+/// The greatest generation at most `newest` whose low 16 bits are `low`.
+fn nearest(newest: u32, low: u16) -> u32 {
+    let candidate = newest & !0xffff | u32::from(low);
+    if candidate <= newest { candidate } else { candidate.wrapping_sub(1 << 16) }
+}

@@ -1,0 +1,397 @@
+//! Phases before and after the load: create, format, duplicate, scan, recover, verify.
+//!
+//! Each is a [`Steps`] in a [`Machine`]: the machine has a fixed number of lanes, each with a buffer
+//! and at most one I/O in flight, and asks the steps what an idle lane is to do next.
+
+mod create;
+mod duplicate;
+mod format;
+mod recover;
+mod replay;
+mod scan;
+mod verify;
+
+pub use create::Create;
+pub use duplicate::Duplicate;
+pub use format::Format;
+pub use recover::{Recover, ReplayFrom};
+pub use scan::{Scan, ScanKind};
+pub use verify::{Expected, Verify};
+
+use crate::step::{Arena, Class, ClassGroup, Completion, FileSpec, Io, IoKind, StepWorkload, Wait};
+
+use super::context::{Ctx, trouble};
+use super::page::Damage;
+use super::poison::{Finding, Place, Poison, Trouble};
+use super::store::Store;
+
+/// Findings that are kept; more are only counted.
+const FINDINGS_MAX: usize = 1000;
+
+/// Size and number of a phase's I/Os.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseIo {
+    /// Bytes of one I/O; rounded to whole pages and at most a log file where it is one.
+    pub chunk_bytes: u32,
+    /// I/Os in flight.
+    pub depth: u32,
+}
+
+impl Default for PhaseIo {
+    /// 1 MiB, eight in flight.
+    fn default() -> Self {
+        Self { chunk_bytes: 1 << 20, depth: 8 }
+    }
+}
+
+/// How far a phase is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Bytes transferred.
+    pub done_bytes: u64,
+    /// Bytes to transfer, as far as is known yet.
+    pub total_bytes: u64,
+}
+
+/// What a phase found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Pages checked.
+    pub pages_checked: u64,
+    /// Pages that are not what the log says and can be made again from it, by the kind of damage
+    /// ([`Damage::ALL`]). Damage here is what a crash may leave.
+    pub pages_rebuilt: [u64; Damage::ALL.len()],
+    /// Pages written by recovery.
+    pub pages_written: u64,
+    /// Bytes of log read for their records.
+    pub log_bytes: u64,
+    /// Changes found in the log after the checkpoint (or in the files asked for).
+    pub log_changes: u64,
+    /// Commits that were asked after and are there.
+    pub commits_found: u64,
+    /// Everything found wrong, also what is not listed.
+    pub findings: u64,
+}
+
+/// A phase: a machine with an end.
+pub trait Phase: StepWorkload {
+    /// How far it is.
+    fn progress(&self) -> Progress;
+    /// What ended it early, if anything.
+    fn poison(&self) -> Option<&Poison>;
+    /// What was found wrong: the first thousand.
+    fn findings(&self) -> &[Finding];
+    /// What was found out.
+    fn report(&self) -> Report;
+    /// Whether it did all it was to do (not stopped, not poisoned).
+    fn is_complete(&self) -> bool;
+    /// The databases, for the next machine.
+    fn into_store(self: Box<Self>) -> Store;
+}
+
+/// An I/O that a lane is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub kind: IoKind,
+    pub file: u32,
+    /// Place of the database in the store.
+    pub place: usize,
+    /// Index into the classes of a database.
+    pub class: u16,
+    pub offset_bytes: u64,
+    pub size_bytes: u32,
+    /// Offset in the lane's buffer.
+    pub buffer_offset_bytes: u64,
+    /// What it is about, for a failure.
+    pub at: Place,
+    /// The file may end before the transfer does.
+    pub may_be_short: bool,
+}
+
+impl Request {
+    /// A transfer from the start of the lane's buffer.
+    pub fn new(kind: IoKind, place: usize, file: u32, offset_bytes: u64, size_bytes: u32) -> Self {
+        Self {
+            kind,
+            file,
+            place,
+            class: 0,
+            offset_bytes,
+            size_bytes,
+            buffer_offset_bytes: 0,
+            at: Place::File,
+            may_be_short: false,
+        }
+    }
+
+    pub fn class(self, class: u16) -> Self {
+        Self { class, ..self }
+    }
+
+    pub fn at(self, at: Place) -> Self {
+        Self { at, ..self }
+    }
+}
+
+/// A lane: its number and where its buffer is.
+#[derive(Clone, Copy, Debug)]
+pub struct Lane {
+    pub number: usize,
+    pub buffer_at: u64,
+}
+
+/// What a phase found, kept by the machine.
+#[derive(Debug, Default)]
+pub struct Notes {
+    pub findings: Vec<Finding>,
+    pub report: Report,
+}
+
+impl Notes {
+    pub fn find(&mut self, database: u32, place: Place, trouble: Trouble) {
+        self.report.findings += 1;
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(Finding { database, place, trouble });
+        }
+    }
+}
+
+/// What a phase does, apart from the mechanics.
+pub trait Steps {
+    /// Names and groups of the classes of each database.
+    fn classes(&self) -> &'static [(&'static str, ClassGroup, bool)];
+    /// Bytes of a lane's buffer.
+    fn lane_bytes(&self) -> u64;
+    /// What an idle lane is to do. `alone` says that nothing is in flight. `None` when there is
+    /// nothing to do before a completion, or ever.
+    fn next(
+        &mut self,
+        store: &mut Store,
+        lane: Lane,
+        alone: bool,
+        notes: &mut Notes,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Request>;
+    /// The lane's I/O has succeeded; it transferred `got` bytes. The same lane may go on.
+    fn done(
+        &mut self,
+        store: &mut Store,
+        lane: Lane,
+        request: Request,
+        got: u32,
+        notes: &mut Notes,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Request>;
+    /// Bytes to transfer in all.
+    fn total_bytes(&self, store: &Store) -> u64;
+    /// Whether everything is done.
+    fn finished(&self) -> bool;
+}
+
+/// A phase's mechanics.
+pub struct Machine<S> {
+    pub(crate) store: Store,
+    pub(crate) steps: S,
+    pub(crate) notes: Notes,
+    classes: Vec<Class>,
+    lanes: Vec<Option<Request>>,
+    lane_bytes: u64,
+    in_flight: usize,
+    done_bytes: u64,
+    stopping: bool,
+    ended: bool,
+    poison: Option<Poison>,
+}
+
+impl<S: Steps> Machine<S> {
+    pub(crate) fn with(store: Store, depth: u32, steps: S) -> Self {
+        let of = |id: u32| {
+            let class = move |&(name, group, is_read): &(&str, ClassGroup, bool)| Class {
+                name: format!("db{id}.{name}"),
+                group,
+                is_read,
+                instance: id,
+            };
+            steps.classes().iter().map(class)
+        };
+        let classes = store.databases.iter().flat_map(|state| of(state.config.id)).collect();
+        Self {
+            classes,
+            lanes: vec![None; depth.clamp(1, 1024) as usize],
+            lane_bytes: steps.lane_bytes().next_multiple_of(4096),
+            store,
+            steps,
+            notes: Notes::default(),
+            in_flight: 0,
+            done_bytes: 0,
+            stopping: false,
+            ended: false,
+            poison: None,
+        }
+    }
+
+    fn lane(&self, number: usize) -> Lane {
+        Lane { number, buffer_at: number as u64 * self.lane_bytes }
+    }
+
+    fn issue(&mut self, lane: Lane, request: Request, ctx: &mut Ctx<'_>) {
+        self.lanes[lane.number] = Some(request);
+        self.in_flight += 1;
+        let per_database = self.steps.classes().len();
+        ctx.out.push(Io {
+            token: lane.number as u64,
+            kind: request.kind,
+            file: request.file,
+            class: (request.place * per_database) as u16 + request.class,
+            offset_bytes: request.offset_bytes,
+            size_bytes: request.size_bytes,
+            buffer_offset_bytes: lane.buffer_at + request.buffer_offset_bytes,
+            intended_ns: ctx.now_ns,
+        });
+    }
+
+    fn complete(&mut self, completion: &Completion, ctx: &mut Ctx<'_>) {
+        let number = completion.token as usize;
+        let Some(request) = self.lanes.get_mut(number).and_then(Option::take) else { return };
+        self.in_flight -= 1;
+        let wanted = if request.may_be_short { 0 } else { request.size_bytes };
+        if let Some(trouble) = trouble(completion, wanted) {
+            let database = self.store.databases[request.place].config.id;
+            ctx.fail(database, request.at, trouble);
+            return;
+        }
+        let got = completion.result.unwrap_or(0).min(request.size_bytes);
+        self.done_bytes += u64::from(request.size_bytes);
+        let lane = self.lane(number);
+        let Self { steps, store, notes, .. } = self;
+        let next = steps.done(store, lane, request, got, notes, ctx);
+        if let Some(next) = next.filter(|_| ctx.poison.is_none() && !self.stopping) {
+            self.issue(lane, next, ctx);
+        }
+    }
+
+    fn fill_lanes(&mut self, ctx: &mut Ctx<'_>) {
+        for number in 0..self.lanes.len() {
+            if self.lanes[number].is_some() || ctx.poison.is_some() {
+                continue;
+            }
+            let (lane, alone) = (self.lane(number), self.in_flight == 0);
+            let Self { steps, store, notes, .. } = self;
+            let Some(request) = steps.next(store, lane, alone, notes, ctx) else { return };
+            self.issue(lane, request, ctx);
+        }
+    }
+}
+
+impl<S: Steps> StepWorkload for Machine<S> {
+    fn files(&self) -> &[FileSpec] {
+        self.store.files()
+    }
+
+    fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    fn arena_size_bytes(&self) -> u64 {
+        self.lanes.len() as u64 * self.lane_bytes
+    }
+
+    fn depth_max(&self) -> usize {
+        self.lanes.len()
+    }
+
+    fn step(
+        &mut self,
+        now_ns: u64,
+        completions: &[Completion],
+        arena: &mut dyn Arena,
+        out: &mut Vec<Io>,
+    ) -> Wait {
+        if self.ended {
+            return Wait::Done;
+        }
+        let mut poison = self.poison.take();
+        let mut ctx = Ctx { now_ns, arena, out, poison: &mut poison };
+        for completion in completions {
+            self.complete(completion, &mut ctx);
+        }
+        if ctx.poison.is_none() && !self.stopping {
+            self.fill_lanes(&mut ctx);
+        }
+        self.poison = poison;
+        self.ended = self.in_flight == 0;
+        if self.ended { Wait::Done } else { Wait::Completion }
+    }
+
+    fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    fn counters(&self, each: &mut dyn FnMut(&'static str, u32, u64)) {
+        let Report { pages_checked, pages_written, log_bytes, log_changes, findings, .. } =
+            self.notes.report;
+        let instance = self.store.databases.first().map_or(0, |state| state.config.id);
+        each("pages_checked", instance, pages_checked);
+        each("pages_written", instance, pages_written);
+        each("log_bytes_read", instance, log_bytes);
+        each("log_changes", instance, log_changes);
+        each("findings", instance, findings);
+    }
+}
+
+impl<S: Steps> Phase for Machine<S> {
+    fn progress(&self) -> Progress {
+        let total_bytes = self.steps.total_bytes(&self.store).max(self.done_bytes);
+        Progress { done_bytes: self.done_bytes, total_bytes }
+    }
+
+    fn poison(&self) -> Option<&Poison> {
+        self.poison.as_ref()
+    }
+
+    fn findings(&self) -> &[Finding] {
+        &self.notes.findings
+    }
+
+    fn report(&self) -> Report {
+        self.notes.report
+    }
+
+    fn is_complete(&self) -> bool {
+        self.ended && self.poison.is_none() && self.steps.finished()
+    }
+
+    fn into_store(self: Box<Self>) -> Store {
+        self.store
+    }
+}
+
+/// Cuts a file's pages into chunks, front to back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Chunks {
+    pub place: usize,
+    pub page: u32,
+}
+
+/// Whole pages per chunk.
+pub(crate) fn chunk_pages(store: &Store, io: PhaseIo) -> u32 {
+    let page = store.config.page_bytes;
+    io.chunk_bytes.clamp(page, 64 << 20) / page
+}
+
+impl Chunks {
+    /// The next chunk of the databases `places`: place, first page, number of pages.
+    pub fn next(&mut self, store: &Store, pages: u32) -> Option<(usize, u32, u32)> {
+        loop {
+            let state = store.databases.get(self.place)?;
+            let left = state.pages_used.saturating_sub(self.page);
+            if left > 0 {
+                let count = left.min(pages);
+                let chunk = (self.place, self.page, count);
+                self.page += count;
+                return Some(chunk);
+            }
+            (self.place, self.page) = (self.place + 1, 0);
+        }
+    }
+}

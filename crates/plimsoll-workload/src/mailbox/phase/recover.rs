@@ -1,0 +1,335 @@
+//! Replays the log, and writes what a crash lost.
+
+use crate::step::{ClassGroup, IoKind};
+
+use super::super::config::BLOCK_BYTES;
+use super::super::context::Ctx;
+use super::super::generation::Mark;
+use super::super::geometry::Geometry;
+use super::super::page::{PageHead, check, parse, render};
+use super::super::poison::{Place, Trouble};
+use super::super::record::{BlockHead, NO_RECORD, seal_block};
+use super::super::store::{DatabaseState, LogPosition, Store};
+use super::replay::{Chain, Found, LogReader, Replayed};
+use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
+
+/// Reads each database's log, reads every page that it changed since the checkpoint, writes again
+/// those that are not as the log says, flushes, and ends with a block that says so. A new epoch of
+/// the log begins there.
+///
+/// A crash during recovery is harmless: it starts again and finds the same.
+pub type Recover = Machine<RecoverSteps>;
+
+/// From where [`Recover`] replays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayFrom {
+    /// From the checkpoint: what must be replayed, and no more.
+    Checkpoint,
+    /// So many log files back from the end at least, as far as they are still there, every page
+    /// written again: the soft recovery phase, for its I/O.
+    LogFiles(u32),
+}
+
+const LOG_READ: u16 = 0;
+const READ: u16 = 1;
+const WRITE: u16 = 2;
+const FLUSH: u16 = 3;
+const LOG_WRITE: u16 = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Log,
+    Pages,
+    Flush,
+    FinalBlock,
+    Ended,
+}
+
+/// What [`Recover`] does.
+#[derive(Debug)]
+pub struct RecoverSteps {
+    from: ReplayFrom,
+    page_bytes: u32,
+    reader: LogReader,
+    place: usize,
+    stage: Stage,
+    chain: Option<Chain>,
+    /// Pages to look at, last first.
+    left: Vec<u32>,
+    pages_total: u64,
+    asked: bool,
+}
+
+impl Recover {
+    /// Recovers the databases of `store`. Of their states, only the marks are used; the rest is
+    /// learned from the log. [`PhaseIo::chunk_bytes`] is that of log reads.
+    pub fn new(store: Store, from: ReplayFrom, io: PhaseIo) -> Self {
+        let steps = RecoverSteps {
+            from,
+            page_bytes: store.config.page_bytes,
+            reader: LogReader::new(&store, io.chunk_bytes),
+            place: 0,
+            stage: if store.databases.is_empty() { Stage::Ended } else { Stage::Log },
+            chain: None,
+            left: Vec::new(),
+            pages_total: 0,
+            asked: false,
+        };
+        Self::with(store, io.depth, steps)
+    }
+}
+
+/// Marks a page that is as the log says with the generation that is there.
+fn settle(state: &mut DatabaseState, page: u32, generation: u32) {
+    state.marks.set(page, Mark::at(generation));
+}
+
+impl RecoverSteps {
+    fn log_read(&mut self, store: &mut Store, notes: &mut Notes, ctx: &mut Ctx<'_>) {
+        let state = &mut store.databases[self.place];
+        let id = state.config.id;
+        let chain = match self.reader.found() {
+            None => return,
+            Some(Found::Nothing) => {
+                return ctx.fail(id, Place::Log(LogPosition::FIRST_LSN), Trouble::LogBlock);
+            }
+            Some(Found::Log(chain)) => chain,
+        };
+        let acknowledged_lsn = state.marks.durable_lsn();
+        if chain.end_lsn < acknowledged_lsn {
+            let trouble = Trouble::LogEnds { end_lsn: chain.end_lsn, acknowledged_lsn };
+            notes.find(id, Place::Log(chain.end_lsn), trouble);
+        }
+        state.pages_used = chain.pages_used;
+        let pages = &self.reader.parser.pages;
+        if let Some(&last) = pages.keys().next_back() {
+            state.pages_used = state.pages_used.max(last + 1).min(state.config.pages_max);
+        }
+        self.left = pages.keys().rev().copied().filter(|&p| p < state.pages_used).collect();
+        self.pages_total += self.left.len() as u64;
+        self.chain = Some(chain);
+        self.stage = Stage::Pages;
+    }
+
+    /// Judges a page that was read against the last change of it in the log. The page is rendered
+    /// into the lane's buffer where it is to be written.
+    fn judge(
+        &self,
+        store: &mut Store,
+        lane: Lane,
+        (page, got): (u32, u32),
+        notes: &mut Notes,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Request> {
+        let g = store.geometry;
+        let (place, file) = (self.place, store.database_file(self.place));
+        let state = store.databases.get_mut(place)?;
+        let (id, chain) = (state.config.id, self.chain?);
+        let replayed = *self.reader.parser.pages.get(&page)?;
+        let mark = state.marks.get(page);
+        notes.report.pages_checked += 1;
+        let write = Request::new(IoKind::Write, place, file, g.page_offset(page), g.page_bytes);
+        let write = write.class(WRITE).at(Place::Page(page));
+        let Some(bytes) = ctx.arena.bytes(lane.buffer_at, g.page_bytes) else {
+            notes.report.pages_written += 1;
+            return Some(write);
+        };
+        let checked = check(&g, id, page, mark, bytes);
+        let head = own(&g, id, page, bytes);
+        if replayed.start_lsn < chain.checkpoint && got == g.page_bytes {
+            // Nothing that a crash can explain: this page was durable.
+            if let Err(fault) = checked {
+                ctx.fail(id, Place::Page(page), Trouble::Page(fault));
+                return None;
+            }
+        }
+        if let Some(head) = head.filter(|head| head.lsn > chain.end_lsn) {
+            let trouble = Trouble::PageAhead { page_lsn: head.lsn, end_lsn: chain.end_lsn };
+            notes.find(id, Place::Page(page), trouble);
+        }
+        let current =
+            head.filter(|head| head.lsn >= replayed.end_lsn && mark.allows(head.generation));
+        if let Some(head) = current.filter(|_| self.from == ReplayFrom::Checkpoint) {
+            settle(state, page, head.generation);
+            return None;
+        }
+        if let Err(fault) = checked {
+            notes.report.pages_rebuilt[fault.damage as usize] += 1;
+        }
+        let found = head.map_or(0, |head| head.generation).max(replayed.change.generation);
+        let generation = mark.newest_of(found) + 1;
+        state.marks.set(page, Mark { acked: generation - 1, in_flight: true });
+        render(&g, &rebuilt(&g, id, generation, &replayed), bytes);
+        notes.report.pages_written += 1;
+        Some(write)
+    }
+
+    fn final_block(&self, store: &Store, lane: Lane, ctx: &mut Ctx<'_>) -> Option<Request> {
+        let g = &store.geometry;
+        let (state, chain) = (store.databases.get(self.place)?, self.chain?);
+        let lsn = chain.end_lsn;
+        if let Some(bytes) = ctx.arena.bytes(lane.buffer_at, BLOCK_BYTES) {
+            let head = BlockHead {
+                database: state.config.id,
+                epoch: chain.epoch + 1,
+                lsn,
+                checkpoint: lsn + u64::from(BLOCK_BYTES),
+                pages_used: state.pages_used,
+                used: 0,
+                first_record: NO_RECORD,
+                clean: true,
+            };
+            seal_block(g, &head, bytes);
+        }
+        let (file, offset) = store.log_place(self.place, lsn);
+        let request = Request::new(IoKind::WriteDurable, self.place, file, offset, BLOCK_BYTES);
+        Some(request.class(LOG_WRITE).at(Place::Log(lsn)))
+    }
+
+    fn end_database(&mut self, store: &mut Store) {
+        let Some(chain) = self.chain.take() else { return };
+        let next_lsn = chain.end_lsn + u64::from(BLOCK_BYTES);
+        let state = &mut store.databases[self.place];
+        state.log = LogPosition { next_lsn, checkpoint: next_lsn, epoch: chain.epoch + 1 };
+        let acknowledged = state.marks.durable_lsn().max(next_lsn);
+        state.marks.set_durable_lsn(acknowledged);
+        self.place += 1;
+        self.asked = false;
+        self.stage = Stage::Ended;
+        if self.place < store.databases.len() {
+            self.stage = Stage::Log;
+            self.reader.start(self.place);
+        }
+    }
+}
+
+/// The page that was read, where it is whole and this store's page of that number.
+fn own(g: &Geometry, database: u32, page: u32, bytes: &[u8]) -> Option<PageHead> {
+    let place = (g.run_id, database, page);
+    parse(g, bytes).filter(|head| (head.run_id, head.database, head.page) == place)
+}
+
+/// The page as the log says it is.
+fn rebuilt(g: &Geometry, database: u32, generation: u32, replayed: &Replayed) -> PageHead {
+    PageHead {
+        run_id: g.run_id,
+        database,
+        page: replayed.change.page,
+        generation,
+        lsn: replayed.end_lsn,
+        directory: replayed.change.directory,
+    }
+}
+
+impl Steps for RecoverSteps {
+    fn classes(&self) -> &'static [(&'static str, ClassGroup, bool)] {
+        &[
+            ("recovery_log_read", ClassGroup::Phase, true),
+            ("recovery_read", ClassGroup::Phase, true),
+            ("recovery_write", ClassGroup::Phase, false),
+            ("recovery_flush", ClassGroup::Phase, false),
+            ("recovery_log_write", ClassGroup::Phase, false),
+        ]
+    }
+
+    fn lane_bytes(&self) -> u64 {
+        u64::from(self.reader.chunk_bytes().max(self.page_bytes))
+    }
+
+    fn next(
+        &mut self,
+        store: &mut Store,
+        lane: Lane,
+        alone: bool,
+        notes: &mut Notes,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Request> {
+        if self.stage == Stage::Log {
+            match self.reader.next(store, alone) {
+                Some(request) => return Some(request.class(LOG_READ)),
+                None => self.log_read(store, notes, ctx),
+            }
+        }
+        let file = store.database_file(self.place);
+        match self.stage {
+            Stage::Pages => {
+                if let Some(page) = self.left.pop() {
+                    let offset = store.geometry.page_offset(page);
+                    let read = IoKind::Read;
+                    let request = Request::new(read, self.place, file, offset, self.page_bytes);
+                    let request = Request { may_be_short: true, ..request };
+                    return Some(request.class(READ).at(Place::Page(page)));
+                }
+                if !alone {
+                    return None;
+                }
+                self.stage = Stage::Flush;
+                Some(Request::new(IoKind::Flush, self.place, file, 0, 0).class(FLUSH))
+            }
+            Stage::FinalBlock if !self.asked => {
+                self.asked = true;
+                self.final_block(store, lane, ctx)
+            }
+            _ => None,
+        }
+    }
+
+    fn done(
+        &mut self,
+        store: &mut Store,
+        lane: Lane,
+        request: Request,
+        got: u32,
+        notes: &mut Notes,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Request> {
+        match (request.class, request.at) {
+            (LOG_READ, _) => {
+                let back = match self.from {
+                    ReplayFrom::Checkpoint => 0,
+                    ReplayFrom::LogFiles(files) => {
+                        u64::from(files) * u64::from(store.config.log_file_bytes)
+                    }
+                };
+                let all = back == 0;
+                let from = |chain: &Chain| match all {
+                    true => chain.checkpoint,
+                    false => chain.end_lsn.saturating_sub(back),
+                };
+                self.reader.done(store, lane, request, notes, from, ctx);
+                None
+            }
+            (READ, Place::Page(page)) => {
+                if got < request.size_bytes {
+                    let rest = request.size_bytes - got;
+                    let at = lane.buffer_at + u64::from(got);
+                    ctx.arena.bytes(at, rest).into_iter().for_each(|bytes| bytes.fill(0));
+                }
+                self.judge(store, lane, (page, got), notes, ctx)
+            }
+            (WRITE, Place::Page(page)) => {
+                let state = &mut store.databases[self.place];
+                let generation = state.marks.get(page).newest();
+                settle(state, page, generation);
+                None
+            }
+            (FLUSH, _) => {
+                self.stage = Stage::FinalBlock;
+                None
+            }
+            _ => {
+                self.end_database(store);
+                None
+            }
+        }
+    }
+
+    fn total_bytes(&self, store: &Store) -> u64 {
+        let logs = store.ring_bytes() * store.databases.len() as u64;
+        logs + 2 * self.pages_total * u64::from(self.page_bytes)
+    }
+
+    fn finished(&self) -> bool {
+        self.stage == Stage::Ended
+    }
+}

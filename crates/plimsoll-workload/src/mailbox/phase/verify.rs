@@ -1,0 +1,272 @@
+//! Proves that every durably committed change is there, or names what is not. Writes nothing.
+
+use std::collections::BTreeMap;
+
+use crate::step::{ClassGroup, IoKind};
+
+use super::super::context::Ctx;
+use super::super::generation::Mark;
+use super::super::page::{Directory, check, parse};
+use super::super::poison::{Place, Trouble};
+use super::super::session::Commit;
+use super::super::store::{LogPosition, Store};
+use super::replay::{Chain, Found, LogReader, Replayed};
+use super::{Lane, Machine, Notes, PhaseIo, Report, Request, Steps, chunk_pages};
+
+/// Reads each database's log from the checkpoint, then every page. A page that the log does not
+/// mention must be exactly what was last acknowledged. A page that it does mention may be in whatever
+/// state a crash leaves; the log then says what it is to be. The log must reach as far as commits were
+/// acknowledged.
+pub type Verify = Machine<VerifySteps>;
+
+const LOG_READ: u16 = 0;
+const READ: u16 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Log,
+    Pages,
+    Ended,
+}
+
+/// Commits that a witness saw acknowledged: the last of each slot.
+#[derive(Clone, Debug, Default)]
+pub struct Expected(BTreeMap<(u32, u32), BTreeMap<u8, Commit>>);
+
+impl Expected {
+    /// Adds a commit; a later one of the same slot takes the place of an earlier one.
+    pub fn add(&mut self, commit: Commit) {
+        let page = self.0.entry((commit.database, commit.page)).or_default();
+        let last = page.entry(commit.slot).or_insert(commit);
+        if last.version <= commit.version {
+            *last = commit;
+        }
+    }
+
+    /// Checks a page's slots, and forgets its commits.
+    fn take(&mut self, database: u32, page: u32, directory: &Directory, notes: &mut Notes) {
+        for commit in self.0.remove(&(database, page)).unwrap_or_default().into_values() {
+            let slot = usize::from(commit.slot);
+            let (found, live) = (directory.version(slot), directory.is_live(slot));
+            // A later version was committed lazily, or was not yet acknowledged.
+            if found > commit.version || found == commit.version && live == commit.live {
+                notes.report.commits_found += 1;
+            } else {
+                missing(&commit, found, notes);
+            }
+        }
+    }
+}
+
+fn missing(commit: &Commit, found_version: u32, notes: &mut Notes) {
+    let (slot, version) = (commit.slot, commit.version);
+    let trouble = Trouble::CommitMissing { slot, version, found_version };
+    notes.find(commit.database, Place::Page(commit.page), trouble);
+}
+
+/// What [`Verify`] does.
+#[derive(Debug)]
+pub struct VerifySteps {
+    chunk_pages: u32,
+    page_bytes: u32,
+    reader: LogReader,
+    place: usize,
+    stage: Stage,
+    end_lsn: u64,
+    /// What the log says of pages since the checkpoint.
+    replayed: BTreeMap<u32, Replayed>,
+    next_page: u32,
+    open_chunks: u32,
+    expected: Expected,
+}
+
+impl Verify {
+    /// Verifies the databases of `store`. Of their states, only the marks are used; the rest is
+    /// learned from the log. `expected` are commits that must be there besides.
+    pub fn new(store: Store, expected: Expected, io: PhaseIo) -> Self {
+        let steps = VerifySteps {
+            chunk_pages: chunk_pages(&store, io),
+            page_bytes: store.config.page_bytes,
+            reader: LogReader::new(&store, io.chunk_bytes),
+            place: 0,
+            stage: if store.databases.is_empty() { Stage::Ended } else { Stage::Log },
+            end_lsn: 0,
+            replayed: BTreeMap::new(),
+            next_page: 0,
+            open_chunks: 0,
+            expected,
+        };
+        Self::with(store, io.depth, steps)
+    }
+
+    /// Whether anything is left to replay: the store was not closed cleanly.
+    pub fn needs_recovery(report: &Report) -> bool {
+        report.log_changes > 0
+    }
+}
+
+impl VerifySteps {
+    fn log_read(&mut self, store: &mut Store, notes: &mut Notes) {
+        let state = &mut store.databases[self.place];
+        let id = state.config.id;
+        let acknowledged_lsn = state.marks.durable_lsn();
+        let chain = match self.reader.found() {
+            None => return,
+            Some(Found::Nothing) => {
+                notes.find(id, Place::Log(LogPosition::FIRST_LSN), Trouble::LogBlock);
+                None
+            }
+            Some(Found::Log(chain)) => Some(chain),
+        };
+        self.replayed = core::mem::take(&mut self.reader.parser.pages);
+        self.end_lsn = u64::MAX;
+        if let Some(Chain { end_lsn, checkpoint, pages_used, epoch, .. }) = chain {
+            if end_lsn < acknowledged_lsn {
+                let trouble = Trouble::LogEnds { end_lsn, acknowledged_lsn };
+                notes.find(id, Place::Log(end_lsn), trouble);
+            }
+            self.end_lsn = end_lsn;
+            let last = self.replayed.keys().next_back().map_or(0, |last| last + 1);
+            state.pages_used = pages_used.max(last).min(state.config.pages_max);
+            state.log = LogPosition { next_lsn: end_lsn, checkpoint, epoch };
+        }
+        self.next_page = 0;
+        self.stage = Stage::Pages;
+    }
+
+    fn page(&mut self, store: &Store, page: u32, bytes: &[u8], notes: &mut Notes) {
+        let g = &store.geometry;
+        let state = &store.databases[self.place];
+        let (id, mark) = (state.config.id, state.marks.get(page));
+        let replayed = self.replayed.get(&page);
+        notes.report.pages_checked += 1;
+        let checked = check(g, id, page, mark, bytes);
+        let directory = match (checked, replayed) {
+            (Ok(head), _) if head.lsn > self.end_lsn => {
+                let trouble = Trouble::PageAhead { page_lsn: head.lsn, end_lsn: self.end_lsn };
+                return notes.find(id, Place::Page(page), trouble);
+            }
+            (Ok(head), None) => head.directory,
+            (Ok(head), Some(replayed)) if head.lsn >= replayed.end_lsn => head.directory,
+            (Ok(_), Some(replayed)) => replayed.change.directory,
+            (Err(fault), Some(replayed)) => {
+                notes.report.pages_rebuilt[fault.damage as usize] += 1;
+                replayed.change.directory
+            }
+            // Given out, but its first change was not committed before the end.
+            (Err(_), None) if mark == Mark::default() && bytes.iter().all(|&b| b == 0) => {
+                Directory::default()
+            }
+            (Err(fault), None) => {
+                notes.find(id, Place::Page(page), Trouble::Page(fault));
+                // A page of an older generation still answers which commits are missing.
+                match parse(g, bytes).filter(|head| (head.database, head.page) == (id, page)) {
+                    Some(head) => head.directory,
+                    None => Directory::default(),
+                }
+            }
+        };
+        self.expected.take(id, page, &directory, notes);
+    }
+
+    fn end_database(&mut self, store: &Store, notes: &mut Notes) {
+        let id = store.databases[self.place].config.id;
+        let left: Vec<_> = self.expected.0.keys().copied().filter(|key| key.0 == id).collect();
+        for key in left {
+            let commits = self.expected.0.remove(&key).unwrap_or_default();
+            commits.values().for_each(|commit| missing(commit, 0, notes));
+        }
+        self.place += 1;
+        self.stage = Stage::Ended;
+        if self.place < store.databases.len() {
+            self.stage = Stage::Log;
+            self.reader.start(self.place);
+        }
+    }
+}
+
+impl Steps for VerifySteps {
+    fn classes(&self) -> &'static [(&'static str, ClassGroup, bool)] {
+        &[("verify_log_read", ClassGroup::Phase, true), ("verify_read", ClassGroup::Phase, true)]
+    }
+
+    fn lane_bytes(&self) -> u64 {
+        let pages = u64::from(self.chunk_pages) * u64::from(self.page_bytes);
+        pages.max(u64::from(self.reader.chunk_bytes()))
+    }
+
+    fn next(
+        &mut self,
+        store: &mut Store,
+        _lane: Lane,
+        alone: bool,
+        notes: &mut Notes,
+        _ctx: &mut Ctx<'_>,
+    ) -> Option<Request> {
+        loop {
+            match self.stage {
+                Stage::Log => {
+                    if let Some(request) = self.reader.next(store, alone) {
+                        return Some(request.class(LOG_READ));
+                    }
+                    self.reader.found()?;
+                    self.log_read(store, notes);
+                }
+                Stage::Pages => {
+                    let used = store.databases.get(self.place)?.pages_used;
+                    let (first, count) =
+                        (self.next_page, (used - self.next_page).min(self.chunk_pages));
+                    if count > 0 {
+                        self.next_page += count;
+                        self.open_chunks += 1;
+                        let file = store.database_file(self.place);
+                        let (at, size) =
+                            (store.geometry.page_offset(first), count * self.page_bytes);
+                        let request = Request::new(IoKind::Read, self.place, file, at, size);
+                        return Some(request.class(READ).at(Place::Page(first)));
+                    }
+                    if self.open_chunks > 0 {
+                        return None;
+                    }
+                    self.end_database(store, notes);
+                }
+                Stage::Ended => return None,
+            }
+        }
+    }
+
+    fn done(
+        &mut self,
+        store: &mut Store,
+        lane: Lane,
+        request: Request,
+        _got: u32,
+        notes: &mut Notes,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Request> {
+        if request.class == LOG_READ {
+            let from = |chain: &Chain| chain.checkpoint;
+            self.reader.done(store, lane, request, notes, from, ctx);
+            return None;
+        }
+        self.open_chunks -= 1;
+        let first = (request.offset_bytes / u64::from(self.page_bytes)) as u32;
+        for i in 0..request.size_bytes / self.page_bytes {
+            let at = lane.buffer_at + u64::from(i) * u64::from(self.page_bytes);
+            match ctx.arena.bytes(at, self.page_bytes) {
+                Some(bytes) => self.page(store, first + i, bytes, notes),
+                None => notes.report.pages_checked += 1,
+            }
+        }
+        None
+    }
+
+    fn total_bytes(&self, store: &Store) -> u64 {
+        let pages: u64 = store.databases.iter().map(|state| u64::from(state.pages_used)).sum();
+        pages * u64::from(self.page_bytes) + store.ring_bytes() * store.databases.len() as u64
+    }
+
+    fn finished(&self) -> bool {
+        self.stage == Stage::Ended
+    }
+}

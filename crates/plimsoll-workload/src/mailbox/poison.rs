@@ -1,0 +1,173 @@
+//! What ends a run: the first I/O error or failed check.
+
+use core::fmt;
+
+use super::page::{Damage, Fault};
+
+/// Where something went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A page of the database.
+    Page(u32),
+    /// A position in the log.
+    Log(u64),
+    /// The database file as a whole (a flush).
+    File,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Page(page) => write!(f, "page {page}"),
+            Self::Log(lsn) => write!(f, "log position {lsn}"),
+            Self::File => f.write_str("the database file"),
+        }
+    }
+}
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The target returned an error: the `errno`.
+    Io(i32),
+    /// The target transferred fewer bytes than asked.
+    Short {
+        /// Bytes transferred.
+        got_bytes: u32,
+        /// Bytes asked for.
+        wanted_bytes: u32,
+    },
+    /// A page is not what it should be.
+    Page(Fault),
+    /// A log block that must be there is not, or is damaged.
+    LogBlock,
+    /// The log ends before the position up to which commits were acknowledged: durably committed
+    /// changes are missing.
+    LogEnds {
+        /// Where the log ends.
+        end_lsn: u64,
+        /// Up to where commits were acknowledged.
+        acknowledged_lsn: u64,
+    },
+    /// A page holds changes beyond the end of the log: it was written before its log records.
+    PageAhead {
+        /// The page's log position.
+        page_lsn: u64,
+        /// Where the log ends.
+        end_lsn: u64,
+    },
+    /// A commit that a witness saw acknowledged is not there.
+    CommitMissing {
+        /// Slot of the page.
+        slot: u8,
+        /// Version that was acknowledged.
+        version: u32,
+        /// Version that is there.
+        found_version: u32,
+    },
+    /// A session waits for something that can't come any more: a defect in Plimsoll.
+    Stuck,
+}
+
+/// Something that went wrong at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Id of the database.
+    pub database: u32,
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub trouble: Trouble,
+}
+
+/// The first thing that went wrong in a run. The machine then issues nothing more, waits for what is
+/// in flight and ends.
+pub type Poison = Finding;
+
+impl Finding {
+    /// The kind of damage, for a page.
+    pub fn damage(&self) -> Option<Damage> {
+        match self.trouble {
+            Trouble::Page(fault) => Some(fault.damage),
+            _ => None,
+        }
+    }
+
+    /// Whether data is wrong (as opposed to an I/O error): exit code 4 rather than 5.
+    pub fn is_corruption(&self) -> bool {
+        !matches!(self.trouble, Trouble::Io(_) | Trouble::Short { .. } | Trouble::Stuck)
+    }
+
+    /// The `errno`, where the target returned one.
+    pub fn errno(&self) -> Option<i32> {
+        match self.trouble {
+            Trouble::Io(errno) => Some(errno),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "database {}, {}: ", self.database, self.place)?;
+        match self.trouble {
+            Trouble::Io(errno) => write!(f, "I/O error {errno}"),
+            Trouble::Short { got_bytes, wanted_bytes } => {
+                write!(f, "short transfer, {got_bytes} of {wanted_bytes} bytes")
+            }
+            Trouble::Page(fault) => fault.fmt(f),
+            Trouble::LogBlock => f.write_str("the log block is damaged or missing"),
+            Trouble::LogEnds { end_lsn, acknowledged_lsn } => write!(
+                f,
+                "lost: the log ends at {end_lsn}, but commits up to {acknowledged_lsn} were \
+                 acknowledged as durable"
+            ),
+            Trouble::PageAhead { page_lsn, end_lsn } => write!(
+                f,
+                "lost: the page holds changes up to log position {page_lsn}, but the log ends at \
+                 {end_lsn}"
+            ),
+            Trouble::CommitMissing { slot, version, found_version } => write!(
+                f,
+                "lost: slot {slot} was acknowledged as version {version} and is version \
+                 {found_version}"
+            ),
+            Trouble::Stuck => f.write_str("a session waits for nothing (a defect in Plimsoll)"),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let expected = self.expected_generation;
+        match (self.damage, self.found) {
+            (Damage::Corrupt, None) => f.write_str("corrupt: the checksum is wrong"),
+            (Damage::Corrupt, Some(head)) => write!(
+                f,
+                "corrupt: generation {} was never written, the last was {expected}",
+                head.generation
+            ),
+            (Damage::Torn, _) => f.write_str("torn: sectors of different writes are mixed"),
+            (Damage::Unwritten, _) => {
+                write!(f, "unwritten: all zero, generation {expected} should be there")
+            }
+            (Damage::Lost, Some(head)) => write!(
+                f,
+                "lost: the last acknowledged write is missing, the page is stale (its own older \
+                 generation {}, {expected} should be there)",
+                head.generation
+            ),
+            (Damage::Stale, Some(head)) => write!(
+                f,
+                "stale: its own older generation {}, {expected} should be there",
+                head.generation
+            ),
+            (Damage::Misdirected, Some(head)) => write!(
+                f,
+                "misdirected: it holds page {} of database {} (generation {})",
+                head.page, head.database, head.generation
+            ),
+            (damage, None) => write!(f, "{damage}"),
+        }
+    }
+}

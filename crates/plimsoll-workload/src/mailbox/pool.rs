@@ -1,0 +1,72 @@
+//! Buffers of database writes, shared by the databases of a group.
+
+use super::config::MailboxConfig;
+
+/// One database write in flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteSlot {
+    pub place: usize,
+    pub first_page: u32,
+    pub pages: u32,
+    /// Log position before the first change that is in no earlier write.
+    pub rec_lsn: u64,
+    pub buffer_at: u64,
+    busy: bool,
+}
+
+/// The write buffers.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub slots: Vec<WriteSlot>,
+    free: Vec<u32>,
+}
+
+/// Most write buffers of a group: more than this in flight is no longer about one device.
+const SLOTS_MAX: usize = 128;
+
+impl Pool {
+    /// Buffers for a group of `databases`, from `buffer_at` on.
+    pub fn new(config: &MailboxConfig, databases: usize, buffer_at: u64) -> Self {
+        let count = Self::count(config, databases);
+        let slot = |i: usize| WriteSlot {
+            place: 0,
+            first_page: 0,
+            pages: 0,
+            rec_lsn: u64::MAX,
+            buffer_at: buffer_at + i as u64 * u64::from(config.coalesce_bytes),
+            busy: false,
+        };
+        let free = (0..count as u32).rev().collect();
+        Self { slots: (0..count).map(slot).collect(), free }
+    }
+
+    /// How many buffers a group of `databases` has.
+    pub fn count(config: &MailboxConfig, databases: usize) -> usize {
+        let most = SLOTS_MAX.max(databases);
+        (config.writes_in_flight as usize).saturating_mul(databases).min(most)
+    }
+
+    /// Takes a buffer.
+    pub fn take(&mut self) -> Option<u32> {
+        let at = self.free.pop()?;
+        self.slots[at as usize].busy = true;
+        Some(at)
+    }
+
+    /// Gives a buffer back.
+    pub fn release(&mut self, at: u32) {
+        self.slots[at as usize].busy = false;
+        self.free.push(at);
+    }
+
+    /// The write in a buffer, if it is in flight.
+    pub fn get(&self, at: u32) -> Option<WriteSlot> {
+        self.slots.get(at as usize).copied().filter(|slot| slot.busy)
+    }
+
+    /// Least `rec_lsn` among a database's writes in flight.
+    pub fn rec_lsn_min(&self, place: usize) -> u64 {
+        let mine = self.slots.iter().filter(|slot| slot.busy && slot.place == place);
+        mine.map(|slot| slot.rec_lsn).min().unwrap_or(u64::MAX)
+    }
+}

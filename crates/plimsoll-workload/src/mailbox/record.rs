@@ -1,0 +1,168 @@
+//! The log: its blocks and records, made and parsed.
+//!
+//! The log is one endless stream of bytes; a position in it (LSN) is a byte offset. It lies in 4 KiB
+//! blocks in a ring of files, block `n` at place `n mod ring`. Each block:
+//!
+//! ```text
+//! 0  crc32c of bytes 4.. │ 4 magic │ 8 run id │ 16 database │ 20 epoch │ 24 LSN │ 32 checkpoint
+//! 40 pages used │ 44 payload bytes │ 46 first record (0xffff: none starts here) │ 48 flags │ 52 0
+//! 64 payload
+//! ```
+//! An acknowledged block is never written again before the ring comes round. The epoch grows with
+//! every recovery, so that blocks which a crash left beyond the end of the log do not join on to what
+//! is written after it.
+//!
+//! A record holds its page's whole directory after the change (the post-image), so the last record of a page is
+//! enough to make the page again, whatever the crash left of it.
+
+use plimsoll_sys::simd;
+
+use super::config::{BLOCK_BYTES, SLOTS_MAX};
+use super::geometry::{Geometry, blocks};
+use super::page::{Directory, u16_at, u32_at, u64_at};
+
+/// Bytes of a block before its payload.
+pub const BLOCK_HEADER_BYTES: usize = 64;
+/// Payload bytes of a block.
+pub const BLOCK_PAYLOAD_BYTES: usize = BLOCK_BYTES as usize - BLOCK_HEADER_BYTES;
+/// Bytes of a record before its data.
+pub const RECORD_HEADER_BYTES: usize = 32 + 4 * SLOTS_MAX;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"PLMl");
+/// `first record` of a block in which none starts.
+pub(crate) const NO_RECORD: u16 = u16::MAX;
+
+/// What a log block says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockHead {
+    /// Database whose log this is.
+    pub database: u32,
+    /// Grows with every recovery.
+    pub epoch: u32,
+    /// Its position; a multiple of 4,096.
+    pub lsn: u64,
+    /// Every change before this position is durable in the database file.
+    pub checkpoint: u64,
+    /// Pages in use.
+    pub pages_used: u32,
+    /// Payload bytes in use.
+    pub used: u16,
+    /// Offset in the payload of the first record that starts here, or 0xffff.
+    pub first_record: u16,
+    /// The store was closed: nothing is to be replayed.
+    pub clean: bool,
+}
+
+/// Completes a block whose payload is in place: header, filler after the payload, checksum.
+pub(crate) fn seal_block(g: &Geometry, head: &BlockHead, block: &mut [u8]) {
+    let end = BLOCK_HEADER_BYTES + usize::from(head.used).min(BLOCK_PAYLOAD_BYTES);
+    let counter = blocks(head.lsn) << 1;
+    simd::fill(g.log_key(head.database, head.epoch), counter, &mut block[end..]);
+    block[..BLOCK_HEADER_BYTES].fill(0);
+    block[4..8].copy_from_slice(&MAGIC.to_le_bytes());
+    block[8..16].copy_from_slice(&g.run_id.to_le_bytes());
+    block[16..20].copy_from_slice(&head.database.to_le_bytes());
+    block[20..24].copy_from_slice(&head.epoch.to_le_bytes());
+    block[24..32].copy_from_slice(&head.lsn.to_le_bytes());
+    block[32..40].copy_from_slice(&head.checkpoint.to_le_bytes());
+    block[40..44].copy_from_slice(&head.pages_used.to_le_bytes());
+    block[44..46].copy_from_slice(&head.used.to_le_bytes());
+    block[46..48].copy_from_slice(&head.first_record.to_le_bytes());
+    block[48] = u8::from(head.clean);
+    let crc = simd::crc32c(0, &block[4..]);
+    block[0..4].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Fills a block of a preallocated log: never zero, never the same twice, never a valid block.
+pub(crate) fn format_block(g: &Geometry, database: u32, place: u64, block: &mut [u8]) {
+    simd::fill(g.log_key(database, 0), place << 1 | 1, block);
+    block[4..8].copy_from_slice(b"PLMf");
+}
+
+/// Reads a block of this store's log of `database`, or `None` where it is none.
+pub(crate) fn parse_block(g: &Geometry, database: u32, block: &[u8]) -> Option<BlockHead> {
+    let whole = block.len() == BLOCK_BYTES as usize && u32_at(block, 4) == MAGIC;
+    if !whole || simd::crc32c(0, &block[4..]) != u32_at(block, 0) {
+        return None;
+    }
+    let head = BlockHead {
+        database: u32_at(block, 16),
+        epoch: u32_at(block, 20),
+        lsn: u64_at(block, 24),
+        checkpoint: u64_at(block, 32),
+        pages_used: u32_at(block, 40),
+        used: u16_at(block, 44),
+        first_record: u16_at(block, 46),
+        clean: block[48] == 1,
+    };
+    let ours = u64_at(block, 8) == g.run_id && head.database == database;
+    let sane = usize::from(head.used) <= BLOCK_PAYLOAD_BYTES && head.lsn % 4096 == 0;
+    (ours && sane).then_some(head)
+}
+
+/// One change of one page, as the log holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Page that changed.
+    pub page: u32,
+    /// Generation with which the page will next be written.
+    pub generation: u32,
+    /// Slot that changed.
+    pub slot: u8,
+    /// Data bytes that follow in the log.
+    pub data_bytes: u32,
+    /// The page's slots after the change.
+    pub directory: Directory,
+}
+
+impl Change {
+    /// Bytes of the whole record.
+    pub fn size_bytes(&self) -> usize {
+        RECORD_HEADER_BYTES + self.data_bytes as usize
+    }
+
+    /// Writes the record's header.
+    pub(crate) fn encode(&self, out: &mut [u8]) {
+        out[..RECORD_HEADER_BYTES].fill(0);
+        out[0..4].copy_from_slice(&(self.size_bytes() as u32).to_le_bytes());
+        out[4..8].copy_from_slice(&self.page.to_le_bytes());
+        out[8..12].copy_from_slice(&self.generation.to_le_bytes());
+        out[12] = self.slot;
+        for (slot, entry) in self.directory.0.iter().enumerate() {
+            out[32 + 4 * slot..36 + 4 * slot].copy_from_slice(&entry.to_le_bytes());
+        }
+    }
+
+    /// Reads a record's header, or `None` where it can't be one.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let size = u32_at(bytes, 0) as usize;
+        if bytes.len() < RECORD_HEADER_BYTES || !(RECORD_HEADER_BYTES..1 << 20).contains(&size) {
+            return None;
+        }
+        let mut directory = Directory::default();
+        for (slot, entry) in directory.0.iter_mut().enumerate() {
+            *entry = u32_at(bytes, 32 + 4 * slot);
+        }
+        Some(Self {
+            page: u32_at(bytes, 4),
+            generation: u32_at(bytes, 8),
+            slot: bytes[12],
+            data_bytes: (size - RECORD_HEADER_BYTES) as u32,
+            directory,
+        })
+    }
+}
+
+/// The position after `bytes` of payload from `lsn` on, block headers passed over.
+pub(crate) fn advance(lsn: u64, bytes: usize) -> u64 {
+    let (header, payload) = (BLOCK_HEADER_BYTES as u64, BLOCK_PAYLOAD_BYTES as u64);
+    let block = lsn / 4096;
+    let within = (lsn % 4096).saturating_sub(header);
+    let total = block * payload + within + bytes as u64;
+    // A position at the end of a block stays there: the next one may never be opened.
+    let (block, within) = match (total / payload, total % payload) {
+        (block, 0) if bytes > 0 => (block - 1, payload),
+        pair => pair,
+    };
+    block * 4096 + header + within
+}

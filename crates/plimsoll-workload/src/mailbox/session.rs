@@ -1,0 +1,156 @@
+//! A session: one logical user of the store, doing one operation after another.
+
+use super::config::{MailboxConfig, Mix};
+use super::geometry::Geometry;
+use super::rng::{Choices, below};
+
+/// The kinds of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OperationKind {
+    /// A new record.
+    Insert,
+    /// A record removed.
+    Delete,
+    /// A record replaced.
+    Replace,
+    /// A record read.
+    Read,
+}
+
+/// One operation under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation {
+    pub kind: OperationKind,
+    /// Place of the database in the group.
+    pub place: usize,
+    pub page: u32,
+    pub slot_bits: u64,
+    pub durable: bool,
+    pub intended_ns: u64,
+    /// Its page was not in the cache.
+    pub sought: bool,
+    /// It has waited for a cache page, or for the log: counted once.
+    pub frame_stalled: bool,
+    pub log_stalled: bool,
+}
+
+/// A durable commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// Id of the database.
+    pub database: u32,
+    /// Page that holds the record.
+    pub page: u32,
+    /// Its slot.
+    pub slot: u8,
+    /// Version of the slot from this commit on.
+    pub version: u32,
+    /// Whether the slot holds a record.
+    pub live: bool,
+    /// Log position after the commit.
+    pub lsn: u64,
+}
+
+/// Is told of each durable commit that the store acknowledges, when it does.
+pub trait Witness: Send {
+    /// The store says that this commit is durable.
+    fn acknowledged(&mut self, commit: &Commit);
+}
+
+/// What a session is doing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Phase {
+    /// Between two operations.
+    Idle,
+    /// In an operation: about to look for its page, or waiting for page, frame or log room.
+    Working(Operation),
+    /// Its change is in the log, and it waits for the log to be durable.
+    Committing(Commit),
+    /// Ended.
+    Stopped,
+}
+
+/// Draws operations: the group's part of the configuration, prepared.
+#[derive(Debug)]
+pub(crate) struct Draw {
+    mix: Mix,
+    lazy_threshold: u64,
+    /// Running sums of bias over the group's databases.
+    bias_sums: Vec<u64>,
+}
+
+impl Draw {
+    pub fn new(config: &MailboxConfig, biases: impl Iterator<Item = u32>) -> Self {
+        let mut sum = 0;
+        let bias_sums: Vec<u64> = biases
+            .map(|bias| {
+                sum += u64::from(bias);
+                sum
+            })
+            .collect();
+        let lazy_threshold = (config.lazy_commit_share * (1u64 << 32) as f64) as u64;
+        Self { mix: config.mix, lazy_threshold, bias_sums }
+    }
+
+    fn place(&self, bits: u64) -> usize {
+        let total = self.bias_sums.last().copied().unwrap_or(0);
+        if total == 0 {
+            return below(bits, self.bias_sums.len() as u64) as usize;
+        }
+        let at = below(bits, total);
+        self.bias_sums.partition_point(|&sum| sum <= at)
+    }
+
+    fn kind(&self, bits: u64) -> OperationKind {
+        let Mix { insert, delete, replace, .. } = self.mix;
+        let at = below(bits, u64::from(self.mix.total()));
+        let (insert, delete, replace) = (u64::from(insert), u64::from(delete), u64::from(replace));
+        match at {
+            at if at < insert => OperationKind::Insert,
+            at if at < insert + delete => OperationKind::Delete,
+            at if at < insert + delete + replace => OperationKind::Replace,
+            _ => OperationKind::Read,
+        }
+    }
+}
+
+/// A session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    choices: Choices,
+    pub phase: Phase,
+    /// Its page buffer in the arena.
+    pub buffer_at: u64,
+}
+
+impl Session {
+    pub fn new(g: &Geometry, number: u32, buffer_at: u64) -> Self {
+        Self { choices: Choices::new(g.seed, u64::from(number)), phase: Phase::Idle, buffer_at }
+    }
+
+    /// Chooses the next operation. Every operation draws five times, whatever it is, so a session's
+    /// choices do not depend on what others do; only the number of pages its key is mapped on does.
+    pub fn draw(
+        &mut self,
+        draw: &Draw,
+        intended_ns: u64,
+        pages_used: impl Fn(usize) -> u32,
+    ) -> Operation {
+        let kind = draw.kind(self.choices.bits());
+        let place = draw.place(self.choices.bits());
+        let page = below(self.choices.bits(), u64::from(pages_used(place))) as u32;
+        let slot_bits = self.choices.bits();
+        let durable = !self.choices.chance(draw.lazy_threshold);
+        Operation {
+            kind,
+            place,
+            page,
+            slot_bits,
+            durable,
+            intended_ns,
+            sought: false,
+            frame_stalled: false,
+            log_stalled: false,
+        }
+    }
+}

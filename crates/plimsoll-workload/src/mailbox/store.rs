@@ -1,0 +1,237 @@
+//! The databases that one thread owns, between the machines that work on them.
+//!
+//! A [`Store`] is handed to a machine (create, duplicate, run, verify…) and taken back from it when
+//! the machine has ended, so what one learned (log position, pages in use, generations) is there for
+//! the next.
+
+use crate::step::FileSpec;
+
+use super::config::{ConfigError, DatabaseConfig, MailboxConfig};
+use super::generation::GenerationMap;
+use super::geometry::Geometry;
+use super::page::Directory;
+
+/// Where a log stands between two machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogPosition {
+    /// The next block is written here; a multiple of 4,096.
+    pub next_lsn: u64,
+    /// Every change before this is durable in the database file.
+    pub checkpoint: u64,
+    /// Grows with every recovery; 1 from creation on.
+    pub epoch: u32,
+}
+
+impl LogPosition {
+    /// Position of the block that formatting writes.
+    pub const FIRST_LSN: u64 = 4096;
+
+    /// As formatting leaves a log: one block, everything before its end durable.
+    pub fn formatted() -> Self {
+        let next_lsn = Self::FIRST_LSN + 4096;
+        Self { next_lsn, checkpoint: next_lsn, epoch: 1 }
+    }
+}
+
+/// One database between two machines.
+pub struct DatabaseState {
+    /// What it is.
+    pub config: DatabaseConfig,
+    /// Pages that hold, or held, records: 0 to this are read by whole-file phases.
+    pub pages_used: u32,
+    /// Where its log stands.
+    pub log: LogPosition,
+    /// What was last acknowledged for each page.
+    pub marks: Box<dyn GenerationMap>,
+    /// Occupancy of each page where no bytes are carried; otherwise the pages themselves know.
+    pub(crate) occupancy: Option<Vec<u16>>,
+}
+
+impl DatabaseState {
+    /// A database as creation leaves it, or is about to.
+    pub fn new(config: DatabaseConfig, marks: Box<dyn GenerationMap>) -> Self {
+        let pages_used = config.pages_initial;
+        Self { config, pages_used, log: LogPosition::formatted(), marks, occupancy: None }
+    }
+
+    /// Makes the occupancy known without data, as creation leaves it.
+    pub(crate) fn assume_occupancy(&mut self, g: &Geometry) {
+        let initial = self.config.pages_initial;
+        self.occupancy.get_or_insert_with(|| {
+            let of = |page| match page {
+                page if page < initial => Directory::initial(g, page).occupancy(),
+                _ => 0,
+            };
+            (0..self.config.pages_max).map(of).collect()
+        });
+    }
+}
+
+impl core::fmt::Debug for DatabaseState {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("DatabaseState")
+            .field("config", &self.config)
+            .field("pages_used", &self.pages_used)
+            .field("log", &self.log)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Databases that one thread owns, with the table of their files.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) config: MailboxConfig,
+    pub(crate) geometry: Geometry,
+    pub(crate) databases: Vec<DatabaseState>,
+    files: Vec<FileSpec>,
+}
+
+impl Store {
+    /// A store of these databases, which must be among those of `config`.
+    ///
+    /// # Errors
+    /// The first number of `config` that can't work.
+    pub fn new(config: MailboxConfig, databases: Vec<DatabaseState>) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let geometry = Geometry::new(&config);
+        let mut store = Self { config, geometry, databases, files: Vec::new() };
+        store.list_files();
+        Ok(store)
+    }
+
+    /// A store again, of databases that were taken out of one.
+    pub(crate) fn rebuild(
+        config: MailboxConfig,
+        geometry: Geometry,
+        databases: Vec<DatabaseState>,
+    ) -> Self {
+        let mut store = Self { config, geometry, databases, files: Vec::new() };
+        store.list_files();
+        store
+    }
+
+    fn list_files(&mut self) {
+        self.files.clear();
+        for state in &self.databases {
+            let DatabaseConfig { id, directory, log_directory, pages_max, .. } = state.config;
+            self.files.push(FileSpec {
+                name: format!("db{id:02}.edb"),
+                directory,
+                size_bytes: u64::from(pages_max) * u64::from(self.config.page_bytes),
+            });
+            for log in 0..self.config.log_files {
+                self.files.push(FileSpec {
+                    name: format!("db{id:02}-log/{log:04}.log"),
+                    directory: log_directory,
+                    size_bytes: u64::from(self.config.log_file_bytes),
+                });
+            }
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &MailboxConfig {
+        &self.config
+    }
+
+    /// The derived numbers.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The databases.
+    pub fn databases(&self) -> &[DatabaseState] {
+        &self.databases
+    }
+
+    /// The files, each database followed by its log files.
+    pub fn files(&self) -> &[FileSpec] {
+        &self.files
+    }
+
+    /// File index of a database, by its place in this store.
+    pub fn database_file(&self, place: usize) -> u32 {
+        place as u32 * (1 + self.config.log_files)
+    }
+
+    /// Size of the log ring of each database.
+    pub fn ring_bytes(&self) -> u64 {
+        u64::from(self.config.log_files) * u64::from(self.config.log_file_bytes)
+    }
+
+    /// File and offset of a log position of the database at `place`.
+    pub fn log_place(&self, place: usize, lsn: u64) -> (u32, u64) {
+        log_place(&self.config, self.database_file(place), lsn)
+    }
+
+    /// Splits into one store per part; a part lists ids of databases. Databases that no part lists
+    /// are dropped.
+    pub fn split(self, parts: &[GroupPart]) -> Vec<Self> {
+        let mut left: Vec<Option<DatabaseState>> = self.databases.into_iter().map(Some).collect();
+        let take = |part: &GroupPart, left: &mut Vec<Option<DatabaseState>>| {
+            let mut mine = Vec::new();
+            for id in &part.databases {
+                let at = left.iter().position(|s| s.as_ref().is_some_and(|s| s.config.id == *id));
+                mine.extend(at.and_then(|at| left[at].take()));
+            }
+            mine
+        };
+        let mut stores = Vec::new();
+        for part in parts {
+            let databases = take(part, &mut left);
+            stores.push(Self::rebuild(self.config.clone(), self.geometry, databases));
+        }
+        stores
+    }
+
+    /// The inverse of [`Store::split`]: one store of all their databases, by id. `None` for none.
+    pub fn join(stores: Vec<Self>) -> Option<Self> {
+        let mut stores = stores.into_iter();
+        let mut all = stores.next()?;
+        all.databases.extend(stores.flat_map(|store| store.databases));
+        all.databases.sort_by_key(|state| state.config.id);
+        all.list_files();
+        Some(all)
+    }
+}
+
+/// File and offset of a log position; `database_file` is followed by the log files.
+pub(crate) fn log_place(config: &MailboxConfig, database_file: u32, lsn: u64) -> (u32, u64) {
+    let file_bytes = u64::from(config.log_file_bytes);
+    let within = lsn % (u64::from(config.log_files) * file_bytes);
+    (database_file + 1 + (within / file_bytes) as u32, within % file_bytes)
+}
+
+/// What one thread owns: databases, by id, and the sessions that work on them.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct GroupPart {
+    /// Ids of databases.
+    pub databases: Vec<u32>,
+    /// Numbers of sessions, 0 to the configuration's `sessions`.
+    pub sessions: Vec<u32>,
+}
+
+/// Spreads databases and sessions over at most `threads` groups: databases in turn, sessions in
+/// proportion to the bias of the group's databases. Each group has at least one of both, so there are
+/// never more groups than databases or sessions.
+pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
+    let most = (config.databases.len() as u64).min(u64::from(config.sessions)).max(1);
+    let groups = u64::from(threads).clamp(1, most) as usize;
+    let mut parts = vec![GroupPart::default(); groups];
+    let mut bias = vec![0u64; groups];
+    for (i, database) in config.databases.iter().enumerate() {
+        parts[i % groups].databases.push(database.id);
+        bias[i % groups] += u64::from(database.bias);
+    }
+    for session in 0..config.sessions {
+        // The group that has fewest for its bias is next (Webster's method); one each first.
+        let need = |i: usize| {
+            let have = parts[i].sessions.len() as u64;
+            let rank = if have == 0 { 0 } else { (2 * have + 1) << 32 };
+            (rank / bias[i].max(1), i)
+        };
+        let next = (0..groups).min_by_key(|&i| need(i)).unwrap_or(0);
+        parts[next].sessions.push(session);
+    }
+    parts
+}

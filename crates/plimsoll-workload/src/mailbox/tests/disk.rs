@@ -1,0 +1,299 @@
+//! A simulated disk in virtual time, with a volatile cache that a crash loses.
+//!
+//! Reads see every completed write. Durable is what a durable write wrote, and what a flush covers:
+//! the writes that had completed before it was issued. A crash leaves, of every other write (in
+//! flight ones too), all sectors, none, a front part, or any of them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::mailbox::geometry::mix;
+use crate::mailbox::rng::{Choices, below};
+use crate::step::{
+    Arena, ClassGroup, Completion, FileSpec, HeapArena, Io, IoKind, NoBytes, StepWorkload, Wait,
+};
+
+const SECTOR: usize = 512;
+
+/// Latency of each kind of I/O, in ns; each I/O takes half to one and a half of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Latency {
+    pub read_ns: u64,
+    pub write_ns: u64,
+    pub durable_ns: u64,
+    pub flush_ns: u64,
+}
+
+/// A write that a crash may lose.
+#[derive(Clone, Debug)]
+struct Volatile {
+    offset: usize,
+    bytes: Vec<u8>,
+}
+
+/// One file.
+#[derive(Clone, Debug, Default)]
+struct File {
+    visible: Vec<u8>,
+    durable: Vec<u8>,
+    volatile: Vec<Volatile>,
+}
+
+/// Count and bytes of one class of I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub count: u64,
+    pub bytes: u64,
+}
+
+/// The disk, and the driver that runs machines on it.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    files: Vec<File>,
+    names: Vec<(u32, String)>,
+    latency: Latency,
+    choices: Choices,
+    pub now_ns: u64,
+    /// By class name without the database.
+    pub tallies: BTreeMap<String, Tally>,
+    pub groups: BTreeMap<ClassGroup, Tally>,
+    /// Hash over every I/O issued, for comparing runs.
+    pub trace: u64,
+    /// A write that is acknowledged and never done, by its number among writes to databases.
+    pub errors: BTreeMap<u64, i32>,
+    issued: u64,
+}
+
+/// What the driver does after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Go {
+    On,
+    Stop,
+    /// Leaves everything in flight as it is.
+    Crash,
+}
+
+/// An I/O under way: what a write will have written, and how many volatile writes a flush covers.
+#[derive(Clone, Debug)]
+struct Flying {
+    io: Io,
+    file: usize,
+    bytes: Vec<u8>,
+    covers: usize,
+    submitted_ns: u64,
+}
+
+impl Disk {
+    pub fn new(seed: u64, latency: Latency) -> Self {
+        Self {
+            files: Vec::new(),
+            names: Vec::new(),
+            latency,
+            choices: Choices::new(seed, 1 << 40),
+            now_ns: 0,
+            tallies: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            trace: 0,
+            errors: BTreeMap::new(),
+            issued: 0,
+        }
+    }
+
+    pub fn reseed(&mut self, seed: u64) {
+        self.choices = Choices::new(seed, 1 << 40);
+    }
+
+    /// Index of a file, made where it is new.
+    fn open(&mut self, spec: &FileSpec, with_bytes: bool) -> usize {
+        let name = (spec.directory, spec.name.clone());
+        if let Some(at) = self.names.iter().position(|n| *n == name) {
+            return at;
+        }
+        self.names.push(name);
+        let size = if with_bytes { spec.size_bytes as usize } else { 0 };
+        self.files.push(File { visible: vec![0; size], durable: vec![0; size], ..File::default() });
+        self.files.len() - 1
+    }
+
+    /// The bytes of a file, to be looked at or changed by hand.
+    pub fn bytes(&mut self, name: &str) -> &mut Vec<u8> {
+        let at = self.names.iter().position(|(_, n)| n == name).expect("file");
+        &mut self.files[at].visible
+    }
+
+    fn duration(&mut self, kind: IoKind) -> u64 {
+        let mean = match kind {
+            IoKind::Read => self.latency.read_ns,
+            IoKind::Write => self.latency.write_ns,
+            IoKind::WriteDurable => self.latency.durable_ns,
+            IoKind::Flush => self.latency.flush_ns,
+        };
+        mean / 2 + below(self.choices.bits(), mean.max(1))
+    }
+
+    /// Runs a machine with data to its end, or until `each` says otherwise. `each` is called after
+    /// every step with the machine and the number of steps.
+    pub fn run<M: StepWorkload>(&mut self, machine: &mut M, each: impl FnMut(&mut M, u64) -> Go) {
+        let mut arena = HeapArena(vec![0; machine.arena_size_bytes() as usize]);
+        self.drive(machine, &mut arena, true, each);
+    }
+
+    /// Runs a machine without data.
+    pub fn run_dry<M: StepWorkload>(
+        &mut self,
+        machine: &mut M,
+        each: impl FnMut(&mut M, u64) -> Go,
+    ) {
+        self.drive(machine, &mut NoBytes, false, each);
+    }
+
+    fn drive<M: StepWorkload>(
+        &mut self,
+        machine: &mut M,
+        arena: &mut dyn Arena,
+        with_bytes: bool,
+        mut each: impl FnMut(&mut M, u64) -> Go,
+    ) {
+        let specs = machine.files().to_vec();
+        let table: Vec<usize> = specs.iter().map(|spec| self.open(spec, with_bytes)).collect();
+        let classes = machine.classes().to_vec();
+        let mut flying: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
+        let mut by_number: BTreeMap<u64, Flying> = BTreeMap::new();
+        let (mut out, mut completions) = (Vec::new(), Vec::new());
+        let mut steps = 0;
+        loop {
+            out.clear();
+            let wait = machine.step(self.now_ns, &completions, arena, &mut out);
+            completions.clear();
+            steps += 1;
+            assert!(by_number.len() + out.len() <= machine.depth_max(), "more I/Os than promised");
+            for io in &out {
+                let class = &classes[io.class as usize];
+                let name = class.name.split_once('.').map_or("", |(_, name)| name).to_owned();
+                for tally in [
+                    self.tallies.entry(name).or_default(),
+                    self.groups.entry(class.group).or_default(),
+                ] {
+                    tally.count += 1;
+                    tally.bytes += u64::from(io.size_bytes);
+                }
+                let what = u64::from(io.file) << 40 ^ io.offset_bytes ^ u64::from(io.size_bytes);
+                self.trace = mix(self.trace ^ what ^ (io.kind as u64) << 60 ^ mix(self.now_ns));
+                let file = table[io.file as usize];
+                let done = self.now_ns + self.duration(io.kind);
+                let bytes = match io.kind {
+                    IoKind::Write | IoKind::WriteDurable if with_bytes => {
+                        let range = arena.bytes(io.buffer_offset_bytes, io.size_bytes);
+                        range.expect("buffer in the arena").to_vec()
+                    }
+                    _ => Vec::new(),
+                };
+                let covers = self.files[file].volatile.len();
+                let submitted_ns = self.now_ns;
+                by_number
+                    .insert(self.issued, Flying { io: *io, file, bytes, covers, submitted_ns });
+                flying.push(Reverse((done, self.issued)));
+                self.issued += 1;
+            }
+            match each(machine, steps) {
+                Go::On => {}
+                Go::Stop => machine.stop(),
+                Go::Crash => {
+                    for (_, lost) in by_number {
+                        if !lost.bytes.is_empty() {
+                            let offset = lost.io.offset_bytes as usize;
+                            self.files[lost.file]
+                                .volatile
+                                .push(Volatile { offset, bytes: lost.bytes });
+                        }
+                    }
+                    return;
+                }
+            }
+            let next = flying.peek().map(|Reverse((at, _))| *at);
+            self.now_ns = match (wait, next) {
+                (Wait::Done, None) => return,
+                (Wait::Done, Some(_)) => panic!("done with I/O in flight"),
+                (Wait::Completion, next) => next.expect("waits for a completion of nothing"),
+                (Wait::Until(at), Some(next)) => at.min(next).max(self.now_ns),
+                (Wait::Until(at), None) => at.max(self.now_ns),
+            };
+            while let Some(&Reverse((at, number))) = flying.peek() {
+                if at > self.now_ns {
+                    break;
+                }
+                flying.pop();
+                let landed = by_number.remove(&number).expect("in flight");
+                let result = match self.errors.get(&number) {
+                    Some(&errno) => Err(errno),
+                    None => Ok(self.land(&landed, arena, with_bytes)),
+                };
+                completions.push(Completion {
+                    token: landed.io.token,
+                    result,
+                    submitted_ns: landed.submitted_ns,
+                    completed_ns: at,
+                });
+            }
+        }
+    }
+
+    fn land(&mut self, landed: &Flying, arena: &mut dyn Arena, with_bytes: bool) -> u32 {
+        let Io { kind, offset_bytes, size_bytes, buffer_offset_bytes, .. } = landed.io;
+        if !with_bytes {
+            return size_bytes;
+        }
+        let file = &mut self.files[landed.file];
+        let start = offset_bytes as usize;
+        let end = start + size_bytes as usize;
+        match kind {
+            IoKind::Read => {
+                let buffer = arena.bytes(buffer_offset_bytes, size_bytes).expect("in the arena");
+                buffer.copy_from_slice(&file.visible[start..end]);
+            }
+            IoKind::Write => {
+                file.visible[start..end].copy_from_slice(&landed.bytes);
+                file.volatile.push(Volatile { offset: start, bytes: landed.bytes.clone() });
+            }
+            IoKind::WriteDurable => {
+                file.visible[start..end].copy_from_slice(&landed.bytes);
+                file.durable[start..end].copy_from_slice(&landed.bytes);
+            }
+            IoKind::Flush => {
+                // Flushes of a file can overlap; the earlier ones have taken their part already.
+                let covers = landed.covers.min(file.volatile.len());
+                for write in file.volatile.drain(..covers) {
+                    let end = write.offset + write.bytes.len();
+                    file.durable[write.offset..end].copy_from_slice(&write.bytes);
+                }
+            }
+        }
+        size_bytes
+    }
+
+    /// Loses, cuts and tears what was not durable.
+    pub fn crash(&mut self) {
+        let choices = &mut self.choices;
+        for file in &mut self.files {
+            for write in file.volatile.drain(..) {
+                let sectors = write.bytes.len() / SECTOR;
+                let way = below(choices.bits(), 4);
+                let front = below(choices.bits(), sectors as u64 + 1) as usize;
+                for sector in 0..sectors {
+                    let survives = match way {
+                        0 => true,
+                        1 => false,
+                        2 => sector < front,
+                        _ => choices.bits() & 1 == 1,
+                    };
+                    if survives {
+                        let (from, to) = (sector * SECTOR, write.offset + sector * SECTOR);
+                        file.durable[to..to + SECTOR]
+                            .copy_from_slice(&write.bytes[from..from + SECTOR]);
+                    }
+                }
+            }
+            file.visible.copy_from_slice(&file.durable);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Small stores for tests.
+
+use std::sync::{Arc, Mutex};
+
+use super::disk::{Disk, Go, Latency};
+use crate::mailbox::{
+    Create, DatabaseConfig, DatabaseState, Duplicate, Format, GenerationMap, MailboxConfig, Mark,
+    Marks, Phase, PhaseIo, Store,
+};
+
+/// A generation map that outlives the machine that uses it, as one in shared memory does.
+#[derive(Clone, Debug)]
+pub struct SharedMarks(pub Arc<Mutex<Marks>>);
+
+impl SharedMarks {
+    pub fn new(pages: u32) -> Self {
+        Self(Arc::new(Mutex::new(Marks::new(pages))))
+    }
+
+    /// A map of its own with the same content.
+    pub fn copy(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())))
+    }
+}
+
+impl GenerationMap for SharedMarks {
+    fn get(&self, page: u32) -> Mark {
+        self.0.lock().unwrap().get(page)
+    }
+
+    fn set(&mut self, page: u32, mark: Mark) {
+        self.0.lock().unwrap().set(page, mark);
+    }
+
+    fn durable_lsn(&self) -> u64 {
+        self.0.lock().unwrap().durable_lsn()
+    }
+
+    fn set_durable_lsn(&mut self, lsn: u64) {
+        self.0.lock().unwrap().set_durable_lsn(lsn);
+    }
+}
+
+/// Latencies of the same order, so that everything happens in every order.
+pub const LATENCY: Latency =
+    Latency { read_ns: 200_000, write_ns: 300_000, durable_ns: 100_000, flush_ns: 500_000 };
+
+/// I/Os of phases on small stores.
+pub const PHASE_IO: PhaseIo = PhaseIo { chunk_bytes: 32 << 10, depth: 3 };
+
+/// A store so small that everything in it happens often: pages of 4 KiB, a cache smaller than the
+/// database, a log ring that comes round every few dozen commits.
+pub fn small(seed: u64) -> MailboxConfig {
+    let databases = (0..2).map(|id| DatabaseConfig::new(id, 0, 1, 36)).collect();
+    MailboxConfig {
+        page_bytes: 4096,
+        record_bytes: 200,
+        cache_bytes: 2 * 26 * 4096,
+        coalesce_bytes: 4 * 4096,
+        writes_in_flight: 4,
+        checkpoint_depth_bytes: 32 << 10,
+        checkpoint_step_bytes: 8 << 10,
+        log_file_bytes: 16 << 10,
+        log_files: 9,
+        log_buffer_bytes: 36 << 10,
+        lazy_flush_ns: 2_000_000,
+        maintenance_bytes: 16 << 10,
+        maintenance_interval_ns: 1_000_000,
+        replication_bytes: 8 << 10,
+        copies: 2,
+        ..MailboxConfig::new(0x504c, seed, databases, 6)
+    }
+}
+
+/// The marks of a store, by place.
+pub fn marks(config: &MailboxConfig) -> Vec<SharedMarks> {
+    config.databases.iter().map(|d| SharedMarks::new(d.pages_max)).collect()
+}
+
+/// A store of all databases of a configuration.
+pub fn store(config: &MailboxConfig, marks: &[SharedMarks]) -> Store {
+    let state = |(d, m): (&DatabaseConfig, &SharedMarks)| {
+        DatabaseState::new(d.clone(), Box::new(m.clone()))
+    };
+    let states = config.databases.iter().zip(marks).map(state).collect();
+    Store::new(config.clone(), states).unwrap()
+}
+
+/// Runs a phase to its end and takes the store back.
+pub fn finish<P: Phase>(disk: &mut Disk, mut phase: P) -> Store {
+    disk.run(&mut phase, |_, _| Go::On);
+    assert_eq!(phase.poison(), None);
+    assert!(phase.is_complete());
+    assert_eq!(phase.findings(), []);
+    Box::new(phase).into_store()
+}
+
+/// Creates, formats and duplicates.
+pub fn prepared(config: &MailboxConfig, marks: &[SharedMarks]) -> (Disk, Store) {
+    let mut disk = Disk::new(config.seed, LATENCY);
+    let store = finish(&mut disk, Create::new(store(config, marks), PHASE_IO));
+    let store = finish(&mut disk, Format::new(store, PHASE_IO));
+    let store = finish(&mut disk, Duplicate::new(store, PHASE_IO));
+    (disk, store)
+}

@@ -1,0 +1,5 @@
+//! Tests of the mail store as a whole, on a simulated disk in virtual time.
+
+mod disk;
+mod fixture;
+mod life;

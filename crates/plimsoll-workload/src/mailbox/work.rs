@@ -1,0 +1,306 @@
+//! What sessions do: operations on records.
+
+use std::cmp::Reverse;
+
+use super::context::Ctx;
+use super::database::{Database, Seek};
+use super::geometry::Geometry;
+use super::group::Group;
+use super::page::Directory;
+use super::rng::below;
+use super::session::{Commit, Operation, OperationKind, Phase};
+
+/// Operations that a session does at one instant before it lets time pass: a session whose pages are
+/// all cached and whose commits are all lazy would otherwise never let the step end.
+const BURST_MAX: u32 = 32;
+/// How long it then pauses.
+const BURST_PAUSE_NS: u64 = 10_000;
+
+/// What came of trying to do an operation.
+enum Attempt {
+    /// It has ended.
+    Ended,
+    /// It waits for something; the session is in a queue.
+    Parked,
+    /// It waits for the log to be durable.
+    Committing(Commit),
+}
+
+impl Group {
+    /// Lets sessions go on whose pause is over or whose operation has arrived.
+    pub(super) fn wake_timers(&mut self, now_ns: u64) {
+        while let Some(&Reverse((at, session))) = self.timers.peek() {
+            if at > now_ns && !self.stopping {
+                break;
+            }
+            self.timers.pop();
+            self.ready.push(&mut self.links, session);
+        }
+        let ios = self.transactional_ios();
+        let stopping = self.stopping;
+        let Some(arrivals) = self.arrivals.as_mut() else { return };
+        arrivals.learn(now_ns, ios, self.operations);
+        // Each of them takes the next arrival when it runs, if that has come.
+        if stopping || arrivals.next_ns(now_ns) <= now_ns {
+            while let Some(session) = self.idle.pop_front() {
+                self.ready.push(&mut self.links, session);
+            }
+        }
+    }
+
+    /// Lets sessions go on that waited for a frame or for log room, where there is some. True if any
+    /// can.
+    pub(super) fn wake_stalled(&mut self) -> bool {
+        for d in &mut self.databases {
+            let mut frames = d.cache.free_count();
+            while frames > 0 {
+                let Some(session) = d.frame_waiters.pop(&self.links) else { break };
+                self.ready.push(&mut self.links, session);
+                frames -= 1;
+            }
+            if d.log_waiters.first().is_some() && d.log.has_room(self.config.record_bytes) {
+                let waiters = core::mem::take(&mut d.log_waiters);
+                self.ready.append(&mut self.links, waiters);
+            }
+        }
+        self.ready.first().is_some()
+    }
+
+    /// Acknowledges the commits that have become durable.
+    pub(super) fn acknowledge(&mut self, place: usize, now_ns: u64) {
+        let d = &mut self.databases[place];
+        let durable = d.acknowledged_lsn();
+        if durable > d.state.marks.durable_lsn() {
+            d.state.marks.set_durable_lsn(durable);
+        }
+        while let Some(session) = d.commit_waiters.first() {
+            let Phase::Committing(commit) = self.sessions[session as usize].phase else { break };
+            if commit.lsn > durable {
+                break;
+            }
+            d.commit_waiters.pop(&self.links);
+            if let Some(witness) = self.witness.as_mut() {
+                witness.acknowledged(&commit);
+            }
+            d.counts.commits_durable += 1;
+            self.operations += 1;
+            self.sessions[session as usize].phase = Phase::Idle;
+            let resume_ns = now_ns + self.think_ns;
+            if self.think_ns > 0 && !self.stopping {
+                self.timers.push(Reverse((resume_ns, session)));
+            } else {
+                self.ready.push(&mut self.links, session);
+            }
+        }
+    }
+
+    /// Lets a session go on until it has to wait.
+    pub(super) fn run_session(&mut self, session: u32, ctx: &mut Ctx<'_>) {
+        for _ in 0..BURST_MAX {
+            if ctx.poison.is_some() {
+                return;
+            }
+            let op = match self.sessions[session as usize].phase {
+                Phase::Working(op) => op,
+                Phase::Idle => match self.begin(session, ctx.now_ns) {
+                    Some(op) => op,
+                    None => return,
+                },
+                Phase::Committing(..) | Phase::Stopped => return,
+            };
+            match self.attempt(session, op, ctx) {
+                Attempt::Parked => return,
+                Attempt::Committing(commit) => {
+                    let s = &mut self.sessions[session as usize];
+                    s.phase = Phase::Committing(commit);
+                    let d = &mut self.databases[op.place];
+                    d.log.want(commit.lsn);
+                    d.commit_waiters.push(&mut self.links, session);
+                    return;
+                }
+                Attempt::Ended => {
+                    self.sessions[session as usize].phase = Phase::Idle;
+                    self.operations += 1;
+                    if self.think_ns > 0 && !self.stopping {
+                        self.timers.push(Reverse((ctx.now_ns + self.think_ns, session)));
+                        return;
+                    }
+                }
+            }
+        }
+        self.timers.push(Reverse((ctx.now_ns + BURST_PAUSE_NS, session)));
+    }
+
+    /// Gives a session its next operation, or lets it wait for one to arrive, or end.
+    fn begin(&mut self, session: u32, now_ns: u64) -> Option<Operation> {
+        let s = &mut self.sessions[session as usize];
+        if self.stopping {
+            s.phase = Phase::Stopped;
+            self.stopped += 1;
+            return None;
+        }
+        let mut intended_ns = now_ns;
+        if let Some(arrivals) = self.arrivals.as_mut() {
+            if arrivals.next_ns(now_ns) > now_ns {
+                self.idle.push_back(session);
+                return None;
+            }
+            intended_ns = arrivals.take();
+        }
+        let databases = &self.databases;
+        let op = s.draw(&self.draw, intended_ns, |place| databases[place].state.pages_used);
+        s.phase = Phase::Working(op);
+        Some(op)
+    }
+
+    /// Finds the operation's page and does the operation.
+    fn attempt(&mut self, session: u32, op: Operation, ctx: &mut Ctx<'_>) -> Attempt {
+        let g = self.geometry;
+        let d = &mut self.databases[op.place];
+        let reader = (session, self.sessions[session as usize].buffer_at);
+        let wanted = (op.page, op.intended_ns);
+        let mut found = d.seek(&g, &mut self.links, reader, wanted, ctx);
+        if matches!(found, Seek::NoFrame) {
+            d.scavenge(&g, &mut self.pool, ctx);
+            found = d.seek(&g, &mut self.links, reader, wanted, ctx);
+        }
+        let at = match found {
+            Seek::Cached(at) => at,
+            Seek::Waits => {
+                self.working(session, Operation { sought: true, ..op });
+                return Attempt::Parked;
+            }
+            Seek::NoFrame => return self.stall_for_frame(session, op),
+        };
+        if !op.sought {
+            d.counts.cache_hits += 1;
+        }
+        let occupancy = d.cache.frames[at as usize].directory.occupancy();
+        match op.kind {
+            OperationKind::Read => {
+                d.counts.reads += 1;
+                d.counts.absent += u64::from(occupancy == 0);
+                Attempt::Ended
+            }
+            OperationKind::Insert => self.insert(session, op, at, ctx),
+            OperationKind::Delete | OperationKind::Replace => {
+                let Some(slot) = pick(occupancy, op.slot_bits) else {
+                    d.counts.absent += 1;
+                    count(d, op.kind);
+                    return Attempt::Ended;
+                };
+                let live = op.kind == OperationKind::Replace;
+                let data_bytes = if live { g.record_bytes } else { 0 };
+                if !d.log.has_room(data_bytes) {
+                    return self.stall_for_log(session, op);
+                }
+                d.cache.frames[at as usize].directory.advance(slot, live);
+                self.commit(op, at, slot, data_bytes, ctx)
+            }
+        }
+    }
+
+    /// Adds a record to the page, or to a new page where this one is full, or, where the reserve is
+    /// used up, in the place of a record that is deleted first.
+    fn insert(&mut self, session: u32, op: Operation, at: u32, ctx: &mut Ctx<'_>) -> Attempt {
+        let g = self.geometry;
+        let d = &mut self.databases[op.place];
+        if !d.log.has_room(g.record_bytes) {
+            return self.stall_for_log(session, op);
+        }
+        let slots = ((1u32 << g.slots) - 1) as u16;
+        let occupancy = d.cache.frames[at as usize].directory.occupancy();
+        let (at, slot) = match pick(slots & !occupancy, op.slot_bits) {
+            Some(slot) => (at, slot),
+            None if d.state.pages_used < d.state.config.pages_max => {
+                if d.cache.free_count() == 0 {
+                    d.scavenge(&g, &mut self.pool, ctx);
+                }
+                let Some(at) = d.add_page() else { return self.stall_for_frame(session, op) };
+                (at, below(op.slot_bits, u64::from(g.slots)) as usize)
+            }
+            None => {
+                let slot = below(op.slot_bits, u64::from(g.slots)) as usize;
+                let directory: &mut Directory = &mut d.cache.frames[at as usize].directory;
+                directory.advance(slot, false);
+                d.counts.balanced += 1;
+                (at, slot)
+            }
+        };
+        d.cache.frames[at as usize].directory.advance(slot, true);
+        self.commit(op, at, slot, g.record_bytes, ctx)
+    }
+
+    /// Logs a change that has been made in a frame.
+    fn commit(
+        &mut self,
+        op: Operation,
+        at: u32,
+        slot: usize,
+        data_bytes: u32,
+        ctx: &mut Ctx<'_>,
+    ) -> Attempt {
+        let g: &Geometry = &self.geometry;
+        let d = &mut self.databases[op.place];
+        count(d, op.kind);
+        let lsn = d.log_change(g, at, slot, data_bytes, ctx);
+        if !op.durable {
+            d.counts.commits_lazy += 1;
+            return Attempt::Ended;
+        }
+        let frame = &d.cache.frames[at as usize];
+        Attempt::Committing(Commit {
+            database: d.id,
+            page: frame.page,
+            slot: slot as u8,
+            version: frame.directory.version(slot),
+            live: frame.directory.is_live(slot),
+            lsn,
+        })
+    }
+
+    fn working(&mut self, session: u32, op: Operation) {
+        self.sessions[session as usize].phase = Phase::Working(op);
+    }
+
+    fn stall_for_frame(&mut self, session: u32, op: Operation) -> Attempt {
+        let d = &mut self.databases[op.place];
+        d.counts.page_fault_stalls += u64::from(!op.frame_stalled);
+        d.frame_waiters.push(&mut self.links, session);
+        self.working(session, Operation { frame_stalled: true, ..op });
+        Attempt::Parked
+    }
+
+    fn stall_for_log(&mut self, session: u32, op: Operation) -> Attempt {
+        let d = &mut self.databases[op.place];
+        d.counts.log_stalls += u64::from(!op.log_stalled);
+        d.log_waiters.push(&mut self.links, session);
+        self.working(session, Operation { log_stalled: true, sought: true, ..op });
+        Attempt::Parked
+    }
+}
+
+fn count(d: &mut Database, kind: OperationKind) {
+    match kind {
+        OperationKind::Insert => d.counts.inserts += 1,
+        OperationKind::Delete => d.counts.deletes += 1,
+        OperationKind::Replace => d.counts.replaces += 1,
+        OperationKind::Read => d.counts.reads += 1,
+    }
+}
+
+/// One of the set bits of `mask`, by `bits`; `None` where there is none.
+fn pick(mask: u16, bits: u64) -> Option<usize> {
+    let count = mask.count_ones();
+    let mut nth = below(bits, u64::from(count));
+    let mut left = mask;
+    while left != 0 {
+        let slot = left.trailing_zeros() as usize;
+        if nth == 0 {
+            return Some(slot);
+        }
+        nth -= 1;
+        left &= left - 1;
+    }
+    None
+}
