@@ -1,0 +1,544 @@
+//! The client: a [`Core`] on real sockets, driven by epoll from the thread that polls it.
+
+use std::io::IoSlice;
+use std::net::SocketAddr;
+
+use rustix::event::epoll;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use thiserror::Error;
+
+use crate::core::{Config, Core};
+use crate::credential::Credential;
+use crate::error::{CallError, SubmitError};
+use crate::handle::{Handle, ObjectId, ServerId};
+use crate::op::{Completion, Op};
+use crate::outbound::SLICES_MAX;
+use crate::socket;
+use crate::stats::{Ended, Stats};
+
+/// How often overdue calls are looked for, in ns.
+const TICK_NS: u64 = 50_000_000;
+/// First and longest pause between attempts to connect again, in ns.
+const BACKOFF_NS: (u64, u64) = (10_000_000, 1_000_000_000);
+/// How long one attempt to connect may take, in ns.
+const CONNECT_NS: u64 = 5_000_000_000;
+/// Waits shorter than this are made with nanosecond resolution, in ns; epoll's own is 1 ms.
+const FINE_WAIT_NS: u64 = 5_000_000;
+/// Events taken from epoll at a time.
+const EVENTS_MAX: usize = 64;
+/// Most receives from one connection before the others have their turn.
+const RECEIVES_MAX: u32 = 16;
+
+/// Where the time comes from. It must not go backwards.
+pub trait Clock {
+    /// Nanoseconds since an arbitrary start.
+    fn now_ns(&self) -> u64;
+}
+
+impl<F: Fn() -> u64> Clock for F {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        self()
+    }
+}
+
+/// The system's monotonic clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Monotonic;
+
+impl Clock for Monotonic {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        // Not negative: the clock starts at boot.
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    }
+}
+
+/// How long [`Client::poll`] may wait for a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timeout {
+    /// Not at all.
+    Now,
+    /// Until this time of the client's clock.
+    Until(u64),
+    /// As long as it takes. Returns at once when nothing is outstanding.
+    Completion,
+}
+
+/// Why a poll failed. Whatever a server does ends in completions, never here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PollError {
+    /// Waiting for sockets failed.
+    #[error("waiting for sockets failed: {0}")]
+    Epoll(Errno),
+    /// The arena is smaller than the buffers of operations submitted.
+    #[error("the arena has {size_bytes} bytes; operations reach to {needed_bytes}")]
+    Arena {
+        /// Its size.
+        size_bytes: u64,
+        /// What is needed.
+        needed_bytes: u64,
+    },
+}
+
+/// Why a server could not be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ConnectError {
+    /// Connecting failed.
+    #[error("can't connect to the NFS server at {address}: {error}")]
+    Failed {
+        /// Where to.
+        address: SocketAddr,
+        /// Why.
+        error: Errno,
+    },
+    /// Nobody answered.
+    #[error("no answer from the NFS server at {address} within 5 s: is the address right?")]
+    TimedOut {
+        /// Where to.
+        address: SocketAddr,
+    },
+}
+
+/// A server to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSpec {
+    /// Address and port of its NFS service.
+    pub address: SocketAddr,
+    /// Connections to open to it (`nconnect`).
+    pub connections: u32,
+    /// In whose name calls are made.
+    pub credential: Credential,
+    /// Connect from a port below 1024 where privilege allows: servers often insist.
+    pub reserved_port: bool,
+}
+
+impl ServerSpec {
+    /// One connection, as root.
+    #[must_use]
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, connections: 1, credential: Credential::default(), reserved_port: true }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Down { retry_ns: u64 },
+    Connecting { deadline_ns: u64 },
+    Up,
+}
+
+#[derive(Debug)]
+struct Socket {
+    address: SocketAddr,
+    reserved_port: bool,
+    fd: Option<OwnedFd>,
+    phase: Phase,
+    wants_write: bool,
+    lost_ns: u64,
+    backoff_ns: u64,
+}
+
+/// A client of one or more NFS servers, owned by one thread.
+pub struct Client<C: Clock = Monotonic> {
+    core: Core,
+    clock: C,
+    epoll: OwnedFd,
+    sockets: Vec<Socket>,
+    events: Vec<epoll::Event>,
+    next_tick_ns: u64,
+    /// Connections that are not up.
+    down: u32,
+}
+
+impl<C: Clock> Client<C> {
+    /// A client without servers.
+    ///
+    /// # Errors
+    /// The kernel's error when it gives no epoll instance.
+    pub fn new(config: Config, clock: C) -> Result<Self, Errno> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Self {
+            core: Core::new(config),
+            clock,
+            epoll,
+            sockets: Vec::new(),
+            events: Vec::with_capacity(EVENTS_MAX),
+            next_tick_ns: 0,
+            down: 0,
+        })
+    }
+
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// [`ConnectError`] when one of its connections can't be made.
+    pub fn add_server(&mut self, spec: &ServerSpec) -> Result<ServerId, ConnectError> {
+        let address = spec.address;
+        let failed = |error| ConnectError::Failed { address, error };
+        let mut made = Vec::new();
+        for _ in 0..spec.connections.max(1) {
+            let fd = socket::start(address, spec.reserved_port).map_err(failed)?;
+            let deadline_ns = self.clock.now_ns() + CONNECT_NS;
+            loop {
+                let left_ns = deadline_ns.saturating_sub(self.clock.now_ns());
+                if socket::wait_writable(&fd, left_ns).map_err(failed)? {
+                    break;
+                }
+                if left_ns == 0 {
+                    return Err(ConnectError::TimedOut { address });
+                }
+            }
+            socket::finish(&fd).map_err(failed)?;
+            made.push(fd);
+        }
+        let (server, first) = self.core.add_server(&spec.credential, spec.connections);
+        for (number, fd) in made.into_iter().enumerate() {
+            let data = epoll::EventData::new_u64((first + number) as u64);
+            epoll::add(&self.epoll, &fd, data, epoll::EventFlags::IN).map_err(failed)?;
+            self.sockets.push(Socket {
+                address,
+                reserved_port: spec.reserved_port,
+                fd: Some(fd),
+                phase: Phase::Up,
+                wants_write: false,
+                lost_ns: 0,
+                backoff_ns: 0,
+            });
+        }
+        Ok(server)
+    }
+
+    /// Registers a handle; see [`Core::register`].
+    pub fn register(&mut self, server: ServerId, handle: Handle) -> ObjectId {
+        self.core.register(server, handle)
+    }
+
+    /// Takes an operation; it is sent by the next [`Client::flush`] or [`Client::poll`].
+    ///
+    /// # Errors
+    /// See [`Core::submit`].
+    #[inline]
+    pub fn submit(&mut self, token: u64, op: &Op<'_>) -> Result<(), SubmitError> {
+        self.core.submit(token, op)
+    }
+
+    /// The protocol's state: counters, handles, what is outstanding.
+    #[must_use]
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// As [`Client::core`], to submit for keeping or to change.
+    pub(crate) fn core_mut(&mut self) -> &mut Core {
+        &mut self.core
+    }
+
+    /// Counters and events.
+    pub fn stats_mut(&mut self) -> &mut Stats {
+        self.core.stats_mut()
+    }
+
+    /// The clock's present time.
+    pub fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    /// Connections that are not up at present.
+    #[must_use]
+    pub fn connections_down(&self) -> u32 {
+        self.down
+    }
+
+    /// Sends what was submitted, as far as the sockets take it.
+    ///
+    /// # Errors
+    /// [`PollError::Arena`].
+    pub fn flush(&mut self, arena: &[u8]) -> Result<(), PollError> {
+        self.check_arena(arena)?;
+        let now_ns = self.clock.now_ns();
+        self.core.hand_over(now_ns);
+        for index in 0..self.sockets.len() {
+            self.send(index, arena, now_ns);
+        }
+        Ok(())
+    }
+
+    /// Sends what was submitted, receives what has come, and appends completions to `out`. Returns
+    /// when there is at least one, or at the timeout.
+    ///
+    /// # Errors
+    /// [`PollError`]; nothing that a server does.
+    pub fn poll(
+        &mut self,
+        arena: &mut [u8],
+        timeout: Timeout,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), PollError> {
+        self.check_arena(arena)?;
+        let before = out.len();
+        let mut now_ns = self.clock.now_ns();
+        loop {
+            self.core.hand_over(now_ns);
+            for index in 0..self.sockets.len() {
+                self.send(index, arena, now_ns);
+            }
+            let wait_ns = self.wait_ns(timeout, now_ns, out.len() > before);
+            self.wait(wait_ns)?;
+            now_ns = self.clock.now_ns();
+            now_ns = self.serve(arena, now_ns, out);
+            if now_ns >= self.next_tick_ns {
+                self.housekeeping(now_ns, out);
+            }
+            let expired = match timeout {
+                Timeout::Now => true,
+                Timeout::Until(at_ns) => now_ns >= at_ns,
+                Timeout::Completion => self.core.outstanding() == 0,
+            };
+            if out.len() > before || expired {
+                return Ok(());
+            }
+        }
+    }
+
+    fn check_arena(&self, arena: &[u8]) -> Result<(), PollError> {
+        let (size_bytes, needed_bytes) = (arena.len() as u64, self.core.arena_bytes_needed());
+        if size_bytes < needed_bytes {
+            return Err(PollError::Arena { size_bytes, needed_bytes });
+        }
+        Ok(())
+    }
+
+    /// How long to wait for an event.
+    fn wait_ns(&self, timeout: Timeout, now_ns: u64, has_completions: bool) -> u64 {
+        let idle = self.core.outstanding() == 0;
+        if has_completions || timeout == Timeout::Now || (idle && timeout == Timeout::Completion) {
+            return 0;
+        }
+        let mut until_ns = self.next_tick_ns;
+        if let Timeout::Until(at_ns) = timeout {
+            until_ns = until_ns.min(at_ns);
+        }
+        if self.down > 0 {
+            for socket in &self.sockets {
+                if let Phase::Down { retry_ns } = socket.phase {
+                    until_ns = until_ns.min(retry_ns);
+                }
+            }
+        }
+        until_ns.saturating_sub(now_ns)
+    }
+
+    fn wait(&mut self, wait_ns: u64) -> Result<(), PollError> {
+        let mut timeout = socket::timespec(wait_ns);
+        if wait_ns > 0 && wait_ns < FINE_WAIT_NS {
+            match socket::wait_readable(&self.epoll, wait_ns) {
+                Ok(_) => timeout = socket::timespec(0),
+                Err(error) => return Err(PollError::Epoll(error)),
+            }
+        }
+        self.events.clear();
+        let room = rustix::buffer::spare_capacity(&mut self.events);
+        match epoll::wait(&self.epoll, room, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(PollError::Epoll(error)),
+        }
+    }
+
+    /// Handles the events that came. Returns the time of the last thing that it saw.
+    fn serve(&mut self, arena: &mut [u8], now_ns: u64, out: &mut Vec<Completion>) -> u64 {
+        let mut now_ns = now_ns;
+        for number in 0..self.events.len() {
+            let event = self.events[number];
+            let (flags, index) = (event.flags, event.data.u64() as usize);
+            match self.sockets[index].phase {
+                Phase::Connecting { .. } => self.connected(index, now_ns),
+                Phase::Up => {
+                    if flags.contains(epoll::EventFlags::OUT) {
+                        self.sockets[index].wants_write = false;
+                        self.interest(index, epoll::EventFlags::IN);
+                    }
+                    let other =
+                        epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+                    if flags.intersects(other) {
+                        now_ns = self.receive(index, arena, now_ns, out);
+                    }
+                }
+                Phase::Down { .. } => {}
+            }
+        }
+        now_ns
+    }
+
+    fn interest(&self, index: usize, flags: epoll::EventFlags) {
+        if let Some(fd) = &self.sockets[index].fd {
+            // Can only fail for a descriptor that is not registered; then no event comes and the
+            // retransmission timer replaces the connection.
+            let _ = epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(index as u64), flags);
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, index: usize, arena: &[u8], now_ns: u64) {
+        let socket = &mut self.sockets[index];
+        if socket.phase != Phase::Up || socket.wants_write {
+            return;
+        }
+        let Some(fd) = &socket.fd else { return };
+        while self.core.has_output(index) {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let used = self.core.gather(index, arena, &mut slices);
+            if used == 0 {
+                return;
+            }
+            match socket::send(fd, &slices[..used]) {
+                Ok(size) => self.core.sent(index, size, now_ns),
+                Err(Errno::AGAIN) => {
+                    socket.wants_write = true;
+                    self.interest(index, epoll::EventFlags::IN | epoll::EventFlags::OUT);
+                    return;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    self.lost(index, Ended::Error(error.raw_os_error()), now_ns);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn receive(
+        &mut self,
+        index: usize,
+        arena: &mut [u8],
+        now_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> u64 {
+        let mut now_ns = now_ns;
+        for _ in 0..RECEIVES_MAX {
+            let (Some(fd), Some(inbound)) = (&self.sockets[index].fd, self.core.inbound(index))
+            else {
+                return now_ns;
+            };
+            let mut windows = inbound.windows(arena);
+            let room: usize = windows.iter().map(|window| window.len()).sum();
+            let size = match socket::receive(fd, &mut windows) {
+                Ok(0) => {
+                    self.lost(index, Ended::Closed, now_ns);
+                    return now_ns;
+                }
+                Ok(size) => size,
+                Err(Errno::AGAIN | Errno::INTR) => return now_ns,
+                Err(error) => {
+                    self.lost(index, Ended::Error(error.raw_os_error()), now_ns);
+                    return now_ns;
+                }
+            };
+            inbound.received(size);
+            now_ns = self.clock.now_ns();
+            if let Err(violation) = self.core.deliver(index, arena, now_ns, out) {
+                self.core.fail_link(index, CallError::Violation(violation), now_ns, out);
+                self.lost(index, Ended::Violation(violation), now_ns);
+                return now_ns;
+            }
+            if size < room {
+                break;
+            }
+        }
+        self.replace_if_broken(index, now_ns);
+        now_ns
+    }
+
+    fn replace_if_broken(&mut self, index: usize, now_ns: u64) {
+        if let Some(why) = self.core.links[index].broken
+            && self.sockets[index].phase == Phase::Up
+        {
+            self.lost(index, why, now_ns);
+        }
+    }
+
+    /// A connection is gone: its calls wait for the next one.
+    fn lost(&mut self, index: usize, why: Ended, now_ns: u64) {
+        let proven = self.core.links[index].proven;
+        self.core.link_lost(index, why, now_ns);
+        let socket = &mut self.sockets[index];
+        socket.fd = None; // closing takes it out of epoll
+        socket.wants_write = false;
+        if socket.phase == Phase::Up {
+            self.down += 1;
+            socket.lost_ns = now_ns;
+        }
+        socket.backoff_ns = if proven { 0 } else { next_backoff(socket.backoff_ns) };
+        socket.phase = Phase::Down { retry_ns: now_ns + socket.backoff_ns };
+        self.next_tick_ns = self.next_tick_ns.min(now_ns + socket.backoff_ns);
+    }
+
+    /// Overdue calls, broken connections, and those whose time to connect again has come.
+    fn housekeeping(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
+        self.core.tick(now_ns, out);
+        self.next_tick_ns = now_ns + TICK_NS;
+        for index in 0..self.sockets.len() {
+            self.replace_if_broken(index, now_ns);
+            match self.sockets[index].phase {
+                Phase::Down { retry_ns } if retry_ns <= now_ns => self.reconnect(index, now_ns),
+                Phase::Down { retry_ns } => self.next_tick_ns = self.next_tick_ns.min(retry_ns),
+                Phase::Connecting { deadline_ns } if deadline_ns <= now_ns => {
+                    self.not_connected(index, now_ns);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn reconnect(&mut self, index: usize, now_ns: u64) {
+        let socket = &mut self.sockets[index];
+        let data = epoll::EventData::new_u64(index as u64);
+        let started = socket::start(socket.address, socket.reserved_port).and_then(|fd| {
+            epoll::add(&self.epoll, &fd, data, epoll::EventFlags::OUT)?;
+            Ok(fd)
+        });
+        match started {
+            Ok(fd) => {
+                socket.fd = Some(fd);
+                socket.phase = Phase::Connecting { deadline_ns: now_ns + CONNECT_NS };
+            }
+            Err(_) => self.not_connected(index, now_ns),
+        }
+    }
+
+    fn not_connected(&mut self, index: usize, now_ns: u64) {
+        let socket = &mut self.sockets[index];
+        socket.fd = None;
+        socket.backoff_ns = next_backoff(socket.backoff_ns);
+        socket.phase = Phase::Down { retry_ns: now_ns + socket.backoff_ns };
+        self.next_tick_ns = self.next_tick_ns.min(now_ns + socket.backoff_ns);
+    }
+
+    fn connected(&mut self, index: usize, now_ns: u64) {
+        let socket = &mut self.sockets[index];
+        let outcome = socket.fd.as_ref().map(socket::finish);
+        if outcome != Some(Ok(())) {
+            self.not_connected(index, now_ns);
+            return;
+        }
+        socket.phase = Phase::Up;
+        socket.wants_write = false;
+        self.down -= 1;
+        let outage_ns = now_ns.saturating_sub(socket.lost_ns);
+        self.interest(index, epoll::EventFlags::IN);
+        self.core.link_restored(index, outage_ns, now_ns);
+    }
+}
+
+impl<C: Clock> AsFd for Client<C> {
+    /// Readable when [`Client::poll`] has something to do: for a thread that drives several clients.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+fn next_backoff(backoff_ns: u64) -> u64 {
+    (backoff_ns * 2).clamp(BACKOFF_NS.0, BACKOFF_NS.1)
+}

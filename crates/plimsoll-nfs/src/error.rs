@@ -1,0 +1,274 @@
+//! What can go wrong with a call, by name.
+//!
+//! A [`CallError`] is small and `Copy`: it travels in a completion on the data path. It tells apart
+//! what the server answered (NFS status, RPC refusal), what it did wrong (a [`Violation`] of the
+//! protocol), and what did not come at all.
+
+use nfs3_types::nfs3::nfsstat3;
+use thiserror::Error;
+
+/// How a peer broke the protocol. The connection on which framing was broken is closed and every
+/// call on it fails; damage inside one well-framed reply fails that call alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Violation {
+    /// A field was cut off by the end of its record.
+    #[error("the reply ends in the middle of its field `{field}`")]
+    Truncated {
+        /// The field that was being read.
+        field: &'static str,
+    },
+    /// A record is longer than any reply to what was asked can be.
+    #[error("a record of {record_bytes} bytes exceeds the {limit_bytes} that any reply can need")]
+    Oversized {
+        /// What its fragments announce so far.
+        record_bytes: u64,
+        /// The most that is accepted.
+        limit_bytes: u64,
+    },
+    /// A record came in more fragments than any sane sender uses.
+    #[error("a record was split into more than {limit} fragments")]
+    TooManyFragments {
+        /// The most that is accepted.
+        limit: u32,
+    },
+    /// A reply to a call that is not outstanding on this connection.
+    #[error("a reply carries XID {xid:#010x}, which is not outstanding on this connection")]
+    UnknownXid {
+        /// What the reply carried.
+        xid: u32,
+    },
+    /// A field holds a value outside its type.
+    #[error("the field `{field}` holds {value}, which its type does not allow")]
+    BadValue {
+        /// The field.
+        field: &'static str,
+        /// What it holds.
+        value: u32,
+    },
+    /// A variable-length field is longer than its type allows.
+    #[error("the field `{field}` claims {size_bytes} bytes; {limit_bytes} are allowed")]
+    TooLong {
+        /// The field.
+        field: &'static str,
+        /// What it claims.
+        size_bytes: u32,
+        /// The most that is allowed.
+        limit_bytes: u32,
+    },
+    /// READ: its count and the length of its data differ.
+    #[error("READ says {count} bytes but carries {data_bytes}")]
+    CountMismatch {
+        /// The count field.
+        count: u32,
+        /// Length of the data.
+        data_bytes: u32,
+    },
+    /// WRITE: more bytes were reported written than sent.
+    #[error("WRITE says {count} bytes written of the {size_bytes} sent")]
+    CountTooLarge {
+        /// The count field.
+        count: u32,
+        /// What was asked for.
+        size_bytes: u32,
+    },
+    /// WRITE: a weaker stability than asked for, which RFC 1813 (3.3.7) forbids.
+    #[error("WRITE was answered with stability {committed}, weaker than the {asked} asked for")]
+    WeakerStability {
+        /// What the reply says.
+        committed: u32,
+        /// What was asked for.
+        asked: u32,
+    },
+    /// Bytes are left over behind the last field of a reply.
+    #[error("{size_bytes} bytes are left over behind the reply")]
+    Trailing {
+        /// How many.
+        size_bytes: u64,
+    },
+}
+
+/// The RPC layer of the server refused a call (RFC 5531, 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RpcError {
+    /// PROG_UNAVAIL.
+    #[error("the server does not serve this program (PROG_UNAVAIL): is NFS version 3 enabled?")]
+    ProgramUnavailable,
+    /// PROG_MISMATCH.
+    #[error("the server serves versions {low} to {high} of this program, not 3 (PROG_MISMATCH)")]
+    ProgramMismatch {
+        /// Lowest version served.
+        low: u32,
+        /// Highest version served.
+        high: u32,
+    },
+    /// PROC_UNAVAIL.
+    #[error("the server does not know this procedure (PROC_UNAVAIL)")]
+    ProcedureUnavailable,
+    /// GARBAGE_ARGS.
+    #[error("the server could not decode the arguments (GARBAGE_ARGS)")]
+    GarbageArguments,
+    /// SYSTEM_ERR.
+    #[error("the server ran out of something (SYSTEM_ERR)")]
+    SystemError,
+    /// RPC_MISMATCH.
+    #[error("the server speaks RPC versions {low} to {high}, not 2 (RPC_MISMATCH)")]
+    RpcMismatch {
+        /// Lowest version spoken.
+        low: u32,
+        /// Highest version spoken.
+        high: u32,
+    },
+    /// AUTH_ERROR with its `auth_stat`.
+    #[error("the server refused the AUTH_SYS credential (auth_stat {0}): check its export options")]
+    Auth(u32),
+}
+
+/// Why a call did not succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CallError {
+    /// The server answered with an NFS status other than NFS3_OK.
+    #[error("{}: {}", .0, explain(*.0))]
+    Status(nfsstat3),
+    /// The server answered with a status that RFC 1813 does not define.
+    #[error("the server answered with status {0}, which NFS version 3 does not define")]
+    UnknownStatus(u32),
+    /// The server's RPC layer refused the call.
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+    /// The server broke the protocol.
+    #[error("the server broke the protocol: {0}")]
+    Violation(#[from] Violation),
+    /// No reply came in time, retransmissions and reconnections included.
+    #[error("no reply within {} ms, in {transmissions} transmissions", after_ns / 1_000_000)]
+    TimedOut {
+        /// Time since the call was first handed over.
+        after_ns: u64,
+        /// How often it was sent.
+        transmissions: u32,
+    },
+    /// The server accepted a READ or WRITE but moved no bytes.
+    #[error("the server moved no bytes of a transfer that was not at the end of the file")]
+    NoProgress,
+}
+
+impl CallError {
+    /// The closest `errno`, for callers that speak in those.
+    #[must_use]
+    pub fn errno(self) -> i32 {
+        const EIO: i32 = 5;
+        const EPROTO: i32 = 71;
+        const ETIMEDOUT: i32 = 110;
+        match self {
+            Self::Status(status) => errno_of(status),
+            Self::UnknownStatus(_) | Self::NoProgress => EIO,
+            Self::Rpc(RpcError::Auth(_)) => 13,
+            Self::Rpc(_) | Self::Violation(_) => EPROTO,
+            Self::TimedOut { .. } => ETIMEDOUT,
+        }
+    }
+}
+
+/// The Linux `errno` of an NFS status. The first ones are the same number by design (RFC 1813, 2.6).
+fn errno_of(status: nfsstat3) -> i32 {
+    match status {
+        nfsstat3::NFS3ERR_STALE => 116,
+        nfsstat3::NFS3ERR_NAMETOOLONG => 36,
+        nfsstat3::NFS3ERR_NOTEMPTY => 39,
+        nfsstat3::NFS3ERR_DQUOT => 122,
+        nfsstat3::NFS3ERR_REMOTE => 66,
+        nfsstat3::NFS3ERR_BADHANDLE => 116,
+        nfsstat3::NFS3ERR_NOTSUPP => 95,
+        nfsstat3::NFS3ERR_JUKEBOX => 11,
+        other => match other as i32 {
+            code @ 0..=31 => code,
+            _ => 5,
+        },
+    }
+}
+
+/// What a status means and what to do about it, in one line.
+#[must_use]
+pub fn explain(status: nfsstat3) -> &'static str {
+    match status {
+        nfsstat3::NFS3_OK => "success",
+        nfsstat3::NFS3ERR_PERM => "not the owner: check uid and gid of the target",
+        nfsstat3::NFS3ERR_NOENT => "no such file or directory",
+        nfsstat3::NFS3ERR_IO => "the server's storage failed: look at the server's log",
+        nfsstat3::NFS3ERR_NXIO => "the server's device does not exist",
+        nfsstat3::NFS3ERR_ACCES => {
+            "permission denied: check uid, gid and the export's squash option"
+        }
+        nfsstat3::NFS3ERR_EXIST => "it exists already",
+        nfsstat3::NFS3ERR_XDEV => "the names are on different file systems",
+        nfsstat3::NFS3ERR_NODEV => "no such device",
+        nfsstat3::NFS3ERR_NOTDIR => "not a directory",
+        nfsstat3::NFS3ERR_ISDIR => "it is a directory",
+        nfsstat3::NFS3ERR_INVAL => "the server found an argument invalid",
+        nfsstat3::NFS3ERR_FBIG => "the file would be too large for the server",
+        nfsstat3::NFS3ERR_NOSPC => "the server's file system is full",
+        nfsstat3::NFS3ERR_ROFS => "the export is read-only",
+        nfsstat3::NFS3ERR_MLINK => "too many hard links",
+        nfsstat3::NFS3ERR_NAMETOOLONG => "the name is too long for the server",
+        nfsstat3::NFS3ERR_NOTEMPTY => "the directory is not empty",
+        nfsstat3::NFS3ERR_DQUOT => "the quota is used up",
+        nfsstat3::NFS3ERR_STALE => {
+            "the file handle is stale: its file was removed, or the export replaced"
+        }
+        nfsstat3::NFS3ERR_REMOTE => "the path has too many levels of remote mounts",
+        nfsstat3::NFS3ERR_BADHANDLE => "the server does not recognise the file handle",
+        nfsstat3::NFS3ERR_NOT_SYNC => "the guard of SETATTR did not match",
+        nfsstat3::NFS3ERR_BAD_COOKIE => "the READDIR cookie is stale: read the directory again",
+        nfsstat3::NFS3ERR_NOTSUPP => "the server does not support this operation",
+        nfsstat3::NFS3ERR_TOOSMALL => "the buffer or request is too small for the server",
+        nfsstat3::NFS3ERR_SERVERFAULT => "the server failed inside: look at the server's log",
+        nfsstat3::NFS3ERR_BADTYPE => "the server does not support objects of this type",
+        nfsstat3::NFS3ERR_JUKEBOX => "the server asks to try again later, and went on asking",
+    }
+}
+
+/// Why an operation was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SubmitError {
+    /// `depth_max` operations are outstanding: poll first.
+    #[error("as many operations are outstanding as the client was made for: poll first")]
+    Full,
+    /// The object or server was not registered with this client, or has no handle yet.
+    #[error("the object is not registered with this client, or has no file handle yet")]
+    NoHandle,
+    /// A transfer larger than the client was made for, or of no bytes.
+    #[error("a transfer of {size_bytes} bytes; 1 to {limit_bytes} are possible")]
+    Size {
+        /// What was asked for.
+        size_bytes: u32,
+        /// The most that is possible.
+        limit_bytes: u32,
+    },
+    /// A name is empty or longer than 255 bytes.
+    #[error("a name of {size_bytes} bytes; 1 to 255 are possible")]
+    Name {
+        /// Its length.
+        size_bytes: u32,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_is_named_and_explained() {
+        let all = [
+            0u32, 1, 2, 5, 6, 13, 17, 18, 19, 20, 21, 22, 27, 28, 30, 31, 63, 66, 69, 70, 71,
+            10001, 10002, 10003, 10004, 10005, 10006, 10007, 10008,
+        ];
+        for code in all {
+            let status = crate::xdr::status(code).unwrap();
+            let text = CallError::Status(status).to_string();
+            assert!(text.starts_with("NFS3") && text.contains(": "), "{text}");
+            assert!(code == 0 || CallError::Status(status).errno() > 0);
+        }
+        assert_eq!(crate::xdr::status(99), Err(CallError::UnknownStatus(99)));
+        assert_eq!(CallError::Status(nfsstat3::NFS3ERR_NOSPC).errno(), 28);
+        assert_eq!(CallError::Status(nfsstat3::NFS3ERR_STALE).errno(), 116);
+    }
+}

@@ -1,0 +1,219 @@
+//! What a client can be asked to do, and how it says that it is done.
+
+use nfs3_types::nfs3::sattr3;
+
+use crate::error::CallError;
+use crate::handle::{ObjectId, ServerId};
+
+/// The procedures of NFS version 3, by their numbers (RFC 1813, 3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Procedure {
+    /// Does nothing: measures the way there and back.
+    Null = 0,
+    /// Reads attributes.
+    GetAttr = 1,
+    /// Changes attributes.
+    SetAttr = 2,
+    /// Finds a name in a directory.
+    Lookup = 3,
+    /// Asks which accesses are allowed.
+    Access = 4,
+    /// Reads data.
+    Read = 6,
+    /// Writes data.
+    Write = 7,
+    /// Creates a file.
+    Create = 8,
+    /// Creates a directory.
+    MakeDir = 9,
+    /// Removes a file.
+    Remove = 12,
+    /// Removes a directory.
+    RemoveDir = 13,
+    /// Renames a file or directory.
+    Rename = 14,
+    /// Lists names.
+    ReadDir = 16,
+    /// Lists names with attributes and handles.
+    ReadDirPlus = 17,
+    /// Reads the file system's free space.
+    FsStat = 18,
+    /// Reads the file system's limits.
+    FsInfo = 19,
+    /// Reads the limits of names.
+    PathConf = 20,
+    /// Makes unstable writes durable.
+    Commit = 21,
+}
+
+impl Procedure {
+    /// All that this client calls.
+    pub const ALL: [Self; 18] = [
+        Self::Null,
+        Self::GetAttr,
+        Self::SetAttr,
+        Self::Lookup,
+        Self::Access,
+        Self::Read,
+        Self::Write,
+        Self::Create,
+        Self::MakeDir,
+        Self::Remove,
+        Self::RemoveDir,
+        Self::Rename,
+        Self::ReadDir,
+        Self::ReadDirPlus,
+        Self::FsStat,
+        Self::FsInfo,
+        Self::PathConf,
+        Self::Commit,
+    ];
+
+    /// Its name in lower case, as in tags of histograms.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::GetAttr => "getattr",
+            Self::SetAttr => "setattr",
+            Self::Lookup => "lookup",
+            Self::Access => "access",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Create => "create",
+            Self::MakeDir => "mkdir",
+            Self::Remove => "remove",
+            Self::RemoveDir => "rmdir",
+            Self::Rename => "rename",
+            Self::ReadDir => "readdir",
+            Self::ReadDirPlus => "readdirplus",
+            Self::FsStat => "fsstat",
+            Self::FsInfo => "fsinfo",
+            Self::PathConf => "pathconf",
+            Self::Commit => "commit",
+        }
+    }
+}
+
+/// How durable a WRITE must be when it is answered (`stable_how`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Stability {
+    /// The server may hold it in memory until a COMMIT.
+    #[default]
+    Unstable = 0,
+    /// Data on stable storage, attributes perhaps not.
+    DataSync = 1,
+    /// Data and attributes on stable storage.
+    FileSync = 2,
+}
+
+/// How a CREATE treats an existing file (`createhow3`).
+#[derive(Clone, Copy, Debug)]
+pub enum CreateHow<'a> {
+    /// Uses what exists.
+    Unchecked(&'a sattr3),
+    /// Fails with NFS3ERR_EXIST.
+    Guarded(&'a sattr3),
+    /// Fails with NFS3ERR_EXIST unless the existing file was made with the same verifier: safe to
+    /// retransmit.
+    Exclusive([u8; 8]),
+}
+
+/// One operation. Offsets into the buffer refer to the arena that the caller passes when it polls;
+/// that range belongs to the client until the completion.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // the fields say what RFC 1813 says of the arguments of the same names
+pub enum Op<'a> {
+    /// NULL.
+    Null { server: ServerId },
+    /// GETATTR.
+    GetAttr { object: ObjectId },
+    /// SETATTR, without a guard.
+    SetAttr { object: ObjectId, change: &'a sattr3 },
+    /// LOOKUP; the handle found is stored in `into`.
+    Lookup { dir: ObjectId, name: &'a [u8], into: Option<ObjectId> },
+    /// ACCESS; completes with the mask allowed.
+    Access { object: ObjectId, mask: u32 },
+    /// READ; completes with the bytes read, fewer than asked only at the end of the file.
+    Read { file: ObjectId, offset_bytes: u64, size_bytes: u32, buffer_offset_bytes: u64 },
+    /// WRITE; completes with the bytes written, always as many as asked.
+    Write {
+        file: ObjectId,
+        offset_bytes: u64,
+        size_bytes: u32,
+        buffer_offset_bytes: u64,
+        stability: Stability,
+    },
+    /// COMMIT of a range, or of the whole file with size 0. When it completes, every unstable write
+    /// in the range that had completed before it was handed over is durable, over a restart of the
+    /// server too.
+    Commit { file: ObjectId, offset_bytes: u64, size_bytes: u32 },
+    /// CREATE; the handle, where the server returns it, is stored in `into`.
+    Create { dir: ObjectId, name: &'a [u8], how: CreateHow<'a>, into: Option<ObjectId> },
+    /// MKDIR.
+    MakeDir { dir: ObjectId, name: &'a [u8], attributes: &'a sattr3, into: Option<ObjectId> },
+    /// REMOVE.
+    Remove { dir: ObjectId, name: &'a [u8] },
+    /// RMDIR.
+    RemoveDir { dir: ObjectId, name: &'a [u8] },
+    /// RENAME.
+    Rename { from_dir: ObjectId, from: &'a [u8], to_dir: ObjectId, to: &'a [u8] },
+    /// READDIR from a cookie; completes with the number of entries.
+    ReadDir { dir: ObjectId, cookie: u64, verifier: [u8; 8], size_bytes: u32 },
+    /// READDIRPLUS from a cookie; completes with the number of entries.
+    ReadDirPlus { dir: ObjectId, cookie: u64, verifier: [u8; 8], size_bytes: u32 },
+    /// FSSTAT.
+    FsStat { object: ObjectId },
+    /// FSINFO.
+    FsInfo { object: ObjectId },
+    /// PATHCONF.
+    PathConf { object: ObjectId },
+}
+
+impl Op<'_> {
+    /// The procedure that it calls.
+    #[inline]
+    #[must_use]
+    pub fn procedure(&self) -> Procedure {
+        match self {
+            Self::Null { .. } => Procedure::Null,
+            Self::GetAttr { .. } => Procedure::GetAttr,
+            Self::SetAttr { .. } => Procedure::SetAttr,
+            Self::Lookup { .. } => Procedure::Lookup,
+            Self::Access { .. } => Procedure::Access,
+            Self::Read { .. } => Procedure::Read,
+            Self::Write { .. } => Procedure::Write,
+            Self::Commit { .. } => Procedure::Commit,
+            Self::Create { .. } => Procedure::Create,
+            Self::MakeDir { .. } => Procedure::MakeDir,
+            Self::Remove { .. } => Procedure::Remove,
+            Self::RemoveDir { .. } => Procedure::RemoveDir,
+            Self::Rename { .. } => Procedure::Rename,
+            Self::ReadDir { .. } => Procedure::ReadDir,
+            Self::ReadDirPlus { .. } => Procedure::ReadDirPlus,
+            Self::FsStat { .. } => Procedure::FsStat,
+            Self::FsInfo { .. } => Procedure::FsInfo,
+            Self::PathConf { .. } => Procedure::PathConf,
+        }
+    }
+}
+
+/// The end of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// What the operation was submitted with.
+    pub token: u64,
+    /// What it called.
+    pub procedure: Procedure,
+    /// Bytes for READ and WRITE, the mask for ACCESS, entries for READDIR and READDIRPLUS, else 0.
+    pub result: Result<u32, CallError>,
+    /// Just before it was first handed to the socket (or would have been, had there been a
+    /// connection): a lost connection counts in the latency.
+    pub submitted_ns: u64,
+    /// When its reply was seen.
+    pub completed_ns: u64,
+    /// How often a call of it was sent beyond the first time.
+    pub retransmissions: u32,
+}

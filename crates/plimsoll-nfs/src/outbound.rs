@@ -1,0 +1,109 @@
+//! Sending: the calls queued on a link as slices for one `sendmsg`, headers from the slots, payloads
+//! from where they lie. Nothing is copied.
+
+use std::io::IoSlice;
+
+use crate::core::Core;
+use crate::slot::{Payload, State};
+use crate::xdr::padded;
+
+/// Most slices of one `sendmsg`. A WRITE takes two (three with padding), so that this is a batch of
+/// 64; the kernel takes up to 1,024.
+pub const SLICES_MAX: usize = 128;
+
+const PADDING: [u8; 3] = [0; 3];
+
+impl Core {
+    /// Fills `slices` with what link `link` has to send; returns how many were used.
+    pub fn gather<'a>(
+        &'a mut self,
+        link: usize,
+        arena: &'a [u8],
+        slices: &mut [IoSlice<'a>; SLICES_MAX],
+    ) -> usize {
+        if self.links[link].broken.is_some() {
+            return 0;
+        }
+        if self.links[link].stale {
+            self.weed(link);
+        }
+        let core = &*self;
+        let mut skip = core.links[link].head_sent;
+        let mut used = 0;
+        for &(index, _) in &core.links[link].queue {
+            if used + 3 > SLICES_MAX {
+                break;
+            }
+            let slot = core.slots.get(index);
+            let size = slot.payload_bytes();
+            let header = &core.slots.header(index)[..slot.header_bytes as usize];
+            let payload = match slot.payload {
+                _ if size == 0 => &[],
+                Payload::Arena(at) => slice(arena, usize::try_from(at).unwrap_or(usize::MAX), size),
+                Payload::Retained(at) => slice(core.retain.bytes(), at, size),
+            };
+            for part in [header, payload, &PADDING[..padded(size) - size]] {
+                if skip >= part.len() {
+                    skip -= part.len();
+                    continue;
+                }
+                slices[used] = IoSlice::new(&part[skip..]);
+                skip = 0;
+                used += 1;
+            }
+        }
+        used
+    }
+
+    /// `size_bytes` of what was gathered have been sent.
+    pub fn sent(&mut self, link: usize, size_bytes: usize, now_ns: u64) {
+        let queue = &mut self.links[link];
+        let mut rest = size_bytes + queue.head_sent;
+        while let Some(&(index, _)) = queue.queue.front() {
+            let slot = self.slots.get_mut(index);
+            let whole = slot.header_bytes as usize + padded(slot.payload_bytes());
+            if rest < whole {
+                break;
+            }
+            rest -= whole;
+            queue.queue.pop_front();
+            slot.state = State::Sent;
+            slot.sent_ns = now_ns;
+            slot.transmissions += 1;
+            slot.transmissions_on_link += 1;
+            let stats = self.stats.procedure_mut(slot.procedure);
+            if slot.transmissions == 1 {
+                stats.calls += 1;
+            } else {
+                stats.retransmissions += 1;
+                slot.retransmissions += 1;
+            }
+        }
+        queue.head_sent = rest;
+    }
+
+    /// True if link `link` has something to send.
+    #[must_use]
+    pub fn has_output(&self, link: usize) -> bool {
+        !self.links[link].queue.is_empty()
+    }
+
+    /// Takes calls that ended off the queue. One that is half sent has not ended, or its link would be
+    /// broken.
+    fn weed(&mut self, link: usize) {
+        let queue = &mut self.links[link];
+        queue.stale = false;
+        let slots = &self.slots;
+        queue.queue.retain(|(index, xid)| {
+            let slot = slots.get(*index);
+            slot.xid == *xid && slot.state == State::Queued
+        });
+    }
+}
+
+/// A range that submission has checked against `arena_bytes_needed`, and the client against the
+/// arena's length.
+#[inline]
+fn slice(bytes: &[u8], at: usize, size: usize) -> &[u8] {
+    at.checked_add(size).and_then(|end| bytes.get(at..end)).unwrap_or_default()
+}

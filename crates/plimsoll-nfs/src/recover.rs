@@ -1,0 +1,242 @@
+//! COMMIT, and what a restarted server forgot.
+//!
+//! A COMMIT settles the acknowledged unstable writes whose write verifier it confirms. Those with
+//! another verifier were acknowledged by an instance of the server that is gone: they are sent again
+//! with FILE_SYNC, except where a later write replaced them, and the COMMIT completes after them. New
+//! writes to the file wait for that long, so that an old block never overtakes a new one.
+
+use crate::core::{Core, Resend};
+use crate::error::CallError;
+use crate::handle::ObjectId;
+use crate::op::{Completion, Procedure, Stability};
+use crate::reply::committed;
+use crate::retain::EntryState;
+use crate::slot::{NONE, Owner, Payload, State};
+use crate::stats::Event;
+use crate::xdr::Reader;
+
+impl Core {
+    pub(crate) fn on_commit(
+        &mut self,
+        index: u32,
+        results: Reader<'_>,
+        now_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), CallError> {
+        let verifier = committed(results)?;
+        self.note_verifier(index, verifier, now_ns);
+        if self.objects[self.slots.get(index).object as usize].recovering {
+            // Another COMMIT's lost writes are on their way: this one speaks after them.
+            self.slots.renew_xid(index);
+            self.patch_xid(index);
+            self.hold(index);
+            return Ok(());
+        }
+        let lost = self.settle_confirmed(index, verifier);
+        if lost.is_empty() {
+            self.prune(index);
+            self.finish(index, Ok(0), now_ns, out);
+            self.release_held(now_ns);
+        } else {
+            self.recover(index, &lost, now_ns, out);
+        }
+        Ok(())
+    }
+
+    /// Settles what the COMMIT in `index` confirms and returns what it shows to be lost.
+    fn settle_confirmed(&mut self, index: u32, verifier: [u8; 8]) -> Vec<u64> {
+        let slot = self.slots.get(index);
+        let start = slot.offset_bytes;
+        let end = match slot.size_bytes {
+            0 => u64::MAX, // RFC 1813, 3.3.21: from the offset to the end of the file
+            size => start.saturating_add(u64::from(size)),
+        };
+        let (order, object) = (slot.order, slot.object as usize);
+        let mut lost = Vec::new();
+        let mut next = self.objects[object].chain.first;
+        while let Some(sequence) = next {
+            let entry = self.retain.get_mut(sequence);
+            next = entry.next;
+            let EntryState::Acknowledged { order: acknowledged } = entry.state else { continue };
+            if acknowledged >= order || entry.end_bytes() <= start || entry.offset_bytes >= end {
+                continue;
+            }
+            if entry.mixed || entry.verifier != verifier {
+                lost.push(sequence);
+            } else if entry.offset_bytes >= start && entry.end_bytes() <= end {
+                entry.state = EntryState::Settled;
+            }
+        }
+        lost
+    }
+
+    /// Queues the lost writes to be sent again on behalf of the COMMIT in `commit`.
+    fn recover(&mut self, commit: u32, lost: &[u64], now_ns: u64, out: &mut Vec<Completion>) {
+        let object = self.slots.get(commit).object;
+        let mut parts = Vec::new();
+        for &sequence in lost {
+            parts.extend(self.retain.untouched(sequence));
+        }
+        let size_bytes = parts.iter().map(|(_, size, _)| u64::from(*size)).sum();
+        self.stats.writes_resent += lost.len() as u64;
+        self.stats.event(Event::WritesResent {
+            server: self.slots.get(commit).server,
+            file: ObjectId(object),
+            at_ns: now_ns,
+            writes: lost.len() as u32,
+            size_bytes,
+        });
+        for &sequence in lost {
+            self.retain.get_mut(sequence).state = EntryState::Resending;
+        }
+        self.objects[object as usize].recovering = true;
+        let slot = self.slots.get_mut(commit);
+        slot.state = State::Recovering;
+        slot.resends_left = parts.len() as u32;
+        slot.resend_error = None;
+        if parts.is_empty() {
+            self.recovered(commit, now_ns, out);
+            return;
+        }
+        self.resends.extend(parts.into_iter().map(|(offset_bytes, size_bytes, position)| Resend {
+            commit,
+            object,
+            offset_bytes,
+            size_bytes,
+            position,
+        }));
+        self.pump_resends(now_ns);
+    }
+
+    /// Sends lost writes again as far as there are slots.
+    fn pump_resends(&mut self, now_ns: u64) {
+        while !self.resends.is_empty() {
+            let Some(index) = self.take_internal() else { return };
+            let Some(resend) = self.resends.pop_front() else { return };
+            let server = self.objects[resend.object as usize].server;
+            let slot = self.slots.get_mut(index);
+            slot.owner = Owner::Resend { commit: resend.commit };
+            slot.procedure = Procedure::Write;
+            slot.stability = Stability::FileSync;
+            slot.server = server;
+            slot.object = resend.object;
+            slot.offset_bytes = resend.offset_bytes;
+            slot.size_bytes = resend.size_bytes;
+            slot.payload = Payload::Retained(resend.position);
+            slot.submitted_ns = now_ns;
+            self.encode_again(index);
+            self.enqueue(index, now_ns);
+        }
+    }
+
+    /// A slot for a call of the client's own, with what all of those have in common.
+    fn take_internal(&mut self) -> Option<u32> {
+        // The caller's depth is reserved: its operations never find the table full.
+        let reserved = (self.config.depth_max - self.outstanding) as usize;
+        if self.slots.free_count() <= reserved {
+            return None;
+        }
+        let index = self.slots.take()?;
+        let slot = self.slots.get_mut(index);
+        slot.keep_reply = false;
+        slot.into = NONE;
+        slot.done_bytes = 0;
+        slot.entry = None;
+        slot.retransmissions = 0;
+        Some(index)
+    }
+
+    /// A lost write was sent again, or failed.
+    pub(crate) fn resend_done(
+        &mut self,
+        commit: u32,
+        error: Option<CallError>,
+        now_ns: u64,
+        out: &mut Vec<Completion>,
+    ) {
+        let slot = self.slots.get_mut(commit);
+        slot.resends_left -= 1;
+        slot.resend_error = slot.resend_error.or(error);
+        if slot.resends_left == 0 {
+            self.recovered(commit, now_ns, out);
+        }
+        self.pump_resends(now_ns);
+    }
+
+    fn recovered(&mut self, commit: u32, now_ns: u64, out: &mut Vec<Completion>) {
+        let slot = self.slots.get_mut(commit);
+        let result = slot.resend_error.map_or(Ok(0), Err);
+        let object = &mut self.objects[slot.object as usize];
+        object.recovering = false;
+        let mut next = object.chain.first;
+        while let Some(sequence) = next {
+            let entry = self.retain.get_mut(sequence);
+            next = entry.next;
+            if entry.state == EntryState::Resending {
+                entry.state = EntryState::Settled;
+            }
+        }
+        self.prune(commit);
+        self.finish(commit, result, now_ns, out);
+        self.release_held(now_ns);
+    }
+
+    /// Frees what is settled of the file that `index` operates on.
+    pub(crate) fn prune(&mut self, index: u32) {
+        let object = &mut self.objects[self.slots.get(index).object as usize];
+        self.retain.prune(&mut object.chain);
+    }
+
+    /// Holds a call back until [`Core::release_held`].
+    pub(crate) fn hold(&mut self, index: u32) {
+        self.slots.get_mut(index).state = State::Held;
+        self.held.push_back(index);
+    }
+
+    /// A COMMIT for room has ended. Where it failed, so do the writes that wait for room: they can't
+    /// get any.
+    pub(crate) fn room_done(
+        &mut self,
+        error: Option<CallError>,
+        now_ns: u64,
+        out: &mut Vec<Completion>,
+    ) {
+        self.room_commit = false;
+        if let Some(error) = error {
+            for index in std::mem::take(&mut self.held) {
+                self.fail(index, error, now_ns, out);
+            }
+        }
+        self.release_held(now_ns);
+    }
+
+    /// There is no room for a write's data: commits the file of the oldest entry.
+    pub(crate) fn make_room(&mut self, now_ns: u64) {
+        let Some(oldest) = self.retain.oldest().copied() else { return };
+        if self.room_commit || !matches!(oldest.state, EntryState::Acknowledged { .. }) {
+            return;
+        }
+        let Some(index) = self.take_internal() else { return };
+        let server = self.objects[oldest.object as usize].server;
+        let slot = self.slots.get_mut(index);
+        slot.owner = Owner::Room;
+        slot.procedure = Procedure::Commit;
+        slot.server = server;
+        slot.object = oldest.object;
+        slot.offset_bytes = 0;
+        slot.size_bytes = 0;
+        slot.submitted_ns = now_ns;
+        self.room_commit = true;
+        self.stats.room_commits += 1;
+        self.encode_again(index);
+        self.route(index, now_ns);
+    }
+
+    /// Tries again what was held back.
+    pub(crate) fn release_held(&mut self, now_ns: u64) {
+        for _ in 0..self.held.len() {
+            let Some(index) = self.held.pop_front() else { return };
+            self.route(index, now_ns);
+        }
+    }
+}

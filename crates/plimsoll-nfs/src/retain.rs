@@ -1,0 +1,342 @@
+//! The log of uncommitted writes: what a server may forget when it restarts.
+//!
+//! An UNSTABLE write that was acknowledged is durable only when a later COMMIT answers with the same
+//! write verifier (RFC 1813, 3.3.7 and 3.3.21). Until then its data is kept here. The log is a ring of
+//! entries in the order in which the writes were handed over, and a ring of bytes in the same order;
+//! entries are freed from the oldest on. Stable writes to a file that has entries get one too, without
+//! data: a lost write must not be sent again over what was written later.
+//!
+//! "Before" is decided by one counter (`order`): each acknowledgement and each hand-over of a COMMIT
+//! takes the next number, and a COMMIT speaks for the writes with a smaller one.
+
+/// Where a write stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryState {
+    /// Handed over, not acknowledged.
+    InFlight,
+    /// Acknowledged as UNSTABLE, at this number.
+    Acknowledged {
+        /// The order's value at the acknowledgement.
+        order: u64,
+    },
+    /// Lost, and being sent again.
+    Resending,
+    /// Durable, or failed: nothing to send again.
+    Settled,
+}
+
+/// One write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub object: u32,
+    pub offset_bytes: u64,
+    pub size_bytes: u32,
+    /// Virtual position of its data in the byte ring.
+    data: Option<u64>,
+    pub verifier: [u8; 8],
+    /// Parts of it were acknowledged by different instances of the server.
+    pub mixed: bool,
+    /// A part of it was acknowledged as UNSTABLE.
+    pub unstable: bool,
+    pub state: EntryState,
+    /// The next later entry of the same object.
+    pub next: Option<u64>,
+}
+
+impl Entry {
+    /// One past its last byte.
+    pub fn end_bytes(&self) -> u64 {
+        self.offset_bytes.saturating_add(u64::from(self.size_bytes))
+    }
+}
+
+/// First and last entry of an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chain {
+    pub first: Option<u64>,
+    pub last: Option<u64>,
+}
+
+/// The log.
+#[derive(Debug)]
+pub(crate) struct Retain {
+    entries: Vec<Entry>,
+    capacity: u64,
+    /// Sequence numbers of the oldest entry and of the next one.
+    oldest: u64,
+    next: u64,
+    data: Vec<u8>,
+    data_capacity: u64,
+    data_oldest: u64,
+    data_next: u64,
+    order: u64,
+}
+
+impl Retain {
+    /// For `data_bytes` of data and `entries` writes. Memory is taken when it is first needed.
+    pub fn new(data_bytes: usize, entries: usize) -> Self {
+        Self {
+            entries: Vec::new(),
+            capacity: entries.max(1) as u64,
+            oldest: 0,
+            next: 0,
+            data: Vec::new(),
+            data_capacity: data_bytes as u64,
+            data_oldest: 0,
+            data_next: 0,
+            order: 0,
+        }
+    }
+
+    /// The next number of the order.
+    #[inline]
+    pub fn next_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    /// Adds a write; `None` when there is no room, and the oldest must be committed first.
+    pub fn add(
+        &mut self,
+        chain: &mut Chain,
+        object: u32,
+        (offset_bytes, size_bytes): (u64, u32),
+        with_data: bool,
+    ) -> Option<u64> {
+        if self.next - self.oldest >= self.capacity {
+            return None;
+        }
+        let data = if with_data { Some(self.room(u64::from(size_bytes))?) } else { None };
+        let sequence = self.next;
+        let entry = Entry {
+            object,
+            offset_bytes,
+            size_bytes,
+            data,
+            verifier: [0; 8],
+            mixed: false,
+            unstable: false,
+            state: EntryState::InFlight,
+            next: None,
+        };
+        let index = self.index(sequence);
+        if index == self.entries.len() {
+            self.entries.push(entry);
+        } else {
+            self.entries[index] = entry;
+        }
+        self.next += 1;
+        match chain.last {
+            Some(last) => self.get_mut(last).next = Some(sequence),
+            None => chain.first = Some(sequence),
+        }
+        chain.last = Some(sequence);
+        Some(sequence)
+    }
+
+    /// Contiguous room in the byte ring, as a virtual position.
+    fn room(&mut self, size: u64) -> Option<u64> {
+        if self.data.is_empty() {
+            self.data = vec![0; usize::try_from(self.data_capacity).ok()?];
+        }
+        if self.oldest == self.next {
+            // Empty: start at the front, so that what is in use stays small.
+            self.data_oldest = 0;
+            self.data_next = 0;
+        }
+        let physical = self.data_next % self.data_capacity.max(1);
+        let skip =
+            if physical + size > self.data_capacity { self.data_capacity - physical } else { 0 };
+        let start = self.data_next + skip;
+        if start + size - self.data_oldest > self.data_capacity {
+            return None;
+        }
+        self.data_next = start + size;
+        Some(start)
+    }
+
+    fn index(&self, sequence: u64) -> usize {
+        (sequence % self.capacity) as usize
+    }
+
+    pub fn get(&self, sequence: u64) -> &Entry {
+        &self.entries[self.index(sequence)]
+    }
+
+    pub fn get_mut(&mut self, sequence: u64) -> &mut Entry {
+        let index = self.index(sequence);
+        &mut self.entries[index]
+    }
+
+    /// The oldest entry, which stands in the way when there is no room.
+    pub fn oldest(&self) -> Option<&Entry> {
+        (self.oldest < self.next).then(|| self.get(self.oldest))
+    }
+
+    /// Where the data of an entry lies in [`Retain::bytes`].
+    pub fn position(&self, sequence: u64) -> Option<usize> {
+        let start = self.get(sequence).data?;
+        usize::try_from(start % self.data_capacity.max(1)).ok()
+    }
+
+    /// The byte ring.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// A write was acknowledged as UNSTABLE: its data is kept.
+    pub fn acknowledge(&mut self, sequence: u64, data: &[u8]) {
+        let order = self.next_order();
+        if let Some(at) = self.position(sequence)
+            && let Some(into) = self.data.get_mut(at..at + data.len())
+        {
+            into.copy_from_slice(data);
+        }
+        self.get_mut(sequence).state = EntryState::Acknowledged { order };
+    }
+
+    /// A write needs no second sending any more.
+    pub fn settle(&mut self, sequence: u64) {
+        self.get_mut(sequence).state = EntryState::Settled;
+    }
+
+    /// Takes settled entries off the front of an object's chain, and off the front of the log.
+    /// Returns true when that made room.
+    pub fn prune(&mut self, chain: &mut Chain) -> bool {
+        while let Some(first) = chain.first
+            && self.get(first).state == EntryState::Settled
+        {
+            chain.first = self.get(first).next;
+        }
+        if chain.first.is_none() {
+            chain.last = None;
+        }
+        let before = self.oldest;
+        while self.oldest < self.next && self.get(self.oldest).state == EntryState::Settled {
+            let entry = self.get(self.oldest);
+            if let Some(data) = entry.data {
+                self.data_oldest = data + u64::from(entry.size_bytes);
+            }
+            self.oldest += 1;
+        }
+        self.oldest != before
+    }
+
+    /// Bytes acknowledged as UNSTABLE and not committed.
+    pub fn uncommitted_bytes(&self) -> u64 {
+        (self.oldest..self.next)
+            .map(|sequence| self.get(sequence))
+            .filter(|entry| matches!(entry.state, EntryState::Acknowledged { .. }))
+            .map(|entry| u64::from(entry.size_bytes))
+            .sum()
+    }
+
+    /// The parts of an entry that no later write of its object touches, as (offset, size, position
+    /// of the data).
+    pub fn untouched(&self, sequence: u64) -> Vec<(u64, u32, usize)> {
+        let entry = self.get(sequence);
+        let Some(position) = self.position(sequence) else { return Vec::new() };
+        let mut parts = vec![(entry.offset_bytes, entry.end_bytes())];
+        let mut later = entry.next;
+        while let Some(other) = later {
+            let other = self.get(other);
+            let (from, to) = (other.offset_bytes, other.end_bytes());
+            parts = parts
+                .into_iter()
+                .flat_map(|(start, end)| [(start, end.min(from)), (start.max(to), end)])
+                .filter(|(start, end)| start < end)
+                .collect();
+            later = other.next;
+        }
+        parts
+            .into_iter()
+            .map(|(start, end)| {
+                let within = (start - entry.offset_bytes) as usize;
+                (start, (end - start) as u32, position + within)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn room_is_found_again_after_the_oldest_is_settled() {
+        let mut retain = Retain::new(100, 8);
+        let mut chain = Chain::default();
+        let first = retain.add(&mut chain, 0, (0, 60), true).unwrap();
+        assert_eq!(retain.add(&mut chain, 0, (60, 60), true), None, "no contiguous room");
+        let second = retain.add(&mut chain, 0, (60, 30), true).unwrap();
+        retain.acknowledge(first, &[1; 60]);
+        retain.acknowledge(second, &[2; 30]);
+        assert_eq!(retain.uncommitted_bytes(), 90);
+        retain.settle(second);
+        assert!(!retain.prune(&mut chain), "the oldest is still there");
+        retain.settle(first);
+        assert!(retain.prune(&mut chain));
+        assert_eq!(chain, Chain::default());
+        assert!(retain.add(&mut chain, 0, (0, 100), true).is_some());
+    }
+
+    proptest! {
+        /// Against a plain model: bytes of the newest write win, and only bytes of lost entries that
+        /// nothing later touched are sent again, with the right data.
+        #[test]
+        fn what_is_sent_again_is_what_no_later_write_touched(
+            writes in proptest::collection::vec((0u64..200, 1u32..40), 1..20),
+        ) {
+            let mut retain = Retain::new(4096, 64);
+            let mut chain = Chain::default();
+            let mut newest = vec![None; 300];
+            for (number, (offset, size)) in writes.iter().enumerate() {
+                let sequence = retain.add(&mut chain, 0, (*offset, *size), true).unwrap();
+                retain.acknowledge(sequence, &vec![number as u8; *size as usize]);
+                for at in *offset..*offset + u64::from(*size) {
+                    newest[at as usize] = Some(number as u8);
+                }
+            }
+            let mut resent = vec![None; 300];
+            let mut next = chain.first;
+            while let Some(sequence) = next {
+                for (offset, size, position) in retain.untouched(sequence) {
+                    for i in 0..size as usize {
+                        prop_assert_eq!(resent[offset as usize + i], None, "sent twice");
+                        resent[offset as usize + i] = Some(retain.bytes()[position + i]);
+                    }
+                }
+                next = retain.get(sequence).next;
+            }
+            prop_assert_eq!(resent, newest);
+        }
+
+        /// The rings never hand out overlapping data of entries that are still needed.
+        #[test]
+        fn live_data_is_never_overwritten(
+            steps in proptest::collection::vec((1u32..50, 0u8..3), 1..200),
+        ) {
+            let mut retain = Retain::new(256, 10);
+            let mut chain = Chain::default();
+            let mut live: std::collections::VecDeque<(u64, Vec<u8>)> = Default::default();
+            for (number, (size, action)) in steps.into_iter().enumerate() {
+                if action == 0 && let Some((sequence, data)) = live.pop_front() {
+                    let at = retain.position(sequence).unwrap();
+                    prop_assert_eq!(&retain.bytes()[at..at + data.len()], &data[..]);
+                    retain.settle(sequence);
+                    retain.prune(&mut chain);
+                } else if let Some(sequence) = retain.add(&mut chain, 0, (0, size), true) {
+                    let data = vec![number as u8; size as usize];
+                    retain.acknowledge(sequence, &data);
+                    live.push_back((sequence, data));
+                }
+                for (sequence, data) in &live {
+                    let at = retain.position(*sequence).unwrap();
+                    prop_assert_eq!(&retain.bytes()[at..at + data.len()], &data[..]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Non-blocking TCP sockets: connecting (from a reserved port where the server may insist on one),
+//! sending and receiving vectors.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind, connect, sendmsg,
+    socket_with, sockopt,
+};
+
+/// Reserved ports that are tried, from the top: those that Linux's own NFS client uses.
+const RESERVED_PORTS: std::ops::RangeInclusive<u16> = 665..=1023;
+
+/// Starts a connection. It is made when the socket becomes writable: see [`finish`].
+pub(crate) fn start(address: SocketAddr, reserved_port: bool) -> Result<OwnedFd, Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let open = || {
+        let fd = socket_with(family, SocketType::STREAM, flags, None)?;
+        sockopt::set_tcp_nodelay(&fd, true)?;
+        Ok::<_, Errno>(fd)
+    };
+    let mut fd = open()?;
+    let bound = reserved_port && bind_reserved(&fd, address);
+    match connect(&fd, &address) {
+        Err(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) if bound => {
+            // The four-tuple is still in TIME_WAIT: any other port will do.
+            fd = open()?;
+            match connect(&fd, &address) {
+                Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
+                Err(error) => Err(error),
+            }
+        }
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
+        Err(error) => Err(error),
+    }
+}
+
+/// Binds to a reserved port; many servers refuse others ("secure" exports). Needs privilege; without
+/// it any port is used, and the server has the last word.
+fn bind_reserved(fd: &OwnedFd, peer: SocketAddr) -> bool {
+    let local = match peer {
+        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    for port in RESERVED_PORTS.rev() {
+        match bind(fd, &SocketAddr::new(local, port)) {
+            Ok(()) => return true,
+            Err(Errno::ADDRINUSE) => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// How a connection that became writable turned out.
+pub(crate) fn finish(fd: &OwnedFd) -> Result<(), Errno> {
+    sockopt::socket_error(fd).and_then(|outcome| outcome)
+}
+
+/// Waits until `fd` is writable; false when it was not within `timeout_ns`.
+pub(crate) fn wait_writable(fd: &OwnedFd, timeout_ns: u64) -> Result<bool, Errno> {
+    wait(fd, PollFlags::OUT, timeout_ns)
+}
+
+/// Waits until `fd` is readable; false when it was not within `timeout_ns`.
+pub(crate) fn wait_readable(fd: &OwnedFd, timeout_ns: u64) -> Result<bool, Errno> {
+    wait(fd, PollFlags::IN, timeout_ns)
+}
+
+fn wait(fd: &OwnedFd, flags: PollFlags, timeout_ns: u64) -> Result<bool, Errno> {
+    let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), flags)];
+    match poll(&mut fds, Some(&timespec(timeout_ns))) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A duration for the kernel.
+pub(crate) fn timespec(ns: u64) -> Timespec {
+    // Both parts fit: u64 nanoseconds are 584 years.
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}
+
+/// Sends what it can; never blocks, never raises SIGPIPE.
+#[inline]
+pub(crate) fn send(fd: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), flags)
+}
+
+/// Receives what there is; never blocks. 0 is the end of the stream.
+#[inline]
+pub(crate) fn receive(fd: &OwnedFd, windows: &mut [IoSliceMut<'_>]) -> Result<usize, Errno> {
+    rustix::io::readv(fd, windows)
+}

@@ -1,0 +1,96 @@
+//! What the tests and the bench share: a real NFS-Ganesha server of their own.
+#![allow(dead_code)] // each test binary uses a part of it
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::Command;
+
+use plimsoll_nfs::NfsUrl;
+
+/// A running NFS-Ganesha with its exports below a temporary directory; ended when dropped.
+pub struct Ganesha {
+    directory: tempfile::TempDir,
+    pub nfs_port: u16,
+    pub mount_port: u16,
+}
+
+impl Ganesha {
+    /// Starts a server with `exports` exports, `/export1` and so on.
+    pub fn start(exports: u32) -> Self {
+        // Not in a tmpfs: handles must survive a restart of the server.
+        let place = std::env::var("PLIMSOLL_TEST_DIR").unwrap_or_else(|_| "/var/tmp".into());
+        let directory = tempfile::Builder::new()
+            .prefix("plimsoll-nfs-")
+            .tempdir_in(place)
+            .expect("a directory for the exports (set PLIMSOLL_TEST_DIR to one on ext4 or XFS)");
+        let mut server = Self { directory, nfs_port: 0, mount_port: 0 };
+        let mut said = String::new();
+        for _ in 0..3 {
+            (server.nfs_port, server.mount_port) = (free_port(), free_port());
+            let ports = [server.nfs_port, server.mount_port].map(|port| port.to_string());
+            match server.script("start", &[&ports[0], &ports[1], &exports.to_string()]) {
+                Ok(()) => return server,
+                Err(error) => said = error, // perhaps somebody took a port meanwhile
+            }
+            let _ = server.script("stop", &[]);
+        }
+        panic!("NFS-Ganesha did not start; these tests need it: {said}");
+    }
+
+    /// The address of export `number` (from 1).
+    pub fn url(&self, number: u32) -> NfsUrl {
+        let text = format!(
+            "nfs://127.0.0.1/export{number}?nfsport={}&mountport={}",
+            self.nfs_port, self.mount_port
+        );
+        NfsUrl::parse(&text).unwrap()
+    }
+
+    /// Where its NFS service listens.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.nfs_port))
+    }
+
+    /// The directory that export `number` shows.
+    pub fn path(&self, number: u32) -> PathBuf {
+        self.directory.path().join(format!("export{number}"))
+    }
+
+    /// SIGKILL: what a crash leaves.
+    pub fn kill(&self) {
+        self.script("kill", &[]).unwrap();
+    }
+
+    /// Starts it again as it was.
+    pub fn again(&self) {
+        self.script("again", &[]).unwrap();
+    }
+
+    fn script(&self, command: &str, rest: &[&str]) -> Result<(), String> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/ganesha.sh");
+        let output = Command::new("bash")
+            .args([script, command])
+            .arg(self.directory.path())
+            .args(rest)
+            .output()
+            .map_err(|error| error.to_string())?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+impl Drop for Ganesha {
+    fn drop(&mut self) {
+        if let Err(error) = self.script("stop", &[]) {
+            eprintln!("NFS-Ganesha was not stopped: {error}");
+        }
+    }
+}
+
+/// A port that nobody listens on at present.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
