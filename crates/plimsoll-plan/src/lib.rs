@@ -2,16 +2,24 @@
 //! that name line and field, fio job import, and the resolved plan with its hash. No I/O on a
 //! target happens here.
 
+mod check;
 mod error;
+mod fio;
 mod plan;
+mod quickstart;
 mod raw;
 mod read;
+mod reference;
 mod resolve;
 mod resolved;
 mod units;
 
+pub use check::{Need, PlanCheck, PlanFault};
 pub use error::{PlanError, PlanErrors};
+pub use fio::{FioImport, import_fio};
 pub use plan::Plan;
+pub use quickstart::{QuickstartError, QuickstartFacts, quickstart};
+pub use reference::reference_markdown;
 pub use resolve::JobText;
 pub use resolved::*;
 pub use units::{BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError};

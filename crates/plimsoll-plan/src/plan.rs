@@ -131,6 +131,15 @@ fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
 fn syntax_error(text: &str, error: &toml::de::Error) -> PlanError {
     let span = error.span().unwrap_or(0..0);
     let message = format!("is not TOML: {}", error.message().replace('\n', ", "));
-    let help = "mend the syntax here (https://toml.io)".to_owned();
-    PlanError::new(text, &span, String::new(), message, help)
+    let error = PlanError::new(text, &span, String::new(), message, String::new());
+    let value: String = error.line_text.chars().skip(error.column - 1).collect();
+    let value = value.split(['#', ',', ']', '}']).next().unwrap_or("").trim();
+    // The usual slip: a value with a unit, or a word, without its quotes.
+    let is_bare = value.starts_with(|c: char| c.is_ascii_alphanumeric()) && !value.contains('"');
+    let help = if is_bare && error.line_text.contains('=') {
+        format!("put it in quotes: \"{value}\"")
+    } else {
+        "mend the syntax here (https://toml.io)".to_owned()
+    };
+    PlanError { help, ..error }
 }

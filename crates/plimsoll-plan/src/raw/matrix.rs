@@ -2,7 +2,7 @@
 
 use crate::read::section::section;
 use crate::read::value::{
-    ArrivalWord, Count, List, Name, NotNegative, OneOrMore, PatternWord, Ratio, Whole,
+    ArrivalWord, Count, List, Name, NotNegative, OneOrMore, PatternWord, Ratio,
 };
 use crate::resolved::{DirectIo, Layout, SyncKind};
 use crate::units::{DurationNs, OpsPerS, Percent, Share, SizeBytes};
@@ -126,13 +126,7 @@ section! {
     FioRaw {
         /// The job file, from the plan's directory.
         job: Name | "required";
-        /// Size of a file where the job does not say.
-        file_size: SizeBytes | "the job's";
         /// Sections of the job to take.
         sections: List<Name> | "all";
-        /// Ignored options are an error instead of a note.
-        strict: bool = false;
-        /// Upper bound of clients, as a guard against jobs made for larger hosts.
-        clients_max: Whole<1> = 1024;
     }
 }

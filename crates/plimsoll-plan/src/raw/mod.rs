@@ -9,7 +9,7 @@ mod target;
 
 pub(crate) use mailbox::{MailboxRaw, MixRaw};
 pub(crate) use matrix::{FioRaw, MatrixRaw, MetadataMixRaw, SizeShareRaw};
-pub(crate) use requirement::RequirementRaw;
+pub(crate) use requirement::{RequirementFields, RequirementRaw, latency_fields};
 pub(crate) use root::{Root, WorkloadRaw};
 pub(crate) use surroundings::{
     EngineRaw, EvidenceRaw, MetricsRaw, ObserveRaw, PhasesRaw, RepeatRaw,
@@ -20,29 +20,41 @@ use crate::read::section::{FieldDoc, Section};
 
 /// The section (full name; empty for the top of the plan) that alone has a field of this name.
 pub(crate) fn section_of(field: &str) -> Option<&'static str> {
-    let mut found = SECTIONS
-        .iter()
-        .filter(|(_, fields)| fields.iter().any(|f| f.name == field))
-        .map(|(name, _)| *name);
+    let has = |s: &&SectionDoc| s.fields.iter().any(|f| f.name == field);
+    let mut found = SECTIONS.iter().filter(has).map(|s| s.name);
     found.next().filter(|_| found.next().is_none())
 }
 
-/// Every section with its full name and fields, in the order of the reference.
-pub(crate) const SECTIONS: &[(&str, &[FieldDoc])] = &[
-    ("", Root::FIELDS),
-    ("requirement", RequirementRaw::FIELDS),
-    ("target", TargetRaw::FIELDS),
-    ("workload", WorkloadRaw::FIELDS),
-    ("workload.mailbox", MailboxRaw::FIELDS),
-    ("workload.mailbox.mix", MixRaw::FIELDS),
-    ("workload.matrix", MatrixRaw::FIELDS),
-    ("workload.matrix.size_mix", SizeShareRaw::FIELDS),
-    ("workload.matrix.metadata_mix", MetadataMixRaw::FIELDS),
-    ("workload.fio", FioRaw::FIELDS),
-    ("phases", PhasesRaw::FIELDS),
-    ("evidence", EvidenceRaw::FIELDS),
-    ("observe", ObserveRaw::FIELDS),
-    ("observe.metrics", MetricsRaw::FIELDS),
-    ("repeat", RepeatRaw::FIELDS),
-    ("engine", EngineRaw::FIELDS),
+/// A section as the reference lists it.
+pub(crate) struct SectionDoc {
+    /// Full name; empty for the top of the plan.
+    pub(crate) name: &'static str,
+    /// What it is for.
+    pub(crate) doc: &'static str,
+    /// Its fields.
+    pub(crate) fields: &'static [FieldDoc],
+}
+
+const fn documented<S: Section>(name: &'static str) -> SectionDoc {
+    SectionDoc { name, doc: S::DOC, fields: S::FIELDS }
+}
+
+/// Every section, in the order of the reference.
+pub(crate) const SECTIONS: &[SectionDoc] = &[
+    documented::<Root>(""),
+    documented::<RequirementFields>("requirement"),
+    documented::<TargetRaw>("target"),
+    documented::<WorkloadRaw>("workload"),
+    documented::<MailboxRaw>("workload.mailbox"),
+    documented::<MixRaw>("workload.mailbox.mix"),
+    documented::<MatrixRaw>("workload.matrix"),
+    documented::<SizeShareRaw>("workload.matrix.size_mix"),
+    documented::<MetadataMixRaw>("workload.matrix.metadata_mix"),
+    documented::<FioRaw>("workload.fio"),
+    documented::<PhasesRaw>("phases"),
+    documented::<EvidenceRaw>("evidence"),
+    documented::<ObserveRaw>("observe"),
+    documented::<MetricsRaw>("observe.metrics"),
+    documented::<RepeatRaw>("repeat"),
+    documented::<EngineRaw>("engine"),
 ];

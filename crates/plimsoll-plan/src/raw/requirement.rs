@@ -5,7 +5,7 @@
 
 use toml::de::DeValue;
 
-use crate::read::section::{FieldDoc, Section, read_optional, refuse_unknown, section};
+use crate::read::section::{Section, read_optional, refuse_unknown, section};
 use crate::read::value::{List, NotNegative, ReadValue};
 use crate::read::{At, Cx, Given};
 use crate::resolved::{Claim, LatencyClass, LatencyLimit, LatencyStatistic};
@@ -38,11 +38,6 @@ pub(crate) struct RequirementRaw {
     pub(crate) fields: RequirementFields,
     /// The ceilings that are written.
     pub(crate) limits: Vec<(LatencyClass, LatencyStatistic, Given<DurationNs>)>,
-}
-
-impl RequirementRaw {
-    /// Its named fields, without the ceilings.
-    pub(crate) const FIELDS: &'static [FieldDoc] = RequirementFields::FIELDS;
 }
 
 /// Every class and statistic with the name of its ceiling.

@@ -48,6 +48,7 @@ macro_rules! section {
         #[derive(Clone, Debug)]
         pub(crate) struct $name {
             /// Where the section is.
+            #[allow(dead_code)] // Not every section is pointed at.
             pub(crate) at: $crate::read::At,
             $($(#[doc = $doc])+ pub(crate) $field: $crate::read::section::field_type!($kind $(, $default)?),)+
         }

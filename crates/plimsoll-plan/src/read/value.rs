@@ -25,6 +25,11 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
+/// Text of any length in one line.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
 fn wrong_kind(value: &DeValue<'_>, at: &At, cx: &mut Cx, wanted: &str, help: &str) {
     cx.fail(at, format!("is {}, not {wanted}", a_kind(value)), help);
 }
@@ -294,8 +299,6 @@ impl<T: ReadValue> ReadValue for List<T> {
 pub(crate) struct OneOrMore<T> {
     /// At least one, each with its place.
     pub(crate) items: Vec<(T, At)>,
-    /// Whether it was written as a list.
-    pub(crate) is_list: bool,
 }
 
 impl<T: ReadValue> ReadValue for OneOrMore<T> {
@@ -306,7 +309,7 @@ impl<T: ReadValue> ReadValue for OneOrMore<T> {
     fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
         let Some(entries) = value.as_array() else {
             let items = vec![(T::read(value, at, cx)?, at.clone())];
-            return Some(Self { items, is_list: false });
+            return Some(Self { items });
         };
         let places = entries
             .iter()
@@ -314,7 +317,7 @@ impl<T: ReadValue> ReadValue for OneOrMore<T> {
             .map(|(i, e)| At { field: format!("{}[{i}]", at.field), span: e.span() });
         let places: Vec<At> = places.collect();
         let items = List::<T>::read(value, at, cx)?.0.into_iter().zip(places).collect();
-        Some(Self { items, is_list: true })
+        Some(Self { items })
     }
 }
 

@@ -1,15 +1,14 @@
 //! The matrix: streams with their axes, and streams of an imported fio job.
 
 use super::target::small;
-use super::{JobText, Loaded};
-use crate::raw::{FioRaw, MatrixRaw, SizeShareRaw};
+use crate::raw::{MatrixRaw, SizeShareRaw};
 use crate::read::value::{ArrivalWord, List, PatternWord};
 use crate::read::{At, Cx, Given};
 use crate::resolved::{
     Arrival, Content, DirectIo, EngineChoice, FileSet, Layout, Matrix, MatrixAxes, MetadataMix,
     Pattern, SizeShare, Stream, SyncPolicy, Target, TargetKind,
 };
-use crate::units::{DurationNs, OpsPerS, SizeBytes};
+use crate::units::SizeBytes;
 
 const CLIENTS_MAX: u64 = 1 << 20;
 const DEPTH_MAX: u64 = 65_536;
@@ -25,7 +24,6 @@ const FILE_BYTES: u64 = 1 << 30;
 /// All streams of `[workload.matrix]`.
 pub(super) fn resolve(
     raw: &[(MatrixRaw, At)],
-    is_list: bool,
     targets: &[Target],
     engine: &EngineChoice,
     cx: &mut Cx,
@@ -56,7 +54,6 @@ pub(super) fn resolve(
         }
         first_axes.get_or_insert(axes);
     }
-    let _ = is_list;
     (streams.len() == raw.len()).then_some(())?;
     Some(Matrix { axes: first_axes?, streams, imported: None })
 }
@@ -404,21 +401,4 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
     if s.metadata_percent > 0.0 && !has_names {
         cx.fail(&raw.metadata.at, "needs files", "take it away, or name a path or NFS exports");
     }
-}
-
-/// The streams of a fio job.
-pub(super) fn resolve_fio(
-    raw: &FioRaw,
-    job: &JobText<'_>,
-    targets: &[Target],
-    engine: &EngineChoice,
-    cx: &mut Cx,
-) -> Option<Loaded> {
-    let _ = (raw, job, targets, engine, DurationNs(0), OpsPerS(0.0));
-    let Some(name) = &raw.job else {
-        cx.fail(&raw.at.unwritten("job"), "is missing", "name the job file");
-        return None;
-    };
-    cx.fail(&name.at, "can't be imported by this build", "write [workload.matrix]");
-    None
 }

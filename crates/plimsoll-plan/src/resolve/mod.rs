@@ -1,6 +1,7 @@
 //! From the plan as written to the resolved plan: defaults that depend on other fields, and checks
 //! that need more than one field. All problems are noted, each at its field.
 
+mod fio;
 mod mailbox;
 mod matrix;
 mod phases;
@@ -32,10 +33,10 @@ pub(crate) fn resolve(
     let (source, targets) = (source?, targets?);
     let loaded = match source {
         Source::Mailbox(raw) => mailbox::resolve(raw, root, &targets, cx).map(Loaded::mailbox),
-        Source::Matrix(streams, is_list) => {
-            matrix::resolve(streams, is_list, &targets, &engine, cx).map(Loaded::matrix)
+        Source::Matrix(streams) => {
+            matrix::resolve(streams, &targets, &engine, cx).map(Loaded::matrix)
         }
-        Source::Fio(raw) => matrix::resolve_fio(raw, job, &targets, &engine, cx),
+        Source::Fio(raw) => fio::resolve(raw, job, &targets, &engine, cx),
     };
     let phases = phases::resolve(root, loaded.as_ref(), cx);
     let loaded = loaded?;
@@ -83,7 +84,7 @@ impl Loaded {
 
 enum Source<'r> {
     Mailbox(&'r crate::raw::MailboxRaw),
-    Matrix(&'r [(crate::raw::MatrixRaw, crate::read::At)], bool),
+    Matrix(&'r [(crate::raw::MatrixRaw, crate::read::At)]),
     Fio(&'r crate::raw::FioRaw),
 }
 
@@ -106,10 +107,7 @@ fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     };
     let raw = &given.value;
     let mailbox = raw.mailbox.as_ref().map(|g| (Source::Mailbox(&g.value), &g.at));
-    let matrix = raw
-        .matrix
-        .as_ref()
-        .map(|g| (Source::Matrix(g.value.items.as_slice(), g.value.is_list), &g.at));
+    let matrix = raw.matrix.as_ref().map(|g| (Source::Matrix(g.value.items.as_slice()), &g.at));
     let fio = raw.fio.as_ref().map(|g| (Source::Fio(&g.value), &g.at));
     let mut given_kinds = [mailbox, matrix, fio].into_iter().flatten();
     let first = given_kinds.next();

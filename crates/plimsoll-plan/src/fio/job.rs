@@ -1,0 +1,88 @@
+//! A fio job file as text: sections of options, with what `[global]` said before each.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::options::canonical;
+use crate::error::PlanError;
+
+/// An option as written.
+#[derive(Clone, Debug)]
+pub(super) struct Opt {
+    /// Its value; `1` for an option that stands alone.
+    pub(super) value: String,
+    /// Where it is.
+    pub(super) span: Range<usize>,
+}
+
+/// A job with every option that holds for it.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    /// Name of the section.
+    pub(super) name: String,
+    /// Options by their canonical name.
+    pub(super) options: BTreeMap<String, Opt>,
+}
+
+/// Jobs and options at most: fio itself stops far below.
+const JOBS_MAX: usize = 1024;
+
+/// Splits a job file. A line is a header, an option, or a comment that begins with `#` or `;`.
+pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
+    let mut globals: BTreeMap<String, Opt> = BTreeMap::new();
+    let mut jobs: Vec<Job> = Vec::new();
+    let mut errors = Vec::new();
+    let mut section = Section::None;
+    let mut start = 0;
+    for raw in text.split_inclusive('\n') {
+        let line = raw.trim();
+        let from = start + (raw.len() - raw.trim_start().len()).min(raw.len());
+        let span = from..from + line.len();
+        start += raw.len();
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            section = if name == "global" { Section::Global } else { Section::Job };
+            if section == Section::Job && jobs.len() < JOBS_MAX {
+                jobs.push(Job { name: name.to_owned(), options: globals.clone() });
+            }
+            continue;
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, "1"));
+        let option = Opt { value: value.trim().to_owned(), span: span.clone() };
+        let key = canonical(key.trim());
+        match (&section, jobs.last_mut()) {
+            (Section::Global, _) => {
+                globals.insert(key, option);
+            }
+            (Section::Job, Some(job)) => {
+                job.options.insert(key, option);
+            }
+            _ => errors.push(PlanError::new(
+                text,
+                &span,
+                String::new(),
+                "stands before any section".to_owned(),
+                "begin with [global] or a job's name in brackets".to_owned(),
+            )),
+        }
+    }
+    if jobs.is_empty() && errors.is_empty() {
+        errors.push(PlanError::new(
+            text,
+            &(0..0),
+            String::new(),
+            "has no job".to_owned(),
+            "add a section such as [job1]".to_owned(),
+        ));
+    }
+    if errors.is_empty() { Ok(jobs) } else { Err(errors) }
+}
+
+#[derive(PartialEq, Eq)]
+enum Section {
+    None,
+    Global,
+    Job,
+}

@@ -1,0 +1,141 @@
+//! Import of fio jobs: each job becomes a stream of the matrix, and whatever can't be carried over
+//! is listed with what it would have meant. A bare `k` is 1024 here and here only.
+
+mod job;
+mod notes;
+mod options;
+mod place;
+mod stream;
+mod text;
+mod values;
+
+use crate::error::{PlanError, PlanErrors};
+use crate::plan::Plan;
+use notes::Notes;
+use stream::Draft;
+
+/// A fio job as a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FioImport {
+    /// The plan; its text says in comments what could not be carried over.
+    pub plan: Plan,
+    /// What could not be carried over, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Turns a fio job into a plan. `job_name` is its file, in messages and as the plan's name.
+///
+/// # Errors
+/// Lines that can't be read, values that are not what their option takes, and a job of which nothing
+/// can be carried over (no reads or writes of files, devices or `null`).
+pub fn import_fio(text: &str, job_name: &str) -> Result<FioImport, PlanErrors> {
+    let job = load(text, &[])
+        .map_err(|errors| PlanErrors { source_name: job_name.to_owned(), errors })?;
+    let plan = Plan::parse(&text::plan(&job, job_name), job_name)?;
+    Ok(FioImport { plan, notes: job.notes })
+}
+
+/// A job read: its streams, and what it says of the rest of a plan.
+pub(crate) struct FioJob {
+    pub(crate) drafts: Vec<Draft>,
+    pub(crate) place: place::Place,
+    pub(crate) measure_ns: Option<u64>,
+    pub(crate) warm_up_ns: Option<u64>,
+    pub(crate) verify: bool,
+    pub(crate) description: Option<String>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) all_synchronous: bool,
+    pub(crate) io_poll: bool,
+    pub(crate) sq_poll: bool,
+    pub(crate) notes: Vec<String>,
+}
+
+impl FioJob {
+    /// The streams as `[[workload.matrix]]` of a plan.
+    pub(crate) fn streams_toml(&self) -> String {
+        text::streams(&self.drafts)
+    }
+}
+
+/// Reads a job; `only` names the sections to take, none for all.
+pub(crate) fn load(text: &str, only: &[String]) -> Result<FioJob, Vec<PlanError>> {
+    let jobs = job::parse(text)?;
+    if let Some(missing) = only.iter().find(|name| jobs.iter().all(|j| j.name != **name)) {
+        let message = format!("has no section [{missing}]");
+        let help = "name sections that the job has".to_owned();
+        return Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)]);
+    }
+    let taken: Vec<_> =
+        jobs.into_iter().filter(|j| only.is_empty() || only.contains(&j.name)).collect();
+    let mut notes = Notes::default();
+    let mut errors = Vec::new();
+    let mut drafts: Vec<Draft> = Vec::new();
+    for job in &taken {
+        if let Some(mut draft) = stream::draft(job, text, &mut notes, &mut errors) {
+            unique(&mut draft.name, &drafts);
+            drafts.push(draft);
+        }
+    }
+    if drafts.is_empty() && errors.is_empty() {
+        let listed = notes.clone().into_sentences().join("; ");
+        let message = format!("has nothing that can be carried over: {listed}");
+        let help = "import a job that reads or writes files or a device".to_owned();
+        errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    Ok(gather(drafts, notes))
+}
+
+fn unique(name: &mut String, drafts: &[Draft]) {
+    let base = name.clone();
+    let mut number = 2;
+    while drafts.iter().any(|d| d.name == *name) {
+        *name = format!("{base}-{number}");
+        number += 1;
+    }
+}
+
+/// What the jobs say together. Where they differ, the longest time or the first place is taken, and
+/// a note says so.
+fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
+    let places: Vec<&place::Place> = drafts.iter().map(|d| &d.place).collect();
+    let place = places.first().map_or(place::Place::WorkingDirectory, |p| (*p).clone());
+    for draft in drafts.iter().filter(|d| d.place != place) {
+        let text = format!("works on {}; a plan has one target, {place}", draft.place);
+        notes.add(&draft.name, text);
+    }
+    if place == place::Place::WorkingDirectory {
+        notes.general("names no place: the target is the working directory; change target.path");
+    }
+    let longest = |of: fn(&Draft) -> Option<u64>, what: &str, notes: &mut Notes| {
+        let most = drafts.iter().filter_map(of).max();
+        if drafts.iter().any(|d| of(d) != most) && drafts.len() > 1 {
+            notes.general(&format!(
+                "gives jobs different {what}: streams run together, the longest is taken"
+            ));
+        }
+        most
+    };
+    let measure_ns = longest(|d| d.measure_ns, "run times", &mut notes);
+    let warm_up_ns = longest(|d| d.warm_up_ns, "ramp times", &mut notes);
+    if measure_ns.is_none() {
+        notes.general(
+            "states no runtime: fio would have ended after `size` bytes; phases.measure decides",
+        );
+    }
+    FioJob {
+        place,
+        measure_ns,
+        warm_up_ns,
+        verify: drafts.iter().any(|d| d.verify),
+        description: drafts.iter().find_map(|d| d.description.clone()),
+        seed: drafts.iter().find_map(|d| d.seed),
+        all_synchronous: drafts.iter().all(|d| d.is_synchronous),
+        io_poll: drafts.iter().any(|d| d.io_poll),
+        sq_poll: drafts.iter().any(|d| d.sq_poll),
+        notes: notes.into_sentences(),
+        drafts,
+    }
+}

@@ -1,0 +1,352 @@
+//! Every option of fio 3.33 and what becomes of it.
+
+/// What becomes of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Carried over, or noted by the code that reads it.
+    Read,
+    /// Shapes only what fio prints or keeps; has no bearing on the I/O.
+    Output,
+    /// Not carried over: what it would have meant.
+    Lost(&'static str),
+}
+
+/// Other names of an option, and the name used here.
+const ALIASES: &[(&str, &str)] = &[
+    ("readwrite", "rw"),
+    ("blocksize", "bs"),
+    ("blockalign", "ba"),
+    ("blocksize_range", "bsrange"),
+    ("blocksize_unaligned", "bs_unaligned"),
+    ("nr_files", "nrfiles"),
+    ("file_size", "filesize"),
+    ("io_limit", "io_size"),
+    ("fill_fs", "fill_device"),
+    ("timeout", "runtime"),
+    ("iodepth_batch_submit", "iodepth_batch"),
+    ("iodepth_batch_complete", "iodepth_batch_complete_min"),
+    ("wait_for_previous", "stonewall"),
+    ("ratemin", "rate_min"),
+    ("ratecycle", "rate_cycle"),
+];
+
+/// The name that an option goes by here.
+pub(super) fn canonical(name: &str) -> String {
+    let found = ALIASES.iter().find(|(alias, _)| *alias == name);
+    found.map_or(name, |(_, canonical)| canonical).to_owned()
+}
+
+/// What becomes of an option, by its canonical name; `None` when it is not known.
+pub(super) fn fate(name: &str) -> Option<Fate> {
+    if READ.contains(&name) {
+        return Some(Fate::Read);
+    }
+    if OUTPUT.contains(&name) {
+        return Some(Fate::Output);
+    }
+    LOST.iter().find(|(n, _)| *n == name).map(|(_, meaning)| Fate::Lost(meaning))
+}
+
+const READ: &[&str] = &[
+    "ba",
+    "bs",
+    "bsrange",
+    "bssplit",
+    "buffer_compress_percentage",
+    "buffered",
+    "dedupe_percentage",
+    "description",
+    "direct",
+    "directory",
+    "do_verify",
+    "fdatasync",
+    "filename",
+    "filesize",
+    "fsync",
+    "hipri",
+    "io_submit_mode",
+    "iodepth",
+    "iodepth_batch_complete_min",
+    "ioengine",
+    "kb_base",
+    "norandommap",
+    "nrfiles",
+    "numjobs",
+    "offset",
+    "percentage_random",
+    "ramp_time",
+    "random_distribution",
+    "randseed",
+    "rate",
+    "rate_iops",
+    "rate_process",
+    "refill_buffers",
+    "runtime",
+    "rw",
+    "rwmixread",
+    "rwmixwrite",
+    "size",
+    "sqthread_poll",
+    "stonewall",
+    "sync",
+    "thinktime",
+    "time_based",
+    "verify",
+    "zero_buffers",
+];
+
+const OUTPUT: &[&str] = &[
+    "block_error_percentiles",
+    "bwavgtime",
+    "clat_percentiles",
+    "clocksource",
+    "disable_bw_measurement",
+    "disable_clat",
+    "disable_lat",
+    "disable_slat",
+    "disk_util",
+    "error_dump",
+    "filename_format",
+    "group_reporting",
+    "gtod_cpu",
+    "gtod_reduce",
+    "iopsavgtime",
+    "lat_percentiles",
+    "log_alternate_epoch",
+    "log_alternate_epoch_clock_id",
+    "log_avg_msec",
+    "log_compression",
+    "log_compression_cpus",
+    "log_entries",
+    "log_hist_coarseness",
+    "log_hist_msec",
+    "log_max_value",
+    "log_offset",
+    "log_prio",
+    "log_store_compressed",
+    "log_unix_epoch",
+    "name",
+    "new_group",
+    "per_job_logs",
+    "percentile_list",
+    "significant_figures",
+    "slat_percentiles",
+    "stats",
+    "thread",
+    "unified_rw_reporting",
+    "unique_filename",
+    "unit_base",
+    "unlink",
+    "write_bw_log",
+    "write_hist_log",
+    "write_iops_log",
+    "write_lat_log",
+];
+
+/// Options that are not carried over, and what they would have meant.
+const LOST: &[(&str, &str)] = &[
+    ("allow_file_create", "would have refused to make files"),
+    (
+        "allow_mounted_write",
+        "would have allowed writes to a mounted device, which --destroy decides here",
+    ),
+    ("allrandrepeat", "would have repeated every random choice; here the seed always does"),
+    ("atomic", "would have asked the device for atomic writes"),
+    ("bs_is_seq_rand", "would have given sequential and random operations sizes of their own"),
+    ("bs_unaligned", "would have issued sizes that are no multiple of the least"),
+    (
+        "buffer_compress_chunk",
+        "would have set the length of compressible runs; here they are 4 KiB blocks",
+    ),
+    (
+        "buffer_pattern",
+        "would have filled writes with a pattern; here content is random and stamped",
+    ),
+    ("cgroup", "would have run in a control group"),
+    ("cgroup_nodelete", "would have kept that control group"),
+    ("cgroup_weight", "would have weighted that control group"),
+    ("cmd_type", "would have sent device commands"),
+    ("cmdprio", "would have given some I/Os a priority"),
+    ("cmdprio_bssplit", "would have given sizes a priority"),
+    ("cmdprio_class", "would have given some I/Os a priority class"),
+    ("cmdprio_percentage", "would have given some I/Os a high priority"),
+    (
+        "continue_on_error",
+        "would have gone on after errors; here the first error ends the run INVALID",
+    ),
+    ("cpumask", "would have pinned the job to cores"),
+    ("cpus_allowed", "would have pinned the job to cores; here threads are pinned by [engine]"),
+    ("cpus_allowed_policy", "would have dealt those cores to jobs"),
+    ("create_fsync", "would have chosen whether new files are synced; here they always are"),
+    ("create_on_open", "would have made files when they are opened"),
+    ("create_only", "would have made the files and ended"),
+    ("create_serialize", "would have made the files one after the other"),
+    ("dedupe_global", "would have shared duplicate blocks between jobs"),
+    ("dedupe_mode", "would have chosen how duplicate blocks are made"),
+    ("dedupe_working_set_percentage", "would have sized the set of duplicate blocks"),
+    ("end_fsync", "would have synced once at the end of the job"),
+    ("exec_postrun", "would have run a command after the job"),
+    ("exec_prerun", "would have run a command before the job"),
+    ("exit_what", "would have chosen what ends with the first job"),
+    ("exitall", "would have ended all jobs with the first; here they end together"),
+    (
+        "exitall_on_error",
+        "would have ended all jobs with an error; here the first error always does",
+    ),
+    ("experimental_verify", "would have verified without a log of what was written"),
+    ("fadvise_hint", "would have told the kernel of the pattern"),
+    ("fallocate", "would have chosen how files are allocated; here every block is written first"),
+    ("file_append", "would have written behind the end of the file"),
+    ("file_service_type", "would have chosen which file is next; here files are chosen by address"),
+    ("fill_device", "would have written until the device is full"),
+    ("fixedbufs", "would have registered buffers; here the engine always does where it can"),
+    ("flow", "would have held jobs to each other's pace"),
+    ("flow_id", "would have grouped jobs of one pace"),
+    ("flow_sleep", "would have set the pause of a job that is ahead"),
+    ("force_async", "would have sent I/Os to the kernel's workers"),
+    ("fsync_on_close", "would have synced files when they are closed"),
+    ("gid", "would have run as another group"),
+    ("hugepage-size", "would have set the size of huge pages"),
+    ("ignore_error", "would have passed over some errors; here each is counted"),
+    ("ignore_zone_limits", "would have passed over a zoned device's limits"),
+    (
+        "io_size",
+        "would have ended the job after so many bytes; here the measured phase has a length",
+    ),
+    (
+        "iodepth_batch",
+        "would have set how many I/Os are submitted at once; here as many as are due",
+    ),
+    ("iodepth_batch_complete_max", "would have set how many completions are taken at once"),
+    ("iodepth_low", "would have let the queue drain before it is filled again"),
+    ("ioscheduler", "would have set the device's scheduler; set it before the run"),
+    ("job_max_open_zones", "would have limited open zones"),
+    ("latency_percentile", "would have set the percentile of latency_target"),
+    ("latency_run", "would have gone on adjusting the depth"),
+    (
+        "latency_target",
+        "would have searched for the depth that keeps a latency; `plimsoll tune` does",
+    ),
+    ("latency_window", "would have set the window of latency_target"),
+    ("lockfile", "would have locked files between jobs"),
+    ("lockmem", "would have locked memory"),
+    ("loops", "would have repeated the job; [repeat] runs does"),
+    ("max_latency", "would have ended the job at a latency; [requirement] can state ceilings"),
+    ("max_open_zones", "would have limited open zones"),
+    ("mem", "would have chosen the kind of memory of buffers"),
+    ("merge_blktrace_file", "would have merged traces"),
+    ("merge_blktrace_iters", "would have merged traces"),
+    ("merge_blktrace_scalars", "would have merged traces"),
+    ("nice", "would have set the CPU priority"),
+    ("nonvectored", "would have chosen the form of system calls"),
+    ("nowait", "would have failed I/Os that have to wait"),
+    ("numa_cpu_nodes", "would have bound the job to nodes of memory"),
+    ("numa_mem_policy", "would have bound memory to nodes"),
+    ("number_ios", "would have ended the job after so many operations"),
+    ("offset_align", "would have aligned the offset"),
+    ("offset_increment", "would have given each clone a part of the file"),
+    (
+        "opendir",
+        "would have used the files of a folder; here only files that Plimsoll made are used",
+    ),
+    ("openfiles", "would have limited open files; here all are open"),
+    ("overwrite", "would have chosen whether files are laid out first; here they always are"),
+    ("pre_read", "would have read files into the page cache; [phases] cache = \"warm\" does"),
+    ("prio", "would have set the I/O priority"),
+    ("prioclass", "would have set the I/O priority class"),
+    ("profile", "would have chosen a built-in test"),
+    ("random_generator", "would have chosen the random numbers"),
+    ("randrepeat", "would have chosen whether random choices repeat; here the seed decides"),
+    ("rate_cycle", "would have set the window of a minimum rate"),
+    ("rate_ignore_thinktime", "would have made up for think time"),
+    ("rate_iops_min", "would have ended the job below a rate; [requirement] iops judges it"),
+    ("rate_min", "would have ended the job below a rate; [requirement] bandwidth judges it"),
+    ("read_beyond_wp", "would have read beyond a zone's write pointer"),
+    ("read_iolog", "would have replayed a trace"),
+    ("read_iolog_chunked", "would have read that trace in parts"),
+    ("registerfiles", "would have registered files; here the engine always does where it can"),
+    ("replay_align", "would have changed a replayed trace"),
+    ("replay_no_stall", "would have changed a replayed trace"),
+    ("replay_redirect", "would have changed a replayed trace"),
+    ("replay_scale", "would have changed a replayed trace"),
+    ("replay_skip", "would have changed a replayed trace"),
+    ("replay_time_scale", "would have changed a replayed trace"),
+    ("rw_sequencer", "would have changed how offsets follow each other"),
+    ("scramble_buffers", "would have changed reused buffers a little; here content is always new"),
+    ("serialize_overlap", "would have kept overlapping I/Os apart"),
+    ("sqthread_poll_cpu", "would have pinned the kernel's submission thread"),
+    ("startdelay", "would have started the job later; here streams start together"),
+    (
+        "steadystate",
+        "would have ended at fio's own steady state; measure = \"until-steady\" does by SNIA's",
+    ),
+    ("steadystate_duration", "would have set its window"),
+    ("steadystate_ramp_time", "would have set its beginning"),
+    ("sync_file_range", "would have started write-back of ranges"),
+    ("thinktime_blocks", "would have paused after so many I/Os; here after each"),
+    ("thinktime_blocks_type", "would have chosen what counts as such an I/O"),
+    ("thinktime_iotime", "would have paused after so much time"),
+    ("thinktime_spin", "would have spun the CPU in the pause"),
+    ("trim_backlog", "would have discarded blocks"),
+    ("trim_backlog_batch", "would have discarded blocks"),
+    ("trim_percentage", "would have discarded blocks"),
+    ("trim_verify_zero", "would have checked discarded blocks"),
+    ("uid", "would have run as another user"),
+    ("uncached", "would have dropped pages after buffered I/O"),
+    ("unlink_each_loop", "would have removed files between loops"),
+    ("userspace_reap", "would have reaped completions in user space"),
+    ("verify_async", "would have verified in threads of its own"),
+    ("verify_backlog", "would have verified while writing"),
+    ("verify_backlog_batch", "would have verified while writing"),
+    ("verify_dump", "would have dumped bad blocks"),
+    ("verify_fatal", "would have ended at the first bad block; here one makes the run INVALID"),
+    ("verify_interval", "would have set the distance of checksums; here each block has one"),
+    ("verify_offset", "would have moved the checksum in the block"),
+    ("verify_only", "would have verified data of an earlier run"),
+    (
+        "verify_pattern",
+        "would have filled blocks with a pattern; here content is random and stamped",
+    ),
+    ("verify_state_load", "would have loaded the state of an earlier run"),
+    ("verify_state_save", "would have saved the state of the run"),
+    ("wait_for", "would have waited for another job; here streams run together"),
+    ("invalidate", "would have chosen whether the page cache is dropped; [phases] cache does"),
+    ("write_barrier", "would have made some writes barriers"),
+    ("write_hint", "would have told the device how long data lives"),
+    ("write_iolog", "would have recorded a trace"),
+    ("zone_reset_frequency", "would have reset zones"),
+    ("zone_reset_threshold", "would have reset zones"),
+    ("zonecapacity", "would have set the capacity of zones"),
+    ("zonemode", "would have worked in zones"),
+    ("zonerange", "would have set the length of zones"),
+    ("zonesize", "would have set the size of zones"),
+    ("zoneskip", "would have skipped between zones"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names that `fio --cmdhelp=all` and `fio --enghelp=io_uring` of fio 3.33 print.
+    const GOLDEN: &str = include_str!("../../tests/golden/fio-3.33-options.txt");
+
+    #[test]
+    fn every_option_of_fio_has_a_fate() {
+        let missing: Vec<&str> = GOLDEN
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter(|name| fate(&canonical(name)).is_none())
+            .collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn no_option_has_two_fates() {
+        let mut names: Vec<&str> = READ.iter().chain(OUTPUT).copied().collect();
+        names.extend(LOST.iter().map(|(name, _)| *name));
+        names.sort_unstable();
+        let before = names.len();
+        names.dedup();
+        assert_eq!(names.len(), before);
+    }
+}

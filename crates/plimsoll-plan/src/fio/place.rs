@@ -1,0 +1,90 @@
+//! Where a fio job works.
+
+use std::fmt;
+
+/// A target, as a job names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A folder in which files are made.
+    Folder(String),
+    /// A block device.
+    Device(String),
+    /// Nothing (`ioengine=null`).
+    Null,
+    /// Not named: fio works where it was started.
+    WorkingDirectory,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) => write!(f, "the folder {path}"),
+            Self::Device(device) => write!(f, "the device {device}"),
+            Self::Null => f.write_str("nothing (null)"),
+            Self::WorkingDirectory => f.write_str("the working directory"),
+        }
+    }
+}
+
+/// Names of a `filename` option: separated by colons, and `\:` is a colon of the name.
+pub(super) fn names(filename: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut chars = filename.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.peek() == Some(&':') => {
+                chars.next();
+                if let Some(last) = names.last_mut() {
+                    last.push(':');
+                }
+            }
+            ':' => names.push(String::new()),
+            other => {
+                if let Some(last) = names.last_mut() {
+                    last.push(other);
+                }
+            }
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+/// The place that `directory` and the first file name make.
+pub(super) fn of(directory: Option<&str>, first: Option<&str>) -> Place {
+    if let Some(device) = first.filter(|name| name.starts_with("/dev/")) {
+        return Place::Device(device.to_owned());
+    }
+    let parent = first.and_then(|name| name.rsplit_once('/')).map(|(folder, _)| folder);
+    match (directory, parent) {
+        (_, Some("")) => Place::Folder("/".to_owned()),
+        (None, Some(folder)) => Place::Folder(folder.to_owned()),
+        (Some(directory), Some(folder)) if !folder.starts_with('/') => {
+            Place::Folder(format!("{}/{folder}", directory.trim_end_matches('/')))
+        }
+        (_, Some(folder)) => Place::Folder(folder.to_owned()),
+        (Some(directory), None) => Place::Folder(directory.to_owned()),
+        (None, None) => Place::WorkingDirectory,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_split_at_bare_colons() {
+        assert_eq!(names("/dev/sda:/dev/sdb"), ["/dev/sda", "/dev/sdb"]);
+        assert_eq!(names(r"/dev/dsk/foo@3,0\:c"), ["/dev/dsk/foo@3,0:c"]);
+    }
+
+    #[test]
+    fn places_join_folder_and_name() {
+        assert_eq!(of(None, Some("/mnt/x/file")), Place::Folder("/mnt/x".into()));
+        assert_eq!(of(Some("/mnt"), Some("a/file")), Place::Folder("/mnt/a".into()));
+        assert_eq!(of(Some("/mnt"), Some("file")), Place::Folder("/mnt".into()));
+        assert_eq!(of(None, Some("/file")), Place::Folder("/".into()));
+        assert_eq!(of(None, Some("/dev/sdb")), Place::Device("/dev/sdb".into()));
+        assert_eq!(of(None, None), Place::WorkingDirectory);
+    }
+}

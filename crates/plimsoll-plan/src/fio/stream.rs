@@ -1,0 +1,580 @@
+//! One fio job as one stream of the matrix.
+
+use super::job::{Job, Opt};
+use super::notes::Notes;
+use super::options::{Fate, fate};
+use super::place::{self, Place};
+use super::text::quoted;
+use super::values;
+use crate::error::PlanError;
+use crate::units::{DurationNs, SizeBytes};
+
+const S: u64 = 1_000_000_000;
+/// fio's own default; it ignores `iodepth` as all of its kind do.
+const DEFAULT_ENGINE: &str = "psync";
+const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2"];
+const ASYNCHRONOUS: &[&str] = &["libaio", "io_uring", "posixaio", "null"];
+
+/// A stream as fields of `[workload.matrix]`, and what the job says of the rest of a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(super) name: String,
+    /// Fields with their values as TOML.
+    pub(super) fields: Vec<(&'static str, String)>,
+    pub(super) place: Place,
+    pub(super) measure_ns: Option<u64>,
+    pub(super) warm_up_ns: Option<u64>,
+    pub(super) verify: bool,
+    pub(super) description: Option<String>,
+    pub(super) seed: Option<u64>,
+    pub(super) is_synchronous: bool,
+    pub(super) io_poll: bool,
+    pub(super) sq_poll: bool,
+}
+
+/// The job as a stream; `None` when it can't be carried over at all, which is noted.
+pub(super) fn draft(
+    job: &Job,
+    text: &str,
+    notes: &mut Notes,
+    errors: &mut Vec<PlanError>,
+) -> Option<Draft> {
+    let mut reader = Reader { job, text, notes, errors, fields: Vec::new(), kb_base: 1024 };
+    reader.kb_base = reader.int("kb_base").unwrap_or(1024);
+    let engine = reader.text_of("ioengine").unwrap_or(DEFAULT_ENGINE).to_owned();
+    let direction = reader.direction(&engine)?;
+    reader.note_others();
+    let clients = reader.positive("numjobs").unwrap_or(1);
+    let place = reader.place(&engine, clients);
+    let sizes = reader.sizes(direction);
+    reader.mix(direction);
+    reader.pattern(direction, sizes.len() == 1);
+    let is_synchronous = reader.depth(&engine);
+    reader.files(&place, clients);
+    reader.set("clients", clients.to_string());
+    reader.pace(direction, clients, &sizes);
+    reader.durability();
+    reader.content();
+    reader.direct(&engine);
+    let verify = reader.verification(direction);
+    let measure_ns = reader.time("runtime", S).filter(|ns| *ns > 0);
+    if measure_ns.is_some() && !reader.is_set("time_based") {
+        reader.remark("runtime", "would have ended earlier once `size` bytes were done");
+    }
+    if reader.is_set("stonewall") {
+        reader
+            .remark("stonewall", "would have waited for the jobs before it; streams run together");
+    }
+    let warm_up_ns = reader.time("ramp_time", S);
+    let description = reader.text_of("description").map(str::to_owned);
+    let seed = reader.int("randseed");
+    let (io_poll, sq_poll) = (reader.is_set("hipri"), reader.is_set("sqthread_poll"));
+    let (fields, name) = (reader.fields, job.name.trim().to_owned());
+    let name = if name.is_empty() { "job".to_owned() } else { crate::read::value::one_line(&name) };
+    Some(Draft {
+        name,
+        fields,
+        place,
+        measure_ns,
+        warm_up_ns,
+        verify,
+        description,
+        seed,
+        is_synchronous,
+        io_poll,
+        sq_poll,
+    })
+}
+
+/// Reads, writes or both; random or not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Direction {
+    reads: bool,
+    writes: bool,
+    is_random: bool,
+}
+
+struct Reader<'j> {
+    job: &'j Job,
+    text: &'j str,
+    notes: &'j mut Notes,
+    errors: &'j mut Vec<PlanError>,
+    fields: Vec<(&'static str, String)>,
+    kb_base: u64,
+}
+
+impl<'j> Reader<'j> {
+    fn get(&self, name: &str) -> Option<&'j Opt> {
+        self.job.options.get(name)
+    }
+
+    fn text_of(&self, name: &str) -> Option<&'j str> {
+        self.get(name).map(|opt| opt.value.as_str())
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        self.text_of(name).is_some_and(values::flag)
+    }
+
+    fn set(&mut self, field: &'static str, value: String) {
+        self.fields.push((field, value));
+    }
+
+    fn fail(&mut self, name: &str, wanted: &str) {
+        let Some(opt) = self.get(name) else { return };
+        let field = format!("{}.{name}", self.job.name);
+        let shown = crate::read::value::printable(&opt.value);
+        let message = format!("\"{shown}\" is not {wanted}");
+        let help = format!("mend the job: {name} takes {wanted}");
+        self.errors.push(PlanError::new(self.text, &opt.span, field, message, help));
+    }
+
+    /// Notes what an option would have meant.
+    fn remark(&mut self, name: &str, meaning: &str) {
+        let value = self.text_of(name).unwrap_or("");
+        self.notes.add(&self.job.name, format!("`{name}={value}` {meaning}"));
+    }
+
+    fn parsed<T>(
+        &mut self,
+        name: &str,
+        wanted: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let parsed = parse(self.text_of(name)?);
+        if parsed.is_none() {
+            self.fail(name, wanted);
+        }
+        parsed
+    }
+
+    fn int(&mut self, name: &str) -> Option<u64> {
+        self.parsed(name, "a whole number", values::int)
+    }
+
+    fn positive(&mut self, name: &str) -> Option<u64> {
+        let wanted = "a whole number from 1";
+        self.parsed(name, wanted, |t| values::int(t).filter(|n| *n > 0 && *n < 1 << 32))
+    }
+
+    fn time(&mut self, name: &str, default_ns: u64) -> Option<u64> {
+        self.parsed(name, "a time", |t| values::time(t, default_ns))
+    }
+
+    fn size(&mut self, name: &str) -> Option<u64> {
+        let kb_base = self.kb_base;
+        self.parsed(name, "a size", |t| values::size(t, kb_base))
+    }
+
+    /// Options that no other function here reads.
+    fn note_others(&mut self) {
+        let mut output = Vec::new();
+        for name in self.job.options.keys() {
+            match fate(name) {
+                Some(Fate::Read) => {}
+                Some(Fate::Output) => output.push(format!("`{name}`")),
+                Some(Fate::Lost(meaning)) => self.remark(name, meaning),
+                None => self.remark(name, "is not an option of fio 3.33 that Plimsoll knows"),
+            }
+        }
+        if !output.is_empty() {
+            let text = format!("{} shaped only what fio prints and keeps", output.join(", "));
+            self.notes.add(&self.job.name, text);
+        }
+    }
+
+    fn direction(&mut self, engine: &str) -> Option<Direction> {
+        if !SYNCHRONOUS.contains(&engine) && !ASYNCHRONOUS.contains(&engine) {
+            let text = format!(
+                "is left out: the engine {engine} is none of {}, {}",
+                SYNCHRONOUS.join(", "),
+                ASYNCHRONOUS.join(", ")
+            );
+            self.notes.add(&self.job.name, text);
+            return None;
+        }
+        let rw = self.text_of("rw").unwrap_or("read");
+        let (word, every) = rw.split_once(':').map_or((rw, None), |(w, n)| (w, Some(n)));
+        if every.is_some() {
+            self.remark(
+                "rw",
+                "would have drawn a new offset only so often; here each operation does",
+            );
+        }
+        let (reads, writes, is_random) = match word {
+            "read" => (true, false, false),
+            "write" => (false, true, false),
+            "randread" => (true, false, true),
+            "randwrite" => (false, true, true),
+            "rw" | "readwrite" => (true, true, false),
+            "randrw" => (true, true, true),
+            "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
+                self.notes.add(&self.job.name, format!("is left out: `rw={rw}` discards blocks"));
+                return None;
+            }
+            _ => {
+                self.fail("rw", "a direction such as randread");
+                return None;
+            }
+        };
+        Some(Direction { reads, writes, is_random })
+    }
+
+    fn place(&mut self, engine: &str, clients: u64) -> Place {
+        if engine == "null" {
+            return Place::Null;
+        }
+        let names = self.text_of("filename").map(place::names).unwrap_or_default();
+        let place = place::of(self.text_of("directory"), names.first().map(String::as_str));
+        match &place {
+            Place::Device(_) if names.len() > 1 => {
+                self.remark("filename", "names several devices; a plan's target is the first");
+            }
+            Place::Folder(_) if !names.is_empty() => {
+                self.remark("filename", "names files; Plimsoll makes files of its own beside them");
+            }
+            _ => {}
+        }
+        if !names.is_empty()
+            && clients > 1
+            && !self.text_of("rw").unwrap_or("read").contains("rand")
+        {
+            self.remark(
+                "numjobs",
+                "would have begun each clone at the same offset; here each has its own",
+            );
+        }
+        place
+    }
+
+    /// Sizes of reads; where the job writes only, of writes.
+    fn sizes(&mut self, direction: Direction) -> Vec<(u64, f64)> {
+        let kb_base = self.kb_base;
+        let (name, parse): (&str, fn(&str, u64) -> Option<Vec<(u64, f64)>>) =
+            if self.get("bssplit").is_some() {
+                ("bssplit", values::split)
+            } else if self.get("bsrange").is_some() {
+                ("bsrange", values::range)
+            } else {
+                ("bs", |text, base| Some(vec![(values::size(text, base)?, 100.0)]))
+            };
+        if name == "bsrange" {
+            self.remark(
+                "bsrange",
+                "is carried over as equal parts of each multiple of the least size",
+            );
+        }
+        let text = self.text_of(name).unwrap_or("4k");
+        let mut parts = text.split(',');
+        let read_text = parts.next().unwrap_or("");
+        let write_text = parts.next().unwrap_or(read_text);
+        let parse_or = |text: &str| {
+            if text.trim().is_empty() { Some(vec![(4096, 100.0)]) } else { parse(text, kb_base) }
+        };
+        let (reads, writes) = (parse_or(read_text), parse_or(write_text));
+        let (Some(reads), Some(writes)) = (reads, writes) else {
+            self.fail(name, "a size, or sizes of reads and writes");
+            return vec![(4096, 100.0)];
+        };
+        if reads.iter().chain(&writes).any(|(bytes, _)| *bytes == 0) {
+            self.fail(name, "a size above 0");
+        }
+        let main = if direction.reads { reads } else { writes.clone() };
+        match main.as_slice() {
+            [(bytes, _)] => self.set("sizes", format!("\"{}\"", SizeBytes(*bytes))),
+            several => self.set("size_mix", mix_text(several)),
+        }
+        if direction.reads && direction.writes && main != writes {
+            self.set("write_size_mix", mix_text(&writes));
+        }
+        main
+    }
+
+    fn mix(&mut self, direction: Direction) {
+        let percent = match (direction.reads, direction.writes) {
+            (true, false) => 100.0,
+            (false, _) => 0.0,
+            (true, true) => {
+                let read = self.parsed("rwmixread", "a percentage", values::percent);
+                let write = self.parsed("rwmixwrite", "a percentage", values::percent);
+                read.or_else(|| write.map(|w| 100.0 - w)).unwrap_or(50.0)
+            }
+        };
+        self.set("reads", percent.to_string());
+    }
+
+    fn pattern(&mut self, direction: Direction, one_size: bool) {
+        if !direction.is_random {
+            return self.set("patterns", "\"sequential\"".to_owned());
+        }
+        let share =
+            self.parsed("percentage_random", "a percentage", first_percent).unwrap_or(100.0);
+        if share == 0.0 {
+            return self.set("patterns", "\"sequential\"".to_owned());
+        }
+        if share < 100.0 {
+            self.remark(
+                "percentage_random",
+                "would have mixed in sequential operations; all are random",
+            );
+        }
+        let text = self.text_of("random_distribution").unwrap_or("random");
+        let mut parts = text.split(':');
+        let (kind, value) = (parts.next().unwrap_or(""), parts.next());
+        let number =
+            value.and_then(|v| v.parse::<f64>().ok()).filter(|v| v.is_finite() && *v >= 0.0);
+        if parts.next().is_some() && matches!(kind, "zipf" | "pareto" | "normal") {
+            self.remark("random_distribution", "is centred elsewhere than stated");
+        }
+        match (kind, number) {
+            // Without norandommap fio covers each block once per pass; it can't with several sizes.
+            ("random", _) if one_size && !self.is_set("norandommap") => {
+                self.set("patterns", "\"permutation\"".to_owned());
+            }
+            ("random", _) => self.set("patterns", "\"random\"".to_owned()),
+            ("zipf", Some(theta)) => {
+                self.set("patterns", "\"zipf\"".to_owned());
+                self.set("zipf_exponent", theta.to_string());
+            }
+            ("pareto", Some(h)) if h > 0.0 && h < 1.0 => {
+                self.remark("random_distribution", "is carried over as two parts, hot and cold");
+                self.set("patterns", "\"hot-cold\"".to_owned());
+                self.set("hot_space", h.to_string());
+                self.set("hot_access", (1.0 - h).to_string());
+            }
+            ("normal", Some(deviation)) if deviation > 0.0 && deviation <= 100.0 => {
+                self.set("patterns", "\"normal\"".to_owned());
+                self.set("normal_deviation", (deviation / 100.0).to_string());
+            }
+            ("zoned" | "zoned_abs", _) => {
+                self.remark("random_distribution", "would have given zones shares; here uniform");
+                self.set("patterns", "\"random\"".to_owned());
+            }
+            _ => self.fail("random_distribution", "a distribution such as zipf:1.2"),
+        }
+    }
+
+    /// Sets the depth; true for an engine that has one I/O at a time.
+    fn depth(&mut self, engine: &str) -> bool {
+        let stated = self.positive("iodepth").unwrap_or(1);
+        let is_synchronous = SYNCHRONOUS.contains(&engine);
+        if is_synchronous && stated > 1 {
+            self.remark("iodepth", "has no effect with a synchronous engine, in fio as here");
+        }
+        let depth = if is_synchronous { 1 } else { stated };
+        self.set("queue_depth", depth.to_string());
+        match self.int("iodepth_batch_complete_min") {
+            Some(n) if n >= depth && depth > 1 => self.set("batch", "true".to_owned()),
+            Some(n) if n > 1 => {
+                self.remark(
+                    "iodepth_batch_complete_min",
+                    "would have waited for so many completions",
+                );
+            }
+            _ => {}
+        }
+        is_synchronous
+    }
+
+    fn files(&mut self, place: &Place, clients: u64) {
+        let kb_base = self.kb_base;
+        let names = self.text_of("filename").map(place::names).unwrap_or_default();
+        let files = match names.len() {
+            0 => self.positive("nrfiles").unwrap_or(1),
+            count => count as u64,
+        };
+        let size = match self.text_of("size") {
+            Some(text) if text.trim().ends_with(['%', 'z', 'Z']) => {
+                self.remark("size", "is a part of a device or file; state file_size");
+                None
+            }
+            _ => self.size("size").filter(|s| *s > 0),
+        };
+        let filesize = self.parsed("filesize", "a size or range", |t| {
+            let largest = t.rsplit(['-', ':']).next().unwrap_or(t);
+            values::size(largest, kb_base).filter(|s| *s > 0)
+        });
+        if self.text_of("filesize").is_some_and(|t| t.contains(['-', ':'])) {
+            self.remark("filesize", "is a range; every file has the largest size");
+        }
+        let is_device = matches!(place, Place::Device(_));
+        if let Some(bytes) = filesize.or(size.map(|s| (s / files).max(1))) {
+            self.set("file_size", format!("\"{}\"", SizeBytes(bytes)));
+        } else if !is_device && self.text_of("size").is_none() {
+            let text = "states no size, which fio takes from files that are there; here 1 GiB";
+            self.notes.add(&self.job.name, text.to_owned());
+        }
+        if !is_device {
+            // Each clone has files of its own, unless they are named.
+            if names.is_empty() && *place != Place::Null {
+                self.set("shares", clients.to_string());
+            }
+            self.set("files", files.to_string());
+        }
+        match self.text_of("offset") {
+            Some(text) if text.trim().ends_with(['%', 'z', 'Z']) => {
+                self.remark("offset", "is a part of a device or file; here 0");
+            }
+            Some(_) => {
+                if let Some(offset) = self.size("offset") {
+                    self.set("offset", format!("\"{}\"", SizeBytes(offset)));
+                }
+            }
+            None => {}
+        }
+        if let Some(align) = self.size("ba").filter(|a| *a > 0) {
+            self.set("align", format!("\"{}\"", SizeBytes(align)));
+        }
+    }
+
+    fn pace(&mut self, direction: Direction, clients: u64, sizes: &[(u64, f64)]) {
+        let think = self.time("thinktime", 1000).unwrap_or(0);
+        let per_job = self.rate_of("rate_iops", direction, |t| values::int(t).map(|n| n as f64));
+        let kb_base = self.kb_base;
+        let bytes = self.rate_of("rate", direction, |t| values::size(t, kb_base).map(|n| n as f64));
+        let from_bytes = bytes.map(|b| {
+            let mean: f64 = sizes.iter().map(|(size, share)| *size as f64 * share / 100.0).sum();
+            b / mean.max(1.0)
+        });
+        if from_bytes.is_some() {
+            self.remark("rate", "is carried over as operations per second at the mean size");
+        }
+        let Some(rate) = per_job.or(from_bytes).filter(|r| *r > 0.0) else {
+            if think > 0 {
+                self.set("think_time", format!("\"{}\"", DurationNs(think)));
+            }
+            return;
+        };
+        let is_poisson = self.text_of("rate_process") == Some("poisson");
+        let is_offload = self.text_of("io_submit_mode") == Some("offload");
+        self.set("rate", (rate * clients as f64).to_string());
+        if is_poisson || is_offload {
+            self.set("arrival", if is_poisson { "\"poisson\"" } else { "\"constant\"" }.to_owned());
+            let text = "is carried over as an open loop: latency counts from the intended start";
+            self.remark(if is_poisson { "rate_process" } else { "io_submit_mode" }, text);
+            if think > 0 {
+                self.remark("thinktime", "would have paused between operations of a stated rate");
+            }
+        } else if think > 0 {
+            self.set("think_time", format!("\"{}\"", DurationNs(think)));
+        }
+    }
+
+    /// A rate of a job, both directions together: fio caps each on its own.
+    fn rate_of(
+        &mut self,
+        name: &str,
+        direction: Direction,
+        parse: impl Fn(&str) -> Option<f64>,
+    ) -> Option<f64> {
+        let text = self.text_of(name)?;
+        let mut parts = text.split(',').map(str::trim);
+        let first = parts.next().unwrap_or("");
+        let second = parts.next().unwrap_or(first);
+        let both = direction.reads && direction.writes;
+        let number = |t: &str| if t.is_empty() { Some(0.0) } else { parse(t) };
+        let (Some(read), Some(write)) = (number(first), number(second)) else {
+            self.fail(name, "a rate, or rates of reads and writes");
+            return None;
+        };
+        if both {
+            self.remark(
+                name,
+                "would have capped reads and writes each; here both together, in the stated mix",
+            );
+        }
+        let read = if direction.reads { read } else { 0.0 };
+        Some(read + if direction.writes { write } else { 0.0 })
+    }
+
+    fn durability(&mut self) {
+        let every = |reader: &mut Self, name: &str| reader.int(name).filter(|n| *n > 0);
+        let (fsync, fdatasync) = (every(self, "fsync"), every(self, "fdatasync"));
+        let sync = self.text_of("sync").filter(|t| !matches!(*t, "0" | "none"));
+        if sync == Some("1") || sync == Some("sync") {
+            self.remark(
+                "sync",
+                "would have made metadata stable too (O_SYNC); here data (O_DSYNC)",
+            );
+        }
+        let (kind, count) = match (sync, fsync, fdatasync) {
+            (Some(_), None, None) => ("dsync", None),
+            (_, Some(n), None) => ("fsync", Some(n)),
+            (_, None, Some(n)) => ("fdatasync", Some(n)),
+            (_, Some(n), Some(_)) => {
+                self.remark("fdatasync", "would have been issued beside fsync");
+                ("fsync", Some(n))
+            }
+            (None, None, None) => return,
+        };
+        self.set("sync", format!("\"{kind}\""));
+        if let Some(n) = count {
+            self.set("sync_every", n.to_string());
+        }
+    }
+
+    fn content(&mut self) {
+        if let Some(percent) =
+            self.parsed("buffer_compress_percentage", "a percentage", values::percent)
+        {
+            // What is left of a block of which so much is constant; 1000:1 is the most a plan takes.
+            let ratio = (100.0 / (100.0 - percent).max(0.1)).clamp(1.0, 1000.0);
+            self.set("compressibility", ratio.to_string());
+        } else if self.is_set("zero_buffers") {
+            self.set("compressibility", "1000".to_owned());
+            self.remark(
+                "zero_buffers",
+                "would have written zeroes; here content compresses 1000:1",
+            );
+        } else if !self.is_set("refill_buffers") && self.get("dedupe_percentage").is_none() {
+            let text = "would have reused its buffers, which compress well (fio's default); here \
+                        content is new for each write";
+            self.notes.add(&self.job.name, text.to_owned());
+        }
+        if let Some(percent) = self.parsed("dedupe_percentage", "a percentage", values::percent) {
+            self.set("duplicates", (percent / 100.0).to_string());
+        }
+    }
+
+    fn direct(&mut self, engine: &str) {
+        let is_direct = match (self.get("direct"), self.get("buffered")) {
+            (Some(_), _) => self.is_set("direct"),
+            (None, Some(_)) => !self.is_set("buffered"),
+            (None, None) => false,
+        };
+        if engine != "null" {
+            self.set("direct", if is_direct { "\"required\"" } else { "\"off\"" }.to_owned());
+        }
+    }
+
+    /// True when what was written is to be checked at the end.
+    fn verification(&mut self, direction: Direction) -> bool {
+        if !self.text_of("verify").is_some_and(|method| method != "0" && method != "null") {
+            return false;
+        }
+        self.remark("verify", "is carried over as a check of Plimsoll's own stamps");
+        if direction.reads && !direction.writes {
+            self.set("verify_reads", "true".to_owned());
+        }
+        direction.writes && self.text_of("do_verify").is_none_or(values::flag)
+    }
+}
+
+fn first_percent(text: &str) -> Option<f64> {
+    values::percent(text.split(',').next().unwrap_or(text))
+}
+
+/// `[{ size = "4KiB", share = 60 }, …]`. Shares are rounded to a millionth, the last takes the rest.
+fn mix_text(sizes: &[(u64, f64)]) -> String {
+    let mut rest = 100.0;
+    let mut parts = Vec::new();
+    for (i, (bytes, share)) in sizes.iter().enumerate() {
+        let rounded = if i + 1 == sizes.len() { rest } else { (share * 1e6).round() / 1e6 };
+        rest -= rounded;
+        parts.push(format!(
+            "{{ size = {}, share = {rounded} }}",
+            quoted(&SizeBytes(*bytes).to_string())
+        ));
+    }
+    format!("[{}]", parts.join(", "))
+}

@@ -1,0 +1,85 @@
+//! The text of an imported plan.
+
+use std::fmt::Write as _;
+
+use super::FioJob;
+use super::place::Place;
+use super::stream::Draft;
+use crate::units::DurationNs;
+
+/// A TOML string.
+pub(super) fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// The streams alone.
+pub(super) fn streams(drafts: &[Draft]) -> String {
+    let mut text = String::new();
+    for draft in drafts {
+        let header = if drafts.len() == 1 { "[workload.matrix]" } else { "[[workload.matrix]]" };
+        let _ = writeln!(text, "{header}\nname = {}", quoted(&draft.name));
+        for (key, value) in &draft.fields {
+            let _ = writeln!(text, "{key} = {value}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The whole plan. Writing to a string can't fail.
+pub(super) fn plan(job: &FioJob, job_name: &str) -> String {
+    let stem = std::path::Path::new(job_name).file_stem().and_then(|s| s.to_str());
+    let name = stem.filter(|s| !s.trim().is_empty()).unwrap_or("fio-job");
+    let name = crate::read::value::one_line(name);
+    let mut text = format!("# From the fio job {name}.\n");
+    if !job.notes.is_empty() {
+        text.push_str("# What differs from what fio would do:\n");
+    }
+    for note in &job.notes {
+        let _ = writeln!(text, "# - {note}");
+    }
+    let _ = writeln!(text, "version = 1\nname = {}", quoted(&name));
+    if let Some(description) = &job.description {
+        let _ = writeln!(text, "description = {}", quoted(description));
+    }
+    if let Some(seed) = job.seed {
+        let _ = writeln!(text, "seed = {seed}");
+    }
+    let target = match &job.place {
+        Place::Folder(path) => format!("path = {}", quoted(path)),
+        Place::Device(device) => format!("device = {}", quoted(device)),
+        Place::Null => "null = true".to_owned(),
+        Place::WorkingDirectory => "path = \".\"".to_owned(),
+    };
+    let _ = writeln!(text, "\n[target]\n{target}\n");
+    text.push_str(&streams(&job.drafts));
+    text.push_str("[phases]\n");
+    if let Some(warm_up) = job.warm_up_ns {
+        let _ = writeln!(text, "warm_up = \"{}\"", DurationNs(warm_up));
+    }
+    if let Some(measure) = job.measure_ns {
+        let _ = writeln!(text, "measure = \"{}\"", DurationNs(measure));
+    }
+    let _ = writeln!(text, "verify = {}", job.verify);
+    if let Some(short) = job.measure_ns.filter(|ns| *ns < DurationNs::s(600).0) {
+        // The job decided how long it runs; the plan says so, and the report that it is short.
+        let _ = writeln!(text, "\n[evidence]\nmin_measure = \"{}\"", DurationNs(short));
+        if short < DurationNs::s(1).0 {
+            let _ = writeln!(text, "interval = \"10ms\"");
+        }
+    }
+    let mut engine = String::new();
+    if job.all_synchronous {
+        engine.push_str("io = \"threads\"\n");
+    }
+    if job.io_poll {
+        engine.push_str("io_poll = true\n");
+    }
+    if job.sq_poll {
+        engine.push_str("sq_poll = true\n");
+    }
+    if !engine.is_empty() {
+        let _ = write!(text, "\n[engine]\n{engine}");
+    }
+    text
+}

@@ -1,0 +1,140 @@
+//! Values as fio writes them.
+//!
+//! Sizes: with `kb_base=1024`, the default, `k` and `kb` are 1024 and `ki` and `kib` are 1000, the
+//! other way round than in the standards; `kb_base=1000` has them as the standards do. Case does not
+//! matter. Times: seconds unless the option says otherwise, with `d h m s ms us`.
+
+/// A size in bytes; `None` when the text is not a size.
+pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
+    let text = text.trim().to_ascii_lowercase();
+    if let Some(hex) = text.strip_prefix("0x") {
+        return u64::from_str_radix(hex, 16).ok().filter(|n| *n <= i64::MAX as u64);
+    }
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number: u64 = number.parse().ok()?;
+    let unit = unit.strip_suffix('b').unwrap_or(unit);
+    let (prefix, is_iec) = match unit.strip_suffix('i') {
+        Some(prefix) => (prefix, true),
+        None => (unit, false),
+    };
+    let power = match prefix {
+        "" if !is_iec => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        "p" => 5,
+        _ => return None,
+    };
+    let base: u64 = if is_iec == (kb_base == 1000) { 1024 } else { 1000 };
+    number.checked_mul(base.pow(power)).filter(|n| *n <= i64::MAX as u64)
+}
+
+/// A time in nanoseconds; a bare number counts `default_ns` each.
+pub(super) fn time(text: &str, default_ns: u64) -> Option<u64> {
+    let text = text.trim().to_ascii_lowercase();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let factor = match unit {
+        "" => default_ns,
+        "d" => 86_400_000_000_000,
+        "h" => 3_600_000_000_000,
+        "m" => 60_000_000_000,
+        "s" | "sec" => 1_000_000_000,
+        "ms" | "msec" => 1_000_000,
+        "us" | "usec" => 1_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor).filter(|n| *n <= i64::MAX as u64)
+}
+
+/// A whole number.
+pub(super) fn int(text: &str) -> Option<u64> {
+    text.trim().parse().ok().filter(|n| *n <= i64::MAX as u64)
+}
+
+/// Whether a flag is set; one that stands alone has the value `1`.
+pub(super) fn flag(text: &str) -> bool {
+    !matches!(text.trim(), "0" | "false")
+}
+
+/// A percentage.
+pub(super) fn percent(text: &str) -> Option<f64> {
+    let number: f64 = text.trim().trim_end_matches('%').parse().ok()?;
+    (0.0..=100.0).contains(&number).then_some(number)
+}
+
+/// `4k/10:64k/50:32k/40` as sizes and percentages; a blank percentage is an even part of the rest.
+pub(super) fn split(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
+    let mut parts = Vec::new();
+    for part in text.split(':') {
+        let (bytes, share) = part.split_once('/').unwrap_or((part, ""));
+        let share = if share.trim().is_empty() { None } else { Some(percent(share)?) };
+        parts.push((size(bytes, kb_base)?, share));
+    }
+    let stated: f64 = parts.iter().filter_map(|(_, share)| *share).sum();
+    let blanks = parts.iter().filter(|(_, share)| share.is_none()).count();
+    if stated > 100.0 + 1e-9 || (blanks == 0 && (stated - 100.0).abs() > 1e-6) {
+        return None;
+    }
+    let rest = if blanks == 0 { 0.0 } else { (100.0 - stated) / blanks as f64 };
+    Some(parts.into_iter().map(|(bytes, share)| (bytes, share.unwrap_or(rest))).collect())
+}
+
+/// `1k-4k` or `1k:4k` as sizes in equal parts: every multiple of the least, as fio rounds to it.
+/// At most 64 sizes; `None` beyond that or when the text is not a range.
+pub(super) fn range(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
+    let (low, high) = text.split_once(['-', ':'])?;
+    let (a, b) = (size(low, kb_base)?, size(high, kb_base)?);
+    let (low, high) = (a.min(b), a.max(b));
+    let count = high.checked_div(low)?;
+    if count == 0 || count > 64 {
+        return None;
+    }
+    let share = 100.0 / count as f64;
+    Some((1..=count).map(|i| (i * low, share)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_fios_manual() {
+        for text in ["4096", "4096b", "4096B", "4k", "4kb", "4kB", "4K", "4KB", "0x1000"] {
+            assert_eq!(size(text, 1024), Some(4096), "{text}");
+        }
+        for text in ["1000000", "1mi", "1000ki", "1MiB"] {
+            assert_eq!(size(text, 1024), Some(1_000_000), "{text}");
+        }
+        for text in ["4096", "4ki", "4kib", "4KiB"] {
+            assert_eq!(size(text, 1000), Some(4096), "{text}");
+        }
+        for text in ["1m", "1000k", "1MB"] {
+            assert_eq!(size(text, 1000), Some(1_000_000), "{text}");
+        }
+        for text in ["", "k", "4x", "-1", "1.5g", "9999999t", "i", "4i"] {
+            assert_eq!(size(text, 1024), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_those_of_fios_manual() {
+        assert_eq!(time("30", 1_000_000_000), Some(30_000_000_000));
+        assert_eq!(time("10m", 1), Some(600_000_000_000));
+        assert_eq!(time("2MSEC", 1), Some(2_000_000));
+        assert_eq!(time("5", 1000), Some(5000));
+        assert_eq!(time("1w", 1), None);
+    }
+
+    #[test]
+    fn splits_fill_blanks_evenly() {
+        let parts = split("4k/50:1k/:32k/", 1024);
+        assert_eq!(parts, Some(vec![(4096, 50.0), (1024, 25.0), (32768, 25.0)]));
+        assert_eq!(split("4k/60:8k/60", 1024), None);
+        assert_eq!(split("4k/60:8k/30", 1024), None);
+        assert_eq!(range("1k-4k", 1024).map(|r| r.len()), Some(4));
+        assert_eq!(range("1-1m", 1024), None);
+    }
+}

@@ -1,0 +1,170 @@
+//! The quickstart's plan, sized for the machine.
+//!
+//! Data is the least of 2 GiB, 5 % of the free space and what ten seconds of writing give; mailboxes
+//! are data / 10 MiB at 0.2 IOPS each, so that the requirement scales with the data.
+
+use thiserror::Error;
+
+use crate::error::PlanErrors;
+use crate::plan::Plan;
+use crate::units::SizeBytes;
+
+/// What was found out about the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuickstartFacts {
+    /// Free bytes of the file system.
+    pub free_bytes: u64,
+    /// Bytes that ten seconds of writing to it give.
+    pub write_bytes_in_ten_seconds: u64,
+    /// Directory in which the data is made.
+    pub directory: String,
+}
+
+/// Why there is no quickstart here.
+#[derive(Debug, Error)]
+pub enum QuickstartError {
+    /// Not even one mailbox fits.
+    #[error(
+        "data of {data} (the least of 2 GiB, 5 % of the free {free} and {written} written in ten \
+         seconds) is less than one mailbox of 10 MiB; free some space or name another directory"
+    )]
+    TooSmall {
+        /// Data that would be made.
+        data: String,
+        /// Free space.
+        free: String,
+        /// Bytes written in ten seconds.
+        written: String,
+    },
+    /// The directory can't stand in a plan.
+    #[error("{0}")]
+    Plan(#[from] PlanErrors),
+}
+
+const DATA_MAX: u64 = 2 << 30;
+const MAILBOX_BYTES: u64 = 10 << 20;
+/// Part of the free space that data takes: 1 / 20.
+const FREE_DIVISOR: u64 = 20;
+const DATABASES: u64 = 2;
+const THREADS: u64 = 4;
+
+/// The plan of a quickstart. All phases together take about a minute: ten seconds or less each to
+/// make, duplicate and check the data (by its size), 8 s at most of warm-up and 30 s of measuring.
+///
+/// # Errors
+/// When not even one mailbox fits, or the directory's name can't stand in a plan.
+pub fn quickstart(facts: &QuickstartFacts) -> Result<Plan, QuickstartError> {
+    let data = DATA_MAX.min(facts.free_bytes / FREE_DIVISOR).min(facts.write_bytes_in_ten_seconds);
+    let mailboxes = data / MAILBOX_BYTES;
+    if mailboxes == 0 {
+        return Err(QuickstartError::TooSmall {
+            data: SizeBytes(data).to_string(),
+            free: SizeBytes(facts.free_bytes).to_string(),
+            written: SizeBytes(facts.write_bytes_in_ten_seconds).to_string(),
+        });
+    }
+    let data = mailboxes * MAILBOX_BYTES;
+    // Cache and checkpoint depth shrink with the data, so that most operations are still disk I/O
+    // and the warm-up ends in its few seconds.
+    let cache = (data / 16).min(THREADS * crate::resolved::CACHE_BYTES_PER_THREAD) >> 15 << 15;
+    let depth = (data / 64).clamp(1 << 20, 20 << 20) >> 20 << 20;
+    let text = format!(
+        "# Made by `plimsoll quickstart` for this machine: a demonstration.\n\
+         version = 1\n\
+         name = \"quickstart\"\n\
+         description = \"The mailbox test, small, in about a minute\"\n\
+         demonstration = true\n\
+         \n\
+         [requirement]\n\
+         latency_max_of = \"5s\"\n\
+         \n\
+         [target]\n\
+         path = {directory}\n\
+         \n\
+         [workload.mailbox]\n\
+         mailboxes = {mailboxes}\n\
+         iops_per_mailbox = 0.2\n\
+         mailbox_size = \"10MiB\"\n\
+         databases = {databases}\n\
+         threads = {THREADS}\n\
+         cache = \"{cache}\"\n\
+         checkpoint_depth = \"{depth}\"\n\
+         \n\
+         [phases]\n\
+         cache = \"cold\"\n\
+         warm_up = \"8s\"\n\
+         measure = \"30s\"\n\
+         \n\
+         [evidence]\n\
+         min_measure = \"30s\"\n",
+        directory = toml::Value::String(facts.directory.clone()),
+        databases = DATABASES.min(mailboxes),
+        cache = SizeBytes(cache),
+        depth = SizeBytes(depth),
+    );
+    Ok(Plan::parse(&text, "quickstart")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(free_bytes: u64, write_bytes_in_ten_seconds: u64) -> QuickstartFacts {
+        QuickstartFacts { free_bytes, write_bytes_in_ten_seconds, directory: "/tmp/a \"b\"".into() }
+    }
+
+    #[test]
+    fn data_is_the_least_of_three() {
+        for (free, written, mailboxes) in [
+            (1 << 40, 100 << 30, 204),
+            (20 << 30, 100 << 30, 102),
+            (1 << 40, 500 << 20, 50),
+            (200 << 20, 1 << 40, 1),
+            (u64::MAX, u64::MAX, 204),
+        ] {
+            let plan = quickstart(&facts(free, written)).expect("enough room").resolve();
+            let store = plan.workload.mailbox().expect("a mail store");
+            assert_eq!(store.mailboxes, mailboxes, "{free} {written}");
+            let iops = mailboxes as f64 * 0.2;
+            assert!((store.target_iops_per_s - iops).abs() < 1e-9);
+            assert_eq!(plan.requirement.and_then(|r| r.iops_per_s), Some(store.target_iops_per_s));
+            let all = store.database_initial_bytes * u64::from(store.databases);
+            assert!(
+                all >= mailboxes * MAILBOX_BYTES && all < mailboxes * MAILBOX_BYTES + (1 << 20)
+            );
+        }
+    }
+
+    #[test]
+    fn it_fits_the_free_space_with_reserve_and_logs() {
+        for free in [200u64 << 20, 1 << 30, 10 << 30, 1 << 40] {
+            let plan = quickstart(&facts(free, u64::MAX)).expect("enough room").resolve();
+            let needs = plan.required_bytes(&plan.targets[0]);
+            let all: u64 = needs.iter().map(|n| n.bytes).sum();
+            assert!(all < free / 4, "{all} of {free}");
+        }
+    }
+
+    #[test]
+    fn it_is_a_demonstration_with_limits_of_its_own() {
+        let plan = quickstart(&facts(1 << 40, 1 << 30)).expect("enough room").resolve();
+        assert!(plan.demonstration);
+        assert_eq!(plan.evidence.min_measure_ns, 30_000_000_000);
+        let requirement = plan.requirement.expect("a requirement");
+        assert_eq!(requirement.latency_max_of_ns, 5_000_000_000);
+        assert_eq!(requirement.limits.len(), 4);
+        assert!(plan.phases.warm_up_ns + plan.phases.measure_ns < 60_000_000_000);
+    }
+
+    #[test]
+    fn too_little_space_is_said_with_figures() {
+        let error = quickstart(&facts(100 << 20, 1 << 30)).expect_err("no room");
+        assert!(error.to_string().contains("5 % of the free 100MiB"), "{error}");
+    }
+
+    #[test]
+    fn a_name_with_control_characters_is_an_error() {
+        let odd = QuickstartFacts { directory: "/tmp/a\nb".into(), ..facts(1 << 40, 1 << 30) };
+        assert!(matches!(quickstart(&odd), Err(QuickstartError::Plan(_))));
+    }
+}

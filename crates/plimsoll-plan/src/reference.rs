@@ -1,0 +1,189 @@
+//! The reference of every field of a plan, made from the tables that the reader reads by, so that it
+//! can't say anything else than what holds. `docs/plan.md` is this text.
+
+use std::fmt::Write as _;
+
+use crate::raw::{SECTIONS, SectionDoc, latency_fields};
+use crate::read::section::FieldDoc;
+use crate::resolved::LatencyClass;
+
+const HEAD: &str = "\
+# The plan: every field
+
+<!-- Made by `cargo run -p plimsoll-plan --example plan_reference > docs/plan.md`; a test compares. -->
+
+A plan is a TOML file. Whatever it does not state has the default given here, and the resolved plan,
+which is part of every bundle, states all of it. An unknown field is an error.
+
+- **Sizes** are text: `\"4KiB\"`, `\"1.5GiB\"` (KiB, MiB, GiB, TiB: powers of 1024), `\"20GB\"` (kB, MB,
+  GB, TB: powers of 1000), `\"512B\"`. A bare `k` is an error, as it may mean either.
+- **Durations** are text: `\"20ms\"`, `\"1.5s\"`, `\"2h\"` (ns, us, ms, s, m or min, h), one number each.
+- **Rates** are per second: `500` or `\"500/s\"` operations, `\"10MiB/s\"`.
+- **Shares** are `0.7` or `\"70%\"`; **percentages** are `70` or `\"70%\"`.
+
+Where a default rests on Jetstress, whose database the mail store is the equivalent of, the last
+column says what is known of it; *unconfirmed* means that no source was found that states it, so that
+the choice is ours.
+";
+
+const LATENCY: &str = "\
+Latency ceilings are fields of `[requirement]` too, each a duration: `CLASS_latency_STATISTIC`, such as
+`db_read_latency_avg = \"20ms\"`. Statistics are `avg`, `max` (the largest of the means of intervals of
+`latency_max_of`), `p50`, `p90`, `p95`, `p99`, `p999` and `p9999`. A mail store has ceilings without
+being told: the strict set up to 6 hours of measuring (the longest it may take, with `until-steady`),
+the lenient set beyond; a ceiling in the plan replaces that of the set.
+
+| fields | latency of | workload | strict | lenient |
+|---|---|---|---|---|
+";
+
+/// The reference as Markdown.
+#[must_use]
+pub fn reference_markdown() -> String {
+    let mut text = HEAD.to_owned();
+    for section in SECTIONS {
+        write_section(section, &mut text);
+        if section.name == "requirement" {
+            write_latencies(&mut text);
+        }
+    }
+    text
+}
+
+// Writing to a string can't fail, so results are dropped below.
+
+fn write_section(section: &SectionDoc, text: &mut String) {
+    let title = match section.name {
+        "" => "Top of the plan".to_owned(),
+        name => format!("`[{name}]`"),
+    };
+    let _ = writeln!(text, "\n## {title}\n\n{}\n", section.doc.trim());
+    text.push_str("| field | value | default | meaning | source |\n|---|---|---|---|---|\n");
+    for field in section.fields {
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {} | {} |",
+            field.name,
+            cell(&(field.kind)()),
+            default(field),
+            cell(field.doc.trim()),
+            cell(field.source.unwrap_or(""))
+        );
+    }
+}
+
+fn default(field: &FieldDoc) -> String {
+    match (field.default, field.computed) {
+        (Some("{}"), _) => "as its fields".to_owned(),
+        (Some(literal), _) if toml::de::DeValue::parse(literal).is_ok() => format!("`{literal}`"),
+        (Some(text), _) => format!("`\"{text}\"`"),
+        (None, Some(computed)) => cell(computed),
+        (None, None) => "none".to_owned(),
+    }
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn write_latencies(text: &mut String) {
+    let _ = write!(text, "\n{LATENCY}");
+    for class in LatencyClass::ALL {
+        let fields = latency_fields().into_iter().filter(|(c, _, _)| c == class);
+        let name = fields.map(|(_, _, name)| name).next().unwrap_or_default();
+        let stem = name.trim_end_matches("_avg");
+        let (whose, workload, strict, lenient) = match class {
+            LatencyClass::DbRead => {
+                ("database reads", "mailbox", "avg 20 ms, max 100 ms", "avg 20 ms, max 200 ms")
+            }
+            LatencyClass::DbWrite => ("database writes", "mailbox", "", ""),
+            LatencyClass::LogWrite => {
+                ("log writes", "mailbox", "avg 10 ms, max 100 ms", "avg 10 ms, max 200 ms")
+            }
+            LatencyClass::Read => ("reads", "matrix, fio", "", ""),
+            LatencyClass::Write => ("writes", "matrix, fio", "", ""),
+            LatencyClass::Metadata => ("metadata operations", "matrix, fio", "", ""),
+            LatencyClass::All => ("all operations", "matrix, fio", "", ""),
+        };
+        let _ = writeln!(text, "| `{stem}_*` | {whose} | {workload} | {strict} | {lenient} |");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Plan;
+
+    #[test]
+    fn docs_are_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");
+        let written = std::fs::read_to_string(path).expect("docs/plan.md");
+        assert!(
+            written == reference_markdown(),
+            "run: cargo run -p plimsoll-plan --example plan_reference > docs/plan.md"
+        );
+    }
+
+    /// A plan in which a field of `section` can be stated.
+    fn base(section: &str, field: &str) -> (String, &'static str) {
+        let target = match (section, field) {
+            ("target", "connections" | "uid" | "gid") => "nfs = \"nfs://host/export\"",
+            ("target", "region") => "s3 = \"s3://bucket/x\"\nendpoint = \"http://host:9000\"",
+            ("target", "set") => "model = \"single-hdd\"",
+            _ => "path = \"/mnt/x\"",
+        };
+        let head = "claims = [\"media-read\"]\nlatency_avg = \"1s\"\nlatency_max = \"2s\"";
+        let matrix = "[workload.matrix]\nname = \"m\"\n";
+        let mailbox = "[workload.mailbox]\nmailboxes = 100\nmailbox_size = \"100MiB\"\n";
+        let (workload, requirement) = if section.starts_with("workload.mailbox") {
+            (mailbox, "db_read_latency_max = \"1s\"")
+        } else {
+            (matrix, head)
+        };
+        let header = match section {
+            "" => "",
+            "requirement" => "[requirement]",
+            "target" => "[target]",
+            "workload.mailbox" => "[workload.mailbox]",
+            "workload.matrix" => "[workload.matrix]",
+            "observe.metrics" => "[observe.metrics]",
+            _ => "NEW",
+        };
+        let metrics = if section != "observe.metrics" {
+            ""
+        } else {
+            "[observe.metrics]\nurl = \"http://host/metrics\"\n\
+                       names = { \"data_reduction\" = \"reduction\" }\n"
+        };
+        let text = format!(
+            "name = \"p\"\n[requirement]\n{requirement}\n[target]\n{target}\n{workload}{metrics}"
+        );
+        (text, header)
+    }
+
+    #[test]
+    fn stating_a_default_changes_nothing() {
+        let mut tried = 0;
+        for section in SECTIONS {
+            for field in section.fields.iter().filter(|f| f.default.is_some()) {
+                let literal = field.default.expect("filtered");
+                let is_toml = toml::de::DeValue::parse(literal).is_ok();
+                let value = if is_toml { literal.to_owned() } else { format!("\"{literal}\"") };
+                let line = format!("{} = {value}\n", field.name);
+                let (text, header) = base(section.name, field.name);
+                let stated = match header {
+                    "" => format!("{line}{text}"),
+                    "NEW" => format!("{text}[{}]\n{line}", section.name),
+                    header => text.replace(&format!("{header}\n"), &format!("{header}\n{line}")),
+                };
+                assert_ne!(stated, text);
+                let resolve = |text: &str| {
+                    Plan::parse(text, "p.toml").unwrap_or_else(|e| panic!("{text}\n{e}")).resolve()
+                };
+                assert_eq!(resolve(&stated), resolve(&text), "{}.{}", section.name, field.name);
+                tried += 1;
+            }
+        }
+        assert!(tried > 60, "{tried}");
+    }
+}

@@ -1,0 +1,88 @@
+//! `[workload.fio]`: the streams of a job beside the plan.
+
+use toml::de::DeTable;
+
+use super::{JobText, Loaded, matrix};
+use crate::raw::FioRaw;
+use crate::read::value::{ReadValue, printable};
+use crate::read::{At, Cx};
+use crate::resolved::{EngineChoice, Imported, Matrix, Target, Workload};
+
+/// The streams of the job; whatever is wrong with it is noted at `workload.fio.job`.
+pub(super) fn resolve(
+    raw: &FioRaw,
+    job: &JobText<'_>,
+    targets: &[Target],
+    engine: &EngineChoice,
+    cx: &mut Cx,
+) -> Option<Loaded> {
+    let Some(name) = &raw.job else {
+        let at = raw.at.unwritten("job");
+        if cx.is_clean(&at.field) {
+            cx.fail(&at, "is missing", "name the job file, such as job = \"randread.fio\"");
+        }
+        return None;
+    };
+    let text = match job(&name.value.0) {
+        Ok(text) => text,
+        Err(message) => {
+            cx.fail(&name.at, message, "name a job file beside the plan");
+            return None;
+        }
+    };
+    let sections = raw.sections.as_ref().map(|g| g.value.0.iter().map(|n| n.0.clone()).collect());
+    let sections: Vec<String> = sections.unwrap_or_default();
+    let loaded = match crate::fio::load(&text, &sections) {
+        Ok(loaded) => loaded,
+        Err(errors) => {
+            for error in errors.into_iter().take(1) {
+                let message = format!(
+                    "{} line {}: {}: {}",
+                    printable(&name.value.0),
+                    error.line,
+                    error.field,
+                    error.message
+                );
+                cx.fail(&name.at, message, error.help);
+            }
+            return None;
+        }
+    };
+    let mut matrix = streams(&loaded.streams_toml(), targets, engine, &name.at, cx)?;
+    matrix.imported = Some(Imported { job: name.value.0.clone(), notes: loaded.notes });
+    Some(Loaded {
+        workload: Workload::Matrix(matrix),
+        measure_ns: loaded.measure_ns,
+        warm_up_ns: loaded.warm_up_ns,
+    })
+}
+
+/// Reads the streams as if they stood in the plan.
+fn streams(
+    text: &str,
+    targets: &[Target],
+    engine: &EngineChoice,
+    job_at: &At,
+    cx: &mut Cx,
+) -> Option<Matrix> {
+    let mut inner = Cx::default();
+    let table = DeTable::parse(text).ok()?;
+    let mut table = table.into_inner();
+    let workload = table.remove("workload")?;
+    let at = At { field: "workload".to_owned(), span: 0..0 };
+    let raw = crate::raw::WorkloadRaw::read(workload.get_ref(), &at, &mut inner);
+    let given = raw.as_ref().and_then(|w| w.matrix.as_ref());
+    let matrix = given.and_then(|g| matrix::resolve(&g.value.items, targets, engine, &mut inner));
+    let problem = inner.into_errors(text).into_iter().next();
+    match (matrix, problem) {
+        (Some(matrix), None) => Some(matrix),
+        (_, problem) => {
+            let (what, help) = problem.map_or_else(
+                || ("can't be carried over".to_owned(), "write [workload.matrix]".to_owned()),
+                |p| (format!("as a plan, {}: {}", p.field, p.message), p.help),
+            );
+            cx.fail(job_at, what, help);
+            None
+        }
+    }
+}
