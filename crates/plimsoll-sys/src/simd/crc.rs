@@ -53,8 +53,7 @@ pub(super) fn raw(mut register: u32, data: &[u8]) -> u32 {
 }
 
 /// Product of two polynomials modulo the Castagnoli polynomial, all reflected (bit 31 is `x^0`).
-#[must_use]
-pub const fn mul_mod(a: u32, b: u32) -> u32 {
+pub(super) const fn mul_mod(a: u32, b: u32) -> u32 {
     let (mut product, mut a, mut bit) = (0u32, a, 1u32 << 31);
     while bit != 0 {
         if b & bit != 0 {
@@ -67,8 +66,7 @@ pub const fn mul_mod(a: u32, b: u32) -> u32 {
 }
 
 /// `x^n` modulo the Castagnoli polynomial, reflected.
-#[must_use]
-pub const fn x_pow_mod(n: u64) -> u32 {
+pub(super) const fn x_pow_mod(n: u64) -> u32 {
     let (mut power, mut base, mut n) = (1u32 << 31, 1u32 << 30, n);
     while n != 0 {
         if n & 1 != 0 {
@@ -78,12 +76,6 @@ pub const fn x_pow_mod(n: u64) -> u32 {
         n >>= 1;
     }
     power
-}
-
-/// The bare register after `zero_bytes` zero bytes.
-#[must_use]
-pub const fn advance(register: u32, zero_bytes: u64) -> u32 {
-    mul_mod(register, x_pow_mod(8 * zero_bytes))
 }
 
 #[cfg(test)]
@@ -103,7 +95,8 @@ mod tests {
     #[test]
     fn advancing_is_feeding_zeros() {
         for n in [0usize, 1, 7, 8, 100, 4092] {
-            assert_eq!(advance(0x1234_5678, n as u64), raw(0x1234_5678, &vec![0; n]));
+            let advanced = mul_mod(0x1234_5678, x_pow_mod(8 * n as u64));
+            assert_eq!(advanced, raw(0x1234_5678, &vec![0; n]));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{Shape, ars, crc, unit};
+use super::{STAMP_BYTES, Shape, ars, crc, unit};
 
 /// An instruction set that the kernels are written for, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -101,20 +101,21 @@ impl Kernels {
     /// last is cut where `out` ends).
     #[inline]
     pub fn fill_at(self, key: [u64; 2], high: u64, low_first: u64, out: &mut [u8]) {
+        let counter = (high, low_first);
         match self.level {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a value with this level exists only where `is_available` found its features.
-            Level::Vaes => unsafe { super::x86::fill_vaes(key, high, low_first, out) },
+            Level::Vaes => unsafe { super::x86::fill_vaes(key, counter, out) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            Level::AesNi => unsafe { super::x86::fill_aes(key, high, low_first, out) },
+            Level::AesNi => unsafe { super::x86::fill_aes(key, counter, out) },
             _ => ars::fill(key, high, low_first, out),
         }
     }
 
-    /// [`Kernels::fill_at`] and [`Kernels::crc32c`] of what was filled. The memory is passed over
-    /// once: the checksum follows in pieces that are still in the first-level cache.
+    /// [`Kernels::fill_at`] and [`Kernels::crc32c`] of what was filled, in one pass.
     #[must_use]
+    #[inline]
     pub fn fill_crc32c_at(
         self,
         key: [u64; 2],
@@ -123,34 +124,35 @@ impl Kernels {
         seed: u32,
         out: &mut [u8],
     ) -> u32 {
-        // A multiple of 16 bytes, and of the long stride of the checksum's lanes.
-        const PIECE_BYTES: usize = 4080;
-        let mut crc = seed;
-        for (i, piece) in out.chunks_mut(PIECE_BYTES).enumerate() {
-            let low = low_first.wrapping_add((i * PIECE_BYTES / 16) as u64);
-            self.fill_at(key, high, low, piece);
-            crc = self.crc32c(crc, piece);
+        let counter = (high, low_first);
+        match self.level {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a value with this level exists only where `is_available` found its features.
+            Level::Vaes => !unsafe { super::x86::fill_crc_vaes(key, counter, !seed, out) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::AesNi => !unsafe { super::x86::fill_crc_aes(key, counter, !seed, out) },
+            _ => {
+                ars::fill(key, high, low_first, out);
+                !crc::raw(!seed, out)
+            }
         }
-        crc
     }
 
-    /// Makes one stamped unit of content in one pass: the stamp, the bytes that do not compress, the
-    /// filler that does, and the CRC-32C of everything after the first four bytes, which goes
-    /// there. `stamp` is the first 32 bytes; what it holds in the first four does not matter. Block
-    /// `i` of the unit comes from the counter `(high, low_first + i)`; blocks 0 and 1 give way to
-    /// the stamp.
+    /// Makes one stamped unit of content in one pass: the stamp, the bytes that do not compress and
+    /// the filler that does. Block `i` of the unit comes from the counter
+    /// `(counter.0, counter.1 + i)`; blocks 0 and 1 give way to the stamp.
     ///
     /// `out` must be as long as `shape` says ([`Shape::unit_bytes`]); otherwise nothing is written
     /// and `false` comes back.
     #[must_use]
     #[inline]
-    pub fn stamped_unit(
+    pub fn make_unit(
         self,
         key: [u64; 2],
-        high: u64,
-        low_first: u64,
+        counter: (u64, u64),
         shape: &Shape,
-        stamp: &[u8; 32],
+        stamp: &[u8; STAMP_BYTES],
         out: &mut [u8],
     ) -> bool {
         if out.len() != shape.unit_bytes() {
@@ -158,18 +160,146 @@ impl Kernels {
         }
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a value with this level exists only where `is_available` found its features;
-            // the length was compared above.
-            Level::Vaes => unsafe {
-                super::x86::unit_vaes(key, high, low_first, shape, stamp, out);
-            },
+            // SAFETY: a value with this level exists only where `is_available` found its features.
+            Level::Vaes => unsafe { super::x86::make_vaes(key, counter, shape, stamp, out) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            Level::AesNi => unsafe {
-                super::x86::unit_aes(key, high, low_first, shape, stamp, out);
-            },
-            _ => unit::portable(key, high, low_first, shape, stamp, out),
+            Level::AesNi => unsafe { super::x86::make_aes(key, counter, shape, stamp, out) },
+            _ => unit::make(key, counter.0, counter.1, shape, stamp, out),
         }
         true
+    }
+
+    /// Whether `data` is, to the bit, the unit that [`Kernels::make_unit`] makes of the same
+    /// arguments. `false` as well where its length is not that of the shape.
+    #[must_use]
+    #[inline]
+    pub fn is_unit(
+        self,
+        key: [u64; 2],
+        counter: (u64, u64),
+        shape: &Shape,
+        stamp: &[u8; STAMP_BYTES],
+        data: &[u8],
+    ) -> bool {
+        if data.len() != shape.unit_bytes() {
+            return false;
+        }
+        match self.level {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a value with this level exists only where `is_available` found its features.
+            Level::Vaes => unsafe { super::x86::is_intact_vaes(key, counter, shape, stamp, data) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::AesNi => unsafe { super::x86::is_intact_aes(key, counter, shape, stamp, data) },
+            _ => unit::is_intact(key, counter.0, counter.1, shape, stamp, data),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all() -> Vec<Kernels> {
+        Level::ALL.into_iter().filter_map(Kernels::at).collect()
+    }
+
+    fn portable() -> Kernels {
+        Kernels::at(Level::Portable).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn checksums_equal_the_portable_ones(
+            data in proptest::collection::vec(any::<u8>(), 0..20_000),
+            from in 0usize..64,
+            seed: u32,
+        ) {
+            let data = &data[from.min(data.len())..];
+            for kernels in all() {
+                prop_assert_eq!(kernels.crc32c(seed, data), portable().crc32c(seed, data));
+            }
+        }
+
+        #[test]
+        fn a_checksum_continues(
+            data in proptest::collection::vec(any::<u8>(), 0..9_000),
+            cut: prop::sample::Index,
+        ) {
+            let cut = cut.index(data.len() + 1);
+            for kernels in all() {
+                let first = kernels.crc32c(0, &data[..cut]);
+                prop_assert_eq!(kernels.crc32c(first, &data[cut..]), kernels.crc32c(0, &data));
+            }
+        }
+
+        #[test]
+        fn bytes_equal_the_portable_ones(
+            key: [u64; 2], high: u64, low: u64, seed: u32, size in 0usize..20_000,
+        ) {
+            let (mut expected, mut got) = (vec![0; size], vec![0; size]);
+            portable().fill_at(key, high, low, &mut expected);
+            for kernels in all() {
+                got.fill(0xAA);
+                kernels.fill_at(key, high, low, &mut got);
+                prop_assert_eq!(&got, &expected);
+                got.fill(0xAA);
+                let crc = kernels.fill_crc32c_at(key, high, low, seed, &mut got);
+                prop_assert_eq!(&got, &expected);
+                prop_assert_eq!(crc, portable().crc32c(seed, &expected));
+            }
+        }
+
+        #[test]
+        fn units_equal_the_portable_ones(
+            key: [u64; 2],
+            counter: (u64, u64),
+            filler: u64,
+            stamp: [u8; 32],
+            sectors in 1usize..=8,
+            parts: prop::sample::Index,
+            flip: prop::sample::Index,
+        ) {
+            let shape = Shape::new(sectors, 1 + parts.index(16 * sectors), filler).unwrap();
+            let mut expected = vec![0; shape.unit_bytes()];
+            prop_assert!(portable().make_unit(key, counter, &shape, &stamp, &mut expected));
+            for kernels in all() {
+                let mut got = vec![0xAA; shape.unit_bytes()];
+                prop_assert!(kernels.make_unit(key, counter, &shape, &stamp, &mut got));
+                prop_assert_eq!(&got, &expected);
+                prop_assert!(kernels.is_unit(key, counter, &shape, &stamp, &got));
+                let bit = flip.index(8 * got.len());
+                got[bit / 8] ^= 1 << (bit % 8);
+                prop_assert!(!kernels.is_unit(key, counter, &shape, &stamp, &got));
+            }
+        }
+    }
+
+    /// Every single bit of a unit counts, whichever kernel looks at it.
+    #[test]
+    fn each_flipped_bit_is_found() {
+        for shape in [Shape::new(8, 128, 7), Shape::new(8, 61, 7), Shape::new(1, 3, 7)] {
+            let shape = shape.unwrap();
+            let mut unit = vec![0; shape.unit_bytes()];
+            for kernels in all() {
+                assert!(kernels.make_unit([1, 2], (3, 4), &shape, &[9; 32], &mut unit));
+                for bit in 0..8 * unit.len() {
+                    unit[bit / 8] ^= 1 << (bit % 8);
+                    assert!(!kernels.is_unit([1, 2], (3, 4), &shape, &[9; 32], &unit), "{bit}");
+                    unit[bit / 8] ^= 1 << (bit % 8);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_unit_of_another_length_is_refused() {
+        let shape = Shape::new(8, 128, 1).unwrap();
+        let mut out = vec![0; 2048];
+        assert!(!Kernels::best().make_unit([1, 2], (3, 4), &shape, &[0; 32], &mut out));
+        assert!(out.iter().all(|&b| b == 0));
+        assert!(!Kernels::best().is_unit([1, 2], (3, 4), &shape, &[0; 32], &out));
     }
 }

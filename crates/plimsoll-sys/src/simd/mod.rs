@@ -23,9 +23,8 @@ mod unit;
 mod x86;
 
 pub use ars::invert;
-pub use crc::{advance, mul_mod, x_pow_mod};
 pub use level::{Kernels, Level};
-pub use unit::{SECTOR_BYTES, STAMP_BYTES, Shape};
+pub use unit::{PART_BYTES, SECTOR_BYTES, SECTORS_MAX, STAMP_BYTES, Shape};
 
 /// CRC-32C of `data`, continuing from `seed`: 0 to start, or the result for the bytes before.
 #[must_use]
