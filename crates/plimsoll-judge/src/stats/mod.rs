@@ -5,9 +5,11 @@
 
 pub mod autocorrelation;
 pub mod batch;
+pub mod change;
 pub mod interval;
 pub mod moments;
 pub mod percentile;
+pub mod series;
 pub mod snia;
 pub mod special;
 pub mod student;
@@ -15,7 +17,9 @@ pub mod warm_up;
 
 pub use autocorrelation::{Persistence, autocorrelation, effective_sample};
 pub use batch::{batch_means, batch_means_at, ten_batch_means};
+pub use change::{Segment, segments};
 pub use interval::{Interval, Refusal};
 pub use moments::Moments;
 pub use percentile::{Quantile, percentile_gate, quantile_of_sorted, quantile_ranks};
-pub use warm_up::mser5;
+pub use series::{SteadyMean, steady_mean};
+pub use warm_up::{mser5, settled_from};

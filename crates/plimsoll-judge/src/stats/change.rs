@@ -1,0 +1,291 @@
+//! Changes of level in a series, told apart from its ordinary wandering.
+//!
+//! A series is compared with three pictures of one change: a step, where its level jumps; a ramp,
+//! which leads in a straight line to a level that then holds; and a decay, which approaches its
+//! level exponentially. Each is fitted by least squares at every place; the largest fall of the squared error marks the change (the supremum test of
+//! D. W. K. Andrews, *Tests for Parameter Instability and Structural Change with Unknown Change
+//! Point*, Econometrica 61 (1993)). Several changes are found by binary segmentation (A. J. Scott
+//! and M. Knott, *A Cluster Analysis Method for Grouping Means*, Biometrics 30 (1974)).
+//!
+//! An autocorrelated series wanders, and a test for independent values would cut it to pieces. So
+//! the fall is measured against the long-run variance of what the fit leaves over: its scatter
+//! times its length over its effective sample. That needs no permutations and hence no seed.
+
+use super::autocorrelation::Persistence;
+use super::student::t_two_sided;
+
+/// Fewest values of a series in which a change is looked for.
+pub const VALUES_MIN: usize = 20;
+
+/// Largest two-sided p-value, at the best place, that counts as a change. Small because the best
+/// of many places is looked at.
+const P_MAX: f64 = 1e-4;
+
+/// Factor between the time constants that are tried for a decay.
+const TIME_CONSTANT_STEP: f64 = 1.25;
+
+/// Bias of the mean, in standard errors, that the rest of a decay may leave behind.
+const BIAS_MAX: f64 = 0.25;
+
+/// What a change looks like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// The level jumps at this value.
+    Step(usize),
+    /// A straight line leads to a level that holds from this value on.
+    Ramp(usize),
+    /// The level is approached exponentially with this time constant, in values.
+    Decay(f64),
+}
+
+/// Which shapes are looked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Shapes {
+    /// Steps only: segments of a series that changes its level.
+    Steps,
+    /// Steps, ramps and decays: the ways in which a system warms up.
+    WarmUps,
+}
+
+impl Shape {
+    /// The picture's height at value `i`, up to a factor and an offset.
+    fn height(self, i: usize) -> f64 {
+        match self {
+            Self::Step(at) => f64::from(u8::from(i < at)),
+            Self::Ramp(at) => (i as f64 - at as f64).min(0.0),
+            Self::Decay(constant) => libm::exp(-(i as f64) / constant),
+        }
+    }
+}
+
+/// The most likely change of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// First value of the new level, from 0. For a decay, the value from which on what is left of
+    /// it biases the mean of the rest by at most a quarter of its standard error.
+    pub at: usize,
+    /// What it looks like.
+    pub shape: Shape,
+    /// Two-sided p-value of the best place as if it had been the only one looked at.
+    pub p_value: f64,
+}
+
+impl Change {
+    /// Whether it is more than the series' ordinary wandering.
+    #[must_use]
+    pub fn significant(&self) -> bool {
+        self.p_value <= P_MAX
+    }
+}
+
+/// The most likely change; `None` below 20 values or if all are equal.
+///
+/// Places closer than `n / 20` or three values to an end are not looked at: a change there rests
+/// on a value or two.
+#[must_use]
+pub fn strongest_change(values: &[f64], shapes: Shapes) -> Option<Change> {
+    let n = values.len();
+    if n < VALUES_MIN {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    let mut left_over: Vec<f64> = values.iter().map(|v| v - mean).collect();
+    let total: f64 = left_over.iter().map(|v| v * v).sum();
+    if total <= 0.0 {
+        return None;
+    }
+    let mut best = best_place(&left_over, shapes == Shapes::WarmUps);
+    if shapes == Shapes::WarmUps {
+        let decay = best_decay(&left_over);
+        if decay.1 > best.1 {
+            best = decay;
+        }
+    }
+    let (shape, fall) = best;
+    let size = subtract(&mut left_over, shape);
+    let error: f64 = left_over.iter().map(|r| r * r).sum();
+    let n_effective = Persistence::of(&left_over).n_effective;
+    let long_run = error / (n - 2) as f64 * n as f64 / n_effective;
+    // An exact fit leaves only rounding: any change is then certain.
+    let exact = error <= total * 1e-20;
+    let freedom = (n_effective - 2.0).max(1.0);
+    let p_value = if exact { 0.0 } else { t_two_sided(libm::sqrt(fall / long_run), freedom) };
+    let at = match shape {
+        Shape::Step(at) | Shape::Ramp(at) => at,
+        Shape::Decay(constant) => decay_end(n, constant, size, libm::sqrt(long_run)),
+    };
+    Some(Change { at, shape, p_value })
+}
+
+/// The step or ramp with the largest fall of the squared error, and that fall.
+fn best_place(centred: &[f64], ramps: bool) -> (Shape, f64) {
+    let n = centred.len() as f64;
+    let edge = (centred.len() / 20).max(3);
+    let (mut sum, mut moment) = (0.0, 0.0);
+    let mut best = (Shape::Step(edge), f64::NEG_INFINITY);
+    for at in 1..=centred.len() - edge {
+        sum += centred[at - 1];
+        moment += (at - 1) as f64 * centred[at - 1];
+        if at < edge {
+            continue;
+        }
+        let a = at as f64;
+        let step = sum * sum * n / (a * (n - a));
+        if step > best.1 {
+            best = (Shape::Step(at), step);
+        }
+        if ramps {
+            // Projection on min(0, i - a), whose sum and sum of squares are known.
+            let product = moment - a * sum;
+            let total = 0.5 * a * (a + 1.0);
+            let norm = a * (a + 1.0) * (2.0 * a + 1.0) / 6.0 - total * total / n;
+            let ramp = product * product / norm;
+            if ramp > best.1 {
+                best = (Shape::Ramp(at), ramp);
+            }
+        }
+    }
+    best
+}
+
+/// The decay with the largest fall of the squared error, and that fall.
+fn best_decay(centred: &[f64]) -> (Shape, f64) {
+    /// Below this height a decay adds nothing that a double would notice.
+    const NEGLIGIBLE: f64 = 1e-9;
+    let n = centred.len() as f64;
+    let mut best = (Shape::Decay(1.0), f64::NEG_INFINITY);
+    let mut constant = 2.0;
+    while constant <= n / 2.0 {
+        let ratio = libm::exp(-1.0 / constant);
+        let (mut height, mut sum, mut squares, mut product) = (1.0, 0.0, 0.0, 0.0);
+        for value in centred {
+            sum += height;
+            squares += height * height;
+            product += height * value;
+            height *= ratio;
+            if height < NEGLIGIBLE {
+                break;
+            }
+        }
+        let fall = product * product / (squares - sum * sum / n);
+        if fall > best.1 {
+            best = (Shape::Decay(constant), fall);
+        }
+        constant *= TIME_CONSTANT_STEP;
+    }
+    best
+}
+
+/// Takes the best fit of a shape out of centred values; returns its factor.
+fn subtract(centred: &mut [f64], shape: Shape) -> f64 {
+    let n = centred.len();
+    let heights: Vec<f64> = (0..n).map(|i| shape.height(i)).collect();
+    let centre = heights.iter().sum::<f64>() / n as f64;
+    let (mut product, mut norm) = (0.0, 0.0);
+    for (value, height) in centred.iter().zip(&heights) {
+        product += value * (height - centre);
+        norm += (height - centre) * (height - centre);
+    }
+    let factor = product / norm;
+    for (value, height) in centred.iter_mut().zip(&heights) {
+        *value -= factor * (height - centre);
+    }
+    factor
+}
+
+/// Value from which on the mean of the rest is biased by a quarter of its standard error at most,
+/// or `n` if there is none.
+fn decay_end(n: usize, constant: f64, size: f64, deviation: f64) -> usize {
+    (0..n)
+        .find(|&i| {
+            let rest = (n - i) as f64;
+            let bias = size.abs() * constant * libm::exp(-(i as f64) / constant) / rest;
+            bias <= BIAS_MAX * deviation / libm::sqrt(rest)
+        })
+        .unwrap_or(n)
+}
+
+/// A stretch of a series that holds one level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    /// First value, from 0.
+    pub start: usize,
+    /// One past the last value.
+    pub end: usize,
+    /// Mean of its values.
+    pub mean: f64,
+}
+
+/// The stretches into which steps divide a series; one that spans it all if there are none.
+///
+/// Empty for an empty series. Each half of a divided stretch is divided on until no step is beyond
+/// its ordinary wandering or it is shorter than 20 values.
+#[must_use]
+pub fn segments(values: &[f64]) -> Vec<Segment> {
+    let mut found = Vec::new();
+    if values.is_empty() {
+        return found;
+    }
+    let mut open = vec![(0, values.len())];
+    while let Some((start, end)) = open.pop() {
+        let stretch = &values[start..end];
+        match strongest_change(stretch, Shapes::Steps).filter(Change::significant) {
+            Some(change) => {
+                // The left half is taken first, so that segments come in order.
+                open.push((start + change.at, end));
+                open.push((start, start + change.at));
+            }
+            None => {
+                let mean = stretch.iter().sum::<f64>() / stretch.len() as f64;
+                found.push(Segment { start, end, mean });
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A wave of small period and height, so that no series is free of scatter.
+    fn ripple(n: usize, level: impl Fn(usize) -> f64) -> Vec<f64> {
+        (0..n).map(|i| level(i) + 0.1 * libm::sin(i as f64 * 2.4)).collect()
+    }
+
+    #[test]
+    fn each_shape_is_recognised_where_it_is() {
+        let step = ripple(200, |i| if i < 60 { 2.0 } else { 1.0 });
+        let change = strongest_change(&step, Shapes::WarmUps).unwrap();
+        assert_eq!((change.shape, change.at), (Shape::Step(60), 60));
+
+        let ramp = ripple(200, |i| (i as f64 / 80.0).min(1.0));
+        let change = strongest_change(&ramp, Shapes::WarmUps).unwrap();
+        assert!(matches!(change.shape, Shape::Ramp(at) if at.abs_diff(80) <= 1), "{change:?}");
+
+        let decay = ripple(200, |i| 1.0 + libm::exp(-(i as f64) / 15.0));
+        let change = strongest_change(&decay, Shapes::WarmUps).unwrap();
+        let Shape::Decay(constant) = change.shape else { panic!("{change:?}") };
+        assert!((12.0..18.5).contains(&constant), "{change:?}");
+        assert!(change.at > 30 && change.significant(), "{change:?}");
+    }
+
+    #[test]
+    fn an_exact_fit_is_certain_and_a_level_series_has_no_change() {
+        let mut values = [1.0; 40];
+        values[..10].fill(3.0);
+        let change = strongest_change(&values, Shapes::Steps).unwrap();
+        assert_eq!((change.at, change.p_value), (10, 0.0));
+        assert_eq!(strongest_change(&[1.0; 40], Shapes::WarmUps), None);
+        assert_eq!(strongest_change(&values[..19], Shapes::Steps), None);
+    }
+
+    #[test]
+    fn a_dip_makes_three_segments_in_order() {
+        let dip = ripple(300, |i| if (100..150).contains(&i) { 0.5 } else { 1.0 });
+        let bounds: Vec<_> = segments(&dip).iter().map(|s| (s.start, s.end)).collect();
+        assert_eq!(bounds, [(0, 100), (100, 150), (150, 300)]);
+        assert!((segments(&dip)[1].mean - 0.5).abs() < 0.02);
+        assert!(segments(&[]).is_empty());
+    }
+}

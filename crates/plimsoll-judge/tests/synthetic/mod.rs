@@ -1,0 +1,96 @@
+//! Series with known truth: the noise, transients and modes that storage shows, from a seed.
+
+#![allow(dead_code)] // each test binary uses its own part
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A seeded source of uniform, normal and exponential numbers.
+pub struct Source {
+    rng: Xoshiro256PlusPlus,
+    spare: Option<f64>,
+}
+
+impl Source {
+    /// A source whose numbers depend on `seed` alone.
+    pub fn new(seed: u64) -> Self {
+        Self { rng: Xoshiro256PlusPlus::seed_from_u64(seed), spare: None }
+    }
+
+    /// Uniform in the open interval 0..1.
+    pub fn uniform(&mut self) -> f64 {
+        ((self.rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    /// Standard normal, by the polar method of Marsaglia.
+    pub fn normal(&mut self) -> f64 {
+        if let Some(spare) = self.spare.take() {
+            return spare;
+        }
+        loop {
+            let (u, v) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);
+            let s = u * u + v * v;
+            if s > 0.0 && s < 1.0 {
+                let factor = libm::sqrt(-2.0 * libm::log(s) / s);
+                self.spare = Some(v * factor);
+                return u * factor;
+            }
+        }
+    }
+
+    /// Exponential with mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -libm::log(self.uniform())
+    }
+
+    /// `n` values of a stationary AR(1) process of mean 0 and variance 1; `phi` 0 is white noise.
+    pub fn ar1(&mut self, n: usize, phi: f64) -> Vec<f64> {
+        let innovation = libm::sqrt(1.0 - phi * phi);
+        let mut state = self.normal();
+        (0..n)
+            .map(|_| {
+                state = phi * state + innovation * self.normal();
+                state
+            })
+            .collect()
+    }
+
+    /// White noise of variance `1 - share` over an AR(1) process of variance `share`.
+    pub fn drift_beneath_noise(&mut self, n: usize, phi: f64, share: f64) -> Vec<f64> {
+        let slow = self.ar1(n, phi);
+        slow.iter()
+            .map(|s| libm::sqrt(share) * s + libm::sqrt(1.0 - share) * self.normal())
+            .collect()
+    }
+
+    /// Values of two modes 10 standard deviations apart, the upper one with probability `upper`,
+    /// each value independent. Mean 0.
+    pub fn bimodal(&mut self, n: usize, upper: f64) -> Vec<f64> {
+        (0..n)
+            .map(|_| {
+                let mode = f64::from(u8::from(self.uniform() < upper));
+                10.0 * (mode - upper) + self.normal()
+            })
+            .collect()
+    }
+
+    /// Values of two modes that switch with the given probabilities per step: a two-state Markov
+    /// chain, whose autocorrelation is `(1 - up - down)^lag` beneath the noise. Mean 0.
+    pub fn switching(&mut self, n: usize, up: f64, down: f64) -> Vec<f64> {
+        let upper = up / (up + down);
+        let mut high = self.uniform() < upper;
+        (0..n)
+            .map(|_| {
+                let value = 10.0 * (f64::from(u8::from(high)) - upper) + self.normal();
+                let u = self.uniform();
+                high = if high { u >= down } else { u < up };
+                value
+            })
+            .collect()
+    }
+}
+
+/// Effective sample of `n` values of AR(1).
+pub fn ar1_n_effective(n: usize, phi: f64) -> f64 {
+    n as f64 * (1.0 - phi) / (1.0 + phi)
+}
