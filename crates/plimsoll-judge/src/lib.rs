@@ -1,7 +1,17 @@
-//! Judgement: statistics, steady state, audit rules, verdict and comparison.
+//! Judgement: statistics, steady state, audit rules, checks, claims, verdict and comparison.
 //!
 //! Pure functions of evidence. Nothing in this crate does I/O, reads a clock or draws a random
 //! number that was not passed in, so that the same evidence gives the same verdict to the letter
 //! on any machine, a year later.
 
+pub mod checks;
+pub mod claim;
+pub mod figures;
+pub mod finding;
+pub mod judge;
+pub mod rules;
 pub mod stats;
+pub mod verdict;
+
+pub use judge::judge;
+pub use verdict::{Verdict, VerdictKind};
