@@ -138,6 +138,25 @@ fn check(call: &'static str, answer: libc::c_int) -> Result<(), SysError> {
     if answer == 0 { Ok(()) } else { Err(SysError::last(call)) }
 }
 
+/// Whether the kernel can try an operation on this file without blocking (`RWF_NOWAIT`). Where it can't
+/// (tmpfs, many network and user-space file systems), io_uring carries every operation with a worker
+/// thread. Reads one byte, which direct files refuse before any I/O; `None` where the answer is unclear.
+#[must_use]
+pub fn takes_nowait(fd: &OwnedFd) -> Option<bool> {
+    let mut byte = [0u8; 1];
+    let part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    // SAFETY: one part that names one byte of this frame.
+    let answer = unsafe { libc::preadv2(fd.as_raw_fd(), &raw const part, 1, 0, libc::RWF_NOWAIT) };
+    if answer >= 0 {
+        return Some(true);
+    }
+    match SysError::last("preadv2").errno {
+        libc::EOPNOTSUPP => Some(false),
+        libc::EAGAIN | libc::EINVAL => Some(true),
+        _ => None,
+    }
+}
+
 /// Length of a file, or size of a block device, in bytes.
 ///
 /// # Errors
@@ -233,6 +252,20 @@ mod tests {
         let required = OpenFlags { direct: DirectMode::Required, ..Default::default() };
         let error = open(path, required).unwrap_err();
         assert_eq!((error.errno, error.path.as_deref()), (libc::EINVAL, Some(path)));
+    }
+
+    #[test]
+    fn tells_files_that_the_kernel_punts() {
+        let null = OpenFlags { write: true, direct: DirectMode::Off, ..OpenFlags::default() };
+        assert_eq!(takes_nowait(&open(Path::new("/dev/null"), null).unwrap().fd), Some(true));
+        let tmpfs = Path::new("/dev/shm");
+        if let Ok(folder) = tempfile::tempdir_in(tmpfs) {
+            let path = folder.path().join("a");
+            std::fs::write(&path, [1]).unwrap();
+            let fd = open(&path, OpenFlags::default()).unwrap().fd;
+            // Known since Linux 5.x; a kernel that learns it answers `Some(true)`.
+            assert!(takes_nowait(&fd).is_some());
+        }
     }
 
     #[test]

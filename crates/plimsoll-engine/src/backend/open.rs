@@ -51,8 +51,16 @@ pub(super) fn open(config: BackendConfig) -> Result<Open, EngineError> {
     ring.direct = direct;
     ring.poll_completions = config.poll_completions;
     ring.poll_submissions = config.poll_submissions;
-    let queue = if config.prefer == Prefer::Threads {
-        "the thread engine was asked for".clone_into(&mut report.why);
+    // At depth 1 a call of our own is cheaper than a kernel worker that makes it for us.
+    let punts = report.files.iter().any(|file| file.punts_because.is_some());
+    let inline = config.prefer == Prefer::Auto && config.depth <= 1 && punts;
+    let queue = if config.prefer == Prefer::Threads || inline {
+        let why = if inline {
+            "at depth 1 the kernel would punt each operation to a worker thread"
+        } else {
+            "the thread engine was asked for"
+        };
+        why.clone_into(&mut report.why);
         threads(ring, &mut report)?
     } else {
         match Ring::new(ring) {
@@ -181,6 +189,10 @@ fn report_file(path: &Path, opened: &Opened) -> FileReport {
         }),
         direct_memory_align_bytes: opened.direct_memory_align_bytes,
         direct_offset_align_bytes: opened.direct_offset_align_bytes,
-        punts_because: None,
+        punts_because: (file::takes_nowait(&opened.fd) == Some(false)).then(|| {
+            "its file system takes no RWF_NOWAIT: io_uring carries each operation with a worker \
+             thread"
+                .to_owned()
+        }),
     }
 }

@@ -197,14 +197,17 @@ impl<Q: Queue, S: Source, P: Pacing> Driver<'_, Q, S, P> {
         let interval = since.div_euclid(length);
         self.interval = interval as i64;
         let next = i128::from(self.config.measure_from_ns) + (interval + 1) * length;
-        self.next_cut_ns = u64::try_from(next).unwrap_or(0);
+        let next_ns = u64::try_from(next).unwrap_or(0);
+        // The stop is a cut as well: what comes after it isn't part of the achieved rate.
+        let stop_ns = self.config.stop_ns;
+        self.next_cut_ns = if now_ns < stop_ns { next_ns.min(stop_ns) } else { next_ns };
     }
 
     #[cold]
     fn cut(&mut self, outbox: &mut Outbox, now_ns: u64) {
         self.charge(outbox.current());
         self.locate(now_ns);
-        outbox.cut(now_ns, self.interval);
+        outbox.cut(now_ns, self.interval, now_ns >= self.config.stop_ns);
     }
 
     /// Charges the processor time since the last call to the snapshot.
@@ -220,7 +223,9 @@ impl<Q: Queue, S: Source, P: Pacing> Driver<'_, Q, S, P> {
     fn begin_stop(&mut self, now_ns: u64) {
         if !self.stopping {
             self.stopping = true;
-            self.config.stop_ns = self.config.stop_ns.min(now_ns);
+            if now_ns < self.config.stop_ns {
+                (self.config.stop_ns, self.next_cut_ns) = (now_ns, now_ns);
+            }
             self.pacing.stop(self.config.stop_ns);
         }
     }

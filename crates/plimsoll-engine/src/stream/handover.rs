@@ -59,8 +59,8 @@ impl Outbox {
     }
 
     /// Hands the present snapshot over, if an empty one is there to go on with. The next begins at
-    /// `now_ns` as interval `next`.
-    pub fn cut(&mut self, now_ns: u64, next: i64) {
+    /// `now_ns` as interval `next`, after the stop if `drain`.
+    pub fn cut(&mut self, now_ns: u64, next: i64, drain: bool) {
         let Ok(empty) = self.empty.try_recv() else {
             self.merged += 1;
             return;
@@ -69,6 +69,7 @@ impl Outbox {
         filled.end_ns = now_ns;
         self.current.interval = next;
         self.current.start_ns = now_ns;
+        self.current.drain = drain;
         // There is room for every box; a writer that is gone takes nothing.
         let _ = self.filled.try_send(filled);
     }
@@ -92,7 +93,7 @@ mod tests {
         let (mut outbox, returns) = ends.remove(0);
         for interval in 0..5 {
             outbox.current().cells[0].record(10, 10, 1);
-            outbox.cut(100 + interval, interval as i64 + 1);
+            outbox.cut(100 + interval, interval as i64 + 1, false);
         }
         assert_eq!(outbox.finish(200), 3, "two boxes were spare");
         drop(returns);
@@ -108,7 +109,7 @@ mod tests {
         let (mut outbox, returns) = ends.remove(0);
         for interval in 0..50i64 {
             outbox.current().calls += 1;
-            outbox.cut(interval as u64, interval + 1);
+            outbox.cut(interval as u64, interval + 1, false);
             let mut snapshot = inbox.try_recv().unwrap();
             assert_eq!((snapshot.interval, snapshot.calls), (interval, 1));
             snapshot.calls = 0;

@@ -84,8 +84,10 @@ impl Tally {
         let first = index_of(self.min_ns) & (BUCKETS - 1);
         let last = index_of(self.max_ns) & (BUCKETS - 1);
         for index in first..=last {
-            let count = u64::from(std::mem::take(&mut self.counts[index]));
+            // Written only where something is: pages that were never hit stay unmapped.
+            let count = u64::from(self.counts[index]);
             if count > 0 {
+                self.counts[index] = 0;
                 for total in totals.iter_mut() {
                     total.counts[index] += count;
                     total.count += count;
@@ -174,7 +176,9 @@ impl Totals {
             return;
         }
         for index in other.first()..=other.last() {
-            self.counts[index] += other.counts[index];
+            if other.counts[index] > 0 {
+                self.counts[index] += other.counts[index];
+            }
         }
         self.count += other.count;
         self.min_ns = self.min_ns.min(other.min_ns);
@@ -193,8 +197,11 @@ impl Totals {
     /// Forgets everything.
     pub fn clear(&mut self) {
         if self.count > 0 {
-            let (first, last) = (self.first(), self.last());
-            self.counts[first..=last].fill(0);
+            for index in self.first()..=self.last() {
+                if self.counts[index] > 0 {
+                    self.counts[index] = 0;
+                }
+            }
         }
         (self.count, self.min_ns, self.max_ns) = (0, u64::MAX, 0);
     }

@@ -83,6 +83,8 @@ pub struct Snapshot {
     pub cpu_system_ns: u64,
     /// Calls that handed operations over or waited.
     pub calls: u64,
+    /// Whether it begins after the stop: what it holds was in flight, or late, then.
+    pub drain: bool,
     /// Whether it is the thread's last.
     pub last: bool,
 }
