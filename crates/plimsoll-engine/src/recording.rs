@@ -104,7 +104,8 @@ impl Recording {
         let Some(phase) = self.phases.get_mut(snapshot.phase as usize) else { return };
         let measured = phase.kind == PhaseKind::Measure;
         for (sums, class) in snapshot.classes.iter().zip(classes) {
-            let bytes = if class.is_read { &mut phase.read_bytes } else { &mut phase.written_bytes };
+            let bytes =
+                if class.is_read { &mut phase.read_bytes } else { &mut phase.written_bytes };
             *bytes += sums.size_bytes;
         }
         let start_ns = self.since_start_ns(snapshot.start_ns);
@@ -152,10 +153,10 @@ impl Recording {
     fn add_histograms(&mut self, snapshot: &Snapshot, class: &Class, latencies: &Latencies) {
         let start_ns = self.since_start_ns(snapshot.histogram_start_ns);
         let duration_ns = snapshot.end_ns.saturating_sub(snapshot.histogram_start_ns);
-        let both = [(class.name.clone(), &latencies.latency), (
-            format!("{}.service", class.name),
-            &latencies.service,
-        )];
+        let both = [
+            (class.name.clone(), &latencies.latency),
+            (format!("{}.service", class.name), &latencies.service),
+        ];
         for (tag, histogram) in both {
             if !histogram.is_empty() {
                 let histogram = histogram.clone();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{EndKind, Tier};
-use plimsoll_plan::{Requirement, Workload};
+use plimsoll_plan::Requirement;
 
 use crate::checks;
 use crate::claim::{Claim, Standing};
@@ -17,7 +17,7 @@ use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 pub fn judge(bundle: &Bundle) -> Verdict {
     let mut findings: Vec<Finding> =
         rules::ALL.iter().filter_map(|rule| (rule.check)(bundle)).collect();
-    let claimed = claimed(bundle);
+    let claimed = bundle.plan.claims.clone();
     let requirement = bundle.plan.requirement.as_ref();
     let checks = requirement.map_or_else(Vec::new, |r| checks::all(bundle, r));
     let required = requirement.and_then(|r| r.iops_per_s);
@@ -48,23 +48,6 @@ pub fn judge(bundle: &Bundle) -> Verdict {
         rules_version: RULES_VERSION,
         run_id: bundle.run.run_id.clone(),
     }
-}
-
-/// The claims that the run makes: the plan's, or those that follow from what it did.
-fn claimed(bundle: &Bundle) -> Vec<Claim> {
-    if let Some(requirement) = &bundle.plan.requirement
-        && !requirement.claims.is_empty()
-    {
-        return requirement.claims.clone();
-    }
-    if bundle.plan.requirement.is_some() || matches!(bundle.plan.workload, Workload::Mailbox(_)) {
-        return vec![Claim::Requirement];
-    }
-    let any = |is_read| bundle.run.classes.iter().any(|c| c.count > 0 && c.is_read == is_read);
-    let mut claims = Vec::new();
-    claims.extend(any(true).then_some(Claim::MediaRead));
-    claims.extend(any(false).then_some(Claim::SustainedWrite));
-    claims
 }
 
 /// Outcomes of the mandatory rules of a claim.

@@ -1,2 +1,39 @@
-//! Plimsoll: how much load a storage system really carries.
-fn main() {}
+//! Plimsoll: how much load a storage system really carries, whether that is enough for the
+//! application that needs it, and whether the figure can be believed.
+//!
+//! One file per command below `commands`; exit codes in [`exit`]. This crate neither measures nor
+//! judges.
+
+mod arguments;
+mod commands;
+mod error;
+mod exit;
+mod interrupt;
+mod places;
+mod progress;
+mod run_id;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::Arguments;
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = std::panic::catch_unwind(|| commands::dispatch(arguments));
+    let exit = match result {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(error)) => {
+            eprintln!("{error}");
+            error.kind
+        }
+        // The panic's own message is on stderr already.
+        Err(_) => {
+            eprintln!("error: this is a defect in Plimsoll; please report the message above");
+            Exit::Defect
+        }
+    };
+    ExitCode::from(exit.code())
+}

@@ -65,8 +65,8 @@ pub(super) fn carry_out(
 
 fn open(path: &Path) -> Result<std::os::fd::OwnedFd, EngineError> {
     let flags = OpenFlags { direct: DirectMode::Off, ..OpenFlags::default() };
-    let opened = file::open(path, flags)
-        .map_err(|error| EngineError::system("opening a file", error))?;
+    let opened =
+        file::open(path, flags).map_err(|error| EngineError::system("opening a file", error))?;
     Ok(opened.fd)
 }
 

@@ -45,7 +45,8 @@ impl Home {
         let named: Vec<PathBuf> = named_directories(target)?;
         let locks = lock_all(&named)?;
         check_space(plan, target)?;
-        let below: Vec<PathBuf> = named.iter().map(|path| path.join(own_name(&plan.name))).collect();
+        let below: Vec<PathBuf> =
+            named.iter().map(|path| path.join(own_name(&plan.name))).collect();
         for directory in &below {
             make_own(directory)?;
         }
@@ -178,8 +179,9 @@ fn named_directories(target: &Target) -> Result<Vec<PathBuf>, EngineError> {
     let all = target.database_directories().iter().chain(target.log_directories());
     all.map(|named| {
         let path = Path::new(named);
-        let metadata = fs::metadata(path)
-            .map_err(|error| EngineError::system("looking at a target", sys("stat", path, &error)))?;
+        let metadata = fs::metadata(path).map_err(|error| {
+            EngineError::system("looking at a target", sys("stat", path, &error))
+        })?;
         if !metadata.is_dir() {
             let error = SysError::new("open", libc::ENOTDIR).at(path);
             return Err(EngineError::system("a mail store needs directories", error));
@@ -204,12 +206,10 @@ fn lock_all(directories: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, EngineEr
 fn lock(directory: &Path) -> Result<(PathBuf, OwnedFd), EngineError> {
     let path = directory.join(LOCK);
     loop {
-        let file = fs::OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(|error| EngineError::system("locking a target", sys("open", &path, &error)))?;
+        let file =
+            fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(
+                |error| EngineError::system("locking a target", sys("open", &path, &error)),
+            )?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
             let error = SysError::new("flock", errno.raw_os_error()).at(&path);
             match errno {
@@ -278,13 +278,15 @@ fn make_own(directory: &Path) -> Result<(), EngineError> {
         }
         if Manifest::read(directory)?.is_none() {
             let error = SysError::new("mkdir", libc::EEXIST).at(directory);
-            return Err(EngineError::system("it holds something that Plimsoll did not make", error));
+            return Err(EngineError::system(
+                "it holds something that Plimsoll did not make",
+                error,
+            ));
         }
         remove_own(directory)?;
     }
-    fs::create_dir(directory).map_err(|error| {
-        EngineError::system("making a directory", sys("mkdir", directory, &error))
-    })
+    fs::create_dir(directory)
+        .map_err(|error| EngineError::system("making a directory", sys("mkdir", directory, &error)))
 }
 
 /// Removes a directory of ours: one that holds a manifest, or nothing.
@@ -297,9 +299,8 @@ fn remove_own(directory: &Path) -> Result<(), EngineError> {
         let error = SysError::new("rmdir", libc::EEXIST).at(directory);
         return Err(EngineError::system("it holds something that Plimsoll did not make", error));
     }
-    fs::remove_dir_all(directory).map_err(|error| {
-        EngineError::system("removing a store", sys("rmdir", directory, &error))
-    })
+    fs::remove_dir_all(directory)
+        .map_err(|error| EngineError::system("removing a store", sys("rmdir", directory, &error)))
 }
 
 /// The manifest at `path`, or in the only store directly below it.

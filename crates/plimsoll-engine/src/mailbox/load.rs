@@ -38,8 +38,7 @@ impl Running<'_> {
         let latest = Latest::new(groups.len());
         let mut conductor = Conductor::new(self, &control, &classes, latest, phase, started_ns);
         let stage = conductor.running.stage.clone();
-        let ended =
-            run_stage(groups, &stage, &control, glance, |event| conductor.hear(event));
+        let ended = run_stage(groups, &stage, &control, glance, |event| conductor.hear(event));
         let counters = conductor.finish();
         self.recording.counters = counters;
         self.shape();

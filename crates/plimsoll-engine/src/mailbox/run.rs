@@ -116,18 +116,24 @@ impl Running<'_> {
     fn afterwards(&mut self, store: Store) -> Result<(), EngineError> {
         let mut store = Some(store);
         let files = self.mail.mailbox.soft_recovery_log_files;
-        if files > 0 && let Some(whole) = store.take() {
+        if files > 0
+            && let Some(whole) = store.take()
+        {
             let from = ReplayFrom::LogFiles(files);
             let parts = self.split(whole).into_iter();
             let parts = parts.map(|p| Recover::new(p, from, PhaseIo::default())).collect();
             store = self.machines(PhaseKind::SoftRecovery, parts)?;
         }
-        if self.mail.mailbox.streaming_backup && let Some(whole) = store.take() {
+        if self.mail.mailbox.streaming_backup
+            && let Some(whole) = store.take()
+        {
             let parts = self.split(whole).into_iter();
             let parts = parts.map(|p| Scan::new(p, ScanKind::Backup, PhaseIo::default())).collect();
             store = self.machines(PhaseKind::Backup, parts)?;
         }
-        if self.mail.plan.phases.verify && let Some(whole) = store.take() {
+        if self.mail.plan.phases.verify
+            && let Some(whole) = store.take()
+        {
             self.verify(whole)?;
         }
         Ok(())
@@ -417,7 +423,9 @@ pub(super) fn damage(finding: &Finding) -> Damage {
     let kind = match finding.trouble {
         Trouble::Page(fault) => fault.damage.name(),
         Trouble::LogBlock => "corrupt",
-        Trouble::LogEnds { .. } | Trouble::PageAhead { .. } => "lost",
+        Trouble::LogEnds { .. } | Trouble::PageAhead { .. } | Trouble::CommitMissing { .. } => {
+            "lost"
+        }
         Trouble::Io(_) | Trouble::Short { .. } => "unreadable",
         Trouble::Stuck => "defect",
     };

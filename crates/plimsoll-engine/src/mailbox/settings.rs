@@ -43,7 +43,12 @@ pub fn config(
         databases.push(DatabaseConfig {
             pages_max: pages(mailbox.database_capacity_bytes)?,
             bias: (bias * BIAS_SCALE).round() as u32,
-            ..DatabaseConfig::new(id, directory, log_directory, pages(mailbox.database_initial_bytes)?)
+            ..DatabaseConfig::new(
+                id,
+                directory,
+                log_directory,
+                pages(mailbox.database_initial_bytes)?,
+            )
         });
     }
     let share = |percent: f64| (percent * MIX_SCALE).round() as u32;
@@ -112,8 +117,7 @@ pub fn store(manifest: &Manifest) -> Result<Store, EngineError> {
 
 /// Where each database stands.
 pub fn positions(store: &Store) -> Vec<Position> {
-    let position = |state: &DatabaseState| {
-        Position::new(state.config.id, state.pages_used, state.log)
-    };
+    let position =
+        |state: &DatabaseState| Position::new(state.config.id, state.pages_used, state.log);
     store.databases().iter().map(position).collect()
 }

@@ -1,0 +1,65 @@
+//! The command line: one table that feeds parser, help, man page and completions.
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands;
+
+/// Tells the truth about storage: how much load it really carries, whether that is enough, and
+/// whether the figure can be believed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "plimsoll",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:\n  plimsoll quickstart                     a verdict on this machine in about \
+        a minute\n  plimsoll quickstart --path /mnt/san     the same on another file system\n  \
+        plimsoll run exchange.toml              prepare, measure, verify, judge, report\n\nExit \
+        codes: 0 PASS, MEASURED or done; 1 FAIL; 2 wrong usage or plan; 3 INVALID or\nINCONCLUSIVE; \
+        4 data corruption; 5 target or environment failed; 70 a defect in Plimsoll;\n130 interrupted."
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Options of all commands.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Options of all commands.
+#[derive(Clone, Debug, Args)]
+pub struct Common {
+    /// Print the result as JSON on stdout.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print no progress.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// When to use colour: NO_COLOR is heeded too.
+    #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
+    pub color: clap::ColorChoice,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the mailbox test on this machine, small, in about a minute.
+    Quickstart(commands::quickstart::Options),
+    /// Run a plan: prepare, measure, verify, judge, report.
+    Run(commands::run::Options),
+    /// Judge the evidence of a bundle again.
+    Judge(commands::judge::Options),
+    /// Check the pages of a mail store, or the seal of a bundle.
+    Verify(commands::verify::Options),
+    /// Resolve a plan, or turn a fio job into one.
+    Plan(commands::plan::Options),
+    /// List the runs of this machine, and show or remove one.
+    Runs(commands::runs::Options),
+    /// Write a bundle's report again, or print it in another form.
+    Report(commands::report::Options),
+    /// Print shell completions.
+    Completions(commands::completions::Options),
+    /// Print the man page.
+    #[command(hide = true)]
+    Man,
+}

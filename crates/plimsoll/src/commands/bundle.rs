@@ -1,0 +1,117 @@
+//! What several commands do with bundles: find one, judge it, show the verdict.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::ColorChoice;
+use plimsoll_evidence::{Bundle, BundleWriter};
+use plimsoll_judge::{Verdict, judge};
+use plimsoll_report::text::Style;
+use serde::Serialize;
+
+use crate::arguments::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::places::Places;
+
+/// Columns of a report that does not go to a terminal.
+const COLUMNS: usize = 100;
+
+/// The bundle's directory: a path, or the name of a run in the catalogue.
+///
+/// # Errors
+/// Neither is there.
+pub fn find(name: &str) -> Result<PathBuf, CliError> {
+    let path = Path::new(name);
+    if path.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    let catalogued = Places::from_environment()?.runs.join(name);
+    if !name.contains('/') && catalogued.is_dir() {
+        return Ok(catalogued);
+    }
+    Err(CliError::usage(format!("there is no bundle {name}"))
+        .hint("name a bundle's directory, or a run as `plimsoll runs` lists them"))
+}
+
+/// Judges the bundle and writes its verdict and report beside the evidence.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn judge_and_report(directory: &Path, bundle: &Bundle) -> Result<Verdict, CliError> {
+    let verdict = judge(bundle);
+    let writer = BundleWriter::open(directory);
+    writer.derived("verdict.json", json(&verdict)?.as_bytes())?;
+    writer.derived("report.html", plimsoll_report::html(bundle, &verdict).as_bytes())?;
+    Ok(verdict)
+}
+
+/// Prints the verdict: as JSON, or as a table with the path of the report.
+///
+/// # Errors
+/// Stdout that cannot be written.
+pub fn show(
+    directory: &Path,
+    bundle: &Bundle,
+    verdict: &Verdict,
+    common: &Common,
+) -> Result<(), CliError> {
+    if common.json {
+        return print(&json(verdict)?);
+    }
+    let mut text = plimsoll_report::text(bundle, verdict, &style(common));
+    text.push_str(&format!("\nreport: {}\n", directory.join("report.html").display()));
+    print(&text)
+}
+
+/// How text is laid out: as wide as the terminal, coloured only when wanted.
+pub fn style(common: &Common) -> Style {
+    let terminal = std::io::stdout().is_terminal();
+    let wanted = match common.color {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        // no-color.org: any value that is not empty.
+        ColorChoice::Auto => {
+            let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            terminal && !refused && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+        }
+    };
+    let columns = terminal
+        .then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok())
+        .flatten()
+        .map_or(COLUMNS, |size| usize::from(size.ws_col));
+    Style { colour: wanted, width: columns, ..Style::default() }
+}
+
+/// A value as indented JSON with a line feed.
+///
+/// # Errors
+/// A value that has no JSON form.
+pub fn json(value: &impl Serialize) -> Result<String, CliError> {
+    let mut text = serde_json::to_string_pretty(value)
+        .map_err(|error| CliError::new(Exit::Defect, format!("cannot write JSON: {error}")))?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Prints text to stdout. A reader that went away is not an error.
+///
+/// # Errors
+/// Stdout that cannot be written.
+pub fn print(text: &str) -> Result<(), CliError> {
+    print_bytes(text.as_bytes())
+}
+
+/// As [`print()`].
+///
+/// # Errors
+/// Stdout that cannot be written.
+pub fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(CliError::environment(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,35 @@
+//! One file per command.
+
+pub mod bundle;
+pub mod completions;
+pub mod judge;
+pub mod man;
+pub mod plan;
+pub mod quickstart;
+pub mod report;
+pub mod run;
+pub mod runs;
+pub mod verify;
+
+use crate::arguments::{Arguments, Command};
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Carries a command out.
+///
+/// # Errors
+/// What the operator is told, with the exit code.
+pub fn dispatch(arguments: Arguments) -> Result<Exit, CliError> {
+    let common = &arguments.common;
+    match arguments.command {
+        Command::Quickstart(options) => quickstart::carry_out(&options, common),
+        Command::Run(options) => run::carry_out(&options, common),
+        Command::Judge(options) => judge::carry_out(&options, common),
+        Command::Verify(options) => verify::carry_out(&options, common),
+        Command::Plan(options) => plan::carry_out(&options, common),
+        Command::Runs(options) => runs::carry_out(&options, common),
+        Command::Report(options) => report::carry_out(&options, common),
+        Command::Completions(options) => completions::carry_out(&options),
+        Command::Man => man::carry_out(),
+    }
+}

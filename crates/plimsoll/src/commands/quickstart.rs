@@ -1,0 +1,91 @@
+//! `plimsoll quickstart`: the main job on this machine, small, in about a minute.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use plimsoll_engine::mailbox::written_bytes;
+use plimsoll_plan::{QuickstartFacts, quickstart};
+
+use super::run::{Keep, Out, engine_error};
+use crate::arguments::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::places::Places;
+use crate::progress::StderrProgress;
+
+/// Bounds of the data: 2 GiB and 5 % of the free space.
+const DATA_BYTES_MAX: u64 = 2 << 30;
+const FREE_DIVISOR: u64 = 20;
+/// As long as this is written to see what the storage takes.
+const WRITE_NS: u64 = 10_000_000_000;
+
+const DEMONSTRATION: &str = "This is a demonstration: about a minute on little data. It shows how \
+    Plimsoll judges, not what this storage sustains; `plimsoll run` with a plan of your own does.";
+
+/// Options of `quickstart`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  plimsoll quickstart\n  plimsoll quickstart --path /mnt/san --keep\n  \
+    plimsoll quickstart --json | jq .verdict")]
+pub struct Options {
+    /// Directory on the file system to test; by default one of this user's cache.
+    #[arg(long, value_name = "DIR")]
+    path: Option<PathBuf>,
+    #[command(flatten)]
+    keep: Keep,
+    #[command(flatten)]
+    out: Out,
+}
+
+/// Runs the quickstart.
+///
+/// # Errors
+/// No room, a directory that cannot be written.
+pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+    let mut progress = StderrProgress::new(common.quiet);
+    let directory = directory(options)?;
+    if common.json {
+        progress.say(DEMONSTRATION);
+    } else {
+        super::bundle::print(&format!("{DEMONSTRATION}\n\n"))?;
+    }
+    let free_bytes = free_bytes(&directory)?;
+    let limit_bytes = DATA_BYTES_MAX.min(free_bytes / FREE_DIVISOR);
+    progress.say(&format!("trying what {} takes, ten seconds at most", directory.display()));
+    let write_bytes_in_ten_seconds = written_bytes(&directory, limit_bytes, WRITE_NS)
+        .map_err(|error| engine_error(&error))?;
+    let facts = QuickstartFacts {
+        free_bytes,
+        write_bytes_in_ten_seconds,
+        directory: directory.display().to_string(),
+    };
+    let plan = quickstart(&facts).map_err(|error| {
+        CliError::environment(format!("{}: {error}", directory.display()))
+    })?;
+    super::run::carry_out_plan(&plan, &options.keep, &options.out, common, &mut progress)
+}
+
+/// The directory to work in, made if it is this user's own cache.
+fn directory(options: &Options) -> Result<PathBuf, CliError> {
+    let directory = match &options.path {
+        Some(path) => path.clone(),
+        None => {
+            let cache = Places::from_environment()?.cache;
+            std::fs::create_dir_all(&cache).map_err(|error| {
+                CliError::environment(format!("cannot make {}: {error}", cache.display()))
+                    .hint("name a directory with --path")
+            })?;
+            cache
+        }
+    };
+    directory.canonicalize().map_err(|error| {
+        CliError::usage(format!("{}: {error}", directory.display()))
+            .hint("name a directory that exists with --path")
+    })
+}
+
+fn free_bytes(directory: &Path) -> Result<u64, CliError> {
+    let statistics = rustix::fs::statvfs(directory).map_err(|error| {
+        CliError::environment(format!("cannot see the space of {}: {error}", directory.display()))
+    })?;
+    Ok(statistics.f_bavail.saturating_mul(statistics.f_frsize))
+}

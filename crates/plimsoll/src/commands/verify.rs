@@ -1,0 +1,132 @@
+//! `plimsoll verify PATH`: the pages of a mail store, or the seal of a bundle.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use plimsoll_engine::mailbox::{StoreCheck, StoreState, check_store};
+use plimsoll_evidence::run::Damage;
+use plimsoll_evidence::seal;
+use serde::Serialize;
+
+use super::bundle;
+use super::run::engine_error;
+use crate::arguments::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::progress::StderrProgress;
+
+/// Options of `verify`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store that a run \
+    left there with --keep\n  plimsoll verify ./bundle            the seal of a bundle\n\nExit code 4 \
+    means that damage was found; each damaged page is named.")]
+pub struct Options {
+    /// A directory that a plan named, a store's own directory, or a bundle.
+    path: PathBuf,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Found<'a> {
+    intact: bool,
+    closed_cleanly: bool,
+    pages_checked: u64,
+    log_changes_to_replay: u64,
+    pages_recoverable_from_log: u64,
+    damage_count: u64,
+    damage: &'a [Damage],
+    unknown: Vec<&'static str>,
+}
+
+/// Verifies.
+///
+/// # Errors
+/// Nothing to verify there, or something that cannot be read.
+pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+    if options.path.join(seal::FILE).is_file() {
+        return verify_seal(&options.path, common);
+    }
+    let interrupt = interrupt::flag_on_signal()?;
+    let mut progress = StderrProgress::new(common.quiet);
+    let check = check_store(&options.path, &interrupt, &mut progress)
+        .map_err(|error| engine_error(&error))?;
+    let mut unknown = Vec::new();
+    if !check.marks_trusted {
+        unknown.push(
+            "the host was restarted since the store was last opened: what was acknowledged last is \
+             not known for sure",
+        );
+    }
+    if common.json {
+        bundle::print(&bundle::json(&found(&check, unknown))?)?;
+    } else {
+        bundle::print(&describe(&check, &unknown))?;
+    }
+    if let Some(error) = check.io_error {
+        return Err(CliError::environment(error).hint("look at the kernel's log (dmesg)"));
+    }
+    Ok(match check {
+        _ if check.damage_count > 0 => Exit::Corruption,
+        StoreCheck { complete: false, .. } => Exit::Interrupted,
+        _ => Exit::Ok,
+    })
+}
+
+fn verify_seal(directory: &Path, common: &Common) -> Result<Exit, CliError> {
+    let result = seal::check(directory);
+    if common.json {
+        let intact = result.is_ok();
+        bundle::print(&bundle::json(&serde_json::json!({ "intact": intact }))?)?;
+    }
+    result?;
+    if !common.json {
+        bundle::print("the seal holds: every file is as the run left it\n")?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn found<'a>(check: &'a StoreCheck, unknown: Vec<&'static str>) -> Found<'a> {
+    Found {
+        intact: check.damage_count == 0 && check.complete,
+        closed_cleanly: check.state == StoreState::Clean,
+        pages_checked: check.pages_checked,
+        log_changes_to_replay: check.log_changes,
+        pages_recoverable_from_log: check.pages_recoverable,
+        damage_count: check.damage_count,
+        damage: &check.damage,
+        unknown,
+    }
+}
+
+fn describe(check: &StoreCheck, unknown: &[&str]) -> String {
+    let mut text = String::new();
+    let state = match check.state {
+        StoreState::Clean => "closed cleanly",
+        StoreState::InUse => "not closed: its run was killed",
+        StoreState::Creating => "not complete",
+    };
+    if check.damage_count > 0 {
+        text.push_str(&format!("DAMAGED: {} pages or log blocks\n\n", check.damage_count));
+        for damage in &check.damage {
+            text.push_str(&format!("  {}\n", damage.says));
+        }
+        let more = check.damage_count.saturating_sub(check.damage.len() as u64);
+        if more > 0 {
+            text.push_str(&format!("  and {more} more\n"));
+        }
+        text.push('\n');
+    } else if check.complete {
+        text.push_str("INTACT: every durably committed change is there\n\n");
+    } else {
+        text.push_str("NOT COMPLETE: nothing damaged in what was checked\n\n");
+    }
+    text.push_str(&format!("  pages checked               {}\n", check.pages_checked));
+    text.push_str(&format!("  store                       {state}\n"));
+    text.push_str(&format!("  changes to replay           {}\n", check.log_changes));
+    text.push_str(&format!("  pages the log makes again   {}\n", check.pages_recoverable));
+    for unknown in unknown {
+        text.push_str(&format!("  unknown: {unknown}\n"));
+    }
+    text
+}

@@ -1,0 +1,137 @@
+//! Progress on stderr: a bar with rate, latency and time left on a terminal, plain lines elsewhere.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use plimsoll_engine::progress::{Progress, Watcher};
+use plimsoll_evidence::run::{Phase, PhaseKind};
+
+/// Off a terminal a line is written this often at most.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+/// A phase shorter than this gets no line of its own off a terminal.
+const WORTH_A_LINE_NS: u64 = 2_000_000_000;
+
+/// Shows a run on stderr.
+pub struct StderrProgress {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    terminal: bool,
+    last_line: Instant,
+}
+
+impl StderrProgress {
+    /// Shows nothing at all when `quiet`.
+    pub fn new(quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        Self { bar: None, quiet, terminal, last_line: Instant::now() }
+    }
+
+    /// A sentence above the bars.
+    pub fn say(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+}
+
+impl Watcher for StderrProgress {
+    fn begin(&mut self, kind: PhaseKind) {
+        self.last_line = Instant::now();
+        if self.quiet || !self.terminal {
+            return;
+        }
+        let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{prefix:>14} [{bar:30}] {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+        bar.set_prefix(kind.label());
+        self.bar = Some(bar);
+    }
+
+    fn progress(&mut self, kind: PhaseKind, progress: &Progress) {
+        if let Some(bar) = &self.bar {
+            bar.set_position((share(progress) * 1_000.0) as u64);
+            bar.set_message(describe(progress));
+        } else if !self.quiet && self.last_line.elapsed() >= LINE_EVERY {
+            self.last_line = Instant::now();
+            let percent = share(progress) * 100.0;
+            eprintln!("{}: {percent:.0} %, {}", kind.label(), describe(progress));
+        }
+    }
+
+    fn end(&mut self, phase: &Phase) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        if self.quiet || !self.terminal && phase.duration_ns < WORTH_A_LINE_NS {
+            return;
+        }
+        let seconds = phase.duration_ns as f64 / 1e9;
+        let bytes = phase.read_bytes + phase.written_bytes;
+        let moved = if bytes > 0 { format!(", {}", HumanBytes(bytes)) } else { String::new() };
+        let note = if phase.note.is_empty() { String::new() } else { format!(" ({})", phase.note) };
+        eprintln!("{:>14}: {seconds:.1} s{moved}{note}", phase.kind.label());
+    }
+}
+
+fn share(progress: &Progress) -> f64 {
+    let of = |done: u64, total: u64| (total > 0).then(|| done as f64 / total as f64);
+    let by_time = of(progress.elapsed_ns, progress.total_ns);
+    by_time.or(of(progress.done_bytes, progress.total_bytes)).unwrap_or(0.0).clamp(0.0, 1.0)
+}
+
+/// Time that is left at the pace so far.
+fn left_ns(progress: &Progress) -> Option<u64> {
+    if progress.total_ns > 0 {
+        return Some(progress.total_ns.saturating_sub(progress.elapsed_ns));
+    }
+    let share = share(progress);
+    (share > 0.01).then(|| (progress.elapsed_ns as f64 * (1.0 - share) / share) as u64)
+}
+
+fn describe(progress: &Progress) -> String {
+    let mut parts = vec![format!("{:.0} IO/s", progress.rate_ops_per_s)];
+    if progress.rate_bytes_per_s > 0.0 {
+        parts.push(format!("{}/s", HumanBytes(progress.rate_bytes_per_s as u64)));
+    }
+    if let Some(ns) = progress.latency_ns_avg {
+        parts.push(format!("{:.2} ms", ns as f64 / 1e6));
+    }
+    if let Some(ns) = left_ns(progress) {
+        parts.push(format!("{} left", minutes(ns)));
+    }
+    parts.join(", ")
+}
+
+fn minutes(ns: u64) -> String {
+    let seconds = ns.div_ceil(1_000_000_000);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{}:{:02} min", seconds / 60, seconds % 60),
+        _ => format!("{}:{:02} h", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_goes_by_time_where_the_phase_has_one_and_by_bytes_elsewhere() {
+        let second = 1_000_000_000;
+        let timed = Progress { elapsed_ns: 20 * second, total_ns: 30 * second, ..Default::default() };
+        assert_eq!(left_ns(&timed), Some(10 * second));
+        let bytes =
+            Progress { elapsed_ns: 5 * second, done_bytes: 1, total_bytes: 2, ..Default::default() };
+        assert_eq!(left_ns(&bytes), Some(5 * second));
+        assert_eq!(left_ns(&Progress::default()), None);
+    }
+
+    #[test]
+    fn times_read_as_people_say_them() {
+        let second = 1_000_000_000;
+        assert_eq!(minutes(500_000_000), "1 s");
+        assert_eq!(minutes(75 * second), "1:15 min");
+        assert_eq!(minutes(7_260 * second), "2:01 h");
+    }
+}

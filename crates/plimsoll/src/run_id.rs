@@ -1,0 +1,95 @@
+//! The name of a run: when, what, and four digits that keep two of the same second apart.
+
+use plimsoll_sys::clock;
+
+/// Name and identity of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunId {
+    name: String,
+    store_id: u64,
+    started_unix_ns: u64,
+}
+
+impl RunId {
+    /// A new one, for a plan of this name.
+    pub fn now(plan: &str) -> Self {
+        Self::new(plan, clock::realtime_ns(), std::process::id())
+    }
+
+    fn new(plan: &str, unix_ns: u64, process: u32) -> Self {
+        let store_id = mix(unix_ns ^ u64::from(process) << 40);
+        let seconds = unix_ns / 1_000_000_000;
+        let (year, month, day) = civil(seconds / 86_400);
+        let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+        let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let plan: String = plan.chars().map(safe).collect();
+        let name = format!(
+            "{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}-{plan}-{:04x}",
+            store_id & 0xffff
+        );
+        Self { name, store_id, started_unix_ns: unix_ns }
+    }
+
+    /// Name of the bundle's directory; UTC.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Identity of the data that the run makes.
+    pub fn store_id(&self) -> u64 {
+        self.store_id
+    }
+
+    /// Wall clock at the start.
+    pub fn started_unix_ns(&self) -> u64 {
+        self.started_unix_ns
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): each bit of the input moves all of the
+/// output's.
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// Year, month and day of a number of days since 1970-01-01, in the Gregorian calendar (Hinnant,
+/// `chrono`-compatible low-level date algorithms, 2013).
+fn civil(days: u64) -> (u64, u64, u64) {
+    let z = days + 719_468;
+    let era = z / 146_097;
+    let day_of_era = z % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        // From `date -u -d @N +%F`.
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(951_782_400 / 86_400), (2000, 2, 29));
+        assert_eq!(civil(1_795_219_200 / 86_400), (2026, 11, 21));
+        assert_eq!(civil(4_107_542_400 / 86_400), (2100, 3, 1));
+    }
+
+    #[test]
+    fn a_name_holds_only_what_a_file_name_may() {
+        let id = RunId::new("a plan/with ../things", 1_795_219_200_000_000_000, 7);
+        assert!(id.name().starts_with("20261121-000000-a_plan_with_.._things-"), "{}", id.name());
+    }
+
+    #[test]
+    fn two_of_the_same_moment_differ_by_their_process() {
+        assert_ne!(RunId::new("p", 5, 1).store_id(), RunId::new("p", 5, 2).store_id());
+    }
+}
