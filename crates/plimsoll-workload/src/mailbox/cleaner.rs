@@ -64,10 +64,19 @@ impl Database {
         }
     }
 
+    /// Log position up to which changes may be in pages that are written.
+    fn writable_lsn(&self) -> u64 {
+        #[cfg(test)]
+        if self.mutant == super::Mutant::PageBeforeLog {
+            return u64::MAX;
+        }
+        self.log.durable_lsn()
+    }
+
     fn may_write(&self, page: u32) -> Option<u32> {
         let at = self.cache.find(page)?;
         let frame = &self.cache.frames[at as usize];
-        let durable = frame.page_lsn <= self.log.durable_lsn();
+        let durable = frame.page_lsn <= self.writable_lsn();
         (frame.dirty && !frame.writing && durable).then_some(at)
     }
 
@@ -75,7 +84,7 @@ impl Database {
     fn write_back(&mut self, at: u32, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) -> bool {
         let page = self.cache.frames[at as usize].page;
         let page_lsn = self.cache.frames[at as usize].page_lsn;
-        if page_lsn > self.log.durable_lsn() {
+        if page_lsn > self.writable_lsn() {
             self.log.want(page_lsn);
             return false;
         }
@@ -185,6 +194,9 @@ impl Database {
     /// when the log is full of what a recorded checkpoint would release.
     pub fn pump_checkpoint(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
         let closing = self.closing != Closing::Open;
+        if closing {
+            self.log.want(self.log.append_lsn());
+        }
         let full = self.log.ring_is_full();
         let behind = self.log.append_lsn().saturating_sub(self.checkpoint);
         if !full && !closing && behind < self.step_bytes {
@@ -199,7 +211,7 @@ impl Database {
             self.flush_file(ctx);
         }
         if full && self.checkpoint > self.log.recorded_checkpoint() && self.log.is_idle() {
-            self.log.force(g, self.checkpoint, self.state.pages_used, false, ctx);
+            self.log.force(g, self.checkpoint, false, ctx);
         }
     }
 
@@ -223,7 +235,6 @@ impl Database {
     pub fn pump_close(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
         match self.closing {
             Closing::Draining => {
-                self.log.want(self.log.append_lsn());
                 let drained = self.cache.dirty_count() == 0
                     && self.writes == 0
                     && self.flushing_rec_lsn.is_none()
@@ -237,7 +248,7 @@ impl Database {
                 }
                 self.checkpoint = self.checkpoint.max(self.floor(pool));
                 let at = self.checkpoint;
-                if self.log.force(g, at, self.state.pages_used, true, ctx) {
+                if self.log.force(g, at, true, ctx) {
                     self.closing = Closing::FinalBlock;
                 }
             }

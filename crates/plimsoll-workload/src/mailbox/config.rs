@@ -92,8 +92,11 @@ pub struct MailboxConfig {
     /// Identity of the store: the run that created it. In every page and log block, so that remains
     /// of an older store on the same storage are not taken for this one.
     pub run_id: u64,
-    /// Seed of every choice: fill, operations, keys.
+    /// Seed of the data: which slots creation fills and what is in them. Part of the store's identity.
     pub seed: u64,
+    /// Seed of the load: operations, keys, arrivals. The same as `seed` by default; several runs on
+    /// one store can each have their own.
+    pub load_seed: u64,
     /// The databases.
     pub databases: Vec<DatabaseConfig>,
     /// Logical sessions over all databases (Jetstress 2013 threads).
@@ -160,6 +163,7 @@ impl MailboxConfig {
         Self {
             run_id,
             seed,
+            load_seed: seed,
             databases,
             sessions,
             page_bytes: 32 << 10,

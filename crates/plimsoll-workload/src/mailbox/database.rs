@@ -166,7 +166,7 @@ impl Database {
         };
         let share = (f64::from(frames) * config.cache_free_share) as u32;
         let free_target = share.max(sessions.saturating_mul(2).min(frames / 8)).max(2);
-        let log = LogWriter::new(config, wiring, state.log);
+        let log = LogWriter::new(config, wiring, state.log, state.pages_used);
         let next_lsn = state.log.next_lsn;
         Self {
             place,
@@ -321,7 +321,7 @@ impl Database {
             let data = &mut scratch[RECORD_HEADER_BYTES..];
             page::fill_record(g, place, directory.version(slot), data);
         }
-        let (start, end) = self.log.append(ctx.now_ns, size, ctx.arena);
+        let (start, end) = self.log.append(ctx.now_ns, size, self.state.pages_used, ctx.arena);
         self.cache.frames[at as usize].page_lsn = end;
         self.cache.dirty(at, start);
         if let Some(known) = self.state.occupancy.as_mut().and_then(|o| o.get_mut(page as usize)) {

@@ -105,7 +105,7 @@ impl Group {
             at
         };
         let page = u64::from(geometry.page_bytes);
-        let session = |&number: &u32| Session::new(&geometry, number, reserve(page));
+        let session = |&number: &u32| Session::new(config.load_seed, number, reserve(page));
         let all_sessions: Vec<Session> = sessions.iter().map(session).collect();
         let writes = Pool::count(&config, count) as u64 * u64::from(config.coalesce_bytes);
         let pool = Pool::new(&config, count, reserve(writes));
@@ -164,7 +164,13 @@ impl Group {
         let rate = rate_ios_per_s * mine as f64 / all.max(1) as f64;
         // Streams of sessions are their numbers; this one is none of them.
         let stream = 1 << 32 | u64::from(sessions.first().copied().unwrap_or(0));
-        (rate > 0.0).then(|| Arrivals::new(Choices::new(config.seed, stream), rate))
+        (rate > 0.0).then(|| Arrivals::new(Choices::new(config.load_seed, stream), rate))
+    }
+
+    /// Makes the group wrong on purpose.
+    #[cfg(test)]
+    pub(crate) fn mutate(&mut self, mutant: super::Mutant) {
+        self.databases.iter_mut().for_each(|d| d.mutant = mutant);
     }
 
     /// Tells `witness` of every durable commit when it is acknowledged.
@@ -306,22 +312,22 @@ impl Group {
             while let Some(session) = self.ready.pop(&self.links) {
                 self.run_session(session, ctx);
             }
-            let g = &self.geometry;
+            let closing = self.stopping && self.stopped as usize == self.sessions.len();
             for d in &mut self.databases {
+                if closing && d.closing == Closing::Open {
+                    d.closing = Closing::Draining;
+                }
+                let g = &self.geometry;
                 d.scavenge(g, &mut self.pool, ctx);
                 d.pump_depth(g, &mut self.pool, ctx);
                 d.pump_checkpoint(g, &self.pool, ctx);
-                d.log.pump(g, d.checkpoint, d.state.pages_used, ctx);
+                d.log.pump(g, d.checkpoint, ctx);
             }
             if ctx.poison.is_some() || !self.wake_stalled() {
                 break;
             }
         }
-        let closing = self.stopping && self.stopped as usize == self.sessions.len();
         for d in &mut self.databases {
-            if closing && d.closing == Closing::Open {
-                d.closing = Closing::Draining;
-            }
             if !self.stopping {
                 d.pump_maintenance(&self.geometry, ctx);
                 d.pump_replication(&self.config, ctx);

@@ -28,6 +28,8 @@ const RESERVED_BLOCKS: u64 = 8;
 struct Meta {
     used: u16,
     first_record: u16,
+    /// Pages in use according to the records that end here or before.
+    pages_used: u32,
 }
 
 /// One log write in flight.
@@ -86,6 +88,7 @@ pub(crate) struct LogWriter {
     durable: u64,
     recorded_checkpoint: u64,
     wanted: u64,
+    pages_used: u32,
     /// Since when something appended has not been issued.
     waiting_since_ns: Option<u64>,
     metas: Vec<Meta>,
@@ -99,7 +102,12 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    pub fn new(config: &MailboxConfig, wiring: LogWiring, at: LogPosition) -> Self {
+    pub fn new(
+        config: &MailboxConfig,
+        wiring: LogWiring,
+        at: LogPosition,
+        pages_used: u32,
+    ) -> Self {
         let buffer_blocks = u64::from(config.log_buffer_bytes / BLOCK_BYTES);
         let writes_max = config.log_writes_in_flight as usize;
         let before = log_place(config, wiring.database_file, at.next_lsn - BLOCK);
@@ -118,8 +126,12 @@ impl LogWriter {
             durable: at.next_lsn,
             recorded_checkpoint: at.checkpoint,
             wanted: 0,
+            pages_used,
             waiting_since_ns: None,
-            metas: vec![Meta { used: 0, first_record: NO_RECORD }; buffer_blocks as usize],
+            metas: vec![
+                Meta { used: 0, first_record: NO_RECORD, pages_used };
+                buffer_blocks as usize
+            ],
             pieces: VecDeque::with_capacity(Self::pieces_max(config)),
             next_piece: 0,
             written_checkpoint: at.checkpoint,
@@ -194,9 +206,15 @@ impl LogWriter {
         &mut self.scratch[..size]
     }
 
-    /// Appends the record in the scratch memory; room must have been checked. Returns its start and
-    /// its end.
-    pub fn append(&mut self, now_ns: u64, size: usize, arena: &mut dyn Arena) -> (u64, u64) {
+    /// Appends the record in the scratch memory, after which `pages_used` pages are in use; room must
+    /// have been checked. Returns its start and its end.
+    pub fn append(
+        &mut self,
+        now_ns: u64,
+        size: usize,
+        pages_used: u32,
+        arena: &mut dyn Arena,
+    ) -> (u64, u64) {
         if self.pos % BLOCK == 0 {
             self.open_block();
         }
@@ -221,6 +239,10 @@ impl LogWriter {
             self.pos += piece as u64;
             done += piece;
         }
+        // A log that ends within this record does not know of a page that it adds.
+        self.pages_used = pages_used;
+        let last = blocks(self.pos - 1);
+        self.meta(last).pages_used = pages_used;
         self.counts.record_bytes += size as u64;
         self.waiting_since_ns.get_or_insert(now_ns);
         (start, self.pos)
@@ -228,7 +250,8 @@ impl LogWriter {
 
     fn open_block(&mut self) {
         let block = blocks(self.pos);
-        *self.meta(block) = Meta { used: 0, first_record: NO_RECORD };
+        let pages_used = self.pages_used;
+        *self.meta(block) = Meta { used: 0, first_record: NO_RECORD, pages_used };
         self.pos += BLOCK_HEADER_BYTES as u64;
     }
 
@@ -252,49 +275,35 @@ impl LogWriter {
     }
 
     /// Issues a flush if one is due.
-    pub fn pump(&mut self, g: &Geometry, checkpoint: u64, pages_used: u32, ctx: &mut Ctx<'_>) {
+    pub fn pump(&mut self, g: &Geometry, checkpoint: u64, ctx: &mut Ctx<'_>) {
         let pending = self.pos > self.issued;
         let due = pending
             && (self.wanted > self.issued
                 || self.pos - self.issued >= self.buffer_blocks / 2 * BLOCK
                 || self.deadline_ns().is_some_and(|deadline| ctx.now_ns >= deadline));
         if due && self.pieces.len() < self.writes_max {
-            self.issue(g, checkpoint, pages_used, false, ctx);
+            self.issue(g, checkpoint, false, ctx);
         }
         self.pump_sync(ctx);
     }
 
     /// Writes a block although nothing may have been appended: it carries the checkpoint. Returns
     /// false where it can't now.
-    pub fn force(
-        &mut self,
-        g: &Geometry,
-        checkpoint: u64,
-        pages_used: u32,
-        clean: bool,
-        ctx: &mut Ctx<'_>,
-    ) -> bool {
+    pub fn force(&mut self, g: &Geometry, checkpoint: u64, clean: bool, ctx: &mut Ctx<'_>) -> bool {
         if self.pieces.len() >= self.writes_max || !self.fits(self.pos + BLOCK, 0) {
             return false;
         }
         if self.pos == self.issued {
             self.open_block();
         }
-        self.issue(g, checkpoint, pages_used, clean, ctx);
+        self.issue(g, checkpoint, clean, ctx);
         true
     }
 
-    fn issue(
-        &mut self,
-        g: &Geometry,
-        checkpoint: u64,
-        pages_used: u32,
-        clean: bool,
-        ctx: &mut Ctx<'_>,
-    ) {
+    fn issue(&mut self, g: &Geometry, checkpoint: u64, clean: bool, ctx: &mut Ctx<'_>) {
         self.pos = self.pos.next_multiple_of(BLOCK);
         for block in blocks(self.issued)..blocks(self.pos) {
-            let Meta { used, first_record } = *self.meta(block);
+            let Meta { used, first_record, pages_used } = *self.meta(block);
             let head = BlockHead {
                 database: self.wiring.database,
                 epoch: self.epoch,

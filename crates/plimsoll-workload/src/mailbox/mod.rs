@@ -69,6 +69,8 @@ pub(crate) enum Mutant {
     None,
     /// Acknowledges commits without waiting for the log.
     AcknowledgeBeforeFlush,
+    /// Writes pages before the log that their changes are in.
+    PageBeforeLog,
     /// Counts a completed page write as durable before the file is flushed.
     CheckpointBeforeFlush,
 }

@@ -1,7 +1,6 @@
 //! A session: one logical user of the store, doing one operation after another.
 
 use super::config::{MailboxConfig, Mix};
-use super::geometry::Geometry;
 use super::rng::{Choices, below};
 
 /// The kinds of operation.
@@ -124,8 +123,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub fn new(g: &Geometry, number: u32, buffer_at: u64) -> Self {
-        Self { choices: Choices::new(g.seed, u64::from(number)), phase: Phase::Idle, buffer_at }
+    pub fn new(load_seed: u64, number: u32, buffer_at: u64) -> Self {
+        Self { choices: Choices::new(load_seed, u64::from(number)), phase: Phase::Idle, buffer_at }
     }
 
     /// Chooses the next operation. Every operation draws five times, whatever it is, so a session's

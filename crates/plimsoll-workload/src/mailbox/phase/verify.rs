@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::step::{ClassGroup, IoKind};
 
 use super::super::context::Ctx;
-use super::super::generation::Mark;
 use super::super::page::{Directory, check, parse};
 use super::super::poison::{Place, Trouble};
 use super::super::session::Commit;
@@ -152,10 +151,6 @@ impl VerifySteps {
             (Err(fault), Some(replayed)) => {
                 notes.report.pages_rebuilt[fault.damage as usize] += 1;
                 replayed.change.directory
-            }
-            // Given out, but its first change was not committed before the end.
-            (Err(_), None) if mark == Mark::default() && bytes.iter().all(|&b| b == 0) => {
-                Directory::default()
             }
             (Err(fault), None) => {
                 notes.find(id, Place::Page(page), Trouble::Page(fault));

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use crate::mailbox::geometry::mix;
 use crate::mailbox::rng::{Choices, below};
 use crate::step::{
-    Arena, ClassGroup, Completion, FileSpec, HeapArena, Io, IoKind, NoBytes, StepWorkload, Wait,
+    Arena, Class, ClassGroup, Completion, FileSpec, HeapArena, Io, IoKind, NoBytes, StepWorkload,
+    Wait,
 };
 
 const SECTOR: usize = 512;
@@ -161,6 +162,7 @@ impl Disk {
         let mut by_number: BTreeMap<u64, Flying> = BTreeMap::new();
         let (mut out, mut completions) = (Vec::new(), Vec::new());
         let mut steps = 0;
+        let mut tallies = vec![Tally::default(); classes.len()];
         loop {
             out.clear();
             let wait = machine.step(self.now_ns, &completions, arena, &mut out);
@@ -168,15 +170,9 @@ impl Disk {
             steps += 1;
             assert!(by_number.len() + out.len() <= machine.depth_max(), "more I/Os than promised");
             for io in &out {
-                let class = &classes[io.class as usize];
-                let name = class.name.split_once('.').map_or("", |(_, name)| name).to_owned();
-                for tally in [
-                    self.tallies.entry(name).or_default(),
-                    self.groups.entry(class.group).or_default(),
-                ] {
-                    tally.count += 1;
-                    tally.bytes += u64::from(io.size_bytes);
-                }
+                let tally = &mut tallies[io.class as usize];
+                tally.count += 1;
+                tally.bytes += u64::from(io.size_bytes);
                 let what = u64::from(io.file) << 40 ^ io.offset_bytes ^ u64::from(io.size_bytes);
                 self.trace = mix(self.trace ^ what ^ (io.kind as u64) << 60 ^ mix(self.now_ns));
                 let file = table[io.file as usize];
@@ -207,12 +203,12 @@ impl Disk {
                                 .push(Volatile { offset, bytes: lost.bytes });
                         }
                     }
-                    return;
+                    return self.count(&classes, &tallies);
                 }
             }
             let next = flying.peek().map(|Reverse((at, _))| *at);
             self.now_ns = match (wait, next) {
-                (Wait::Done, None) => return,
+                (Wait::Done, None) => return self.count(&classes, &tallies),
                 (Wait::Done, Some(_)) => panic!("done with I/O in flight"),
                 (Wait::Completion, next) => next.expect("waits for a completion of nothing"),
                 (Wait::Until(at), Some(next)) => at.min(next).max(self.now_ns),
@@ -234,6 +230,18 @@ impl Disk {
                     submitted_ns: landed.submitted_ns,
                     completed_ns: at,
                 });
+            }
+        }
+    }
+
+    fn count(&mut self, classes: &[Class], tallies: &[Tally]) {
+        for (class, tally) in classes.iter().zip(tallies) {
+            let name = class.name.split_once('.').map_or("", |(_, name)| name).to_owned();
+            for sum in
+                [self.tallies.entry(name).or_default(), self.groups.entry(class.group).or_default()]
+            {
+                sum.count += tally.count;
+                sum.bytes += tally.bytes;
             }
         }
     }
