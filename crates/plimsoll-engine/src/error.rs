@@ -24,6 +24,8 @@ pub enum ErrorKind {
     Exists,
     /// The device or the network failed (`EIO` and what else a transfer answers).
     Device,
+    /// What was read isn't what was written.
+    Corrupt,
     /// Direct I/O was required and the file system has none.
     NoDirect,
     /// The kernel has no io_uring and it was required.
@@ -80,6 +82,16 @@ pub enum EngineError {
         /// Bytes moved.
         moved_bytes: u32,
     },
+    /// The content of a block failed its check.
+    #[error("{} at byte {offset_bytes}: {size_bytes} bytes failed their check", .path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        offset_bytes: u64,
+        /// Bytes that were checked.
+        size_bytes: u32,
+    },
     /// Direct I/O was required and the file system refuses it.
     #[error("{} can't be read and written directly: {}", .path.display(), describe(*.errno))]
     NoDirect {
@@ -132,6 +144,7 @@ impl EngineError {
             Self::System { source, .. } => kind_of(source.errno),
             Self::Transfer { errno, .. } => kind_of(*errno),
             Self::Short { .. } => ErrorKind::Device,
+            Self::Content { .. } => ErrorKind::Corrupt,
             Self::NoDirect { .. } => ErrorKind::NoDirect,
             Self::NoRing(_) => ErrorKind::NoRing,
             Self::InUse { .. } => ErrorKind::InUse,
@@ -166,6 +179,7 @@ impl EngineError {
             ErrorKind::Busy => "unmount it, or end what holds it",
             ErrorKind::Exists => "name another directory: files of others are never overwritten",
             ErrorKind::Device => "see the kernel's log (dmesg); the target failed, not the test",
+            ErrorKind::Corrupt => "don't trust this storage with data; keep it for examination",
             ErrorKind::NoDirect => "choose another file system, or allow buffered I/O in the plan",
             ErrorKind::NoRing => "allow the thread engine, or kernel.io_uring_disabled=0",
             ErrorKind::NoResources => "raise the limits (ulimit -n, -u, -l) or lower the depth",

@@ -1,9 +1,18 @@
 //! Streams of operations against a target: closed and open loops, recorded in full.
+//!
+//! - [`source`]: where operations come from; a driver is compiled for each kind.
+//! - [`pacing`]: when the next one starts.
+//! - [`drive`]: the loop that a pinned thread runs.
+//! - [`recorder`], [`histogram`], [`handover`], [`collect`]: what is written down, and how it leaves the
+//!   thread without either side waiting.
+//! - [`run`]: threads, one schedule, one writer.
 
 pub mod collect;
 pub mod drive;
+pub mod failure;
 pub mod handover;
 pub mod histogram;
 pub mod pacing;
 pub mod recorder;
+pub mod run;
 pub mod source;

@@ -111,15 +111,23 @@ fn usage(who: libc::c_int) -> CpuTime {
     CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) }
 }
 
-/// Processor time of this process's io_uring worker threads (`iou-wrk-…`, `iou-sqp-…`), and how many
-/// there are now. Time of workers that have ended isn't in it; they end after seconds of idleness.
+/// The calling thread's id.
 #[must_use]
-pub fn ring_workers() -> (usize, CpuTime) {
+pub fn thread_id() -> i32 {
+    // SAFETY: takes nothing and can't fail.
+    unsafe { libc::gettid() }
+}
+
+/// The kernel's worker threads (`iou-wrk-…`, `iou-sqp-…`) that carry operations of the ring that
+/// `owner` submits to: how many there are now, and their processor time. Where operations are punted
+/// to them, their time is missing from the owner's. They end after seconds of idleness.
+#[must_use]
+pub fn ring_workers(owner: i32) -> (usize, CpuTime) {
     let mut sum = CpuTime::default();
     let mut count = 0;
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return (0, sum) };
     for task in tasks.flatten() {
-        if let Some(time) = ring_worker_time(&task.path()) {
+        if let Some(time) = ring_worker_time(&task.path(), owner) {
             count += 1;
             sum.user_ns += time.user_ns;
             sum.system_ns += time.system_ns;
@@ -128,9 +136,11 @@ pub fn ring_workers() -> (usize, CpuTime) {
     (count, sum)
 }
 
-fn ring_worker_time(task: &Path) -> Option<CpuTime> {
+fn ring_worker_time(task: &Path, owner: i32) -> Option<CpuTime> {
     let stat = std::fs::read_to_string(task.join("stat")).ok()?;
-    parse_stat(&stat).filter(|(name, _)| name.starts_with("iou-")).map(|(_, time)| time)
+    let (name, time) = parse_stat(&stat)?;
+    let of = name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"))?;
+    (of.parse() == Ok(owner)).then_some(time)
 }
 
 /// Name and times of a line of `/proc/…/stat` (proc(5): fields 2, 14 and 15, in clock ticks).

@@ -41,9 +41,11 @@ use plimsoll_workload::step::{Arena, Completion, Io, IoKind};
 use crate::EngineError;
 
 mod config;
-mod open;
+mod opening;
 mod queue;
 mod report;
+
+pub(crate) use opening::open;
 
 pub use config::{BackendConfig, Direct, FileSource, Prefer};
 pub use queue::{AnyQueue, NullQueue, Queue};
@@ -76,7 +78,7 @@ impl Backend {
     /// [`EngineError`] with the path: a file that can't be opened, made or grown; direct I/O or
     /// io_uring required and not to be had; no memory for the arena.
     pub fn open(config: BackendConfig) -> Result<Self, EngineError> {
-        let (queue, paths, report) = open::open(config)?;
+        let (queue, paths, report) = open(config)?;
         let depth = queue.capacity();
         Ok(Self {
             queue,

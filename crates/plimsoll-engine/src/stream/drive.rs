@@ -48,6 +48,22 @@ pub struct DriveConfig {
 const TICK_NS_MIN: u64 = 10_000_000;
 const TICK_NS_MAX: u64 = 1_000_000_000;
 
+/// Who may end a drive early.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop<'a> {
+    /// Set by the caller.
+    pub asked: &'a AtomicBool,
+    /// Set by a thread of the run whose operation failed, so that the others end too.
+    pub failed: &'a AtomicBool,
+}
+
+impl Stop<'_> {
+    #[inline(always)]
+    fn is_set(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
+    }
+}
+
 /// The first operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -76,7 +92,9 @@ pub struct DriveEnd {
     pub intervals_merged: u64,
     /// The first operation that failed.
     pub failure: Option<Failure>,
-    /// When the thread stopped.
+    /// When it stopped starting operations: as planned, when it was told to, or at its first failure.
+    pub stop_ns: u64,
+    /// When the thread ended.
     pub end_ns: u64,
 }
 
@@ -131,7 +149,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing>(
     clock: &mut Clock,
     config: DriveConfig,
     mut outbox: Outbox,
-    stop: &AtomicBool,
+    stop: Stop<'_>,
 ) -> Result<DriveEnd, EngineError> {
     let wants = source.wants();
     let places = queue.capacity();
@@ -158,6 +176,10 @@ pub fn drive<Q: Queue, S: Source, P: Pacing>(
     outbox.current().start_ns = now_ns;
     let result = driver.run(&mut outbox, stop);
     driver.charge(outbox.current());
+    if result.is_err() || driver.has_failed() {
+        stop.failed.store(true, Ordering::Relaxed);
+    }
+    driver.end.stop_ns = driver.config.stop_ns.min(driver.clock.now_ns());
     let mut end = driver.end;
     end.never_started = driver.pacing.never_started();
     end.abandoned = end.started - end.ended;
@@ -167,7 +189,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing>(
 }
 
 impl<Q: Queue, S: Source, P: Pacing> Driver<'_, Q, S, P> {
-    fn run(&mut self, outbox: &mut Outbox, stop: &AtomicBool) -> Result<(), EngineError> {
+    fn run(&mut self, outbox: &mut Outbox, stop: Stop<'_>) -> Result<(), EngineError> {
         loop {
             let now_ns = self.clock.now_ns();
             if now_ns >= self.next_cut_ns {
@@ -175,7 +197,7 @@ impl<Q: Queue, S: Source, P: Pacing> Driver<'_, Q, S, P> {
             }
             let snapshot = outbox.current();
             self.reap(snapshot, now_ns)?;
-            if now_ns >= self.config.stop_ns || stop.load(Ordering::Relaxed) {
+            if now_ns >= self.config.stop_ns || stop.is_set() {
                 self.begin_stop(now_ns);
             }
             self.start(now_ns)?;

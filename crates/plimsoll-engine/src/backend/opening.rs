@@ -16,7 +16,7 @@ use crate::EngineError;
 
 type Open = (AnyQueue, Vec<PathBuf>, BackendReport);
 
-pub(super) fn open(config: BackendConfig) -> Result<Open, EngineError> {
+pub(crate) fn open(config: BackendConfig) -> Result<Open, EngineError> {
     let mut paths = Vec::new();
     let mut files = Vec::new();
     let mut fds = Vec::new();

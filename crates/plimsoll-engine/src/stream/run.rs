@@ -1,0 +1,447 @@
+//! A run of streams: one pinned thread per group of clients, all on one schedule, one writer.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use plimsoll_sys::arena::{AlignedBuffer, PAGE_BYTES};
+use plimsoll_sys::clock::{Clock, monotonic_ns, sleep_until_ns};
+use plimsoll_sys::cpu::{
+    CpuTime, pin_to, process_time, ring_workers, set_timer_slack_ns, thread_id,
+};
+
+use super::collect::{Collector, Interval};
+use super::drive::{DriveConfig, DriveEnd, Failure, Stop, drive};
+use super::handover::{Outbox, connect};
+use super::pacing::{Barrier, Capped, Closed, Open, Pacing, Thinking};
+use super::source::Source;
+use crate::EngineError;
+use crate::backend::{AnyQueue, BackendConfig, BackendKind, BackendReport, NullQueue, Queue, open};
+
+/// Time between the last thread's being ready and the start, in which all of them wake up.
+const LEAD_NS: u64 = 5_000_000;
+
+/// How long a cap's schedule may be caught up with after a stall.
+const CREDIT_NS: u64 = 100_000_000;
+
+/// Times at which operations start, in nanoseconds from the start, ascending.
+pub type Turns = Box<dyn Iterator<Item = u64> + Send>;
+
+/// When the clients of a group start operations.
+pub enum Pace {
+    /// Each client keeps `depth` operations outstanding.
+    Closed {
+        /// Operations of each client.
+        depth: u32,
+    },
+    /// Each client starts `depth` operations at once when its last batch has come back whole.
+    Barrier {
+        /// Operations of each client's batch.
+        depth: u32,
+    },
+    /// As closed, with a pause after each completion.
+    Thinking {
+        /// Operations of each client.
+        depth: u32,
+        /// The pause.
+        think_ns: u64,
+    },
+    /// Operations start when they are due.
+    Open {
+        /// One schedule per client.
+        arrivals: Vec<Turns>,
+        /// Most operations in flight, all clients together.
+        places: u32,
+    },
+}
+
+impl std::fmt::Debug for Pace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Closed { depth } => write!(f, "Closed({depth})"),
+            Self::Barrier { depth } => write!(f, "Barrier({depth})"),
+            Self::Thinking { depth, think_ns } => write!(f, "Thinking({depth}, {think_ns} ns)"),
+            Self::Open { places, .. } => write!(f, "Open({places})"),
+        }
+    }
+}
+
+/// What a group's operations go to.
+#[derive(Debug)]
+pub enum Target {
+    /// Nothing: every operation completes at once.
+    Null,
+    /// Files; depth and arena are set by the run.
+    Files(BackendConfig),
+}
+
+/// Clients that one thread drives.
+#[derive(Debug)]
+pub struct Group<S> {
+    /// Its name.
+    pub name: String,
+    /// Processor to run on; `None` leaves it to the system.
+    pub cpu: Option<usize>,
+    /// What its operations go to.
+    pub target: Target,
+    /// Its operations.
+    pub source: S,
+    /// Number of clients.
+    pub clients: u32,
+    /// When they start operations.
+    pub pace: Pace,
+    /// No start before its turn here (closed loops).
+    pub cap: Option<CapTurns>,
+    /// Largest operation.
+    pub size_bytes_max: u32,
+    /// Operations after which the group ends.
+    pub operations_max: u64,
+    /// Completions to wait for at a time in a closed loop.
+    pub reap_min: u32,
+    /// How long before a scheduled start the thread stops sleeping and watches the clock.
+    pub spin_ns: u64,
+}
+
+/// The turns of a rate cap.
+pub struct CapTurns(pub Turns);
+
+impl std::fmt::Debug for CapTurns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CapTurns")
+    }
+}
+
+/// Lengths and habits of a run.
+#[derive(Clone, Debug)]
+pub struct RunConfig {
+    /// Names of the classes; [`super::source::Op::class`] indexes this.
+    pub classes: Vec<String>,
+    /// Driven and recorded apart before the measurement.
+    pub warm_up_ns: u64,
+    /// Length of the measurement.
+    pub measure_ns: u64,
+    /// Length of an interval; 10 ms at least.
+    pub interval_ns: u64,
+    /// How long operations in flight, and arrivals that are due, are waited for after the stop.
+    pub drain_ns: u64,
+    /// Keep totals per client too (memory: some hundred KiB per client and class).
+    pub per_client: bool,
+    /// Go on after a failed operation.
+    pub carry_on: bool,
+}
+
+impl RunConfig {
+    /// A measurement of `measure_ns` under the given classes, at one-second intervals.
+    #[must_use]
+    pub fn new(classes: &[&str], measure_ns: u64) -> Self {
+        Self {
+            classes: classes.iter().map(|name| (*name).to_owned()).collect(),
+            warm_up_ns: 0,
+            measure_ns,
+            interval_ns: 1_000_000_000,
+            drain_ns: 60_000_000_000,
+            per_client: false,
+            carry_on: false,
+        }
+    }
+}
+
+/// Shortest interval.
+pub const INTERVAL_NS_MIN: u64 = 10_000_000;
+
+/// How one group ran.
+#[derive(Clone, Debug)]
+pub struct GroupReport {
+    /// Its name.
+    pub name: String,
+    /// The processor it was pinned to.
+    pub cpu: Option<usize>,
+    /// What its queue was.
+    pub backend: BackendReport,
+    /// How it ended.
+    pub end: DriveEnd,
+    /// Kernel workers that carried operations for it, at the end.
+    pub punt_workers: usize,
+    /// Their processor time, as far as they still lived.
+    pub punt_cpu: CpuTime,
+}
+
+impl GroupReport {
+    /// The first operation that failed, as an error with path and place.
+    #[must_use]
+    pub fn failure(&self) -> Option<EngineError> {
+        let Failure { op, result, .. } = self.end.failure?;
+        let path = self.backend.files.get(op.file as usize);
+        let path = path.map_or_else(PathBuf::new, |file| PathBuf::from(&file.path));
+        Some(super::failure::describe(path, &op, result))
+    }
+}
+
+/// What a run measured.
+#[derive(Debug)]
+pub struct RunReport {
+    /// Totals by class, client and group.
+    pub collected: Collector,
+    /// The groups, in order.
+    pub groups: Vec<GroupReport>,
+    /// When the measurement started (`CLOCK_MONOTONIC`).
+    pub measure_from_ns: u64,
+    /// When it stopped: as planned, or when it was told to, or at the first failure.
+    pub stop_ns: u64,
+    /// Processor time of the whole process, kernel workers too, from start to end of the threads.
+    pub process_cpu: CpuTime,
+}
+
+impl RunReport {
+    /// Length of the measurement.
+    #[must_use]
+    pub fn measured_ns(&self) -> u64 {
+        self.stop_ns.saturating_sub(self.measure_from_ns)
+    }
+}
+
+/// Runs `groups` until the measurement is over, `stop` is set or an operation fails; `each` gets a row
+/// per interval as it becomes complete, on the calling thread.
+///
+/// # Errors
+/// Where a target can't be opened or a queue fails. A failed operation is in [`GroupReport::failure`].
+pub fn run<S: Source + Send>(
+    config: &RunConfig,
+    groups: Vec<Group<S>>,
+    stop: &AtomicBool,
+    each: &mut dyn FnMut(&Interval),
+) -> Result<RunReport, EngineError> {
+    let classes = config.classes.len().max(1);
+    let cells: Vec<usize> = groups.iter().map(|group| group.clients as usize * classes).collect();
+    let (inbox, ends) = connect(&cells);
+    let mut collected = Collector::new(classes, &cells, config.per_client);
+    let cpu = process_time();
+    let (ready_out, ready_in) = channel();
+    let failed = AtomicBool::new(false);
+    let stop = Stop { asked: stop, failed: &failed };
+    std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        let mut returns = Vec::new();
+        let mut gates = Vec::new();
+        for (group, (outbox, back)) in groups.into_iter().zip(ends) {
+            let (gate, at_gate) = channel();
+            let ready = ready_out.clone();
+            threads.push(
+                std::thread::Builder::new()
+                    .name(group.name.clone())
+                    .spawn_scoped(scope, move || {
+                        run_group(group, config, outbox, &ready, &at_gate, stop)
+                    }),
+            );
+            returns.push(back);
+            gates.push(gate);
+        }
+        drop(ready_out);
+        let mut is_ready = true;
+        for _ in 0..gates.len() {
+            is_ready &= ready_in.recv().unwrap_or(false);
+        }
+        let start_ns = monotonic_ns() + LEAD_NS;
+        let measure_from_ns = start_ns + config.warm_up_ns;
+        if is_ready {
+            for gate in &gates {
+                // A thread that is gone has said why in its result.
+                let _ = gate.send(start_ns);
+            }
+            collected.run(&inbox, &returns, each);
+        }
+        drop(gates);
+        let mut reports = Vec::new();
+        for thread in threads {
+            let thread = thread.map_err(|error| {
+                let source = plimsoll_sys::SysError::from_io("clone", &error);
+                EngineError::system("starting a thread", source)
+            })?;
+            match thread.join() {
+                Ok(Ok(Some(report))) => reports.push(report),
+                Ok(Ok(None)) => {}
+                Ok(Err(error)) => return Err(error),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        let stop_ns = reports.iter().map(|report| report.end.stop_ns).min();
+        Ok(RunReport {
+            collected,
+            groups: reports,
+            measure_from_ns,
+            stop_ns: stop_ns.unwrap_or(measure_from_ns),
+            process_cpu: process_time().since(&cpu),
+        })
+    })
+}
+
+/// One group's thread. `None` where another group's failure kept all from starting.
+fn run_group<S: Source>(
+    group: Group<S>,
+    config: &RunConfig,
+    outbox: Outbox,
+    ready: &Sender<bool>,
+    gate: &Receiver<u64>,
+    stop: Stop<'_>,
+) -> Result<Option<GroupReport>, EngineError> {
+    let Group { name, cpu, target, mut source, clients, pace, cap, .. } = group;
+    let opened = prepare(cpu, target, places(&pace, clients), group.size_bytes_max);
+    // The coordinator counts one answer per group.
+    let _ = ready.send(opened.is_ok());
+    let (mut queue, backend) = opened?;
+    let mut clock = Clock::new();
+    let Ok(start_ns) = gate.recv() else { return Ok(None) };
+    let measure_from_ns = start_ns + config.warm_up_ns;
+    let drive_config = DriveConfig {
+        measure_from_ns,
+        stop_ns: measure_from_ns.saturating_add(config.measure_ns),
+        drain_ns: config.drain_ns,
+        interval_ns: config.interval_ns.max(INTERVAL_NS_MIN),
+        reap_min: group.reap_min.max(1),
+        spin_ns: group.spin_ns,
+        operations_max: group.operations_max,
+        classes: config.classes.len().max(1) as u32,
+        buffer_stride_bytes: stride_bytes(group.size_bytes_max),
+        carry_on: config.carry_on,
+    };
+    sleep_until_ns(start_ns);
+    let mut job = Job { source: &mut source, clock: &mut clock, config: drive_config, stop };
+    let end = match &mut queue {
+        Either::Null(queue) => job.paced(queue, pace, cap, clients, start_ns, outbox),
+        Either::Files(AnyQueue::Ring(ring)) => {
+            job.paced(ring.as_mut(), pace, cap, clients, start_ns, outbox)
+        }
+        Either::Files(AnyQueue::Threads(pool)) => {
+            job.paced(pool.as_mut(), pace, cap, clients, start_ns, outbox)
+        }
+    }?;
+    // Before the queue is closed: its workers end with it.
+    let (punt_workers, punt_cpu) = ring_workers(thread_id());
+    Ok(Some(GroupReport { name, cpu, backend, end, punt_workers, punt_cpu }))
+}
+
+enum Either {
+    Null(NullQueue),
+    Files(AnyQueue),
+}
+
+fn stride_bytes(size_bytes_max: u32) -> u64 {
+    u64::from(size_bytes_max.max(1)).next_multiple_of(PAGE_BYTES as u64)
+}
+
+/// Most operations in flight of a group.
+fn places(pace: &Pace, clients: u32) -> u32 {
+    match pace {
+        Pace::Closed { depth } | Pace::Barrier { depth } | Pace::Thinking { depth, .. } => {
+            depth.saturating_mul(clients)
+        }
+        Pace::Open { places, .. } => *places,
+    }
+    .max(1)
+}
+
+/// Pins the thread and opens what the group works on.
+fn prepare(
+    cpu: Option<usize>,
+    target: Target,
+    depth: u32,
+    size_bytes_max: u32,
+) -> Result<(Either, BackendReport), EngineError> {
+    if let Some(cpu) = cpu {
+        pin_to(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))?;
+    }
+    set_timer_slack_ns(1);
+    let arena_bytes = stride_bytes(size_bytes_max) * u64::from(depth);
+    let Target::Files(files) = target else { return null(depth, arena_bytes) };
+    let (queue, _, report) = open(BackendConfig { arena_bytes, depth, populate: true, ..files })?;
+    if queue.capacity() < depth as usize {
+        let can = queue.capacity();
+        let says = format!("a depth of {depth} was asked for; one thread carries {can}");
+        return Err(EngineError::Config(says));
+    }
+    Ok((Either::Files(queue), report))
+}
+
+fn null(depth: u32, arena_bytes: u64) -> Result<(Either, BackendReport), EngineError> {
+    let arena = AlignedBuffer::new(arena_bytes as usize).map_err(|source| {
+        EngineError::system(format!("reserving {arena_bytes} bytes of buffers"), source)
+    })?;
+    let report = BackendReport {
+        kind: BackendKind::Null,
+        why: "the target is null".to_owned(),
+        depth,
+        worker_threads: 0,
+        ring_features: Vec::new(),
+        ring_refusals: Vec::new(),
+        arena_bytes,
+        registered_bytes: 0,
+        huge_pages_advised: arena.is_huge_advised(),
+        files: Vec::new(),
+    };
+    Ok((Either::Null(NullQueue::new(depth, arena)), report))
+}
+
+struct Job<'a, S> {
+    source: &'a mut S,
+    clock: &'a mut Clock,
+    config: DriveConfig,
+    stop: Stop<'a>,
+}
+
+impl<S: Source> Job<'_, S> {
+    fn paced<Q: Queue>(
+        &mut self,
+        queue: &mut Q,
+        pace: Pace,
+        cap: Option<CapTurns>,
+        clients: u32,
+        start_ns: u64,
+        outbox: Outbox,
+    ) -> Result<DriveEnd, EngineError> {
+        let depths = |depth: u32| vec![depth; clients as usize];
+        match pace {
+            Pace::Closed { depth } => {
+                self.capped(queue, Closed::new(&depths(depth), start_ns), cap, start_ns, outbox)
+            }
+            Pace::Barrier { depth } => {
+                self.capped(queue, Barrier::new(&depths(depth), start_ns), cap, start_ns, outbox)
+            }
+            Pace::Thinking { depth, think_ns } => {
+                let think = vec![think_ns; clients as usize];
+                let pacing = Thinking::new(&depths(depth), &think, start_ns);
+                self.capped(queue, pacing, cap, start_ns, outbox)
+            }
+            Pace::Open { arrivals, places } => {
+                self.drive(queue, &mut Open::new(arrivals, places, start_ns), outbox)
+            }
+        }
+    }
+
+    fn capped<Q: Queue, P: Pacing>(
+        &mut self,
+        queue: &mut Q,
+        mut pacing: P,
+        cap: Option<CapTurns>,
+        start_ns: u64,
+        outbox: Outbox,
+    ) -> Result<DriveEnd, EngineError> {
+        match cap {
+            None => self.drive(queue, &mut pacing, outbox),
+            Some(CapTurns(turns)) => {
+                self.drive(queue, &mut Capped::new(pacing, turns, start_ns, CREDIT_NS), outbox)
+            }
+        }
+    }
+
+    fn drive<Q: Queue, P: Pacing>(
+        &mut self,
+        queue: &mut Q,
+        pacing: &mut P,
+        outbox: Outbox,
+    ) -> Result<DriveEnd, EngineError> {
+        drive(queue, self.source, pacing, self.clock, self.config, outbox, self.stop)
+    }
+}
+
+#[cfg(test)]
+mod tests;
