@@ -12,6 +12,7 @@ mod read;
 mod reference;
 mod resolve;
 mod resolved;
+mod shown;
 mod units;
 
 pub use check::{Need, PlanCheck, PlanFault};

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::error::PlanErrors;
 use crate::plan::Plan;
+use crate::resolved::{default_cache_bytes, least_cache_bytes};
 use crate::units::SizeBytes;
 
 /// What was found out about the machine.
@@ -45,8 +46,8 @@ const DATA_MAX: u64 = 2 << 30;
 const MAILBOX_BYTES: u64 = 10 << 20;
 /// Part of the free space that data takes: 1 / 20.
 const FREE_DIVISOR: u64 = 20;
-const DATABASES: u64 = 2;
-const THREADS: u64 = 4;
+const DATABASES: u32 = 2;
+const THREADS: u32 = 4;
 
 /// The plan of a quickstart. All phases together take about a minute: ten seconds or less each to
 /// make, duplicate and check the data (by its size), 8 s at most of warm-up and 30 s of measuring.
@@ -64,9 +65,12 @@ pub fn quickstart(facts: &QuickstartFacts) -> Result<Plan, QuickstartError> {
         });
     }
     let data = mailboxes * MAILBOX_BYTES;
+    let databases = DATABASES.min(u32::try_from(mailboxes).unwrap_or(DATABASES));
     // Cache and checkpoint depth shrink with the data, so that most operations are still disk I/O
     // and the warm-up ends in its few seconds.
-    let cache = (data / 16).min(THREADS * crate::resolved::CACHE_BYTES_PER_THREAD) >> 15 << 15;
+    let least = least_cache_bytes(THREADS, databases, 256 << 10);
+    let most = default_cache_bytes(THREADS, databases, 256 << 10);
+    let cache = (data / 16).clamp(least, most) >> 15 << 15;
     let depth = (data / 64).clamp(1 << 20, 20 << 20) >> 20 << 20;
     let text = format!(
         "# Made by `plimsoll quickstart` for this machine: a demonstration.\n\
@@ -98,7 +102,6 @@ pub fn quickstart(facts: &QuickstartFacts) -> Result<Plan, QuickstartError> {
          [evidence]\n\
          min_measure = \"30s\"\n",
         directory = toml::Value::String(facts.directory.clone()),
-        databases = DATABASES.min(mailboxes),
         cache = SizeBytes(cache),
         depth = SizeBytes(depth),
     );

@@ -74,6 +74,7 @@ fn write_section(section: &SectionDoc, text: &mut String) {
 
 fn default(field: &FieldDoc) -> String {
     match (field.default, field.computed) {
+        (Some("{}"), _) if field.name == "set" => "none".to_owned(),
         (Some("{}"), _) => "as its fields".to_owned(),
         (Some(literal), _) if toml::de::DeValue::parse(literal).is_ok() => format!("`{literal}`"),
         (Some(text), _) => format!("`\"{text}\"`"),

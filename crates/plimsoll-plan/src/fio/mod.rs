@@ -31,7 +31,7 @@ pub struct FioImport {
 pub fn import_fio(text: &str, job_name: &str) -> Result<FioImport, PlanErrors> {
     let job = load(text, &[])
         .map_err(|errors| PlanErrors { source_name: job_name.to_owned(), errors })?;
-    let plan = Plan::parse(&text::plan(&job, job_name), job_name)?;
+    let plan = Plan::parse(&text::plan(&job, job_name), &format!("{job_name} as a plan"))?;
     Ok(FioImport { plan, notes: job.notes })
 }
 

@@ -70,7 +70,7 @@ pub(super) fn draft(
     let seed = reader.int("randseed");
     let (io_poll, sq_poll) = (reader.is_set("hipri"), reader.is_set("sqthread_poll"));
     let (fields, name) = (reader.fields, job.name.trim().to_owned());
-    let name = if name.is_empty() { "job".to_owned() } else { crate::read::value::one_line(&name) };
+    let name = if name.is_empty() { "job".to_owned() } else { crate::shown::one_line(&name) };
     Some(Draft {
         name,
         fields,
@@ -123,7 +123,7 @@ impl<'j> Reader<'j> {
     fn fail(&mut self, name: &str, wanted: &str) {
         let Some(opt) = self.get(name) else { return };
         let field = format!("{}.{name}", self.job.name);
-        let shown = crate::read::value::printable(&opt.value);
+        let shown = crate::shown::printable(&opt.value);
         let message = format!("\"{shown}\" is not {wanted}");
         let help = format!("mend the job: {name} takes {wanted}");
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help));
@@ -329,6 +329,14 @@ impl<'j> Reader<'j> {
         match (kind, number) {
             // Without norandommap fio covers each block once per pass; it can't with several sizes.
             ("random", _) if one_size && !self.is_set("norandommap") => {
+                if self.get("filename").is_some()
+                    && self.text_of("numjobs").is_some_and(|n| n != "1")
+                {
+                    self.remark(
+                        "numjobs",
+                        "would have covered the file once by each clone; here they share a pass",
+                    );
+                }
                 self.set("patterns", "\"permutation\"".to_owned());
             }
             ("random", _) => self.set("patterns", "\"random\"".to_owned()),

@@ -24,7 +24,7 @@ section! {
         threads_per_database: Count | "none";
         /// `free`: as fast as the threads go. `target`: open loop at the target rate.
         pace: Pace = "free", "Jetstress";
-        /// Pause of a session between operations (`pace = \"free\"`).
+        /// Pause of a session between operations (`pace = "free"`).
         think_time: DurationNs = "0s";
         /// Extra share on top of the target.
         margin: NotNegative = 0.0, "Jetstress 2013 configuration, MarginIops 0.05; its meaning is unconfirmed, so 0 here";
@@ -37,17 +37,27 @@ section! {
         /// Size of a page; no other than 32 KiB.
         page_size: SizeBytes = "32KiB", "Jetstress 2013 configuration, DatabasePageSize 32768";
         /// Page cache in all, divided among the databases.
-        cache: SizeBytes | "32 MiB × threads", "unconfirmed: one published figure of 256 MiB for 8 threads";
+        cache: SizeBytes | "32 MiB × threads, and at least what the databases need", "unconfirmed: one published figure of 256 MiB for 8 threads";
+        /// Share of the cache that write-back keeps free, so that a read seldom waits for a page.
+        cache_free_share: Share = 0.02, "unconfirmed";
+        /// Database writes in flight per database.
+        writes_in_flight: Count = 16, "unconfirmed: the open-sourced engine has 16 outstanding I/Os in its SSD profile";
         /// Log bytes after which dirty pages must have been written back, per database.
         checkpoint_depth: SizeBytes = "20MiB", "Exchange 2010 stand-alone; 100 MiB is documented for two copies and more";
+        /// Log bytes between two flushes of a database that let its checkpoint advance.
+        checkpoint_step: SizeBytes | "a sixteenth of the depth", "unconfirmed";
         /// Size of one log file.
         log_file_size: SizeBytes = "1MiB", "Jetstress 2013 configuration, LogFileSize 1024 KB";
         /// Log files of each database, used in a circle.
         log_files: Count | "twice the checkpoint depth plus 4, or `soft_recovery_log_files` plus 4 if that is more";
         /// Log buffer of each database.
         log_buffer: SizeBytes = "1MiB", "unconfirmed";
+        /// Log writes in flight per database.
+        log_writes_in_flight: Count = 4, "unconfirmed";
         /// Share of commits that do not wait for their log write.
         lazy_commit_share: Share = 0.7, "Jetstress 2013 configuration, LazyCommits 70";
+        /// The longest that such a commit stays unwritten.
+        lazy_flush: DurationNs = "1s", "unconfirmed";
         /// How the other commits are made durable: log writes that complete only when stable, or
         /// plain ones followed by `fdatasync`.
         durability: Durability = "dsync";
@@ -68,8 +78,8 @@ section! {
         /// Room that each database may grow into, as a share of its first size; once it is full,
         /// deletes balance inserts.
         growth_reserve: Share = 0.25, "Jetstress 2013 configuration, DatabaseSpaceReserved 25";
-        /// Share of the mailbox data that is there before the first operation.
-        initial_fill: Share = 1.0;
+        /// Share of a page's room for records that creation fills.
+        initial_fill: Share = 0.75, "unconfirmed";
         /// Log files to replay in a timed recovery phase; 0 for none.
         soft_recovery_log_files: Whole<0> = 0, "Jetstress 2013 configuration, LogFilesToReplay 500 in its recovery test";
         /// Whether a timed phase reads all databases from end to end.

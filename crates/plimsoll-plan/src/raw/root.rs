@@ -8,7 +8,7 @@ use crate::read::section::section;
 use crate::read::value::{Name, OneOrMore, Whole};
 
 section! {
-    /// The top of the plan.
+    /// What the plan is, and its sections.
     Root {
         /// Version of the plan format; this build knows 1.
         version: Whole<1> = 1;

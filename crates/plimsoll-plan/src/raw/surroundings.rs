@@ -63,7 +63,7 @@ section! {
         url: Name | "required";
         /// Time from one question to the next.
         interval: DurationNs = "1s";
-        /// Our name to the metric's, `name` or `name{label=\"value\"}`. Ours are `data_reduction`,
+        /// Our name to the metric's, `name` or `name{label="value"}`. Ours are `data_reduction`,
         /// `read_source.` with cache, ssd, hdd, zero, remote or other, and `write_destination.` with
         /// cache, oplog, ssd, hdd, remote or other.
         names: Settings | "required";

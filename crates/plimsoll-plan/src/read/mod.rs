@@ -47,6 +47,8 @@ pub(crate) struct Given<T> {
 #[derive(Debug, Default)]
 pub(crate) struct Cx {
     problems: Vec<(At, String, String)>,
+    /// Fields that an unknown name was most likely meant to be.
+    meant: Vec<String>,
 }
 
 impl Cx {
@@ -55,6 +57,18 @@ impl Cx {
         if self.problems.iter().all(|(p, _, _)| p.field.is_empty() || p.field != at.field) {
             self.problems.push((at.clone(), message.into(), help.into()));
         }
+    }
+
+    /// Notes that a field is not there, unless it is but unreadable or misspelt.
+    pub(crate) fn missing(&mut self, at: &At, message: &str, help: impl Into<String>) {
+        if self.is_clean(&at.field) && !self.meant.contains(&at.field) {
+            self.fail(at, message, help);
+        }
+    }
+
+    /// Notes that an unknown name was most likely meant to be this field.
+    pub(crate) fn meant(&mut self, field: String) {
+        self.meant.push(field);
     }
 
     /// True when no problem lies in the field or below it.

@@ -140,18 +140,25 @@ pub(crate) fn refuse_unknown(table: &DeTable<'_>, names: &[&str], at: &At, cx: &
         if names.contains(&name) {
             continue;
         }
-        let help = suggest(name, names, &at.field);
-        let shown = super::value::printable(name);
+        let (help, meant) = suggest(name, names, &at.field);
+        if let Some(meant) = meant {
+            cx.meant(at.unwritten(meant).field);
+        }
+        let shown = crate::shown::printable(name);
         cx.fail(&at.field(&shown, key.span()), "is not a known field", help);
     }
 }
 
-/// The nearest known name here, unless another section has exactly this one.
-fn suggest(name: &str, names: &[&str], section: &str) -> String {
+/// Names that are at least this alike (Jaro-Winkler) are most likely meant.
+const ALIKE: f64 = 0.75;
+
+/// What to do about an unknown name, and the field that it was most likely meant to be: the nearest
+/// known name here, unless another section has exactly this one.
+fn suggest<'n>(name: &str, names: &[&'n str], section: &str) -> (String, Option<&'n str>) {
     let here = if section.is_empty() { "a plan" } else { section };
     if let Some(other) = crate::raw::section_of(name).filter(|other| *other != section) {
         let place = if other.is_empty() { "the top of the plan" } else { other };
-        return format!("`{name}` belongs to {place}, not to {here}");
+        return (format!("`{name}` belongs to {place}, not to {here}"), None);
     }
     let lower = name.to_lowercase();
     let near = names
@@ -159,9 +166,11 @@ fn suggest(name: &str, names: &[&str], section: &str) -> String {
         .map(|known| (strsim::jaro_winkler(&lower, known), *known))
         .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)));
     match near {
-        Some((score, known)) if score >= 0.75 => format!("did you mean `{known}`?"),
-        Some((_, known)) => format!("the nearest field of {here} is `{known}`; see docs/plan.md"),
-        None => "see docs/plan.md".to_owned(),
+        Some((score, known)) if score >= ALIKE => (format!("did you mean `{known}`?"), Some(known)),
+        Some((_, known)) => {
+            (format!("the nearest field of {here} is `{known}`; see docs/plan.md"), None)
+        }
+        None => ("see docs/plan.md".to_owned(), None),
     }
 }
 

@@ -5,6 +5,7 @@ use toml::de::{DeFloat, DeInteger, DeValue};
 use super::section::a_kind;
 use super::{At, Cx};
 use crate::resolved as r;
+use crate::shown::printable;
 use crate::units::{BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError};
 
 /// A value that a field can take.
@@ -15,27 +16,12 @@ pub(crate) trait ReadValue: Sized {
     fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self>;
 }
 
-/// Text of the plan, fit to be shown in one line.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(60).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    if text.chars().count() > 60 {
-        shown.push('…');
-    }
-    shown
-}
-
-/// Text of any length in one line.
-pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
 fn wrong_kind(value: &DeValue<'_>, at: &At, cx: &mut Cx, wanted: &str, help: &str) {
     cx.fail(at, format!("is {}, not {wanted}", a_kind(value)), help);
 }
 
 fn keep<T>(result: Result<T, UnitError>, at: &At, cx: &mut Cx) -> Option<T> {
-    result.map_err(|e| cx.fail(at, printable(&e.message), e.help)).ok()
+    result.map_err(|e| cx.fail(at, e.message, e.help)).ok()
 }
 
 fn integer(number: &DeInteger<'_>) -> Option<i128> {

@@ -4,9 +4,10 @@ use toml::de::DeTable;
 
 use super::{JobText, Loaded, matrix};
 use crate::raw::FioRaw;
-use crate::read::value::{ReadValue, printable};
+use crate::read::value::ReadValue;
 use crate::read::{At, Cx};
 use crate::resolved::{EngineChoice, Imported, Matrix, Target, Workload};
+use crate::shown::printable;
 
 /// The streams of the job; whatever is wrong with it is noted at `workload.fio.job`.
 pub(super) fn resolve(
@@ -17,10 +18,8 @@ pub(super) fn resolve(
     cx: &mut Cx,
 ) -> Option<Loaded> {
     let Some(name) = &raw.job else {
-        let at = raw.at.unwritten("job");
-        if cx.is_clean(&at.field) {
-            cx.fail(&at, "is missing", "name the job file, such as job = \"randread.fio\"");
-        }
+        let help = "name the job file, such as job = \"randread.fio\"";
+        cx.missing(&raw.at.unwritten("job"), "is missing", help);
         return None;
     };
     let text = match job(&name.value.0) {

@@ -5,9 +5,10 @@ use crate::raw::{MailboxRaw, Root};
 use crate::read::value::WordOr;
 use crate::read::{At, Cx};
 use crate::resolved::{
-    CACHE_BYTES_PER_THREAD, Mailbox, Maintenance, OperationMix, Pace, Target, TargetKind,
+    Mailbox, Maintenance, OperationMix, Pace, Target, TargetKind, default_cache_bytes,
+    least_cache_bytes,
 };
-use crate::units::{Percent, SizeBytes};
+use crate::units::{DurationNs, Percent, SizeBytes};
 
 /// Jetstress 2010's first guess of threads: the target times 1.5, at 135 I/Os per second and thread.
 const GUESS_FACTOR: f64 = 1.5;
@@ -19,11 +20,22 @@ const LOG_BLOCK_BYTES: u64 = 4 << 10;
 const DATABASES_MAX: u64 = 1024;
 const THREADS_MAX: u64 = 65_536;
 const LOG_FILES_MAX: u64 = 1 << 20;
-/// A page holds its header, the generation's bits of each sector, and at least one record.
-const RECORD_BYTES: std::ops::RangeInclusive<u64> = 64..=30_000;
-/// Pages that each database's share of the cache must hold, and that each session may hold at once.
-const CACHE_PAGES_PER_DATABASE: u64 = 8;
-const CACHE_PAGES_PER_THREAD: u64 = 4;
+/// A page has room for two records at least.
+const RECORD_BYTES: std::ops::RangeInclusive<u64> = 64..=16_384;
+/// Page numbers of a database have 31 bits.
+const PAGES_MAX: u128 = 1 << 31;
+const LOG_FILE_MAX: SizeBytes = SizeBytes::mib(1024);
+const LOG_BUFFER_MAX: SizeBytes = SizeBytes::mib(64);
+/// Log of one database in all.
+const LOG_MAX: u64 = 1 << 46;
+const COPIES_MAX: u64 = 16;
+const WRITES_MAX: u64 = 1024;
+const LOG_WRITES_MAX: u64 = 64;
+/// A pause longer than this is no load: 18 minutes.
+const THINK_MAX: DurationNs = DurationNs::s(18 * 60);
+const WEIGHT_MAX: f64 = 1000.0;
+/// Weights are told apart to a thousandth.
+const WEIGHT_MIN: f64 = 0.001;
 
 pub(super) fn resolve(
     raw: &MailboxRaw,
@@ -57,6 +69,7 @@ pub(super) fn resolve(
         page_size_bytes: PAGE_BYTES,
         database_initial_bytes: sizes.initial_bytes,
         database_capacity_bytes: sizes.capacity_bytes,
+        initial_fill: raw.initial_fill.value.0,
         threads,
         threads_auto,
         pace: raw.pace.value,
@@ -67,16 +80,31 @@ pub(super) fn resolve(
         bias: bias(raw, databases, cx),
         cache_bytes: cache(raw, databases, threads, cx),
         cache_from_threads: raw.cache.is_none(),
+        cache_free_share: cache_free_share(raw, cx),
+        writes_in_flight: small(
+            raw.writes_in_flight.value.0,
+            WRITES_MAX,
+            &raw.writes_in_flight.at,
+            cx,
+        ),
         checkpoint_depth_bytes: raw.checkpoint_depth.value.0,
+        checkpoint_step_bytes: checkpoint_step(raw, cx),
         log_file_size_bytes: log_size(raw, cx),
         log_files: log_files(raw, soft, cx),
         log_buffer_bytes: raw.log_buffer.value.0,
+        log_writes_in_flight: small(
+            raw.log_writes_in_flight.value.0,
+            LOG_WRITES_MAX,
+            &raw.log_writes_in_flight.at,
+            cx,
+        ),
+        lazy_flush_ns: raw.lazy_flush.value.0,
         lazy_commit_share: raw.lazy_commit_share.value.0,
         durability: raw.durability.value,
         coalesce_max_bytes: transfer(raw.coalesce_max.value, &raw.coalesce_max.at, cx),
         maintenance: maintenance(raw, cx),
-        copies: small(raw.copies.value.0, 64, &raw.copies.at, cx),
-        replication_read_bytes: transfer(raw.replication_read.value, &raw.replication_read.at, cx),
+        copies: small(raw.copies.value.0, COPIES_MAX, &raw.copies.at, cx),
+        replication_read_bytes: replication_read(raw, cx),
         soft_recovery_log_files: soft,
         streaming_backup: raw.streaming_backup.value,
     };
@@ -85,11 +113,10 @@ pub(super) fn resolve(
 }
 
 fn required<T>(value: Option<T>, raw: &MailboxRaw, name: &str, cx: &mut Cx) -> Option<T> {
-    let at = raw.at.unwritten(name);
-    if value.is_none() && cx.is_clean(&at.field) {
+    if value.is_none() {
         let example =
             if name == "mailboxes" { "mailboxes = 1000" } else { "mailbox_size = \"1GiB\"" };
-        cx.fail(&at, "is missing", format!("write {example}"));
+        cx.missing(&raw.at.unwritten(name), "is missing", format!("write {example}"));
     }
     value
 }
@@ -127,26 +154,30 @@ fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     let size = required(raw.mailbox_size.as_ref(), raw, "mailbox_size", cx)?;
     let total = u128::from(mailboxes?) * u128::from(size.value.0);
     let per_database = total / u128::from(databases.max(1));
-    if per_database < u128::from(PAGE_BYTES) {
-        let message = format!(
-            "\"{}\" makes a database of {per_database} B, less than one page ({})",
-            size.value,
-            SizeBytes(PAGE_BYTES)
-        );
+    let page = u128::from(PAGE_BYTES);
+    if per_database < 2 * page {
+        let few = if per_database < page { "one page (32KiB)" } else { "the two pages it needs" };
+        let message =
+            format!("\"{}\" makes a database of {per_database} B, less than {few}", size.value);
         cx.fail(&size.at, message, "write a larger mailbox_size, or fewer databases");
         return None;
     }
-    let page = u128::from(PAGE_BYTES);
     let pages = total.div_ceil(u128::from(databases) * page);
-    let initial = share_of(pages, raw.initial_fill.value.0).max(1);
     let capacity = pages + share_of(pages, raw.growth_reserve.value.0);
-    let bytes = |pages: u128| u64::try_from(pages * page).ok().filter(|b| *b <= i64::MAX as u64);
-    let Some(capacity_bytes) = bytes(capacity) else {
-        let message = format!("\"{}\" makes a database larger than a file can be", size.value);
-        cx.fail(&size.at, message, "write a smaller one, fewer mailboxes or more databases");
+    if capacity >= PAGES_MAX {
+        let message = format!(
+            "\"{}\" makes a database of {capacity} pages with its reserve, which 31 bits can't count",
+            size.value
+        );
+        cx.fail(
+            &size.at,
+            message,
+            "have more databases, fewer mailboxes or a smaller mailbox_size",
+        );
         return None;
-    };
-    Some(Sizes { initial_bytes: bytes(initial)?, capacity_bytes })
+    }
+    let bytes = |pages: u128| u64::try_from(pages * page).ok();
+    Some(Sizes { initial_bytes: bytes(pages)?, capacity_bytes: bytes(capacity)? })
 }
 
 /// `share` of a number of pages, rounded up; in millionths, so that it is exact for any size.
@@ -198,7 +229,7 @@ fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (
         }
         (Some(given), None) => match given.value {
             WordOr::Word(_) => {
-                if root_has_no_requirement(target_iops) {
+                if target_iops <= 0.0 {
                     cx.fail(&given.at, "has nothing to search for", "state a target above 0");
                 }
                 (guess, true)
@@ -209,10 +240,6 @@ fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (
     }
 }
 
-fn root_has_no_requirement(target_iops: f64) -> bool {
-    target_iops <= 0.0
-}
-
 fn check_page(raw: &MailboxRaw, cx: &mut Cx) {
     if raw.page_size.value.0 != PAGE_BYTES {
         let message = format!("\"{}\" is not the size of the store's pages", raw.page_size.value);
@@ -221,6 +248,10 @@ fn check_page(raw: &MailboxRaw, cx: &mut Cx) {
 }
 
 fn check_pace(raw: &MailboxRaw, target_iops: f64, cx: &mut Cx) {
+    if raw.think_time.value > THINK_MAX {
+        let message = format!("\"{}\" leaves hardly any load", raw.think_time.value);
+        cx.fail(&raw.think_time.at, message, format!("write at most \"{THINK_MAX}\""));
+    }
     if raw.pace.value == Pace::Target {
         if raw.think_time.value.0 > 0 {
             let help = "take it away, or write pace = \"free\"";
@@ -264,18 +295,19 @@ fn bias(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Vec<f64> {
         let message = format!("has {} weights for {databases} databases", weights.len());
         cx.fail(&given.at, message, "write one weight per database");
     }
-    if !weights.iter().any(|w| *w > 0.0) {
-        cx.fail(&given.at, "has no weight above 0", "give at least one database a weight");
+    if !weights.iter().any(|w| *w >= WEIGHT_MIN) || weights.iter().any(|w| *w > WEIGHT_MAX) {
+        let help = format!("write weights up to {WEIGHT_MAX}, one of them {WEIGHT_MIN} or more");
+        cx.fail(&given.at, "has no weights that can be told apart", help);
     }
     weights
 }
 
 fn cache(raw: &MailboxRaw, databases: u32, threads: u32, cx: &mut Cx) -> u64 {
+    let coalesce = raw.coalesce_max.value.0;
     let Some(given) = &raw.cache else {
-        return CACHE_BYTES_PER_THREAD.saturating_mul(u64::from(threads));
+        return default_cache_bytes(threads, databases, coalesce);
     };
-    let per_database = u64::from(databases) * CACHE_PAGES_PER_DATABASE;
-    let least = per_database.max(u64::from(threads) * CACHE_PAGES_PER_THREAD) * PAGE_BYTES;
+    let least = least_cache_bytes(threads, databases, coalesce);
     if given.value.0 < least {
         let message = format!("\"{}\" is too small for its threads and databases", given.value);
         cx.fail(&given.at, message, format!("write at least \"{}\"", SizeBytes(least)));
@@ -283,15 +315,20 @@ fn cache(raw: &MailboxRaw, databases: u32, threads: u32, cx: &mut Cx) -> u64 {
     given.value.0
 }
 
+/// Checks the sizes of log files and log buffer.
 fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let (file, buffer) = (raw.log_file_size.value, raw.log_buffer.value);
-    for (size, at, least) in [(file, &raw.log_file_size.at, 16), (buffer, &raw.log_buffer.at, 2)] {
-        if size.0 % LOG_BLOCK_BYTES != 0 || size.0 < least * LOG_BLOCK_BYTES {
-            let help = format!(
-                "write a multiple of \"4KiB\", \"{}\" or more",
-                SizeBytes(least * LOG_BLOCK_BYTES)
-            );
-            cx.fail(at, format!("\"{size}\" is not a number of 4 KiB log blocks"), help);
+    // A log write must hold a record beside its headers, and the buffer four of those.
+    let least_buffer = 4 * (raw.record_size.value.0.min(*RECORD_BYTES.end()) + 2 * LOG_BLOCK_BYTES);
+    let least_buffer = SizeBytes(least_buffer.next_multiple_of(LOG_BLOCK_BYTES));
+    let bounds = [
+        (file, &raw.log_file_size.at, SizeBytes(16 * LOG_BLOCK_BYTES), LOG_FILE_MAX),
+        (buffer, &raw.log_buffer.at, least_buffer, LOG_BUFFER_MAX),
+    ];
+    for (size, at, least, most) in bounds {
+        if size.0 % LOG_BLOCK_BYTES != 0 || size < least || size > most {
+            let help = format!("write a multiple of \"4KiB\" from \"{least}\" to \"{most}\"");
+            cx.fail(at, format!("\"{size}\" can't be made of log blocks"), help);
         }
     }
     if buffer > file {
@@ -301,6 +338,8 @@ fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     file.0
 }
 
+/// The number of log files: the circle must hold the checkpoint depth, two buffers and what a soft
+/// recovery replays.
 fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
     let file = raw.log_file_size.value.0.max(1);
     let depth = raw.checkpoint_depth.value.0;
@@ -309,19 +348,61 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
         let message = format!("\"{}\" is less than a log file", raw.checkpoint_depth.value);
         cx.fail(&raw.checkpoint_depth.at, message, help);
     }
-    let depth_files = depth.div_ceil(file);
-    let Some(given) = &raw.log_files else {
+    let (files, at) = match &raw.log_files {
         // Twice the depth, so that lazy write-back has room behind the newest file.
-        let files = depth_files.saturating_mul(2).max(u64::from(soft)).saturating_add(4);
-        return small(files, LOG_FILES_MAX, &raw.checkpoint_depth.at, cx);
+        None => {
+            let files = depth.div_ceil(file).saturating_mul(2).max(u64::from(soft));
+            (files.saturating_add(4), &raw.checkpoint_depth.at)
+        }
+        Some(given) => {
+            let buffers = raw.log_buffer.value.0.saturating_mul(2);
+            let least = (depth.saturating_add(buffers) / file).saturating_add(1);
+            let least = least.max(u64::from(soft).saturating_add(2));
+            if given.value.0 < least {
+                let message = format!("{} can't hold what recovery needs", given.value.0);
+                let help = format!(
+                    "write at least {least}: the checkpoint depth and two buffers, or what soft \
+                     recovery replays"
+                );
+                cx.fail(&given.at, message, help);
+            }
+            (given.value.0, &given.at)
+        }
     };
-    let least = depth_files.max(u64::from(soft)).saturating_add(2);
-    if given.value.0 < least {
-        let message = format!("{} can't hold what recovery needs", given.value.0);
-        let help = format!("write at least {least}: checkpoint depth or soft recovery, plus 2");
-        cx.fail(&given.at, message, help);
+    if files.saturating_mul(file) >= LOG_MAX {
+        let message = "makes 64 TiB of log or more for each database";
+        cx.fail(at, message, "write a smaller one");
     }
-    small(given.value.0, LOG_FILES_MAX, &given.at, cx)
+    small(files, LOG_FILES_MAX, at, cx)
+}
+
+fn checkpoint_step(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
+    let depth = raw.checkpoint_depth.value;
+    let Some(given) = &raw.checkpoint_step else { return (depth.0 / 16).max(1) };
+    if given.value.0 == 0 || given.value > depth {
+        let help = format!("write a size up to the checkpoint depth, \"{depth}\"");
+        cx.fail(&given.at, format!("\"{}\" is no step towards it", given.value), help);
+    }
+    given.value.0
+}
+
+/// A read of whole log blocks.
+fn replication_read(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
+    let size = raw.replication_read.value;
+    if size.0 == 0 || size.0 % LOG_BLOCK_BYTES != 0 || size.0 > 16 << 20 {
+        let help = "write a multiple of \"4KiB\" up to \"16MiB\"";
+        cx.fail(&raw.replication_read.at, format!("\"{size}\" is not whole log blocks"), help);
+    }
+    size.0
+}
+
+fn cache_free_share(raw: &MailboxRaw, cx: &mut Cx) -> f64 {
+    let share = raw.cache_free_share.value.0;
+    if share > 0.5 {
+        let help = "write a share up to 0.5";
+        cx.fail(&raw.cache_free_share.at, format!("{share} leaves too little to cache"), help);
+    }
+    share
 }
 
 /// A transfer of whole pages.

@@ -199,13 +199,11 @@ fn size_mix(mix: &Given<List<SizeShareRaw>>, cx: &mut Cx) -> Option<Vec<SizeShar
     let mut sizes = Vec::new();
     for entry in &mix.value.0 {
         let (Some(size), Some(share)) = (&entry.size, &entry.share) else {
-            if cx.is_clean(&entry.at.field) {
-                cx.fail(
-                    &entry.at,
-                    "lacks `size` or `share`",
-                    "write { size = \"4KiB\", share = 60 }",
-                );
-            }
+            cx.missing(
+                &entry.at,
+                "lacks `size` or `share`",
+                "write { size = \"4KiB\", share = 60 }",
+            );
             return None;
         };
         let size_bytes = transfer(size.value, &size.at, cx);
@@ -329,17 +327,15 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
     if word == ArrivalWord("recorded") {
         let Some(file) = &raw.arrival_file else {
             let help = "name the file with the recorded starts";
-            cx.fail(&raw.at.unwritten("arrival_file"), "is missing", help);
+            cx.missing(&raw.at.unwritten("arrival_file"), "is missing", help);
             return None;
         };
         return Some(Arrival::Recorded { file: file.value.0.clone() });
     }
     let Some(rate_per_s) = rate else {
-        let at = raw.at.unwritten("rate");
-        if cx.is_clean(&at.field) {
-            let message = format!("is missing: arrival = \"{}\" is an open loop", word.0);
-            cx.fail(&at, message, "write operations per second, such as rate = 500");
-        }
+        let message = format!("is missing: arrival = \"{}\" is an open loop", word.0);
+        let help = "write operations per second, such as rate = 500";
+        cx.missing(&raw.at.unwritten("rate"), &message, help);
         return None;
     };
     let ramp_ns = raw.ramp.value.0;

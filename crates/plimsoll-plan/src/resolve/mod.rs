@@ -99,10 +99,8 @@ fn check_version(root: &Root, cx: &mut Cx) {
 /// The one workload of the plan.
 fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     let Some(given) = &root.workload else {
-        if cx.is_clean("workload") {
-            let help = "add [workload.mailbox], [workload.matrix] or [workload.fio]";
-            cx.fail(&root.at.unwritten("workload"), "is missing", help);
-        }
+        let help = "add [workload.mailbox], [workload.matrix] or [workload.fio]";
+        cx.missing(&root.at.unwritten("workload"), "is missing", help);
         return None;
     };
     let raw = &given.value;
@@ -114,9 +112,9 @@ fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     if let Some((_, second)) = given_kinds.next() {
         cx.fail(second, "is a second workload", "a plan has one: make two plans");
     }
-    if first.is_none() && cx.is_clean("workload") {
+    if first.is_none() {
         let help = "add [workload.mailbox], [workload.matrix] or [workload.fio]";
-        cx.fail(&given.at, "names no workload", help);
+        cx.missing(&given.at, "names no workload", help);
     }
     first.map(|(source, _)| source)
 }

@@ -44,9 +44,9 @@ pub(super) fn observe(raw: &ObserveRaw, cx: &mut Cx) -> Option<Observe> {
 fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
     let (Some(url), Some(names)) = (&raw.url, &raw.names) else {
         for (name, is_there) in [("url", raw.url.is_some()), ("names", raw.names.is_some())] {
-            let at = raw.at.unwritten(name);
-            if !is_there && cx.is_clean(&at.field) {
-                cx.fail(&at, "is missing", "an endpoint needs `url` and `names`");
+            if !is_there {
+                let help = "an endpoint needs `url` and `names`";
+                cx.missing(&raw.at.unwritten(name), "is missing", help);
             }
         }
         return None;

@@ -10,10 +10,8 @@ const KINDS: &str = "databases, path, device, nfs, s3, model or null";
 /// The targets of the plan.
 pub(super) fn resolve(root: &Root, cx: &mut Cx) -> Option<Vec<Target>> {
     let Some(given) = &root.target else {
-        if cx.is_clean("target") {
-            let help = format!("add [target] with one of {KINDS}");
-            cx.fail(&root.at.unwritten("target"), "is missing", help);
-        }
+        let help = format!("add [target] with one of {KINDS}");
+        cx.missing(&root.at.unwritten("target"), "is missing", help);
         return None;
     };
     let mut targets: Vec<Target> = Vec::new();
@@ -23,7 +21,7 @@ pub(super) fn resolve(root: &Root, cx: &mut Cx) -> Option<Vec<Target>> {
             Some(name) => name.value.0.clone(),
             None if many => {
                 let help = "name each target of a comparison, such as name = \"ext4\"";
-                cx.fail(&raw.at.unwritten("name"), "is missing", help);
+                cx.missing(&raw.at.unwritten("name"), "is missing", help);
                 continue;
             }
             None => "target".to_owned(),
@@ -60,8 +58,8 @@ fn kind(raw: &TargetRaw, at: &At, cx: &mut Cx) -> Option<TargetKind> {
         cx.fail(second, "is a second kind of target", help);
         return None;
     }
-    if first.is_none() && cx.is_clean(&at.field) {
-        cx.fail(at, "names nothing to test", format!("add one of {KINDS}"));
+    if first.is_none() {
+        cx.missing(at, "names nothing to test", format!("add one of {KINDS}"));
     }
     refuse_strays(raw, cx);
     build(raw, cx)
@@ -127,7 +125,7 @@ fn s3_bucket(raw: &TargetRaw, s3: &Given<Name>, cx: &mut Cx) -> Option<TargetKin
     }
     let Some(endpoint) = &raw.endpoint else {
         let help = "say where the store answers, such as endpoint = \"http://127.0.0.1:9000\"";
-        cx.fail(&raw.at.unwritten("endpoint"), "is missing", help);
+        cx.missing(&raw.at.unwritten("endpoint"), "is missing", help);
         return None;
     };
     if !is_http(&endpoint.value.0) {

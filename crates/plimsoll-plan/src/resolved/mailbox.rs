@@ -29,6 +29,8 @@ pub struct Mailbox {
     pub database_initial_bytes: u64,
     /// Size that each database may grow to, in whole pages.
     pub database_capacity_bytes: u64,
+    /// Share of a page's room for records that creation fills.
+    pub initial_fill: f64,
     /// Logical sessions in all.
     pub threads: u32,
     /// True when the fewest threads that meet the requirement are to be searched for; `threads` is
@@ -50,16 +52,26 @@ pub struct Mailbox {
     pub cache_bytes: u64,
     /// True when `cache_bytes` follows from the number of threads.
     pub cache_from_threads: bool,
+    /// Share of the cache that write-back keeps free.
+    pub cache_free_share: f64,
+    /// Database writes in flight per database.
+    pub writes_in_flight: u32,
     /// Log bytes after which dirty pages must have been written back, per database.
     pub checkpoint_depth_bytes: u64,
+    /// Log bytes between two flushes of a database that let its checkpoint advance.
+    pub checkpoint_step_bytes: u64,
     /// Size of one log file.
     pub log_file_size_bytes: u64,
     /// Log files of each database, used in a circle.
     pub log_files: u32,
     /// Log buffer of each database.
     pub log_buffer_bytes: u64,
+    /// Log writes in flight per database.
+    pub log_writes_in_flight: u32,
     /// Share of commits that do not wait for their log write.
     pub lazy_commit_share: f64,
+    /// The longest that such a commit stays unwritten.
+    pub lazy_flush_ns: u64,
     /// How the other commits are made durable.
     pub durability: Durability,
     /// Largest transfer that adjacent pages are coalesced to.
@@ -99,6 +111,24 @@ pub struct Maintenance {
     pub interval_ns: u64,
 }
 
+/// The least cache that the store can work with: in each database's share a page for every one that
+/// two coalesced transfers hold, and 16 more; and over all four pages per thread.
+#[must_use]
+pub fn least_cache_bytes(threads: u32, databases: u32, coalesce_max_bytes: u64) -> u64 {
+    let page_bytes = 32 << 10;
+    let per_database = 16 + 2 * (coalesce_max_bytes / page_bytes);
+    let pages = u64::from(databases).saturating_mul(per_database).max(u64::from(threads) * 4);
+    pages.saturating_mul(page_bytes)
+}
+
+/// The cache of a plan that states none: [`CACHE_BYTES_PER_THREAD`] for each thread, and at least
+/// [`least_cache_bytes`].
+#[must_use]
+pub fn default_cache_bytes(threads: u32, databases: u32, coalesce_max_bytes: u64) -> u64 {
+    let by_threads = CACHE_BYTES_PER_THREAD.saturating_mul(u64::from(threads));
+    by_threads.max(least_cache_bytes(threads, databases, coalesce_max_bytes))
+}
+
 impl Mailbox {
     /// The same store with another number of threads; a cache that follows from it follows.
     #[must_use]
@@ -107,7 +137,8 @@ impl Mailbox {
         changed.threads = threads;
         changed.threads_auto = false;
         if self.cache_from_threads {
-            changed.cache_bytes = CACHE_BYTES_PER_THREAD.saturating_mul(u64::from(threads));
+            changed.cache_bytes =
+                default_cache_bytes(threads, self.databases, self.coalesce_max_bytes);
         }
         changed
     }

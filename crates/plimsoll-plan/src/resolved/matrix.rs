@@ -97,7 +97,8 @@ pub struct SizeShare {
 pub enum Pattern {
     /// Uniform.
     Random,
-    /// Each block exactly once per pass, in random order.
+    /// Each block exactly once per pass, in random order. The clients share the pass: client `i` of
+    /// `n` takes every `n`-th place of it, from the `i`-th.
     Permutation,
     /// One after the other; each client from a place of its own.
     Sequential,

@@ -20,7 +20,10 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 pub use limits::{LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet};
-pub use mailbox::{CACHE_BYTES_PER_THREAD, Mailbox, Maintenance, OperationMix};
+pub use mailbox::{
+    CACHE_BYTES_PER_THREAD, Mailbox, Maintenance, OperationMix, default_cache_bytes,
+    least_cache_bytes,
+};
 pub use matrix::{
     Arrival, Content, FileSet, Imported, Matrix, MatrixAxes, MetadataMix, Pattern, SizeShare,
     Stream, SyncPolicy,

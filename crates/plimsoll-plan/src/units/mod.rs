@@ -12,10 +12,15 @@ mod size;
 
 use thiserror::Error;
 
+use crate::shown::one_line;
+
 pub use duration::DurationNs;
 pub use rate::{BytesPerS, OpsPerS};
 pub use share::{Percent, Share};
 pub use size::SizeBytes;
+
+/// Characters of a message at most.
+const SHOWN_MAX: usize = 240;
 
 /// Why a text is not the quantity that was asked for.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -29,7 +34,9 @@ pub struct UnitError {
 
 impl UnitError {
     pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), help: help.into() }
+        // Both quote the text that was written, which may be of any length.
+        let shown = |text: String| one_line(&text.chars().take(SHOWN_MAX).collect::<String>());
+        Self { message: shown(message.into()), help: shown(help.into()) }
     }
 }
 
