@@ -98,13 +98,100 @@ fn two_modes() {
     }
 }
 
+/// The level that a warm-up approaches, as a share of it, at value `i` of `n`.
+#[derive(Clone, Copy, Debug)]
+enum WarmUp {
+    /// From 30 % in a straight line, reached at this share of the series.
+    Ramp(f64),
+    /// 50 % up to this share of the series.
+    Step(f64),
+    /// From 30 % exponentially, with this share of the series as its time constant.
+    Decay(f64),
+}
+
+impl WarmUp {
+    fn level(self, i: usize, n: usize) -> f64 {
+        let at = i as f64 / n as f64;
+        match self {
+            Self::Ramp(end) => (0.3 + 0.7 * at / end).min(1.0),
+            Self::Step(end) => {
+                if at < end {
+                    0.5
+                } else {
+                    1.0
+                }
+            }
+            Self::Decay(constant) => 1.0 - 0.7 * libm::exp(-at / constant),
+        }
+    }
+
+    /// `n` values that warm up to 1 under noise of 5 %.
+    fn series(self, source: &mut Source, n: usize, phi: f64) -> Vec<f64> {
+        let noise = source.ar1(n, phi);
+        (0..n).map(|i| self.level(i, n) + 0.05 * noise[i]).collect()
+    }
+}
+
+#[test]
+fn the_mean_after_a_warm_up() {
+    use WarmUp::{Decay, Ramp, Step};
+    for warm_up in [Ramp(0.1), Ramp(0.3), Step(0.2), Step(0.4), Decay(0.03), Decay(0.06)] {
+        for (n, phi) in [(60, 0.0), (300, 0.0), (300, 0.5), (1_800, 0.0), (1_800, 0.9)] {
+            let settled = match warm_up {
+                Ramp(end) | Step(end) => 1.0 - end,
+                // About where a decay is cut: the better the data, the later.
+                Decay(_) => 0.6,
+            };
+            let result = tally(5, 1.0, true, |source| warm_up.series(source, n, phi));
+            let n_effective = settled * ar1_n_effective(n, phi);
+            result.check(&format!("{warm_up:?}, phi {phi}"), n, n_effective);
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_warm_up() {
+    use WarmUp::{Ramp, Step};
+    for warm_up in [Ramp(0.1), Ramp(0.2), Ramp(0.4), Step(0.1), Step(0.4)] {
+        let (Ramp(share) | Step(share) | WarmUp::Decay(share)) = warm_up;
+        for (n, phi) in [(60, 0.0), (300, 0.0), (300, 0.5), (1_800, 0.0), (1_800, 0.9)] {
+            let mut source = Source::new(6);
+            let found = (0..SERIES)
+                .filter(|_| {
+                    let values = warm_up.series(&mut source, n, phi);
+                    let end = share * n as f64;
+                    settled_from(&values).is_ok_and(|at| (at as f64 - end).abs() <= 0.05 * n as f64)
+                })
+                .count();
+            println!("{warm_up:?} phi {phi} n {n}: end within 5 % in {found} of {SERIES}");
+            assert!(found as f64 >= 0.95 * f64::from(SERIES), "{warm_up:?} n {n}: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_late_change_of_level_has_no_one_mean() {
+    for n in LENGTHS {
+        let mut source = Source::new(7);
+        let accepted = (0..SERIES)
+            .filter(|_| {
+                let noise = source.ar1(n, 0.5);
+                let level = |i: usize| if 10 * i < 7 * n { 1.0 } else { 0.7 };
+                let values: Vec<f64> = (0..n).map(|i| level(i) + 0.05 * noise[i]).collect();
+                steady_mean(&values).is_ok()
+            })
+            .count();
+        println!("step at 70 %, n {n}: {accepted} of {SERIES} accepted");
+        assert!(accepted as f64 <= 0.01 * f64::from(SERIES), "n {n}: {accepted}");
+    }
+}
+
 #[test]
 fn a_slow_drift_beneath_noise() {
-    // Lag-1 autocorrelation of 0.27, and 6.4 times fewer effective values than values.
-    for n in [300, 1_800] {
-        let n_effective = n as f64 / (1.0 + 2.0 * 0.3 * 0.9 / 0.1);
-        let result = tally(4, 0.0, false, |source| source.drift_beneath_noise(n, 0.9, 0.3));
-        let slack = if n == 300 { 29.0 } else { n_effective };
-        result.check("drift beneath noise", n, slack.min(n_effective));
-    }
+    // Not AR(1): a lag-1 autocorrelation of 0.27, and 6.4 times fewer effective values than values.
+    let result = tally(4, 0.0, false, |source| source.drift_beneath_noise(1_800, 0.9, 0.3));
+    result.check("drift beneath noise", 1_800, 1_800.0 / 6.4);
+    // With 300 values it is seen in most series only: a little is lost on either side.
+    let result = tally(4, 0.0, false, |source| source.drift_beneath_noise(300, 0.9, 0.3));
+    assert!(result.coverage() >= 0.91 && result.refused() <= 0.15, "{result:?}");
 }

@@ -10,8 +10,8 @@
 //! corrected by the first-order bias of M. G. Kendall, *Note on Bias in the Estimation of
 //! Autocorrelation*, Biometrika 41 (1954). A series that is not AR(1), say a slow drift beneath
 //! white noise, has a small lag-1 autocorrelation and yet a small effective sample. So the means
-//! of at least 30 finer batches are tested as well: where they are more alike than AR(1) explains,
-//! their own autocorrelation is used instead.
+//! of batches of two, four, eight values and so on, down to 30 batches, are tested as well: where
+//! they are more alike than AR(1) explains, their own autocorrelation is used instead.
 
 use super::moments::mean;
 
@@ -28,13 +28,13 @@ const PHI_MAX: f64 = 0.9995;
 /// Length of series, in values, up to which the effective sample is taken a full standard error
 /// low before it is trusted: short series of a strongly correlated process often look harmless.
 /// In longer ones the margin shrinks in proportion.
-const CAUTION_VALUES: f64 = 60.0;
+const CAUTION_VALUES: f64 = 150.0;
 
-/// Standard errors added to phi where it widens the interval. Measured over 12,000 AR(1) series per
-/// cell: with 0 the intervals accepted at an effective sample of 9 (phi 0.99, n = 1,800) cover
-/// 87 %, with 1.5 they cover 91.5 %, with 2 93.8 %; white noise is hardly touched (95.9 % at n = 60,
-/// 95.1 % at n = 1,800).
-const WIDENING_ERRORS: f64 = 2.0;
+/// Standard errors added to phi where it widens the interval. Measured over 10,000 AR(1) series per
+/// cell, nominal 95 %: with 0 the third that is accepted at an effective sample of 9 (phi 0.99,
+/// n = 1,800) covers 87 %, with 2.3 it covers 95.3 %, and what is accepted at 16 (phi 0.9, n = 300)
+/// 96.6 %; white noise is not touched (95.0 % at n = 60).
+const WIDENING_ERRORS: f64 = 2.3;
 
 /// Lag-`lag` autocorrelation with the divisor n that keeps it within -1..=1.
 ///
@@ -214,7 +214,7 @@ mod tests {
             })
             .collect();
         let persistence = Persistence::of(&values);
-        assert_eq!(persistence.level_values, 10);
+        assert!(persistence.level_values >= 4, "{persistence:?}");
         assert!(persistence.n_effective < 40.0, "{persistence:?}");
     }
 }

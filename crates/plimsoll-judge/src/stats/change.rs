@@ -21,6 +21,9 @@ pub const VALUES_MIN: usize = 20;
 /// of many places is looked at.
 const P_MAX: f64 = 1e-4;
 
+/// Share of the variance from which on a change needs no test.
+const SHARE_MIN: f64 = 0.9;
+
 /// Factor between the time constants that are tried for a decay.
 const TIME_CONSTANT_STEP: f64 = 1.25;
 
@@ -68,13 +71,20 @@ pub struct Change {
     pub shape: Shape,
     /// Two-sided p-value of the best place as if it had been the only one looked at.
     pub p_value: f64,
+    /// Share of the series' variance that the change accounts for.
+    pub share: f64,
+    /// Effective sample of what the fit leaves over, at the cautious end.
+    pub n_effective_low: f64,
 }
 
 impl Change {
     /// Whether it is more than the series' ordinary wandering.
+    ///
+    /// Also where it is nearly all that there is: a smooth warm-up of another form leaves so alike
+    /// a remainder that no test on it could be significant.
     #[must_use]
     pub fn significant(&self) -> bool {
-        self.p_value <= P_MAX
+        self.p_value <= P_MAX || self.share >= SHARE_MIN
     }
 }
 
@@ -104,7 +114,8 @@ pub fn strongest_change(values: &[f64], shapes: Shapes) -> Option<Change> {
     let (shape, fall) = best;
     let size = subtract(&mut left_over, shape);
     let error: f64 = left_over.iter().map(|r| r * r).sum();
-    let n_effective = Persistence::of(&left_over).n_effective;
+    let persistence = Persistence::of(&left_over);
+    let n_effective = persistence.n_effective;
     let long_run = error / (n - 2) as f64 * n as f64 / n_effective;
     // An exact fit leaves only rounding: any change is then certain.
     let exact = error <= total * 1e-20;
@@ -114,7 +125,13 @@ pub fn strongest_change(values: &[f64], shapes: Shapes) -> Option<Change> {
         Shape::Step(at) | Shape::Ramp(at) => at,
         Shape::Decay(constant) => decay_end(n, constant, size, libm::sqrt(long_run)),
     };
-    Some(Change { at, shape, p_value })
+    Some(Change {
+        at,
+        shape,
+        p_value,
+        share: 1.0 - error / total,
+        n_effective_low: persistence.n_effective_low,
+    })
 }
 
 /// The step or ramp with the largest fall of the squared error, and that fall.
@@ -216,10 +233,22 @@ pub struct Segment {
     pub mean: f64,
 }
 
+/// Shortest window in which [`segments`] looks for a step.
+const WINDOW_MIN: usize = 40;
+
+/// Largest p-value of a step between segments. Smaller than for a single change, because as many
+/// windows are looked at as the series is long in their units.
+const P_SEGMENT_MAX: f64 = 1e-8;
+
+/// Fewest effective values, beside the step, in a window that is to show one.
+const WINDOW_EFFECTIVE_MIN: f64 = 10.0;
+
 /// The stretches into which steps divide a series; one that spans it all if there are none.
 ///
-/// Empty for an empty series. Each half of a divided stretch is divided on until no step is beyond
-/// its ordinary wandering or it is shorter than 20 values.
+/// Empty for an empty series. A stretch with a dip in its midst has no single step, so steps are
+/// looked for in windows of many lengths, each half over the next (S. Kovács, P. Bühlmann, H. Li,
+/// A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)), and the stretch is divided at the
+/// clearest one. Windows are at least 40 values and an eighth of the stretch long.
 #[must_use]
 pub fn segments(values: &[f64]) -> Vec<Segment> {
     let mut found = Vec::new();
@@ -229,11 +258,11 @@ pub fn segments(values: &[f64]) -> Vec<Segment> {
     let mut open = vec![(0, values.len())];
     while let Some((start, end)) = open.pop() {
         let stretch = &values[start..end];
-        match strongest_change(stretch, Shapes::Steps).filter(Change::significant) {
-            Some(change) => {
+        match clearest_step(stretch) {
+            Some(at) => {
                 // The left half is taken first, so that segments come in order.
-                open.push((start + change.at, end));
-                open.push((start, start + change.at));
+                open.push((start + at, end));
+                open.push((start, start + at));
             }
             None => {
                 let mean = stretch.iter().sum::<f64>() / stretch.len() as f64;
@@ -242,6 +271,35 @@ pub fn segments(values: &[f64]) -> Vec<Segment> {
         }
     }
     found
+}
+
+/// Where the step with the smallest p-value over all windows is.
+fn clearest_step(values: &[f64]) -> Option<usize> {
+    let n = values.len();
+    let shortest = (n / 8).max(WINDOW_MIN).min(n);
+    let mut best: Option<(usize, f64)> = None;
+    let mut length = n;
+    while length >= shortest {
+        let stride = (length / 2).max(1);
+        let mut start = 0;
+        loop {
+            // The last window is moved back, so that it ends with the stretch.
+            let from = start.min(n - length);
+            if let Some(step) = strongest_change(&values[from..from + length], Shapes::Steps) {
+                let sure = step.n_effective_low >= WINDOW_EFFECTIVE_MIN || step.p_value == 0.0;
+                let clear = step.p_value <= P_SEGMENT_MAX && sure;
+                if clear && best.is_none_or(|(_, p)| step.p_value < p) {
+                    best = Some((from + step.at, step.p_value));
+                }
+            }
+            if start + length >= n {
+                break;
+            }
+            start += stride;
+        }
+        length = length * 2 / 3;
+    }
+    best.map(|(at, _)| at)
 }
 
 #[cfg(test)]
