@@ -60,9 +60,11 @@ pub struct Disk {
     pub groups: BTreeMap<ClassGroup, Tally>,
     /// Hash over every I/O issued, for comparing runs.
     pub trace: u64,
-    /// A write that is acknowledged and never done, by its number among writes to databases.
-    pub errors: BTreeMap<u64, i32>,
-    issued: u64,
+    /// What becomes of an I/O instead, by its number: an `errno`, or fewer bytes.
+    pub failures: BTreeMap<u64, Result<u32, i32>>,
+    /// Longest time from when an I/O should have started to when it did.
+    pub intended_lag_max_ns: u64,
+    pub issued: u64,
 }
 
 /// What the driver does after an event.
@@ -95,7 +97,8 @@ impl Disk {
             tallies: BTreeMap::new(),
             groups: BTreeMap::new(),
             trace: 0,
-            errors: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            intended_lag_max_ns: 0,
             issued: 0,
         }
     }
@@ -139,7 +142,7 @@ impl Disk {
         self.drive(machine, &mut arena, true, each);
     }
 
-    /// Runs a machine without data.
+    /// Runs a machine without data. `each` gets the time instead of the number of steps.
     pub fn run_dry<M: StepWorkload>(
         &mut self,
         machine: &mut M,
@@ -173,6 +176,8 @@ impl Disk {
                 let tally = &mut tallies[io.class as usize];
                 tally.count += 1;
                 tally.bytes += u64::from(io.size_bytes);
+                let lag_ns = self.now_ns.saturating_sub(io.intended_ns);
+                self.intended_lag_max_ns = self.intended_lag_max_ns.max(lag_ns);
                 let what = u64::from(io.file) << 40 ^ io.offset_bytes ^ u64::from(io.size_bytes);
                 self.trace = mix(self.trace ^ what ^ (io.kind as u64) << 60 ^ mix(self.now_ns));
                 let file = table[io.file as usize];
@@ -191,7 +196,7 @@ impl Disk {
                 flying.push(Reverse((done, self.issued)));
                 self.issued += 1;
             }
-            match each(machine, steps) {
+            match each(machine, if with_bytes { steps } else { self.now_ns }) {
                 Go::On => {}
                 Go::Stop => machine.stop(),
                 Go::Crash => {
@@ -220,8 +225,8 @@ impl Disk {
                 }
                 flying.pop();
                 let landed = by_number.remove(&number).expect("in flight");
-                let result = match self.errors.get(&number) {
-                    Some(&errno) => Err(errno),
+                let result = match self.failures.get(&number) {
+                    Some(&failure) => failure,
                     None => Ok(self.land(&landed, arena, with_bytes)),
                 };
                 completions.push(Completion {

@@ -4,3 +4,4 @@ mod crash;
 mod disk;
 mod fixture;
 mod life;
+mod shape;

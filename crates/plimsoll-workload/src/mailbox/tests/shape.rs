@@ -1,0 +1,248 @@
+//! The shape of the I/O over 60 s, on a disk without data.
+
+use std::collections::BTreeMap;
+
+use super::disk::{Disk, Go, Latency};
+use crate::mailbox::{
+    Create, DatabaseConfig, DatabaseState, Duplicate, Expected, Format, GenerationMap, Group,
+    MailboxConfig, Mark, Marks, Pace, Phase, PhaseIo, Recover, ReplayFrom, Scan, ScanKind, Store,
+    Verify,
+};
+use crate::step::StepWorkload;
+
+const SECOND: u64 = 1_000_000_000;
+const DISK: Latency =
+    Latency { read_ns: 5_000_000, write_ns: 5_000_000, durable_ns: 1_000_000, flush_ns: 2_000_000 };
+
+fn store(config: &MailboxConfig) -> Store {
+    let database = |d: &DatabaseConfig| {
+        let mut marks = Box::new(Marks::new(d.pages_max));
+        (0..d.pages_initial).for_each(|page| marks.set(page, Mark::at(1)));
+        DatabaseState::new(d.clone(), marks)
+    };
+    Store::new(config.clone(), config.databases.iter().map(database).collect()).unwrap()
+}
+
+fn config(databases: u32, pages: u32, sessions: u32) -> MailboxConfig {
+    let databases = (0..databases).map(|id| DatabaseConfig::new(id, 0, 1, pages)).collect();
+    MailboxConfig::new(7, 42, databases, sessions)
+}
+
+type Counters = BTreeMap<&'static str, u64>;
+
+fn counters(group: &Group) -> Counters {
+    let mut all = Counters::new();
+    group.counters(&mut |name, _, value| *all.entry(name).or_default() += value);
+    all
+}
+
+/// What was counted in 60 s after the warm-up.
+#[derive(Debug)]
+struct Shape {
+    counted: Counters,
+    operations: u64,
+}
+
+impl Shape {
+    fn of(&self, name: &str) -> f64 {
+        self.counted[name] as f64
+    }
+
+    fn reads_to_writes(&self) -> f64 {
+        self.of("database_reads") / self.of("database_writes")
+    }
+
+    fn log_write_bytes(&self) -> f64 {
+        self.of("log_write_bytes") / self.of("log_writes")
+    }
+
+    fn sequential(&self) -> f64 {
+        self.of("log_writes_sequential") / self.of("log_writes")
+    }
+
+    fn database_to_log(&self) -> f64 {
+        (self.of("database_reads") + self.of("database_writes")) / self.of("log_writes")
+    }
+}
+
+fn measure(config: &MailboxConfig, latency: Latency) -> Shape {
+    let sessions: Vec<u32> = (0..config.sessions).collect();
+    let mut group = Group::new(store(config), &sessions).unwrap();
+    let mut disk = Disk::new(1, latency);
+    let mut before: Option<(u64, Counters, u64)> = None;
+    let mut after: Option<Shape> = None;
+    let mut watch = |group: &mut Group, now_ns: u64| {
+        if after.is_some() {
+            return Go::On;
+        }
+        match &before {
+            None if group.warm_up().reached() => {
+                before = Some((now_ns, counters(group), group.operations()));
+                Go::On
+            }
+            Some((start, first, operations)) if now_ns >= start + 60 * SECOND => {
+                let mut counted = counters(group);
+                for (name, value) in &mut counted {
+                    *value -= first[name].min(*value);
+                }
+                let operations = group.operations() - operations;
+                after = Some(Shape { counted, operations });
+                Go::Stop
+            }
+            _ => Go::On,
+        }
+    };
+    disk.run_dry(&mut group, |group, now_ns| watch(group, now_ns));
+    assert_eq!(group.poison(), None);
+    after.unwrap()
+}
+
+/// Prints what the issue asks to be printed beside the published figures.
+fn show(name: &str, shape: &Shape) {
+    println!(
+        "{name}: reads to writes {:.3}, log write {:.0} B, log sequential {:.4}, database to log \
+         {:.2}:1 (published 8-12:1 in 2007, 2.7-3.8:1 in 2010), {:.0} operations/s",
+        shape.reads_to_writes(),
+        shape.log_write_bytes(),
+        shape.sequential(),
+        shape.database_to_log(),
+        shape.operations as f64 / 60.0,
+    );
+}
+
+fn near(value: f64, expected: f64, part: f64) -> bool {
+    (value - expected).abs() <= expected * part
+}
+
+fn assert_shape(name: &str, config: &MailboxConfig, latency: Latency) -> Shape {
+    let shape = measure(config, latency);
+    show(name, &shape);
+    let ratio = shape.reads_to_writes();
+    assert!((1.5..=2.0).contains(&ratio), "reads to writes {ratio} is not 3:2 to 2:1");
+    let log_write = shape.log_write_bytes();
+    assert!((4096.0..=10240.0).contains(&log_write), "log write {log_write} B");
+    assert!(shape.sequential() >= 0.99, "log sequential share {}", shape.sequential());
+    let reads = 60.0 * 10.0 * config.databases.len() as f64;
+    assert!(near(shape.of("maintenance_reads"), reads, 0.02), "maintenance reads");
+    let bytes = reads * f64::from(config.maintenance_bytes);
+    assert!(near(shape.of("maintenance_bytes"), bytes, 0.02), "maintenance bytes");
+    assert_eq!(shape.counted["page_fault_stalls"], 0);
+    assert_eq!(shape.counted["log_stalls"], 0);
+    shape
+}
+
+/// 2 GiB and eight sessions, about what a demonstration is.
+#[test]
+fn the_shape_of_a_small_store() {
+    let config = config(2, 32768, 8);
+    let shape = assert_shape("2 x 1 GiB, 8 sessions", &config, DISK);
+    let operations = shape.operations as f64;
+    for (name, share) in [
+        ("operations_insert", 0.40),
+        ("operations_delete", 0.20),
+        ("operations_replace", 0.05),
+        ("operations_read", 0.35),
+    ] {
+        assert!(near(shape.of(name), operations * share, 0.04), "{name} {}", shape.of(name));
+    }
+    let commits = shape.of("commits_lazy") + shape.of("commits_durable");
+    assert!(near(shape.of("commits_lazy"), commits * 0.7, 0.02));
+}
+
+/// 40 GiB in eight databases, where the cache hardly matters.
+#[test]
+fn the_shape_of_a_large_store() {
+    assert_shape("8 x 5 GiB, 16 sessions", &config(8, 163_840, 16), DISK);
+}
+
+/// A log whose flush takes as long as a read, and reads that are much faster than the log.
+#[test]
+fn the_shape_does_not_depend_on_the_disk() {
+    let slow_log = Latency { durable_ns: 5_000_000, ..DISK };
+    assert_shape("slow log", &config(4, 65536, 16), slow_log);
+    let fast_reads = Latency { read_ns: 400_000, write_ns: 400_000, ..DISK };
+    assert_shape("fast reads", &config(4, 65536, 8), fast_reads);
+}
+
+/// The open loop carries the target within 1 %, and does not slow down for a slow disk.
+#[test]
+fn the_open_loop_carries_its_target() {
+    let pace = Pace::Target { rate_ios_per_s: 700.0 };
+    let config = MailboxConfig { pace, ..config(4, 65536, 32) };
+    let shape = measure(&config, DISK);
+    let rate = (shape.of("database_reads") + shape.of("database_writes")) / 60.0;
+    assert!(near(rate, 700.0, 0.01), "{rate} I/Os per second");
+    let ratio = shape.reads_to_writes();
+    assert!((1.5..=2.0).contains(&ratio), "reads to writes {ratio}");
+}
+
+/// With a target that no disk like this carries, sessions are always behind: latency counts from the
+/// arrival, so it grows, and the rate is what the disk gives.
+#[test]
+fn the_open_loop_does_not_wait_for_the_disk() {
+    let pace = Pace::Target { rate_ios_per_s: 5000.0 };
+    let config = MailboxConfig { pace, ..config(1, 65536, 4) };
+    let sessions: Vec<u32> = (0..4).collect();
+    let mut group = Group::new(store(&config), &sessions).unwrap();
+    let mut disk = Disk::new(3, DISK);
+    let mut stopped = false;
+    disk.run_dry(&mut group, |_, now_ns| {
+        if now_ns < 20 * SECOND || stopped {
+            return Go::On;
+        }
+        stopped = true;
+        Go::Stop
+    });
+    let lag_ns = disk.intended_lag_max_ns;
+    assert!(lag_ns > 10 * SECOND, "arrivals waited for the disk: lag of only {lag_ns} ns");
+    let rate = group.transactional_ios() as f64 / 20.0;
+    assert!(rate < 2000.0, "{rate}");
+}
+
+/// The same seed gives the same I/Os at the same times; another one gives others.
+#[test]
+fn a_seed_decides_everything() {
+    let trace = |load_seed: u64| {
+        let config = MailboxConfig { load_seed, ..config(2, 4096, 6) };
+        let config = MailboxConfig { cache_bytes: 32 << 20, ..config };
+        let sessions: Vec<u32> = (0..6).collect();
+        let mut group = Group::new(store(&config), &sessions).unwrap();
+        let mut disk = Disk::new(9, DISK);
+        disk.run_dry(&mut group, |_, now_ns| if now_ns > 5 * SECOND { Go::Stop } else { Go::On });
+        (disk.trace, group.operations())
+    };
+    assert_eq!(trace(1), trace(1));
+    assert_ne!(trace(1).0, trace(2).0);
+}
+
+/// Machines for whole stores run without data too, with the same I/Os.
+#[test]
+fn phases_run_without_data() {
+    let config = MailboxConfig { cache_bytes: 32 << 20, ..config(2, 2048, 4) };
+    let io = PhaseIo::default();
+    let mut disk = Disk::new(9, DISK);
+    fn run<P: Phase>(disk: &mut Disk, mut phase: P) -> Store {
+        disk.run_dry(&mut phase, |_, _| Go::On);
+        assert!(phase.is_complete() && phase.poison().is_none());
+        Box::new(phase).into_store()
+    }
+    let empty =
+        |d: &DatabaseConfig| DatabaseState::new(d.clone(), Box::new(Marks::new(d.pages_max)));
+    let states = config.databases.iter().map(empty).collect();
+    let store = run(&mut disk, Create::new(Store::new(config.clone(), states).unwrap(), io));
+    let store = run(&mut disk, Format::new(store, io));
+    let store = run(&mut disk, Duplicate::new(store, io));
+    let mut group = Group::new(store, &[0, 1, 2, 3]).unwrap();
+    disk.run_dry(&mut group, |_, now_ns| if now_ns > 8 * SECOND { Go::Stop } else { Go::On });
+    assert!(group.is_closed());
+    let store = run(&mut disk, Scan::new(group.into_store(), ScanKind::Checksum, io));
+    let store = run(&mut disk, Recover::new(store, ReplayFrom::LogFiles(2), io));
+    run(&mut disk, Verify::new(store, Expected::default(), io));
+    let page = 32 << 10;
+    assert_eq!(disk.tallies["create_write"].bytes, 2048 * page);
+    assert_eq!(disk.tallies["duplicate_read"].bytes, 2048 * page);
+    assert_eq!(disk.tallies["duplicate_write"].bytes, 2048 * page);
+    assert_eq!(disk.tallies["log_format"].bytes, 2 * u64::from(config.log_files) << 20);
+    assert!(disk.tallies["checksum_read"].bytes >= 2 * 2048 * page);
+    assert!(disk.tallies["recovery_write"].count > 500);
+}
