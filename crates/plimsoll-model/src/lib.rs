@@ -3,4 +3,7 @@ pub mod analytic;
 pub mod blocks;
 pub mod cache;
 pub mod core;
+pub mod run;
+pub mod spec;
 pub mod stats;
+pub mod system;

@@ -1,3 +1,59 @@
-//! Building blocks of storage systems.
+//! Building blocks of storage systems. Each file holds one block with its model and its source.
+//!
+//! A block gets a [`Request`], decides what it means at this level (which units are cached, which tier
+//! and which replicas hold an extent, which columns a stripe has), writes visits to its stations into
+//! the I/O's program, and routes what is left to the blocks below it. Decisions are taken when the I/O
+//! is issued; times come out of the simulation. A block that has work of its own (draining, moving,
+//! rebuilding) launches programs that nobody waits for, and hears of their progress by notices.
 
 pub mod hdd;
+
+mod cache;
+mod context;
+mod cpu;
+mod drive;
+mod inside;
+mod link;
+mod raid;
+mod records;
+mod request;
+
+pub use context::{Block, Builder, Context};
+pub use inside::{Inside, Source, Tally};
+pub use request::{Action, Request};
+
+pub(crate) use context::{BlockRef, Blocks, Launch};
+
+use crate::spec::{ModelError, Reader};
+
+type Make = fn(&Reader<'_>, &mut Builder<'_>) -> Result<Box<dyn Block>, ModelError>;
+
+/// The kinds of blocks and how each is made from its table.
+const KINDS: &[(&str, Make)] = &[
+    ("cache", cache::make),
+    ("cpu", cpu::make_cpu),
+    ("drive", drive::make),
+    ("link", link::make),
+    ("path", cpu::make_path),
+    ("raid", raid::make),
+    ("records", records::make),
+];
+
+/// Makes the block that a table describes.
+pub(crate) fn make(
+    reader: &Reader<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Box<dyn Block>, ModelError> {
+    let kind = reader.text("kind")?.ok_or_else(|| {
+        let kinds: Vec<&str> = KINDS.iter().map(|(k, _)| *k).collect();
+        reader.bad("kind", &format!("is missing: one of {}", kinds.join(", ")))
+    })?;
+    match KINDS.iter().find(|(name, _)| *name == kind) {
+        Some((_, make)) => make(reader, builder),
+        None => {
+            let near = crate::spec::most_like(kind, KINDS.iter().map(|(k, _)| *k));
+            let near = near.map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
+            Err(reader.bad("kind", &format!("is \"{kind}\", which is no kind of block{near}")))
+        }
+    }
+}

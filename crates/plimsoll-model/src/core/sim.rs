@@ -14,6 +14,9 @@ const EVENT_STATION: u32 = 1 << 30;
 const EVENT_TIMER: u32 = 2 << 30;
 const EVENT_INDEX: u32 = (1 << 30) - 1;
 
+/// When a token that waits for its branches entered the station it will visit next: not yet.
+const OUTSIDE: u64 = u64::MAX;
+
 /// Something that the caller must know of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
@@ -172,6 +175,26 @@ impl Sim {
         self.stations[station.0 as usize].customers
     }
 
+    /// The service time that a visit asks for on average, without simulating it: the demand itself
+    /// at a queue, a lone random command at a disk, nothing at a gate or bucket.
+    pub fn demand_ns(&self, station: StationId, amount: u64, address: u64) -> f64 {
+        match &self.stations[station.0 as usize].discipline {
+            Discipline::Disk(arm) => {
+                arm.mean_service_ns(amount as f64, address & crate::core::program::DISK_WRITE != 0)
+            }
+            Discipline::Gate { .. } | Discipline::Bucket { .. } => 0.0,
+            _ => amount as f64,
+        }
+    }
+
+    /// True if a station has no queue (a pure delay, a gate or a bucket).
+    pub fn is_delay(&self, station: StationId) -> bool {
+        matches!(
+            self.stations[station.0 as usize].discipline,
+            Discipline::Delay | Discipline::Gate { .. } | Discipline::Bucket { .. }
+        )
+    }
+
     /// Events processed so far.
     pub fn events_done(&self) -> u64 {
         self.events_done
@@ -322,7 +345,7 @@ impl Sim {
         }
         for (token, _) in self.tokens.iter().zip(&live).filter(|(_, live)| **live) {
             let step = self.slots[token.io as usize].steps[token.pc as usize];
-            if step.kind == StepKind::Visit {
+            if step.kind == StepKind::Visit && token.enter_ns != OUTSIDE {
                 self.stations[step.target as usize].count_resident(self.now_ns, token.enter_ns);
             }
         }
@@ -419,7 +442,9 @@ impl Sim {
         // The stack is popped from the end: the first branch has to start first.
         self.ready[first..].reverse();
         self.slots[io as usize].references += u32::from(fork.count);
-        self.tokens[parent as usize].pc = head;
+        let parent = &mut self.tokens[parent as usize];
+        parent.pc = head;
+        parent.enter_ns = OUTSIDE;
         join != NONE
     }
 

@@ -1,0 +1,220 @@
+//! A cache in memory or on flash, over units of equal size.
+//!
+//! Policies are those of [`crate::cache`]. A read asks the block below for the units that miss, as
+//! few contiguous ranges as possible, all at once, and keeps them. Writes go around it (and drop what
+//! it holds), through it, or into it: then the unit is dirty, the write is done when the cache's own
+//! device has it, and a background copier writes dirty units below, oldest first, `copiers` at a time;
+//! when the dirty share has reached its limit, a write goes through instead.
+
+use super::context::{Block, BlockRef, Builder, Context};
+use super::inside::Source;
+use super::request::{Action, Request};
+use crate::cache::{Cache, Policy};
+use crate::spec::{ModelError, Reader};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    Around,
+    Through,
+    Back,
+}
+
+struct CacheBlock {
+    below: BlockRef,
+    device: Option<BlockRef>,
+    cache: Cache,
+    unit_bytes: u64,
+    writes: Writes,
+    label: Source,
+    dirty_max: usize,
+    copiers_max: u32,
+    copiers: u32,
+    own: u32,
+    node: u16,
+    misses: Vec<(u64, u64)>,
+    read_hits: u64,
+    read_misses: u64,
+    bypass_sequential: bool,
+}
+
+pub(super) fn make(
+    reader: &Reader<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Box<dyn Block>, ModelError> {
+    let below = reader.block("below", "where misses go")?;
+    let device = reader.block_or_none("device")?;
+    let bytes = reader.number("capacity_bytes", 0.0, 1e18, "how much it holds")?;
+    let unit_bytes = reader.count("unit_bytes", 512, 1 << 32, "the size of what it keeps")?;
+    let capacity = ((bytes / unit_bytes as f64) as usize).min(1 << 30);
+    let protected = reader.number_or("protected_share", 0.8, 0.0, 1.0)?;
+    let policy = reader.word(
+        "policy",
+        &[
+            ("lru", Policy::Lru),
+            ("segmented-lru", Policy::SegmentedLru { protected }),
+            ("arc", Policy::Arc),
+        ],
+    )?;
+    let words = [("through", Writes::Through), ("around", Writes::Around), ("back", Writes::Back)];
+    let dirty_share = reader.number_or("dirty_share", 0.5, 0.0, 1.0)?;
+    let label = reader
+        .word("label", &[("dram", Source::Dram), ("ssd", Source::Ssd), ("log", Source::Log)])?;
+    Ok(Box::new(CacheBlock {
+        below: builder.find(below),
+        device: builder.find_or_none(device),
+        cache: Cache::new(policy, capacity),
+        unit_bytes,
+        writes: reader.word("writes", &words)?,
+        label,
+        dirty_max: (capacity as f64 * dirty_share) as usize,
+        copiers_max: reader.count_or("copiers", 8, 1, 10_000)? as u32,
+        copiers: 0,
+        own: builder.block,
+        node: builder.node,
+        misses: Vec::new(),
+        read_hits: 0,
+        read_misses: 0,
+        bypass_sequential: reader.flag_or("bypass_sequential", false)?,
+    }))
+}
+
+impl CacheBlock {
+    fn read(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let mut hits = 0;
+        self.misses.clear();
+        for unit in request.units(self.unit_bytes) {
+            let key = request.key(unit);
+            let hit = if self.bypass_sequential && request.sequential {
+                self.cache.touch(key)
+            } else {
+                let access = self.cache.access(key, false);
+                if let Some(dirty) = access.evicted.filter(|e| e.dirty) {
+                    self.copy_back(dirty.key, cx);
+                }
+                access.hit
+            };
+            if hit {
+                hits += 1;
+                continue;
+            }
+            match self.misses.last_mut() {
+                Some((_, end)) if *end == unit => *end += 1,
+                _ => self.misses.push((unit, unit + 1)),
+            }
+        }
+        self.read_hits += hits;
+        cx.program.fork();
+        if hits > 0 {
+            cx.serve(self.label);
+            if let Some(device) = self.device {
+                cx.program.branch();
+                let bytes = (hits * self.unit_bytes).min(request.size_bytes);
+                cx.route(device, &request.range(request.offset_bytes, bytes));
+                cx.program.end_branch();
+            }
+        }
+        for i in 0..self.misses.len() {
+            let (first, end) = self.misses[i];
+            self.read_misses += end - first;
+            cx.program.branch();
+            let bytes = (end - first) * self.unit_bytes;
+            cx.route(self.below, &request.range(first * self.unit_bytes, bytes));
+            cx.program.end_branch();
+        }
+        cx.program.join(usize::MAX);
+        if !self.misses.is_empty()
+            && let Some(device) = self.device
+        {
+            // Filling a flash cache is a write to it that the reader does not wait for.
+            let bytes: u64 = self.misses.iter().map(|(a, b)| (b - a) * self.unit_bytes).sum();
+            let fill = Request {
+                action: Action::Write,
+                background: true,
+                ..request.range(request.offset_bytes, bytes)
+            };
+            cx.launch(|cx| cx.route(device, &fill));
+        }
+    }
+
+    fn write(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let back = self.writes == Writes::Back && self.cache.dirty() < self.dirty_max;
+        for unit in request.units(self.unit_bytes) {
+            let key = request.key(unit);
+            if self.writes == Writes::Around {
+                self.cache.remove(key);
+                continue;
+            }
+            let access = self.cache.access(key, back);
+            if let Some(dirty) = access.evicted.filter(|e| e.dirty) {
+                self.copy_back(dirty.key, cx);
+            }
+        }
+        if !back {
+            cx.route(self.below, request);
+            return;
+        }
+        cx.land(self.label);
+        if let Some(device) = self.device {
+            cx.route(device, request);
+        }
+        self.start_copiers(cx);
+    }
+
+    /// Writes the dirty units that have waited longest below, as many at a time as there are copiers.
+    fn start_copiers(&mut self, cx: &mut Context<'_>) {
+        // Copying begins when half of the limit is dirty: units that are written again soon are then
+        // copied once.
+        while self.copiers < self.copiers_max && 2 * self.cache.dirty() > self.dirty_max {
+            let Some(key) = self.cache.clean_oldest() else { return };
+            self.copy_back(key, cx);
+        }
+    }
+
+    fn copy_back(&mut self, key: u64, cx: &mut Context<'_>) {
+        self.copiers += 1;
+        let mut copy = Request::new(
+            Action::Write,
+            (key >> 40) as u32,
+            (key & ((1 << 40) - 1)) * self.unit_bytes,
+            self.unit_bytes,
+        );
+        copy.node = self.node;
+        copy.background = true;
+        let (below, device, own) = (self.below, self.device, self.own);
+        let node = u64::from(self.node);
+        cx.launch(|cx| {
+            if let Some(device) = device {
+                cx.route(device, &Request { action: Action::Read, ..copy });
+            }
+            cx.route(below, &copy);
+            cx.program.notice(own, node);
+        });
+    }
+}
+
+impl Block for CacheBlock {
+    fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
+        match request.action {
+            Action::Read => self.read(request, cx),
+            Action::Write => self.write(request, cx),
+            Action::Flush | Action::Meta => cx.route(self.below, request),
+        }
+    }
+
+    fn notice(&mut self, _value: u64, cx: &mut Context<'_>) {
+        self.copiers -= 1;
+        self.start_copiers(cx);
+    }
+
+    fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
+        cx.lay(self.below, request);
+    }
+
+    fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
+        let capacity = self.cache.capacity().max(1) as f64;
+        each("filled_share", self.cache.len() as f64 / capacity);
+        each("dirty_share", self.cache.dirty() as f64 / capacity);
+        each("read_hits", self.read_hits as f64);
+        each("read_misses", self.read_misses as f64);
+    }
+}

@@ -1,0 +1,199 @@
+//! What a block can use while it handles a request, and what it is built with.
+
+use super::inside::Source;
+use super::request::Request;
+use crate::core::rng::Stream;
+use crate::core::{Order, Program, Sim, StationId};
+use crate::spec::ModelError;
+
+/// A block by its place in the model's list of blocks; with a node it names an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BlockRef(pub(crate) u32);
+
+/// A program that a block launched on its own account.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) program: Program,
+}
+
+/// A building block.
+pub trait Block: Send {
+    /// Handles a request: writes steps into the context's program, and routes onwards.
+    fn route(&mut self, request: &Request, cx: &mut Context<'_>);
+
+    /// Work of another block on this one's account: processing (nanoseconds of CPU) or, for links,
+    /// bytes out of (`true`) or into the node.
+    fn charge(&mut self, _amount: u64, _out: bool, _cx: &mut Context<'_>) {}
+
+    /// A program of this block reached a notice.
+    fn notice(&mut self, _value: u64, _cx: &mut Context<'_>) {}
+
+    /// Called at regular intervals of virtual time, if the block asked for that when it was built.
+    fn tick(&mut self, _cx: &mut Context<'_>) {}
+
+    /// Data were laid out here before the run: `size_bytes` of `file` at `offset_bytes`.
+    fn lay(&mut self, _request: &Request, _cx: &mut Context<'_>) {}
+
+    /// Present readings by name, such as a fill level: for time series and reports.
+    fn readings(&self, _each: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// Every instance of every block: block by block, and node by node within each.
+#[derive(Default)]
+pub(crate) struct Blocks {
+    pub(crate) instances: Vec<Option<Box<dyn Block>>>,
+    pub(crate) nodes: usize,
+}
+
+impl Blocks {
+    pub(crate) fn index(&self, block: BlockRef, node: u16) -> usize {
+        block.0 as usize * self.nodes + usize::from(node)
+    }
+}
+
+/// What a block sees while it handles a request.
+pub struct Context<'a> {
+    /// The program of the request.
+    pub program: &'a mut Program,
+    /// The simulation: time and the state of the stations.
+    pub sim: &'a Sim,
+    pub(crate) blocks: &'a mut Blocks,
+    pub(crate) launched: &'a mut Vec<Launch>,
+    pub(crate) spare: &'a mut Vec<Program>,
+    /// The slowest place that was touched so far.
+    pub(crate) served: Option<Source>,
+    pub(crate) landed: Option<Source>,
+    pub(crate) remote: bool,
+}
+
+impl Context<'_> {
+    /// Routes a request to a block on the request's node.
+    ///
+    /// A block is never entered twice by one request (loading checks that the blocks form no cycle).
+    #[inline]
+    pub(crate) fn route(&mut self, block: BlockRef, request: &Request) {
+        self.with(block, request.node, |instance, cx| instance.route(request, cx));
+    }
+
+    /// Charges work to a block on a node.
+    #[inline]
+    pub(crate) fn charge(&mut self, block: BlockRef, node: u16, amount: u64, out: bool) {
+        if amount > 0 {
+            self.with(block, node, |instance, cx| instance.charge(amount, out, cx));
+        }
+    }
+
+    /// Tells a block of data that were laid out.
+    pub(crate) fn lay(&mut self, block: BlockRef, request: &Request) {
+        self.with(block, request.node, |instance, cx| instance.lay(request, cx));
+    }
+
+    #[inline]
+    pub(crate) fn with(
+        &mut self,
+        block: BlockRef,
+        node: u16,
+        act: impl FnOnce(&mut dyn Block, &mut Self),
+    ) {
+        let index = self.blocks.index(block, node);
+        let Some(mut instance) = self.blocks.instances[index].take() else { return };
+        act(instance.as_mut(), self);
+        self.blocks.instances[index] = Some(instance);
+    }
+
+    /// Notes that a read is served from `source`.
+    #[inline]
+    pub(crate) fn serve(&mut self, source: Source) {
+        self.served = self.served.max(Some(source));
+    }
+
+    /// Notes that a write is made durable at `place`; the first place named counts.
+    #[inline]
+    pub(crate) fn land(&mut self, place: Source) {
+        if self.landed.is_none() {
+            self.landed = Some(place);
+        }
+    }
+
+    /// Launches background work: `write` writes its program. What it serves or lands is not counted
+    /// for the request that caused it.
+    pub(crate) fn launch(&mut self, write: impl FnOnce(&mut Context<'_>)) {
+        let mut program = self.spare.pop().unwrap_or_default();
+        program.clear();
+        program.set_background(true);
+        let mut cx = Context {
+            program: &mut program,
+            sim: self.sim,
+            blocks: self.blocks,
+            launched: self.launched,
+            spare: self.spare,
+            served: None,
+            landed: None,
+            remote: false,
+        };
+        write(&mut cx);
+        self.launched.push(Launch { program });
+    }
+}
+
+/// What a block is built with.
+pub struct Builder<'a> {
+    pub(crate) sim: &'a mut Sim,
+    pub(crate) seed: u64,
+    pub(crate) names: &'a [String],
+    pub(crate) node: u16,
+    pub(crate) nodes: u16,
+    /// The block under construction.
+    pub(crate) block: u32,
+    pub(crate) edges: &'a mut Vec<(u32, u32)>,
+    pub(crate) ticks: &'a mut Vec<(u32, u16, u64)>,
+}
+
+impl Builder<'_> {
+    /// The block of a name that the reader has checked.
+    pub(crate) fn find(&mut self, name: &str) -> BlockRef {
+        let at = self.names.iter().position(|n| n == name).unwrap_or_default() as u32;
+        self.edges.push((self.block, at));
+        BlockRef(at)
+    }
+
+    /// The same for a block that may be left out.
+    pub(crate) fn find_or_none(&mut self, name: Option<&str>) -> Option<BlockRef> {
+        name.map(|name| self.find(name))
+    }
+
+    /// A full name for a part of the block under construction.
+    pub(crate) fn name(&self, part: &str) -> String {
+        let block = &self.names[self.block as usize];
+        let node = if self.nodes > 1 { format!("node{}.", self.node) } else { String::new() };
+        let dot = if part.is_empty() { "" } else { "." };
+        format!("{node}{block}{dot}{part}")
+    }
+
+    /// A station of the block under construction.
+    pub(crate) fn station(&mut self, part: &str, servers: u32, order: Order) -> StationId {
+        let name = self.name(part);
+        self.sim.add_station(&name, servers, order)
+    }
+
+    /// The block's own stream of random numbers.
+    pub(crate) fn stream(&self) -> Stream {
+        Stream::new(self.seed, &self.name("random"))
+    }
+
+    /// Has the block's [`Block::tick`] called every `period_ns`.
+    pub(crate) fn tick_every(&mut self, period_ns: u64) {
+        self.ticks.push((self.block, self.node, period_ns.max(1)));
+    }
+}
+
+/// Words for the order in which a station serves.
+pub(crate) fn order_word(reader: &crate::spec::Reader<'_>) -> Result<Order, ModelError> {
+    let fcfs = 0u8;
+    let word = reader.word("order", &[("fcfs", fcfs), ("random", 1), ("shared", 2)])?;
+    Ok(match word {
+        0 => Order::Fcfs { background_every: 8 },
+        1 => Order::Random,
+        _ => Order::ProcessorSharing,
+    })
+}

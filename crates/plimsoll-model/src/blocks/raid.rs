@@ -1,0 +1,320 @@
+//! Redundancy inside one machine: mirrors, parity groups and plain striping over drives.
+//!
+//! - `mirror`: a write goes to every drive of a group, a read to one of them.
+//! - `parity` (RAID-5/6): data in chunks with rotating parity. A read of a chunk costs one drive one
+//!   command. A write of whole stripes costs one command per drive; of less, each chunk and each parity
+//!   is read and written (D. A. Patterson, G. Gibson and R. H. Katz, "A case for redundant arrays of
+//!   inexpensive disks", SIGMOD 1988).
+//! - `raidz`: every record is a stripe of its own over the data columns of one group, so reading any
+//!   part of it costs one command on each data column, and no write reads first (J. Bonwick, "RAID-Z",
+//!   2005; columns and padding as in OpenZFS `vdev_raidz.c`: sectors of `sector_bytes`, allocations
+//!   rounded up to a multiple of parity + 1).
+//! - `stripe`: no redundancy.
+//!
+//! Which group holds an address is fixed for reads by a hash. Copy-on-write systems choose a group
+//! for each write: at random, in turn, or the one with the least queued work (the allocation throttle
+//! of OpenZFS).
+
+use super::context::{Block, BlockRef, Builder, Context};
+use super::request::{Action, Request, scatter};
+use crate::core::rng::Stream;
+use crate::spec::{ModelError, Reader};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    Mirror,
+    Parity,
+    Raidz,
+    Stripe,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Fixed,
+    Random,
+    Rotate,
+}
+
+struct Raid {
+    below: BlockRef,
+    cpu: Option<BlockRef>,
+    layout: Layout,
+    groups: u64,
+    width: u64,
+    parity: u64,
+    chunk_bytes: u64,
+    sector_bytes: u64,
+    choice: Choice,
+    rotor: u64,
+    op_ns: f64,
+    column_ns: f64,
+    read_ns_per_byte: f64,
+    write_ns_per_byte: f64,
+    parity_ns_per_byte: f64,
+    failed: Option<u64>,
+    stream: Stream,
+}
+
+pub(super) fn make(
+    reader: &Reader<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Box<dyn Block>, ModelError> {
+    let below = reader.block("below", "the drives")?;
+    let cpu = reader.block_or_none("cpu")?;
+    let layouts = [
+        ("mirror", Layout::Mirror),
+        ("parity", Layout::Parity),
+        ("raidz", Layout::Raidz),
+        ("stripe", Layout::Stripe),
+    ];
+    let layout = reader.word("layout", &layouts)?;
+    let width = reader.count("width", 1, 1000, "drives in a group")?;
+    let parity = match layout {
+        Layout::Mirror => width - 1,
+        Layout::Stripe => 0,
+        _ => reader.count("parity", 0, 8, "how many drives of a group may fail")?,
+    };
+    if parity >= width {
+        return Err(reader.bad("parity", &format!("is not below the width, {width}")));
+    }
+    let failed = reader.count_or("failed_drives", 0, 0, parity)?;
+    let choices =
+        [("fixed", Choice::Fixed), ("random", Choice::Random), ("rotate", Choice::Rotate)];
+    Ok(Box::new(Raid {
+        below: builder.find(below),
+        cpu: builder.find_or_none(cpu),
+        layout,
+        groups: reader.count("groups", 1, 100_000, "how many groups")?,
+        width,
+        parity,
+        chunk_bytes: reader.count_or("chunk_bytes", 65_536, 512, 1 << 30)?,
+        sector_bytes: reader.count_or("sector_bytes", 4096, 512, 65_536)?,
+        choice: reader.word("placement", &choices)?,
+        rotor: 0,
+        op_ns: 1e3 * reader.number_or("op_us", 0.0, 0.0, 1e6)?,
+        column_ns: 1e3 * reader.number_or("column_us", 0.0, 0.0, 1e6)?,
+        read_ns_per_byte: reader.number_or("read_ns_per_byte", 0.0, 0.0, 1e3)?,
+        write_ns_per_byte: reader.number_or("write_ns_per_byte", 0.0, 0.0, 1e3)?,
+        parity_ns_per_byte: reader.number_or("parity_ns_per_byte", 0.0, 0.0, 1e3)?,
+        failed: (failed > 0).then_some(failed),
+        stream: builder.stream(),
+    }))
+}
+
+impl Raid {
+    /// The group of a unit, and the column at which its stripe begins.
+    fn place(&mut self, request: &Request, unit_bytes: u64) -> (u64, u64) {
+        let hash = scatter(request.key(request.offset_bytes / unit_bytes));
+        let group = match (request.action, self.choice) {
+            (Action::Write, Choice::Random) => self.stream.below(self.groups),
+            (Action::Write, Choice::Rotate) => {
+                self.rotor += 1;
+                self.rotor % self.groups
+            }
+            _ => hash % self.groups,
+        };
+        (group, (hash >> 32) % self.width)
+    }
+
+    /// One command on one drive of a group; `column` counts from the stripe's first.
+    fn command(
+        &self,
+        request: &Request,
+        group: u64,
+        column: u64,
+        bytes: u64,
+        cx: &mut Context<'_>,
+    ) {
+        let device = (group * self.width + column % self.width) as u32;
+        cx.program.branch();
+        cx.route(self.below, &Request { device, size_bytes: bytes, ..*request });
+        cx.program.end_branch();
+    }
+
+    fn work(&self, request: &Request, columns: u64, cx: &mut Context<'_>) {
+        let Some(cpu) = self.cpu else { return };
+        let bytes = request.size_bytes as f64;
+        let mut per_byte = match request.action {
+            Action::Write => self.write_ns_per_byte + self.parity as f64 * self.parity_ns_per_byte,
+            _ => self.read_ns_per_byte,
+        };
+        if self.failed.is_some() && request.action == Action::Read {
+            per_byte += self.parity_ns_per_byte;
+        }
+        let fixed = request.share * (self.op_ns + columns as f64 * self.column_ns);
+        cx.charge(cpu, request.node, (fixed + bytes * per_byte) as u64, false);
+    }
+
+    fn mirror(&mut self, request: &Request, cx: &mut Context<'_>) {
+        // A request may span several units, each of them in a group of its own.
+        let units = request.units(self.chunk_bytes);
+        cx.program.fork();
+        for unit in units.clone() {
+            let start = request.offset_bytes.max(unit * self.chunk_bytes);
+            let end = (request.offset_bytes + request.size_bytes.max(1))
+                .min((unit + 1) * self.chunk_bytes);
+            let part = request.range(start, end - start);
+            let (group, first) = self.place(&part, self.chunk_bytes);
+            match request.action {
+                Action::Write => {
+                    for column in 0..self.width {
+                        self.command(&part, group, column, part.size_bytes, cx);
+                    }
+                }
+                _ => {
+                    let column = (first + self.stream.below(self.width)) % self.width;
+                    self.command(&part, group, column, part.size_bytes, cx);
+                }
+            }
+        }
+        cx.program.join(usize::MAX);
+    }
+
+    fn raidz(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let data = self.width - self.parity;
+        let units = request.units(self.chunk_bytes);
+        cx.program.fork();
+        for unit in units {
+            let start = request.offset_bytes.max(unit * self.chunk_bytes);
+            let end = (request.offset_bytes + request.size_bytes.max(1))
+                .min((unit + 1) * self.chunk_bytes);
+            let part = request.range(start, end - start);
+            let (group, first) = self.place(&part, self.chunk_bytes);
+            // A gathered write is a part of a whole record: its columns are the record's.
+            let whole = (part.size_bytes as f64 / part.share) as u64;
+            let sectors = whole.div_ceil(self.sector_bytes);
+            let columns = sectors.min(data);
+            let column_sectors = sectors.div_ceil(data) as f64;
+            let column_bytes =
+                (column_sectors * self.sector_bytes as f64 * part.share + 0.5) as u64;
+            match request.action {
+                Action::Write => {
+                    for column in 0..columns + self.parity {
+                        self.command(&part, group, first + column, column_bytes, cx);
+                    }
+                }
+                _ => {
+                    // A lost data column is rebuilt from parity: another column is read instead.
+                    for column in 0..columns {
+                        self.command(&part, group, first + self.parity + column, column_bytes, cx);
+                    }
+                }
+            }
+        }
+        cx.program.join(usize::MAX);
+    }
+
+    fn parity(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let data = self.width - self.parity;
+        let stripe_bytes = data * self.chunk_bytes;
+        let chunks = request.units(self.chunk_bytes);
+        let write = request.action == Action::Write;
+        let full = write
+            && request.offset_bytes.is_multiple_of(stripe_bytes)
+            && request.size_bytes.is_multiple_of(stripe_bytes);
+        if write && !full {
+            // Old data and old parity are read before anything is written.
+            let read = Request { action: Action::Read, ..*request };
+            self.parity_commands(&read, chunks.clone(), self.parity, cx);
+        }
+        let parity = if write { self.parity } else { 0 };
+        self.parity_commands(request, chunks, parity, cx);
+    }
+
+    /// One command for each chunk, and `parity` for each stripe that they lie in.
+    fn parity_commands(
+        &mut self,
+        request: &Request,
+        chunks: std::ops::Range<u64>,
+        parity: u64,
+        cx: &mut Context<'_>,
+    ) {
+        let data = self.width - self.parity;
+        cx.program.fork();
+        let mut last_stripe = u64::MAX;
+        for chunk in chunks {
+            let start = request.offset_bytes.max(chunk * self.chunk_bytes);
+            let end =
+                (request.offset_bytes + request.size_bytes).min((chunk + 1) * self.chunk_bytes);
+            let stripe = chunk / data;
+            let hash = scatter(request.key(stripe));
+            let (group, first) = (hash % self.groups, (hash >> 32) % self.width);
+            self.command(request, group, first + chunk % data, end - start, cx);
+            if stripe != last_stripe {
+                last_stripe = stripe;
+                let bytes = request.size_bytes.min(self.chunk_bytes);
+                for p in 0..parity {
+                    self.command(request, group, first + data + p, bytes, cx);
+                }
+            }
+        }
+        cx.program.join(usize::MAX);
+    }
+}
+
+impl Block for Raid {
+    fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
+        if matches!(request.action, Action::Flush | Action::Meta) {
+            return;
+        }
+        let data = self.width - self.parity;
+        let columns = match (self.layout, request.action) {
+            (Layout::Raidz, Action::Write) => self.width,
+            (Layout::Raidz, _) => data,
+            (Layout::Mirror, Action::Write) => self.width,
+            _ => 1,
+        };
+        let records = request.units(self.chunk_bytes);
+        let commands = columns * (records.end - records.start);
+        self.work(request, commands, cx);
+        match self.layout {
+            Layout::Mirror | Layout::Stripe => self.mirror(request, cx),
+            Layout::Raidz => self.raidz(request, cx),
+            Layout::Parity => self.parity(request, cx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::blocks::{Action, Request};
+    use crate::system::System;
+
+    fn system(raid: &str) -> System {
+        let text = format!(
+            "[model]\nname = \"t\"\nentry = \"raid\"\n[block.raid]\nkind = \"raid\"\n\
+             from = \"chosen\"\nbelow = \"drive\"\n{raid}\n[block.drive]\nkind = \"drive\"\n\
+             from = \"chosen\"\ncount = 24\nread_us = 100\nwrite_us = 100\nvariation_ratio = 0\n\
+             read_bytes_per_s = \"1 TB/s\"\nwrite_bytes_per_s = \"1 TB/s\"\n"
+        );
+        System::parse("t", &text, 1).unwrap()
+    }
+
+    /// Commands that reach the drives for one request.
+    fn commands(raid: &str, action: Action, offset: u64, size: u64) -> u64 {
+        let mut system = system(raid);
+        system.submit(0, 0, &Request::new(action, 0, offset, size));
+        while system.next().is_some() {}
+        system.sim().close_window().iter().map(|s| s.departures).sum()
+    }
+
+    #[test]
+    fn commands_per_request_follow_the_layout() {
+        const KIB: u64 = 1024;
+        let mirror = "layout = \"mirror\"\ngroups = 12\nwidth = 2\nchunk_bytes = 32768";
+        assert_eq!(commands(mirror, Action::Read, 0, 32 * KIB), 1);
+        assert_eq!(commands(mirror, Action::Write, 0, 32 * KIB), 2);
+        assert_eq!(commands(mirror, Action::Write, 0, 128 * KIB), 8);
+        let raidz = "layout = \"raidz\"\ngroups = 4\nwidth = 6\nparity = 2\nchunk_bytes = 131072";
+        assert_eq!(commands(raidz, Action::Read, 0, 128 * KIB), 4);
+        assert_eq!(commands(raidz, Action::Write, 0, 128 * KIB), 6);
+        assert_eq!(commands(raidz, Action::Write, 0, 4 * KIB), 3);
+        let raid5 = "layout = \"parity\"\ngroups = 4\nwidth = 6\nparity = 1\nchunk_bytes = 65536";
+        assert_eq!(commands(raid5, Action::Read, 0, 4 * KIB), 1);
+        // The small write of RAID-5: read data and parity, write data and parity.
+        assert_eq!(commands(raid5, Action::Write, 0, 4 * KIB), 4);
+        assert_eq!(commands(raid5, Action::Write, 0, 320 * KIB), 6);
+        let raid6 = "layout = \"parity\"\ngroups = 4\nwidth = 6\nparity = 2\nchunk_bytes = 65536";
+        assert_eq!(commands(raid6, Action::Write, 0, 4 * KIB), 6);
+    }
+}

@@ -1,0 +1,97 @@
+//! A file system that keeps files as records of a fixed size: ZFS, and file systems with large
+//! allocation units, checksums or copy-on-write.
+//!
+//! A read needs every record that it touches, whole, because the checksum is over the record. A write
+//! that covers part of a record needs the rest of it (read, modify, write), unless the other parts are
+//! written before the transaction group closes: `gathered_share` is the part of the writes that are
+//! gathered into whole records in memory (1 where files are rewritten in full, 0 for lone updates).
+//! Gathered writes carry only their own bytes to the device. (ZFS: M. Bonwick and others, "The
+//! zettabyte file system", 2003; record size and transaction groups as in the OpenZFS manual.)
+//! Without checksums and copy-on-write (`whole = false`), reads and writes touch only their own range,
+//! rounded to the allocation unit's sectors.
+
+use super::context::{Block, BlockRef, Builder, Context};
+use super::request::{Action, Request};
+use crate::core::rng::Stream;
+use crate::spec::{ModelError, Reader};
+
+struct Records {
+    below: BlockRef,
+    cpu: Option<BlockRef>,
+    record_bytes: u64,
+    gathered_share: f64,
+    whole: bool,
+    op_ns: f64,
+    record_ns: f64,
+    metadata_write_share: f64,
+    stream: Stream,
+}
+
+pub(super) fn make(
+    reader: &Reader<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Box<dyn Block>, ModelError> {
+    let below = reader.block("below", "what holds the records")?;
+    let cpu = reader.block_or_none("cpu")?;
+    Ok(Box::new(Records {
+        below: builder.find(below),
+        cpu: builder.find_or_none(cpu),
+        record_bytes: reader.count("record_bytes", 512, 1 << 30, "the record size")?,
+        gathered_share: reader.number_or("gathered_share", 1.0, 0.0, 1.0)?,
+        whole: reader.flag_or("whole", true)?,
+        op_ns: 1e3 * reader.number_or("op_us", 0.0, 0.0, 1e6)?,
+        record_ns: 1e3 * reader.number_or("record_us", 0.0, 0.0, 1e6)?,
+        metadata_write_share: reader.number_or("metadata_write_share", 0.0, 0.0, 10.0)?,
+        stream: builder.stream(),
+    }))
+}
+
+impl Records {
+    fn read(&mut self, request: &Request, cx: &mut Context<'_>) {
+        if !self.whole {
+            cx.route(self.below, request);
+            return;
+        }
+        let units = request.units(self.record_bytes);
+        let bytes = (units.end - units.start) * self.record_bytes;
+        cx.route(self.below, &request.range(units.start * self.record_bytes, bytes));
+    }
+
+    fn write(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let units = request.units(self.record_bytes);
+        let covered = (units.end - units.start) * self.record_bytes;
+        let partial = request.size_bytes < covered;
+        if self.whole && partial && !self.stream.chance(self.gathered_share) {
+            // Read, modify, write: the whole records come and go.
+            let records = request.range(units.start * self.record_bytes, covered);
+            cx.route(self.below, &Request { action: Action::Read, ..records });
+            cx.route(self.below, &records);
+            return;
+        }
+        let extra = request.size_bytes as f64 * self.metadata_write_share;
+        let sized = request.range(request.offset_bytes, request.size_bytes + extra as u64);
+        let share = request.size_bytes as f64 / covered.min(self.record_bytes) as f64;
+        cx.route(self.below, &Request { share: share.min(1.0), ..sized });
+    }
+}
+
+impl Block for Records {
+    fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
+        if let Some(cpu) = self.cpu {
+            let units = request.units(self.record_bytes);
+            let records = request.size_bytes as f64 / self.record_bytes as f64;
+            let records = if self.whole { (units.end - units.start) as f64 } else { records };
+            let work_ns = self.op_ns + records * self.record_ns;
+            cx.charge(cpu, request.node, work_ns as u64, false);
+        }
+        match request.action {
+            Action::Read => self.read(request, cx),
+            Action::Write => self.write(request, cx),
+            Action::Flush | Action::Meta => cx.route(self.below, request),
+        }
+    }
+
+    fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
+        cx.lay(self.below, request);
+    }
+}

@@ -1,0 +1,87 @@
+//! What is asked of a system, or of a block within it.
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Read data.
+    Read,
+    /// Write data; complete when it is durable.
+    Write,
+    /// Make written data durable.
+    Flush,
+    /// A metadata operation, such as a look-up of attributes.
+    Meta,
+}
+
+/// No particular device.
+pub(crate) const ANY_DEVICE: u32 = u32::MAX;
+
+/// A request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// What it does.
+    pub action: Action,
+    /// Which file, virtual disk or object.
+    pub file: u32,
+    /// Where in it.
+    pub offset_bytes: u64,
+    /// How much.
+    pub size_bytes: u64,
+    /// The node on which it is being handled.
+    pub node: u16,
+    /// Who issued it.
+    pub client: u32,
+    /// Part of a sequential stream.
+    pub sequential: bool,
+    /// Nobody waits for it.
+    pub background: bool,
+    /// The part of a device command that it is: below 1 when the system gathers several requests
+    /// into one command before the device sees it.
+    pub share: f64,
+    /// Which of a block's devices it goes to, where the block above decides that.
+    pub(crate) device: u32,
+}
+
+impl Request {
+    /// A foreground request of client 0 on node 0.
+    pub fn new(action: Action, file: u32, offset_bytes: u64, size_bytes: u64) -> Self {
+        Self {
+            action,
+            file,
+            offset_bytes,
+            size_bytes,
+            node: 0,
+            client: 0,
+            sequential: false,
+            background: false,
+            share: 1.0,
+            device: ANY_DEVICE,
+        }
+    }
+
+    /// The same for another range.
+    pub(crate) fn range(self, offset_bytes: u64, size_bytes: u64) -> Self {
+        Self { offset_bytes, size_bytes, ..self }
+    }
+
+    /// The units of `unit_bytes` that it covers, by index.
+    pub(crate) fn units(&self, unit_bytes: u64) -> std::ops::Range<u64> {
+        let first = self.offset_bytes / unit_bytes;
+        let end = (self.offset_bytes + self.size_bytes.max(1)).div_ceil(unit_bytes);
+        first..end
+    }
+
+    /// A key for a unit of this file, unique over files up to 2^24 and units up to 2^40.
+    pub(crate) fn key(&self, unit: u64) -> u64 {
+        (u64::from(self.file) << 40) | unit
+    }
+}
+
+/// Spreads a number over all 64 bits: for placement that is random but always the same.
+#[inline]
+pub(crate) fn scatter(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

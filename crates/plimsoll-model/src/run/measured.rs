@@ -1,0 +1,103 @@
+//! The result of a run.
+
+use crate::blocks::Inside;
+use crate::core::StationStats;
+use crate::stats::Estimate;
+use hdrhistogram::Histogram;
+
+/// What a run showed.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Length of the measured window.
+    pub elapsed_ns: u64,
+    /// Operations that ended inside it.
+    pub ops: u64,
+    /// Their rate.
+    pub ops_per_s: f64,
+    /// Half-width of the 95 % confidence interval of the rate.
+    pub ops_per_s_half_width: f64,
+    /// By class.
+    pub classes: Vec<ClassResult>,
+    /// By station, in the order in which the system was built.
+    pub stations: Vec<StationResult>,
+    /// The largest relative difference between both sides of Little's law at any station.
+    pub little_error_max: f64,
+    /// Events that the simulation processed.
+    pub events: u64,
+    /// What each node knows of the requests that entered there (since the system was built).
+    pub inside: Vec<Inside>,
+}
+
+/// A class of operations.
+#[derive(Clone, Debug)]
+pub struct ClassResult {
+    /// Its name, such as `read`.
+    pub name: String,
+    /// Operations.
+    pub ops: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Rate.
+    pub ops_per_s: f64,
+    /// Mean latency with its interval.
+    pub latency_ns: Estimate,
+    /// Mean latency over all operations of the window.
+    pub latency_ns_mean: f64,
+    /// Latencies.
+    pub histogram: Histogram<u64>,
+    /// What the stations contributed to the mean latency, largest first: waiting and service on the
+    /// critical path of a sample of operations.
+    pub path: Vec<Contribution>,
+}
+
+/// What one station contributes to the latency of a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Contribution {
+    /// Index into [`Measured::stations`].
+    pub station: usize,
+    /// Mean time queued there per operation.
+    pub waited_ns_mean: f64,
+    /// Mean time in service there per operation.
+    pub served_ns_mean: f64,
+    /// Share of the latency.
+    pub share: f64,
+}
+
+/// A station over the window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StationResult {
+    /// Its name.
+    pub name: String,
+    /// Servers.
+    pub servers: u32,
+    /// False for delays, gates and buckets, which have no utilisation.
+    pub queues: bool,
+    /// Busy share of its servers.
+    pub utilisation: f64,
+    /// Mean number waiting or in service.
+    pub customers_mean: f64,
+    /// Visits per second.
+    pub visits_per_s: f64,
+    /// Mean time per visit.
+    pub sojourn_ns_mean: f64,
+    /// The counters.
+    pub stats: StationStats,
+}
+
+impl Measured {
+    /// Mean latency over several classes.
+    pub fn latency_ns_mean(&self, classes: impl Fn(&ClassResult) -> bool) -> f64 {
+        let chosen = || self.classes.iter().filter(|c| classes(c));
+        let ops: u64 = chosen().map(|c| c.ops).sum();
+        let sum: f64 = chosen().map(|c| c.latency_ns_mean * c.ops as f64).sum();
+        if ops == 0 { 0.0 } else { sum / ops as f64 }
+    }
+
+    /// The queueing station with the highest utilisation: what limits the rate.
+    pub fn bottleneck(&self) -> Option<&StationResult> {
+        self.stations
+            .iter()
+            .filter(|s| s.queues)
+            .max_by(|a, b| a.utilisation.total_cmp(&b.utilisation))
+    }
+}

@@ -1,0 +1,123 @@
+//! A number in a model file, with its unit and where it comes from.
+
+use std::fmt;
+
+/// Where a parameter's value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Provenance {
+    /// The maker's data sheet or manual.
+    Datasheet,
+    /// Documented by the system's maker.
+    Documented,
+    /// Fitted to measured rows, which the note names.
+    Fitted,
+    /// Assumed: plausible, not known.
+    Assumed,
+    /// A choice that the user makes, such as a count or a size; nothing to be right or wrong about.
+    Chosen,
+}
+
+impl Provenance {
+    /// All, with the word that stands for each in a model file.
+    pub const WORDS: [(&'static str, Self); 5] = [
+        ("datasheet", Self::Datasheet),
+        ("documented", Self::Documented),
+        ("fitted", Self::Fitted),
+        ("assumed", Self::Assumed),
+        ("chosen", Self::Chosen),
+    ];
+}
+
+impl fmt::Display for Provenance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Self::WORDS.iter().find(|(_, p)| p == self).map_or("", |(w, _)| w);
+        f.write_str(word)
+    }
+}
+
+/// A numeric parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fact {
+    /// The value, in the unit that its name ends in.
+    pub value: f64,
+    /// Where it comes from.
+    pub from: Provenance,
+    /// The source: which data sheet, which document, which rows.
+    pub note: String,
+    /// Bounds within which a fit may move it; `None` if it is fixed.
+    pub free: Option<(f64, f64)>,
+}
+
+/// The unit that a field's name ends in, for people; empty for counts and ratios.
+pub fn unit_of(field: &str) -> &'static str {
+    // Longest endings first: `_bytes_per_s` is not `_per_s`.
+    const ENDINGS: [(&str, &str); 13] = [
+        ("_bytes_per_s", "B/s"),
+        ("_ns_per_byte", "ns/B"),
+        ("_per_s", "1/s"),
+        ("_bytes", "B"),
+        ("_rpm", "1/min"),
+        ("_ns", "ns"),
+        ("_us", "us"),
+        ("_ms", "ms"),
+        ("_percent", "%"),
+        ("_ghz", "GHz"),
+        ("_s", "s"),
+        ("_share", ""),
+        ("_ratio", ""),
+    ];
+    let named = |word: &str| {
+        // `seek_ms_min`: statistics come after the unit.
+        let field = field.trim_end_matches("_min").trim_end_matches("_max");
+        field.trim_end_matches("_mean").trim_end_matches("_full").ends_with(word)
+    };
+    ENDINGS.iter().find(|(word, _)| named(word)).map_or("", |(_, unit)| unit)
+}
+
+/// Reads `32KiB`, `4 TB`, `1.25 GB/s`, `10 Gbit/s`: a number and a unit of bytes.
+pub(crate) fn parse_bytes(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let number: f64 = text[..split].trim().parse().ok()?;
+    let unit = text[split..].trim();
+    let unit = unit.strip_suffix("/s").unwrap_or(unit);
+    let factor = match unit {
+        "B" => 1.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "TB" => 1e12,
+        "KiB" => 1024.0,
+        "MiB" => 1_048_576.0,
+        "GiB" => 1_073_741_824.0,
+        "TiB" => 1_099_511_627_776.0,
+        "Mbit" => 125e3,
+        "Gbit" => 125e6,
+        _ => return None,
+    };
+    Some(number * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_read_from_names() {
+        assert_eq!(unit_of("rate_bytes_per_s"), "B/s");
+        assert_eq!(unit_of("seek_ms_mean"), "ms");
+        assert_eq!(unit_of("arrivals_per_s"), "1/s");
+        assert_eq!(unit_of("record_bytes"), "B");
+        assert_eq!(unit_of("cores"), "");
+        assert_eq!(unit_of("checksum_ns_per_byte"), "ns/B");
+    }
+
+    #[test]
+    fn sizes_have_their_own_units() {
+        assert_eq!(parse_bytes("32KiB"), Some(32768.0));
+        assert_eq!(parse_bytes("10 Gbit/s"), Some(1.25e9));
+        assert_eq!(parse_bytes("4 TB"), Some(4e12));
+        assert_eq!(parse_bytes("32k"), None);
+        assert_eq!(parse_bytes("x"), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! Model files: a storage system written down in TOML.
+//!
+//! ```toml
+//! [model]
+//! name = "example"
+//! title = "One disk"
+//! entry = "disk"                 # the block that requests enter by
+//! nodes = 1
+//! from = "chosen"                # default provenance of the numbers of this table
+//!
+//! [block.disk]
+//! kind = "hdd"
+//! from = "datasheet: HGST 7K4000 manual"
+//! rotation_rpm = 7200
+//! seek_ms_mean = { value = 8.2, from = "fitted: rows 3-9", free = [4.0, 12.0] }
+//! ```
+//!
+//! Every number has a source: its own `from`, or that of its table. A number that says `free` may be
+//! moved by a fit within its bounds. Unknown fields are errors which name the nearest known one.
+
+mod error;
+mod fact;
+mod parse;
+mod reader;
+
+pub use error::ModelError;
+pub use fact::{Fact, Provenance, unit_of};
+pub use reader::Reader;
+
+pub(crate) use error::most_like;
+
+use std::collections::BTreeMap;
+
+/// A field of a table of a model file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Field {
+    /// A number with its source.
+    Fact(Fact),
+    /// A word, such as a policy or the name of a block.
+    Text(String),
+    /// Several words.
+    List(Vec<String>),
+    /// Yes or no.
+    Flag(bool),
+}
+
+/// A table of a model file: a block, the model's head, its load, its sizing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// Its fields.
+    pub fields: BTreeMap<String, Field>,
+}
+
+/// A model file, read and checked for form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Its name.
+    pub name: String,
+    /// One line for lists.
+    pub title: String,
+    /// What it stands for, its sources and its limits.
+    pub about: String,
+    /// The head: entry, nodes, storage nodes.
+    pub head: Table,
+    /// The blocks in the order of their names.
+    pub blocks: BTreeMap<String, Table>,
+    /// The load of the published measurements, where the model has one.
+    pub load: Option<Table>,
+    /// Which field a sizing moves, and how far.
+    pub size: Option<Table>,
+    /// The text it was read from, for the lines of error messages.
+    pub(crate) text: String,
+}
+
+/// The path of a parameter, such as `cpu.read_us` or `load.density`.
+pub type ParameterPath = String;
+
+impl Spec {
+    /// The table of a path's first part.
+    pub fn table(&self, place: &str) -> Option<&Table> {
+        match place {
+            "model" => Some(&self.head),
+            "load" => self.load.as_ref(),
+            "size" => self.size.as_ref(),
+            block => self.blocks.get(block),
+        }
+    }
+
+    fn table_mut(&mut self, place: &str) -> Option<&mut Table> {
+        match place {
+            "model" => Some(&mut self.head),
+            "load" => self.load.as_mut(),
+            "size" => self.size.as_mut(),
+            block => self.blocks.get_mut(block),
+        }
+    }
+
+    /// Every number in the model with its path, in a fixed order.
+    pub fn facts(&self) -> Vec<(ParameterPath, &Fact)> {
+        let head = std::iter::once(("model", &self.head));
+        let blocks = self.blocks.iter().map(|(name, table)| (name.as_str(), table));
+        let load = self.load.iter().map(|table| ("load", table));
+        let size = self.size.iter().map(|table| ("size", table));
+        head.chain(blocks)
+            .chain(load)
+            .chain(size)
+            .flat_map(|(place, table)| {
+                table.fields.iter().filter_map(move |(field, value)| match value {
+                    Field::Fact(fact) => Some((format!("{place}.{field}"), fact)),
+                    _ => None,
+                })
+            })
+            .collect()
+    }
+
+    /// The value of a number.
+    pub fn value(&self, path: &str) -> Option<f64> {
+        let (place, field) = path.split_once('.')?;
+        match self.table(place)?.fields.get(field)? {
+            Field::Fact(fact) => Some(fact.value),
+            _ => None,
+        }
+    }
+
+    /// Gives a number that is in the file another value.
+    ///
+    /// # Errors
+    /// [`ModelError::UnknownField`] if the model has no such number.
+    pub fn set(&mut self, path: &str, value: f64) -> Result<(), ModelError> {
+        let unknown = self.unknown(path);
+        let (place, field) = path.split_once('.').unwrap_or((path, ""));
+        match self.table_mut(place).and_then(|t| t.fields.get_mut(field)) {
+            Some(Field::Fact(fact)) => {
+                fact.value = value;
+                Ok(())
+            }
+            _ => Err(unknown),
+        }
+    }
+
+    /// Gives a field, which the file may lack, a value as it would be written in TOML.
+    ///
+    /// # Errors
+    /// [`ModelError::Bad`] if the text is not a TOML value, [`ModelError::UnknownField`] if the model
+    /// has no such table.
+    pub fn assign(&mut self, path: &str, value: &str) -> Result<(), ModelError> {
+        let (place, field) = path.split_once('.').unwrap_or((path, ""));
+        let field_value = parse::value(&self.name, place, field, value)?;
+        let unknown = self.unknown(path);
+        match self.table_mut(place) {
+            Some(table) if !field.is_empty() => {
+                let free = match table.fields.get(field) {
+                    Some(Field::Fact(fact)) => fact.free,
+                    _ => None,
+                };
+                let field_value = match field_value {
+                    Field::Fact(fact) => Field::Fact(Fact { free: fact.free.or(free), ..fact }),
+                    other => other,
+                };
+                table.fields.insert(field.to_owned(), field_value);
+                Ok(())
+            }
+            _ => Err(unknown),
+        }
+    }
+
+    fn unknown(&self, path: &str) -> ModelError {
+        let facts = self.facts();
+        let (place, field) = path.split_once('.').unwrap_or((path, ""));
+        ModelError::UnknownField {
+            model: self.name.clone(),
+            line: 0,
+            place: place.to_owned(),
+            field: field.to_owned(),
+            nearest: most_like(path, facts.iter().map(|(p, _)| p.as_str())),
+        }
+    }
+
+    /// The line on which a field of a table stands, from 1; 0 if it cannot be found.
+    pub(crate) fn line(&self, place: &str, field: &str) -> usize {
+        parse::line(&self.text, place, field)
+    }
+}

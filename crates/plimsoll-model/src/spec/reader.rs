@@ -1,0 +1,190 @@
+//! How a block reads its fields: each by name, with its kind, its range and what it is for. What was
+//! asked for is what is known, so a field that nothing asked for is an unknown field.
+
+use super::{Field, ModelError, Spec, Table, most_like};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// Reads one table of a model and remembers which fields were asked for.
+pub struct Reader<'a> {
+    spec: &'a Spec,
+    place: &'a str,
+    table: &'a Table,
+    asked: RefCell<BTreeSet<String>>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of a table of the model.
+    pub fn new(spec: &'a Spec, place: &'a str, table: &'a Table) -> Self {
+        Self { spec, place, table, asked: RefCell::default() }
+    }
+
+    /// The name of the table.
+    pub fn place(&self) -> &str {
+        self.place
+    }
+
+    fn get(&self, field: &str) -> Option<&'a Field> {
+        self.asked.borrow_mut().insert(field.to_owned());
+        self.table.fields.get(field)
+    }
+
+    /// Whether a field is given.
+    pub fn has(&self, field: &str) -> bool {
+        self.get(field).is_some()
+    }
+
+    fn missing(&self, field: &str, why: &str) -> ModelError {
+        ModelError::Missing {
+            model: self.spec.name.clone(),
+            place: self.place.to_owned(),
+            field: field.to_owned(),
+            why: why.to_owned(),
+        }
+    }
+
+    /// An error about a field.
+    pub fn bad(&self, field: &str, reason: &str) -> ModelError {
+        ModelError::Bad {
+            model: self.spec.name.clone(),
+            line: self.spec.line(self.place, field),
+            place: self.place.to_owned(),
+            field: field.to_owned(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// A number that must be given and lie in a range.
+    ///
+    /// # Errors
+    /// If it is missing, not a number, or outside.
+    pub fn number(&self, field: &str, low: f64, high: f64, why: &str) -> Result<f64, ModelError> {
+        match self.get(field) {
+            None => Err(self.missing(field, why)),
+            Some(Field::Fact(fact)) if (low..=high).contains(&fact.value) => Ok(fact.value),
+            Some(Field::Fact(fact)) => {
+                Err(self.bad(field, &format!("is {}, not from {low} to {high}", fact.value)))
+            }
+            Some(_) => Err(self.bad(field, "is not a number")),
+        }
+    }
+
+    /// A number that may be left out.
+    ///
+    /// # Errors
+    /// If it is not a number, or outside the range.
+    pub fn number_or(
+        &self,
+        field: &str,
+        default: f64,
+        low: f64,
+        high: f64,
+    ) -> Result<f64, ModelError> {
+        if self.get(field).is_none() { Ok(default) } else { self.number(field, low, high, "") }
+    }
+
+    /// A whole number that must be given.
+    ///
+    /// # Errors
+    /// If it is missing, not whole, or outside the range.
+    pub fn count(&self, field: &str, low: u64, high: u64, why: &str) -> Result<u64, ModelError> {
+        let value = self.number(field, low as f64, high as f64, why)?;
+        if value.fract() == 0.0 {
+            Ok(value as u64)
+        } else {
+            Err(self.bad(field, &format!("is {value}, not a whole number")))
+        }
+    }
+
+    /// A whole number that may be left out.
+    ///
+    /// # Errors
+    /// If it is not whole, or outside the range.
+    pub fn count_or(
+        &self,
+        field: &str,
+        default: u64,
+        low: u64,
+        high: u64,
+    ) -> Result<u64, ModelError> {
+        if self.get(field).is_none() { Ok(default) } else { self.count(field, low, high, "") }
+    }
+
+    /// Yes or no, which may be left out.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn flag_or(&self, field: &str, default: bool) -> Result<bool, ModelError> {
+        match self.get(field) {
+            None => Ok(default),
+            Some(Field::Flag(flag)) => Ok(*flag),
+            Some(_) => Err(self.bad(field, "is neither true nor false")),
+        }
+    }
+
+    /// A text that may be left out.
+    ///
+    /// # Errors
+    /// If it is not a text.
+    pub fn text(&self, field: &str) -> Result<Option<&'a str>, ModelError> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(Field::Text(text)) => Ok(Some(text)),
+            Some(_) => Err(self.bad(field, "is not a text")),
+        }
+    }
+
+    /// One of several words, the first of which is the default.
+    ///
+    /// # Errors
+    /// If it is none of them.
+    pub fn word<T: Copy>(&self, field: &str, words: &[(&str, T)]) -> Result<T, ModelError> {
+        let Some(text) = self.text(field)? else { return Ok(words[0].1) };
+        words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+            let all: Vec<&str> = words.iter().map(|(w, _)| *w).collect();
+            let near = most_like(text, all.iter().copied());
+            let near = near.map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
+            self.bad(field, &format!("is \"{text}\", not one of {}{near}", all.join(", ")))
+        })
+    }
+
+    /// The name of another block, which must exist.
+    ///
+    /// # Errors
+    /// If it is missing or no such block exists.
+    pub fn block(&self, field: &str, why: &str) -> Result<&'a str, ModelError> {
+        self.block_or_none(field)?.ok_or_else(|| self.missing(field, why))
+    }
+
+    /// The name of another block, which must exist if it is given.
+    ///
+    /// # Errors
+    /// If no such block exists.
+    pub fn block_or_none(&self, field: &str) -> Result<Option<&'a str>, ModelError> {
+        let Some(name) = self.text(field)? else { return Ok(None) };
+        if self.spec.blocks.contains_key(name) {
+            return Ok(Some(name));
+        }
+        let near = most_like(name, self.spec.blocks.keys().map(String::as_str));
+        let near = near.map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
+        Err(self.bad(field, &format!("names a block \"{name}\" that does not exist{near}")))
+    }
+
+    /// Checks that no field was left unread.
+    ///
+    /// # Errors
+    /// [`ModelError::UnknownField`] with the nearest field that was asked for.
+    pub fn finish(self) -> Result<(), ModelError> {
+        let asked = self.asked.into_inner();
+        match self.table.fields.keys().find(|field| !asked.contains(*field)) {
+            None => Ok(()),
+            Some(field) => Err(ModelError::UnknownField {
+                model: self.spec.name.clone(),
+                line: self.spec.line(self.place, field),
+                place: self.place.to_owned(),
+                field: field.clone(),
+                nearest: most_like(field, asked.iter().map(String::as_str)),
+            }),
+        }
+    }
+}

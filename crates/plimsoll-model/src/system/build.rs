@@ -1,0 +1,96 @@
+//! From a model file to a system: makes an instance of every block on every node, checks that blocks
+//! refer to each other without a cycle and that no field was left unread.
+
+use super::{System, TICK, shipped};
+use crate::blocks::{self, BlockRef, Blocks, Builder, Inside};
+use crate::core::{Program, Sim};
+use crate::spec::{ModelError, Reader, Spec};
+
+impl System {
+    /// Loads a shipped model by name, or a model file by its path.
+    ///
+    /// # Errors
+    /// [`ModelError`], which says what is wrong, where, and what is near.
+    pub fn load(name_or_path: &str, seed: u64) -> Result<Self, ModelError> {
+        Self::build(shipped::load(name_or_path)?, seed)
+    }
+
+    /// Builds a model from its text.
+    ///
+    /// # Errors
+    /// [`ModelError`], as [`System::load`].
+    pub fn parse(name: &str, text: &str, seed: u64) -> Result<Self, ModelError> {
+        Self::build(Spec::parse(name, text)?, seed)
+    }
+
+    /// Builds a system from a model.
+    ///
+    /// # Errors
+    /// [`ModelError`] if a block's fields are wrong or the blocks do not fit together.
+    pub fn build(spec: Spec, seed: u64) -> Result<Self, ModelError> {
+        let head = Reader::new(&spec, "model", &spec.head);
+        let entry = head.block("entry", "the block that requests enter by")?.to_owned();
+        let nodes =
+            head.count_or("nodes", 1, 1, 1024)? + head.count_or("storage_nodes", 0, 0, 1024)?;
+        head.finish()?;
+        let names: Vec<String> = spec.blocks.keys().cloned().collect();
+        let mut sim = Sim::new(seed);
+        let mut blocks = Blocks { instances: Vec::new(), nodes: nodes as usize };
+        let (mut edges, mut ticks) = (Vec::new(), Vec::new());
+        for (block, (name, table)) in spec.blocks.iter().enumerate() {
+            for node in 0..nodes as u16 {
+                let reader = Reader::new(&spec, name, table);
+                let mut builder = Builder {
+                    sim: &mut sim,
+                    seed,
+                    names: &names,
+                    node,
+                    nodes: nodes as u16,
+                    block: block as u32,
+                    edges: &mut edges,
+                    ticks: &mut ticks,
+                };
+                blocks.instances.push(Some(blocks::make(&reader, &mut builder)?));
+                reader.finish()?;
+            }
+        }
+        if let Some(looped) = find_cycle(&edges, names.len()) {
+            let reader = Reader::new(&spec, &names[looped], &spec.blocks[&names[looped]]);
+            return Err(
+                reader.bad("below", "leads back to this block: blocks may not form a cycle")
+            );
+        }
+        for (at, (_, _, period_ns)) in ticks.iter().enumerate() {
+            sim.set_timer(*period_ns, TICK | at as u32);
+        }
+        let entry = names.iter().position(|n| *n == entry).unwrap_or_default() as u32;
+        Ok(Self {
+            spec,
+            sim,
+            blocks,
+            entry: BlockRef(entry),
+            ticks,
+            inside: vec![Inside::default(); nodes as usize],
+            program: Program::new(),
+            launched: Vec::new(),
+            spare: Vec::new(),
+            background_in_flight: 0,
+            last: (None, None, false),
+        })
+    }
+}
+
+/// A block from which a reference path leads back to itself, if there is one.
+fn find_cycle(edges: &[(u32, u32)], blocks: usize) -> Option<usize> {
+    // Repeatedly drop blocks that refer to nothing that is left: what remains has a cycle.
+    let mut left: Vec<bool> = vec![true; blocks];
+    loop {
+        let free = (0..blocks).find(|&b| {
+            left[b] && !edges.iter().any(|&(from, to)| from as usize == b && left[to as usize])
+        });
+        match free {
+            Some(b) => left[b] = false,
+            None => return left.iter().position(|&l| l),
+        }
+    }
+}

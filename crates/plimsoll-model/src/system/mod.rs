@@ -1,0 +1,224 @@
+//! A system: the blocks of a model, built and wired, on top of a simulation.
+
+mod build;
+mod shipped;
+
+pub use shipped::{Shipped, shipped};
+
+use crate::blocks::{Action, Block, Blocks, Context, Inside, Launch, Request, Source};
+use crate::core::{Happening, Program, Sim};
+use crate::spec::Spec;
+
+/// The tag of work that nobody waits for.
+const BACKGROUND: u64 = u64::MAX;
+
+/// Timers with this bit are the blocks' own.
+const TICK: u32 = 1 << 31;
+
+/// What the driver of a system has to know of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A request ended.
+    Done {
+        /// Its tag.
+        tag: u64,
+        /// When it was submitted.
+        submitted_ns: u64,
+    },
+    /// A timer of the driver went off.
+    Timer {
+        /// Its tag.
+        tag: u32,
+    },
+}
+
+/// A modelled storage system in virtual time.
+pub struct System {
+    spec: Spec,
+    sim: Sim,
+    blocks: Blocks,
+    entry: crate::blocks::BlockRef,
+    ticks: Vec<(u32, u16, u64)>,
+    inside: Vec<Inside>,
+    program: Program,
+    launched: Vec<Launch>,
+    spare: Vec<Program>,
+    background_in_flight: u64,
+    last: (Option<Source>, Option<Source>, bool),
+}
+
+impl System {
+    /// The model it was built from.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The simulation, for statistics.
+    pub fn sim(&mut self) -> &mut Sim {
+        &mut self.sim
+    }
+
+    /// Virtual time.
+    pub fn now_ns(&self) -> u64 {
+        self.sim.now_ns()
+    }
+
+    /// Number of nodes, storage-only ones included.
+    pub fn nodes(&self) -> u16 {
+        self.blocks.nodes as u16
+    }
+
+    /// What each node knows of the requests that entered there.
+    pub fn inside(&self) -> &[Inside] {
+        &self.inside
+    }
+
+    /// Background programs that have not ended.
+    pub fn background_in_flight(&self) -> u64 {
+        self.background_in_flight
+    }
+
+    /// Where the request that was submitted last was served from, where it landed, and whether it
+    /// needed another node: the truth that the audit's rules are tested against.
+    pub fn last_served(&self) -> (Option<Source>, Option<Source>, bool) {
+        self.last
+    }
+
+    /// Issues a request now. Its end is an [`Event::Done`] with this tag (below 2^63).
+    pub fn submit(&mut self, tag: u64, class: u16, request: &Request) {
+        let mut program = std::mem::take(&mut self.program);
+        let seen = self.write_program(&mut program, |cx, entry| cx.route(entry, request));
+        let inside = &mut self.inside[usize::from(request.node)];
+        match request.action {
+            Action::Read => {
+                let source = seen.0.unwrap_or(Source::Dram);
+                inside.reads[source as usize].add(request.size_bytes);
+                if seen.2 {
+                    inside.remote_reads.add(request.size_bytes);
+                }
+            }
+            Action::Write => {
+                let place = seen.1.unwrap_or(Source::Dram);
+                inside.writes[place as usize].add(request.size_bytes);
+            }
+            Action::Flush => {}
+            Action::Meta => inside.metas += 1,
+        }
+        self.last = seen;
+        self.sim.submit(tag, class, &mut program);
+        self.program = program;
+        self.launch();
+    }
+
+    /// Tells the blocks of data that exist before the run.
+    pub fn lay(&mut self, request: &Request) {
+        let mut program = std::mem::take(&mut self.program);
+        self.write_program(&mut program, |cx, entry| cx.lay(entry, request));
+        program.clear();
+        self.program = program;
+    }
+
+    /// The program that a request would run, without running it: for demand analysis.
+    pub(crate) fn rehearse(&mut self, request: &Request, mut each: impl FnMut(usize, f64)) {
+        let mut program = std::mem::take(&mut self.program);
+        self.write_program(&mut program, |cx, entry| cx.route(entry, request));
+        for (station, amount, address, _) in program.visits() {
+            each(station.0 as usize, self.sim.demand_ns(station, amount, address));
+        }
+        for launch in self.launched.drain(..) {
+            for (station, amount, address, _) in launch.program.visits() {
+                each(station.0 as usize, self.sim.demand_ns(station, amount, address));
+            }
+            self.spare.push(launch.program);
+        }
+        program.clear();
+        self.program = program;
+    }
+
+    /// Sets a timer of the driver (tags below 2^31). Gives a handle for cancelling.
+    pub fn set_timer(&mut self, at_ns: u64, tag: u32) -> u32 {
+        self.sim.set_timer(at_ns, tag)
+    }
+
+    /// Cancels a timer that has not gone off.
+    pub fn cancel_timer(&mut self, timer: u32) {
+        self.sim.cancel_timer(timer);
+    }
+
+    /// Runs until something concerns the driver. `None` when nothing is left to happen.
+    pub fn next(&mut self) -> Option<Event> {
+        loop {
+            match self.sim.next()? {
+                Happening::Done { tag: BACKGROUND, .. } => self.background_in_flight -= 1,
+                Happening::Done { tag, submitted_ns } => {
+                    return Some(Event::Done { tag, submitted_ns });
+                }
+                Happening::Notice { block, value } => {
+                    let node = (value & 0xffff) as u16;
+                    self.with_block(block, node, |instance, cx| instance.notice(value >> 16, cx));
+                }
+                Happening::Timer { tag } if tag & TICK != 0 => {
+                    let at = (tag & !TICK) as usize;
+                    let (block, node, period_ns) = self.ticks[at];
+                    self.with_block(block, node, |instance, cx| instance.tick(cx));
+                    let next_ns = self.sim.now_ns() + period_ns;
+                    self.sim.set_timer(next_ns, tag);
+                }
+                Happening::Timer { tag } => return Some(Event::Timer { tag }),
+            }
+        }
+    }
+
+    /// Readings of every block instance: name of the block with its node, name of the reading, value.
+    pub fn readings(&self, each: &mut dyn FnMut(&str, u16, &'static str, f64)) {
+        for (at, instance) in self.blocks.instances.iter().enumerate() {
+            let name = self.spec.blocks.keys().nth(at / self.blocks.nodes.max(1));
+            let node = (at % self.blocks.nodes.max(1)) as u16;
+            if let (Some(name), Some(instance)) = (name, instance) {
+                instance.readings(&mut |reading, value| each(name, node, reading, value));
+            }
+        }
+    }
+
+    fn with_block(
+        &mut self,
+        block: u32,
+        node: u16,
+        act: impl FnOnce(&mut dyn Block, &mut Context<'_>),
+    ) {
+        let mut program = std::mem::take(&mut self.program);
+        let reference = crate::blocks::BlockRef(block);
+        self.write_program(&mut program, |cx, _| cx.with(reference, node, act));
+        // Whatever a block wants done on its own account it launches; it has no request to extend.
+        program.clear();
+        self.program = program;
+        self.launch();
+    }
+
+    fn write_program(
+        &mut self,
+        program: &mut Program,
+        write: impl FnOnce(&mut Context<'_>, crate::blocks::BlockRef),
+    ) -> (Option<Source>, Option<Source>, bool) {
+        let mut cx = Context {
+            program,
+            sim: &self.sim,
+            blocks: &mut self.blocks,
+            launched: &mut self.launched,
+            spare: &mut self.spare,
+            served: None,
+            landed: None,
+            remote: false,
+        };
+        write(&mut cx, self.entry);
+        (cx.served, cx.landed, cx.remote)
+    }
+
+    fn launch(&mut self) {
+        for mut launch in self.launched.drain(..) {
+            self.background_in_flight += 1;
+            self.sim.submit(BACKGROUND, u16::MAX, &mut launch.program);
+            self.spare.push(launch.program);
+        }
+    }
+}
