@@ -2,6 +2,7 @@
 //! It measures and does not interpret.
 
 pub mod backend;
+pub mod calibrate;
 mod error;
 pub mod mailbox;
 pub mod progress;

@@ -118,6 +118,13 @@ pub fn thread_id() -> i32 {
     unsafe { libc::gettid() }
 }
 
+/// Makes the shortest system call there is, for measuring what entering the kernel costs.
+#[inline]
+pub fn enter_kernel() {
+    // SAFETY: takes nothing and can't fail; through `syscall`, because the library may cache getppid.
+    unsafe { libc::syscall(libc::SYS_getppid) };
+}
+
 /// The kernel's worker threads (`iou-wrk-…`, `iou-sqp-…`) that carry operations of the ring that
 /// `owner` submits to: how many there are now, and their processor time. Where operations are punted
 /// to them, their time is missing from the owner's. They end after seconds of idleness.

@@ -5,6 +5,7 @@
 //! `unsafe` block states why it is sound; a caller in safe code can't break memory safety through
 //! any function of this crate.
 
+pub mod alloc;
 pub mod arena;
 pub mod clock;
 pub mod cpu;

@@ -1,0 +1,293 @@
+//! What this host can do at most, measured without a target: the ceilings beside which a run's figures
+//! are read. A run that comes near one of them was limited by the generator, not by the storage.
+//!
+//! Everything is measured on one processor. Each figure is the best of several short slices: a ceiling
+//! is what the host can do, and whoever else runs on it makes single slices slower, never faster.
+
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_sys::arena::AlignedBuffer;
+use plimsoll_sys::clock::{self, Clock, ClockSource, monotonic_ns};
+use plimsoll_sys::cpu::{enter_kernel, pin_to};
+use plimsoll_sys::op::OpKind;
+use plimsoll_sys::simd::{self, Kernels};
+use serde::{Deserialize, Serialize};
+
+use crate::EngineError;
+use crate::backend::{BackendConfig, Direct, FileSource, Prefer};
+use crate::stream::run::{Group, Pace, RunConfig, Target, run};
+use crate::stream::source::{Op, Source};
+
+mod score;
+
+pub use score::{Score, score};
+
+/// Version of the figures' definitions.
+pub const CALIBRATION_VERSION: u32 = 1;
+
+/// Length of one slice.
+const SLICE_NS: u64 = 150_000_000;
+/// Slices per figure.
+const SLICES: u32 = 4;
+
+/// Buffer that stays in the first-level cache, and one that no cache holds.
+const HOT_BYTES: usize = 16 << 10;
+const COLD_BYTES: usize = 64 << 20;
+
+/// Depth of the queues that are measured.
+const DEPTH: u32 = 32;
+
+/// The clock that operations are timed with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockFigures {
+    /// `cycle-counter` (anchored to `CLOCK_MONOTONIC`) or `kernel`.
+    pub source: String,
+    /// Cost of one reading, in picoseconds.
+    pub cost_ps: u64,
+    /// Least step between two readings.
+    pub resolution_ns: u64,
+    /// Greatest distance from the kernel's clock seen.
+    pub error_ns_max: u64,
+}
+
+/// A rate with its price.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueFigures {
+    /// Operations per second.
+    pub operations_per_s: u64,
+    /// User-space processor time of one, in picoseconds.
+    pub user_ps: u64,
+    /// Kernel processor time of one, in picoseconds.
+    pub system_ps: u64,
+}
+
+/// The ceilings of a host. See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// [`CALIBRATION_VERSION`].
+    pub calibration_version: u32,
+    /// Wall-clock time of the measurement, in nanoseconds since 1970.
+    pub taken_at_ns: u64,
+    /// How long it took.
+    pub took_ns: u64,
+    /// The processor it ran on, where it was pinned.
+    pub cpu: Option<u64>,
+    /// The clock.
+    pub clock: ClockFigures,
+    /// An empty system call, in picoseconds.
+    pub system_call_ps: u64,
+    /// The null target at depth 32, addresses and full recording: the driver's own ceiling.
+    pub null: QueueFigures,
+    /// The same at depth 1.
+    pub null_depth_1: QueueFigures,
+    /// Writes of 4 KiB to `/dev/null` through io_uring at depth 32: driver, ring and the kernel's least
+    /// work. Absent where there is no io_uring.
+    pub ring: Option<QueueFigures>,
+    /// Why there is none.
+    pub ring_missing: Option<String>,
+    /// The same at depth 1 through system calls.
+    pub inline: QueueFigures,
+    /// Instructions that content and checks use.
+    pub instructions: String,
+    /// Copying inside the first-level cache.
+    pub copy_hot_bytes_per_s: u64,
+    /// Copying memory that no cache holds.
+    pub copy_cold_bytes_per_s: u64,
+    /// Making incompressible content, 4 KiB at a time.
+    pub content_bytes_per_s: u64,
+    /// Checksum (CRC-32C), 4 KiB at a time.
+    pub checksum_bytes_per_s: u64,
+}
+
+/// Measures the host's ceilings on `cpu`, in about seven seconds.
+///
+/// # Errors
+/// Where the processor isn't there, or memory or `/dev/null` isn't to be had.
+pub fn calibrate(cpu: Option<usize>) -> Result<Calibration, EngineError> {
+    // On a thread of its own: the caller's processor affinity stays as it is.
+    std::thread::scope(|scope| match scope.spawn(|| measure(cpu)).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+fn measure(cpu: Option<usize>) -> Result<Calibration, EngineError> {
+    let start_ns = monotonic_ns();
+    if let Some(cpu) = cpu {
+        pin_to(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))?;
+    }
+    let quality = clock::measure(&mut Clock::new(), 200_000);
+    let source = match quality.source {
+        ClockSource::CycleCounter => "cycle-counter",
+        ClockSource::Kernel => "kernel",
+    };
+    let kernels = Kernels::best();
+    let ring = device(cpu, Prefer::Uring, DEPTH);
+    let mut block = AlignedBuffer::new(4096).map_err(no_memory)?;
+    Ok(Calibration {
+        calibration_version: CALIBRATION_VERSION,
+        taken_at_ns: clock::realtime_ns(),
+        clock: ClockFigures {
+            source: source.to_owned(),
+            cost_ps: quality.cost_ns_hundredths * 10,
+            resolution_ns: quality.resolution_ns,
+            error_ns_max: quality.error_ns_max,
+        },
+        system_call_ps: 1_000_000_000_000
+            / rate_per_s(1000, || (0..1000).for_each(|_| enter_kernel())),
+        null: best(cpu, || (Target::Null, DEPTH))?,
+        null_depth_1: best(cpu, || (Target::Null, 1))?,
+        ring_missing: ring.as_ref().err().map(ToString::to_string),
+        ring: ring.ok(),
+        inline: device(cpu, Prefer::Threads, 1)?,
+        instructions: kernels.level().to_string(),
+        copy_hot_bytes_per_s: copy_bytes_per_s(HOT_BYTES)?,
+        copy_cold_bytes_per_s: copy_bytes_per_s(COLD_BYTES)?,
+        content_bytes_per_s: bytes_per_s(4096, || {
+            simd::fill([1, 2], 3, std::hint::black_box(block.as_mut_slice()));
+        }),
+        checksum_bytes_per_s: bytes_per_s(4096, || {
+            std::hint::black_box(simd::crc32c(0, std::hint::black_box(block.as_slice())));
+        }),
+        cpu: cpu.map(|cpu| cpu as u64),
+        took_ns: monotonic_ns() - start_ns,
+    })
+}
+
+fn no_memory(source: plimsoll_sys::SysError) -> EngineError {
+    EngineError::system("reserving buffers", source)
+}
+
+/// Bytes per second of `each`, which handles `bytes` of them.
+fn bytes_per_s(bytes: u64, mut each: impl FnMut()) -> u64 {
+    rate_per_s(64 * bytes, || (0..64).for_each(|_| each()))
+}
+
+/// Units per second of `each`, which does `units` of them: the best slice.
+fn rate_per_s(units: u64, mut each: impl FnMut()) -> u64 {
+    let mut best = 1;
+    for _ in 0..SLICES {
+        let (start_ns, mut done, mut now_ns) = (monotonic_ns(), 0u64, 0);
+        while now_ns < SLICE_NS / 2 {
+            each();
+            done += units;
+            now_ns = monotonic_ns() - start_ns;
+        }
+        best = best.max((u128::from(done) * 1_000_000_000 / u128::from(now_ns.max(1))) as u64);
+    }
+    best
+}
+
+fn copy_bytes_per_s(bytes: usize) -> Result<u64, EngineError> {
+    let mut from = AlignedBuffer::new(bytes).map_err(no_memory)?;
+    let mut to = AlignedBuffer::new(bytes).map_err(no_memory)?;
+    from.as_mut_slice().fill(1);
+    to.as_mut_slice().fill(2);
+    let at_once = (COLD_BYTES / bytes).min(64) as u64;
+    Ok(rate_per_s(bytes as u64 * at_once, || {
+        for _ in 0..at_once {
+            to.as_mut_slice().copy_from_slice(std::hint::black_box(from.as_slice()));
+            std::hint::black_box(to.as_slice());
+        }
+    }))
+}
+
+fn device(cpu: Option<usize>, prefer: Prefer, depth: u32) -> Result<QueueFigures, EngineError> {
+    best(cpu, || {
+        let (path, write, create, size_bytes) = ("/dev/null".into(), true, false, 0);
+        let files = vec![FileSource::Path { path, write, create, size_bytes }];
+        let direct = Direct::Off;
+        (Target::Files(BackendConfig { files, prefer, direct, ..BackendConfig::default() }), depth)
+    })
+}
+
+/// Random 4 KiB operations over 1 TiB: what a driver without a target is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Uniform {
+    state: u64,
+}
+
+impl Source for Uniform {
+    #[inline]
+    fn next(&mut self, _: u32) -> Option<Op> {
+        // xorshift64 of G. Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8(14), 2003.
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        let offset_bytes = self.state >> 36 << 12;
+        let (kind, size_bytes) = (OpKind::Write, 4096);
+        Some(Op { kind, class: 0, file: 0, offset_bytes, size_bytes, tag: 0 })
+    }
+}
+
+/// The best of the slices of a closed loop.
+fn best(
+    cpu: Option<usize>,
+    target: impl Fn() -> (Target, u32),
+) -> Result<QueueFigures, EngineError> {
+    let mut best = QueueFigures::default();
+    for _ in 0..SLICES {
+        let figures = slice(cpu, target(), SLICE_NS)?;
+        if figures.operations_per_s > best.operations_per_s {
+            best = figures;
+        }
+    }
+    Ok(best)
+}
+
+fn slice(
+    cpu: Option<usize>,
+    (target, depth): (Target, u32),
+    length_ns: u64,
+) -> Result<QueueFigures, EngineError> {
+    let group = Group {
+        name: "calibrate".to_owned(),
+        cpu,
+        target,
+        source: Uniform { state: 0x9E37_79B9_7F4A_7C15 },
+        clients: 1,
+        pace: Pace::Closed { depth },
+        cap: None,
+        size_bytes_max: 4096,
+        operations_max: u64::MAX,
+        reap_min: depth,
+        spin_ns: 0,
+    };
+    let config = RunConfig::new(&["write"], length_ns);
+    let report = run(&config, vec![group], &AtomicBool::new(false), &mut |_| ())?;
+    if let Some(error) = report.groups.iter().find_map(|group| group.failure()) {
+        return Err(error);
+    }
+    let operations = report.collected.window[0].operations.max(1);
+    let group = &report.collected.groups[0];
+    let each_ps = |ns: u64| ns * 1000 / operations;
+    Ok(QueueFigures {
+        operations_per_s: (u128::from(operations) * 1_000_000_000
+            / u128::from(report.measured_ns().max(1))) as u64,
+        user_ps: each_ps(group.cpu_user_ns),
+        system_ps: each_ps(group.cpu_system_ns),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_calibration_knows_every_ceiling_and_reads_back() {
+        let taken = calibrate(None).unwrap();
+        assert!(taken.null.operations_per_s > 0 && taken.inline.operations_per_s > 0);
+        assert!(taken.copy_hot_bytes_per_s > 0 && taken.copy_cold_bytes_per_s > 0);
+        assert!(taken.content_bytes_per_s > 0 && taken.checksum_bytes_per_s > 0);
+        assert!(taken.system_call_ps > 0 && taken.clock.cost_ps > 0);
+        assert_eq!(taken.ring.is_none(), taken.ring_missing.is_some());
+        let text = serde_json::to_string(&taken).unwrap();
+        assert_eq!(serde_json::from_str::<Calibration>(&text).unwrap(), taken);
+    }
+
+    #[test]
+    fn a_processor_that_is_not_there_is_refused() {
+        assert!(calibrate(Some(100_000)).is_err());
+        assert!(score(Some(100_000)).is_err());
+    }
+}

@@ -1,0 +1,102 @@
+//! One number for how fast a single processor of this host is at the work that I/O makes, so that
+//! figures from unlike hosts can be set beside each other.
+//!
+//! It is the geometric mean of three rates, each as a share of what the reference processor does:
+//! driving the null target (integer work and branches), entering the kernel, and copying memory that
+//! no cache holds. 1,000 is the reference: one core of an AMD EPYC of the third generation at 2.45 GHz,
+//! as a shared virtual machine had it in late 2026.
+
+use plimsoll_sys::cpu::{enter_kernel, pin_to};
+use serde::{Deserialize, Serialize};
+
+use super::{COLD_BYTES, SLICE_NS, copy_bytes_per_s, rate_per_s, slice};
+use crate::EngineError;
+use crate::stream::run::Target;
+
+/// The reference's rates, measured with this code.
+const REFERENCE: Parts = Parts {
+    null_operations_per_s: 60_000_000,
+    system_calls_per_s: 13_000_000,
+    copy_bytes_per_s: 10_000_000_000,
+};
+
+/// The three rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parts {
+    /// Operations of the null target at depth 32.
+    pub null_operations_per_s: u64,
+    /// Empty system calls.
+    pub system_calls_per_s: u64,
+    /// Bytes copied between buffers that no cache holds.
+    pub copy_bytes_per_s: u64,
+}
+
+/// A host's score. See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// Geometric mean of the parts over the reference's, times 1,000.
+    pub score: f64,
+    /// What it is made of.
+    pub parts: Parts,
+}
+
+impl Score {
+    /// The score of three rates.
+    #[must_use]
+    pub fn of(parts: Parts) -> Self {
+        let share = |own: u64, reference: u64| own as f64 / reference as f64;
+        let product = share(parts.null_operations_per_s, REFERENCE.null_operations_per_s)
+            * share(parts.system_calls_per_s, REFERENCE.system_calls_per_s)
+            * share(parts.copy_bytes_per_s, REFERENCE.copy_bytes_per_s);
+        Self { score: libm::cbrt(product) * 1000.0, parts }
+    }
+}
+
+/// Measures the score on `cpu`, in about two seconds.
+///
+/// # Errors
+/// Where the processor isn't there, or memory isn't to be had.
+pub fn score(cpu: Option<usize>) -> Result<Score, EngineError> {
+    std::thread::scope(|scope| match scope.spawn(|| measure(cpu)).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+fn measure(cpu: Option<usize>) -> Result<Score, EngineError> {
+    if let Some(cpu) = cpu {
+        pin_to(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))?;
+    }
+    let mut null_operations_per_s = 0;
+    for _ in 0..5 {
+        let figures = slice(cpu, (Target::Null, super::DEPTH), SLICE_NS)?;
+        null_operations_per_s = null_operations_per_s.max(figures.operations_per_s);
+    }
+    Ok(Score::of(Parts {
+        null_operations_per_s,
+        system_calls_per_s: rate_per_s(1000, || (0..1000).for_each(|_| enter_kernel())),
+        copy_bytes_per_s: copy_bytes_per_s(COLD_BYTES)?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_scores_1000_and_twice_as_fast_2000() {
+        assert!((Score::of(REFERENCE).score - 1000.0).abs() < 1e-9);
+        let twice = Parts {
+            null_operations_per_s: 2 * REFERENCE.null_operations_per_s,
+            system_calls_per_s: 2 * REFERENCE.system_calls_per_s,
+            copy_bytes_per_s: 2 * REFERENCE.copy_bytes_per_s,
+        };
+        assert!((Score::of(twice).score - 2000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_score_is_measured() {
+        let score = score(None).unwrap();
+        assert!(score.score.is_finite() && score.score > 0.0);
+    }
+}
