@@ -5,21 +5,34 @@
 
 pub mod autocorrelation;
 pub mod batch;
+pub mod bootstrap;
 pub mod change;
+pub mod distance;
 pub mod interval;
+pub mod little;
 pub mod moments;
+pub mod omission;
 pub mod percentile;
+pub mod rank;
+pub mod repeats;
 pub mod series;
 pub mod snia;
 pub mod special;
 pub mod student;
 pub mod warm_up;
+pub mod welch;
 
 pub use autocorrelation::{Persistence, autocorrelation, effective_sample};
 pub use batch::{batch_means, batch_means_at, ten_batch_means};
+pub use bootstrap::block_bootstrap;
 pub use change::{Segment, segments};
+pub use distance::{KolmogorovSmirnov, kolmogorov_smirnov};
 pub use interval::{Interval, Refusal};
+pub use little::{Little, little};
 pub use moments::Moments;
 pub use percentile::{Quantile, percentile_gate, quantile_of_sorted, quantile_ranks};
+pub use rank::{RankTest, mann_whitney};
+pub use repeats::{Repeats, repeats};
 pub use series::{SteadyMean, steady_mean};
 pub use warm_up::{mser5, settled_from};
+pub use welch::{Comparison, compare};

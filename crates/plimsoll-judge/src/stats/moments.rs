@@ -4,12 +4,15 @@
 //! Technometrics 4 (1962); merging and the third and fourth moments after P. Pébay, *Formulas for
 //! Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order Statistical Moments*,
 //! SAND2008-6212. Sums of squares would lose every digit on latencies of a billion nanoseconds
-//! that differ by a few.
+//! that differ by a few; for the same reason values are taken relative to the first one.
 
 /// Running moments of a sample. Order does not matter beyond rounding; samples can be merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     count: u64,
+    /// The first value, from which the others are counted.
+    origin: f64,
+    /// Mean less origin.
     mean: f64,
     m2: f64,
     m3: f64,
@@ -36,9 +39,12 @@ impl Moments {
     /// Takes one more value into account.
     pub fn push(&mut self, value: f64) {
         let before = self.count as f64;
+        if self.count == 0 {
+            self.origin = value;
+        }
         self.count += 1;
         let n = self.count as f64;
-        let delta = value - self.mean;
+        let delta = value - self.origin - self.mean;
         let step = delta / n;
         let square = step * step;
         let term = delta * step * before;
@@ -60,7 +66,7 @@ impl Moments {
         }
         let (a, b) = (self.count as f64, other.count as f64);
         let n = a + b;
-        let delta = other.mean - self.mean;
+        let delta = other.origin - self.origin + other.mean - self.mean;
         let square = delta * delta;
         self.m4 += other.m4
             + square * square * a * b * (a * a - a * b + b * b) / (n * n * n)
@@ -83,7 +89,7 @@ impl Moments {
     /// Arithmetic mean; `None` without values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then_some(self.mean)
+        (self.count > 0).then_some(self.origin + self.mean)
     }
 
     /// Sample variance (divisor n - 1); `None` with fewer than two values.
@@ -101,7 +107,8 @@ impl Moments {
     /// Standard deviation over mean; `None` with fewer than two values or a mean of zero.
     #[must_use]
     pub fn coefficient_of_variation(&self) -> Option<f64> {
-        if self.mean == 0.0 { None } else { self.standard_deviation().map(|s| s / self.mean.abs()) }
+        let mean = self.mean().filter(|&mean| mean != 0.0)?;
+        self.standard_deviation().map(|deviation| deviation / mean.abs())
     }
 
     /// Skewness of the sample as a population, `m3 / m2^1.5`; `None` if all values are equal.

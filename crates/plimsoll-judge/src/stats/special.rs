@@ -49,14 +49,14 @@ fn deviance(x: f64, m: f64) -> f64 {
     }
 }
 
-/// `x^a (1 - x)^b / B(a, b)`, the density of the beta distribution times `x (1 - x)`.
-fn beta_kernel(a: f64, b: f64, x: f64) -> f64 {
+/// `x^a y^b / B(a, b)` with `y = 1 - x`: the density of the beta distribution times `x y`.
+fn beta_kernel(a: f64, b: f64, x: f64, y: f64) -> f64 {
     let n = a + b;
     let exponent = stirling_error(n)
         - stirling_error(a)
         - stirling_error(b)
         - deviance(a, n * x)
-        - deviance(b, n * (1.0 - x));
+        - deviance(b, n * y);
     libm::exp(exponent) * libm::sqrt(a * b / (2.0 * PI * n))
 }
 
@@ -90,17 +90,23 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
 /// Regularised incomplete beta function `I_x(a, b)`, for `a, b > 0`; `x` is clamped to 0..=1.
 #[must_use]
 pub fn beta_regularised(a: f64, b: f64, x: f64) -> f64 {
+    beta_of_parts(a, b, x, 1.0 - x)
+}
+
+/// The same from `x` and `y = 1 - x`, for callers that know both without cancellation.
+#[must_use]
+pub fn beta_of_parts(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    if x >= 1.0 {
+    if y <= 0.0 {
         return 1.0;
     }
-    let kernel = beta_kernel(a, b, x);
+    let kernel = beta_kernel(a, b, x, y);
     if x < (a + 1.0) / (a + b + 2.0) {
         kernel * beta_fraction(a, b, x) / a
     } else {
-        1.0 - kernel * beta_fraction(b, a, 1.0 - x) / b
+        1.0 - kernel * beta_fraction(b, a, y) / b
     }
 }
 
@@ -111,7 +117,7 @@ pub fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
         return 1.0;
     }
     // Sample counts are far below 2^53, where the conversion is exact.
-    beta_regularised((n - k) as f64, k as f64 + 1.0, 1.0 - p)
+    beta_of_parts((n - k) as f64, k as f64 + 1.0, 1.0 - p, p)
 }
 
 /// `P(Z <= z)` for a standard normal `Z`.

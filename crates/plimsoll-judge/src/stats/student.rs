@@ -6,7 +6,7 @@
 
 use core::f64::consts::PI;
 
-use super::special::{beta_regularised, normal_quantile};
+use super::special::{beta_of_parts, normal_quantile};
 
 /// `P(T <= t)` with `freedom > 0` degrees of freedom.
 #[must_use]
@@ -14,13 +14,8 @@ pub fn t_cdf(t: f64, freedom: f64) -> f64 {
     if t == 0.0 {
         return 0.5;
     }
-    let square = t * t;
-    // Two forms of the same tail; each is used where its argument keeps its digits.
-    let tail = if square < freedom {
-        0.5 * (1.0 - beta_regularised(0.5, 0.5 * freedom, square / (freedom + square)))
-    } else {
-        0.5 * beta_regularised(0.5 * freedom, 0.5, freedom / (freedom + square))
-    };
+    let whole = freedom + t * t;
+    let tail = 0.5 * beta_of_parts(0.5 * freedom, 0.5, freedom / whole, t * t / whole);
     if t > 0.0 { 1.0 - tail } else { tail }
 }
 
