@@ -197,8 +197,8 @@ fn stalls(bundle: &Bundle, requirement: &Requirement) -> Option<Check> {
 fn checksum_errors(bundle: &Bundle) -> Check {
     let checks = &bundle.run.checks;
     // Errors that were found count, whether or not the check of all pages came to its end.
-    let measured_count = (checks.pages_checked.is_some() || checks.errors > 0)
-        .then_some(checks.errors);
+    let measured_count =
+        (checks.pages_checked.is_some() || checks.errors > 0).then_some(checks.errors);
     let note = match checks.pages_checked {
         Some(pages) => format!("{pages} pages checked"),
         None if bundle.plan.phases.verify => "the check did not come to its end".to_owned(),

@@ -81,7 +81,9 @@ fn standings(findings: &[Finding], claimed: &[Claim], tier: Tier) -> BTreeMap<Cl
     Claim::ALL
         .iter()
         .copied()
-        .filter(|claim| claimed.contains(claim) || shown.contains(claim) || *claim == Claim::TailLatency)
+        .filter(|claim| {
+            claimed.contains(claim) || shown.contains(claim) || *claim == Claim::TailLatency
+        })
         .map(|claim| (claim, standing(claim)))
         .collect()
 }
@@ -142,6 +144,7 @@ fn decide(
         Some(_) => {
             let every = format!("all {} checks keep their limits", checks.len());
             let reason = match headroom {
+                Some(h) if h >= 9.0 => format!("{every}, at {:.0} times the requirement", h + 1.0),
                 Some(h) => format!("{every}, with {:.0} % headroom", h * 100.0),
                 None => every,
             };
@@ -173,5 +176,9 @@ fn says(check: &Check) -> String {
 
 fn undecided(check: &Check) -> String {
     let name = check.name.replace('_', " ");
-    if check.note.is_empty() { format!("{name} was not measured") } else { format!("{name}: {}", check.note) }
+    if check.note.is_empty() {
+        format!("{name} was not measured")
+    } else {
+        format!("{name}: {}", check.note)
+    }
 }

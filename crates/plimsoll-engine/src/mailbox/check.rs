@@ -12,6 +12,7 @@ use super::home::Home;
 use super::manifest::StoreState;
 use super::run::{Latest, damage};
 use super::settings;
+use super::witness::read_commits;
 use crate::EngineError;
 use crate::backend::{Direct, Prefer};
 use crate::progress::Watcher;
@@ -31,6 +32,8 @@ pub struct StoreCheck {
     pub log_changes: u64,
     /// Pages that are damaged as a crash leaves them, and that the log makes again.
     pub pages_recoverable: u64,
+    /// Commits that a witness saw acknowledged.
+    pub commits_expected: u64,
     /// What is wrong.
     pub damage: Vec<Damage>,
     /// How many are wrong, also those that are not listed.
@@ -41,12 +44,13 @@ pub struct StoreCheck {
     pub io_error: Option<String>,
 }
 
-/// Checks the store at `path`.
+/// Checks the store at `path`. With a `witness`, every commit that it saw acknowledged must be there.
 ///
 /// # Errors
 /// No store there, one in use, a store that was never completed, or files that can't be opened.
 pub fn check_store(
     path: &Path,
+    witness: Option<&Path>,
     interrupt: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<StoreCheck, EngineError> {
@@ -59,11 +63,17 @@ pub fn check_store(
     }
     let store = settings::store(&home.manifest)?;
     let cpus = plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32);
-    let parts = spread(store.config(), cpus);
+    let (expected, commits_expected) = match witness {
+        Some(path) => read_commits(path)?,
+        None => (Expected::default(), 0),
+    };
+    // Commits of all databases are asked after in one machine; without a witness there is one per
+    // thread.
+    let parts = spread(store.config(), if witness.is_some() { 1 } else { cpus });
     let machines: Vec<Verify> = store
         .split(&parts)
         .into_iter()
-        .map(|part| Verify::new(part, Expected::default(), PhaseIo::default()))
+        .map(|part| Verify::new(part, expected.clone(), PhaseIo::default()))
         .collect();
     let stage = Stage {
         directories: home.directories(),
@@ -98,6 +108,7 @@ pub fn check_store(
         pages_checked: 0,
         log_changes: 0,
         pages_recoverable: 0,
+        commits_expected,
         damage: Vec::new(),
         damage_count: 0,
         complete: true,

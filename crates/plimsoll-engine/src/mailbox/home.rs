@@ -241,6 +241,10 @@ fn check_space(plan: &ResolvedPlan, target: &Target) -> Result<(), EngineError> 
         let own = path.join(own_name(&plan.name));
         let reused_bytes = occupied_bytes(&own);
         let Ok(statistics) = rustix::fs::statvfs(&path) else { continue };
+        // File systems without a size of their own (ramfs) tell nothing.
+        if statistics.f_blocks == 0 {
+            continue;
+        }
         let free_bytes = statistics.f_bavail.saturating_mul(statistics.f_frsize);
         if free_bytes.saturating_add(reused_bytes) < needed_bytes {
             return Err(EngineError::TooSmall { path, needed_bytes, free_bytes });

@@ -12,6 +12,7 @@ use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 
 use super::caches;
 use super::run::{Latest, Running};
+use super::witness::CommitWitness;
 use crate::EngineError;
 use crate::step::{Control, Ended, Event, Glance, Snapshot, run_stage};
 
@@ -26,8 +27,11 @@ impl Running<'_> {
         let stores = store.split(&parts);
         let mut groups = Vec::new();
         for (store, part) in stores.into_iter().zip(&parts) {
-            let group = Group::new(store, &part.sessions)
+            let mut group = Group::new(store, &part.sessions)
                 .map_err(|error| EngineError::Config(error.to_string()))?;
+            if let Some(path) = self.mail.witness {
+                group.set_witness(Box::new(CommitWitness::open(path)?));
+            }
             groups.push(group);
         }
         let classes: Vec<Vec<Class>> = groups.iter().map(|g| g.classes().to_vec()).collect();

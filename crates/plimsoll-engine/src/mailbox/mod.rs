@@ -11,6 +11,7 @@
 //! | `caches` | cold, warm-metadata, warm |
 //! | `check` | `plimsoll verify` |
 //! | `probe` | how much ten seconds of writing give |
+//! | `witness` | acknowledged commits, told to somebody else |
 
 mod caches;
 mod check;
@@ -21,6 +22,7 @@ mod marks;
 mod probe;
 mod run;
 mod settings;
+mod witness;
 
 pub use check::{StoreCheck, check_store};
 pub use home::{Home, own_name};
@@ -28,3 +30,4 @@ pub use manifest::{Manifest, Position, StoreState};
 pub use marks::MappedMarks;
 pub use probe::written_bytes;
 pub use run::{MailRun, run};
+pub use witness::{CommitWitness, read_commits};

@@ -44,6 +44,8 @@ pub struct MailRun<'a> {
     pub interrupt: &'a AtomicBool,
     /// Is told how it goes.
     pub watcher: &'a mut dyn Watcher,
+    /// Where each acknowledged durable commit is written, if anywhere.
+    pub witness: Option<&'a Path>,
 }
 
 /// Carries the run out. Whatever happens, what was recorded up to then comes back, with the home.

@@ -33,8 +33,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let counted: u64 = bundle.run.classes.iter().map(|class| class.errors).sum();
     let end = &bundle.run.end;
     let finding = match end.kind {
-        EndKind::IoError => Finding::new(RULE.id, Outcome::Fail, end.says.clone())
-            .advise("look at the kernel's log (dmesg) and the storage system's own, then run again"),
+        EndKind::IoError => Finding::new(RULE.id, Outcome::Fail, end.says.clone()).advise(
+            "look at the kernel's log (dmesg) and the storage system's own, then run again",
+        ),
         EndKind::NoSpace => Finding::new(RULE.id, Outcome::Fail, end.says.clone())
             .advise("free space on the target, or make the plan's data smaller"),
         _ if counted > 0 => {

@@ -49,8 +49,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let cache = &bundle.observed.page_cache;
     let resident = cache.resident_bytes_before.max(cache.resident_bytes_after);
     let (Some(files), Some(resident)) = (cache.files_bytes, resident) else {
-        let says = format!("I/O to {paths} went through the page cache, and how much of it the \
-            cache answered cannot be seen");
+        let says = format!(
+            "I/O to {paths} went through the page cache, and how much of it the \
+            cache answered cannot be seen"
+        );
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says)
                 .advise("use a file system that takes direct I/O"),

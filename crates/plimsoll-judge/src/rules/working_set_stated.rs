@@ -17,10 +17,7 @@ pub const RULE: Rule = Rule {
     asks: "was the data that was worked on as large as the requirement says?",
     explains: "The databases hold mailboxes × mailbox size when the measurement begins, and keys are \
         picked from all of it. Less would fit caches that the real data does not fit.",
-    bears_on: &[
-        (Claim::Requirement, Weight::Mandatory),
-        (Claim::Comparative, Weight::Mandatory),
-    ],
+    bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
 

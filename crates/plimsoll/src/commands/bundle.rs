@@ -42,8 +42,17 @@ pub fn judge_and_report(directory: &Path, bundle: &Bundle) -> Result<Verdict, Cl
     let verdict = judge(bundle);
     let writer = BundleWriter::open(directory);
     writer.derived("verdict.json", json(&verdict)?.as_bytes())?;
-    writer.derived("report.html", plimsoll_report::html(bundle, &verdict).as_bytes())?;
+    writer.derived("report.html", html(bundle, &verdict)?.as_bytes())?;
     Ok(verdict)
+}
+
+/// The report as a page.
+///
+/// # Errors
+/// A defect in its template.
+pub fn html(bundle: &Bundle, verdict: &Verdict) -> Result<String, CliError> {
+    plimsoll_report::html(bundle, verdict)
+        .map_err(|error| CliError::new(Exit::Defect, format!("the report: {error}")))
 }
 
 /// Prints the verdict: as JSON, or as a table with the path of the report.

@@ -41,10 +41,10 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let text = match options.format {
         _ if common.json => bundle::json(&verdict)?,
         Format::Text => plimsoll_report::text(&evidence, &verdict, &bundle::style(common)),
-        Format::Html => plimsoll_report::html(&evidence, &verdict),
+        Format::Html => bundle::html(&evidence, &verdict)?,
         Format::Markdown => plimsoll_report::markdown(&evidence, &verdict),
         Format::Csv => plimsoll_report::csv(&evidence, &verdict),
-        Format::FioJson => plimsoll_report::fio_json(&evidence, &verdict),
+        Format::FioJson => plimsoll_report::fio_json(&evidence),
     };
     bundle::print(&text)?;
     Ok(Exit::Ok)

@@ -1,7 +1,6 @@
 //! `plimsoll run PLAN`: prepare, measure, verify, judge, report.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use plimsoll_engine::mailbox::{self, Home, MailRun};
@@ -41,6 +40,10 @@ pub struct Keep {
     /// Keep the data after the run: `plimsoll verify` can check it.
     #[arg(long)]
     pub keep: bool,
+    /// Write each durable commit that is acknowledged to this file or pipe, for tests of durability:
+    /// `plimsoll verify --witness` then asks after each.
+    #[arg(long, value_name = "FILE")]
+    pub witness: Option<PathBuf>,
 }
 
 /// Where the bundle goes.
@@ -85,7 +88,15 @@ pub fn carry_out_plan(
         plimsoll_observe::environment::collect(&paths.iter().map(PathBuf::as_path).collect::<Vec<_>>());
     environment.mounts.dedup_by(|a, b| a.path == b.path);
     session.writer.environment(&environment)?;
-    let (recording, home) = run_mailbox(&resolved, target, mailbox, home, &interrupt, progress);
+    let (recording, home) = mailbox::run(MailRun {
+        plan: &resolved,
+        target,
+        mailbox,
+        home,
+        interrupt: &interrupt,
+        watcher: progress,
+        witness: keep.witness.as_deref(),
+    });
     let kept = keep.keep.then(|| home.manifest.directories.clone());
     let removal = if keep.keep { Ok(()) } else { home.remove() };
     let exit = session.end(recording, environment, common)?;
@@ -94,17 +105,6 @@ pub fn carry_out_plan(
     }
     removal.map_err(|error| engine_error(&error))?;
     Ok(exit)
-}
-
-fn run_mailbox(
-    plan: &ResolvedPlan,
-    target: &Target,
-    mailbox: &Mailbox,
-    home: Home,
-    interrupt: &AtomicBool,
-    progress: &mut StderrProgress,
-) -> (Recording, Home) {
-    mailbox::run(MailRun { plan, target, mailbox, home, interrupt, watcher: progress })
 }
 
 /// The target and workload of a plan that this command can run.

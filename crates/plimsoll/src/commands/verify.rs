@@ -24,6 +24,9 @@ use crate::progress::StderrProgress;
 pub struct Options {
     /// A directory that a plan named, a store's own directory, or a bundle.
     path: PathBuf,
+    /// What a run's --witness wrote: each commit in it must be there.
+    #[arg(long, value_name = "FILE")]
+    witness: Option<PathBuf>,
 }
 
 /// What `--json` prints.
@@ -34,6 +37,7 @@ struct Found<'a> {
     pages_checked: u64,
     log_changes_to_replay: u64,
     pages_recoverable_from_log: u64,
+    commits_witnessed: u64,
     damage_count: u64,
     damage: &'a [Damage],
     unknown: Vec<&'static str>,
@@ -49,7 +53,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     let interrupt = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
-    let check = check_store(&options.path, &interrupt, &mut progress)
+    let check = check_store(&options.path, options.witness.as_deref(), &interrupt, &mut progress)
         .map_err(|error| engine_error(&error))?;
     let mut unknown = Vec::new();
     if !check.marks_trusted {
@@ -93,6 +97,7 @@ fn found<'a>(check: &'a StoreCheck, unknown: Vec<&'static str>) -> Found<'a> {
         pages_checked: check.pages_checked,
         log_changes_to_replay: check.log_changes,
         pages_recoverable_from_log: check.pages_recoverable,
+        commits_witnessed: check.commits_expected,
         damage_count: check.damage_count,
         damage: &check.damage,
         unknown,
@@ -125,6 +130,9 @@ fn describe(check: &StoreCheck, unknown: &[&str]) -> String {
     text.push_str(&format!("  store                       {state}\n"));
     text.push_str(&format!("  changes to replay           {}\n", check.log_changes));
     text.push_str(&format!("  pages the log makes again   {}\n", check.pages_recoverable));
+    if check.commits_expected > 0 {
+        text.push_str(&format!("  commits witnessed           {}\n", check.commits_expected));
+    }
     for unknown in unknown {
         text.push_str(&format!("  unknown: {unknown}\n"));
     }
