@@ -23,8 +23,10 @@ const TICK_NS: u64 = 50_000_000;
 const BACKOFF_NS: (u64, u64) = (10_000_000, 1_000_000_000);
 /// How long one attempt to connect may take, in ns.
 const CONNECT_NS: u64 = 5_000_000_000;
-/// Waits shorter than this are made with nanosecond resolution, in ns; epoll's own is 1 ms.
+/// Waits for the caller's time that are shorter than this are made with nanosecond resolution, in ns.
 const FINE_WAIT_NS: u64 = 5_000_000;
+/// The resolution of epoll's timeout, in ns.
+const EPOLL_UNIT_NS: u64 = 1_000_000;
 /// Events taken from epoll at a time.
 const EVENTS_MAX: usize = 64;
 /// Most receives from one connection before the others have their turn.
@@ -285,8 +287,8 @@ impl<C: Clock> Client<C> {
             for index in 0..self.sockets.len() {
                 self.send(index, arena, now_ns);
             }
-            let wait_ns = self.wait_ns(timeout, now_ns, out.len() > before);
-            self.wait(wait_ns)?;
+            let (wait_ns, fine) = self.wait_ns(timeout, now_ns, out.len() > before);
+            self.wait(wait_ns, fine)?;
             now_ns = self.clock.now_ns();
             now_ns = self.serve(arena, now_ns, out);
             if now_ns >= self.next_tick_ns {
@@ -311,34 +313,31 @@ impl<C: Clock> Client<C> {
         Ok(())
     }
 
-    /// How long to wait for an event.
-    fn wait_ns(&self, timeout: Timeout, now_ns: u64, has_completions: bool) -> u64 {
+    /// How long to wait for an event, and whether to the nanosecond.
+    fn wait_ns(&self, timeout: Timeout, now_ns: u64, has_completions: bool) -> (u64, bool) {
         let idle = self.core.outstanding() == 0;
         if has_completions || timeout == Timeout::Now || (idle && timeout == Timeout::Completion) {
-            return 0;
+            return (0, false);
         }
         let mut until_ns = self.next_tick_ns;
-        if let Timeout::Until(at_ns) = timeout {
-            until_ns = until_ns.min(at_ns);
+        let mut fine = false;
+        if let Timeout::Until(at_ns) = timeout
+            && at_ns < until_ns
+        {
+            until_ns = at_ns;
+            fine = at_ns.saturating_sub(now_ns) < FINE_WAIT_NS;
         }
-        if self.down > 0 {
-            for socket in &self.sockets {
-                if let Phase::Down { retry_ns } = socket.phase {
-                    until_ns = until_ns.min(retry_ns);
-                }
-            }
-        }
-        until_ns.saturating_sub(now_ns)
+        (until_ns.saturating_sub(now_ns), fine)
     }
 
-    fn wait(&mut self, wait_ns: u64) -> Result<(), PollError> {
-        let mut timeout = socket::timespec(wait_ns);
-        if wait_ns > 0 && wait_ns < FINE_WAIT_NS {
-            match socket::wait_readable(&self.epoll, wait_ns) {
-                Ok(_) => timeout = socket::timespec(0),
-                Err(error) => return Err(PollError::Epoll(error)),
-            }
+    fn wait(&mut self, wait_ns: u64, fine: bool) -> Result<(), PollError> {
+        // epoll's timeout is in milliseconds: rounded up, so that a wait doesn't spin out its end.
+        let mut timeout = socket::timespec(wait_ns.next_multiple_of(EPOLL_UNIT_NS));
+        if fine && wait_ns > 0 {
+            socket::wait_readable(&self.epoll, wait_ns).map_err(PollError::Epoll)?;
+            timeout = socket::timespec(0);
         }
+        self.core.stats.waits += 1;
         self.events.clear();
         let room = rustix::buffer::spare_capacity(&mut self.events);
         match epoll::wait(&self.epoll, room, Some(&timeout)) {
@@ -394,7 +393,10 @@ impl<C: Clock> Client<C> {
                 return;
             }
             match socket::send(fd, &slices[..used]) {
-                Ok(size) => self.core.sent(index, size, now_ns),
+                Ok(size) => {
+                    self.core.sent(index, size, now_ns);
+                    self.core.stats.sends += 1;
+                }
                 Err(Errno::AGAIN) => {
                     socket.wants_write = true;
                     self.interest(index, epoll::EventFlags::IN | epoll::EventFlags::OUT);
@@ -437,6 +439,7 @@ impl<C: Clock> Client<C> {
                 }
             };
             inbound.received(size);
+            self.core.stats.receives += 1;
             now_ns = self.clock.now_ns();
             if let Err(violation) = self.core.deliver(index, arena, now_ns, out) {
                 self.core.fail_link(index, CallError::Violation(violation), now_ns, out);

@@ -577,6 +577,8 @@ impl Core {
             let slot = self.slots.get_mut(index);
             slot.state = State::Queued;
             slot.transmissions_on_link = 0;
+            // A server with a reply cache may answer for the old connection as well.
+            queue.strays_allowed += u32::from(slot.transmissions > 0);
             queue.queue.push_back((index, slot.xid));
         }
         let count = calls.len() as u32;

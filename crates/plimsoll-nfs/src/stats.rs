@@ -119,6 +119,12 @@ pub struct Stats {
     pub disconnects: u64,
     /// Sum of the outages of all connections, in ns.
     pub outage_ns: u64,
+    /// System calls that sent: `calls` over this is the batch.
+    pub sends: u64,
+    /// System calls that received.
+    pub receives: u64,
+    /// System calls that waited.
+    pub waits: u64,
     /// Events that were dropped because nobody took them.
     pub events_lost: u64,
     events: VecDeque<Event>,
@@ -137,6 +143,9 @@ impl Stats {
             writes_resent: 0,
             disconnects: 0,
             outage_ns: 0,
+            sends: 0,
+            receives: 0,
+            waits: 0,
             events_lost: 0,
             events: VecDeque::new(),
         }
