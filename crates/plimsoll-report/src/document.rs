@@ -66,6 +66,8 @@ pub enum Depth {
     Brief,
     /// Not in the terminal's summary.
     Full,
+    /// Only in the terminal's summary: a shorter form of what stands elsewhere.
+    Terminal,
 }
 
 /// A part of the report under a heading.
@@ -92,6 +94,11 @@ impl Section {
         Self { depth: Depth::Full, ..Self::brief(id, title) }
     }
 
+    /// An empty section for the terminal's summary only.
+    pub fn terminal(id: &str, title: &str) -> Self {
+        Self { depth: Depth::Terminal, ..Self::brief(id, title) }
+    }
+
     /// Adds a block.
     #[must_use]
     pub fn with(mut self, block: Block) -> Self {
@@ -111,6 +118,8 @@ pub enum Block {
     Table(Table),
     /// A chart.
     Chart(Box<Plot>),
+    /// Words beside their names in one line, for the terminal only.
+    Line(Vec<(String, String)>),
     /// A line drawn with characters, for the terminal only.
     Spark {
         /// What it shows.

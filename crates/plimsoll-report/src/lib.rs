@@ -1,9 +1,56 @@
 //! Text tables, HTML, charts, CSV and other exports of evidence and verdict. Renders; adds no
-//! figure and no opinion of its own.
+//! opinion of its own, and no figure beyond sums and quotients of totals in the evidence.
+//!
+//! A report is built in two steps. [`run::run_document`] puts evidence and verdict into a
+//! [`document::Document`]: headings, tables, charts and sentences as data. The terminal
+//! ([`mod@text`]), the page ([`html`]) and Markdown draw that document.
 
 pub mod chart;
+pub mod csv;
 pub mod document;
+pub mod error;
 pub mod escape;
+pub mod fio;
+pub mod html;
+pub mod markdown;
 pub mod number;
+pub mod run;
 pub mod table;
 pub mod text;
+pub mod time;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_judge::Verdict;
+
+pub use error::ReportError;
+pub use run::run_document;
+pub use text::Style;
+
+/// The summary for a terminal: verdict first. Ends with a line feed.
+pub fn text(bundle: &Bundle, verdict: &Verdict, style: &Style) -> String {
+    text::document(&run_document(bundle, verdict), style)
+}
+
+/// The whole report as one self-contained page.
+///
+/// # Errors
+/// [`ReportError::Template`] for a defect in the page's template.
+pub fn html(bundle: &Bundle, verdict: &Verdict) -> Result<String, ReportError> {
+    let footer = format!("Plimsoll {}, run {}", bundle.run.tool_version, bundle.run.run_id);
+    html::page(&run_document(bundle, verdict), &footer)
+}
+
+/// The report as Markdown, without charts.
+pub fn markdown(bundle: &Bundle, verdict: &Verdict) -> String {
+    markdown::document(&run_document(bundle, verdict))
+}
+
+/// The figures of each class of I/O as CSV, in base units. The report's tables: [`csv::tables`].
+pub fn csv(bundle: &Bundle, verdict: &Verdict) -> String {
+    csv::classes(bundle, verdict)
+}
+
+/// The result in the form of `fio --output-format=json`. Ends with a line feed.
+pub fn fio_json(bundle: &Bundle) -> String {
+    format!("{:#}\n", fio::json(bundle))
+}

@@ -49,15 +49,44 @@ impl Unit {
         let number = self.digits(base / divisor);
         match suffix {
             "" => number,
-            "%" | "/s" => format!("{number}{suffix}"),
+            "/s" => format!("{number}{suffix}"),
             _ => format!("{number} {suffix}"),
         }
     }
 
+    /// As [`Unit::show`], without zeroes after the point: for limits and other round numbers.
+    pub fn show_round(self, base: f64, letters: Letters) -> String {
+        let text = self.show(base, letters);
+        let is_digit = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-');
+        let split = text.find(|c| !is_digit(c)).unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        format!("{}{unit}", trim_zeros(number.to_owned()))
+    }
+
     /// The number alone, in the unit that a table column has chosen (`divisor` of
-    /// [`Unit::scale_for`]).
-    pub fn show_scaled(self, base: f64, divisor: f64) -> String {
-        if base.is_finite() { self.digits(base / divisor) } else { "n/a".to_owned() }
+    /// [`Unit::scale_for`]), with so many places after the point ([`Unit::places_for`]).
+    pub fn show_scaled(self, base: f64, divisor: f64, places: Option<usize>) -> String {
+        match places {
+            _ if !base.is_finite() => "n/a".to_owned(),
+            Some(places) => group_thousands(&format!("{:.places$}", base / divisor)),
+            None => self.digits(base / divisor),
+        }
+    }
+
+    /// Places after the point that suit all numbers of a column, from its least (but not zero) to
+    /// its largest, both divided already: four digits of the largest, and at least two of the least.
+    /// `None` where one number of places does not suit them all.
+    pub fn places_for(self, least: f64, largest: f64) -> Option<usize> {
+        if self == Self::Count {
+            return Some(0);
+        }
+        if largest <= 0.0 {
+            return None;
+        }
+        let exponent = |x: f64| x.log10().floor() as i32;
+        let of_largest = (3 - exponent(largest)).clamp(0, 3);
+        let of_least = (1 - exponent(least)).clamp(0, 9);
+        (of_least <= of_largest + 1).then_some(of_largest.max(of_least) as usize)
     }
 
     /// The divisor and the name of the display unit that suits a number of this size.
@@ -83,15 +112,14 @@ impl Unit {
             (Self::Count | Self::Plain, _) => &[(1.0, "")],
         };
         let last = steps[steps.len() - 1];
-        // 999.6 µs would print as "1000 µs": it belongs to the next larger unit. A size of 1,000 KiB
-        // does not.
-        let rounding = if self == Self::Size { 1.0 } else { 0.9995 };
-        steps.iter().copied().find(|(divisor, _)| size >= divisor * rounding).unwrap_or(last)
+        // 999.6 µs would print as "1000 µs": it belongs to the next larger unit.
+        steps.iter().copied().find(|(divisor, _)| size >= divisor * 0.9995).unwrap_or(last)
     }
 
     fn digits(self, number: f64) -> String {
         match self {
             Self::Count => group_thousands(&format!("{:.0}", number)),
+            Self::Rate | Self::Plain if number.abs() < 1.0 => trim_zeros(significant(number, 3)),
             Self::Rate | Self::Plain => significant(number, 4),
             // Sizes are mostly exact: 2 GiB, not 2.000 GiB.
             Self::Size => trim_zeros(significant(number, 4)),
@@ -169,6 +197,9 @@ pub fn elapsed(ns: f64) -> String {
             format!("{sign}{large} {unit} {small} {small_unit}")
         }
     };
+    if s == 0.0 {
+        return "0 s".to_owned();
+    }
     if s < 0.9995 {
         return Unit::Latency.show(ns, Letters::Unicode);
     }
@@ -176,7 +207,7 @@ pub fn elapsed(ns: f64) -> String {
         return format!("{sign}{} s", trim_zeros(significant(s, 3)));
     }
     let whole = s.round() as u64;
-    if whole < 7_200 {
+    if whole < 3_600 {
         return pair(whole / 60, "min", whole % 60, "s");
     }
     let minutes = (s / 60.0).round() as u64;
@@ -201,7 +232,7 @@ pub fn show_against(unit: Unit, base: f64, limit: f64, letters: Letters) -> Stri
         .map(|digits| significant(base / divisor, digits))
         .find(differs)
         .unwrap_or_else(|| significant(base / divisor, 9));
-    let gap = if matches!(suffix, "" | "%" | "/s") { "" } else { " " };
+    let gap = if matches!(suffix, "" | "/s") { "" } else { " " };
     format!("{text}{gap}{suffix}")
 }
 
@@ -237,9 +268,9 @@ mod tests {
     fn rates_keep_their_whole_digits() {
         assert_eq!(Unit::Rate.show(331.84, U), "331.8/s");
         assert_eq!(Unit::Rate.show(123_456.7, U), "123,457/s");
-        assert_eq!(Unit::Share.show(0.6594, U), "65.9%");
-        assert_eq!(Unit::Share.show(0.00012, U), "0.012%");
-        assert_eq!(Unit::Share.show(-0.031, U), "-3.1%");
+        assert_eq!(Unit::Share.show(0.6594, U), "65.9 %");
+        assert_eq!(Unit::Share.show(0.00012, U), "0.012 %");
+        assert_eq!(Unit::Share.show(-0.031, U), "-3.1 %");
         assert_eq!(Unit::Count.show(7_200_000.0, U), "7,200,000");
     }
 
@@ -258,6 +289,8 @@ mod tests {
         assert_eq!(elapsed(60e9), "60 s");
         assert_eq!(elapsed(62.34e9), "62.3 s");
         assert_eq!(elapsed(125e9), "2 min 5 s");
+        assert_eq!(elapsed(0.0), "0 s");
+        assert_eq!(elapsed(3_901e9), "1 h 5 min");
         assert_eq!(elapsed(7_200e9), "2 h");
         assert_eq!(elapsed(9_000e9), "2 h 30 min");
         assert_eq!(elapsed(86_400e9 * 3.0), "3 d");

@@ -15,6 +15,8 @@ pub enum Value {
     Number(Unit, f64),
     /// A number that is read beside its limit: it gets enough digits to be told from it.
     Against(Unit, f64, f64),
+    /// A limit, and whether it is the least (`true`) or the most that passes.
+    Limit(Unit, f64, bool),
     /// The two ends of a 95 % interval.
     Interval(Unit, f64, f64),
     /// There is no such figure, or too few samples for it.
@@ -103,13 +105,24 @@ impl Cell {
     /// As shown to people. `scale` is the column's common unit, where it has one.
     pub fn show(&self, scale: Option<Scale>, letters: Letters) -> String {
         let one = |unit: Unit, base: f64| match scale {
-            Some(scale) if scale.unit == unit => unit.show_scaled(base, scale.divisor),
+            Some(scale) if scale.unit == unit => {
+                unit.show_scaled(base, scale.divisor, scale.places)
+            }
             _ => unit.show(base, letters),
         };
         match &self.value {
             Value::Text(text) => text.clone(),
             Value::Number(unit, base) => one(*unit, *base),
             Value::Against(unit, base, limit) => show_against(*unit, *base, *limit, letters),
+            Value::Limit(unit, base, at_least) => {
+                let sign = match (at_least, letters) {
+                    (true, Letters::Unicode) => "≥",
+                    (false, Letters::Unicode) => "≤",
+                    (true, Letters::Ascii) => ">=",
+                    (false, Letters::Ascii) => "<=",
+                };
+                format!("{sign} {}", unit.show_round(*base, letters))
+            }
             Value::Interval(unit, low, high) => {
                 let dash = if letters == Letters::Unicode { "–" } else { "-" };
                 format!("{} {dash} {}", one(*unit, *low), one(*unit, *high))
@@ -138,6 +151,8 @@ pub struct Scale {
     pub divisor: f64,
     /// Name of the display unit.
     pub name: &'static str,
+    /// Places after the point, where one number of them suits the whole column.
+    pub places: Option<usize>,
 }
 
 /// Where a column's cells stand.
@@ -163,12 +178,14 @@ pub struct Column {
     /// Print every number of the column in one unit, named in the heading: this kind of number in
     /// the unit that suits the column's largest.
     pub common: Option<Unit>,
+    /// On a terminal, cells of this column stand on a line of their own below their row: remarks.
+    pub below: bool,
 }
 
 impl Column {
     fn new(title: &str, key: &str, align: Align, common: Option<Unit>) -> Self {
         let (group, title, key) = (String::new(), title.into(), key.into());
-        Self { group, title, key, align, common }
+        Self { group, title, key, align, common, below: false }
     }
 
     /// Puts the column under a heading that it shares with its neighbours.
@@ -185,14 +202,30 @@ impl Column {
             (false, true) => self.group.clone(),
             (false, false) => format!("{} {}", self.group, self.title),
         };
-        if let Some(Scale { name, .. }) = scale.filter(|scale| !scale.name.is_empty()) {
-            heading = format!("{heading}, {name}");
+        let unit = self.unit_name(scale);
+        if !unit.is_empty() {
+            heading = format!("{heading}, {unit}");
         }
         heading
+    }
+
+    /// Name of the column's unit; none where the heading says it already.
+    pub fn unit_name(&self, scale: Option<Scale>) -> &'static str {
+        let says = |text: &str| text.ends_with("per second");
+        match scale {
+            Some(scale) if scale.name == "/s" && (says(&self.group) || says(&self.title)) => "",
+            Some(scale) => scale.name,
+            None => "",
+        }
     }
     /// A column of words.
     pub fn words(title: &str, key: &str) -> Self {
         Self::new(title, key, Align::Left, None)
+    }
+
+    /// A column of remarks, below the rows on a terminal.
+    pub fn remarks(title: &str, key: &str) -> Self {
+        Self { below: true, ..Self::words(title, key) }
     }
 
     /// A column of numbers that each carry their unit.
@@ -237,33 +270,44 @@ impl Table {
         let unit = self.columns.get(column)?.common?;
         let largest = self.all_rows().filter_map(|row| row.get(column)?.size()).fold(0.0, f64::max);
         let (divisor, name) = unit.scale_for(largest, letters);
-        Some(Scale { unit, divisor, name })
+        let least = self
+            .all_rows()
+            .filter_map(|row| row.get(column)?.size())
+            .filter(|size| *size > 0.0)
+            .fold(largest, f64::min);
+        let places = unit.places_for(least / divisor, largest / divisor);
+        Some(Scale { unit, divisor, name, places })
     }
 
     /// CSV (RFC 4180): the keys as header, numbers in base units without grouping, empty for `n/a`
     /// and `unknown` for what was not observed.
     pub fn csv(&self) -> String {
         let mut out = String::new();
-        // A column with an interval becomes two.
-        let interval: Vec<bool> = (0..self.columns.len())
-            .map(|i| {
-                self.all_rows()
-                    .any(|row| matches!(row.get(i).map(|c| &c.value), Some(Value::Interval(..))))
+        // A column of intervals or limits becomes two.
+        let ends = |i: usize| {
+            self.all_rows().find_map(|row| match row.get(i).map(|cell| &cell.value) {
+                Some(Value::Interval(..)) => Some(["low", "high"]),
+                Some(Value::Limit(..)) => Some(["at_least", "at_most"]),
+                _ => None,
             })
-            .collect();
+        };
+        let ends: Vec<Option<[&str; 2]>> = (0..self.columns.len()).map(ends).collect();
         let header: Vec<String> = self
             .columns
             .iter()
-            .zip(&interval)
-            .flat_map(|(column, two)| match two {
-                true => vec![format!("{}_low", column.key), format!("{}_high", column.key)],
-                false => vec![column.key.clone()],
+            .zip(&ends)
+            .flat_map(|(column, ends)| match ends {
+                Some(ends) => ends.map(|end| format!("{}_{end}", column.key)).to_vec(),
+                None => vec![column.key.clone()],
             })
             .collect();
         push_line(&mut out, &header);
         for row in self.all_rows() {
-            let fields: Vec<String> =
-                row.iter().zip(&interval).flat_map(|(cell, two)| csv_fields(cell, *two)).collect();
+            let fields: Vec<String> = row
+                .iter()
+                .zip(&ends)
+                .flat_map(|(cell, ends)| csv_fields(cell, ends.is_some()))
+                .collect();
             push_line(&mut out, &fields);
         }
         out
@@ -278,6 +322,8 @@ fn push_line(out: &mut String, fields: &[String]) {
 fn csv_fields(cell: &Cell, two: bool) -> Vec<String> {
     let one = match &cell.value {
         Value::Interval(_, low, high) => return vec![plain(*low), plain(*high)],
+        Value::Limit(_, base, true) => return vec![plain(*base), String::new()],
+        Value::Limit(_, base, false) => return vec![String::new(), plain(*base)],
         Value::Text(text) => crate::escape::csv_text(text),
         Value::Number(_, base) | Value::Against(_, base, _) => plain(*base),
         Value::Unknown => "unknown".to_owned(),
@@ -326,7 +372,7 @@ mod tests {
         let table = table();
         let scale = table.scale(1, Letters::Unicode).unwrap();
         assert_eq!(scale.name, "ms");
-        assert_eq!(table.rows[0][1].show(Some(scale), Letters::Unicode), "8.57");
+        assert_eq!(table.rows[0][1].show(Some(scale), Letters::Unicode), "8.570");
         let rate = table.scale(2, Letters::Ascii);
         assert_eq!(table.rows[0][2].show(rate, Letters::Ascii), "320.5 - 341.0");
     }

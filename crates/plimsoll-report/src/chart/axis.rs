@@ -113,7 +113,7 @@ impl Axis {
 
     fn marks(&self, fitted: &Fitted, count: usize) -> Vec<TickMark> {
         let (low, high) = (fitted.low, fitted.high);
-        let own_unit = |value: f64| short(&self.unit.show(value, Letters::Unicode));
+        let own_unit = |value: f64| self.unit.show_round(value, Letters::Unicode);
         match &self.scale {
             AxisScale::Names(names) => names
                 .iter()
@@ -161,17 +161,6 @@ fn step_label(value: f64, step: f64) -> String {
     let power = 10f64.powi(places as i32);
     let more = usize::from(((step * power).round() - step * power).abs() > 1e-6);
     crate::number::group_thousands(&format!("{value:.*}", places + more))
-}
-
-/// `20.0 ms` as a label is `20 ms`.
-fn short(text: &str) -> String {
-    let split = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ',' | '-')));
-    let (number, unit) = text.split_at(split.unwrap_or(text.len()));
-    if number.contains('.') {
-        format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.'))
-    } else {
-        text.to_owned()
-    }
 }
 
 /// Elapsed time as a clock shows it: `0:30`, `1:00:00`; parts of a second below a few seconds.

@@ -14,7 +14,7 @@ const LINE_PX: f64 = 15.0;
 /// and lower-case letters are a little over half as wide as they are high.
 pub(super) fn text_px(text: &str) -> f64 {
     text.chars()
-        .map(|c| if matches!(c, 'i' | 'l' | '.' | ',' | ':' | ' ') { 3.6 } else { 6.4 })
+        .map(|c| if matches!(c, 'i' | 'l' | '.' | ',' | ':' | ' ') { 3.9 } else { 6.9 })
         .sum()
 }
 
@@ -215,6 +215,15 @@ impl Frame {
                     at = y + 12.0;
                 }
                 taken.push(at);
+                let wide = text_px(&rule.label) + 8.0;
+                let plate = if leftwards { side_px - 4.0 } else { side_px + 4.0 - wide };
+                let _ = write!(
+                    out,
+                    "<rect class=\"plate\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"14\" rx=\"2\"/>",
+                    px(plate),
+                    px(at - 10.5),
+                    px(wide)
+                );
                 let _ = write!(
                     out,
                     "<path class=\"{class}\" d=\"M{} {}H{}\"/>\

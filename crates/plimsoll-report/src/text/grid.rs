@@ -40,6 +40,8 @@ struct Cells {
     headings: Vec<String>,
     aligns: Vec<Align>,
     rows: Vec<Vec<(String, Colour)>>,
+    /// Remarks of each row.
+    below: Vec<Vec<String>>,
 }
 
 impl Cells {
@@ -50,18 +52,22 @@ impl Cells {
             let text = style.clean(&cell.show(scales.get(i).copied().flatten(), style.letters));
             (text, Colour::of(cell.tone))
         };
-        let rows = table
-            .all_rows()
-            .map(|row| row.iter().enumerate().map(|(i, cell)| show(cell, i)).collect())
-            .collect();
-        let headings = table
-            .columns
-            .iter()
-            .zip(&scales)
-            .map(|(column, scale)| style.clean(&column.heading(*scale)))
-            .collect();
-        let aligns = table.columns.iter().map(|column| column.align).collect();
-        Self { headings, aligns, rows }
+        let (below, beside): (Vec<usize>, Vec<usize>) =
+            (0..table.columns.len()).partition(|i| table.columns[*i].below);
+        let pick = |row: &[Cell], which: &[usize]| -> Vec<(String, Colour)> {
+            which.iter().filter_map(|i| Some(show(row.get(*i)?, *i))).collect()
+        };
+        let remarks = |row: &Vec<Cell>| {
+            let texts = pick(row, &below).into_iter().map(|(text, _)| text);
+            texts.filter(|text| !text.is_empty()).collect()
+        };
+        let heading = |i: &usize| style.clean(&table.columns[*i].heading(scales[*i]));
+        Self {
+            headings: beside.iter().map(heading).collect(),
+            aligns: beside.iter().map(|i| table.columns[*i].align).collect(),
+            rows: table.all_rows().map(|row| pick(row, &beside)).collect(),
+            below: table.all_rows().map(remarks).collect(),
+        }
     }
 
     /// Widths of the columns that fit into `room`; `None` where even folded ones do not.
@@ -104,6 +110,13 @@ impl Cells {
                 out.push_str(&format!("  {}\n", paint(&rule, Colour::Faint, style.colour)));
             }
             self.draw_row(row, widths, false, style, out);
+            self.draw_remarks(i, style, out);
+        }
+    }
+
+    fn draw_remarks(&self, row: usize, style: &Style, out: &mut String) {
+        for line in self.below[row].iter().flat_map(|text| wrap(text, style.columns() - 6)) {
+            out.push_str(&format!("      {}\n", paint(&line, Colour::Faint, style.colour)));
         }
     }
 
@@ -147,7 +160,7 @@ impl Cells {
 
     fn draw_records(&self, style: &Style, out: &mut String) {
         let names = self.headings.iter().map(|h| width(h)).max().unwrap_or(0).min(30);
-        for row in &self.rows {
+        for (at, row) in self.rows.iter().enumerate() {
             for (i, (text, colour)) in row.iter().enumerate().filter(|(_, c)| !c.0.is_empty()) {
                 let lead = if i == 0 { "- " } else { "  " };
                 let name = &self.headings[i];
@@ -161,6 +174,7 @@ impl Cells {
                     }
                 }
             }
+            self.draw_remarks(at, style, out);
         }
     }
 }

@@ -92,7 +92,12 @@ pub fn document(document: &Document, style: &Style) -> String {
     }
     headline(document, style, &mut out);
     for section in &document.sections {
-        if section.depth == Depth::Full && !style.full {
+        let shown = match section.depth {
+            Depth::Brief => true,
+            Depth::Full => style.full,
+            Depth::Terminal => !style.full,
+        };
+        if !shown {
             continue;
         }
         let body: String = section.blocks.iter().map(|b| block(b, style)).collect();
@@ -113,8 +118,13 @@ fn headline(document: &Document, style: &Style, out: &mut String) {
         let _ = writeln!(out, "{line}");
     }
     if !head.figures.is_empty() {
+        let pairs: Vec<(String, String)> = head
+            .figures
+            .iter()
+            .map(|fact| (fact.name.clone(), fact.cell.show(None, style.letters)))
+            .collect();
         out.push('\n');
-        facts(&head.figures, style, out);
+        line(&pairs, style, out);
     }
 }
 
@@ -135,6 +145,7 @@ fn block(block: &Block, style: &Style) -> String {
             }
         }
         Block::Table(table) => out.push_str(&grid(table, style)),
+        Block::Line(pairs) => line(pairs, style, &mut out),
         Block::Facts(list) => facts(list, style, &mut out),
         Block::Findings(list) => findings(list, style, &mut out),
         Block::Spark { name, values, note } => {
@@ -153,6 +164,27 @@ fn block(block: &Block, style: &Style) -> String {
         Block::Chart(_) => {}
     }
     out
+}
+
+/// Pairs side by side, as many as a line holds.
+fn line(pairs: &[(String, String)], style: &Style, out: &mut String) {
+    let mut used = 0;
+    for (name, text) in pairs {
+        let (name, text) = (style.clean(name), style.clean(text));
+        let needed = width(&name) + 1 + width(&text);
+        let gap = if used == 0 { 2 } else { 4 };
+        if used > 0 && used + gap + needed > style.columns() {
+            out.push('\n');
+            used = 0;
+        }
+        let gap = if used == 0 { 2 } else { gap };
+        let _ =
+            write!(out, "{}{name} {}", " ".repeat(gap), paint(&text, Colour::Bold, style.colour));
+        used += gap + needed;
+    }
+    if used > 0 {
+        out.push('\n');
+    }
 }
 
 fn facts(list: &[Fact], style: &Style, out: &mut String) {

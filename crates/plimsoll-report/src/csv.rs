@@ -1,0 +1,96 @@
+//! Results as CSV: one row per class of I/O and instance, in base units.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_judge::Verdict;
+use plimsoll_judge::figures::measured;
+
+use crate::document::Block;
+use crate::number::Unit;
+use crate::run::distribution::{QUANTILES, percentile_ns};
+use crate::run::run_document;
+use crate::table::{Cell, Column, Table};
+
+/// The figures of a run, one row per class of I/O: identity and verdict, totals, rates, latencies.
+pub fn classes(bundle: &Bundle, verdict: &Verdict) -> String {
+    let mut columns = vec![
+        Column::words("", "run_id"),
+        Column::words("", "plan"),
+        Column::words("", "verdict"),
+        Column::words("", "class"),
+        Column::words("", "group"),
+        Column::words("", "instance"),
+        Column::words("", "operation"),
+    ];
+    let keys = [
+        "measured_ns",
+        "count",
+        "size_bytes",
+        "rate_per_s",
+        "bandwidth_bytes_per_s",
+        "latency_ns_avg",
+        "latency_ns_max",
+        "service_ns_avg",
+        "service_ns_max",
+        "errors",
+    ];
+    columns.extend(keys.map(|key| Column::numbers("", key)));
+    let quantiles = QUANTILES.map(|(_, key, _)| format!("latency_ns_{key}"));
+    columns.extend(quantiles.iter().map(|key| Column::numbers("", key)));
+    let mut table = Table::new("", columns);
+    let measured_ns = measured(bundle).map(|phase| phase.duration_ns as f64);
+    for class in &bundle.run.classes {
+        let per_s = |sum: u64| measured_ns.map(|ns| sum as f64 * 1e9 / ns);
+        let mean = |sum: u64| (class.count > 0).then(|| sum as f64 / class.count as f64);
+        let most = |ns: u64| (class.count > 0).then_some(ns as f64);
+        let name = bundle.run.instances.get(class.instance as usize);
+        let mut row = vec![
+            Cell::text(bundle.run.run_id.clone()),
+            Cell::text(bundle.run.name.clone()),
+            Cell::text(verdict.verdict.label()),
+            Cell::text(class.name.clone()),
+            Cell::text(class.group.clone()),
+            Cell::text(name.map_or(class.instance.to_string(), |i| i.name.clone())),
+            Cell::text(if class.is_read { "read" } else { "write" }),
+            Cell::maybe(Unit::Elapsed, measured_ns),
+            Cell::count(class.count),
+            Cell::number(Unit::Size, class.size_bytes as f64),
+            Cell::maybe(Unit::Rate, per_s(class.count)),
+            Cell::maybe(Unit::Bandwidth, per_s(class.size_bytes)),
+            Cell::maybe(Unit::Latency, mean(class.latency_ns_sum)),
+            Cell::maybe(Unit::Latency, most(class.latency_ns_max)),
+            Cell::maybe(Unit::Latency, mean(class.service_ns_sum)),
+            Cell::maybe(Unit::Latency, most(class.service_ns_max)),
+            Cell::count(class.errors),
+        ];
+        let histogram = bundle.latency.get(&class.name);
+        row.extend(QUANTILES.map(|(_, _, quantile)| {
+            Cell::maybe(Unit::Latency, histogram.and_then(|h| percentile_ns(h, quantile)))
+        }));
+        table.rows.push(row);
+    }
+    table.csv()
+}
+
+/// Every table of the report as a CSV of its own, with a file name from its section and caption.
+pub fn tables(bundle: &Bundle, verdict: &Verdict) -> Vec<(String, String)> {
+    let document = run_document(bundle, verdict);
+    let mut files = Vec::new();
+    for section in &document.sections {
+        for block in &section.blocks {
+            let Block::Table(table) = block else { continue };
+            if !table.rows.is_empty() {
+                files.push((file_name(&section.id, &table.caption), table.csv()));
+            }
+        }
+    }
+    files
+}
+
+fn file_name(section: &str, caption: &str) -> String {
+    let mut name = section.to_owned();
+    for word in caption.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()) {
+        name.push('-');
+        name.push_str(&word.to_ascii_lowercase());
+    }
+    format!("{name}.csv")
+}

@@ -1,0 +1,144 @@
+//! What the page's template gets: texts and class names, nothing left to decide.
+
+use minijinja::context;
+use minijinja::value::Value;
+
+use crate::document::{Block, Fact, FindingLine, Headline, Section};
+use crate::number::Letters;
+use crate::table::{Align, Cell, Table, Tone};
+
+const LETTERS: Letters = Letters::Unicode;
+
+fn tone(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "plain",
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        Tone::Warn => "warn",
+        Tone::Faint => "faint",
+        Tone::Strong => "strong",
+    }
+}
+
+fn align(align: Align) -> &'static str {
+    match align {
+        Align::Left => "left",
+        Align::Right => "right",
+    }
+}
+
+pub(super) fn pairs(pairs: &[(String, String)]) -> Vec<Value> {
+    pairs
+        .iter()
+        .map(|(name, text)| context! { name => name.as_str(), text => text.as_str() })
+        .collect()
+}
+
+pub(super) fn headline(headline: &Headline) -> Value {
+    context! {
+        word => headline.word.as_str(),
+        tone => tone(headline.tone),
+        reason => headline.reason.as_str(),
+        figures => headline.figures.iter().map(fact).collect::<Vec<_>>(),
+    }
+}
+
+fn fact(fact: &Fact) -> Value {
+    context! {
+        name => fact.name.as_str(),
+        text => fact.cell.show(None, LETTERS),
+        tone => tone(fact.cell.tone),
+        note => fact.note.as_str(),
+    }
+}
+
+/// A section; blocks that are for the terminal only, and tables without rows, are left out.
+pub(super) fn section(section: &Section) -> Value {
+    context! {
+        id => section.id.as_str(),
+        title => section.title.as_str(),
+        blocks => section.blocks.iter().filter_map(block).collect::<Vec<_>>(),
+    }
+}
+
+fn block(block: &Block) -> Option<Value> {
+    Some(match block {
+        Block::Words(words) => context! { kind => "words", words => words.as_str() },
+        Block::List(items) => context! { kind => "list", items => items.clone() },
+        Block::Table(t) if t.rows.is_empty() && t.totals.is_empty() => return None,
+        Block::Table(t) => context! { kind => "table", table => table(t) },
+        Block::Chart(plot) => {
+            context! { kind => "chart", figure => Value::from_safe_string(plot.figure()) }
+        }
+        Block::Facts(list) => {
+            context! { kind => "facts", facts => list.iter().map(fact).collect::<Vec<_>>() }
+        }
+        Block::Findings(list) => context! {
+            kind => "findings",
+            findings => list.iter().map(finding).collect::<Vec<_>>(),
+        },
+        Block::Listing { caption, text } => {
+            context! { kind => "listing", words => caption.as_str(), text => text.as_str() }
+        }
+        Block::Spark { .. } | Block::Line(_) => return None,
+    })
+}
+
+fn finding(finding: &FindingLine) -> Value {
+    let evidence: Vec<String> =
+        finding.evidence.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    context! {
+        outcome => finding.outcome.as_str(),
+        tone => tone(finding.tone),
+        rule => finding.rule.as_str(),
+        says => finding.says.as_str(),
+        advice => finding.advice.as_str(),
+        evidence => evidence.join(", "),
+    }
+}
+
+fn table(table: &Table) -> Value {
+    let scales: Vec<_> = (0..table.columns.len()).map(|i| table.scale(i, LETTERS)).collect();
+    let headings: Vec<Value> = table
+        .columns
+        .iter()
+        .zip(&scales)
+        .map(|(column, scale)| {
+            let unit = column.unit_name(*scale);
+            context! { title => column.title.as_str(), align => align(column.align), unit }
+        })
+        .collect();
+    let cell = |(i, cell): (usize, &Cell)| {
+        context! {
+            text => cell.show(scales.get(i).copied().flatten(), LETTERS),
+            tone => tone(cell.tone),
+            align => table.columns.get(i).map_or("left", |column| align(column.align)),
+        }
+    };
+    let rows = |rows: &[Vec<Cell>]| -> Vec<Vec<Value>> {
+        rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect()
+    };
+    context! {
+        caption => table.caption.as_str(),
+        note => table.note.as_str(),
+        groups => groups(table),
+        headings,
+        rows => rows(&table.rows),
+        totals => rows(&table.totals),
+    }
+}
+
+/// The headings that neighbouring columns share, with how many they are; none if none is shared.
+fn groups(table: &Table) -> Vec<Value> {
+    if table.columns.iter().all(|column| column.group.is_empty()) {
+        return Vec::new();
+    }
+    let mut groups: Vec<(&str, usize)> = Vec::new();
+    for column in &table.columns {
+        match groups.last_mut() {
+            Some((title, columns)) if *title == column.group => *columns += 1,
+            _ => groups.push((&column.group, 1)),
+        }
+    }
+    groups.into_iter().map(|(title, columns)| context! { title, columns }).collect()
+}

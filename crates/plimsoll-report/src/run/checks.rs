@@ -1,0 +1,112 @@
+//! Each limit of the requirement beside what was measured.
+
+use plimsoll_judge::Verdict;
+use plimsoll_judge::verdict::{Check, Quantity};
+
+use super::nothing;
+use crate::document::{Block, Section};
+use crate::number::Unit;
+use crate::table::{Cell, Column, Table, Tone, Value};
+
+pub(super) fn section(verdict: &Verdict) -> Section {
+    if verdict.checks.is_empty() {
+        return nothing();
+    }
+    Section::brief("checks", "Checks").with(Block::Table(table(verdict)))
+}
+
+pub(crate) fn table(verdict: &Verdict) -> Table {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("check", "check"),
+            Column::numbers("limit", "limit"),
+            Column::numbers("measured", "measured"),
+            Column::numbers("95 % interval", "interval"),
+            Column::words("result", "result"),
+            Column::remarks("remark", "remark"),
+        ],
+    );
+    table.rows = verdict.checks.iter().map(row).collect();
+    if verdict.checks.iter().all(|check| check.interval.is_none()) {
+        drop_column(&mut table, "interval");
+    }
+    table
+}
+
+fn drop_column(table: &mut Table, key: &str) {
+    let Some(at) = table.columns.iter().position(|column| column.key == key) else { return };
+    table.columns.remove(at);
+    for row in table.rows.iter_mut().chain(&mut table.totals) {
+        row.remove(at);
+    }
+}
+
+fn row(check: &Check) -> Vec<Cell> {
+    let (unit, limit, measured) = match check.quantity {
+        Quantity::Latency { limit_ns, measured_ns } => {
+            (Unit::Latency, limit_ns as f64, measured_ns.map(|ns| ns as f64))
+        }
+        Quantity::Rate { limit_per_s, measured_per_s } => (Unit::Rate, limit_per_s, measured_per_s),
+        Quantity::Count { limit_count, measured_count } => {
+            (Unit::Count, limit_count as f64, measured_count.map(|count| count as f64))
+        }
+    };
+    let measured = match measured {
+        Some(base) => Cell { value: Value::Against(unit, base, limit), tone: Tone::Strong },
+        None => Cell::unknown(),
+    };
+    let interval = match check.interval {
+        Some([low, high]) => Cell { value: Value::Interval(unit, low, high), tone: Tone::Plain },
+        None => Cell::empty(),
+    };
+    let result = match check.ok {
+        Some(true) => Cell::text("pass").tone(Tone::Good),
+        Some(false) => Cell::text("FAIL").tone(Tone::Bad),
+        None => Cell::text("not decided").tone(Tone::Warn),
+    };
+    vec![
+        Cell::text(label(&check.name)),
+        Cell { value: Value::Limit(unit, limit, check.at_least), tone: Tone::Plain },
+        measured,
+        interval,
+        result,
+        Cell::text(check.note.clone()),
+    ]
+}
+
+/// The name of a check in words: `db_read_latency_avg` is `database read latency, average`.
+pub(crate) fn label(name: &str) -> String {
+    match name {
+        "achieved_iops" => return "achieved I/Os".to_owned(),
+        "page_fault_stalls" => return "page-fault stalls".to_owned(),
+        "checksum_errors" => return "checksum errors".to_owned(),
+        _ => {}
+    }
+    let (what, statistic) = name.rsplit_once('_').unwrap_or((name, ""));
+    let statistic = match statistic {
+        "avg" => "average",
+        "max" => "maximum",
+        "p999" => "p99.9",
+        "p9999" => "p99.99",
+        other => other,
+    };
+    let what = match what.strip_prefix("db_") {
+        Some(rest) => format!("database {rest}"),
+        None => what.to_owned(),
+    };
+    format!("{}, {statistic}", what.replace('_', " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_words() {
+        assert_eq!(label("db_read_latency_avg"), "database read latency, average");
+        assert_eq!(label("log_write_latency_max"), "log write latency, maximum");
+        assert_eq!(label("latency_p999"), "latency, p99.9");
+        assert_eq!(label("achieved_iops"), "achieved I/Os");
+    }
+}

@@ -1,0 +1,164 @@
+//! Latency beyond its average: percentiles with their sample counts, and the distribution.
+
+use hdrhistogram::Histogram;
+use plimsoll_evidence::Bundle;
+use plimsoll_judge::stats::percentile_gate;
+
+use super::kinds::{Kind, Totals, kinds};
+use super::nothing;
+use crate::chart::{Axis, Mark, Plot, Series};
+use crate::document::{Block, Section};
+use crate::number::Unit;
+use crate::table::{Cell, Column, Table, Tone};
+
+/// Which percentiles are shown: their names, keys and quantiles.
+pub(crate) const QUANTILES: [(&str, &str, f64); 7] = [
+    ("p50", "p50", 0.5),
+    ("p90", "p90", 0.9),
+    ("p95", "p95", 0.95),
+    ("p99", "p99", 0.99),
+    ("p99.9", "p999", 0.999),
+    ("p99.99", "p9999", 0.9999),
+    ("p99.999", "p99999", 0.99999),
+];
+
+/// Bins of the distribution per factor of ten of latency.
+const BINS_PER_DECADE: f64 = 24.0;
+
+pub(super) fn section(bundle: &Bundle) -> Section {
+    let table = percentiles(bundle);
+    if table.rows.is_empty() {
+        return nothing();
+    }
+    let section = Section::full("latency", "Latency").with(Block::Table(table));
+    match chart(bundle) {
+        Some(plot) => section.with(Block::Chart(Box::new(plot))),
+        None => section,
+    }
+}
+
+pub(crate) fn percentiles(bundle: &Bundle) -> Table {
+    let mut columns = vec![
+        Column::words("latency of", "latency_of"),
+        Column::of(Unit::Count, "I/Os", "count"),
+        Column::numbers("average", "latency_ns_avg"),
+    ];
+    columns.extend(
+        QUANTILES.iter().map(|(name, key, _)| Column::numbers(name, &format!("latency_ns_{key}"))),
+    );
+    columns.push(Column::numbers("largest", "latency_ns_max"));
+    let mut table = Table::new("Percentiles", columns);
+    for kind in kinds(bundle) {
+        for service in [false, true] {
+            if let Some(histogram) = kind.histogram(bundle, service) {
+                table.rows.push(row(bundle, &kind, service, &histogram));
+            }
+        }
+    }
+    table.note = "From merged histograms of three significant digits; n/a where fewer than ten \
+                  I/Os lie beyond the percentile. Latency counts from the intended start, service \
+                  time from just before submission."
+        .to_owned();
+    drop_empty_percentiles(&mut table);
+    table
+}
+
+/// The highest percentiles that no row has enough I/Os for are left out, from the top down to p99.
+fn drop_empty_percentiles(table: &mut Table) {
+    for key in ["latency_ns_p99999", "latency_ns_p9999", "latency_ns_p999"] {
+        let Some(at) = table.columns.iter().position(|column| column.key == key) else { return };
+        if table.rows.iter().any(|row| row[at] != Cell::not_applicable()) {
+            return;
+        }
+        table.columns.remove(at);
+        for row in &mut table.rows {
+            row.remove(at);
+        }
+    }
+}
+
+fn row(bundle: &Bundle, kind: &Kind, service: bool, histogram: &Histogram<u64>) -> Vec<Cell> {
+    let totals: Totals = kind.totals(bundle, None);
+    let n = histogram.len();
+    let (name, tone, average, largest) = match service {
+        false => (kind.label.clone(), Tone::Plain, totals.latency_ns_avg(), totals.latency_ns_max),
+        true => (
+            format!("{}, service time", kind.label),
+            Tone::Faint,
+            totals.service_ns_avg(),
+            totals.service_ns_max,
+        ),
+    };
+    let mut cells =
+        vec![Cell::text(name).tone(tone), Cell::count(n), Cell::maybe(Unit::Latency, average)];
+    for (_, _, quantile) in QUANTILES {
+        cells.push(Cell::maybe(Unit::Latency, percentile_ns(histogram, quantile)));
+    }
+    cells.push(Cell::number(Unit::Latency, largest as f64));
+    cells
+}
+
+/// A percentile, where it has enough samples.
+pub(crate) fn percentile_ns(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
+    let n = histogram.len();
+    percentile_gate(n as usize, n as f64, quantile).ok()?;
+    Some(histogram.value_at_quantile(quantile) as f64)
+}
+
+fn chart(bundle: &Bundle) -> Option<Plot> {
+    let mut plot = Plot::new(
+        "distribution",
+        "Distribution of latency",
+        Axis::log("latency", Unit::Latency),
+        Axis::linear("share of its I/Os", Unit::Share),
+    )
+    .size(860.0, 240.0)
+    .says(
+        "Each step is the share of I/Os of that kind within a twenty-fourth of a factor of ten. \
+         Two humps mean that two things answered: a cache and the media, for example.",
+    );
+    for kind in kinds(bundle) {
+        if !matches!(kind.group.as_str(), "transactional" | "log") {
+            continue;
+        }
+        let Some(histogram) = kind.histogram(bundle, false) else { continue };
+        let (colour, points) = (kind.colour(), bins(&histogram));
+        plot = plot.mark(Mark::StepArea(Series { name: kind.label, colour, points }));
+    }
+    (!plot.marks.is_empty()).then_some(plot)
+}
+
+/// Shares of the histogram's values in bins of equal width on a logarithmic axis.
+fn bins(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
+    let bin_of = |ns: u64| ((ns.max(1) as f64).log10() * BINS_PER_DECADE).floor() as i64;
+    let (first, last) = (bin_of(histogram.min()), bin_of(histogram.max()));
+    let mut counts = vec![0u64; (last - first + 1).clamp(1, 1_000) as usize];
+    for value in histogram.iter_recorded() {
+        let at = (bin_of(value.value_iterated_to()) - first).max(0) as usize;
+        let at = at.min(counts.len() - 1);
+        counts[at] += value.count_at_value();
+    }
+    let edge = |bin: i64| 10f64.powf(bin as f64 / BINS_PER_DECADE);
+    let total = histogram.len() as f64;
+    let mut points = vec![(edge(first), Some(0.0))];
+    points.extend(
+        (first..).zip(&counts).map(|(bin, count)| (edge(bin), Some(*count as f64 / total))),
+    );
+    points.push((edge(last + 1), Some(0.0)));
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_hold_every_io_once() {
+        let mut histogram = plimsoll_evidence::latency::histogram();
+        for ns in [90_000, 100_000, 5_000_000, 5_100_000, 700_000_000] {
+            histogram.record(ns).unwrap();
+        }
+        let shares: f64 = bins(&histogram).iter().filter_map(|(_, share)| *share).sum();
+        assert!((shares - 1.0).abs() < 1e-9);
+    }
+}

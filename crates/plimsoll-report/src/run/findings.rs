@@ -1,0 +1,155 @@
+//! What the audit found, worst first, and which claims it leaves standing.
+
+use plimsoll_judge::claim::Standing;
+use plimsoll_judge::finding::{Finding, Outcome};
+use plimsoll_judge::{Verdict, rules};
+
+use super::sentence;
+use crate::document::{Block, Fact, FindingLine, Section};
+use crate::number::{Letters, Unit};
+use crate::table::{Cell, Column, Table, Tone};
+
+pub(super) fn section(verdict: &Verdict) -> Section {
+    let section = Section::brief("findings", "Findings");
+    if verdict.findings.is_empty() {
+        let words = "No rule found anything to say against this run.";
+        return section.with(Block::Words(words.to_owned()));
+    }
+    section.with(Block::Findings(verdict.findings.iter().map(line).collect()))
+}
+
+pub(super) fn claims_section(verdict: &Verdict) -> Section {
+    Section::full("claims", "Claims and rules")
+        .with(Block::Table(claims(verdict)))
+        .with(passed(verdict))
+}
+
+/// The claims in a few words, for the terminal.
+pub(super) fn claims_line(verdict: &Verdict) -> Section {
+    let names_of = |standing: Standing| {
+        let names = verdict.claims.iter().filter(|(_, s)| **s == standing);
+        names.map(|(claim, _)| claim.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let mut facts = Vec::new();
+    for standing in [Standing::Believable, Standing::NotShown, Standing::Refuted] {
+        let names = names_of(standing);
+        if !names.is_empty() {
+            facts.push(Fact::new(standing.label(), Cell::text(names)));
+        }
+    }
+    facts.push(Fact::new("rules passed", Cell::text(verdict.passed.join(", "))));
+    Section::terminal("claims-line", "Claims").with(Block::Facts(facts))
+}
+
+pub(crate) fn line(finding: &Finding) -> FindingLine {
+    let (outcome, tone) = match finding.outcome {
+        Outcome::Fail => ("fail", Tone::Bad),
+        Outcome::Unknown => ("unknown", Tone::Warn),
+        Outcome::Warn => ("warn", Tone::Warn),
+        Outcome::Pass => ("pass", Tone::Good),
+    };
+    FindingLine {
+        outcome: outcome.to_owned(),
+        tone,
+        rule: finding.rule.clone(),
+        says: sentence(&finding.says),
+        advice: sentence(&finding.advice),
+        evidence: finding
+            .evidence
+            .iter()
+            .map(|(name, value)| (words(name), shown(name, value)))
+            .collect(),
+    }
+}
+
+fn words(name: &str) -> String {
+    let base = ["_bytes_per_s", "_per_s", "_bytes", "_ns", "_share"]
+        .iter()
+        .find_map(|suffix| name.strip_suffix(suffix))
+        .unwrap_or(name);
+    base.replace('_', " ")
+}
+
+/// A number of the evidence, in the unit that its name ends in.
+fn shown(name: &str, value: &serde_json::Value) -> String {
+    let unit = if name.ends_with("_bytes_per_s") {
+        Unit::Bandwidth
+    } else if name.ends_with("_per_s") {
+        Unit::Rate
+    } else if name.ends_with("_bytes") {
+        Unit::Size
+    } else if name.ends_with("_ns") {
+        Unit::Latency
+    } else if name.ends_with("_share") {
+        Unit::Share
+    } else {
+        Unit::Plain
+    };
+    match (value, value.as_f64()) {
+        (_, Some(number)) => unit.show(number, Letters::Unicode),
+        (serde_json::Value::String(text), _) => text.clone(),
+        (other, _) => other.to_string(),
+    }
+}
+
+pub(crate) fn claims(verdict: &Verdict) -> Table {
+    let mut table = Table::new(
+        "What these figures show",
+        vec![
+            Column::words("claim", "claim"),
+            Column::words("stands", "standing"),
+            Column::words("meaning", "meaning"),
+        ],
+    );
+    table.rows = verdict
+        .claims
+        .iter()
+        .map(|(claim, standing)| {
+            let tone = match standing {
+                Standing::Believable => Tone::Good,
+                Standing::NotShown => Tone::Warn,
+                Standing::Refuted => Tone::Bad,
+            };
+            vec![
+                Cell::text(claim.clone()),
+                Cell::text(standing.label()).tone(tone),
+                Cell::text(meaning(claim)),
+            ]
+        })
+        .collect();
+    table
+}
+
+fn meaning(claim: &str) -> &'static str {
+    match claim {
+        "requirement" => "the storage carries the load that the requirement describes",
+        "media-read" => "reads came from the media, not from a cache",
+        "cached-read" => "reads came from a cache, and are said to",
+        "burst-write" => "writes were taken at this rate for a short while",
+        "sustained-write" => "writes would be taken at this rate for as long as one likes",
+        "durable-write" => "acknowledged writes survive a loss of power",
+        "tail-latency" => "the high percentiles of latency are what users would see",
+        "comparative" => "one system is faster or slower than another",
+        _ => "",
+    }
+}
+
+fn passed(verdict: &Verdict) -> Block {
+    let mut table = Table::new(
+        "Rules that passed",
+        vec![Column::words("rule", "rule"), Column::words("asked", "asks")],
+    );
+    table.rows = verdict
+        .passed
+        .iter()
+        .map(|id| {
+            let asks = rules::find(id).map_or("", |rule| rule.asks);
+            vec![Cell::text(id.clone()).tone(Tone::Good), Cell::text(sentence(asks))]
+        })
+        .collect();
+    table.note = format!(
+        "Rules version {}. What was not checked is unknown, and never counts as passed.",
+        verdict.rules_version
+    );
+    Block::Table(table)
+}

@@ -1,0 +1,271 @@
+//! The host: what it did while measuring, and what it is.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::environment::{Device, Mount, Unknown};
+use plimsoll_judge::figures::measured;
+
+use super::nothing;
+use crate::document::{Block, Fact, Section};
+use crate::number::{Letters, Unit};
+use crate::table::{Cell, Column, Table, Tone};
+
+pub(super) fn performance(bundle: &Bundle) -> Section {
+    if measured(bundle).is_none() {
+        return nothing();
+    }
+    Section::full("host", "Host and devices while measuring")
+        .with(Block::Table(cpu(bundle)))
+        .with(Block::Facts(footprint(bundle)))
+        .with(Block::Table(devices(bundle)))
+        .with(Block::Table(unknown("What could not be observed", &bundle.observed.unknown)))
+}
+
+fn cpu(bundle: &Bundle) -> Table {
+    let cpu = &bundle.observed.cpu;
+    let share = |share: Option<f64>| Cell::observed(Unit::Share, share);
+    let mut table = Table::new(
+        "CPU of the host",
+        vec![
+            Column::words("share of all CPUs", "counter"),
+            Column::numbers("average", "avg"),
+            Column::numbers("least", "min"),
+            Column::numbers("largest", "max"),
+        ],
+    );
+    table.rows = vec![
+        vec![Cell::text("busy"), share(cpu.busy_avg), share(cpu.busy_min), share(cpu.busy_max)],
+        vec![
+            Cell::text("stolen by the hypervisor"),
+            share(cpu.steal_avg),
+            Cell::empty(),
+            share(cpu.steal_max),
+        ],
+        vec![
+            Cell::text("busiest single CPU"),
+            share(cpu.busiest_cpu_avg),
+            Cell::empty(),
+            Cell::empty(),
+        ],
+    ];
+    table
+}
+
+fn footprint(bundle: &Bundle) -> Vec<Fact> {
+    let observed = &bundle.observed;
+    let generator = &observed.generator;
+    let size = |bytes: Option<u64>| Cell::observed(Unit::Size, bytes.map(|b| b as f64));
+    let time = |ns: Option<u64>| Cell::observed(Unit::Elapsed, ns.map(|ns| ns as f64));
+    let share = |share: Option<f64>| Cell::observed(Unit::Share, share);
+    let shape = &observed.workload;
+    let mut facts = vec![
+        Fact::new("generator, user CPU", time(generator.user_ns)),
+        Fact::new("generator, system CPU", time(generator.system_ns)),
+        Fact::new("generator, memory", size(generator.resident_bytes_max)).note("most resident"),
+        Fact::new("read from storage", size(generator.storage_read_bytes))
+            .note("by the process, as the kernel counts"),
+        Fact::new("written to storage", size(generator.storage_written_bytes)),
+    ];
+    if let Some(ns) = generator.lag_ns_max {
+        let lag = Cell::number(Unit::Latency, ns as f64);
+        facts.push(Fact::new("generator late by", lag).note("at most"));
+    }
+    facts.extend([
+        Fact::new(
+            "files in the page cache before",
+            size(observed.page_cache.resident_bytes_before),
+        )
+        .note(observed.page_cache.files_bytes.map_or(String::new(), |files| {
+            format!("of {}", Unit::Size.show(files as f64, Letters::Unicode))
+        })),
+        Fact::new("and after", size(observed.page_cache.resident_bytes_after)),
+        Fact::new("distinct data read", size(shape.working_set_read_bytes)),
+        Fact::new("distinct data written", size(shape.working_set_written_bytes)),
+        Fact::new("sequential reads", share(shape.read_sequential_share)),
+        Fact::new("sequential log writes", share(shape.log_sequential_share)),
+        Fact::new("data compresses to", share(shape.compressed_share))
+            .note("LZ4 in pieces of 64 KiB"),
+        Fact::new("blocks of zeroes", share(shape.zero_share)),
+        Fact::new("repeated blocks", share(shape.duplicate_share)),
+    ]);
+    if let Some(extents) = &observed.extents {
+        let holes = size(Some(extents.hole_bytes));
+        facts.push(Fact::new("holes in the files", holes));
+        facts.push(Fact::new("never written", size(extents.unwritten_bytes)));
+    }
+    facts
+}
+
+fn devices(bundle: &Bundle) -> Table {
+    let mut table = Table::new(
+        "Block devices, as the kernel counted",
+        vec![
+            Column::words("device", "device"),
+            Column::of(Unit::Count, "reads", "reads"),
+            Column::of(Unit::Size, "read", "read_bytes"),
+            Column::of(Unit::Latency, "average read", "read_latency_ns_avg"),
+            Column::of(Unit::Count, "writes", "writes"),
+            Column::of(Unit::Size, "written", "written_bytes"),
+            Column::of(Unit::Latency, "average write", "write_latency_ns_avg"),
+            Column::of(Unit::Count, "flushes", "flushes"),
+            Column::numbers("busy", "busy_share"),
+        ],
+    );
+    let Some(measure) = measured(bundle) else { return table };
+    let mean = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / count as f64);
+    table.rows = bundle
+        .observed
+        .devices
+        .iter()
+        .map(|device| {
+            let busy = device.busy_ns as f64 / measure.duration_ns as f64;
+            let name = match device.top {
+                true => device.name.clone(),
+                false => format!("{} (beneath)", device.name),
+            };
+            vec![
+                Cell::text(name),
+                Cell::count(device.reads),
+                Cell::number(Unit::Size, device.read_bytes as f64),
+                Cell::maybe(Unit::Latency, mean(device.read_ns, device.reads)),
+                Cell::count(device.writes),
+                Cell::number(Unit::Size, device.written_bytes as f64),
+                Cell::maybe(Unit::Latency, mean(device.write_ns, device.writes)),
+                Cell::observed(Unit::Count, device.flushes.map(|count| count as f64)),
+                Cell::number(Unit::Share, busy),
+            ]
+        })
+        .collect();
+    table.note = "Other programs on the same device are in these counts.".to_owned();
+    table
+}
+
+pub(super) fn environment(bundle: &Bundle) -> Section {
+    let environment = &bundle.environment;
+    let text = |text: &Option<String>| match text {
+        Some(text) => Cell::text(text.clone()),
+        None => Cell::unknown(),
+    };
+    let size = |bytes: Option<u64>| Cell::observed(Unit::Size, bytes.map(|b| b as f64));
+    let number = |n: Option<u32>| Cell::observed(Unit::Count, n.map(f64::from));
+    let facts = vec![
+        Fact::new("host", text(&environment.host)),
+        Fact::new("distribution", text(&environment.distribution)),
+        Fact::new("kernel", text(&environment.kernel)),
+        Fact::new("CPU", text(&environment.cpu_model)),
+        Fact::new("CPUs", number(environment.cpus)).note("that the run may use"),
+        Fact::new("memory", size(environment.memory_bytes)),
+        Fact::new("memory available", size(environment.memory_available_bytes))
+            .note("at the start"),
+        Fact::new("virtualisation", text(&environment.virtualisation)),
+        Fact::new("clock source", text(&environment.clock_source)),
+        Fact::new("privileges", Cell::text(if environment.privileged { "root" } else { "none" })),
+        Fact::new("single-core score", Cell::observed(Unit::Plain, environment.cpu_score)),
+    ];
+    Section::full("environment", "Environment")
+        .with(Block::Facts(facts))
+        .with(Block::Table(mounts(&environment.mounts)))
+        .with(Block::Table(block_devices(&environment.devices)))
+        .with(Block::Table(unknown("What could not be read", &environment.unknown)))
+}
+
+fn words(text: &Option<String>) -> Cell {
+    text.clone().map_or(Cell::unknown(), Cell::text)
+}
+
+fn mounts(mounts: &[Mount]) -> Table {
+    let mut table = Table::new(
+        "File systems of the target",
+        vec![
+            Column::words("path", "path"),
+            Column::words("file system", "file_system"),
+            Column::words("mounted at", "mount_point"),
+            Column::words("from", "source"),
+            Column::numbers("size", "size_bytes"),
+            Column::numbers("free", "free_bytes"),
+            Column::words("options", "options"),
+        ],
+    );
+    let size = |bytes: Option<u64>| Cell::observed(Unit::Size, bytes.map(|b| b as f64));
+    table.rows = mounts
+        .iter()
+        .map(|mount| {
+            vec![
+                Cell::text(mount.path.clone()),
+                words(&mount.file_system),
+                words(&mount.mount_point),
+                words(&mount.source),
+                size(mount.size_bytes),
+                size(mount.free_bytes),
+                words(&mount.options),
+            ]
+        })
+        .collect();
+    table
+}
+
+fn block_devices(devices: &[Device]) -> Table {
+    let mut table = Table::new(
+        "Block devices of the target",
+        vec![
+            Column::words("device", "name"),
+            Column::words("kind", "kind"),
+            Column::words("model", "model"),
+            Column::numbers("size", "size_bytes"),
+            Column::words("write cache", "write_cache"),
+            Column::words("scheduler", "scheduler"),
+            Column::words("rotational", "rotational"),
+            Column::numbers("blocks", "block_bytes"),
+            Column::words("lies on", "below"),
+        ],
+    );
+    table.rows = devices
+        .iter()
+        .map(|device| {
+            let rotational = match device.rotational {
+                Some(true) => Cell::text("yes"),
+                Some(false) => Cell::text("no"),
+                None => Cell::unknown(),
+            };
+            let blocks = match (device.logical_block_bytes, device.physical_block_bytes) {
+                (Some(logical), Some(physical)) => Cell::text(format!("{logical} / {physical}")),
+                _ => Cell::unknown(),
+            };
+            vec![
+                Cell::text(device.name.clone()),
+                Cell::text(device.kind.clone()),
+                words(&device.model),
+                Cell::observed(Unit::Size, device.size_bytes.map(|b| b as f64)),
+                words(&device.write_cache),
+                words(&device.scheduler),
+                rotational,
+                blocks,
+                Cell::text(device.below.join(", ")),
+            ]
+        })
+        .collect();
+    table.note =
+        "As the kernel believes. Virtual disks can be wrong about rotation and caches.".to_owned();
+    table
+}
+
+fn unknown(caption: &str, list: &[Unknown]) -> Table {
+    let mut table = Table::new(
+        caption,
+        vec![
+            Column::words("unknown", "what"),
+            Column::words("why", "why"),
+            Column::words("what would show it", "would_show"),
+        ],
+    );
+    table.rows = list
+        .iter()
+        .map(|unknown| {
+            vec![
+                Cell::text(unknown.what.clone()).tone(Tone::Warn),
+                Cell::text(unknown.why.clone()),
+                Cell::text(unknown.would_show.clone()),
+            ]
+        })
+        .collect();
+    table
+}

@@ -1,0 +1,151 @@
+//! How it was measured, what the words mean, and where the run stands in the ledger.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::{Driver, LedgerPosition};
+use plimsoll_judge::Verdict;
+
+use super::{nothing, sentence};
+use crate::document::{Block, Fact, Section};
+use crate::number::{Letters, Unit, elapsed};
+use crate::table::{Cell, Column, Table, Tone};
+
+pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
+    Section::full("method", "How it was measured")
+        .with(Block::List(notes(bundle, verdict)))
+        .with(Block::Table(paths(bundle)))
+}
+
+fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
+    let run = &bundle.run;
+    let engine = &run.engine;
+    let mut notes = Vec::new();
+    notes.push(match (run.driver, engine.closed_loop) {
+        (Driver::Foreign, _) => {
+            "A foreign tool measured; Plimsoll judged what it reported.".to_owned()
+        }
+        (_, true) => format!(
+            "Closed loop: each of {} threads starts an operation when its last one has ended, so \
+             that a stall of the storage holds the load back with it. Latency counts from the \
+             moment at which the operation wanted to start.",
+            engine.sessions
+        ),
+        (_, false) => "Open loop: operations start at their scheduled times whether or not \
+                       earlier ones have ended. Latency counts from the scheduled time, so that a \
+                       stall is felt by every operation that it delays."
+            .to_owned(),
+    });
+    notes.push(
+        "Service time counts from just before the I/O is handed to the kernel until its \
+         completion is seen."
+            .to_owned(),
+    );
+    if run.driver == Driver::Model {
+        notes.push(
+            "The storage system is modelled, in virtual time: these figures predict, and measure \
+             nothing."
+                .to_owned(),
+        );
+    }
+    if let Some(requirement) = &bundle.plan.requirement {
+        notes.push(format!(
+            "A maximum latency is the largest mean of intervals of {}, as in Jetstress; the largest \
+             single I/O is shown beside it and not judged.",
+            elapsed(requirement.latency_max_of_ns as f64)
+        ));
+    }
+    notes.extend(
+        [
+            "Latencies are kept in HdrHistograms of three significant digits and merged; \
+             percentiles are never averaged. A percentile is shown where at least ten I/Os lie \
+             beyond it.",
+            "A 95 % interval comes from means of ten batches of the measured phase, and is left \
+             out where the samples depend on each other too much to bear one. A mean passes when \
+             its interval, or each of the ten batch means, is clear of the limit.",
+            "Unknown means not observed. It never counts as zero or as passed. A claim that is not \
+             shown may still be true: this evidence does not reach that far.",
+        ]
+        .map(str::to_owned),
+    );
+    notes.push(format!(
+        "I/O engine: {}{}; {} operating-system threads.",
+        engine.kind,
+        if engine.why.is_empty() { String::new() } else { format!(" ({})", engine.why) },
+        engine.threads
+    ));
+    let clock = &engine.clock;
+    if !clock.source.is_empty() {
+        notes.push(format!(
+            "Clock: {}, steps of {}, {:.1} ns per reading.",
+            clock.source,
+            Unit::Latency.show(clock.resolution_ns as f64, Letters::Unicode),
+            clock.cost_ps as f64 / 1e3
+        ));
+    }
+    notes.push(format!(
+        "KiB, MiB and GiB are powers of 1,024; kB, MB and GB powers of 1,000. Judged by rules \
+         version {}.",
+        verdict.rules_version
+    ));
+    notes
+}
+
+fn paths(bundle: &Bundle) -> Table {
+    let mut table = Table::new(
+        "Past the page cache?",
+        vec![
+            Column::words("path", "path"),
+            Column::words("direct I/O", "direct"),
+            Column::words("remark", "why"),
+        ],
+    );
+    table.rows = bundle
+        .run
+        .engine
+        .paths
+        .iter()
+        .map(|path| {
+            let direct = match path.direct {
+                true => Cell::text("yes").tone(Tone::Good),
+                false => Cell::text("no").tone(Tone::Warn),
+            };
+            vec![Cell::text(path.path.clone()), direct, Cell::text(sentence(&path.why))]
+        })
+        .collect();
+    table
+}
+
+pub(super) fn ledger(bundle: &Bundle) -> Section {
+    let Some(ledger) = &bundle.run.ledger else {
+        let words = "This run stands in no ledger, so how often it was tried is unknown.";
+        let section = Section::full("ledger", "Ledger");
+        return match bundle.run.driver {
+            Driver::Foreign => nothing(),
+            _ => section.with(Block::Words(words.to_owned())),
+        };
+    };
+    Section::full("ledger", "Ledger").with(Block::Words(tries(ledger))).with(Block::Facts(vec![
+        Fact::new("line in the ledger", Cell::count(ledger.position)),
+        Fact::new("SHA-256 of the line before", Cell::text(ledger.previous_sha256.clone())),
+        Fact::new("SHA-256 of the plan", Cell::text(bundle.run.plan_sha256.clone())),
+    ]))
+}
+
+fn tries(ledger: &LedgerPosition) -> String {
+    let earlier = ledger.earlier_runs_of_plan;
+    match earlier {
+        0 => "This is the first run of this plan on this machine.".to_owned(),
+        1 => format!(
+            "This is run 2 of this plan on this machine; the one before {}.",
+            if ledger.earlier_runs_not_completed == 1 { "did not complete" } else { "completed" }
+        ),
+        _ => format!(
+            "This is run {} of this plan on this machine; of the {earlier} before it {} did not \
+             complete.",
+            earlier + 1,
+            match ledger.earlier_runs_not_completed {
+                0 => "none".to_owned(),
+                n => n.to_string(),
+            }
+        ),
+    }
+}

@@ -1,0 +1,160 @@
+//! The report of one run: evidence and verdict put into the order in which they are read.
+//!
+//! The order of the tables is that of Jetstress reports (summary, sizing, parameters, database
+//! configuration, transactional, maintenance, replication, total, host), with the verdict's reasons
+//! before and the method after. Figures come from the verdict and from `plimsoll_judge::figures`;
+//! what is done here is sums and quotients of totals that stand in the evidence.
+
+mod checks;
+pub(crate) mod distribution;
+mod findings;
+mod host;
+mod io;
+pub(crate) mod kinds;
+mod method;
+mod phases;
+mod sizing;
+mod timeline;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::{Driver, EndKind, Tier};
+use plimsoll_judge::figures::measured;
+use plimsoll_judge::{Verdict, VerdictKind};
+
+use crate::document::{Document, Fact, Headline, Section};
+use crate::number::{Unit, elapsed};
+use crate::table::{Cell, Tone};
+use crate::time::utc;
+
+/// The whole report of a run.
+pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
+    let sections = [
+        checks::section(verdict),
+        findings::section(verdict),
+        findings::claims_line(verdict),
+        io::brief(bundle),
+        timeline::section(bundle, verdict),
+        sizing::summary(bundle, verdict),
+        sizing::section(bundle, verdict),
+        io::section(bundle),
+        distribution::section(bundle),
+        phases::section(bundle),
+        host::performance(bundle),
+        findings::claims_section(verdict),
+        sizing::parameters(bundle),
+        host::environment(bundle),
+        method::section(bundle, verdict),
+        method::ledger(bundle),
+    ];
+    Document {
+        title: bundle.run.name.clone(),
+        description: bundle.plan.description.clone(),
+        identity: identity(bundle),
+        demonstration: verdict.demonstration.then(|| demonstration(bundle)),
+        headline: headline(bundle, verdict),
+        sections: sections.into_iter().filter(|section| !section.blocks.is_empty()).collect(),
+    }
+}
+
+/// How a verdict is set off.
+pub fn verdict_tone(kind: VerdictKind) -> Tone {
+    match kind {
+        VerdictKind::Pass => Tone::Good,
+        VerdictKind::Fail | VerdictKind::Invalid => Tone::Bad,
+        VerdictKind::Inconclusive => Tone::Warn,
+        VerdictKind::Measured => Tone::Plain,
+    }
+}
+
+fn identity(bundle: &Bundle) -> Vec<(String, String)> {
+    let run = &bundle.run;
+    let mut pairs = vec![("run".to_owned(), run.run_id.clone())];
+    pairs.push(("started".to_owned(), utc(run.started_unix_ns)));
+    if let Some(phase) = measured(bundle) {
+        pairs.push(("measured".to_owned(), elapsed(phase.duration_ns as f64)));
+    }
+    if let Some(host) = &bundle.environment.host {
+        pairs.push(("host".to_owned(), host.clone()));
+    }
+    pairs.push(("evidence".to_owned(), tier_words(run.tier, run.driver).to_owned()));
+    pairs.push(("Plimsoll".to_owned(), run.tool_version.clone()));
+    pairs
+}
+
+/// The evidence tier in words.
+pub(crate) fn tier_words(tier: Tier, driver: Driver) -> &'static str {
+    match (tier, driver) {
+        (_, Driver::Model) => "a modelled system in virtual time",
+        (Tier::T1, _) => "T1, Plimsoll's own engine",
+        (Tier::T2, _) => "T2, a foreign tool under observation",
+        (Tier::T3, _) => "T3, a result file alone",
+    }
+}
+
+fn demonstration(bundle: &Bundle) -> String {
+    let measured =
+        measured(bundle).map_or("not at all".to_owned(), |p| elapsed(p.duration_ns as f64));
+    let bytes: u64 = bundle.run.instances.iter().map(|i| i.allocated_bytes).sum();
+    let data = match bytes {
+        0 => String::new(),
+        bytes => format!(" on {} of data", Unit::Size.show(bytes as f64, Default::default())),
+    };
+    format!(
+        "This run measured for {measured}{data}. It shows what the tool does and how this storage \
+         answered a small load for a short time. It cannot show sustained writes, the behaviour \
+         with a full-size working set beyond all caches, or rare slow I/Os: run a full plan for \
+         that."
+    )
+}
+
+fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
+    let mut figures = Vec::new();
+    if let Some(achieved) = verdict.achieved_iops_per_s {
+        figures.push(Fact::new("achieved I/Os", Cell::number(Unit::Rate, achieved)));
+    }
+    if let Some(required) = verdict.required_iops_per_s {
+        figures.push(Fact::new("required I/Os", Cell::number(Unit::Rate, required)));
+        let headroom = Cell::maybe(Unit::Share, verdict.headroom);
+        // In an open loop the load comes at a set rate and cannot exceed it.
+        let set = verdict.headroom.is_none() && verdict.achieved_iops_per_s.is_some();
+        let note = if set { "the rate was set" } else { "" };
+        figures.push(Fact::new("headroom", headroom).note(note));
+    }
+    for kind in kinds::kinds(bundle) {
+        if matches!((kind.group.as_str(), kind.is_read), ("transactional", true) | ("log", false)) {
+            let average = kind.totals(bundle, None).latency_ns_avg();
+            let name = format!("{}, average", kind.label);
+            figures.push(Fact::new(&name, Cell::maybe(Unit::Latency, average)));
+        }
+    }
+    let completed = bundle.run.end.kind == EndKind::Completed;
+    let reason = if completed || bundle.run.end.says.is_empty() {
+        verdict.reason.clone()
+    } else if verdict.reason == bundle.run.end.says {
+        verdict.reason.clone()
+    } else {
+        format!("{}. The run ended early: {}", verdict.reason, bundle.run.end.says)
+    };
+    Headline {
+        word: verdict.verdict.label().to_owned(),
+        tone: verdict_tone(verdict.verdict),
+        reason: sentence(&reason),
+        figures,
+    }
+}
+
+/// A sentence begins with a capital and ends with a stop.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let Some(first) = chars.next() else { return String::new() };
+    let mut out: String = first.to_uppercase().chain(chars).collect();
+    if !out.ends_with(['.', '!', '?', ':']) {
+        out.push('.');
+    }
+    out
+}
+
+/// A section without blocks is left out of the report.
+pub(crate) fn nothing() -> Section {
+    Section::default()
+}

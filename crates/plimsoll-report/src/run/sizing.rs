@@ -1,0 +1,242 @@
+//! Test summary, sizing and throughput, parameters and databases.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::EndKind;
+use plimsoll_judge::Verdict;
+use plimsoll_judge::figures::measured;
+use plimsoll_plan::{Mailbox, Pace, Workload};
+
+use super::kinds::{Totals, kind};
+use super::{nothing, sentence, tier_words, verdict_tone};
+use crate::document::{Block, Fact, Section};
+use crate::number::{Letters, Unit};
+use crate::table::{Cell, Column, Table};
+use crate::time::utc;
+
+pub(super) fn summary(bundle: &Bundle, verdict: &Verdict) -> Section {
+    let run = &bundle.run;
+    let end = match run.end.kind {
+        EndKind::Completed => "completed".to_owned(),
+        _ => sentence(&run.end.says),
+    };
+    let ended_ns = run.started_unix_ns.saturating_add(run.duration_ns);
+    let text = |name: &str, text: &str| Fact::new(name, Cell::text(text));
+    let mut facts = vec![
+        Fact::new(
+            "overall result",
+            Cell::text(verdict.verdict.label()).tone(verdict_tone(verdict.verdict)),
+        ),
+        text("plan", &run.name),
+        text("host", bundle.environment.host.as_deref().unwrap_or("unknown")),
+        text("test started", &utc(run.started_unix_ns)),
+        text("test ended", &utc(ended_ns)),
+    ];
+    if let Some(phase) = measured(bundle) {
+        let from = run.started_unix_ns.saturating_add(phase.start_ns);
+        let lasted = Cell::number(Unit::Elapsed, phase.duration_ns as f64);
+        facts.push(Fact::new("measured for", lasted).note(format!("from {}", utc(from))));
+    }
+    facts.extend([
+        text("how it ended", &end),
+        text("evidence", tier_words(run.tier, run.driver)),
+        text("Plimsoll version", &run.tool_version),
+        text("kernel", bundle.environment.kernel.as_deref().unwrap_or("unknown")),
+    ]);
+    Section::full("summary", "Test summary").with(Block::Facts(facts))
+}
+
+pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
+    if measured(bundle).is_none() {
+        return nothing();
+    }
+    let facts = throughput(bundle, verdict);
+    let mut section = Section::full("throughput", "Sizing and throughput");
+    section = section.with(Block::Facts(facts));
+    section.with(Block::Table(databases(bundle)))
+}
+
+fn throughput(bundle: &Bundle, verdict: &Verdict) -> Vec<Fact> {
+    let mut facts = vec![
+        Fact::new("achieved I/Os", Cell::maybe(Unit::Rate, verdict.achieved_iops_per_s))
+            .note("transactional"),
+        Fact::new("required I/Os", Cell::maybe(Unit::Rate, verdict.required_iops_per_s))
+            .note(required_note(bundle)),
+        Fact::new("headroom", Cell::maybe(Unit::Share, verdict.headroom)),
+    ];
+    let sessions = bundle.run.engine.sessions;
+    if let (Some(achieved), true) = (verdict.achieved_iops_per_s, sessions > 0) {
+        let each = Cell::number(Unit::Rate, achieved / f64::from(sessions));
+        facts.push(Fact::new("I/Os per thread", each).note(format!("{sessions} threads")));
+    }
+    let initial: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_initial).sum();
+    let last: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_final).sum();
+    if initial > 0 {
+        let size = |bytes: u64| Cell::number(Unit::Size, bytes as f64);
+        facts.push(Fact::new("initial database size", size(initial)));
+        facts.push(Fact::new("final database size", size(last)));
+    }
+    facts.push(Fact::new("databases", Cell::count(bundle.run.instances.len() as u64)));
+    if bundle.plan.workload.mailbox().is_some() {
+        facts.extend(ratios(bundle));
+    }
+    for (name, count) in &bundle.run.counters {
+        facts.push(Fact::new(&name.replace('_', " "), Cell::count(*count)));
+    }
+    facts
+}
+
+fn required_note(bundle: &Bundle) -> String {
+    let from_workload = bundle.plan.requirement.as_ref().is_some_and(|r| r.iops_from_workload);
+    match (&bundle.plan.workload, from_workload) {
+        (Workload::Mailbox(store), true) => {
+            let margin = match store.margin {
+                m if m != 0.0 => format!(" + {}", Unit::Share.show(m, Letters::Unicode)),
+                _ => String::new(),
+            };
+            format!(
+                "{} mailboxes × {} I/Os{margin}",
+                Unit::Count.show(store.mailboxes as f64, Letters::Unicode),
+                store.iops_per_mailbox_per_s
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+/// The shape of the load beside what has been published on Exchange. Shown, and not judged.
+fn ratios(bundle: &Bundle) -> Vec<Fact> {
+    let of = |group: &str, is_read: bool| -> Totals {
+        kind(bundle, group, is_read).totals(bundle, None)
+    };
+    let (reads, writes, log) =
+        (of("transactional", true), of("transactional", false), of("log", false));
+    let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
+    let show = |name: &str, value: Option<f64>, note: &str| {
+        Fact::new(name, Cell::maybe(Unit::Plain, value)).note(note)
+    };
+    vec![
+        show(
+            "database reads to writes",
+            ratio(reads.sums.count, writes.sums.count),
+            "to 1; published 1.5 to 2",
+        ),
+        show(
+            "database to log I/Os",
+            ratio(reads.sums.count + writes.sums.count, log.sums.count),
+            "to 1; published 8 to 12 (2007), 2.7 to 3.8 (2010)",
+        ),
+        Fact::new("average log write", Cell::maybe(Unit::Size, log.size_bytes_avg()))
+            .note("published goal 6 to 8 KiB"),
+    ]
+}
+
+fn databases(bundle: &Bundle) -> Table {
+    let title = if bundle.plan.workload.mailbox().is_some() { "database" } else { "instance" };
+    let mut table = Table::new(
+        "Database configuration",
+        vec![
+            Column::words(title, title),
+            Column::words("data", "path"),
+            Column::words("log", "log_path"),
+            Column::numbers("initial size", "size_bytes_initial"),
+            Column::numbers("final size", "size_bytes_final"),
+            Column::numbers("file", "allocated_bytes"),
+        ],
+    );
+    let size = |bytes: u64| Cell::number(Unit::Size, bytes as f64);
+    table.rows = bundle
+        .run
+        .instances
+        .iter()
+        .map(|instance| {
+            vec![
+                Cell::text(instance.name.clone()),
+                Cell::text(instance.path.clone()),
+                instance.log_path.clone().map_or(Cell::empty(), Cell::text),
+                size(instance.size_bytes_initial),
+                size(instance.size_bytes_final),
+                size(instance.allocated_bytes),
+            ]
+        })
+        .collect();
+    table
+}
+
+pub(super) fn parameters(bundle: &Bundle) -> Section {
+    let mut section = Section::full("plan", "Parameters and plan");
+    if let Workload::Mailbox(store) = &bundle.plan.workload {
+        section = section.with(Block::Facts(mailbox(store)));
+    }
+    section = section.with(Block::Listing {
+        caption: "The plan as given (plan.toml)".to_owned(),
+        text: bundle.plan_text.clone(),
+    });
+    // A plan that was read from a bundle can be written again.
+    if let Ok(resolved) = bundle.plan.to_toml() {
+        section = section.with(Block::Listing {
+            caption: format!(
+                "The plan as run, every default filled in (resolved.toml, SHA-256 {})",
+                bundle.run.plan_sha256
+            ),
+            text: resolved,
+        });
+    }
+    section
+}
+
+fn mailbox(store: &Mailbox) -> Vec<Fact> {
+    let size = |bytes: u64| Cell::number(Unit::Size, bytes as f64);
+    let text = |text: String| Cell::text(text);
+    let mix = &store.mix;
+    let percent = |p: f64| Unit::Share.show(p / 100.0, Letters::Unicode);
+    let pace = match store.pace {
+        Pace::Free => "free: as fast as the threads go",
+        Pace::Target => "target: open loop at the required rate",
+    };
+    let maintenance = store.maintenance.as_ref().map_or("off".to_owned(), |m| {
+        format!(
+            "{} every {} and database",
+            Unit::Size.show(m.read_bytes as f64, Letters::Unicode),
+            Unit::Latency.show(m.interval_ns as f64, Letters::Unicode)
+        )
+    });
+    vec![
+        Fact::new("mailboxes", Cell::count(store.mailboxes)),
+        Fact::new(
+            "I/Os per second and mailbox",
+            Cell::number(Unit::Plain, store.iops_per_mailbox_per_s),
+        ),
+        Fact::new("mailbox size", size(store.mailbox_size_bytes)),
+        Fact::new("threads", Cell::count(u64::from(store.threads))).note(if store.threads_auto {
+            "chosen by tuning"
+        } else {
+            ""
+        }),
+        Fact::new("pace", text(pace.to_owned())),
+        Fact::new(
+            "operations",
+            text(format!(
+                "insert {}, delete {}, replace {}, read {}",
+                percent(mix.insert_percent),
+                percent(mix.delete_percent),
+                percent(mix.replace_percent),
+                percent(mix.read_percent)
+            )),
+        ),
+        Fact::new("lazy commits", Cell::number(Unit::Share, store.lazy_commit_share)),
+        Fact::new("durable commits by", text(store.durability.word().to_owned())),
+        Fact::new("page", size(store.page_size_bytes)),
+        Fact::new("page cache", size(store.cache_bytes)).note("in all"),
+        Fact::new("checkpoint depth", size(store.checkpoint_depth_bytes)),
+        Fact::new(
+            "log files",
+            text(format!(
+                "{} of {} per database",
+                store.log_files,
+                Unit::Size.show(store.log_file_size_bytes as f64, Letters::Unicode)
+            )),
+        ),
+        Fact::new("background maintenance", text(maintenance)),
+        Fact::new("copies", Cell::count(u64::from(store.copies))),
+    ]
+}
