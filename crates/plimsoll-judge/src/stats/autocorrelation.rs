@@ -13,8 +13,6 @@
 //! of batches of two, four, eight values and so on, down to 30 batches, are tested as well: where
 //! they are more alike than AR(1) explains, their own autocorrelation is used instead.
 
-use super::moments::mean;
-
 /// Fewest finer batches on which the lag-1 autocorrelation is tested. Its standard error there is
 /// 0.18; over the ten batches of the interval it would be 0.32, and useless.
 const FINER_BATCHES_MIN: usize = 30;
@@ -44,7 +42,7 @@ pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
     if values.len() <= lag {
         return None;
     }
-    let mean = mean(values)?;
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
     let total: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
     let lagged: f64 = values.iter().zip(&values[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum();
     (total > 0.0).then(|| lagged / total)

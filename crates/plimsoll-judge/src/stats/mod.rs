@@ -19,6 +19,7 @@ pub mod series;
 pub mod snia;
 pub mod special;
 pub mod student;
+pub mod until_steady;
 pub mod warm_up;
 pub mod welch;
 
@@ -34,5 +35,6 @@ pub use percentile::{Quantile, percentile_gate, quantile_of_sorted, quantile_ran
 pub use rank::{RankTest, mann_whitney};
 pub use repeats::{Repeats, repeats};
 pub use series::{SteadyMean, steady_mean};
+pub use until_steady::{Progress, UntilSteady};
 pub use warm_up::{mser5, settled_from};
 pub use welch::{Comparison, compare};

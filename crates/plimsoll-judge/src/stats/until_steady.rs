@@ -1,0 +1,420 @@
+//! When may a measurement stop? The rules behind `measure = "until-steady"`.
+//!
+//! A state that is fed one value per interval and says steady, not yet, or never, and why. Two
+//! rules are offered:
+//!
+//! - *Rounds*: SNIA PTS 2.0.2 ([`super::snia`]) over rounds of a given number of values.
+//! - *Series*: a sequential rule for the values themselves. Looks are taken at geometrically growing
+//!   lengths; at a look the warm-up is cut ([`super::warm_up`]), the five fifths of the rest must meet the
+//!   two SNIA criteria, and the interval of its mean, which accounts for autocorrelation
+//!   ([`super::batch`]), must be narrow enough.
+//!
+//! Stopping as soon as an interval is narrow favours the moments when it is too narrow by chance
+//! (Y. S. Chow and H. Robbins, *On the Asymptotic Theory of Fixed-Width Sequential Confidence
+//! Intervals*, 1965). So the error of 5 % is divided over the looks, `0.05 / (k (k + 1))` for the
+//! k-th, whose sum never exceeds it: whenever the rule stops, its interval holds at 95 %.
+//!
+//! For writes, time proves little: five rounds of a minute pass a device that still decays and is
+//! overstated by 88 %. So they must also have written twice the capacity in all, conditioning
+//! included (SNIA's preconditioning, PTS 2.2), and the whole capacity once within the window that
+//! is judged.
+
+use thiserror::Error;
+
+use super::interval::{Interval, Refusal};
+use super::series::steady_mean_at;
+use super::snia::{ROUNDS_MAX, WINDOW_ROUNDS, Window};
+
+/// Factor by which the series grows from look to look.
+const LOOK_GROWTH: f64 = 1.5;
+
+/// Probability, over all looks, that the interval at the stop misses the mean.
+const ERROR: f64 = 0.05;
+
+/// Capacities that must have been written before a write load is called steady.
+pub const CAPACITIES_TOTAL: u64 = 2;
+
+/// Capacities that must have been written within the window that is judged.
+pub const CAPACITIES_WINDOW: u64 = 1;
+
+/// What steadiness is judged by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// SNIA's five rounds, each the mean of this many values; gives up after 25 rounds.
+    Rounds {
+        /// Values per round; at least 1.
+        values: usize,
+    },
+    /// The sequential rule.
+    Series {
+        /// Values at the first look; at least 20.
+        values_min: usize,
+        /// Half width of the interval, as a share of the mean, that is narrow enough.
+        relative_half_width: f64,
+    },
+}
+
+/// What a write load is measured against.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Writes {
+    /// Capacity that the load writes to.
+    pub capacity_bytes: u64,
+    /// Written to it by conditioning, before the first value.
+    pub conditioned_bytes: u64,
+}
+
+/// What is to be judged, and when to give up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The rule.
+    pub rule: Rule,
+    /// Values after which a measurement that is not steady gives up: the plan's cap.
+    pub values_max: usize,
+    /// Present if the load writes.
+    pub writes: Option<Writes>,
+}
+
+/// Why a measurement is not steady.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum Why {
+    /// The first look, or the fifth round, is not reached.
+    #[error("{values} of at least {needed} intervals measured")]
+    TooFewValues {
+        /// Values so far.
+        values: usize,
+        /// Values needed for the next look.
+        needed: usize,
+    },
+    /// Too little was written, in all.
+    #[error(
+        "{written_bytes} bytes written since conditioning began, {needed_bytes} are needed: \
+         twice the capacity"
+    )]
+    TooLittleWritten {
+        /// Written so far, conditioning included.
+        written_bytes: u64,
+        /// Twice the capacity.
+        needed_bytes: u64,
+    },
+    /// Too little was written within the window.
+    #[error(
+        "{written_bytes} bytes written since the load settled, {needed_bytes} are needed: the \
+         whole capacity once"
+    )]
+    TooLittleWrittenInWindow {
+        /// Written since the window began.
+        written_bytes: u64,
+        /// The capacity.
+        needed_bytes: u64,
+    },
+    /// The series did not settle, or bears no interval.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// Maximum less minimum of the five parts is above 20 % of the mean.
+    #[error("the five latest parts differ by {:.1} % of their mean, at most 20 % is steady", .0.excursion * 100.0)]
+    Excursion(Window),
+    /// The line through the five parts rises or falls by more than 10 % of the mean.
+    #[error("the five latest parts drift by {:.1} % of their mean, at most 10 % is steady", .0.slope_excursion * 100.0)]
+    Drift(Window),
+    /// The interval is wider than wanted.
+    #[error(
+        "the mean is known to {:.1} % only, {:.1} % is wanted", relative_half_width * 100.0, wanted * 100.0
+    )]
+    TooWide {
+        /// Half width of the interval as a share of the mean.
+        relative_half_width: f64,
+        /// The share wanted.
+        wanted: f64,
+    },
+}
+
+/// A measurement that is steady.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steady {
+    /// First value of the steady part, from 0.
+    pub start: usize,
+    /// One past its last value.
+    pub end: usize,
+    /// SNIA's figures of its five parts.
+    pub window: Window,
+    /// The mean of the steady part with its interval, valid although the measurement stopped on
+    /// seeing it. `None` under the rule of rounds, which makes no statement about precision.
+    pub interval: Option<Interval>,
+}
+
+/// Where a measurement stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    /// It may stop.
+    Steady(Steady),
+    /// It goes on, because of this.
+    NotYet(Why),
+    /// It reached its cap without being steady, because of this; the run is INCONCLUSIVE.
+    Never(Why),
+}
+
+/// A measurement that is judged as it goes.
+#[derive(Clone, Debug)]
+pub struct UntilSteady {
+    settings: Settings,
+    values: Vec<f64>,
+    /// Written before each value and after the last: one entry more than `values`.
+    written_bytes: Vec<u64>,
+    looks: u32,
+    next_look: usize,
+    progress: Progress,
+}
+
+impl UntilSteady {
+    /// A measurement without values.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfRange`] for a rule or cap that could never be met: rounds of no values, fewer
+    /// than 20 values at the first look, a half width that is not above 0, or a cap below the
+    /// first decision.
+    pub fn new(settings: Settings) -> Result<Self, Refusal> {
+        let first = match settings.rule {
+            Rule::Rounds { values } if values >= 1 => values * WINDOW_ROUNDS,
+            Rule::Rounds { .. } => return refuse("values per round", 0.0),
+            Rule::Series { values_min, .. } if values_min < 20 => {
+                return refuse("values at the first look", values_min as f64);
+            }
+            Rule::Series { relative_half_width: wanted, .. }
+                if wanted.is_nan() || wanted <= 0.0 =>
+            {
+                return refuse("relative half width", wanted);
+            }
+            Rule::Series { values_min, .. } => values_min,
+        };
+        if settings.values_max < first {
+            return refuse("cap of values", settings.values_max as f64);
+        }
+        let conditioned = settings.writes.map_or(0, |writes| writes.conditioned_bytes);
+        Ok(Self {
+            settings,
+            values: Vec::new(),
+            written_bytes: vec![conditioned],
+            looks: 0,
+            next_look: first,
+            progress: Progress::NotYet(Why::TooFewValues { values: 0, needed: first }),
+        })
+    }
+
+    /// Takes the value of one more interval and the bytes that were written during it.
+    ///
+    /// Once steady or given up, further values change nothing.
+    pub fn push(&mut self, value: f64, written_bytes: u64) -> &Progress {
+        if !matches!(self.progress, Progress::NotYet(_)) {
+            return &self.progress;
+        }
+        self.values.push(value);
+        let before = self.written_bytes[self.written_bytes.len() - 1];
+        self.written_bytes.push(before.saturating_add(written_bytes));
+        let at_cap = self.values.len() >= self.settings.values_max;
+        if self.values.len() >= self.next_look || at_cap {
+            self.look(at_cap);
+        } else if let Progress::NotYet(Why::TooFewValues { values, .. }) = &mut self.progress {
+            *values = self.values.len();
+        }
+        &self.progress
+    }
+
+    /// Where the measurement stands.
+    #[must_use]
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// The values so far, for the chart that shows why a run never settled.
+    #[must_use]
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Judges what there is, and sets when to look again.
+    fn look(&mut self, at_cap: bool) {
+        let n = self.values.len();
+        let (result, next_look) = match self.settings.rule {
+            Rule::Rounds { values } => (self.judge_rounds(values), n + values),
+            Rule::Series { relative_half_width, .. } => match self.enough_written(0) {
+                // Without enough written nothing is looked at, so no share of the error is spent.
+                Err(why) => (Err(why), n + 1),
+                Ok(()) => {
+                    self.looks += 1;
+                    let next = libm::ceil(n as f64 * LOOK_GROWTH) as usize;
+                    (self.judge_series(relative_half_width), next)
+                }
+            },
+        };
+        self.next_look = next_look;
+        let rounds_over = match self.settings.rule {
+            Rule::Rounds { values } => n >= values * ROUNDS_MAX,
+            Rule::Series { .. } => false,
+        };
+        self.progress = match result {
+            Ok(steady) => Progress::Steady(steady),
+            Err(why) if at_cap || rounds_over => Progress::Never(why),
+            Err(why) => Progress::NotYet(why),
+        };
+    }
+
+    /// SNIA's rule over the latest five rounds, and the rule on bytes.
+    fn judge_rounds(&self, round: usize) -> Result<Steady, Why> {
+        let end = self.values.len() / round * round;
+        let Some(start) = end.checked_sub(WINDOW_ROUNDS * round) else {
+            let needed = WINDOW_ROUNDS * round;
+            return Err(Why::TooFewValues { values: self.values.len(), needed });
+        };
+        let window = fifths(&self.values[start..end]);
+        criteria(window)?;
+        self.enough_written(start)?;
+        Ok(Steady { start, end, window, interval: None })
+    }
+
+    /// The sequential rule over all values.
+    fn judge_series(&self, wanted: f64) -> Result<Steady, Why> {
+        let look = f64::from(self.looks);
+        let confidence = 1.0 - ERROR / (look * (look + 1.0));
+        let mean = steady_mean_at(&self.values, confidence).map_err(Why::Refused)?;
+        let window = fifths(&self.values[mean.start..]);
+        criteria(window)?;
+        self.enough_written(mean.start)?;
+        let relative_half_width = mean.interval.relative_half_width();
+        if relative_half_width > wanted {
+            return Err(Why::TooWide { relative_half_width, wanted });
+        }
+        let (start, end) = (mean.start, self.values.len());
+        Ok(Steady { start, end, window, interval: Some(mean.interval) })
+    }
+
+    /// Whether enough was written in all and, from value `start` on, in the window.
+    fn enough_written(&self, start: usize) -> Result<(), Why> {
+        let Some(writes) = self.settings.writes else { return Ok(()) };
+        let total = self.written_bytes[self.written_bytes.len() - 1];
+        let needed_bytes = writes.capacity_bytes.saturating_mul(CAPACITIES_TOTAL);
+        if total < needed_bytes {
+            return Err(Why::TooLittleWritten { written_bytes: total, needed_bytes });
+        }
+        let written_bytes = total - self.written_bytes[start];
+        let needed_bytes = writes.capacity_bytes.saturating_mul(CAPACITIES_WINDOW);
+        if written_bytes < needed_bytes {
+            return Err(Why::TooLittleWrittenInWindow { written_bytes, needed_bytes });
+        }
+        Ok(())
+    }
+}
+
+fn refuse<T>(name: &'static str, value: f64) -> Result<T, Refusal> {
+    Err(Refusal::OutOfRange { name, value })
+}
+
+/// The five SNIA rounds of a stretch of at least five values: its fifths.
+fn fifths(values: &[f64]) -> Window {
+    let n = values.len();
+    Window::of(&core::array::from_fn(|i| {
+        let part = &values[i * n / WINDOW_ROUNDS..(i + 1) * n / WINDOW_ROUNDS];
+        part.iter().sum::<f64>() / part.len() as f64
+    }))
+}
+
+fn criteria(window: Window) -> Result<(), Why> {
+    if !window.excursion_ok {
+        Err(Why::Excursion(window))
+    } else if !window.slope_ok {
+        Err(Why::Drift(window))
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERIES: Rule = Rule::Series { values_min: 60, relative_half_width: 0.05 };
+
+    fn ripple(i: usize) -> f64 {
+        100.0 + libm::sin(i as f64 * 2.4)
+    }
+
+    #[test]
+    fn a_quiet_series_stops_at_the_first_look() {
+        let settings = Settings { rule: SERIES, values_max: 600, writes: None };
+        let mut state = UntilSteady::new(settings).unwrap();
+        for i in 0..59 {
+            assert!(matches!(state.push(ripple(i), 0), Progress::NotYet(_)), "{i}");
+        }
+        let Progress::Steady(steady) = state.push(ripple(59), 0).clone() else {
+            panic!("{:?}", state.progress())
+        };
+        assert_eq!((steady.start, steady.end), (0, 60));
+        assert!(steady.interval.unwrap().contains(100.0));
+        // It stays so, whatever comes.
+        assert_eq!(state.push(1e9, 0), &Progress::Steady(steady));
+        assert_eq!(state.values().len(), 60);
+    }
+
+    #[test]
+    fn a_drifting_series_never_settles_and_says_why() {
+        let settings = Settings { rule: SERIES, values_max: 200, writes: None };
+        let mut state = UntilSteady::new(settings).unwrap();
+        for i in 0..200 {
+            state.push(ripple(i) + i as f64, 0);
+        }
+        let Progress::Never(why) = state.progress() else { panic!("{:?}", state.progress()) };
+        assert!(matches!(why, Why::Refused(_)), "{why}");
+        assert!(!why.to_string().is_empty());
+    }
+
+    #[test]
+    fn writes_wait_for_twice_the_capacity_and_once_within_the_window() {
+        let writes = Some(Writes { capacity_bytes: 1000, conditioned_bytes: 1500 });
+        let settings = Settings { rule: SERIES, values_max: 600, writes };
+        let mut state = UntilSteady::new(settings).unwrap();
+        let mut stopped = 0;
+        for i in 0..600 {
+            if let Progress::Steady(_) = state.push(ripple(i), 10) {
+                stopped = i + 1;
+                break;
+            }
+        }
+        // 1,500 + 600 is enough in all at the 60th value, but since the first value the whole
+        // capacity has been written at the 100th only.
+        assert_eq!(stopped, 100);
+    }
+
+    #[test]
+    fn rounds_are_those_of_snia_and_end_after_25() {
+        let rule = Rule::Rounds { values: 10 };
+        let settings = Settings { rule, values_max: 10_000, writes: None };
+        let mut state = UntilSteady::new(settings).unwrap();
+        let decaying = [200.0, 150.0, 120.0, 104.0, 102.0, 101.0, 100.0, 100.0, 100.0];
+        let mut stopped = None;
+        for (i, level) in decaying.iter().enumerate() {
+            for _ in 0..10 {
+                if let Progress::Steady(steady) = state.push(*level, 0) {
+                    stopped.get_or_insert((i + 1, steady.start, steady.end));
+                }
+            }
+        }
+        assert_eq!(stopped, Some((8, 30, 80)));
+
+        let mut state = UntilSteady::new(settings).unwrap();
+        let mut pushed = 0;
+        while matches!(state.push(f64::from(pushed % 100), 0), Progress::NotYet(_)) {
+            pushed += 1;
+        }
+        assert_eq!((pushed + 1, state.values().len()), (250, 250));
+        assert!(matches!(state.progress(), Progress::Never(_)));
+    }
+
+    #[test]
+    fn rules_that_can_not_be_met_are_refused() {
+        let new = |rule, values_max| UntilSteady::new(Settings { rule, values_max, writes: None });
+        assert!(new(Rule::Rounds { values: 0 }, 100).is_err());
+        assert!(new(SERIES, 59).is_err());
+        assert!(new(Rule::Series { values_min: 19, relative_half_width: 0.1 }, 99).is_err());
+        let nan = Rule::Series { values_min: 60, relative_half_width: f64::NAN };
+        assert!(new(nan, 99).is_err());
+    }
+}
