@@ -1,5 +1,7 @@
 //! Streams of operations, address and arrival distributions, block content and stamps, and the
 //! mail store's logic. Nothing here does I/O or reads a clock.
 
+pub mod address;
+pub mod arrival;
 pub mod mailbox;
 pub mod step;

@@ -1,0 +1,35 @@
+//! Where operations go.
+//!
+//! An address is a pure function of the seed and of the operation's index ([`Slots::at`]): so a stream
+//! gives the same addresses however many threads share it, each taking every n-th index
+//! ([`Indices`]). Nothing keeps a table, whatever the size of the space.
+//!
+//! | layer | knows |
+//! |---|---|
+//! | [`Slots`] | a pattern over the numbers `0..slots` |
+//! | [`Space`] | which file and offset a slot is, over several regions |
+//! | [`Walk`] | a client's way through a space: its indices, or its cursor |
+
+mod hash;
+mod hot_cold;
+mod indices;
+mod normal;
+mod pattern;
+mod permutation;
+mod slots;
+mod space;
+mod stride;
+mod walk;
+mod zipf;
+
+pub(crate) use hash::{mix, share_below, uniform_below, unit_open};
+pub use hot_cold::HotCold;
+pub use indices::Indices;
+pub use normal::{Normal, normal_quantile};
+pub use pattern::{AddressError, Pattern};
+pub use permutation::Permutation;
+pub use slots::Slots;
+pub use space::{Place, Region, Space};
+pub use stride::Stride;
+pub use walk::{Walk, Walks};
+pub use zipf::Zipf;

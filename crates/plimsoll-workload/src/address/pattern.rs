@@ -1,0 +1,94 @@
+//! The patterns by name.
+
+/// Where operations go within a working set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// Uniform.
+    Random,
+    /// Each slot exactly once per pass, in a random order that differs from pass to pass.
+    Permutation,
+    /// One after the other; each client from a place of its own, evenly spread.
+    Sequential,
+    /// One after the other, all clients together.
+    SequentialShared,
+    /// At a fixed distance; a pass visits each slot once.
+    Strided {
+        /// Distance from one start to the next, rounded down to whole slots, at least one.
+        stride_bytes: u64,
+    },
+    /// Ranks by Zipf's law, scattered over the working set by a permutation.
+    Zipf {
+        /// The exponent, at least 0; 0 is uniform.
+        exponent: f64,
+    },
+    /// A hot part at the start takes most operations; uniform within the parts.
+    HotCold {
+        /// Share of the space that is hot.
+        hot_space: f64,
+        /// Share of the operations that go there.
+        hot_access: f64,
+    },
+    /// Normally distributed around the middle.
+    Normal {
+        /// Standard deviation as a share of the working set.
+        deviation: f64,
+    },
+}
+
+/// Why a space can't be addressed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AddressError {
+    /// No region can take one transfer.
+    #[error(
+        "no region has room for a transfer of {transfer_bytes} bytes: \
+         use smaller transfers or larger files"
+    )]
+    NoRoom {
+        /// The largest transfer.
+        transfer_bytes: u64,
+    },
+    /// The regions are more than can be counted.
+    #[error("the regions add up to more than 2^63 - 1 bytes: use fewer or smaller files")]
+    TooLarge,
+    /// Offsets can't be multiples of nothing.
+    #[error("offsets can't be multiples of 0 bytes: set an alignment")]
+    NoGrid,
+    /// A number of the pattern is out of its range.
+    #[error("{what} is {value}, not {range}: correct the pattern")]
+    OutOfRange {
+        /// Which number.
+        what: &'static str,
+        /// What it is.
+        value: f64,
+        /// What it may be.
+        range: &'static str,
+    },
+}
+
+impl Pattern {
+    /// Checks the pattern's numbers.
+    ///
+    /// # Errors
+    /// [`AddressError::OutOfRange`] names the first that is wrong.
+    pub fn check(&self) -> Result<(), AddressError> {
+        let check = |what, value: f64, ok: bool, range| {
+            if ok { Ok(()) } else { Err(AddressError::OutOfRange { what, value, range }) }
+        };
+        match *self {
+            Self::Zipf { exponent } => {
+                check("the exponent of Zipf's law", exponent, exponent >= 0.0, "0 or more")
+            }
+            Self::HotCold { hot_space, hot_access } => {
+                let inside = hot_space > 0.0 && hot_space < 1.0;
+                check("the hot share of the space", hot_space, inside, "between 0 and 1")?;
+                let inside = (0.0..=1.0).contains(&hot_access);
+                check("the hot share of the operations", hot_access, inside, "from 0 to 1")
+            }
+            Self::Normal { deviation } => {
+                let above = deviation > 0.0 && deviation.is_finite();
+                check("the standard deviation", deviation, above, "above 0")
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Several regions of several files as one row of slots.
+
+use super::AddressError;
+
+/// A part of a file (or device) that operations go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Index into the file table.
+    pub file: u32,
+    /// Where it begins in the file.
+    pub offset_bytes: u64,
+    /// How long it is.
+    pub size_bytes: u64,
+}
+
+/// Where an operation goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Index into the file table.
+    pub file: u32,
+    /// Byte offset in the file.
+    pub offset_bytes: u64,
+}
+
+/// Regions as one row of slots: the places, at a fixed distance from the start of their region, at which
+/// a transfer still fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Space {
+    regions: Vec<Region>,
+    /// First slot of each region, and the number of all at the end.
+    starts: Vec<u64>,
+    slot_bytes: u64,
+    /// Slots of each region, where all have the same number.
+    each: Option<u64>,
+}
+
+impl Space {
+    /// The places `slot_bytes` apart in `regions`, in their order, that have room for `transfer_bytes`.
+    /// Regions too small for one are left out.
+    ///
+    /// # Errors
+    /// [`AddressError::NoGrid`] when slots are 0 bytes apart, [`AddressError::NoRoom`] when there is no
+    /// slot at all, [`AddressError::TooLarge`] when an end is beyond 2^63.
+    pub fn new(
+        regions: &[Region],
+        slot_bytes: u64,
+        transfer_bytes: u64,
+    ) -> Result<Self, AddressError> {
+        if slot_bytes == 0 {
+            return Err(AddressError::NoGrid);
+        }
+        let mut space = Self { regions: Vec::new(), starts: vec![0], slot_bytes, each: None };
+        let (mut slots, mut bytes) = (0u64, 0u64);
+        for region in regions.iter().filter(|region| region.size_bytes >= transfer_bytes) {
+            let end = region.offset_bytes.checked_add(region.size_bytes);
+            let total = bytes.checked_add(region.size_bytes);
+            let fits = |n: Option<u64>| n.filter(|n| i64::try_from(*n).is_ok());
+            let (Some(_), Some(total)) = (fits(end), fits(total)) else {
+                return Err(AddressError::TooLarge);
+            };
+            bytes = total;
+            slots += (region.size_bytes - transfer_bytes) / slot_bytes + 1;
+            space.regions.push(*region);
+            space.starts.push(slots);
+        }
+        let first = space.starts.get(1).copied();
+        let first = first.ok_or(AddressError::NoRoom { transfer_bytes })?;
+        let even = space.starts.windows(2).all(|pair| pair[1] - pair[0] == first);
+        space.each = even.then_some(first);
+        Ok(space)
+    }
+
+    /// How many slots there are; at least one.
+    #[must_use]
+    pub fn slots(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(1)
+    }
+
+    /// Bytes from one slot to the next.
+    #[must_use]
+    pub fn slot_bytes(&self) -> u64 {
+        self.slot_bytes
+    }
+
+    /// The regions that have slots.
+    #[must_use]
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// Which region `slot` is in, and which of its slots. Slots from [`Space::slots`] on are taken
+    /// modulo their number.
+    #[inline]
+    fn find(&self, slot: u64) -> (usize, u64) {
+        let slots = self.slots();
+        let slot = if slot < slots { slot } else { slot % slots };
+        match self.each {
+            Some(_) if self.regions.len() == 1 => (0, slot),
+            Some(each) => ((slot / each) as usize, slot % each),
+            None => {
+                let region = self.starts.partition_point(|start| *start <= slot) - 1;
+                (region, slot - self.starts[region])
+            }
+        }
+    }
+
+    /// The first slot of the region after the one that `slot` is in; 0 after the last.
+    #[must_use]
+    pub fn next_region(&self, slot: u64) -> u64 {
+        let (at, _) = self.find(slot);
+        self.starts.get(at + 1).copied().filter(|start| *start < self.slots()).unwrap_or(0)
+    }
+
+    /// Bytes from `slot` to the end of its region.
+    #[must_use]
+    pub fn room_bytes(&self, slot: u64) -> u64 {
+        let (at, within) = self.find(slot);
+        self.regions[at].size_bytes - within * self.slot_bytes
+    }
+
+    /// Where `slot` begins.
+    #[must_use]
+    #[inline]
+    pub fn place(&self, slot: u64) -> Place {
+        let (at, within) = self.find(slot);
+        let region = &self.regions[at];
+        Place { file: region.file, offset_bytes: region.offset_bytes + within * self.slot_bytes }
+    }
+
+    /// Where a transfer of `size_bytes` goes that is to be at `slot`: there, at a multiple of
+    /// `align_bytes` from the start of its region, and moved down where it would cross the region's end.
+    /// `None` if the region is smaller than the transfer.
+    #[must_use]
+    #[inline]
+    pub fn place_of(&self, slot: u64, size_bytes: u64, align_bytes: u64) -> Option<Place> {
+        let (at, within) = self.find(slot);
+        let region = &self.regions[at];
+        let highest = region.size_bytes.checked_sub(size_bytes)?;
+        let wanted = (within * self.slot_bytes).min(highest);
+        let aligned = if align_bytes <= 1 || wanted.is_multiple_of(align_bytes) {
+            wanted
+        } else {
+            wanted - wanted % align_bytes
+        };
+        Some(Place { file: region.file, offset_bytes: region.offset_bytes + aligned })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(file: u32, offset_bytes: u64, size_bytes: u64) -> Region {
+        Region { file, offset_bytes, size_bytes }
+    }
+
+    #[test]
+    fn slots_lie_in_their_regions_one_after_the_other() {
+        for regions in [
+            vec![region(0, 0, 40_960)],
+            vec![region(3, 8192, 12_288), region(5, 0, 8_192), region(6, 4096, 4096 * 7 + 100)],
+            vec![region(1, 0, 16_384), region(2, 512, 16_384)],
+        ] {
+            let space = Space::new(&regions, 4096, 4096).unwrap();
+            let mut expected = Vec::new();
+            for r in &regions {
+                for i in 0..r.size_bytes / 4096 {
+                    expected.push(Place { file: r.file, offset_bytes: r.offset_bytes + i * 4096 });
+                }
+            }
+            let places: Vec<Place> = (0..space.slots()).map(|s| space.place(s)).collect();
+            assert_eq!(places, expected);
+            assert_eq!(space.place(space.slots() + 1), expected[1]);
+        }
+    }
+
+    #[test]
+    fn larger_transfers_are_aligned_and_stay_inside() {
+        let regions = [region(0, 1 << 20, 100_000), region(1, 0, 65_536)];
+        let space = Space::new(&regions, 4096, 4096).unwrap();
+        for slot in 0..space.slots() {
+            for size in [4096u64, 8192, 65_536] {
+                let place = space.place_of(slot, size, size).unwrap();
+                let r = &regions[place.file as usize];
+                let within = place.offset_bytes - r.offset_bytes;
+                assert!(within % size == 0 && within + size <= r.size_bytes, "{slot} {size}");
+            }
+            assert_eq!(space.place_of(slot, 1 << 20, 4096), None);
+        }
+    }
+
+    #[test]
+    fn transfers_longer_than_their_distance_fit_everywhere() {
+        let space = Space::new(&[region(0, 0, 10_000)], 512, 4096).unwrap();
+        assert_eq!(space.slots(), (10_000 - 4096) / 512 + 1);
+        assert!(space.place(space.slots() - 1).offset_bytes + 4096 <= 10_000);
+    }
+
+    #[test]
+    fn spaces_without_room_are_refused() {
+        let no_room = Err(AddressError::NoRoom { transfer_bytes: 4096 });
+        assert_eq!(Space::new(&[], 4096, 4096), no_room);
+        assert_eq!(Space::new(&[region(0, 0, 4095)], 4096, 4096), no_room);
+        assert_eq!(Space::new(&[region(0, 0, 4096)], 0, 4096), Err(AddressError::NoGrid));
+        let huge = [region(0, u64::MAX - 5, 4096)];
+        assert_eq!(Space::new(&huge, 4096, 4096), Err(AddressError::TooLarge));
+        let halves = [region(0, 0, 1 << 62), region(1, 0, 1 << 62)];
+        assert_eq!(Space::new(&halves, 4096, 4096), Err(AddressError::TooLarge));
+    }
+
+    #[test]
+    fn exbibytes_are_addressed() {
+        let space = Space::new(&[region(0, 0, i64::MAX as u64)], 512, 512).unwrap();
+        let last = space.slots() - 1;
+        assert_eq!(space.place(last).offset_bytes, last * 512);
+    }
+}

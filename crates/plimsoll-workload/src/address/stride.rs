@@ -1,0 +1,64 @@
+//! Every s-th slot, then the ones between.
+
+/// Slots at a fixed distance. At the end of the space it starts again one slot further, so that a pass of
+/// `n` operations visits each slot exactly once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stride {
+    n: u64,
+    stride: u64,
+    /// Slots of the shorter rows: a row is the slots with one remainder modulo the stride.
+    short: u64,
+    /// Rows that have one slot more; they come first.
+    long_rows: u64,
+}
+
+impl Stride {
+    /// Slots `0..n` at a distance of `stride` slots; 0 is taken as 1 for both.
+    #[must_use]
+    pub fn new(n: u64, stride: u64) -> Self {
+        let (n, stride) = (n.max(1), stride.max(1));
+        Self { n, stride, short: n / stride, long_rows: n % stride }
+    }
+
+    /// The slot for an index.
+    #[must_use]
+    #[inline]
+    pub fn at(&self, index: u64) -> u64 {
+        let at = index % self.n;
+        let long = self.short + 1;
+        // At most n: no product here is larger than the space.
+        let in_long = self.long_rows * long;
+        let (row, step) = if at < in_long {
+            (at / long, at % long)
+        } else {
+            let rest = at - in_long;
+            (self.long_rows + rest / self.short, rest % self.short)
+        };
+        row + step * self.stride
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ten_slots_by_three() {
+        let stride = Stride::new(10, 3);
+        let slots: Vec<u64> = (0..12).map(|i| stride.at(i)).collect();
+        assert_eq!(slots, [0, 3, 6, 9, 1, 4, 7, 2, 5, 8, 0, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_pass_visits_each_slot_once(n in 1u64..2_000, stride in 0u64..3_000, pass in 0u64..5) {
+            let s = Stride::new(n, stride);
+            let mut hit = vec![false; n as usize];
+            for i in 0..n {
+                let slot = s.at(pass * n + i) as usize;
+                prop_assert!(!std::mem::replace(&mut hit[slot], true));
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A client's way through a space.
+
+use super::{AddressError, Indices, Pattern, Place, Region, Slots, Space};
+
+/// The space and pattern that the clients of a stream share. What it keeps besides is a cache, except the
+/// shared cursor of a sequential stream with mixed sizes.
+#[derive(Clone, Debug)]
+pub struct Walks {
+    space: Space,
+    slots: Slots,
+    order: Order,
+    align_bytes: u64,
+    /// The one size of all transfers, or `None` where they are mixed.
+    one_size: Option<u64>,
+    shared_cursor: u64,
+}
+
+/// Whether the next place follows from the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    None,
+    Own,
+    Shared,
+}
+
+/// Where one client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    indices: Indices,
+    cursor: u64,
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+impl Walks {
+    /// A pattern over `regions` for transfers of the given sizes, at offsets (from the start of their
+    /// region) that are multiples of `align_bytes`, or of the transfer's own size where that is 0.
+    /// Regions smaller than the largest transfer are left out.
+    ///
+    /// # Errors
+    /// An [`AddressError`] says what doesn't fit.
+    pub fn new(
+        pattern: &Pattern,
+        regions: &[Region],
+        sizes_bytes: &[u64],
+        align_bytes: u64,
+        seed: u64,
+    ) -> Result<Self, AddressError> {
+        pattern.check()?;
+        let smallest = sizes_bytes.iter().copied().min().unwrap_or(0);
+        let largest = sizes_bytes.iter().copied().max().unwrap_or(0);
+        if smallest == 0 {
+            return Err(AddressError::NoGrid);
+        }
+        let one_size = (smallest == largest).then_some(smallest);
+        let order = match pattern {
+            Pattern::Sequential => Order::Own,
+            Pattern::SequentialShared => Order::Shared,
+            _ => Order::None,
+        };
+        let grid = match (align_bytes, one_size) {
+            (0, _) => sizes_bytes.iter().copied().fold(0, gcd),
+            (align, Some(size)) if order != Order::None => {
+                size.checked_next_multiple_of(align).ok_or(AddressError::TooLarge)?
+            }
+            (align, _) => align,
+        };
+        let room = |region: &&Region| region.size_bytes >= largest;
+        let roomy: Vec<Region> = regions.iter().filter(room).copied().collect();
+        let space = Space::new(&roomy, grid, smallest).map_err(|error| match error {
+            AddressError::NoRoom { .. } => AddressError::NoRoom { transfer_bytes: largest },
+            other => other,
+        })?;
+        let slots = Slots::new(pattern, space.slots(), grid, seed);
+        Ok(Self { space, slots, order, align_bytes, one_size, shared_cursor: 0 })
+    }
+
+    /// The space.
+    #[must_use]
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// The start of client `client` of `clients`. The clients of a stream take turns through its
+    /// operations, so the stream is the same however they are spread over threads.
+    #[must_use]
+    pub fn walk(&self, client: u64, clients: u64) -> Walk {
+        let clients = clients.max(1);
+        let cursor = u128::from(self.space.slots()) * u128::from(client % clients);
+        Walk {
+            indices: Indices::new(client, clients),
+            cursor: (cursor / u128::from(clients)) as u64,
+        }
+    }
+
+    /// Where the client's next transfer, of one of the sizes given at the start, goes.
+    #[inline]
+    pub fn next(&mut self, walk: &mut Walk, size_bytes: u64) -> Place {
+        match (self.order, self.one_size) {
+            (Order::None, Some(_)) => self.space.place(self.slots.at(walk.indices.take())),
+            (Order::None, None) => {
+                let slot = self.slots.at(walk.indices.take());
+                let align = if self.align_bytes == 0 { size_bytes } else { self.align_bytes };
+                let place = self.space.place_of(slot, size_bytes, align);
+                // Every region has room for the largest size: `None` needs another size.
+                place.unwrap_or_else(|| self.space.place(slot))
+            }
+            (Order::Own, _) => {
+                let (at, next) = self.after(walk.cursor, size_bytes);
+                walk.cursor = next;
+                self.space.place(at)
+            }
+            (Order::Shared, Some(_)) => {
+                let index = walk.indices.take();
+                self.space.place(self.slots.at(index))
+            }
+            (Order::Shared, None) => {
+                let (at, next) = self.after(self.shared_cursor, size_bytes);
+                self.shared_cursor = next;
+                self.space.place(at)
+            }
+        }
+    }
+
+    /// The slot at or after `cursor` with room for the transfer in its region, and the cursor behind it.
+    #[inline]
+    fn after(&self, cursor: u64, size_bytes: u64) -> (u64, u64) {
+        let mut at = if cursor < self.space.slots() { cursor } else { 0 };
+        if self.one_size.is_none() && self.space.room_bytes(at) < size_bytes {
+            at = self.space.next_region(at);
+        }
+        (at, at + size_bytes.div_ceil(self.space.slot_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(size_bytes: u64) -> [Region; 1] {
+        [Region { file: 0, offset_bytes: 0, size_bytes }]
+    }
+
+    fn offsets(walks: &mut Walks, walk: &mut Walk, size: u64, n: usize) -> Vec<u64> {
+        (0..n).map(|_| walks.next(walk, size).offset_bytes).collect()
+    }
+
+    #[test]
+    fn sequential_clients_start_apart_and_wrap() {
+        let mut walks = Walks::new(&Pattern::Sequential, &one(10 * 4096), &[4096], 0, 1).unwrap();
+        let (mut a, mut b) = (walks.walk(0, 2), walks.walk(1, 2));
+        let blocks = |offsets: Vec<u64>| offsets.iter().map(|o| o / 4096).collect::<Vec<_>>();
+        assert_eq!(blocks(offsets(&mut walks, &mut a, 4096, 4)), [0, 1, 2, 3]);
+        assert_eq!(blocks(offsets(&mut walks, &mut b, 4096, 7)), [5, 6, 7, 8, 9, 0, 1]);
+    }
+
+    #[test]
+    fn a_shared_cursor_is_the_same_for_any_number_of_parts() {
+        for parts in [1u64, 2, 3, 7] {
+            let mut walks =
+                Walks::new(&Pattern::SequentialShared, &one(100 * 4096), &[4096], 0, 1).unwrap();
+            let mut each: Vec<Walk> = (0..parts).map(|p| walks.walk(p, parts)).collect();
+            let got: Vec<u64> = (0..250)
+                .map(|i| walks.next(&mut each[(i % parts) as usize], 4096).offset_bytes / 4096)
+                .collect();
+            assert!(got.iter().copied().eq((0..250).map(|i| i % 100)), "{parts}");
+        }
+    }
+
+    #[test]
+    fn random_places_do_not_depend_on_the_number_of_parts() {
+        let regions: Vec<Region> = (0..5)
+            .map(|file| Region { file, offset_bytes: 0, size_bytes: 1 << (22 + file % 2) })
+            .collect();
+        let run = |parts: u64| {
+            let mut walks =
+                Walks::new(&Pattern::Zipf { exponent: 1.0 }, &regions, &[8192], 4096, 1).unwrap();
+            let mut each: Vec<Walk> = (0..parts).map(|p| walks.walk(p, parts)).collect();
+            (0..1000).map(|i| walks.next(&mut each[(i % parts) as usize], 8192)).collect::<Vec<_>>()
+        };
+        assert_eq!(run(1), run(4));
+        assert_eq!(run(1), run(9));
+    }
+
+    #[test]
+    fn mixed_sizes_are_aligned_and_inside() {
+        let regions = [
+            Region { file: 0, offset_bytes: 4096, size_bytes: 300_000 },
+            Region { file: 1, offset_bytes: 0, size_bytes: 100_000 },
+            Region { file: 2, offset_bytes: 0, size_bytes: 65_535 },
+        ];
+        let sizes = [512u64, 4096, 65_536];
+        for pattern in [Pattern::Random, Pattern::Sequential, Pattern::SequentialShared] {
+            for align in [0u64, 512, 4096] {
+                let mut walks = Walks::new(&pattern, &regions, &sizes, align, 1).unwrap();
+                let mut walk = walks.walk(1, 3);
+                let mut seen = [0; 3];
+                for i in 0..2_000 {
+                    let size = sizes[i % 3];
+                    let place = walks.next(&mut walk, size);
+                    let region = regions[place.file as usize];
+                    let within = place.offset_bytes - region.offset_bytes;
+                    assert!(within + size <= region.size_bytes, "{pattern:?} {align} {size}");
+                    let by = match (pattern, align) {
+                        (Pattern::Random, 0) => size,
+                        (_, 0) => 512,
+                        (_, align) => align,
+                    };
+                    assert_eq!(within % by, 0, "{pattern:?} {align} {size}");
+                    seen[place.file as usize] += 1;
+                }
+                assert!(seen[0] > 0 && seen[1] > 0 && seen[2] == 0, "{seen:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn transfers_at_a_finer_grid_reach_every_start() {
+        let mut walks = Walks::new(&Pattern::Random, &one(16_384), &[8192], 512, 1).unwrap();
+        let mut walk = walks.walk(0, 1);
+        let mut starts = offsets(&mut walks, &mut walk, 8192, 2_000);
+        starts.sort_unstable();
+        starts.dedup();
+        assert!(starts.into_iter().eq((0..=16).map(|i| i * 512)));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let no = |size| Walks::new(&Pattern::Random, &one(4096), &[512, size], 0, 1).map(|_| ());
+        assert_eq!(no(8192), Err(AddressError::NoRoom { transfer_bytes: 8192 }));
+        assert_eq!(no(0), Err(AddressError::NoGrid));
+        let bad = Pattern::Zipf { exponent: -1.0 };
+        assert!(Walks::new(&bad, &one(4096), &[4096], 0, 1).is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! Several streams put together.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::Arrivals;
+
+/// The starts of several parts in order of time, each with its part; of equal times the lower part
+/// first.
+#[derive(Clone, Debug)]
+pub struct Merged {
+    parts: Vec<Arrivals>,
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+impl Merged {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(mut parts: Vec<Arrivals>) -> Self {
+        let each = parts.iter_mut().enumerate();
+        let next = each.filter_map(|(part, a)| Some(Reverse((a.next()?, part)))).collect();
+        Self { parts, next }
+    }
+}
+
+impl Iterator for Merged {
+    type Item = (u64, usize);
+
+    fn next(&mut self) -> Option<(u64, usize)> {
+        let Reverse((time_ns, part)) = self.next.pop()?;
+        if let Some(next_ns) = self.parts.get_mut(part).and_then(Iterator::next) {
+            self.next.push(Reverse((next_ns, part)));
+        }
+        Some((time_ns, part))
+    }
+}

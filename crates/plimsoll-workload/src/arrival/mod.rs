@@ -1,0 +1,20 @@
+//! When operations start: intended start times in whole nanoseconds from the beginning of a stream.
+//!
+//! [`Arrivals`] is an endless (or, recorded, finite) iterator. What it gives never depends on when it is
+//! asked, so a driver that falls behind knows by how much. [`Schedule::part`] divides a stream among
+//! clients or threads, whose starts together are those of the whole ([`Merged`] puts them back
+//! together).
+
+mod exponential;
+mod merged;
+mod recorded;
+mod schedule;
+mod steady;
+mod warp;
+
+pub use exponential::Exponential;
+pub use merged::Merged;
+pub use recorded::{RecordedError, Recording};
+pub use schedule::{Arrivals, Rate, RateError, Schedule};
+pub use steady::Steady;
+pub use warp::Warp;

@@ -1,0 +1,86 @@
+//! Starts that were recorded elsewhere.
+
+use std::sync::Arc;
+
+/// Recorded starts, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    starts_ns: Arc<[u64]>,
+}
+
+/// Why a recording can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordedError {
+    /// A line is not a number of nanoseconds.
+    #[error("line {line} is not a whole number of nanoseconds: {text:?}")]
+    NotANumber {
+        /// The line, from 1.
+        line: usize,
+        /// Its text, at most the first 40 characters.
+        text: String,
+    },
+    /// A start is before the one above it.
+    #[error("start {line} is earlier than the one before it: sort the recording")]
+    OutOfOrder {
+        /// The start, from 1.
+        line: usize,
+    },
+    /// There is nothing in it.
+    #[error("the recording has no starts")]
+    Empty,
+}
+
+impl Recording {
+    /// Starts in nanoseconds from the beginning, in ascending order; equal ones are allowed.
+    ///
+    /// # Errors
+    /// [`RecordedError::OutOfOrder`] or [`RecordedError::Empty`].
+    pub fn new(starts_ns: Vec<u64>) -> Result<Self, RecordedError> {
+        if let Some(i) = starts_ns.windows(2).position(|pair| pair[1] < pair[0]) {
+            return Err(RecordedError::OutOfOrder { line: i + 2 });
+        }
+        if starts_ns.is_empty() {
+            return Err(RecordedError::Empty);
+        }
+        Ok(Self { starts_ns: starts_ns.into() })
+    }
+
+    /// One start per line; empty lines and lines from `#` are passed over.
+    ///
+    /// # Errors
+    /// Any [`RecordedError`].
+    pub fn parse(text: &str) -> Result<Self, RecordedError> {
+        let mut starts = Vec::new();
+        for (i, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let start = line.parse().map_err(|_| RecordedError::NotANumber {
+                line: i + 1,
+                text: line.chars().take(40).collect(),
+            })?;
+            starts.push(start);
+        }
+        Self::new(starts)
+    }
+
+    /// How many starts there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.starts_ns.len()
+    }
+
+    /// Never: a recording has at least one start.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.starts_ns.is_empty()
+    }
+
+    /// Start `i`.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, i: u64) -> Option<u64> {
+        self.starts_ns.get(usize::try_from(i).ok()?).copied()
+    }
+}

@@ -1,0 +1,135 @@
+//! A stream's schedule and the iterator over it.
+
+use super::{Exponential, Recording, Steady, Warp};
+use crate::address::{Indices, mix};
+
+/// Operations per second, in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    micro_ops_per_s: u64,
+}
+
+/// A rate that can't be kept.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{rate_per_s} operations per second is not between 0.000001 and 1,000,000,000")]
+pub struct RateError {
+    /// The rate.
+    pub rate_per_s: f64,
+}
+
+impl Rate {
+    /// From operations per second, rounded to millionths.
+    ///
+    /// # Errors
+    /// [`RateError`] outside 1e-6 to 1e9: starts are in nanoseconds.
+    pub fn per_s(rate_per_s: f64) -> Result<Self, RateError> {
+        let micro = libm::round(rate_per_s * 1e6);
+        if (1.0..=1e15).contains(&micro) {
+            Ok(Self { micro_ops_per_s: micro as u64 })
+        } else {
+            Err(RateError { rate_per_s })
+        }
+    }
+
+    /// The rate in operations per second.
+    #[must_use]
+    pub fn as_per_s(self) -> f64 {
+        self.micro_ops_per_s as f64 / 1e6
+    }
+
+    /// Nanoseconds between two starts, as dividend and divisor.
+    pub(super) fn period(self) -> (u64, u64) {
+        (1_000_000_000_000_000, self.micro_ops_per_s)
+    }
+}
+
+/// When the operations of a stream start. Rates are those of the whole stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Schedule {
+    /// Evenly spaced.
+    Constant {
+        /// The full rate.
+        rate: Rate,
+        /// How it changes.
+        warp: Warp,
+    },
+    /// Exponential gaps.
+    Poisson {
+        /// The full rate.
+        rate: Rate,
+        /// How it changes.
+        warp: Warp,
+    },
+    /// At recorded times.
+    Recorded(Recording),
+}
+
+impl Schedule {
+    /// The starts of one of `parts` clients or threads. Evenly spaced and recorded streams are dealt out
+    /// in turn; a Poisson stream becomes independent ones at a fraction of the rate. 0 parts are taken
+    /// as 1.
+    #[must_use]
+    pub fn part(&self, part: u64, parts: u64, seed: u64) -> Arrivals {
+        match self {
+            Self::Constant { rate, warp } => {
+                Arrivals::Constant { steady: Steady::new(*rate, part, parts), warp: *warp }
+            }
+            Self::Poisson { rate, warp } => Arrivals::Poisson {
+                process: Exponential::new(*rate, parts, mix(seed, part)),
+                warp: *warp,
+            },
+            Self::Recorded(recording) => Arrivals::Recorded {
+                recording: recording.clone(),
+                indices: Indices::new(part, parts),
+            },
+        }
+    }
+
+    /// The starts of the whole stream.
+    #[must_use]
+    pub fn whole(&self, seed: u64) -> Arrivals {
+        self.part(0, 1, seed)
+    }
+}
+
+/// Intended start times in nanoseconds from the beginning of the stream, never decreasing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// Evenly spaced.
+    Constant {
+        /// The starts at the full rate.
+        steady: Steady,
+        /// How the rate changes.
+        warp: Warp,
+    },
+    /// Exponential gaps.
+    Poisson {
+        /// The starts at the full rate.
+        process: Exponential,
+        /// How the rate changes.
+        warp: Warp,
+    },
+    /// At recorded times; ends after the last.
+    Recorded {
+        /// The recording.
+        recording: Recording,
+        /// Which of its starts.
+        indices: Indices,
+    },
+}
+
+impl Iterator for Arrivals {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        match self {
+            Self::Constant { steady, warp } => Some(warp.time_ns(steady.next()?)),
+            Self::Poisson { process, warp } => Some(warp.time_ns(process.next()?)),
+            Self::Recorded { recording, indices } => recording.get(indices.take()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Evenly spaced starts without drift.
+
+use super::Rate;
+
+/// Start `i` at `floor((first + i * step) * period)`: quotient and remainder are carried apart, so that
+/// no rounding adds up, however long it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steady {
+    next_ns: u64,
+    /// Remainder of `next_ns`, in units of a nanosecond over `divisor`.
+    rest: u64,
+    step_ns: u64,
+    step_rest: u64,
+    divisor: u64,
+}
+
+impl Steady {
+    /// Every `parts`-th start of a stream at `rate`, from start `part` on.
+    #[must_use]
+    pub fn new(rate: Rate, part: u64, parts: u64) -> Self {
+        let (dividend, divisor) = rate.period();
+        let times = |n: u64| {
+            let all = u128::from(dividend) * u128::from(n);
+            let quotient = all / u128::from(divisor);
+            let quotient = u64::try_from(quotient).unwrap_or(u64::MAX);
+            (quotient, (all % u128::from(divisor)) as u64)
+        };
+        let (next_ns, rest) = times(part);
+        let (step_ns, step_rest) = times(parts.max(1));
+        Self { next_ns, rest, step_ns, step_rest, divisor }
+    }
+}
+
+impl Iterator for Steady {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let this = self.next_ns;
+        self.next_ns = this.saturating_add(self.step_ns);
+        // Both are below the divisor, which is below 2^63 (see `Rate`).
+        self.rest += self.step_rest;
+        if self.rest >= self.divisor {
+            self.rest -= self.divisor;
+            self.next_ns = self.next_ns.saturating_add(1);
+        }
+        Some(this)
+    }
+}

@@ -1,0 +1,85 @@
+//! Rates that change with time: a process at a steady rate, seen through another clock.
+//!
+//! If `r(t)` is the rate over its full value and `R(t)` its integral, a process at the full rate taken
+//! through the inverse of `R` has the rate `r(t)` (Çinlar, "Introduction to Stochastic Processes", 1975,
+//! section 4.7); for evenly spaced starts it gives the same spacing by work instead of by time.
+
+/// How the rate changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Warp {
+    /// It doesn't.
+    #[default]
+    None,
+    /// It climbs in a straight line from 0 to its full value, and stays there.
+    Ramp {
+        /// How long it climbs.
+        ramp_ns: u64,
+    },
+    /// It is full for a while, then nothing for a while, from a burst on.
+    Bursts {
+        /// Length of a burst; 0 is taken as 1.
+        on_ns: u64,
+        /// Pause between bursts.
+        off_ns: u64,
+    },
+}
+
+impl Warp {
+    /// When a start happens that a process at the full rate would have at `steady_ns`. Never decreases.
+    #[must_use]
+    #[inline]
+    pub fn time_ns(self, steady_ns: u64) -> u64 {
+        match self {
+            Self::None => steady_ns,
+            Self::Ramp { ramp_ns } => {
+                // During the climb R(t) = t^2 / (2 ramp), which is ramp / 2 at its end.
+                let half = ramp_ns / 2;
+                if steady_ns >= half {
+                    steady_ns.saturating_add(ramp_ns - half)
+                } else {
+                    (2 * u128::from(steady_ns) * u128::from(ramp_ns)).isqrt() as u64
+                }
+            }
+            Self::Bursts { on_ns, off_ns } => {
+                let on_ns = on_ns.max(1);
+                let (bursts, within) = (steady_ns / on_ns, steady_ns % on_ns);
+                bursts.saturating_mul(on_ns.saturating_add(off_ns)).saturating_add(within)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_ramp_has_half_its_work_behind_it_after_its_time() {
+        let ramp = Warp::Ramp { ramp_ns: 10_000_000_000 };
+        assert_eq!(ramp.time_ns(0), 0);
+        // A quarter of the time brings a sixteenth of the work: 1/16 of 5 s.
+        assert_eq!(ramp.time_ns(312_500_000), 2_500_000_000);
+        assert_eq!(ramp.time_ns(5_000_000_000), 10_000_000_000);
+        assert_eq!(ramp.time_ns(6_000_000_000), 11_000_000_000);
+        assert_eq!(Warp::Ramp { ramp_ns: 0 }.time_ns(5), 5);
+    }
+
+    #[test]
+    fn bursts_skip_their_pauses() {
+        let bursts = Warp::Bursts { on_ns: 100, off_ns: 900 };
+        let times = [0, 99, 100, 250].map(|t| bursts.time_ns(t));
+        assert_eq!(times, [0, 99, 1_000, 2_050]);
+        assert_eq!(Warp::Bursts { on_ns: 0, off_ns: 9 }.time_ns(3), 30);
+    }
+
+    proptest! {
+        #[test]
+        fn time_never_goes_back(a: u64, b: u64, ramp_ns: u64, on_ns: u64, off_ns: u64) {
+            let (a, b) = (a.min(b), a.max(b));
+            for warp in [Warp::None, Warp::Ramp { ramp_ns }, Warp::Bursts { on_ns, off_ns }] {
+                prop_assert!(warp.time_ns(a) <= warp.time_ns(b));
+            }
+        }
+    }
+}
