@@ -2,9 +2,12 @@
 //! that name line and field, fio job import, and the resolved plan with its hash. No I/O on a
 //! target happens here.
 
+#![cfg_attr(test, allow(clippy::expect_used))]
+
 mod check;
 mod error;
 mod fio;
+mod merge;
 mod plan;
 mod quickstart;
 mod raw;
@@ -13,14 +16,19 @@ mod reference;
 mod resolve;
 mod resolved;
 mod shown;
+mod sweep;
 mod units;
 
 pub use check::{Need, PlanCheck, PlanFault};
 pub use error::{PlanError, PlanErrors};
 pub use fio::{FioImport, import_fio};
+pub use merge::merge_plans;
 pub use plan::Plan;
 pub use quickstart::{QuickstartError, QuickstartFacts, quickstart};
 pub use reference::reference_markdown;
 pub use resolve::JobText;
 pub use resolved::*;
-pub use units::{BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError};
+pub use sweep::{SweepRequest, sweep_plan};
+pub use units::{
+    BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError, sizes_from_text,
+};

@@ -1,5 +1,7 @@
 //! No text panics the reader, and every message can be shown.
 
+#![allow(clippy::expect_used)] // Tests.
+
 use plimsoll_plan::{Plan, ResolvedPlan, import_fio};
 use proptest::prelude::*;
 
@@ -61,10 +63,11 @@ fn fields() -> Vec<(String, String)> {
     for line in plimsoll_plan::reference_markdown().lines() {
         if let Some(title) = line.strip_prefix("## ") {
             section = title.trim_matches(['`', '[', ']']).to_owned();
-        } else if let Some(rest) = line.strip_prefix("| `") {
-            if let Some((name, _)) = rest.split_once('`').filter(|(n, _)| !n.ends_with('*')) {
-                fields.push((section.clone(), name.to_owned()));
-            }
+        } else if let Some(rest) = line.strip_prefix("| `")
+            && let Some((name, _)) = rest.split_once('`')
+            && !name.ends_with('*')
+        {
+            fields.push((section.clone(), name.to_owned()));
         }
     }
     assert!(fields.len() > 100, "{}", fields.len());

@@ -1,5 +1,7 @@
 //! What people read when a plan is wrong. Each case is a whole message, kept as a snapshot.
 
+#![allow(clippy::expect_used)] // Tests.
+
 use plimsoll_plan::Plan;
 
 const GOOD: &str = "\

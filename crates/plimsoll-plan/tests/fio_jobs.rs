@@ -1,5 +1,7 @@
 //! fio jobs as plans: the whole text that people get, and what is said of jobs that can't be read.
 
+#![allow(clippy::expect_used)] // Tests.
+
 use plimsoll_plan::{Arrival, DirectIo, Pattern, Plan, TargetKind, import_fio};
 
 const RANDREAD: &str = include_str!("jobs/randread.fio");
@@ -44,7 +46,7 @@ fn several_jobs_become_several_streams() {
     assert_eq!(data.arrival, Arrival::Closed { rate_cap_per_s: Some(1400.0) });
     assert_eq!(data.sizes.iter().map(|s| s.share_percent).sum::<f64>(), 100.0);
     assert_eq!(data.write_sizes.len(), 1);
-    // `mi` is 10^6 in a fio job.
+    // `mib` is 10^6 in a fio job.
     assert_eq!(matrix.streams[1].files.file_size_bytes, Some(1_000_000));
     assert_eq!(matrix.streams[1].think_time_ns, 100_000);
     // A synchronous engine has one I/O at a time whatever iodepth says.

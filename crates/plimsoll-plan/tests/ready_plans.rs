@@ -1,5 +1,7 @@
 //! The plans in `plans/` are in order and say what they are for.
 
+#![allow(clippy::expect_used)] // Tests.
+
 use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{Plan, ResolvedPlan};
@@ -64,9 +66,9 @@ fn heavy_is_a_thousand_mailboxes_of_one_gibibyte_at_200_iops() {
         figures,
         [
             ("/mnt/db1", database),
-            ("/mnt/log1", 44 * 4 << 20),
+            ("/mnt/log1", (44 * 4) << 20),
             ("/mnt/db2", database),
-            ("/mnt/log2", 44 * 4 << 20)
+            ("/mnt/log2", (44 * 4) << 20)
         ]
     );
 }

@@ -1,6 +1,8 @@
 //! Quantities: what is read, what is refused and with which words, and that what is written reads
 //! back as the same.
 
+#![allow(clippy::expect_used)] // Tests.
+
 use plimsoll_plan::{BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes};
 use proptest::prelude::*;
 
@@ -45,6 +47,7 @@ fn rates_and_shares_are_read() {
     assert_eq!("0.2/s".parse(), Ok(OpsPerS(0.2)));
     assert_eq!("10MiB/s".parse(), Ok(BytesPerS(10 << 20)));
     assert_eq!("70%".parse(), Ok(Share(0.7)));
+    assert_eq!("12.3%".parse(), Ok(Share(0.123)));
     assert_eq!("12.5%".parse(), Ok(Percent(12.5)));
 }
 

@@ -2,6 +2,7 @@
 //! is listed with what it would have meant. A bare `k` is 1024 here and here only.
 
 mod job;
+mod load;
 mod notes;
 mod options;
 mod place;

@@ -4,15 +4,14 @@ use super::job::{Job, Opt};
 use super::notes::Notes;
 use super::options::{Fate, fate};
 use super::place::{self, Place};
-use super::text::quoted;
 use super::values;
 use crate::error::PlanError;
-use crate::units::{DurationNs, SizeBytes};
+use crate::units::SizeBytes;
 
 const S: u64 = 1_000_000_000;
 /// fio's own default; it ignores `iodepth` as all of its kind do.
 const DEFAULT_ENGINE: &str = "psync";
-const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2"];
+pub(super) const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2"];
 const ASYNCHRONOUS: &[&str] = &["libaio", "io_uring", "posixaio", "null"];
 
 /// A stream as fields of `[workload.matrix]`, and what the job says of the rest of a plan.
@@ -88,39 +87,40 @@ pub(super) fn draft(
 
 /// Reads, writes or both; random or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Direction {
-    reads: bool,
-    writes: bool,
-    is_random: bool,
+pub(super) struct Direction {
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+    pub(super) is_random: bool,
 }
 
-struct Reader<'j> {
+/// Reads the options of one job.
+pub(super) struct Reader<'j> {
     job: &'j Job,
     text: &'j str,
     notes: &'j mut Notes,
     errors: &'j mut Vec<PlanError>,
     fields: Vec<(&'static str, String)>,
-    kb_base: u64,
+    pub(super) kb_base: u64,
 }
 
 impl<'j> Reader<'j> {
-    fn get(&self, name: &str) -> Option<&'j Opt> {
+    pub(super) fn get(&self, name: &str) -> Option<&'j Opt> {
         self.job.options.get(name)
     }
 
-    fn text_of(&self, name: &str) -> Option<&'j str> {
+    pub(super) fn text_of(&self, name: &str) -> Option<&'j str> {
         self.get(name).map(|opt| opt.value.as_str())
     }
 
-    fn is_set(&self, name: &str) -> bool {
+    pub(super) fn is_set(&self, name: &str) -> bool {
         self.text_of(name).is_some_and(values::flag)
     }
 
-    fn set(&mut self, field: &'static str, value: String) {
+    pub(super) fn set(&mut self, field: &'static str, value: String) {
         self.fields.push((field, value));
     }
 
-    fn fail(&mut self, name: &str, wanted: &str) {
+    pub(super) fn fail(&mut self, name: &str, wanted: &str) {
         let Some(opt) = self.get(name) else { return };
         let field = format!("{}.{name}", self.job.name);
         let shown = crate::shown::printable(&opt.value);
@@ -130,12 +130,12 @@ impl<'j> Reader<'j> {
     }
 
     /// Notes what an option would have meant.
-    fn remark(&mut self, name: &str, meaning: &str) {
+    pub(super) fn remark(&mut self, name: &str, meaning: &str) {
         let value = self.text_of(name).unwrap_or("");
         self.notes.add(&self.job.name, format!("`{name}={value}` {meaning}"));
     }
 
-    fn parsed<T>(
+    pub(super) fn parsed<T>(
         &mut self,
         name: &str,
         wanted: &str,
@@ -148,20 +148,20 @@ impl<'j> Reader<'j> {
         parsed
     }
 
-    fn int(&mut self, name: &str) -> Option<u64> {
+    pub(super) fn int(&mut self, name: &str) -> Option<u64> {
         self.parsed(name, "a whole number", values::int)
     }
 
-    fn positive(&mut self, name: &str) -> Option<u64> {
+    pub(super) fn positive(&mut self, name: &str) -> Option<u64> {
         let wanted = "a whole number from 1";
         self.parsed(name, wanted, |t| values::int(t).filter(|n| *n > 0 && *n < 1 << 32))
     }
 
-    fn time(&mut self, name: &str, default_ns: u64) -> Option<u64> {
+    pub(super) fn time(&mut self, name: &str, default_ns: u64) -> Option<u64> {
         self.parsed(name, "a time", |t| values::time(t, default_ns))
     }
 
-    fn size(&mut self, name: &str) -> Option<u64> {
+    pub(super) fn size(&mut self, name: &str) -> Option<u64> {
         let kb_base = self.kb_base;
         self.parsed(name, "a size", |t| values::size(t, kb_base))
     }
@@ -175,6 +175,16 @@ impl<'j> Reader<'j> {
                 Some(Fate::Output) => output.push(format!("`{name}`")),
                 Some(Fate::Lost(meaning)) => self.remark(name, meaning),
                 None => self.remark(name, "is not an option of fio 3.33 that Plimsoll knows"),
+            }
+        }
+        let sizes = ["bs", "bssplit", "bsrange", "size", "filesize", "offset", "ba", "rate"];
+        for name in sizes {
+            let is_iec = |t: &str| t.to_ascii_lowercase().contains("ib");
+            if self.kb_base == 1024 && self.text_of(name).is_some_and(is_iec) {
+                self.remark(
+                    name,
+                    "counts in powers of 1000, as fio has `kib` without kb_base=1000",
+                );
             }
         }
         if !output.is_empty() {
@@ -247,143 +257,6 @@ impl<'j> Reader<'j> {
         place
     }
 
-    /// Sizes of reads; where the job writes only, of writes.
-    fn sizes(&mut self, direction: Direction) -> Vec<(u64, f64)> {
-        let kb_base = self.kb_base;
-        let (name, parse): (&str, fn(&str, u64) -> Option<Vec<(u64, f64)>>) =
-            if self.get("bssplit").is_some() {
-                ("bssplit", values::split)
-            } else if self.get("bsrange").is_some() {
-                ("bsrange", values::range)
-            } else {
-                ("bs", |text, base| Some(vec![(values::size(text, base)?, 100.0)]))
-            };
-        if name == "bsrange" {
-            self.remark(
-                "bsrange",
-                "is carried over as equal parts of each multiple of the least size",
-            );
-        }
-        let text = self.text_of(name).unwrap_or("4k");
-        let mut parts = text.split(',');
-        let read_text = parts.next().unwrap_or("");
-        let write_text = parts.next().unwrap_or(read_text);
-        let parse_or = |text: &str| {
-            if text.trim().is_empty() { Some(vec![(4096, 100.0)]) } else { parse(text, kb_base) }
-        };
-        let (reads, writes) = (parse_or(read_text), parse_or(write_text));
-        let (Some(reads), Some(writes)) = (reads, writes) else {
-            self.fail(name, "a size, or sizes of reads and writes");
-            return vec![(4096, 100.0)];
-        };
-        if reads.iter().chain(&writes).any(|(bytes, _)| *bytes == 0) {
-            self.fail(name, "a size above 0");
-        }
-        let main = if direction.reads { reads } else { writes.clone() };
-        match main.as_slice() {
-            [(bytes, _)] => self.set("sizes", format!("\"{}\"", SizeBytes(*bytes))),
-            several => self.set("size_mix", mix_text(several)),
-        }
-        if direction.reads && direction.writes && main != writes {
-            self.set("write_size_mix", mix_text(&writes));
-        }
-        main
-    }
-
-    fn mix(&mut self, direction: Direction) {
-        let percent = match (direction.reads, direction.writes) {
-            (true, false) => 100.0,
-            (false, _) => 0.0,
-            (true, true) => {
-                let read = self.parsed("rwmixread", "a percentage", values::percent);
-                let write = self.parsed("rwmixwrite", "a percentage", values::percent);
-                read.or_else(|| write.map(|w| 100.0 - w)).unwrap_or(50.0)
-            }
-        };
-        self.set("reads", percent.to_string());
-    }
-
-    fn pattern(&mut self, direction: Direction, one_size: bool) {
-        if !direction.is_random {
-            return self.set("patterns", "\"sequential\"".to_owned());
-        }
-        let share =
-            self.parsed("percentage_random", "a percentage", first_percent).unwrap_or(100.0);
-        if share == 0.0 {
-            return self.set("patterns", "\"sequential\"".to_owned());
-        }
-        if share < 100.0 {
-            self.remark(
-                "percentage_random",
-                "would have mixed in sequential operations; all are random",
-            );
-        }
-        let text = self.text_of("random_distribution").unwrap_or("random");
-        let mut parts = text.split(':');
-        let (kind, value) = (parts.next().unwrap_or(""), parts.next());
-        let number =
-            value.and_then(|v| v.parse::<f64>().ok()).filter(|v| v.is_finite() && *v >= 0.0);
-        if parts.next().is_some() && matches!(kind, "zipf" | "pareto" | "normal") {
-            self.remark("random_distribution", "is centred elsewhere than stated");
-        }
-        match (kind, number) {
-            // Without norandommap fio covers each block once per pass; it can't with several sizes.
-            ("random", _) if one_size && !self.is_set("norandommap") => {
-                if self.get("filename").is_some()
-                    && self.text_of("numjobs").is_some_and(|n| n != "1")
-                {
-                    self.remark(
-                        "numjobs",
-                        "would have covered the file once by each clone; here they share a pass",
-                    );
-                }
-                self.set("patterns", "\"permutation\"".to_owned());
-            }
-            ("random", _) => self.set("patterns", "\"random\"".to_owned()),
-            ("zipf", Some(theta)) => {
-                self.set("patterns", "\"zipf\"".to_owned());
-                self.set("zipf_exponent", theta.to_string());
-            }
-            ("pareto", Some(h)) if h > 0.0 && h < 1.0 => {
-                self.remark("random_distribution", "is carried over as two parts, hot and cold");
-                self.set("patterns", "\"hot-cold\"".to_owned());
-                self.set("hot_space", h.to_string());
-                self.set("hot_access", (1.0 - h).to_string());
-            }
-            ("normal", Some(deviation)) if deviation > 0.0 && deviation <= 100.0 => {
-                self.set("patterns", "\"normal\"".to_owned());
-                self.set("normal_deviation", (deviation / 100.0).to_string());
-            }
-            ("zoned" | "zoned_abs", _) => {
-                self.remark("random_distribution", "would have given zones shares; here uniform");
-                self.set("patterns", "\"random\"".to_owned());
-            }
-            _ => self.fail("random_distribution", "a distribution such as zipf:1.2"),
-        }
-    }
-
-    /// Sets the depth; true for an engine that has one I/O at a time.
-    fn depth(&mut self, engine: &str) -> bool {
-        let stated = self.positive("iodepth").unwrap_or(1);
-        let is_synchronous = SYNCHRONOUS.contains(&engine);
-        if is_synchronous && stated > 1 {
-            self.remark("iodepth", "has no effect with a synchronous engine, in fio as here");
-        }
-        let depth = if is_synchronous { 1 } else { stated };
-        self.set("queue_depth", depth.to_string());
-        match self.int("iodepth_batch_complete_min") {
-            Some(n) if n >= depth && depth > 1 => self.set("batch", "true".to_owned()),
-            Some(n) if n > 1 => {
-                self.remark(
-                    "iodepth_batch_complete_min",
-                    "would have waited for so many completions",
-                );
-            }
-            _ => {}
-        }
-        is_synchronous
-    }
-
     fn files(&mut self, place: &Place, clients: u64) {
         let kb_base = self.kb_base;
         let names = self.text_of("filename").map(place::names).unwrap_or_default();
@@ -433,66 +306,6 @@ impl<'j> Reader<'j> {
         if let Some(align) = self.size("ba").filter(|a| *a > 0) {
             self.set("align", format!("\"{}\"", SizeBytes(align)));
         }
-    }
-
-    fn pace(&mut self, direction: Direction, clients: u64, sizes: &[(u64, f64)]) {
-        let think = self.time("thinktime", 1000).unwrap_or(0);
-        let per_job = self.rate_of("rate_iops", direction, |t| values::int(t).map(|n| n as f64));
-        let kb_base = self.kb_base;
-        let bytes = self.rate_of("rate", direction, |t| values::size(t, kb_base).map(|n| n as f64));
-        let from_bytes = bytes.map(|b| {
-            let mean: f64 = sizes.iter().map(|(size, share)| *size as f64 * share / 100.0).sum();
-            b / mean.max(1.0)
-        });
-        if from_bytes.is_some() {
-            self.remark("rate", "is carried over as operations per second at the mean size");
-        }
-        let Some(rate) = per_job.or(from_bytes).filter(|r| *r > 0.0) else {
-            if think > 0 {
-                self.set("think_time", format!("\"{}\"", DurationNs(think)));
-            }
-            return;
-        };
-        let is_poisson = self.text_of("rate_process") == Some("poisson");
-        let is_offload = self.text_of("io_submit_mode") == Some("offload");
-        self.set("rate", (rate * clients as f64).to_string());
-        if is_poisson || is_offload {
-            self.set("arrival", if is_poisson { "\"poisson\"" } else { "\"constant\"" }.to_owned());
-            let text = "is carried over as an open loop: latency counts from the intended start";
-            self.remark(if is_poisson { "rate_process" } else { "io_submit_mode" }, text);
-            if think > 0 {
-                self.remark("thinktime", "would have paused between operations of a stated rate");
-            }
-        } else if think > 0 {
-            self.set("think_time", format!("\"{}\"", DurationNs(think)));
-        }
-    }
-
-    /// A rate of a job, both directions together: fio caps each on its own.
-    fn rate_of(
-        &mut self,
-        name: &str,
-        direction: Direction,
-        parse: impl Fn(&str) -> Option<f64>,
-    ) -> Option<f64> {
-        let text = self.text_of(name)?;
-        let mut parts = text.split(',').map(str::trim);
-        let first = parts.next().unwrap_or("");
-        let second = parts.next().unwrap_or(first);
-        let both = direction.reads && direction.writes;
-        let number = |t: &str| if t.is_empty() { Some(0.0) } else { parse(t) };
-        let (Some(read), Some(write)) = (number(first), number(second)) else {
-            self.fail(name, "a rate, or rates of reads and writes");
-            return None;
-        };
-        if both {
-            self.remark(
-                name,
-                "would have capped reads and writes each; here both together, in the stated mix",
-            );
-        }
-        let read = if direction.reads { read } else { 0.0 };
-        Some(read + if direction.writes { write } else { 0.0 })
     }
 
     fn durability(&mut self) {
@@ -566,23 +379,4 @@ impl<'j> Reader<'j> {
         }
         direction.writes && self.text_of("do_verify").is_none_or(values::flag)
     }
-}
-
-fn first_percent(text: &str) -> Option<f64> {
-    values::percent(text.split(',').next().unwrap_or(text))
-}
-
-/// `[{ size = "4KiB", share = 60 }, …]`. Shares are rounded to a millionth, the last takes the rest.
-fn mix_text(sizes: &[(u64, f64)]) -> String {
-    let mut rest = 100.0;
-    let mut parts = Vec::new();
-    for (i, (bytes, share)) in sizes.iter().enumerate() {
-        let rounded = if i + 1 == sizes.len() { rest } else { (share * 1e6).round() / 1e6 };
-        rest -= rounded;
-        parts.push(format!(
-            "{{ size = {}, share = {rounded} }}",
-            quoted(&SizeBytes(*bytes).to_string())
-        ));
-    }
-    format!("[{}]", parts.join(", "))
 }

@@ -1,8 +1,10 @@
 //! `[workload.mailbox]`: the mail store. Where a fact about Jetstress, whose database this is the
 //! equivalent of, could not be confirmed, the source says so.
 
+use crate::read::list::List;
 use crate::read::section::section;
-use crate::read::value::{Auto, Count, List, NotNegative, Ratio, Whole, WordOr};
+use crate::read::value::{Count, NotNegative, Ratio, Whole};
+use crate::read::word::{Auto, WordOr};
 use crate::resolved::{Durability, Pace};
 use crate::units::{DurationNs, Percent, Share, SizeBytes};
 

@@ -1,9 +1,9 @@
 //! `[workload.matrix]` and `[workload.fio]`.
 
+use crate::read::list::{List, OneOrMore, Sizes};
 use crate::read::section::section;
-use crate::read::value::{
-    ArrivalWord, Count, List, Name, NotNegative, OneOrMore, PatternWord, Ratio,
-};
+use crate::read::value::{Count, Name, NotNegative, Ratio};
+use crate::read::word::{ArrivalWord, PatternWord};
 use crate::resolved::{DirectIo, Layout, SyncKind};
 use crate::units::{DurationNs, OpsPerS, Percent, Share, SizeBytes};
 
@@ -14,7 +14,7 @@ section! {
         /// Name of the stream.
         name: Name | "`matrix`, with a number from the second stream on";
         /// Sizes of one transfer.
-        sizes: OneOrMore<SizeBytes> = "4KiB";
+        sizes: Sizes = "4KiB";
         /// Sizes mixed in one stream, instead of `sizes`.
         size_mix: List<SizeShareRaw> | "none";
         /// Sizes of writes, where they differ from those of reads.

@@ -5,8 +5,9 @@
 
 use toml::de::DeValue;
 
+use crate::read::list::List;
 use crate::read::section::{Section, read_optional, refuse_unknown, section};
-use crate::read::value::{List, NotNegative, ReadValue};
+use crate::read::value::{NotNegative, ReadValue};
 use crate::read::{At, Cx, Given};
 use crate::resolved::{Claim, LatencyClass, LatencyLimit, LatencyStatistic};
 use crate::units::{BytesPerS, DurationNs, OpsPerS, SizeBytes};

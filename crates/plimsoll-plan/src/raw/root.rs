@@ -4,8 +4,9 @@ use super::{
     EngineRaw, EvidenceRaw, FioRaw, MailboxRaw, MatrixRaw, ObserveRaw, PhasesRaw, RepeatRaw,
     RequirementRaw, TargetRaw,
 };
+use crate::read::list::OneOrMore;
 use crate::read::section::section;
-use crate::read::value::{Name, OneOrMore, Whole};
+use crate::read::value::{Name, Whole};
 
 section! {
     /// What the plan is, and its sections.

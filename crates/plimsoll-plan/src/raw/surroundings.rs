@@ -1,7 +1,9 @@
 //! `[phases]`, `[evidence]`, `[observe]`, `[repeat]`, `[engine]`.
 
+use crate::read::list::{OneOrMore, Settings};
 use crate::read::section::section;
-use crate::read::value::{Count, Name, OneOrMore, Ratio, Settings, UntilSteady, Whole, WordOr};
+use crate::read::value::{Count, Name, Ratio, Whole};
+use crate::read::word::{UntilSteady, WordOr};
 use crate::resolved::{CacheState, Condition, DirectIo, IoChoice, Media};
 use crate::units::{BytesPerS, DurationNs, SizeBytes};
 

@@ -1,7 +1,8 @@
 //! `[target]`.
 
+use crate::read::list::{List, OneOrMore, Settings};
 use crate::read::section::section;
-use crate::read::value::{Count, List, Name, OneOrMore, Settings, Whole};
+use crate::read::value::{Count, Name, Whole};
 
 section! {
     /// The system under test: exactly one of `databases` (with `logs`), `path`, `device`, `nfs`, `s3`,

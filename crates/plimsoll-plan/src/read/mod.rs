@@ -3,8 +3,10 @@
 //! Each section is one table of fields (`section!`) that feeds the reader, the defaults, the list of
 //! known names for "did you mean", and the reference in `docs/plan.md`.
 
+pub(crate) mod list;
 pub(crate) mod section;
 pub(crate) mod value;
+pub(crate) mod word;
 
 use std::ops::Range;
 

@@ -4,7 +4,6 @@ use toml::de::{DeFloat, DeInteger, DeValue};
 
 use super::section::a_kind;
 use super::{At, Cx};
-use crate::resolved as r;
 use crate::shown::printable;
 use crate::units::{BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError};
 
@@ -16,7 +15,7 @@ pub(crate) trait ReadValue: Sized {
     fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self>;
 }
 
-fn wrong_kind(value: &DeValue<'_>, at: &At, cx: &mut Cx, wanted: &str, help: &str) {
+pub(super) fn wrong_kind(value: &DeValue<'_>, at: &At, cx: &mut Cx, wanted: &str, help: &str) {
     cx.fail(at, format!("is {}, not {wanted}", a_kind(value)), help);
 }
 
@@ -24,7 +23,7 @@ fn keep<T>(result: Result<T, UnitError>, at: &At, cx: &mut Cx) -> Option<T> {
     result.map_err(|e| cx.fail(at, e.message, e.help)).ok()
 }
 
-fn integer(number: &DeInteger<'_>) -> Option<i128> {
+pub(super) fn integer(number: &DeInteger<'_>) -> Option<i128> {
     i128::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
@@ -248,251 +247,5 @@ impl ReadValue for Percent {
                 None
             }
         }
-    }
-}
-
-/// A list of values with at least one entry.
-#[derive(Clone, Debug)]
-pub(crate) struct List<T>(pub(crate) Vec<T>);
-
-impl<T: ReadValue> ReadValue for List<T> {
-    fn kind() -> String {
-        format!("list of: {}", T::kind())
-    }
-
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
-        let Some(entries) = value.as_array() else {
-            let help = "put it in square brackets: [ … ]";
-            wrong_kind(value, at, cx, "a list", help);
-            return None;
-        };
-        if entries.is_empty() {
-            cx.fail(at, "is an empty list", "name at least one, or leave the field out");
-            return None;
-        }
-        let read = |(i, entry): (usize, &toml::Spanned<DeValue<'_>>)| {
-            let at = At { field: format!("{}[{i}]", at.field), span: entry.span() };
-            T::read(entry.get_ref(), &at, cx)
-        };
-        // All entries are read, so that each problem is noted, before any is given up on.
-        let read: Vec<Option<T>> = entries.iter().enumerate().map(read).collect();
-        read.into_iter().collect::<Option<Vec<T>>>().map(Self)
-    }
-}
-
-/// One value, or a list of them: `[target]` or `[[target]]`, `4` or `[1, 4]`.
-#[derive(Clone, Debug)]
-pub(crate) struct OneOrMore<T> {
-    /// At least one, each with its place.
-    pub(crate) items: Vec<(T, At)>,
-}
-
-impl<T: ReadValue> ReadValue for OneOrMore<T> {
-    fn kind() -> String {
-        format!("{}, or a list of such", T::kind())
-    }
-
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
-        let Some(entries) = value.as_array() else {
-            let items = vec![(T::read(value, at, cx)?, at.clone())];
-            return Some(Self { items });
-        };
-        let places = entries
-            .iter()
-            .enumerate()
-            .map(|(i, e)| At { field: format!("{}[{i}]", at.field), span: e.span() });
-        let places: Vec<At> = places.collect();
-        let items = List::<T>::read(value, at, cx)?.0.into_iter().zip(places).collect();
-        Some(Self { items })
-    }
-}
-
-/// A word that stands for itself, or a value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum WordOr<W, T> {
-    /// The word.
-    Word(W),
-    /// The value.
-    Value(T),
-}
-
-/// A single word: `auto`, `until-steady`.
-pub(crate) trait OneWord: Sized {
-    /// The word.
-    const WORD: &'static str;
-    /// What stands for it.
-    const VALUE: Self;
-}
-
-/// `auto`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Auto;
-
-impl OneWord for Auto {
-    const WORD: &'static str = "auto";
-    const VALUE: Self = Self;
-}
-
-/// `until-steady`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct UntilSteady;
-
-impl OneWord for UntilSteady {
-    const WORD: &'static str = "until-steady";
-    const VALUE: Self = Self;
-}
-
-impl<W: OneWord, T: ReadValue> ReadValue for WordOr<W, T> {
-    fn kind() -> String {
-        format!("{}, or `\"{}\"`", T::kind(), W::WORD)
-    }
-
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
-        match value {
-            DeValue::String(text) if *text == W::WORD => Some(Self::Word(W::VALUE)),
-            other => T::read(other, at, cx).map(Self::Value),
-        }
-    }
-}
-
-/// One of several words.
-macro_rules! word_value {
-    ($($type:ty),+) => {$(
-        impl ReadValue for $type {
-            fn kind() -> String {
-                word_kind(Self::WORDS)
-            }
-
-            fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
-                let index = word_index(value, Self::WORDS, at, cx)?;
-                Self::ALL.get(index).copied()
-            }
-        }
-    )+};
-}
-
-pub(crate) fn word_kind(words: &[&str]) -> String {
-    words.iter().map(|w| format!("`\"{w}\"`")).collect::<Vec<_>>().join(" or ")
-}
-
-/// Which of the words it is; notes the nearest when it is none.
-pub(crate) fn word_index(
-    value: &DeValue<'_>,
-    words: &[&str],
-    at: &At,
-    cx: &mut Cx,
-) -> Option<usize> {
-    let listed = format!("one of: {}", words.join(", "));
-    let DeValue::String(text) = value else {
-        wrong_kind(value, at, cx, "a word", &format!("write {listed}"));
-        return None;
-    };
-    let found = words.iter().position(|w| w == text);
-    if found.is_none() {
-        let near = words.iter().map(|w| (strsim::jaro_winkler(&text.to_lowercase(), w), w));
-        let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.7);
-        let help = match near {
-            Some((_, word)) => format!("did you mean \"{word}\"? ({listed})"),
-            None => format!("write {listed}"),
-        };
-        cx.fail(at, format!("\"{}\" is not a known word", printable(text)), help);
-    }
-    found
-}
-
-word_value!(
-    r::Pace,
-    r::Durability,
-    r::CacheState,
-    r::Condition,
-    r::IoChoice,
-    r::DirectIo,
-    r::Layout,
-    r::SyncKind,
-    r::Media,
-    r::Claim
-);
-
-/// The word of a pattern, without its parameters.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PatternWord(pub(crate) &'static str);
-
-impl ReadValue for PatternWord {
-    fn kind() -> String {
-        word_kind(r::Pattern::WORDS)
-    }
-
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
-        let index = word_index(value, r::Pattern::WORDS, at, cx)?;
-        r::Pattern::WORDS.get(index).copied().map(Self)
-    }
-}
-
-/// The word of an arrival, without its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ArrivalWord(pub(crate) &'static str);
-
-const ARRIVALS: &[&str] = &["closed", "constant", "poisson", "bursts", "recorded"];
-
-impl ReadValue for ArrivalWord {
-    fn kind() -> String {
-        word_kind(ARRIVALS)
-    }
-
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
-        let index = word_index(value, ARRIVALS, at, cx)?;
-        ARRIVALS.get(index).copied().map(Self)
-    }
-}
-
-/// Free names with plain values: parameters of a model. Values are kept as TOML.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Settings(pub(crate) std::collections::BTreeMap<String, String>);
-
-impl ReadValue for Settings {
-    fn kind() -> String {
-        "table of names and values".to_owned()
-    }
-
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
-        let mut settings = Self::default();
-        settings.gather(value, "", at, cx)?;
-        Some(settings)
-    }
-}
-
-impl Settings {
-    fn gather(&mut self, value: &DeValue<'_>, prefix: &str, at: &At, cx: &mut Cx) -> Option<()> {
-        let Some(table) = value.as_table() else {
-            wrong_kind(value, at, cx, "a table", "write names and values: { \"a.b\" = 1 }");
-            return None;
-        };
-        for (key, value) in table {
-            let dot = if prefix.is_empty() { "" } else { "." };
-            let name = format!("{prefix}{dot}{}", key.get_ref());
-            let at = At { field: format!("{}.{}", at.field, key.get_ref()), span: value.span() };
-            let text = match value.get_ref() {
-                DeValue::Table(_) => {
-                    self.gather(value.get_ref(), &name, &at, cx)?;
-                    continue;
-                }
-                DeValue::String(text) => toml::Value::String(text.to_string()).to_string(),
-                DeValue::Boolean(b) => b.to_string(),
-                DeValue::Integer(i) => integer(i)?.to_string(),
-                DeValue::Float(f) => f.as_str().to_owned(),
-                other => {
-                    wrong_kind(
-                        other,
-                        &at,
-                        cx,
-                        "a plain value",
-                        "write text, a number or a boolean",
-                    );
-                    return None;
-                }
-            };
-            self.0.insert(name, text);
-        }
-        Some(())
     }
 }

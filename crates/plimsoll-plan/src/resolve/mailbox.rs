@@ -2,7 +2,7 @@
 
 use super::target::small;
 use crate::raw::{MailboxRaw, Root};
-use crate::read::value::WordOr;
+use crate::read::word::WordOr;
 use crate::read::{At, Cx};
 use crate::resolved::{
     Mailbox, Maintenance, OperationMix, Pace, Target, TargetKind, default_cache_bytes,
@@ -326,7 +326,7 @@ fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
         (buffer, &raw.log_buffer.at, least_buffer, LOG_BUFFER_MAX),
     ];
     for (size, at, least, most) in bounds {
-        if size.0 % LOG_BLOCK_BYTES != 0 || size < least || size > most {
+        if !size.0.is_multiple_of(LOG_BLOCK_BYTES) || size < least || size > most {
             let help = format!("write a multiple of \"4KiB\" from \"{least}\" to \"{most}\"");
             cx.fail(at, format!("\"{size}\" can't be made of log blocks"), help);
         }
@@ -389,7 +389,7 @@ fn checkpoint_step(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
 /// A read of whole log blocks.
 fn replication_read(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let size = raw.replication_read.value;
-    if size.0 == 0 || size.0 % LOG_BLOCK_BYTES != 0 || size.0 > 16 << 20 {
+    if size.0 == 0 || !size.0.is_multiple_of(LOG_BLOCK_BYTES) || size.0 > 16 << 20 {
         let help = "write a multiple of \"4KiB\" up to \"16MiB\"";
         cx.fail(&raw.replication_read.at, format!("\"{size}\" is not whole log blocks"), help);
     }
@@ -407,7 +407,7 @@ fn cache_free_share(raw: &MailboxRaw, cx: &mut Cx) -> f64 {
 
 /// A transfer of whole pages.
 fn transfer(size: SizeBytes, at: &At, cx: &mut Cx) -> u64 {
-    if size.0 == 0 || size.0 % PAGE_BYTES != 0 || size.0 > 16 << 20 {
+    if size.0 == 0 || !size.0.is_multiple_of(PAGE_BYTES) || size.0 > 16 << 20 {
         let help = "write a multiple of \"32KiB\" up to \"16MiB\"";
         cx.fail(at, format!("\"{size}\" is not a transfer of whole pages"), help);
     }

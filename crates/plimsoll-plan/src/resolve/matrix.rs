@@ -2,7 +2,8 @@
 
 use super::target::small;
 use crate::raw::{MatrixRaw, SizeShareRaw};
-use crate::read::value::{ArrivalWord, List, PatternWord};
+use crate::read::list::List;
+use crate::read::word::{ArrivalWord, PatternWord};
 use crate::read::{At, Cx, Given};
 use crate::resolved::{
     Arrival, Content, DirectIo, EngineChoice, FileSet, Layout, Matrix, MatrixAxes, MetadataMix,
@@ -66,7 +67,7 @@ fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
             cx.fail(at, "has several values beside another stream", help);
         }
     };
-    single(raw.sizes.value.items.len(), &raw.sizes.at, cx);
+    single(raw.sizes.value.0.items.len(), &raw.sizes.at, cx);
     single(raw.reads.value.items.len(), &raw.reads.at, cx);
     single(raw.patterns.value.items.len(), &raw.patterns.at, cx);
     single(raw.queue_depth.value.items.len(), &raw.queue_depth.at, cx);
@@ -80,7 +81,7 @@ fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
         }
         Vec::new()
     } else {
-        raw.sizes.value.items.iter().map(|(size, at)| transfer(*size, at, cx)).collect()
+        raw.sizes.value.0.items.iter().map(|(size, at)| transfer(*size, at, cx)).collect()
     };
     let read_percents: Vec<f64> = raw.reads.value.items.iter().map(|(p, _)| p.0).collect();
     let axes = MatrixAxes { patterns, queue_depths, sizes_bytes, read_percents };
@@ -376,7 +377,7 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
             TargetKind::Path { .. } | TargetKind::Directories { .. } | TargetKind::Device { .. }
         )
     });
-    let aligned = |bytes: u64| bytes % SECTOR_BYTES == 0;
+    let aligned = |bytes: u64| bytes.is_multiple_of(SECTOR_BYTES);
     if on_blocks && s.direct != DirectIo::Off {
         if !all.iter().copied().all(aligned) {
             let help = "write multiples of \"512B\", or direct = \"off\"";

@@ -3,7 +3,7 @@
 use super::Loaded;
 use crate::raw::Root;
 use crate::read::Cx;
-use crate::read::value::WordOr;
+use crate::read::word::WordOr;
 use crate::resolved::{EvidenceNeeds, Phases, Workload};
 use crate::units::DurationNs;
 

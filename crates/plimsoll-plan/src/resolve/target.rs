@@ -1,7 +1,8 @@
 //! Targets: exactly one kind each, named when there are several.
 
 use crate::raw::{Root, TargetRaw};
-use crate::read::value::{List, Name};
+use crate::read::list::List;
+use crate::read::value::Name;
 use crate::read::{At, Cx, Given};
 use crate::resolved::{Target, TargetKind};
 
@@ -120,7 +121,12 @@ fn build(raw: &TargetRaw, cx: &mut Cx) -> Option<TargetKind> {
 }
 
 fn s3_bucket(raw: &TargetRaw, s3: &Given<Name>, cx: &mut Cx) -> Option<TargetKind> {
-    if !s3.value.0.strip_prefix("s3://").is_some_and(|rest| !rest.starts_with('/') && rest != "") {
+    if !s3
+        .value
+        .0
+        .strip_prefix("s3://")
+        .is_some_and(|rest| !rest.starts_with('/') && !rest.is_empty())
+    {
         cx.fail(&s3.at, "is not a bucket", "write \"s3://bucket/prefix\"");
     }
     let Some(endpoint) = &raw.endpoint else {

@@ -71,6 +71,11 @@ impl Decimal {
         if value > QUANTITY_MAX { Err(too_large()) } else { Ok(value) }
     }
 
+    /// A hundredth of the number.
+    pub(super) fn hundredth(self) -> Self {
+        Self { decimals: self.decimals + 2, ..self }
+    }
+
     /// The nearest floating point number.
     pub(super) fn as_f64(self) -> f64 {
         // Through the decimal text, so that 0.2 gives exactly the float that 0.2 means.
@@ -83,7 +88,7 @@ impl Decimal {
 pub(super) fn shortest(value: u64, units: &[(&'static str, u64)]) -> String {
     units
         .iter()
-        .filter(|(_, factor)| value % factor == 0 && (value != 0 || *factor == 1))
+        .filter(|(_, factor)| value.is_multiple_of(*factor) && (value != 0 || *factor == 1))
         .map(|(name, factor)| format!("{}{name}", value / factor))
         .min_by_key(String::len)
         .unwrap_or_else(|| value.to_string())

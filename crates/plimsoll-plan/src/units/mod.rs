@@ -17,7 +17,7 @@ use crate::shown::one_line;
 pub use duration::DurationNs;
 pub use rate::{BytesPerS, OpsPerS};
 pub use share::{Percent, Share};
-pub use size::SizeBytes;
+pub use size::{SizeBytes, sizes_from_text};
 
 /// Characters of a message at most.
 const SHOWN_MAX: usize = 240;

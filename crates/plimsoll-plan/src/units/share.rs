@@ -62,7 +62,10 @@ impl FromStr for Share {
     /// # Errors
     /// Says what is wrong with the text and what to write instead.
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        text.parse::<Percent>().map(|p| Self(p.0 / 100.0))
+        text.parse::<Percent>()?;
+        // Shifted as a decimal, so that 12.3 % is the float that 0.123 means.
+        let (number, _) = decimal::split(text, "\"75%\"")?;
+        Self::new(number.hundredth().as_f64())
     }
 }
 

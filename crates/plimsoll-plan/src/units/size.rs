@@ -50,6 +50,26 @@ impl FromStr for SizeBytes {
     }
 }
 
+/// Sizes from one text, as a flag has them: `4KiB,64KiB`, or `4KiB..128KiB`, which doubles from one
+/// to the next.
+///
+/// # Errors
+/// When a size is not one, or doubling the first does not end at the last.
+pub fn sizes_from_text(text: &str) -> Result<Vec<SizeBytes>, UnitError> {
+    let Some((first, last)) = text.split_once("..") else {
+        return text.split(',').map(|size| size.trim().parse()).collect();
+    };
+    let (first, last): (SizeBytes, SizeBytes) = (first.trim().parse()?, last.trim().parse()?);
+    let steps = last.0.checked_div(first.0).filter(|n| n.is_power_of_two());
+    match steps.filter(|n| n * first.0 == last.0) {
+        Some(ratio) => Ok((0..=ratio.trailing_zeros()).map(|i| SizeBytes(first.0 << i)).collect()),
+        None => Err(UnitError::new(
+            format!("doubling \"{first}\" does not end at \"{last}\""),
+            "write a range such as \"4KiB..128KiB\", or list the sizes",
+        )),
+    }
+}
+
 fn unknown_unit(text: &str, unit: &str) -> UnitError {
     let number = text.trim_end_matches(unit).trim_end();
     if unit.is_empty() {

@@ -1,0 +1,60 @@
+//! A plan with changes: what the arms of an experiment are made of.
+
+use toml::{Table, Value};
+
+use crate::error::{PlanError, PlanErrors};
+
+/// Fields that say what a target is: with one of them in the changes, the target is another one.
+const TARGET_KINDS: [&str; 7] = ["databases", "path", "device", "nfs", "s3", "model", "null"];
+/// Fields that say what a workload is.
+const WORKLOAD_KINDS: [&str; 3] = ["mailbox", "matrix", "fio"];
+
+/// The text of a plan with the fields of `changes` in place of its own.
+///
+/// Tables are merged field by field, everything else is replaced. A target or workload of another
+/// kind replaces the whole one. Comments are lost: the result is a plan of its own.
+///
+/// # Errors
+/// When one of the two is not TOML. Whether the result is a plan in order shows when it is parsed.
+pub fn merge_plans(base: (&str, &str), changes: (&str, &str)) -> Result<String, PlanErrors> {
+    let mut merged = table(base)?;
+    merge(&mut merged, table(changes)?, "");
+    toml::to_string(&merged).map_err(|e| fault(base, &(0..0), e.to_string()))
+}
+
+fn table((text, name): (&str, &str)) -> Result<Table, PlanErrors> {
+    text.parse().map_err(|e: toml::de::Error| {
+        fault((text, name), &e.span().unwrap_or(0..0), e.message().to_owned())
+    })
+}
+
+fn fault((text, name): (&str, &str), span: &std::ops::Range<usize>, message: String) -> PlanErrors {
+    let message = format!("is not TOML: {}", crate::shown::one_line(&message));
+    let help = "mend the syntax here (https://toml.io)".to_owned();
+    let error = PlanError::new(text, span, String::new(), message, help);
+    PlanErrors { source_name: name.to_owned(), errors: vec![error] }
+}
+
+/// Nesting is bounded by the TOML parser.
+fn merge(base: &mut Table, changes: Table, at: &str) {
+    for (name, change) in changes {
+        let kinds: &[&str] = match (at, name.as_str()) {
+            ("", "target") => &TARGET_KINDS,
+            ("", "workload") => &WORKLOAD_KINDS,
+            _ => &[],
+        };
+        match (base.get_mut(&name), change) {
+            (Some(Value::Table(old)), Value::Table(new)) => {
+                let is_other = |kind: &&str| new.contains_key(*kind) && !old.contains_key(*kind);
+                if kinds.iter().any(is_other) {
+                    *old = new;
+                } else {
+                    merge(old, new, &name);
+                }
+            }
+            (_, change) => {
+                base.insert(name, change);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Lists, and tables of free names.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::value::{ReadValue, integer, wrong_kind};
+use super::{At, Cx};
+use crate::units::{SizeBytes, sizes_from_text};
+
+/// A list of values with at least one entry.
+#[derive(Clone, Debug)]
+pub(crate) struct List<T>(pub(crate) Vec<T>);
+
+impl<T: ReadValue> ReadValue for List<T> {
+    fn kind() -> String {
+        format!("list of: {}", T::kind())
+    }
+
+    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+        let Some(entries) = value.as_array() else {
+            let help = "put it in square brackets: [ … ]";
+            wrong_kind(value, at, cx, "a list", help);
+            return None;
+        };
+        if entries.is_empty() {
+            cx.fail(at, "is an empty list", "name at least one, or leave the field out");
+            return None;
+        }
+        let read = |(i, entry): (usize, &Spanned<DeValue<'_>>)| {
+            let at = At { field: format!("{}[{i}]", at.field), span: entry.span() };
+            T::read(entry.get_ref(), &at, cx)
+        };
+        // All entries are read, so that each problem is noted, before any is given up on.
+        let read: Vec<Option<T>> = entries.iter().enumerate().map(read).collect();
+        read.into_iter().collect::<Option<Vec<T>>>().map(Self)
+    }
+}
+
+/// One value, or a list of them: `[target]` or `[[target]]`, `4` or `[1, 4]`.
+#[derive(Clone, Debug)]
+pub(crate) struct OneOrMore<T> {
+    /// At least one, each with its place.
+    pub(crate) items: Vec<(T, At)>,
+}
+
+impl<T: ReadValue> ReadValue for OneOrMore<T> {
+    fn kind() -> String {
+        format!("{}, or a list of such", T::kind())
+    }
+
+    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+        let Some(entries) = value.as_array() else {
+            let items = vec![(T::read(value, at, cx)?, at.clone())];
+            return Some(Self { items });
+        };
+        let places = entries
+            .iter()
+            .enumerate()
+            .map(|(i, e)| At { field: format!("{}[{i}]", at.field), span: e.span() });
+        let places: Vec<At> = places.collect();
+        let items = List::<T>::read(value, at, cx)?.0.into_iter().zip(places).collect();
+        Some(Self { items })
+    }
+}
+
+/// Sizes: one, a list, or a range such as `"4KiB..128KiB"`, which doubles from one to the next.
+#[derive(Clone, Debug)]
+pub(crate) struct Sizes(pub(crate) OneOrMore<SizeBytes>);
+
+impl ReadValue for Sizes {
+    fn kind() -> String {
+        "size, a list of such, or `\"4KiB..128KiB\"` (doubling)".to_owned()
+    }
+
+    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+        match value {
+            DeValue::String(text) if text.contains("..") => match sizes_from_text(text) {
+                Ok(sizes) => {
+                    let items = sizes.into_iter().map(|size| (size, at.clone())).collect();
+                    Some(Self(OneOrMore { items }))
+                }
+                Err(error) => {
+                    cx.fail(at, error.message, error.help);
+                    None
+                }
+            },
+            other => OneOrMore::read(other, at, cx).map(Self),
+        }
+    }
+}
+
+/// Free names with plain values: parameters of a model. Values are kept as TOML.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings(pub(crate) BTreeMap<String, String>);
+
+impl ReadValue for Settings {
+    fn kind() -> String {
+        "table of names and values".to_owned()
+    }
+
+    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+        let mut settings = Self::default();
+        settings.gather(value, "", at, cx)?;
+        Some(settings)
+    }
+}
+
+impl Settings {
+    fn gather(&mut self, value: &DeValue<'_>, prefix: &str, at: &At, cx: &mut Cx) -> Option<()> {
+        let Some(table) = value.as_table() else {
+            wrong_kind(value, at, cx, "a table", "write names and values: { \"a.b\" = 1 }");
+            return None;
+        };
+        for (key, value) in table {
+            let dot = if prefix.is_empty() { "" } else { "." };
+            let name = format!("{prefix}{dot}{}", key.get_ref());
+            let at = At { field: format!("{}.{}", at.field, key.get_ref()), span: value.span() };
+            let text = match value.get_ref() {
+                DeValue::Table(_) => {
+                    self.gather(value.get_ref(), &name, &at, cx)?;
+                    continue;
+                }
+                DeValue::String(text) => toml::Value::String(text.to_string()).to_string(),
+                DeValue::Boolean(b) => b.to_string(),
+                DeValue::Integer(i) => integer(i)?.to_string(),
+                DeValue::Float(f) => f.as_str().to_owned(),
+                other => {
+                    wrong_kind(
+                        other,
+                        &at,
+                        cx,
+                        "a plain value",
+                        "write text, a number or a boolean",
+                    );
+                    return None;
+                }
+            };
+            self.0.insert(name, text);
+        }
+        Some(())
+    }
+}

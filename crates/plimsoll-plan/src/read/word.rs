@@ -1,0 +1,146 @@
+//! Words, and words that stand where a value could.
+
+use toml::de::DeValue;
+
+use super::value::{ReadValue, wrong_kind};
+use super::{At, Cx};
+use crate::resolved as r;
+use crate::shown::printable;
+
+/// A word that stands for itself, or a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WordOr<W, T> {
+    /// The word.
+    Word(W),
+    /// The value.
+    Value(T),
+}
+
+/// A single word: `auto`, `until-steady`.
+pub(crate) trait OneWord: Sized {
+    /// The word.
+    const WORD: &'static str;
+    /// What stands for it.
+    const VALUE: Self;
+}
+
+/// `auto`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Auto;
+
+impl OneWord for Auto {
+    const WORD: &'static str = "auto";
+    const VALUE: Self = Self;
+}
+
+/// `until-steady`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UntilSteady;
+
+impl OneWord for UntilSteady {
+    const WORD: &'static str = "until-steady";
+    const VALUE: Self = Self;
+}
+
+impl<W: OneWord, T: ReadValue> ReadValue for WordOr<W, T> {
+    fn kind() -> String {
+        format!("{}, or `\"{}\"`", T::kind(), W::WORD)
+    }
+
+    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+        match value {
+            DeValue::String(text) if *text == W::WORD => Some(Self::Word(W::VALUE)),
+            other => T::read(other, at, cx).map(Self::Value),
+        }
+    }
+}
+
+/// One of several words.
+macro_rules! word_value {
+    ($($type:ty),+) => {$(
+        impl ReadValue for $type {
+            fn kind() -> String {
+                word_kind(Self::WORDS)
+            }
+
+            fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+                let index = word_index(value, Self::WORDS, at, cx)?;
+                Self::ALL.get(index).copied()
+            }
+        }
+    )+};
+}
+
+pub(crate) fn word_kind(words: &[&str]) -> String {
+    words.iter().map(|w| format!("`\"{w}\"`")).collect::<Vec<_>>().join(" or ")
+}
+
+/// Which of the words it is; notes the nearest when it is none.
+pub(crate) fn word_index(
+    value: &DeValue<'_>,
+    words: &[&str],
+    at: &At,
+    cx: &mut Cx,
+) -> Option<usize> {
+    let listed = format!("one of: {}", words.join(", "));
+    let DeValue::String(text) = value else {
+        wrong_kind(value, at, cx, "a word", &format!("write {listed}"));
+        return None;
+    };
+    let found = words.iter().position(|w| w == text);
+    if found.is_none() {
+        let near = words.iter().map(|w| (strsim::jaro_winkler(&text.to_lowercase(), w), w));
+        let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.7);
+        let help = match near {
+            Some((_, word)) => format!("did you mean \"{word}\"? ({listed})"),
+            None => format!("write {listed}"),
+        };
+        cx.fail(at, format!("\"{}\" is not a known word", printable(text)), help);
+    }
+    found
+}
+
+word_value!(
+    r::Pace,
+    r::Durability,
+    r::CacheState,
+    r::Condition,
+    r::IoChoice,
+    r::DirectIo,
+    r::Layout,
+    r::SyncKind,
+    r::Media,
+    r::Claim
+);
+
+/// The word of a pattern, without its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PatternWord(pub(crate) &'static str);
+
+impl ReadValue for PatternWord {
+    fn kind() -> String {
+        word_kind(r::Pattern::WORDS)
+    }
+
+    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+        let index = word_index(value, r::Pattern::WORDS, at, cx)?;
+        r::Pattern::WORDS.get(index).copied().map(Self)
+    }
+}
+
+/// The word of an arrival, without its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ArrivalWord(pub(crate) &'static str);
+
+const ARRIVALS: &[&str] = &["closed", "constant", "poisson", "bursts", "recorded"];
+
+impl ReadValue for ArrivalWord {
+    fn kind() -> String {
+        word_kind(ARRIVALS)
+    }
+
+    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+        let index = word_index(value, ARRIVALS, at, cx)?;
+        ARRIVALS.get(index).copied().map(Self)
+    }
+}

@@ -1,0 +1,120 @@
+//! A sweep from flags, without a plan file.
+
+use std::fmt::Write as _;
+
+use crate::error::PlanErrors;
+use crate::plan::Plan;
+use crate::units::{DurationNs, SizeBytes};
+
+/// What the flags of a sweep say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweepRequest {
+    /// A directory, a device (`/dev/…`), NFS exports (`nfs://…`, several are shares), `model:NAME` or
+    /// `null`.
+    pub targets: Vec<String>,
+    /// Sizes of one transfer.
+    pub sizes: Vec<SizeBytes>,
+    /// Read shares in percent.
+    pub read_percents: Vec<f64>,
+    /// Words of patterns, such as `random`.
+    pub patterns: Vec<String>,
+    /// Operations that each client keeps outstanding.
+    pub queue_depths: Vec<u32>,
+    /// Share of metadata operations in percent.
+    pub metadata_percent: f64,
+    /// Clients; one per share when absent.
+    pub clients: Option<u32>,
+    /// Files per share.
+    pub files: u32,
+    /// Size of a file; 1 GiB when absent, or the whole device.
+    pub file_size: Option<SizeBytes>,
+    /// Length of a point; absent for until-steady.
+    pub measure: Option<DurationNs>,
+    /// A first look: five seconds a point, which can't show steady figures.
+    pub quick: bool,
+}
+
+impl Default for SweepRequest {
+    /// The table that architects know: 4 KiB to 128 KiB, five read shares, random and sequential, 4
+    /// outstanding operations per client, ten minutes a point.
+    fn default() -> Self {
+        Self {
+            targets: Vec::new(),
+            sizes: (2..=7).map(|power| SizeBytes::kib(1 << power)).collect(),
+            read_percents: vec![100.0, 75.0, 50.0, 25.0, 0.0],
+            patterns: vec!["random".to_owned(), "sequential".to_owned()],
+            queue_depths: vec![4],
+            metadata_percent: 0.0,
+            clients: None,
+            files: 1,
+            file_size: None,
+            measure: Some(DurationNs::s(600)),
+            quick: false,
+        }
+    }
+}
+
+const QUICK: DurationNs = DurationNs::s(5);
+
+/// The plan of a sweep.
+///
+/// # Errors
+/// What is wrong with the request, as with a plan that says the same.
+pub fn sweep_plan(request: &SweepRequest) -> Result<Plan, PlanErrors> {
+    Plan::parse(&text(request), "sweep")
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn list<T>(values: &[T], show: impl Fn(&T) -> String) -> String {
+    format!("[{}]", values.iter().map(show).collect::<Vec<_>>().join(", "))
+}
+
+fn target(targets: &[String]) -> String {
+    let first = targets.first().map_or("", String::as_str);
+    if targets.iter().any(|t| t.starts_with("nfs://")) || targets.len() > 1 {
+        return format!("nfs = {}", list(targets, |t| quoted(t)));
+    }
+    match (first, first.strip_prefix("model:")) {
+        ("null", _) => "null = true".to_owned(),
+        (_, Some(model)) => format!("model = {}", quoted(model)),
+        (device, None) if device.starts_with("/dev/") => format!("device = {}", quoted(device)),
+        (path, None) => format!("path = {}", quoted(path)),
+    }
+}
+
+// Writing to a string can't fail, so results are dropped below.
+fn text(request: &SweepRequest) -> String {
+    let mut text = String::from("# Made by `plimsoll sweep` from its flags.\nversion = 1\n");
+    let _ = writeln!(text, "name = \"sweep\"\ndemonstration = {}", request.quick);
+    let _ = writeln!(text, "\n[target]\n{}\n\n[workload.matrix]", target(&request.targets));
+    let _ = writeln!(text, "patterns = {}", list(&request.patterns, |p| quoted(p)));
+    let _ = writeln!(text, "queue_depth = {:?}", request.queue_depths);
+    let _ = writeln!(text, "sizes = {}", list(&request.sizes, |s| format!("\"{s}\"")));
+    let _ = writeln!(text, "reads = {}", list(&request.read_percents, f64::to_string));
+    let _ = writeln!(text, "metadata = {}", request.metadata_percent);
+    let _ = writeln!(text, "files = {}", request.files);
+    if let Some(clients) = request.clients {
+        let _ = writeln!(text, "clients = {clients}");
+    }
+    if let Some(size) = request.file_size {
+        let _ = writeln!(text, "file_size = \"{size}\"");
+    }
+    let measure = if request.quick { Some(QUICK) } else { request.measure };
+    let _ = writeln!(text, "\n[phases]");
+    if request.quick {
+        let _ = writeln!(text, "warm_up = \"1s\"");
+    }
+    match measure {
+        None => text.push_str("measure = \"until-steady\"\n"),
+        Some(length) => {
+            let _ = writeln!(text, "measure = \"{length}\"");
+            // A length that was asked for is what is needed.
+            let least = length.min(DurationNs::s(600));
+            let _ = writeln!(text, "\n[evidence]\nmin_measure = \"{least}\"");
+        }
+    }
+    text
+}
