@@ -271,7 +271,8 @@ pub fn check(
 /// Names the damage of a page whose checksum is wrong.
 fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) -> Damage {
     let newest = match mark {
-        Mark::UNKNOWN => u32_at(bytes, 24),
+        // Around what the first sector says, be it the older or the newer one.
+        Mark::UNKNOWN => u32_at(bytes, 24).saturating_add(0x7fff),
         mark => mark.acked.saturating_add(2),
     };
     let mut first: Option<u32> = None;

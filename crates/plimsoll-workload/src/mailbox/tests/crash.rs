@@ -12,7 +12,6 @@ use crate::mailbox::{
     Commit, Durability, Expected, Finding, Group, MailboxConfig, Mutant, Phase, Recover,
     ReplayFrom, Trouble, Verify, Witness,
 };
-use crate::step::StepWorkload;
 
 /// Remembers acknowledged commits.
 #[derive(Clone, Default)]

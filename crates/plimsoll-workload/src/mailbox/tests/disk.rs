@@ -62,6 +62,8 @@ pub struct Disk {
     pub trace: u64,
     /// What becomes of an I/O instead, by its number: an `errno`, or fewer bytes.
     pub failures: BTreeMap<u64, Result<u32, i32>>,
+    /// The kind of the last I/O that failed.
+    pub failed: Option<IoKind>,
     /// Longest time from when an I/O should have started to when it did.
     pub intended_lag_max_ns: u64,
     pub issued: u64,
@@ -98,6 +100,7 @@ impl Disk {
             groups: BTreeMap::new(),
             trace: 0,
             failures: BTreeMap::new(),
+            failed: None,
             intended_lag_max_ns: 0,
             issued: 0,
         }
@@ -226,7 +229,10 @@ impl Disk {
                 flying.pop();
                 let landed = by_number.remove(&number).expect("in flight");
                 let result = match self.failures.get(&number) {
-                    Some(&failure) => failure,
+                    Some(&failure) => {
+                        self.failed = Some(landed.io.kind);
+                        failure
+                    }
                     None => Ok(self.land(&landed, arena, with_bytes)),
                 };
                 completions.push(Completion {

@@ -1,0 +1,81 @@
+//! What is on the disk: nothing twice, nothing zero, as compressible as asked for.
+
+use std::collections::HashSet;
+
+use super::disk::Go;
+use super::fixture::{finish, marks, prepared, small};
+use crate::mailbox::{Group, MailboxConfig, Scan, ScanKind};
+
+const KIB: usize = 1024;
+
+/// Files of a store after a while of load: the databases' pages in use, and the logs.
+fn files(compressibility: f64) -> Vec<Vec<u8>> {
+    let page = 32 * KIB as u32;
+    let config = MailboxConfig {
+        page_bytes: page,
+        record_bytes: 2000,
+        cache_bytes: 2 * 26 * u64::from(page),
+        coalesce_bytes: 4 * page,
+        maintenance_bytes: 2 * page,
+        log_buffer_bytes: 48 << 10,
+        log_files: 40,
+        compressibility,
+        ..small(31)
+    };
+    let marks = marks(&config);
+    let (mut disk, store) = prepared(&config, &marks);
+    let sessions: Vec<u32> = (0..config.sessions).collect();
+    let mut group = Group::new(store, &sessions).unwrap();
+    disk.run(&mut group, |_, step| if step == 500 { Go::Stop } else { Go::On });
+    let store = finish(
+        &mut disk,
+        Scan::new(group.into_store(), ScanKind::Backup, super::fixture::PHASE_IO),
+    );
+    let mut files = Vec::new();
+    for (place, state) in store.databases().iter().enumerate() {
+        let used = state.pages_used as usize * page as usize;
+        files.push(disk.bytes(&format!("db{place:02}.edb"))[..used].to_vec());
+        for log in 0..config.log_files {
+            files.push(disk.bytes(&format!("db{place:02}-log/{log:04}.log")).clone());
+        }
+    }
+    files
+}
+
+fn assert_nothing_twice(files: &[Vec<u8>]) {
+    let mut seen = HashSet::new();
+    for block in files.iter().flat_map(|file| file.chunks_exact(4 * KIB)) {
+        assert!(block.iter().any(|&byte| byte != 0), "a block of zeros");
+        assert!(seen.insert(block), "a 4 KiB block is there twice");
+    }
+    assert!(seen.len() > 800);
+}
+
+#[test]
+fn no_block_is_there_twice() {
+    assert_nothing_twice(&files(1.0));
+    assert_nothing_twice(&files(4.0));
+}
+
+/// As a storage system compresses: in units of 4 KiB to 32 KiB.
+fn ratio(pages: &[u8], unit: usize) -> f64 {
+    let out: usize = pages
+        .chunks_exact(unit)
+        .map(|unit| lz4_flex::block::compress(unit).len().min(unit.len()))
+        .sum();
+    pages.len() as f64 / out as f64
+}
+
+#[test]
+fn data_compresses_as_asked() {
+    let incompressible = &files(1.0)[0];
+    assert!(ratio(incompressible, 32 * KIB) < 1.01);
+    for asked in [1.5, 2.0, 4.0] {
+        let pages = &files(asked)[0];
+        for unit in [4 * KIB, 32 * KIB] {
+            let got = ratio(pages, unit);
+            println!("asked {asked}, units of {unit}: {got:.2}");
+            assert!((got / asked - 1.0).abs() < 0.12, "asked for {asked}, {unit} B compress {got}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! I/O errors end a run: nothing more is issued, what was learned is kept.
+
+use super::disk::Go;
+use super::fixture::{PHASE_IO, finish, marks, prepared, small, store};
+use crate::mailbox::{
+    Expected, Group, MailboxConfig, Phase, Recover, ReplayFrom, Scan, ScanKind, Trouble, Verify,
+};
+use crate::step::{IoKind, StepWorkload};
+
+const EIO: i32 = 5;
+
+/// Whichever I/O of a run fails, in whichever way, the run ends with that, and the store recovers.
+#[test]
+fn the_first_failure_ends_the_run() {
+    let config = MailboxConfig { durability: crate::mailbox::Durability::Fdatasync, ..small(41) };
+    let marks = marks(&config);
+    let (prepared, _) = prepared(&config, &marks);
+    let sessions: Vec<u32> = (0..config.sessions).collect();
+    let mut places = std::collections::HashSet::new();
+    for victim in (3..900).step_by(7) {
+        let mut disk = prepared.clone();
+        let marks: Vec<_> = marks.iter().map(super::fixture::SharedMarks::copy).collect();
+        let failure = if victim % 2 == 0 { Err(EIO) } else { Ok(0) };
+        disk.failures.insert(disk.issued + victim, failure);
+        let mut group = Group::new(store(&config, &marks), &sessions).unwrap();
+        disk.run(&mut group, |_, step| if step == 3000 { Go::Stop } else { Go::On });
+        if disk.failed == Some(IoKind::Flush) && failure.is_ok() {
+            continue; // A flush transfers nothing, so it can't be short.
+        }
+        let poison = *group.poison().expect("the failure was not noticed");
+        match poison.trouble {
+            Trouble::Io(errno) => assert_eq!((errno, poison.errno()), (EIO, Some(EIO))),
+            Trouble::Short { got_bytes, wanted_bytes } => {
+                assert!(got_bytes == 0 && wanted_bytes > 0);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(!poison.is_corruption() && !group.is_closed());
+        places.insert(core::mem::discriminant(&poison.place));
+        // Nothing after that: stepping again gives nothing.
+        let mut out = Vec::new();
+        let mut arena = crate::step::HeapArena(vec![0; group.arena_size_bytes() as usize]);
+        assert_eq!(group.step(disk.now_ns, &[], &mut arena, &mut out), crate::step::Wait::Done);
+        assert!(out.is_empty());
+        disk.failures.clear();
+        disk.crash();
+        let recovered = finish(
+            &mut disk,
+            Recover::new(store(&config, &marks), ReplayFrom::Checkpoint, PHASE_IO),
+        );
+        finish(&mut disk, Verify::new(recovered, Expected::default(), PHASE_IO));
+    }
+    assert_eq!(places.len(), 3, "pages, logs and files must all have failed once");
+}
+
+#[test]
+fn a_phase_ends_with_its_first_failure() {
+    let config = small(42);
+    let marks = marks(&config);
+    let (mut disk, store) = prepared(&config, &marks);
+    disk.failures.insert(disk.issued + 3, Err(EIO));
+    let mut scan = Scan::new(store, ScanKind::Checksum, PHASE_IO);
+    disk.run(&mut scan, |_, _| Go::On);
+    assert!(!scan.is_complete());
+    assert_eq!(scan.poison().unwrap().errno(), Some(EIO));
+    let progress = scan.progress();
+    assert!(progress.done_bytes > 0 && progress.done_bytes < progress.total_bytes);
+}
+
+#[test]
+fn a_stopped_phase_is_not_complete() {
+    let config = small(43);
+    let marks = marks(&config);
+    let (mut disk, store) = prepared(&config, &marks);
+    let mut scan = Scan::new(store, ScanKind::Backup, PHASE_IO);
+    disk.run(&mut scan, |_, step| if step == 2 { Go::Stop } else { Go::On });
+    assert!(!scan.is_complete() && scan.poison().is_none());
+}
