@@ -22,7 +22,15 @@ fn main() {
         load.io_bytes = io * 1024;
         load.read_share = rd / 100.0;
         let mut system = System::build(spec.clone(), 1).unwrap();
-        let m = simulate(&mut system, &load, Limits { warm_up_ops: 4000, measure_ops: 20000 }, 1);
+        let m = simulate(
+            &mut system,
+            &load,
+            Limits {
+                warm_up_ops: std::env::var("W").map_or(4000, |w| w.parse().unwrap()),
+                measure_ops: std::env::var("M").map_or(20000, |w| w.parse().unwrap()),
+            },
+            1,
+        );
         assert!(m.little_error_max < 1e-3);
         events += m.events;
         let l = m.latency_ns_mean(|_| true) / 1e6;

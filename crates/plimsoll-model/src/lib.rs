@@ -3,6 +3,7 @@ pub mod analytic;
 pub mod blocks;
 pub mod cache;
 pub mod core;
+pub mod fit;
 pub mod run;
 pub mod spec;
 pub mod stats;

@@ -52,6 +52,7 @@ struct Raid {
     write_ns_per_byte: f64,
     parity_ns_per_byte: f64,
     failed: Option<u64>,
+    whole_group: bool,
     stream: Stream,
 }
 
@@ -97,6 +98,7 @@ pub(super) fn make(
         write_ns_per_byte: reader.number_or("write_ns_per_byte", 0.0, 0.0, 1e3)?,
         parity_ns_per_byte: reader.number_or("parity_ns_per_byte", 0.0, 0.0, 1e3)?,
         failed: (failed > 0).then_some(failed),
+        whole_group: reader.flag_or("whole_group_reads", false)?,
         stream: builder.stream(),
     }))
 }
@@ -195,6 +197,7 @@ impl Raid {
                 }
                 _ => {
                     // A lost data column is rebuilt from parity: another column is read instead.
+                    let columns = if self.whole_group { self.width } else { columns };
                     for column in 0..columns {
                         self.command(&part, group, first + self.parity + column, column_bytes, cx);
                     }

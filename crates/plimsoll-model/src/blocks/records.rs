@@ -23,7 +23,7 @@ struct Records {
     whole: bool,
     op_ns: f64,
     record_ns: f64,
-    metadata_write_share: f64,
+    record_metadata_bytes: f64,
     stream: Stream,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn make(
         whole: reader.flag_or("whole", true)?,
         op_ns: 1e3 * reader.number_or("op_us", 0.0, 0.0, 1e6)?,
         record_ns: 1e3 * reader.number_or("record_us", 0.0, 0.0, 1e6)?,
-        metadata_write_share: reader.number_or("metadata_write_share", 0.0, 0.0, 10.0)?,
+        record_metadata_bytes: reader.number_or("record_metadata_bytes", 0.0, 0.0, 1e6)?,
         stream: builder.stream(),
     }))
 }
@@ -68,7 +68,8 @@ impl Records {
             cx.route(self.below, &records);
             return;
         }
-        let extra = request.size_bytes as f64 * self.metadata_write_share;
+        let records = request.size_bytes as f64 / self.record_bytes as f64;
+        let extra = records * self.record_metadata_bytes;
         let sized = request.range(request.offset_bytes, request.size_bytes + extra as u64);
         let share = request.size_bytes as f64 / covered.min(self.record_bytes) as f64;
         cx.route(self.below, &Request { share: share.min(1.0), ..sized });

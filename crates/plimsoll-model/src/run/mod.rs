@@ -7,6 +7,7 @@ mod recorder;
 pub use matrix::{MatrixLoad, Pattern};
 pub use measured::{ClassResult, Contribution, Measured, StationResult};
 
+pub(crate) use matrix::Requests;
 pub(crate) use recorder::Recorder;
 
 use crate::system::System;

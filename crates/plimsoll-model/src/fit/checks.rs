@@ -1,0 +1,136 @@
+//! The arithmetic of a published table: does it agree with itself and with what its parts can carry?
+//!
+//! - Bandwidth identity: bandwidth = data operations × (I/O size + protocol bytes). Fitting the
+//!   protocol bytes and trying both meanings of "MB" says what the column means; the residuals check
+//!   every row.
+//! - Little's law: rate × latency is the concurrency that the system saw. Above clients × depth it is
+//!   impossible; well below, the clients did not keep their queues full (barrier, think time).
+//! - Port limits: what the ports of the network and of the drives would have to carry.
+
+use super::table::{Row, Table};
+
+/// What the columns of a table say of each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checks {
+    /// What a unit of the bandwidth column is: 1e6 or 2^20 bytes.
+    pub unit_bytes: f64,
+    /// Protocol bytes per data operation that fit best.
+    pub protocol_bytes: f64,
+    /// Median of the absolute relative residuals of the bandwidth identity.
+    pub identity_median: f64,
+    /// Rows whose bandwidth is more than 2 % from the identity, with the relative residual.
+    pub identity_odd: Vec<(String, f64)>,
+    /// Smallest and largest rate × latency of the matrix rows.
+    pub concurrency: (f64, f64),
+    /// Rows whose rate × latency is above what the clients can have outstanding.
+    pub concurrency_impossible: Vec<(String, f64)>,
+    /// Highest rate of bytes one way over the network.
+    pub network_bytes_per_s_max: f64,
+    /// Share of metadata among all operations, smallest and largest.
+    pub metadata_share: Option<(f64, f64)>,
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Rows with all that the bandwidth identity needs: (row, data operations, I/O bytes, bandwidth).
+fn complete(table: &Table) -> Vec<(&Row, f64, f64, f64)> {
+    table
+        .matrix()
+        .filter_map(|r| Some((r, r.data_ops_per_s()?, r.io_bytes? as f64, r.bandwidth_mb_per_s?)))
+        .collect()
+}
+
+/// Checks a table. `outstanding_max` is clients × depth, if it is known.
+pub fn check(table: &Table, outstanding_max: Option<f64>) -> Checks {
+    let rows = complete(table);
+    let fit = |unit: f64| {
+        // Small I/Os determine the protocol bytes best: the median over rows resists odd ones.
+        let protocol =
+            median(rows.iter().map(|(_, ops, io, bw)| bw * unit / ops - io).collect()).max(0.0);
+        let residuals: Vec<f64> =
+            rows.iter().map(|(_, ops, io, bw)| bw * unit / (ops * (io + protocol)) - 1.0).collect();
+        let middle = median(residuals.iter().map(|r| r.abs()).collect());
+        (unit, protocol, residuals, middle)
+    };
+    let (mib, mb) = (fit(1_048_576.0), fit(1e6));
+    let best = if mb.3 < mib.3 { mb } else { mib };
+    let (unit_bytes, protocol_bytes, residuals, identity_median) = best;
+    let little: Vec<(String, f64)> =
+        table.matrix().map(|r| (r.label(), r.ops_per_s * r.latency_ms * 1e-3)).collect();
+    // A latency printed with one decimal may be off by half of its last digit.
+    let possible = |row: &Row, n: f64| {
+        let rounding = row.ops_per_s * 0.05e-3;
+        outstanding_max.is_none_or(|most| n - rounding <= most)
+    };
+    let shares: Vec<f64> =
+        table.matrix().filter_map(|r| r.data_ops_per_s().map(|d| 1.0 - d / r.ops_per_s)).collect();
+    let one_way = table.matrix().map(|r| {
+        let io = r.io_bytes.unwrap_or(0) as f64;
+        let reads = r.read_ops_per_s.unwrap_or(0.0);
+        let writes = r.write_ops_per_s.unwrap_or(0.0);
+        (reads * (io + protocol_bytes)).max(writes * (io + protocol_bytes))
+    });
+    let least = |v: &mut dyn Iterator<Item = f64>| v.fold(f64::INFINITY, f64::min);
+    Checks {
+        unit_bytes,
+        protocol_bytes,
+        identity_median,
+        identity_odd: rows
+            .iter()
+            .zip(&residuals)
+            .filter(|(_, r)| r.abs() > 0.02)
+            .map(|((row, ..), r)| (row.label(), *r))
+            .collect(),
+        concurrency: (
+            least(&mut little.iter().map(|l| l.1)),
+            little.iter().map(|l| l.1).fold(0.0, f64::max),
+        ),
+        concurrency_impossible: table
+            .matrix()
+            .zip(&little)
+            .filter(|(row, (_, n))| !possible(row, *n))
+            .map(|(_, l)| l.clone())
+            .collect(),
+        network_bytes_per_s_max: one_way.fold(0.0, f64::max),
+        metadata_share: (!shares.is_empty()).then(|| {
+            (least(&mut shares.iter().copied()), shares.iter().copied().fold(0.0, f64::max))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_tables_mean_mebibytes_with_280_protocol_bytes() {
+        for text in [
+            include_str!("../../data/zfs-mirrors-random.csv"),
+            include_str!("../../data/zfs-raidz2-random.csv"),
+        ] {
+            let checks = check(&Table::parse(text).unwrap(), Some(480.0));
+            assert_eq!(checks.unit_bytes, 1_048_576.0);
+            assert!((checks.protocol_bytes - 280.0).abs() < 10.0, "{}", checks.protocol_bytes);
+            assert!(checks.identity_median < 0.0006, "{}", checks.identity_median);
+            assert!(checks.concurrency.0 > 180.0 && checks.concurrency.1 < 390.0);
+            assert!(checks.concurrency_impossible.is_empty());
+            let (low, high) = checks.metadata_share.unwrap();
+            assert!(low > 0.04 && high < 0.06);
+            // Four 10 GbE ports carry 5 GB/s each way at most.
+            assert!(checks.network_bytes_per_s_max < 5e9);
+        }
+    }
+
+    #[test]
+    fn a_row_with_another_unit_stands_out() {
+        let text = include_str!("../../data/zfs-mirrors-random.csv")
+            .replace("32,random,100,3778,", "32,random,100,3961,");
+        let checks = check(&Table::parse(&text).unwrap(), Some(300.0));
+        assert_eq!(checks.identity_odd.len(), 1);
+        assert!(checks.identity_odd[0].0.starts_with("32 KiB"));
+        assert!(!checks.concurrency_impossible.is_empty());
+    }
+}

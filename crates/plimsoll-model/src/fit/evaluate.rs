@@ -1,0 +1,196 @@
+//! What a model gives for the rows of a table: by simulation, or quickly by analysis.
+//!
+//! The quick way rehearses a few hundred requests of a row through the blocks, which gives the mean
+//! demand of an operation on every station exactly as the simulation would charge it, and solves the
+//! closed network of those demands approximately (Bard-Schweitzer, stations of the same kind taken
+//! together). It knows nothing of barriers and joins. A fit therefore multiplies it with the ratio of
+//! simulation to analysis at the last simulated point, which changes slowly with the parameters: space
+//! mapping (J. W. Bandler and others, "Space mapping technique for electromagnetic optimization", IEEE
+//! Trans. MTT 42(12), 1994).
+
+use super::FitError;
+use super::table::Row;
+use crate::run::Requests;
+use crate::run::{Limits, MatrixLoad, Measured, simulate};
+use crate::spec::{ModelError, Spec};
+use crate::system::System;
+
+/// Rate and mean latency of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Operations per second, metadata included.
+    pub ops_per_s: f64,
+    /// Mean latency over all operations.
+    pub latency_ms: f64,
+}
+
+/// Requests that are rehearsed for a row.
+const REHEARSED: u32 = 800;
+
+/// The load of a row.
+pub(crate) fn load_of(spec: &Spec, row: &Row) -> Result<MatrixLoad, ModelError> {
+    let mut load = MatrixLoad::of(spec)?;
+    load.io_bytes = row.io_bytes.unwrap_or(load.io_bytes);
+    load.read_share = row.read_share.unwrap_or(load.read_share);
+    load.pattern = row.pattern;
+    Ok(load)
+}
+
+/// Simulates one row.
+///
+/// # Errors
+/// [`ModelError`] if the model cannot be built.
+pub fn simulate_row(
+    spec: &Spec,
+    row: &Row,
+    limits: Limits,
+    seed: u64,
+) -> Result<Measured, ModelError> {
+    let load = load_of(spec, row)?;
+    let mut system = System::build(spec.clone(), seed)?;
+    Ok(simulate(&mut system, &load, limits, seed))
+}
+
+/// Runs `act` for every row, on as many threads as there are cores. Results are in the order of the
+/// rows, so the threads do not show.
+pub(crate) fn for_rows<T: Send>(
+    rows: &[&Row],
+    act: impl Fn(&Row) -> Result<T, ModelError> + Sync,
+) -> Result<Vec<T>, FitError> {
+    let threads =
+        std::thread::available_parallelism().map_or(1, |n| n.get()).min(rows.len().max(1));
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            match rows.get(at) {
+                Some(row) => done.push((at, act(row))),
+                None => return done,
+            }
+        }
+    };
+    let mut all = std::thread::scope(|scope| {
+        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        for worker in workers {
+            match worker.join() {
+                Ok(done) => all.extend(done),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all
+    });
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, result)| result.map_err(FitError::Model)).collect()
+}
+
+/// Simulates every row.
+///
+/// # Errors
+/// [`FitError::Model`] if the model cannot be built.
+pub fn simulate_rows(
+    spec: &Spec,
+    rows: &[&Row],
+    limits: Limits,
+    seed: u64,
+) -> Result<Vec<Point>, FitError> {
+    for_rows(rows, |row| {
+        let measured = simulate_row(spec, row, limits, seed)?;
+        Ok(Point {
+            ops_per_s: measured.ops_per_s,
+            latency_ms: measured.latency_ns_mean(|_| true) * 1e-6,
+        })
+    })
+}
+
+/// Stations of one kind: how many, servers of each, and the demand of an operation on all of them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) stations: f64,
+    pub(crate) servers: f64,
+    pub(crate) demand_s: f64,
+    pub(crate) delay: bool,
+}
+
+/// The demands of one operation of a load.
+pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: u64) -> Vec<Group> {
+    // Few clients, so that caches are warm soon: the first touch of a record would always miss.
+    let few = load.clients.min(4);
+    let mut requests =
+        Requests::new(&MatrixLoad { clients: few, ..load.clone() }, system.nodes(), seed);
+    let stations = system.sim().stations();
+    let mut sums = vec![0.0; stations];
+    let warm_up = count / 4;
+    for i in 0..warm_up + count {
+        let (request, _) = requests.draw(i % few);
+        system.rehearse(&request, |station, demand_ns| {
+            if i >= warm_up {
+                sums[station] += demand_ns;
+            }
+        });
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    for (at, sum) in sums.iter().enumerate() {
+        let id = crate::core::StationId(at as u32);
+        let name: String = system.sim().name(id).chars().filter(|c| !c.is_ascii_digit()).collect();
+        let demand_s = sum * 1e-9 / f64::from(count);
+        match groups.iter_mut().find(|g| g.name == name) {
+            Some(group) => {
+                group.stations += 1.0;
+                group.demand_s += demand_s;
+            }
+            None => groups.push(Group {
+                name,
+                stations: 1.0,
+                servers: f64::from(system.sim().servers(id)),
+                demand_s,
+                delay: system.sim().is_delay(id),
+            }),
+        }
+    }
+    groups
+}
+
+/// Rate of a closed load with `population` operations outstanding, by analysis.
+pub(crate) fn closed_rate(groups: &[Group], population: f64, think_s: f64) -> f64 {
+    // A station with several servers is a queue of demand / servers and a delay of the rest.
+    let queueing = |g: &Group| if g.delay { 0.0 } else { g.demand_s / g.stations / g.servers };
+    let delay_s: f64 =
+        think_s + groups.iter().map(|g| g.demand_s - queueing(g) * g.stations).sum::<f64>();
+    let mut queues: Vec<f64> = groups.iter().map(|g| if g.delay { 0.0 } else { 1.0 }).collect();
+    let shrink = ((population - 1.0) / population).max(0.0);
+    let mut rate = 0.0;
+    for _ in 0..400 {
+        let stay: Vec<f64> =
+            groups.iter().zip(&queues).map(|(g, q)| queueing(g) * (1.0 + shrink * q)).collect();
+        let total: f64 = groups.iter().zip(&stay).map(|(g, s)| g.stations * s).sum();
+        rate = population / (delay_s + total);
+        let mut change = 0.0f64;
+        for (q, s) in queues.iter_mut().zip(&stay) {
+            let new = rate * s;
+            change = change.max((new - *q).abs());
+            *q = new;
+        }
+        if change < 1e-7 * population {
+            break;
+        }
+    }
+    rate
+}
+
+/// Rate and latency of one row by analysis.
+fn analyse_row(spec: &Spec, row: &Row, seed: u64) -> Result<Point, ModelError> {
+    let load = load_of(spec, row)?;
+    let mut system = System::build(spec.clone(), seed)?;
+    let groups = demands(&mut system, &load, REHEARSED, seed);
+    let population = f64::from(load.clients) * f64::from(load.depth);
+    let ops_per_s = closed_rate(&groups, population, load.think_ns as f64 * 1e-9);
+    Ok(Point { ops_per_s, latency_ms: population / ops_per_s * 1e3 })
+}
+
+/// Rate and latency of every row by analysis.
+pub(crate) fn analyse_rows(spec: &Spec, rows: &[&Row], seed: u64) -> Result<Vec<Point>, FitError> {
+    for_rows(rows, |row| analyse_row(spec, row, seed))
+}

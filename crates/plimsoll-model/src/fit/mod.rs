@@ -1,0 +1,53 @@
+//! Fitting a model's free parameters to a measured table, and predicting another.
+//!
+//! Least squares on logarithms of rate and latency, within the bounds that each parameter states, from
+//! the model file and from seeded other starts. The search uses the quick analysis corrected by
+//! simulation (see `evaluate`) and ends when simulation confirms it. What the data cannot say is
+//! said: every parameter is profiled, rows are left out one by one, and the copy of the nearest
+//! measured row is scored beside the model.
+
+mod checks;
+mod evaluate;
+mod least_squares;
+mod search;
+mod table;
+
+pub use checks::{Checks, check};
+pub use evaluate::{Point, simulate_row, simulate_rows};
+pub use search::{Fit, FitOptions, Profile, RowScore, Scores, fit, predict, score};
+pub use table::{Row, Table};
+
+use crate::spec::ModelError;
+use thiserror::Error;
+
+/// Why a fit could not be made.
+#[derive(Debug, Error, PartialEq)]
+pub enum FitError {
+    /// The table cannot be read.
+    #[error("the table, line {line}: {reason}")]
+    Table {
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The model cannot be built.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// There is nothing to fit.
+    #[error("{model} has no free parameter: mark at least one with `free = [lowest, highest]`")]
+    NothingFree {
+        /// The model.
+        model: String,
+    },
+    /// There is nothing to fit to.
+    #[error(
+        "the table has {rows} rows with an I/O size and a read share, fewer than the {free} free parameters"
+    )]
+    TooFewRows {
+        /// Rows that could be used.
+        rows: usize,
+        /// Free parameters.
+        free: usize,
+    },
+}

@@ -1,0 +1,396 @@
+//! The fit itself, its scores and what the data leave open.
+
+use super::FitError;
+use super::evaluate::{Point, analyse_rows, simulate_rows};
+use super::least_squares::{Minimum, Problem, minimise};
+use super::table::{Row, Table};
+use crate::core::rng::Stream;
+use crate::run::Limits;
+use crate::spec::Spec;
+
+/// Typical relative errors: a residual of one counts as much in rate as in latency. Latencies are
+/// printed with one decimal, so small ones carry a rounding error besides.
+const OPS_SCALE: f64 = 0.04;
+const LATENCY_SCALE: f64 = 0.08;
+const LATENCY_ROUNDING_MS: f64 = 0.03;
+
+/// How to fit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FitOptions {
+    /// Seed of the starts and of the simulations.
+    pub seed: u64,
+    /// Starts besides the model file's own values.
+    pub starts: usize,
+    /// Rounds of simulation and search.
+    pub rounds: usize,
+    /// Length of the simulations.
+    pub limits: Limits,
+    /// Whether to profile each parameter and to leave out rows one by one.
+    pub diagnose: bool,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        let limits = Limits { warm_up_ops: 30_000, measure_ops: 40_000 };
+        Self { seed: 1, starts: 5, rounds: 3, limits, diagnose: true }
+    }
+}
+
+/// A row, measured and modelled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowScore {
+    /// The row.
+    pub row: Row,
+    /// What the model gives.
+    pub modelled: Point,
+    /// Relative error of the rate.
+    pub ops_error: f64,
+    /// Relative error of the latency.
+    pub latency_error: f64,
+}
+
+/// Errors over the rows of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Scores {
+    /// Median absolute relative error of the rate.
+    pub ops_median: f64,
+    /// 90th percentile of the same.
+    pub ops_p90: f64,
+    /// Median absolute relative error of the latency.
+    pub latency_median: f64,
+    /// 90th percentile of the same.
+    pub latency_p90: f64,
+}
+
+/// What the data say of one parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Its path in the model.
+    pub path: String,
+    /// Its bounds.
+    pub bounds: (f64, f64),
+    /// The value in the model file.
+    pub given: f64,
+    /// The fitted value.
+    pub fitted: f64,
+    /// Values between which the loss, the other parameters refitted, stays within 3.84 (the 95 %
+    /// point of chi-squared with one degree of freedom) of the least, in units of the mean squared
+    /// residual. `None` if the fit was not diagnosed.
+    pub interval: Option<(f64, f64)>,
+    /// Whether the interval spans more than a factor of two, or reaches a bound: then the data do
+    /// not determine the parameter.
+    pub identified: bool,
+}
+
+/// A fitted model.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The model with the fitted values.
+    pub spec: Spec,
+    /// The parameters.
+    pub parameters: Vec<Profile>,
+    /// The rows it was fitted to, simulated.
+    pub rows: Vec<RowScore>,
+    /// Their scores.
+    pub scores: Scores,
+    /// Scores of each row when the parameters were fitted without it.
+    pub left_out: Option<Scores>,
+    /// Evaluations of the quick analysis.
+    pub evaluations: usize,
+}
+
+/// A free parameter on its logarithmic scale from 0 to 1.
+#[derive(Clone, Debug)]
+struct Free {
+    path: String,
+    low: f64,
+    high: f64,
+}
+
+impl Free {
+    fn value(&self, x: f64) -> f64 {
+        self.low * libm::pow(self.high / self.low, x.clamp(0.0, 1.0))
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        (libm::log(value / self.low) / libm::log(self.high / self.low)).clamp(0.0, 1.0)
+    }
+}
+
+fn free_of(spec: &Spec) -> Vec<Free> {
+    spec.facts()
+        .into_iter()
+        .filter_map(|(path, fact)| {
+            let (low, high) = fact.free?;
+            // A lower bound of 0 has no logarithm: a thousandth of the upper one stands for it.
+            Some(Free { path, low: low.max(high * 1e-3), high })
+        })
+        .collect()
+}
+
+fn with_values(spec: &Spec, free: &[Free], x: &[f64]) -> Result<Spec, FitError> {
+    let mut spec = spec.clone();
+    for (f, &x) in free.iter().zip(x) {
+        spec.set(&f.path, f.value(x))?;
+    }
+    Ok(spec)
+}
+
+struct Search<'a> {
+    spec: &'a Spec,
+    free: &'a [Free],
+    rows: Vec<&'a Row>,
+    /// Simulation over analysis, for rate and latency of each row.
+    ratios: Vec<(f64, f64)>,
+    seed: u64,
+    evaluations: usize,
+}
+
+impl Search<'_> {
+    fn corrected(&mut self, x: &[f64]) -> Result<Vec<Point>, FitError> {
+        self.evaluations += 1;
+        let spec = with_values(self.spec, self.free, x)?;
+        let points = analyse_rows(&spec, &self.rows, self.seed)?;
+        let correct = |(p, (ops, latency)): (Point, &(f64, f64))| Point {
+            ops_per_s: p.ops_per_s * ops,
+            latency_ms: p.latency_ms * latency,
+        };
+        Ok(points.into_iter().zip(&self.ratios).map(correct).collect())
+    }
+
+    /// Simulates at `x` and takes the ratios from there.
+    fn map(&mut self, x: &[f64], limits: Limits) -> Result<Vec<Point>, FitError> {
+        let spec = with_values(self.spec, self.free, x)?;
+        let analysed = analyse_rows(&spec, &self.rows, self.seed)?;
+        let simulated = simulate_rows(&spec, &self.rows, limits, self.seed)?;
+        self.ratios = simulated
+            .iter()
+            .zip(&analysed)
+            .map(|(s, a)| (s.ops_per_s / a.ops_per_s, s.latency_ms / a.latency_ms))
+            .collect();
+        Ok(simulated)
+    }
+}
+
+fn residuals(rows: &[&Row], points: &[Point]) -> Vec<f64> {
+    let of = |(row, p): (&&Row, &Point)| {
+        let rounding = LATENCY_ROUNDING_MS / row.latency_ms;
+        let scale = libm::sqrt(LATENCY_SCALE * LATENCY_SCALE + rounding * rounding);
+        [
+            libm::log(p.ops_per_s / row.ops_per_s) / OPS_SCALE,
+            libm::log(p.latency_ms / row.latency_ms) / scale,
+        ]
+    };
+    rows.iter().zip(points).flat_map(of).collect()
+}
+
+impl Problem for Search<'_> {
+    type Error = FitError;
+    fn residuals(&mut self, x: &[f64]) -> Result<Vec<f64>, FitError> {
+        let points = self.corrected(x)?;
+        Ok(residuals(&self.rows, &points))
+    }
+}
+
+/// Fits the free parameters of a model to a table.
+///
+/// # Errors
+/// [`FitError`] if there is nothing to fit, or the model cannot be built.
+pub fn fit(spec: &Spec, table: &Table, options: &FitOptions) -> Result<Fit, FitError> {
+    let free = free_of(spec);
+    let rows: Vec<&Row> = table.matrix().collect();
+    if free.is_empty() {
+        return Err(FitError::NothingFree { model: spec.name.clone() });
+    }
+    if rows.len() < free.len() {
+        return Err(FitError::TooFewRows { rows: rows.len(), free: free.len() });
+    }
+    let mut search = Search {
+        spec,
+        free: &free,
+        ratios: vec![(1.0, 1.0); rows.len()],
+        rows,
+        seed: options.seed,
+        evaluations: 0,
+    };
+    let given: Vec<f64> =
+        free.iter().map(|f| f.place(spec.value(&f.path).unwrap_or(f.low))).collect();
+    let fixed = vec![false; free.len()];
+    let quick = Limits { warm_up_ops: 8_000, measure_ops: 15_000 };
+    search.map(&given, quick)?;
+    let mut best = minimise(&mut search, &given, &fixed, 30)?;
+    let mut stream = Stream::new(options.seed, "starts");
+    for _ in 0..options.starts {
+        let start: Vec<f64> = free.iter().map(|_| stream.unit()).collect();
+        let found = minimise(&mut search, &start, &fixed, 20)?;
+        if found.loss < best.loss {
+            best = found;
+        }
+    }
+    let (best, simulated) = confirm(&mut search, best, options)?;
+    let parameters = profiles(&mut search, &best, &given, options)?;
+    let left_out = if options.diagnose { Some(leave_out(&mut search, &best)?) } else { None };
+    let rows: Vec<RowScore> =
+        search.rows.iter().zip(&simulated).map(|(row, p)| row_score(row, *p)).collect();
+    Ok(Fit {
+        spec: with_values(spec, &free, &best.parameters)?,
+        parameters,
+        scores: score(&rows),
+        rows,
+        left_out,
+        evaluations: search.evaluations,
+    })
+}
+
+/// Alternates simulation and search until simulation no longer improves; gives the best simulated
+/// point, with the ratios taken there.
+fn confirm(
+    search: &mut Search<'_>,
+    mut at: Minimum,
+    options: &FitOptions,
+) -> Result<(Minimum, Vec<Point>), FitError> {
+    let fixed = vec![false; at.parameters.len()];
+    let mut best: Option<(f64, Minimum, Vec<Point>, Vec<(f64, f64)>)> = None;
+    for _ in 0..options.rounds.max(1) {
+        let simulated = search.map(&at.parameters, options.limits)?;
+        let loss = super::least_squares::loss(&residuals(&search.rows, &simulated));
+        if best.as_ref().is_none_or(|(least, ..)| loss < *least) {
+            best = Some((loss, at.clone(), simulated, search.ratios.clone()));
+        }
+        at = minimise(search, &at.parameters, &fixed, 20)?;
+    }
+    match best {
+        Some((loss, minimum, simulated, ratios)) => {
+            search.ratios = ratios;
+            Ok((Minimum { loss, ..minimum }, simulated))
+        }
+        None => unreachable!("at least one round is run"),
+    }
+}
+
+fn profiles(
+    search: &mut Search<'_>,
+    best: &Minimum,
+    given: &[f64],
+    options: &FitOptions,
+) -> Result<Vec<Profile>, FitError> {
+    let free = search.free;
+    // One unit of loss per residual is what right scales would leave: more means that the structure
+    // misses something, and intervals widen accordingly.
+    let freedom = (2 * search.rows.len()).saturating_sub(free.len()).max(1) as f64;
+    let allowed = 3.84 * (best.loss / freedom).max(1.0);
+    let mut profiles = Vec::new();
+    for (k, f) in free.iter().enumerate() {
+        let mut interval = None;
+        if options.diagnose {
+            let low = profile_end(search, best, k, -1.0, allowed)?;
+            let high = profile_end(search, best, k, 1.0, allowed)?;
+            interval = Some((f.value(low), f.value(high)));
+        }
+        let identified = interval.is_none_or(|(low, high)| {
+            high / low < 2.0 && low > f.low * 1.001 && high < f.high * 0.999
+        });
+        profiles.push(Profile {
+            path: f.path.clone(),
+            bounds: (f.low, f.high),
+            given: f.value(given[k]),
+            fitted: f.value(best.parameters[k]),
+            interval,
+            identified,
+        });
+    }
+    Ok(profiles)
+}
+
+/// Moves one parameter away from the optimum, the others refitted, until the loss has grown by
+/// `allowed` or a bound is reached.
+fn profile_end(
+    search: &mut Search<'_>,
+    best: &Minimum,
+    k: usize,
+    direction: f64,
+    allowed: f64,
+) -> Result<f64, FitError> {
+    let mut fixed = vec![false; best.parameters.len()];
+    fixed[k] = true;
+    let mut at = best.parameters.clone();
+    let base = super::least_squares::loss(&search.residuals(&at)?);
+    let (mut inside, mut step) = (best.parameters[k], 0.02);
+    loop {
+        let next = (inside + direction * step).clamp(0.0, 1.0);
+        at[k] = next;
+        let found = minimise(search, &at, &fixed, 4)?;
+        if found.loss > base + allowed {
+            return Ok(0.5 * (inside + next));
+        }
+        at = found.parameters;
+        inside = next;
+        if next <= 0.0 || next >= 1.0 {
+            return Ok(next);
+        }
+        step *= 1.6;
+    }
+}
+
+/// Refits without each row in turn and scores the prediction of that row.
+fn leave_out(search: &mut Search<'_>, best: &Minimum) -> Result<Scores, FitError> {
+    let fixed = vec![false; best.parameters.len()];
+    let (all, ratios) = (search.rows.clone(), search.ratios.clone());
+    let mut scores = Vec::new();
+    for out in 0..all.len() {
+        search.rows = all.iter().enumerate().filter(|(i, _)| *i != out).map(|(_, r)| *r).collect();
+        search.ratios =
+            ratios.iter().enumerate().filter(|(i, _)| *i != out).map(|(_, r)| *r).collect();
+        let found = minimise(search, &best.parameters, &fixed, 3)?;
+        search.rows = vec![all[out]];
+        search.ratios = vec![ratios[out]];
+        let point = search.corrected(&found.parameters)?[0];
+        scores.push(row_score(all[out], point));
+    }
+    (search.rows, search.ratios) = (all, ratios);
+    Ok(score(&scores))
+}
+
+fn row_score(row: &Row, modelled: Point) -> RowScore {
+    RowScore {
+        row: row.clone(),
+        modelled,
+        ops_error: modelled.ops_per_s / row.ops_per_s - 1.0,
+        latency_error: modelled.latency_ms / row.latency_ms - 1.0,
+    }
+}
+
+/// Scores of some rows.
+pub fn score(rows: &[RowScore]) -> Scores {
+    let quantile = |mut errors: Vec<f64>, q: f64| -> f64 {
+        errors.sort_by(f64::total_cmp);
+        // Linear interpolation between order statistics (type 7 of Hyndman and Fan, 1996).
+        let at = q * (errors.len().max(1) - 1) as f64;
+        let low = errors.get(at as usize).copied().unwrap_or(f64::NAN);
+        let high = errors.get(at as usize + 1).copied().unwrap_or(low);
+        low + (high - low) * at.fract()
+    };
+    let ops: Vec<f64> = rows.iter().map(|r| r.ops_error.abs()).collect();
+    let latency: Vec<f64> = rows.iter().map(|r| r.latency_error.abs()).collect();
+    Scores {
+        ops_median: quantile(ops.clone(), 0.5),
+        ops_p90: quantile(ops, 0.9),
+        latency_median: quantile(latency.clone(), 0.5),
+        latency_p90: quantile(latency, 0.9),
+    }
+}
+
+/// Predicts the rows of a table by simulation and scores them.
+///
+/// # Errors
+/// [`FitError::Model`] if the model cannot be built.
+pub fn predict(
+    spec: &Spec,
+    table: &Table,
+    limits: Limits,
+    seed: u64,
+) -> Result<Vec<RowScore>, FitError> {
+    let rows: Vec<&Row> = table.matrix().collect();
+    let points = simulate_rows(spec, &rows, limits, seed)?;
+    Ok(rows.iter().zip(points).map(|(row, p)| row_score(row, p)).collect())
+}
