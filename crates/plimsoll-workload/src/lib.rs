@@ -3,5 +3,7 @@
 
 pub mod address;
 pub mod arrival;
+pub mod content;
 pub mod mailbox;
+pub mod stamp;
 pub mod step;

@@ -1,0 +1,157 @@
+//! Which extents share their content.
+//!
+//! A target is cut into extents of up to 1 MiB. A permutation picks the exact number of them that hold shared
+//! content and deals it out, so that each content has nearly the same number of copies, [`COPIES`] where
+//! the space allows, scattered over the target. Extents and not single blocks are copied, so that a
+//! store that compares 4 KiB, 64 KiB or (in spaces of 256 MiB and more) 1 MiB finds the same share.
+//!
+//! A place of a duplicate holds one of two contents in turn as it is rewritten, so that a lost write
+//! shows; half of the copies start with the one and half with the other, so the share stays the same.
+
+use super::ContentError;
+use crate::address::Permutation;
+
+/// Copies of each content, in spaces that are large enough.
+const COPIES: u64 = 8;
+
+/// The largest extent.
+const EXTENT_BYTES_MAX: u64 = 1 << 20;
+
+/// Extents are halved until there are this many: the share is exact to one extent.
+const EXTENTS_MIN: u64 = 256;
+
+/// Numbers that keep the permutation's key apart from other uses of the run's number.
+const KEY: u64 = 0xD0B1;
+
+/// The extents with shared content of one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Duplicates {
+    order: Permutation,
+    /// Extents that hold shared content: those whose rank is below it.
+    shared: u64,
+    /// Pairs of contents.
+    pairs: u64,
+    units_per_extent: u64,
+}
+
+/// What a unit of a duplicate extent holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shared {
+    /// Number of the content of the extent's first unit.
+    pub(super) first_id: u64,
+    /// Which of the two contents the first generation has, less one.
+    pub(super) phase: u32,
+}
+
+impl Duplicates {
+    /// The duplicates that make a share of `space_bytes` a copy of something else; `None` for a share of
+    /// 0.
+    ///
+    /// # Errors
+    /// [`ContentError::Duplicates`] for a share that can't be.
+    pub fn new(
+        share: f64,
+        space_bytes: u64,
+        unit_bytes: u32,
+        run: u64,
+    ) -> Result<Option<Self>, ContentError> {
+        let refused = Err(ContentError::Duplicates { asked: share, space_bytes });
+        if share == 0.0 {
+            return Ok(None);
+        }
+        let unit_bytes = u64::from(unit_bytes);
+        let mut extent = EXTENT_BYTES_MAX;
+        while extent > unit_bytes && space_bytes / extent < EXTENTS_MIN {
+            extent /= 2;
+        }
+        let extents = space_bytes / extent;
+        if !(0.0..1.0).contains(&share) {
+            return refused;
+        }
+        let copies = libm::round(share * extents as f64) as u64;
+        // Every content is there once without being a copy: that much must be left.
+        let room = extents.saturating_sub(copies) / 2;
+        let pairs = (copies / (2 * (COPIES - 1))).clamp(1, room.max(1));
+        if room == 0 || copies == 0 {
+            return refused;
+        }
+        Ok(Some(Self {
+            order: Permutation::new(extents, crate::address::mix(run, KEY)),
+            shared: copies + 2 * pairs,
+            pairs,
+            units_per_extent: extent / unit_bytes,
+        }))
+    }
+
+    /// Units in an extent.
+    #[must_use]
+    pub fn units_per_extent(&self) -> u64 {
+        self.units_per_extent
+    }
+
+    /// Extents of the target that hold shared content, those that are not copies among them.
+    #[must_use]
+    pub fn shared_extents(&self) -> u64 {
+        self.shared
+    }
+
+    /// What the extent holds, or `None` if it has content of its own. Extents outside the space have.
+    #[inline]
+    pub(super) fn of_extent(&self, extent: u64) -> Option<Shared> {
+        if extent >= self.order.n() {
+            return None;
+        }
+        let rank = self.order.at(extent);
+        (rank < self.shared).then(|| Shared {
+            first_id: rank / 2 % self.pairs * self.units_per_extent,
+            phase: (rank & 1) as u32,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn the_share_is_exact_to_an_extent_and_copies_are_even() {
+        for (share, space) in [
+            (0.3, 1u64 << 30),
+            (0.3, 1 << 40),
+            (0.05, 1 << 32),
+            (0.9, 1 << 32),
+            (0.99, 1 << 32),
+            (0.5, 64 << 20),
+            (0.3, 1 << 20),
+        ] {
+            let Some(d) = Duplicates::new(share, space, 4096, 7).unwrap() else { panic!() };
+            let extents = d.order.n().min(100_000);
+            let mut contents: HashMap<(u64, u32), u64> = HashMap::new();
+            let mut own = 0u64;
+            for extent in 0..extents {
+                match d.of_extent(extent) {
+                    Some(s) => *contents.entry((s.first_id, s.phase)).or_default() += 1,
+                    None => own += 1,
+                }
+            }
+            let copies: u64 = contents.values().map(|n| n - 1).sum();
+            assert_eq!(own + copies + contents.len() as u64, extents);
+            if extents == d.order.n() {
+                let got = copies as f64 / extents as f64;
+                assert!((got - share).abs() <= 0.5 / extents as f64 + 1e-9, "{share}: {got}");
+                let (least, most) =
+                    (contents.values().min().unwrap(), contents.values().max().unwrap());
+                assert!(*most <= least + 2 && *least >= 2, "{least} to {most}");
+            }
+        }
+    }
+
+    #[test]
+    fn impossible_shares_are_refused() {
+        for (share, space) in [(1.0, 1 << 30), (-0.1, 1 << 30), (f64::NAN, 1 << 30), (0.3, 8192)] {
+            assert!(Duplicates::new(share, space, 4096, 1).is_err(), "{share}");
+        }
+        assert_eq!(Duplicates::new(0.0, 0, 4096, 1), Ok(None));
+    }
+}

@@ -1,0 +1,225 @@
+//! Makes content.
+
+use plimsoll_sys::simd::{Kernels, STAMP_BYTES, Shape};
+
+use super::duplicates::Shared;
+use super::{ContentError, ContentSpec, Density, Duplicates};
+use crate::stamp::{Origin, Stamp, filler_of, key_of};
+
+/// The content of a run's targets. It is read only: threads share it or clone it.
+#[derive(Clone, Debug)]
+pub struct Content {
+    kernels: Kernels,
+    key: [u64; 2],
+    run: u64,
+    unit_bytes: u32,
+    density: Density,
+    /// The shapes of units with the fewest parts that don't compress, and with one more.
+    shapes: [Shape; 2],
+    duplicates: Option<Duplicates>,
+    stamps: bool,
+}
+
+impl Content {
+    /// Content as specified, made with the best instructions of this processor.
+    ///
+    /// # Errors
+    /// A [`ContentError`] says which number can't be.
+    pub fn new(spec: &ContentSpec) -> Result<Self, ContentError> {
+        Self::with_kernels(spec, Kernels::best())
+    }
+
+    /// Content as specified, made with given instructions. The bytes don't depend on them.
+    ///
+    /// # Errors
+    /// As [`Content::new`].
+    pub fn with_kernels(spec: &ContentSpec, kernels: Kernels) -> Result<Self, ContentError> {
+        let unit_bytes = spec.unit_bytes;
+        let bad_unit = ContentError::Unit { unit_bytes };
+        if ![512, 1024, 2048, 4096].contains(&unit_bytes) {
+            return Err(bad_unit);
+        }
+        let density = Density::new(spec.compressibility, unit_bytes)?;
+        let filler = filler_of(spec.run);
+        let shape = |more: u8| {
+            let most = unit_bytes / 32;
+            let parts = (u32::from(density.parts_min()) + u32::from(more)).min(most);
+            Shape::new(unit_bytes as usize / 512, parts as usize, filler).ok_or(bad_unit)
+        };
+        Ok(Self {
+            kernels,
+            key: key_of(spec.run),
+            run: spec.run,
+            unit_bytes,
+            density,
+            shapes: [shape(0)?, shape(1)?],
+            duplicates: Duplicates::new(
+                spec.duplicate_share,
+                spec.space_bytes,
+                unit_bytes,
+                spec.run,
+            )?,
+            stamps: spec.stamps,
+        })
+    }
+
+    /// Bytes of a unit.
+    #[must_use]
+    #[inline]
+    pub fn unit_bytes(&self) -> usize {
+        self.unit_bytes as usize
+    }
+
+    /// The run's number.
+    #[must_use]
+    pub fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// Which instructions make it.
+    #[must_use]
+    pub fn kernels(&self) -> Kernels {
+        self.kernels
+    }
+
+    /// The duplicates, if there are any.
+    #[must_use]
+    pub fn duplicates(&self) -> Option<&Duplicates> {
+        self.duplicates.as_ref()
+    }
+
+    /// The number of the unit that starts at a byte of a target.
+    ///
+    /// # Errors
+    /// [`ContentError::Misaligned`] if offset or size aren't whole units.
+    #[inline]
+    pub fn first_unit(&self, offset_bytes: u64, size_bytes: usize) -> Result<u64, ContentError> {
+        let unit_bytes = u64::from(self.unit_bytes);
+        let whole = offset_bytes.is_multiple_of(unit_bytes)
+            && (size_bytes as u64).is_multiple_of(unit_bytes);
+        if whole {
+            Ok(offset_bytes / unit_bytes)
+        } else {
+            let unit_bytes = self.unit_bytes;
+            Err(ContentError::Misaligned { offset_bytes, size_bytes, unit_bytes })
+        }
+    }
+
+    /// Fills the buffer of a write to `offset_bytes` of `target`. `generation` gives for each unit (by its
+    /// number in the target) how many times it will have been written in this run; asked once per
+    /// unit, in order.
+    ///
+    /// # Errors
+    /// [`ContentError::Misaligned`] if offset or size aren't whole units; nothing was written then.
+    #[inline]
+    pub fn fill(
+        &self,
+        target: u32,
+        offset_bytes: u64,
+        mut generation: impl FnMut(u64) -> u32,
+        out: &mut [u8],
+    ) -> Result<(), ContentError> {
+        let first = self.first_unit(offset_bytes, out.len())?;
+        let mut cursor = self.cursor(target);
+        for (unit, bytes) in (first..).zip(out.chunks_exact_mut(self.unit_bytes())) {
+            let stamp = cursor.stamp(unit, generation(unit));
+            self.make(&stamp, bytes);
+        }
+        Ok(())
+    }
+
+    /// What a unit of a target holds at a generation.
+    #[must_use]
+    pub fn stamp(&self, target: u32, unit: u64, generation: u32) -> Stamp {
+        self.cursor(target).stamp(unit, generation)
+    }
+
+    /// A cursor for the units of a target.
+    #[must_use]
+    #[inline]
+    pub fn cursor(&self, target: u32) -> Cursor<'_> {
+        Cursor { content: self, target, extent: u64::MAX, shared: None }
+    }
+
+    /// The stamp of this run's content with a given origin.
+    pub(crate) fn stamp_of(&self, target: u32, generation: u32, origin: Origin) -> Stamp {
+        let number = match origin {
+            Origin::Place(offset_bytes) => offset_bytes / u64::from(self.unit_bytes),
+            Origin::Shared(id) => id,
+        };
+        Stamp {
+            run: self.run,
+            target,
+            generation,
+            origin,
+            sectors: (self.unit_bytes / 512) as u8,
+            random_parts: self.density.parts(number),
+        }
+    }
+
+    #[inline]
+    fn shape(&self, stamp: &Stamp) -> &Shape {
+        &self.shapes[usize::from(stamp.random_parts > self.density.parts_min())]
+    }
+
+    /// The first bytes of a unit: its stamp, or content where there are no stamps.
+    #[inline]
+    fn head(&self, stamp: &Stamp) -> [u8; STAMP_BYTES] {
+        if self.stamps {
+            return stamp.encode(self.kernels);
+        }
+        let mut head = [0; STAMP_BYTES];
+        let (high, low) = stamp.counter();
+        self.kernels.fill_at(self.key, high, low, &mut head);
+        head
+    }
+
+    #[inline]
+    fn make(&self, stamp: &Stamp, out: &mut [u8]) {
+        let head = self.head(stamp);
+        let made = self.kernels.make_unit(self.key, stamp.counter(), self.shape(stamp), &head, out);
+        // The callers cut `out` into units of exactly this shape's length.
+        debug_assert!(made);
+    }
+
+    /// Whether `bytes` is the unit of this stamp, to the bit.
+    #[inline]
+    pub(crate) fn is_unit(&self, stamp: &Stamp, bytes: &[u8]) -> bool {
+        let head = self.head(stamp);
+        self.kernels.is_unit(self.key, stamp.counter(), self.shape(stamp), &head, bytes)
+    }
+}
+
+/// Goes through the units of a target, and remembers what the extent it is in holds.
+#[derive(Clone, Debug)]
+pub struct Cursor<'a> {
+    content: &'a Content,
+    target: u32,
+    extent: u64,
+    shared: Option<Shared>,
+}
+
+impl Cursor<'_> {
+    /// What a unit holds at a generation.
+    #[inline]
+    pub fn stamp(&mut self, unit: u64, generation: u32) -> Stamp {
+        let content = self.content;
+        let place = Origin::Place(unit.wrapping_mul(u64::from(content.unit_bytes)));
+        let Some(duplicates) = &content.duplicates else {
+            return content.stamp_of(self.target, generation, place);
+        };
+        let units = duplicates.units_per_extent();
+        let extent = unit / units;
+        if extent != self.extent {
+            (self.extent, self.shared) = (extent, duplicates.of_extent(extent));
+        }
+        match self.shared {
+            None => content.stamp_of(self.target, generation, place),
+            Some(shared) => {
+                let id = shared.first_id + unit % units;
+                let turn = generation.wrapping_add(shared.phase) & 1;
+                content.stamp_of(self.target, turn, Origin::Shared(id))
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What blocks hold.
+//!
+//! Content is a pure function of run, target, place and generation (how many times the place was written
+//! in this run): nothing is kept, nothing is copied from a pool, and no two units are alike unless
+//! duplicates are asked for. It comes in units of at most 4 KiB whose bounds don't depend on the size of
+//! the I/O: so how far it compresses and how much of it is duplicate doesn't either.
+//!
+//! * *Incompressible bytes* come from a counter-based generator ([`plimsoll_sys::simd`]): each 16 bytes have a
+//!   counter of their own and a permutation keeps them different, so there is nothing that a compressor
+//!   or deduplication could find, whatever its window.
+//! * *Compressible bytes* are a repeated 8-byte word at the end of each 512-byte sector ([`Density`]).
+//! * *Duplicates* are whole extents of up to 1 MiB that share their content with others ([`Duplicates`]).
+//! * *Stamps* at the start of each unit say what it is ([`crate::stamp`]).
+
+mod density;
+mod duplicates;
+mod make;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use density::Density;
+pub use duplicates::Duplicates;
+pub use make::{Content, Cursor};
+pub use spec::{ContentError, ContentSpec, unit_bytes_for};

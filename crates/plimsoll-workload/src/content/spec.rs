@@ -1,0 +1,79 @@
+//! What is asked of content.
+
+use plimsoll_sys::simd::SECTOR_BYTES;
+
+/// What a target's blocks are to hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContentSpec {
+    /// How many to one it compresses: 1 is incompressible. At most 50.
+    pub compressibility: f64,
+    /// Share of the target that is a copy of something else in it: a store that keeps each block once
+    /// keeps `1 - duplicate_share` of it. Below 1.
+    pub duplicate_share: f64,
+    /// Bytes of each target that content goes to. Only duplicates depend on it.
+    pub space_bytes: u64,
+    /// Bytes of a unit: 512, 1024, 2048 or 4096. See [`unit_bytes_for`].
+    pub unit_bytes: u32,
+    /// The run's number, different for each run: it is part of all content and stands in each stamp.
+    pub run: u64,
+    /// Whether units carry stamps. Without them nothing can be verified.
+    pub stamps: bool,
+}
+
+/// The largest ratio: beyond it the stamps alone weigh too much.
+pub(super) const COMPRESSIBILITY_MAX: f64 = 50.0;
+
+/// Why content can't be made.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum ContentError {
+    /// The ratio is out of its range.
+    #[error(
+        "a compressibility of {asked} is not between 1 and {most} for units of {unit_bytes} bytes"
+    )]
+    Compressibility {
+        /// What was asked.
+        asked: f64,
+        /// The most that such units can have.
+        most: f64,
+        /// Bytes of a unit.
+        unit_bytes: u32,
+    },
+    /// The share is out of its range, or the space too small for it.
+    #[error(
+        "a duplicate share of {asked} is not possible in {space_bytes} bytes: \
+         it must be 0 or more and below 1, and leave room for what the duplicates are copies of"
+    )]
+    Duplicates {
+        /// What was asked.
+        asked: f64,
+        /// The space.
+        space_bytes: u64,
+    },
+    /// A unit can't be that long.
+    #[error("a unit can't be {unit_bytes} bytes: use 512, 1024, 2048 or 4096")]
+    Unit {
+        /// What was asked.
+        unit_bytes: u32,
+    },
+    /// A transfer isn't whole units.
+    #[error(
+        "{size_bytes} bytes at byte {offset_bytes} are not whole units of {unit_bytes}: \
+         use a smaller unit"
+    )]
+    Misaligned {
+        /// Where it begins.
+        offset_bytes: u64,
+        /// How long it is.
+        size_bytes: usize,
+        /// Bytes of a unit.
+        unit_bytes: u32,
+    },
+}
+
+/// The largest unit that all of these sizes and offsets are multiples of: 4096, 2048, 1024 or 512;
+/// `None` if there is none.
+#[must_use]
+pub fn unit_bytes_for(sizes_and_offsets: &[u64]) -> Option<u32> {
+    let fits = |unit: &u32| sizes_and_offsets.iter().all(|n| n.is_multiple_of(u64::from(*unit)));
+    [4096, 2048, 1024, SECTOR_BYTES as u32].into_iter().find(fits)
+}

@@ -1,0 +1,240 @@
+//! What was expected, and what was found.
+
+use core::fmt;
+
+use super::{Origin, Stamp};
+
+/// What a unit should hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// The newest generation that was begun; 0: the unit was not written in this run, and nothing is
+    /// expected.
+    pub generation: u32,
+    /// How many older generations are possible as well, because a write was in flight, failed or
+    /// overlapped with another.
+    pub back: u32,
+    /// Whether a write of it is in flight.
+    pub in_flight: bool,
+    /// Whether this generation was already read back whole.
+    pub seen: bool,
+}
+
+impl Expected {
+    /// Exactly this generation.
+    #[must_use]
+    pub fn exactly(generation: u32) -> Self {
+        Self { generation, ..Self::default() }
+    }
+
+    /// The oldest generation that is possible.
+    #[must_use]
+    pub fn oldest(&self) -> u32 {
+        self.generation.saturating_sub(self.back)
+    }
+}
+
+/// What is wrong with a unit. The kinds exclude each other; how they are told apart is said at each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// Every sector is of the generation before the one expected, which was not seen yet: the last
+    /// acknowledged write did not reach the target. Content of an earlier run counts as generation 0.
+    Lost {
+        /// The generation that it holds.
+        found: u32,
+    },
+    /// Every sector is of one older generation, at least two back, or of any older one although the
+    /// expected one was already read: old data came back.
+    Stale {
+        /// The generation that it holds; 0 is content of an earlier run.
+        found: u32,
+    },
+    /// Each sector is whole and of this place, but not all of the same write.
+    Torn {
+        /// Sectors of the expected generation.
+        sectors_new: u8,
+        /// Sectors of older generations.
+        sectors_old: u8,
+        /// Sectors of zeros.
+        sectors_zero: u8,
+    },
+    /// At least one sector is of a write to another place (of this run), and none is unknown.
+    Misdirected {
+        /// What the write there was.
+        meant: Stamp,
+        /// How many sectors are from there.
+        sectors: u8,
+    },
+    /// At least one sector is nothing that was ever written there, and not zeros either.
+    Corrupt {
+        /// Such sectors.
+        sectors: u8,
+        /// The first byte of the unit that differs from the generation that fits best.
+        first_byte: u16,
+        /// Bits that differ from it.
+        bits: u32,
+    },
+    /// Every byte is zero.
+    Unwritten,
+    /// Every sector is of a generation that was not begun yet: the record of generations is older than the
+    /// data, or someone else writes to the target under this run's number.
+    Ahead {
+        /// The generation that it holds.
+        found: u32,
+    },
+}
+
+impl Damage {
+    /// The kind in one word.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Lost { .. } => "lost",
+            Self::Stale { .. } => "stale",
+            Self::Torn { .. } => "torn",
+            Self::Misdirected { .. } => "misdirected",
+            Self::Corrupt { .. } => "corrupt",
+            Self::Unwritten => "unwritten",
+            Self::Ahead { .. } => "ahead",
+        }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost { found: 0 } => f.write_str("lost: it holds what an earlier run wrote"),
+            Self::Lost { found } => write!(f, "lost: it holds generation {found}, the one before"),
+            Self::Stale { found: 0 } => f.write_str("stale: it holds what an earlier run wrote"),
+            Self::Stale { found } => write!(f, "stale: it holds generation {found}"),
+            Self::Torn { sectors_new, sectors_old, sectors_zero } => write!(
+                f,
+                "torn: {sectors_new} sectors are new, {sectors_old} old, {sectors_zero} zero"
+            ),
+            Self::Misdirected { meant, sectors } => match meant.origin {
+                Origin::Place(offset_bytes) => write!(
+                    f,
+                    "misdirected: {sectors} sectors belong at byte {offset_bytes} of target {} \
+                     (generation {})",
+                    meant.target, meant.generation
+                ),
+                Origin::Shared(id) => {
+                    write!(f, "misdirected: {sectors} sectors are of duplicate content {id}")
+                }
+            },
+            Self::Corrupt { sectors, first_byte, bits } => write!(
+                f,
+                "corrupt: {bits} bits differ in {sectors} sectors, the first in byte {first_byte}"
+            ),
+            Self::Unwritten => f.write_str("unwritten: it holds zeros"),
+            Self::Ahead { found } => {
+                write!(f, "ahead: it holds generation {found}, which is not recorded")
+            }
+        }
+    }
+}
+
+/// What a check of a unit came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds the generation that was expected, to the bit.
+    Good,
+    /// It holds one of several possible ones, or a mixture of them that an unfinished write may leave.
+    Possible,
+    /// Nothing was expected.
+    Unknown,
+    /// It is damaged.
+    Damaged(Damage),
+}
+
+/// A damaged unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The target.
+    pub target: u32,
+    /// Where the unit begins in it.
+    pub offset_bytes: u64,
+    /// What it should have held.
+    pub expected: Expected,
+    /// What is wrong.
+    pub damage: Damage,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (target, at, generation) = (self.target, self.offset_bytes, self.expected.generation);
+        let damage = self.damage;
+        write!(f, "target {target}, byte {at}: {damage}; generation {generation} was expected")
+    }
+}
+
+/// How many units of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DamageCounts {
+    /// As expected.
+    pub good: u64,
+    /// One of several that were possible.
+    pub possible: u64,
+    /// Without an expectation.
+    pub unknown: u64,
+    /// [`Damage::Lost`].
+    pub lost: u64,
+    /// [`Damage::Stale`].
+    pub stale: u64,
+    /// [`Damage::Torn`].
+    pub torn: u64,
+    /// [`Damage::Misdirected`].
+    pub misdirected: u64,
+    /// [`Damage::Corrupt`].
+    pub corrupt: u64,
+    /// [`Damage::Unwritten`].
+    pub unwritten: u64,
+    /// [`Damage::Ahead`].
+    pub ahead: u64,
+}
+
+impl DamageCounts {
+    /// Counts one verdict.
+    pub fn add(&mut self, verdict: &Verdict) {
+        let field = match verdict {
+            Verdict::Good => &mut self.good,
+            Verdict::Possible => &mut self.possible,
+            Verdict::Unknown => &mut self.unknown,
+            Verdict::Damaged(damage) => match damage {
+                Damage::Lost { .. } => &mut self.lost,
+                Damage::Stale { .. } => &mut self.stale,
+                Damage::Torn { .. } => &mut self.torn,
+                Damage::Misdirected { .. } => &mut self.misdirected,
+                Damage::Corrupt { .. } => &mut self.corrupt,
+                Damage::Unwritten => &mut self.unwritten,
+                Damage::Ahead { .. } => &mut self.ahead,
+            },
+        };
+        *field += 1;
+    }
+
+    /// Adds other counts.
+    pub fn merge(&mut self, other: &Self) {
+        self.good += other.good;
+        self.possible += other.possible;
+        self.unknown += other.unknown;
+        self.lost += other.lost;
+        self.stale += other.stale;
+        self.torn += other.torn;
+        self.misdirected += other.misdirected;
+        self.corrupt += other.corrupt;
+        self.unwritten += other.unwritten;
+        self.ahead += other.ahead;
+    }
+
+    /// Damaged units of any kind.
+    #[must_use]
+    pub fn damaged(&self) -> u64 {
+        self.lost
+            + self.stale
+            + self.torn
+            + self.misdirected
+            + self.corrupt
+            + self.unwritten
+            + self.ahead
+    }
+}

@@ -1,0 +1,223 @@
+//! The 32 bytes at the start of a unit, little-endian:
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | 0-3 | CRC-32C of bytes 4 to 31 |
+//! | 4-5 | `PL` |
+//! | 6 | sectors of the unit (1 to 8); bit 7: the unit is a duplicate |
+//! | 7 | parts of 32 bytes that do not compress (1 to 128) |
+//! | 8-15 | byte offset in the target; of a duplicate, the number of its content |
+//! | 16-23 | run |
+//! | 24-27 | generation; of a duplicate, 0 or 1 |
+//! | 28-31 | target |
+
+use plimsoll_sys::simd::{self, Kernels, STAMP_BYTES, Shape};
+
+use crate::address::mix;
+
+const MAGIC: [u8; 2] = *b"PL";
+const DUPLICATE: u8 = 0x80;
+
+/// Marks the counters of duplicates, which have no place.
+const SHARED_BIT: u64 = 1 << 63;
+
+/// Counters (of 16 bytes) in the largest unit.
+const UNIT_COUNTERS: u64 = 256;
+
+/// What tells one unit's content from another's besides run, target and generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// Content of one place: the byte offset in the target.
+    Place(u64),
+    /// Content that several places share: its number.
+    Shared(u64),
+}
+
+/// What a unit of content is; all of its bytes follow from this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    /// The run that wrote it: a number that differs from run to run, or their data would be equal.
+    pub run: u64,
+    /// The target (file or device) that it was written to.
+    pub target: u32,
+    /// How many times the place had been written in this run, this write included; of a duplicate, which
+    /// of two contents it is.
+    pub generation: u32,
+    /// Its place, or its number.
+    pub origin: Origin,
+    /// Sectors of 512 bytes, 1 to 8.
+    pub sectors: u8,
+    /// Parts of 32 bytes that do not compress, 1 to 16 for each sector.
+    pub random_parts: u8,
+}
+
+/// What the content of a run is made with.
+pub(crate) fn key_of(run: u64) -> [u64; 2] {
+    [mix(run, 0), mix(run, 1)]
+}
+
+/// The word that fills what compresses: no byte of it is zero, so that nothing takes it for unwritten.
+pub(crate) fn filler_of(run: u64) -> u64 {
+    mix(run, 2) | 0x0101_0101_0101_0101
+}
+
+impl Stamp {
+    /// The stamp as it lies on the target.
+    #[must_use]
+    #[inline]
+    pub fn encode(&self, kernels: Kernels) -> [u8; STAMP_BYTES] {
+        let (shared, number) = match self.origin {
+            Origin::Place(offset_bytes) => (0, offset_bytes),
+            Origin::Shared(id) => (DUPLICATE, id),
+        };
+        let mut bytes = [0; STAMP_BYTES];
+        bytes[4..6].copy_from_slice(&MAGIC);
+        bytes[6] = self.sectors | shared;
+        bytes[7] = self.random_parts;
+        bytes[8..16].copy_from_slice(&number.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.run.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.generation.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.target.to_le_bytes());
+        let crc = kernels.crc32c(0, &bytes[4..]);
+        bytes[..4].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a stamp from the start of a unit; `None` if there is none, or a damaged one.
+    #[must_use]
+    pub fn decode(unit: &[u8]) -> Option<Self> {
+        let bytes: &[u8; STAMP_BYTES] = unit.first_chunk()?;
+        let u32_at = |at: usize| u32::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
+        let u64_at = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
+        if bytes[4..6] != MAGIC || simd::crc32c(0, &bytes[4..]) != u32_at(0) {
+            return None;
+        }
+        let number = u64_at(8);
+        let shared = bytes[6] & DUPLICATE != 0;
+        let stamp = Self {
+            run: u64_at(16),
+            target: u32_at(28),
+            generation: u32_at(24),
+            origin: if shared { Origin::Shared(number) } else { Origin::Place(number) },
+            sectors: bytes[6] & !DUPLICATE,
+            random_parts: bytes[7],
+        };
+        // A stamp of an impossible unit was not written by us, whatever its sum says.
+        Shape::new(stamp.sectors.into(), stamp.random_parts.into(), 0).map(|_| stamp)
+    }
+
+    /// Where the unit's content starts in the generator.
+    #[inline]
+    pub(crate) fn counter(&self) -> (u64, u64) {
+        let high = u64::from(self.target) << 32 | u64::from(self.generation);
+        let low = match self.origin {
+            Origin::Place(offset_bytes) => offset_bytes / 16,
+            Origin::Shared(id) => SHARED_BIT | id.wrapping_mul(UNIT_COUNTERS),
+        };
+        (high, low)
+    }
+
+    /// The target, generation and origin whose content starts at a place of the generator; `None` where
+    /// no unit of `unit_bytes` does.
+    pub(crate) fn from_counter(
+        (high, low): (u64, u64),
+        unit_bytes: u64,
+    ) -> Option<(u32, u32, Origin)> {
+        let origin = if low & SHARED_BIT == 0 {
+            let offset_bytes = low.checked_mul(16)?;
+            offset_bytes.is_multiple_of(unit_bytes).then_some(Origin::Place(offset_bytes))?
+        } else {
+            let counters = low & !SHARED_BIT;
+            let whole = counters.is_multiple_of(UNIT_COUNTERS);
+            whole.then_some(Origin::Shared(counters / UNIT_COUNTERS))?
+        };
+        Some(((high >> 32) as u32, high as u32, origin))
+    }
+
+    /// Bytes of the unit.
+    #[must_use]
+    pub fn unit_bytes(&self) -> usize {
+        usize::from(self.sectors) * simd::SECTOR_BYTES
+    }
+
+    /// What lies where in the unit; `None` for a shape that can't be.
+    #[must_use]
+    pub fn shape(&self) -> Option<Shape> {
+        Shape::new(self.sectors.into(), self.random_parts.into(), filler_of(self.run))
+    }
+
+    /// Makes the unit again. `None` for a shape that can't be.
+    #[must_use]
+    pub(crate) fn render(&self) -> Option<Vec<u8>> {
+        let kernels = Kernels::best();
+        let shape = self.shape()?;
+        let mut unit = vec![0; shape.unit_bytes()];
+        let stamp = self.encode(kernels);
+        kernels
+            .make_unit(key_of(self.run), self.counter(), &shape, &stamp, &mut unit)
+            .then_some(unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_stamp() -> impl Strategy<Value = Stamp> {
+        let origin = prop_oneof![
+            (0u64..1 << 51).prop_map(|unit| Origin::Place(unit * 4096)),
+            (0u64..1 << 50).prop_map(Origin::Shared),
+        ];
+        (any::<(u64, u32, u32)>(), origin, 1u8..=8, 1u8..=16).prop_map(
+            |((run, target, generation), origin, sectors, parts)| Stamp {
+                run,
+                target,
+                generation,
+                origin,
+                sectors,
+                random_parts: sectors * parts,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(stamp in any_stamp()) {
+            prop_assert_eq!(Stamp::decode(&stamp.encode(Kernels::best())), Some(stamp));
+        }
+
+        #[test]
+        fn a_damaged_stamp_is_none(stamp in any_stamp(), bit in 0usize..256) {
+            let mut bytes = stamp.encode(Kernels::best());
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(Stamp::decode(&bytes), None);
+        }
+
+        #[test]
+        fn any_bytes_are_no_stamp_or_a_possible_one(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            prop_assert!(Stamp::decode(&bytes).is_none_or(|s| s.shape().is_some()));
+        }
+
+        #[test]
+        fn the_counter_names_the_origin(stamp in any_stamp()) {
+            let found = Stamp::from_counter(stamp.counter(), 4096);
+            prop_assert_eq!(found, Some((stamp.target, stamp.generation, stamp.origin)));
+        }
+    }
+
+    #[test]
+    fn a_unit_starts_with_its_stamp_and_has_no_zero_bytes_in_its_filler() {
+        let stamp = Stamp {
+            run: 3,
+            target: 1,
+            generation: 9,
+            origin: Origin::Place(81_920),
+            sectors: 8,
+            random_parts: 8,
+        };
+        let unit = stamp.render().unwrap();
+        assert_eq!(Stamp::decode(&unit), Some(stamp));
+        assert!(unit[32..512].iter().all(|byte| *byte != 0));
+    }
+}

@@ -1,0 +1,294 @@
+//! Which generation each unit should hold: five bytes a unit.
+//!
+//! Four bytes count the writes; one says how sure it is:
+//!
+//! | bits | meaning |
+//! |---|---|
+//! | 0-2 | writes in flight (7: the entry is being changed) |
+//! | 3-5 | how many generations back are possible as well (7: any) |
+//! | 7 | the present generation was read back whole |
+//!
+//! Threads share it without a lock: an entry is taken by a compare-and-swap for the few instructions that
+//! change it.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+use super::Expected;
+
+const FLIGHT: u8 = 0x07;
+const TAKEN: u8 = 0x07;
+/// The most writes of one unit in flight at once.
+const FLIGHT_MAX: u8 = 6;
+const BACK_SHIFT: u8 = 3;
+const BACK: u8 = 0x07 << BACK_SHIFT;
+const BACK_MAX: u8 = 7;
+const SEEN: u8 = 0x80;
+
+/// The generations of a target's units.
+#[derive(Debug)]
+pub struct Generations {
+    counts: Box<[AtomicU32]>,
+    states: Box<[AtomicU8]>,
+}
+
+/// A write that was begun, to be ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a write that is begun must be ended, or the unit stays unsure"]
+pub struct Ticket {
+    /// The unit.
+    pub unit: u64,
+    /// The generation to write.
+    pub generation: u32,
+    /// Whether no other write of the unit was in flight.
+    alone: bool,
+}
+
+impl Generations {
+    /// Bytes of memory for one unit.
+    pub const BYTES_PER_UNIT: usize = 5;
+
+    /// No unit was written.
+    #[must_use]
+    pub fn new(units: usize) -> Self {
+        Self {
+            counts: (0..units).map(|_| AtomicU32::new(0)).collect(),
+            states: (0..units).map(|_| AtomicU8::new(0)).collect(),
+        }
+    }
+
+    /// How many units there are.
+    #[must_use]
+    pub fn units(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Takes an entry, changes it and puts it back.
+    #[inline]
+    fn change<T>(&self, unit: u64, change: impl Fn(&AtomicU32, &mut u8) -> T) -> Option<T> {
+        let at = usize::try_from(unit).ok()?;
+        let (count, state) = (self.counts.get(at)?, self.states.get(at)?);
+        let mut now = state.load(Ordering::Relaxed);
+        loop {
+            if now & FLIGHT == TAKEN {
+                core::hint::spin_loop();
+                now = state.load(Ordering::Relaxed);
+                continue;
+            }
+            let taken = now | TAKEN;
+            let order = (Ordering::Acquire, Ordering::Relaxed);
+            match state.compare_exchange_weak(now, taken, order.0, order.1) {
+                Ok(_) => break,
+                Err(other) => now = other,
+            }
+        }
+        let result = change(count, &mut now);
+        state.store(now, Ordering::Release);
+        Some(result)
+    }
+
+    /// Begins a write: counts it and gives its generation. `None` when the unit does not exist, or has six
+    /// writes in flight already, or 2^32 - 1 behind it: then write elsewhere.
+    #[inline]
+    pub fn begin(&self, unit: u64) -> Option<Ticket> {
+        self.change(unit, |count, state| {
+            let flight = *state & FLIGHT;
+            let generation = count.load(Ordering::Relaxed).checked_add(1)?;
+            if flight >= FLIGHT_MAX {
+                return None;
+            }
+            let back = ((*state & BACK) >> BACK_SHIFT).saturating_add(1).min(BACK_MAX);
+            *state = (flight + 1) | back << BACK_SHIFT;
+            count.store(generation, Ordering::Relaxed);
+            Some(Ticket { unit, generation, alone: flight == 0 })
+        })?
+    }
+
+    /// Ends a write that was acknowledged. If no other of the unit was in flight meanwhile, its content is
+    /// known again.
+    #[inline]
+    pub fn end(&self, ticket: Ticket) {
+        self.change(ticket.unit, |count, state| {
+            let flight = (*state & FLIGHT).saturating_sub(1);
+            let last = count.load(Ordering::Relaxed) == ticket.generation;
+            let sure = flight == 0 && last && ticket.alone;
+            *state = if sure { 0 } else { flight | *state & BACK };
+        });
+    }
+
+    /// Ends a write that failed or was given up: what the unit holds is unsure until the next write.
+    pub fn fail(&self, ticket: Ticket) {
+        self.change(ticket.unit, |_, state| {
+            let flight = (*state & FLIGHT).saturating_sub(1);
+            *state = flight | *state & BACK;
+        });
+    }
+
+    /// Notes that the present generation was read back whole: from here on an older one is stale and not
+    /// lost.
+    #[inline]
+    pub fn saw(&self, unit: u64, generation: u32) {
+        self.change(unit, |count, state| {
+            if *state & FLIGHT == 0 && count.load(Ordering::Relaxed) == generation {
+                *state = SEEN;
+            }
+        });
+    }
+
+    /// What the unit should hold; of a unit that does not exist, nothing.
+    #[must_use]
+    #[inline]
+    pub fn expected(&self, unit: u64) -> Expected {
+        let found = self.change(unit, |count, state| Expected {
+            generation: count.load(Ordering::Relaxed),
+            back: match (*state & BACK) >> BACK_SHIFT {
+                BACK_MAX => u32::MAX,
+                back => back.into(),
+            },
+            in_flight: *state & FLIGHT != 0,
+            seen: *state & SEEN != 0,
+        });
+        found.unwrap_or_default()
+    }
+
+    /// Says that every unit was written once, as after a layout.
+    pub fn written_once(&self) {
+        for (count, state) in self.counts.iter().zip(&self.states) {
+            count.store(1, Ordering::Relaxed);
+            state.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The entries as bytes (count little-endian, then state), for a file that outlives the process.
+    pub fn save(&self, mut each: impl FnMut([u8; Self::BYTES_PER_UNIT])) {
+        for (count, state) in self.counts.iter().zip(&self.states) {
+            let [a, b, c, d] = count.load(Ordering::Relaxed).to_le_bytes();
+            each([a, b, c, d, state.load(Ordering::Relaxed)]);
+        }
+    }
+
+    /// Reads what [`Generations::save`] gave. What was in flight then has ended
+    /// unsure. Bytes after the last whole entry are left out.
+    #[must_use]
+    pub fn load(bytes: &[u8]) -> Self {
+        let (entries, _) = bytes.as_chunks::<{ Self::BYTES_PER_UNIT }>();
+        let count = |e: &[u8; 5]| AtomicU32::new(u32::from_le_bytes([e[0], e[1], e[2], e[3]]));
+        let state = |e: &[u8; 5]| AtomicU8::new(e[4] & !FLIGHT);
+        Self {
+            counts: entries.iter().map(count).collect(),
+            states: entries.iter().map(state).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expected(generation: u32, back: u32, in_flight: bool, seen: bool) -> Expected {
+        Expected { generation, back, in_flight, seen }
+    }
+
+    #[test]
+    fn it_takes_five_bytes_a_unit() {
+        let entry = std::mem::size_of::<AtomicU32>() + std::mem::size_of::<AtomicU8>();
+        assert_eq!(entry, Generations::BYTES_PER_UNIT);
+    }
+
+    #[test]
+    fn a_write_alone_is_sure_when_it_ends() {
+        let g = Generations::new(2);
+        assert_eq!(g.expected(1), expected(0, 0, false, false));
+        let a = g.begin(1).unwrap();
+        assert_eq!((a.generation, g.expected(1)), (1, expected(1, 1, true, false)));
+        g.end(a);
+        assert_eq!(g.expected(1), expected(1, 0, false, false));
+        g.saw(1, 1);
+        assert_eq!(g.expected(1), expected(1, 0, false, true));
+        let b = g.begin(1).unwrap();
+        g.end(b);
+        assert_eq!(g.expected(1), expected(2, 0, false, false));
+        assert_eq!(g.expected(0).generation, 0);
+        assert!(g.begin(2).is_none());
+    }
+
+    #[test]
+    fn overlapping_and_failed_writes_stay_unsure_until_one_is_alone() {
+        let g = Generations::new(1);
+        g.written_once();
+        let (a, b) = (g.begin(0).unwrap(), g.begin(0).unwrap());
+        g.end(b);
+        g.end(a);
+        assert_eq!(g.expected(0), expected(3, 2, false, false));
+        // Either may have landed last: seeing the newer settles it.
+        g.saw(0, 2);
+        assert_eq!(g.expected(0).back, 2);
+        g.saw(0, 3);
+        assert_eq!(g.expected(0), expected(3, 0, false, true));
+        let c = g.begin(0).unwrap();
+        g.fail(c);
+        assert_eq!(g.expected(0), expected(4, 1, false, false));
+        let d = g.begin(0).unwrap();
+        g.end(d);
+        assert_eq!(g.expected(0), expected(5, 0, false, false));
+    }
+
+    #[test]
+    fn a_later_write_that_ends_first_leaves_the_earlier_in_doubt() {
+        let g = Generations::new(1);
+        let a = g.begin(0).unwrap();
+        let b = g.begin(0).unwrap();
+        g.end(a);
+        assert!(g.expected(0).in_flight && g.expected(0).back == 2);
+        g.end(b);
+        assert_eq!(g.expected(0), expected(2, 2, false, false));
+    }
+
+    #[test]
+    fn too_many_at_once_are_turned_away() {
+        let g = Generations::new(1);
+        let all: Vec<Ticket> = (0..6).map(|_| g.begin(0).unwrap()).collect();
+        assert!(g.begin(0).is_none());
+        for ticket in all {
+            g.end(ticket);
+        }
+        assert_eq!(g.expected(0), expected(6, 6, false, false));
+        let (x, y) = (g.begin(0).unwrap(), g.begin(0).unwrap());
+        g.end(x);
+        g.end(y);
+        assert_eq!(g.expected(0).back, u32::MAX);
+    }
+
+    #[test]
+    fn it_is_saved_and_loaded_with_its_doubts() {
+        let g = Generations::new(3);
+        let a = g.begin(0).unwrap();
+        g.end(a);
+        let _in_flight = g.begin(1).unwrap();
+        let mut bytes = Vec::new();
+        g.save(|entry| bytes.extend(entry));
+        let loaded = Generations::load(&bytes);
+        assert_eq!(loaded.units(), 3);
+        assert_eq!(loaded.expected(0), expected(1, 0, false, false));
+        assert_eq!(loaded.expected(1), expected(1, 1, false, false));
+        assert_eq!(loaded.expected(2), expected(0, 0, false, false));
+    }
+
+    #[test]
+    fn threads_count_every_write() {
+        let g = Generations::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for i in 0..10_000u64 {
+                        let ticket = g.begin(i % 4).unwrap();
+                        g.end(ticket);
+                    }
+                });
+            }
+        });
+        for unit in 0..4 {
+            assert_eq!(g.expected(unit).generation, 10_000);
+            assert!(!g.expected(unit).in_flight);
+        }
+    }
+}

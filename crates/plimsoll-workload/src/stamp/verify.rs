@@ -1,0 +1,283 @@
+//! Checks what was read.
+//!
+//! The common case makes the expected unit again and compares it in one pass. Only a unit that
+//! differs is looked into, sector by sector.
+
+use super::evidence::Evidence;
+use super::{Damage, Expected, Finding, Origin, Stamp, Verdict};
+use crate::content::{Content, ContentError};
+
+/// Checks units against the content that was to be there.
+#[derive(Clone, Copy, Debug)]
+pub struct Verifier<'a> {
+    content: &'a Content,
+}
+
+/// What a unit says of itself, without knowing what should be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inspection {
+    /// It is whole: exactly what its stamp says.
+    Whole(Stamp),
+    /// It has a stamp, and sectors that are not what the stamp says.
+    Broken {
+        /// The stamp.
+        stamp: Stamp,
+        /// How many of the unit's sectors differ.
+        sectors: u8,
+    },
+    /// It is all zeros.
+    Zero,
+    /// It has no stamp: another's data, or a stamp that is damaged.
+    Foreign,
+}
+
+/// Checks one unit by its own stamp. `unit` holds at least one whole unit from its start; a unit that is
+/// cut off is broken.
+#[must_use]
+pub fn inspect(unit: &[u8]) -> Inspection {
+    let Some(stamp) = Stamp::decode(unit) else {
+        let zero = unit.iter().all(|byte| *byte == 0);
+        return if zero { Inspection::Zero } else { Inspection::Foreign };
+    };
+    let unit = &unit[..stamp.unit_bytes().min(unit.len())];
+    let mut evidence = Evidence::new(unit);
+    evidence.consider(stamp);
+    let matching = evidence.explanations.first().map_or(0, |e| e.sectors.count_ones() as u8);
+    if matching == stamp.sectors {
+        Inspection::Whole(stamp)
+    } else {
+        Inspection::Broken { stamp, sectors: stamp.sectors - matching }
+    }
+}
+
+impl<'a> Verifier<'a> {
+    /// A verifier for content that was made by `content`.
+    #[must_use]
+    pub fn new(content: &'a Content) -> Self {
+        Self { content }
+    }
+
+    /// Checks what was read from `offset_bytes` of `target`, every byte of it. `expected` gives what each
+    /// unit (by its number in the target) should hold, `each` takes unit and verdict of those that are
+    /// not [`Verdict::Good`]. Returns how many units were good.
+    ///
+    /// # Errors
+    /// [`ContentError::Misaligned`] when the data isn't whole units; nothing was checked then.
+    pub fn check(
+        &self,
+        target: u32,
+        offset_bytes: u64,
+        data: &[u8],
+        mut expected: impl FnMut(u64) -> Expected,
+        mut each: impl FnMut(u64, Verdict),
+    ) -> Result<u64, ContentError> {
+        let unit_bytes = self.content.unit_bytes();
+        let first = self.content.first_unit(offset_bytes, data.len())?;
+        let mut cursor = self.content.cursor(target);
+        let mut good = 0;
+        for (unit, bytes) in (first..).zip(data.chunks_exact(unit_bytes)) {
+            let should = expected(unit);
+            let is_good = should.generation > 0
+                && self.content.is_unit(&cursor.stamp(unit, should.generation), bytes);
+            if is_good {
+                good += 1;
+            } else {
+                each(unit, self.judge(target, unit, bytes, should));
+            }
+        }
+        Ok(good)
+    }
+
+    /// [`Verifier::check`] with findings only; possible and unknown units pass.
+    ///
+    /// # Errors
+    /// As [`Verifier::check`].
+    pub fn findings(
+        &self,
+        target: u32,
+        offset_bytes: u64,
+        data: &[u8],
+        mut expected: impl FnMut(u64) -> Expected,
+    ) -> Result<Vec<Finding>, ContentError> {
+        let mut found = Vec::new();
+        let unit_bytes = self.content.unit_bytes() as u64;
+        let mut shoulds = Vec::new();
+        let note = |unit| {
+            let should = expected(unit);
+            shoulds.push((unit, should));
+            should
+        };
+        let mut damaged = Vec::new();
+        self.check(target, offset_bytes, data, note, |unit, verdict| {
+            if let Verdict::Damaged(damage) = verdict {
+                damaged.push((unit, damage));
+            }
+        })?;
+        for (unit, damage) in damaged {
+            let should = shoulds.iter().find(|(u, _)| *u == unit).map(|(_, e)| *e);
+            found.push(Finding {
+                target,
+                offset_bytes: unit * unit_bytes,
+                expected: should.unwrap_or_default(),
+                damage,
+            });
+        }
+        Ok(found)
+    }
+
+    /// Judges one unit. Slow: for units that are not what was expected.
+    #[must_use]
+    pub fn judge(&self, target: u32, unit: u64, bytes: &[u8], expected: Expected) -> Verdict {
+        if expected.generation == 0 {
+            return Verdict::Unknown;
+        }
+        let case = Case { content: self.content, target, unit, expected };
+        case.judge(bytes)
+    }
+}
+
+/// One unit that is looked into.
+struct Case<'a> {
+    content: &'a Content,
+    target: u32,
+    unit: u64,
+    expected: Expected,
+}
+
+/// How many generations before the possible ones are tried without a hint in the data.
+const LOOK_BACK: u32 = 8;
+
+impl Case<'_> {
+    /// What the place holds at a generation.
+    fn own(&self, generation: u32) -> Stamp {
+        self.content.stamp(self.target, self.unit, generation)
+    }
+
+    fn judge(&self, bytes: &[u8]) -> Verdict {
+        let mut evidence = Evidence::new(bytes);
+        let all = evidence.all();
+        if evidence.zero == all {
+            return self.first_write_may_be_missing(Verdict::Damaged(Damage::Unwritten));
+        }
+        self.collect(&mut evidence, bytes);
+        if let Some(whole) = evidence.explanations.iter().find(|e| e.sectors == all) {
+            return self.whole(whole.stamp);
+        }
+        self.parts(&evidence)
+    }
+
+    /// Zeros are what an unfinished first write leaves.
+    fn first_write_may_be_missing(&self, otherwise: Verdict) -> Verdict {
+        if self.expected.oldest() == 0 { Verdict::Possible } else { otherwise }
+    }
+
+    /// Tries the writes that may have left these bytes: the expected one and those before it, and what
+    /// stamp and sectors point to. The order matters: the first that explains the whole unit counts.
+    fn collect(&self, evidence: &mut Evidence<'_>, bytes: &[u8]) {
+        let newest = self.expected.generation;
+        let oldest = self.expected.oldest().max(newest.saturating_sub(LOOK_BACK));
+        for generation in (oldest.saturating_sub(LOOK_BACK).max(1)..=newest).rev() {
+            evidence.consider(self.own(generation));
+        }
+        if let Some(stamp) = Stamp::decode(bytes) {
+            evidence.consider(stamp);
+        }
+        let unit_bytes = self.content.unit_bytes() as u64;
+        for counter in evidence.counters(self.content.run()) {
+            if let Some((target, generation, origin)) = Stamp::from_counter(counter, unit_bytes) {
+                evidence.consider(self.content.stamp_of(target, generation, origin));
+            }
+        }
+    }
+
+    /// The generation of this place that a write is, 0 for another run's; `None` if it is another place's.
+    fn generation_here(&self, stamp: &Stamp) -> Option<u32> {
+        let here = match stamp.origin {
+            Origin::Place(offset_bytes) => {
+                stamp.target == self.target
+                    && offset_bytes == self.unit * self.content.unit_bytes() as u64
+            }
+            Origin::Shared(_) => stamp.run == self.content.run(),
+        };
+        if !here {
+            return None;
+        }
+        if stamp.run != self.content.run() {
+            return Some(0);
+        }
+        match stamp.origin {
+            Origin::Place(_) => Some(stamp.generation),
+            // Two contents take turns, so the newest that is the same is meant.
+            Origin::Shared(_) => {
+                let newest = self.expected.generation;
+                (newest.saturating_sub(1)..=newest).rev().find(|g| self.own(*g) == *stamp)
+            }
+        }
+    }
+
+    /// The whole unit is of one write.
+    fn whole(&self, stamp: Stamp) -> Verdict {
+        let expected = &self.expected;
+        let Some(found) = self.generation_here(&stamp) else {
+            let sectors = stamp.sectors;
+            return Verdict::Damaged(Damage::Misdirected { meant: stamp, sectors });
+        };
+        if found == expected.generation {
+            return Verdict::Good;
+        }
+        if found > expected.generation {
+            return Verdict::Damaged(Damage::Ahead { found });
+        }
+        if found >= expected.oldest() {
+            return Verdict::Possible;
+        }
+        // One acknowledged write is missing: those that are only possible don't count.
+        let is_last = found + 1 == expected.oldest() && !expected.seen;
+        Verdict::Damaged(if is_last { Damage::Lost { found } } else { Damage::Stale { found } })
+    }
+
+    /// The sectors are of several writes, or some of none.
+    fn parts(&self, evidence: &Evidence<'_>) -> Verdict {
+        let unexplained = evidence.all() & !evidence.explained();
+        if unexplained != 0 {
+            let (first_byte, bits) = evidence.difference(self.own(self.expected.generation));
+            let sectors = unexplained.count_ones() as u8;
+            return Verdict::Damaged(Damage::Corrupt { sectors, first_byte, bits });
+        }
+        let (mut new, mut old, mut possible) = (0u8, 0u8, 0u8);
+        for e in &evidence.explanations {
+            match self.generation_here(&e.stamp) {
+                Some(found) if found == self.expected.generation => new |= e.sectors,
+                Some(_) => old |= e.sectors,
+                None => {}
+            }
+            let found = self.generation_here(&e.stamp);
+            let range = self.expected.oldest()..=self.expected.generation;
+            if found.is_some_and(|found| range.contains(&found)) {
+                possible |= e.sectors;
+            }
+        }
+        let zero = evidence.zero;
+        let strangers = evidence.all() & !(new | old | zero);
+        if strangers != 0 {
+            let most = evidence
+                .explanations
+                .iter()
+                .filter(|e| self.generation_here(&e.stamp).is_none())
+                .max_by_key(|e| (e.sectors & strangers).count_ones());
+            if let Some(most) = most {
+                let sectors = strangers.count_ones() as u8;
+                return Verdict::Damaged(Damage::Misdirected { meant: most.stamp, sectors });
+            }
+        }
+        let zero_is_possible = if self.expected.oldest() == 0 { zero } else { 0 };
+        if self.expected.back > 0 && possible | zero_is_possible == evidence.all() {
+            return Verdict::Possible;
+        }
+        Verdict::Damaged(Damage::Torn {
+            sectors_new: new.count_ones() as u8,
+            sectors_old: (old & !new).count_ones() as u8,
+            sectors_zero: (zero & !new & !old).count_ones() as u8,
+        })
+    }
+}
