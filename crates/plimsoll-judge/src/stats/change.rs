@@ -25,7 +25,7 @@ const P_MAX: f64 = 1e-4;
 const SHARE_MIN: f64 = 0.9;
 
 /// Factor between the time constants that are tried for a decay.
-const TIME_CONSTANT_STEP: f64 = 1.25;
+const TIME_CONSTANT_STEP: f64 = 1.5;
 
 /// Bias of the mean, in standard errors, that the rest of a decay may leave behind.
 const BIAS_MAX: f64 = 0.25;
@@ -51,13 +51,28 @@ pub enum Shapes {
 }
 
 impl Shape {
-    /// The picture's height at value `i`, up to a factor and an offset.
-    fn height(self, i: usize) -> f64 {
+    /// The picture's heights at `n` values, up to a factor and an offset.
+    fn heights(self, n: usize) -> Vec<f64> {
         match self {
-            Self::Step(at) => f64::from(u8::from(i < at)),
-            Self::Ramp(at) => (i as f64 - at as f64).min(0.0),
-            Self::Decay(constant) => libm::exp(-(i as f64) / constant),
+            Self::Step(at) => (0..n).map(|i| f64::from(u8::from(i < at))).collect(),
+            Self::Ramp(at) => (0..n).map(|i| (i as f64 - at as f64).min(0.0)).collect(),
+            Self::Decay(constant) => {
+                let ratio = libm::exp(-1.0 / constant);
+                let fall = |height: &f64| Some(height * ratio);
+                core::iter::successors(Some(1.0), fall).take(n).collect()
+            }
         }
+    }
+
+    /// Where the values begin whose scatter the change is measured against: behind it, if that is
+    /// half of all or more, because a warm-up of another form than the fitted one leaves something
+    /// over at the start. All of them otherwise.
+    fn tail(self, n: usize) -> usize {
+        let at = match self {
+            Self::Step(at) | Self::Ramp(at) => at,
+            Self::Decay(constant) => (5.0 * constant) as usize,
+        };
+        if 2 * at <= n { at } else { 0 }
     }
 }
 
@@ -94,6 +109,13 @@ impl Change {
 /// on a value or two.
 #[must_use]
 pub fn strongest_change(values: &[f64], shapes: Shapes) -> Option<Change> {
+    strongest_change_within(values, shapes, 0.0)
+}
+
+/// The same, where the end of a decay may leave a bias of `tolerance` in the mean of the rest, in
+/// the unit of the values, if that is more than a quarter of its standard error.
+#[must_use]
+pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -> Option<Change> {
     let n = values.len();
     if n < VALUES_MIN {
         return None;
@@ -114,16 +136,21 @@ pub fn strongest_change(values: &[f64], shapes: Shapes) -> Option<Change> {
     let (shape, fall) = best;
     let size = subtract(&mut left_over, shape);
     let error: f64 = left_over.iter().map(|r| r * r).sum();
-    let persistence = Persistence::of(&left_over);
+    let tail = &left_over[shape.tail(n)..];
+    let tail_error: f64 = tail.iter().map(|r| r * r).sum();
+    let persistence = Persistence::of(tail);
     let n_effective = persistence.n_effective;
-    let long_run = error / (n - 2) as f64 * n as f64 / n_effective;
+    let tail_length = tail.len() as f64;
+    // A tail that by chance lacks the rare high values of the whole must not make them a change.
+    let long_run =
+        (tail_error / (tail_length - 2.0) * tail_length / n_effective).max(error / (n - 2) as f64);
     // An exact fit leaves only rounding: any change is then certain.
     let exact = error <= total * 1e-20;
     let freedom = (n_effective - 2.0).max(1.0);
     let p_value = if exact { 0.0 } else { t_two_sided(libm::sqrt(fall / long_run), freedom) };
     let at = match shape {
         Shape::Step(at) | Shape::Ramp(at) => at,
-        Shape::Decay(constant) => decay_end(n, constant, size, libm::sqrt(long_run)),
+        Shape::Decay(constant) => decay_end(n, constant, size, libm::sqrt(long_run), tolerance),
     };
     Some(Change {
         at,
@@ -167,36 +194,54 @@ fn best_place(centred: &[f64], ramps: bool) -> (Shape, f64) {
 
 /// The decay with the largest fall of the squared error, and that fall.
 fn best_decay(centred: &[f64]) -> (Shape, f64) {
-    /// Below this height a decay adds nothing that a double would notice.
-    const NEGLIGIBLE: f64 = 1e-9;
-    let n = centred.len() as f64;
-    let mut best = (Shape::Decay(1.0), f64::NEG_INFINITY);
+    /// Halvings of the step between time constants: to 1 % of the constant.
+    const REFINEMENTS: u32 = 5;
+    let mut best = (1.0, f64::NEG_INFINITY);
     let mut constant = 2.0;
-    while constant <= n / 2.0 {
-        let ratio = libm::exp(-1.0 / constant);
-        let (mut height, mut sum, mut squares, mut product) = (1.0, 0.0, 0.0, 0.0);
-        for value in centred {
-            sum += height;
-            squares += height * height;
-            product += height * value;
-            height *= ratio;
-            if height < NEGLIGIBLE {
-                break;
-            }
-        }
-        let fall = product * product / (squares - sum * sum / n);
+    while constant <= centred.len() as f64 / 2.0 {
+        let fall = decay_fall(centred, constant);
         if fall > best.1 {
-            best = (Shape::Decay(constant), fall);
+            best = (constant, fall);
         }
         constant *= TIME_CONSTANT_STEP;
     }
-    best
+    let mut step = libm::sqrt(TIME_CONSTANT_STEP);
+    for _ in 0..REFINEMENTS {
+        for candidate in [best.0 / step, best.0 * step] {
+            let fall = decay_fall(centred, candidate);
+            if fall > best.1 {
+                best = (candidate, fall);
+                break;
+            }
+        }
+        step = libm::sqrt(step);
+    }
+    (Shape::Decay(best.0), best.1)
+}
+
+/// Fall of the squared error when a decay of this time constant is fitted.
+fn decay_fall(centred: &[f64], constant: f64) -> f64 {
+    /// Below this height a decay adds nothing that matters.
+    const NEGLIGIBLE: f64 = 1e-7;
+    let n = centred.len() as f64;
+    let ratio = libm::exp(-1.0 / constant);
+    let (mut height, mut sum, mut squares, mut product) = (1.0, 0.0, 0.0, 0.0);
+    for value in centred {
+        sum += height;
+        squares += height * height;
+        product += height * value;
+        height *= ratio;
+        if height < NEGLIGIBLE {
+            break;
+        }
+    }
+    product * product / (squares - sum * sum / n)
 }
 
 /// Takes the best fit of a shape out of centred values; returns its factor.
 fn subtract(centred: &mut [f64], shape: Shape) -> f64 {
     let n = centred.len();
-    let heights: Vec<f64> = (0..n).map(|i| shape.height(i)).collect();
+    let heights = shape.heights(n);
     let centre = heights.iter().sum::<f64>() / n as f64;
     let (mut product, mut norm) = (0.0, 0.0);
     for (value, height) in centred.iter().zip(&heights) {
@@ -210,14 +255,14 @@ fn subtract(centred: &mut [f64], shape: Shape) -> f64 {
     factor
 }
 
-/// Value from which on the mean of the rest is biased by a quarter of its standard error at most,
-/// or `n` if there is none.
-fn decay_end(n: usize, constant: f64, size: f64, deviation: f64) -> usize {
+/// Value from which on the mean of the rest is biased by a quarter of its standard error, or by the
+/// tolerance, at most; `n` if there is none.
+fn decay_end(n: usize, constant: f64, size: f64, deviation: f64, tolerance: f64) -> usize {
     (0..n)
         .find(|&i| {
             let rest = (n - i) as f64;
             let bias = size.abs() * constant * libm::exp(-(i as f64) / constant) / rest;
-            bias <= BIAS_MAX * deviation / libm::sqrt(rest)
+            bias <= (BIAS_MAX * deviation / libm::sqrt(rest)).max(tolerance)
         })
         .unwrap_or(n)
 }

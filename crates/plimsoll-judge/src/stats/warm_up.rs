@@ -16,8 +16,9 @@
 //! cut in the second half is therefore a refusal, not a result (measured: a run of five time
 //! constants leaves 3.4 % of bias and ends there in 37 % of cases).
 
-use super::change::{Shapes, strongest_change};
+use super::change::{Shapes, strongest_change_within};
 use super::interval::{Refusal, require_finite};
+use super::moments::mean;
 
 /// Values per batch in MSER-5.
 pub const MSER_BATCH: usize = 5;
@@ -83,12 +84,32 @@ fn least_standard_error(means: &[f64]) -> usize {
 /// # Errors
 /// [`Refusal::WarmUpTooLong`] if less than half of the series is left; [`Refusal::NotFinite`].
 pub fn settled_from(values: &[f64]) -> Result<usize, Refusal> {
+    settled_within(values, 0.0)
+}
+
+/// The same, but changes that move the mean of the rest by at most the share `tolerance` of it are
+/// let be: in a long series a step of a thousandth is no chance, and no matter either.
+///
+/// # Errors
+/// Those of [`settled_from`].
+pub fn settled_within(values: &[f64], tolerance: f64) -> Result<usize, Refusal> {
     require_finite(values)?;
     let n = values.len();
     let mut start = 0;
-    while let Some(change) = strongest_change(&values[start..], Shapes::WarmUps) {
+    loop {
+        let rest = &values[start..];
+        let allowed = tolerance * mean(rest).unwrap_or(0.0).abs();
+        let Some(change) = strongest_change_within(rest, Shapes::WarmUps, allowed) else { break };
         // A decay that biases nothing ends where it starts.
         if !change.significant() || change.at == 0 {
+            break;
+        }
+        let moved = match (mean(rest), mean(&rest[change.at..])) {
+            (Some(with), Some(without)) => (with - without).abs(),
+            // Nothing is left behind the change.
+            _ => f64::INFINITY,
+        };
+        if moved < allowed {
             break;
         }
         start += change.at;
