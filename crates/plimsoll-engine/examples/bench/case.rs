@@ -1,0 +1,144 @@
+//! Our side: one workload, run in a process of its own, its result printed as JSON.
+
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
+use plimsoll_engine::stream::histogram::Totals;
+use plimsoll_engine::stream::mix::{Mix, MixConfig, SizeShare};
+use plimsoll_engine::stream::run::{Group, Pace, RunConfig, RunReport, Target, run as run_groups};
+use plimsoll_workload::address::{Pattern, Region};
+use serde_json::json;
+
+#[derive(Debug)]
+struct Case {
+    engine: String,
+    path: String,
+    work: String,
+    depth: u32,
+    reap: u32,
+    direct: bool,
+    nanoseconds: u64,
+    operations_max: u64,
+}
+
+fn parse(args: &[String]) -> Result<Case, String> {
+    let mut case = Case {
+        engine: String::new(),
+        path: String::new(),
+        work: String::new(),
+        depth: 1,
+        reap: 1,
+        direct: false,
+        nanoseconds: 3_000_000_000,
+        operations_max: u64::MAX,
+    };
+    let mut plain = Vec::new();
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        if !arg.starts_with("--") {
+            plain.push(arg.clone());
+            continue;
+        }
+        let value = rest.next().and_then(|value| value.parse::<u64>().ok());
+        let value = value.ok_or(format!("{arg} needs a number"))?;
+        match arg.as_str() {
+            "--depth" => case.depth = value as u32,
+            "--reap" => case.reap = value as u32,
+            "--direct" => case.direct = value == 1,
+            "--seconds" => case.nanoseconds = value * 1_000_000_000,
+            "--operations" => case.operations_max = value,
+            _ => return Err(format!("unknown option {arg}")),
+        }
+    }
+    match plain.as_slice() {
+        [engine, work] if engine == "null" => {
+            (case.engine, case.work) = (engine.clone(), work.clone());
+        }
+        [engine, path, work] => {
+            (case.engine, case.path, case.work) = (engine.clone(), path.clone(), work.clone());
+        }
+        _ => return Err(format!("not a case: {args:?}")),
+    }
+    Ok(case)
+}
+
+fn target(case: &Case) -> Target {
+    if case.engine == "null" {
+        return Target::Null;
+    }
+    let path = case.path.clone().into();
+    let (write, create, size_bytes) = (case.work == "write", false, 0);
+    Target::Files(BackendConfig {
+        files: vec![FileSource::Path { path, write, create, size_bytes }],
+        prefer: if case.engine == "inline" { Prefer::Threads } else { Prefer::Uring },
+        direct: if case.direct { Direct::Required } else { Direct::Off },
+        ..BackendConfig::default()
+    })
+}
+
+fn mix(case: &Case) -> MixConfig {
+    let file_bytes = std::fs::metadata(&case.path).map_or(0, |meta| meta.len());
+    let size_bytes = if file_bytes == 0 { 1 << 40 } else { file_bytes };
+    let plain = MixConfig::reads(4096, Region { file: 0, offset_bytes: 0, size_bytes });
+    match case.work.as_str() {
+        "write" => MixConfig { read_share: 0.0, ..plain },
+        "mix" => MixConfig {
+            read_share: 0.7,
+            sizes: [(4096, 40.0), (8192, 30.0), (16_384, 20.0), (32_768, 10.0)]
+                .map(|(size_bytes, share)| SizeShare { size_bytes, share })
+                .to_vec(),
+            pattern: Pattern::Zipf { exponent: 1.1 },
+            ..plain
+        },
+        _ => plain,
+    }
+}
+
+/// Runs the case that `args` describe.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let case = parse(args)?;
+    let config = mix(&case);
+    let group = Group {
+        name: "bench".to_owned(),
+        cpu: None,
+        target: target(&case),
+        source: Mix::new(&config).map_err(|error| error.to_string())?,
+        clients: 1,
+        pace: Pace::Closed { depth: case.depth },
+        cap: None,
+        size_bytes_max: config.size_bytes_max(),
+        operations_max: case.operations_max,
+        reap_min: case.reap,
+        spin_ns: 0,
+    };
+    let lengths = RunConfig::new(&["read", "write", "flush"], case.nanoseconds);
+    let report = run_groups(&lengths, vec![group], &AtomicBool::new(false), &mut |_| ())
+        .map_err(|error| error.to_string())?;
+    if let Some(error) = report.groups.iter().find_map(|group| group.failure()) {
+        return Err(error.to_string());
+    }
+    print(&report);
+    Ok(())
+}
+
+fn print(report: &RunReport) {
+    let window = &report.collected.window;
+    let operations: u64 = window.iter().map(|sums| sums.operations).sum();
+    let bytes: u64 = window.iter().map(|sums| sums.bytes).sum();
+    let mut service = Totals::new();
+    for class in &report.collected.totals {
+        service.merge(&class.service);
+    }
+    let ended: u64 = report.groups.iter().map(|group| group.end.ended).sum();
+    // The comparison rests on this: every operation was recorded in full.
+    assert_eq!(service.count(), ended, "an operation is missing from the histograms");
+    let line = json!({
+        "operations": operations,
+        "bytes": bytes,
+        "measured_ns": report.measured_ns(),
+        "p50_ns": service.quantile_ns(0.5),
+        "p99_ns": service.quantile_ns(0.99),
+        "punt_workers": report.groups.iter().map(|group| group.punt_workers).sum::<usize>(),
+    });
+    println!("{line}");
+}
