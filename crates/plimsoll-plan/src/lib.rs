@@ -1,6 +1,26 @@
 //! Plans: what must be carried, by what, with which I/O. Units, the plan as written with errors
 //! that name line and field, fio job import, and the resolved plan with its hash. No I/O on a
 //! target happens here.
+//!
+//! ```
+//! use plimsoll_plan::Plan;
+//!
+//! let text = "
+//! [target]
+//! path = \"/mnt/x\"
+//! [workload.mailbox]
+//! mailboxes = 1000
+//! mailbox_size = \"1k\"
+//! ";
+//! let errors = Plan::parse(text, "plan.toml").unwrap_err();
+//! assert_eq!(errors.errors[0].field, "workload.mailbox.mailbox_size");
+//!
+//! let plan = Plan::parse(&text.replace("1k", "1GiB"), "plan.toml")?;
+//! let resolved = plan.resolve();
+//! assert_eq!(resolved.workload.mailbox().map(|store| store.target_iops_per_s), Some(200.0));
+//! assert_eq!(resolved.required_bytes(&resolved.targets[0])[0].directory, "/mnt/x");
+//! # Ok::<(), plimsoll_plan::PlanErrors>(())
+//! ```
 
 #![cfg_attr(test, allow(clippy::expect_used))]
 

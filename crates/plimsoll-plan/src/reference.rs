@@ -37,6 +37,14 @@ the lenient set beyond; a ceiling in the plan replaces that of the set.
 |---|---|---|---|---|
 ";
 
+const FIO: &str = "
+## fio jobs
+
+A fio job becomes streams of the matrix, with `plimsoll plan import` or as `[workload.fio]`. A bare `k`
+is 1024 there, as in fio. Every option of fio 3.33 has one of three fates.
+
+";
+
 /// The reference as Markdown.
 #[must_use]
 pub fn reference_markdown() -> String {
@@ -47,6 +55,8 @@ pub fn reference_markdown() -> String {
             write_latencies(&mut text);
         }
     }
+    text.push_str(FIO);
+    text.push_str(&crate::fio::options_markdown());
     text
 }
 
@@ -133,13 +143,25 @@ mod tests {
             ("target", "set") => "model = \"single-hdd\"",
             _ => "path = \"/mnt/x\"",
         };
+        let context = match field {
+            "zipf_exponent" => "patterns = \"zipf\"\n",
+            "hot_space" | "hot_access" => "patterns = \"hot-cold\"\n",
+            "stride" => "patterns = \"strided\"\n",
+            "normal_deviation" => "patterns = \"normal\"\n",
+            "ramp" => "arrival = \"poisson\"\nrate = 10\n",
+            "burst_on" | "burst_off" => "arrival = \"bursts\"\nrate = 10\n",
+            "sync_every" => "sync = \"fsync\"\n",
+            "metadata_mix" => "metadata = 5\n",
+            _ if section == "workload.matrix.metadata_mix" => "metadata = 5\n",
+            _ => "",
+        };
+        let matrix = format!("[workload.matrix]\nname = \"m\"\n{context}");
         let head = "claims = [\"media-read\"]\nlatency_avg = \"1s\"\nlatency_max = \"2s\"";
-        let matrix = "[workload.matrix]\nname = \"m\"\n";
         let mailbox = "[workload.mailbox]\nmailboxes = 100\nmailbox_size = \"100MiB\"\n";
         let (workload, requirement) = if section.starts_with("workload.mailbox") {
             (mailbox, "db_read_latency_max = \"1s\"")
         } else {
-            (matrix, head)
+            (matrix.as_str(), head)
         };
         let header = match section {
             "" => "",

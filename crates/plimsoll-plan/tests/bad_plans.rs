@@ -97,6 +97,13 @@ bad! {
     transfers_that_cannot_be_direct: MATRIX, "\"4KiB\"" => "\"4000B\"";
     open_loop_without_rate: MATRIX, "[workload.matrix]" => "[workload.matrix]\narrival = \"poisson\"";
     working_set_too_large: MATRIX, "[workload.matrix]" => "[workload.matrix]\nworking_set = \"2GiB\"";
+    mailbox_on_exports: GOOD, "databases = [\"/mnt/db1\", \"/mnt/db2\"]\nlogs = [\"/mnt/log1\"]" => "nfs = \"nfs://host/export\"";
+    parameter_without_its_pattern: MATRIX, "[workload.matrix]" => "[workload.matrix]\nzipf_exponent = 1.2";
+    burst_without_bursts: MATRIX, "[workload.matrix]" => "[workload.matrix]\nburst_on = \"1s\"";
+    nothing_to_verify: MATRIX, "file_size = \"1GiB\"" => "layout = \"sparse\"\n[phases]\nverify = true";
+    range_that_does_not_double: MATRIX, "[\"4KiB\", \"32KiB\"]" => "\"4KiB..100KiB\"";
+    log_buffer_too_small: GOOD, "databases = 8" => "databases = 8\nlog_buffer = \"32KiB\"";
+    too_few_log_files: GOOD, "databases = 8" => "databases = 8\nlog_files = 21";
     value_twice: MATRIX, "[100, 75]" => "[100, 75, 100]";
     requirement_of_nothing: MATRIX, "[target]" => "[requirement]\n[target]";
     unnamed_targets: MATRIX, "[target]\npath = \"/mnt/fs\"" => "[[target]]\npath = \"/a\"\n[[target]]\npath = \"/b\"";

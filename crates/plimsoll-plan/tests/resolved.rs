@@ -55,6 +55,17 @@ fn newer_forms_and_damage_are_refused() {
 }
 
 #[test]
+fn the_first_example_holds() {
+    let plan = resolve(include_str!("plans/first.toml"));
+    let heavy = Plan::parse(include_str!("../../../plans/exchange-1000-heavy.toml"), "heavy.toml");
+    let heavy = heavy.unwrap_or_else(|e| panic!("{e}")).resolve();
+    assert_eq!(plan.workload, heavy.workload);
+    assert_eq!(plan.targets, heavy.targets);
+    assert_eq!((plan.repeat.runs, plan.repeat.fresh), (3, true));
+    assert_eq!(plan.phases.warm_up_ns, 60_000_000_000);
+}
+
+#[test]
 fn the_hash_is_that_of_the_text() {
     // By `sha256sum tests/fixtures/everything.resolved-v1.toml`.
     let hash = include_str!("fixtures/everything.sha256").split(' ').next().unwrap_or_default();

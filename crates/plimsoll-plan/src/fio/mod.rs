@@ -15,6 +15,8 @@ use crate::plan::Plan;
 use notes::Notes;
 use stream::Draft;
 
+pub(crate) use options::options_markdown;
+
 /// A fio job as a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FioImport {

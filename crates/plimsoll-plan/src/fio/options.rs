@@ -47,6 +47,23 @@ pub(super) fn fate(name: &str) -> Option<Fate> {
     LOST.iter().find(|(n, _)| *n == name).map(|(_, meaning)| Fate::Lost(meaning))
 }
 
+/// The fates of all options as Markdown, for the reference.
+pub(crate) fn options_markdown() -> String {
+    let listed = |names: &[&str]| {
+        names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    };
+    let mut text = format!(
+        "Carried over: {}.\n\nWithout bearing on the I/O: {}.\n\nNot carried over, and listed when a \
+         job has them:\n\n| option | what it would have meant |\n|---|---|\n",
+        listed(READ),
+        listed(OUTPUT)
+    );
+    for (name, meaning) in LOST {
+        text.push_str(&format!("| `{name}` | {meaning} |\n"));
+    }
+    text
+}
+
 const READ: &[&str] = &[
     "ba",
     "bs",

@@ -124,10 +124,14 @@ fn required<T>(value: Option<T>, raw: &MailboxRaw, name: &str, cx: &mut Cx) -> O
 fn refuse_targets(root: &Root, targets: &[Target], cx: &mut Cx) {
     let places = root.target.iter().flat_map(|g| &g.value.items);
     for (target, (_, at)) in targets.iter().zip(places) {
-        if matches!(target.kind, TargetKind::Device { .. } | TargetKind::S3 { .. }) {
-            let message = format!("is a {}, and a mail store needs files", target.kind_word());
-            cx.fail(at, message, "name directories: databases = [\"/mnt/db1\"]");
-        }
+        let (what, help) = match target.kind {
+            TargetKind::Device { .. } => ("a device", "make a file system on it and name its"),
+            TargetKind::S3 { .. } => ("a bucket", "name"),
+            TargetKind::Nfs { .. } => ("NFS exports without a mount", "mount them and name the"),
+            _ => continue,
+        };
+        let help = format!("{help} directories: databases = [\"/mnt/db1\"]");
+        cx.fail(at, format!("is {what}, and a mail store needs files in directories"), help);
     }
 }
 

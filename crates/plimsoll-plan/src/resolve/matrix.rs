@@ -7,7 +7,7 @@ use crate::read::word::{ArrivalWord, PatternWord};
 use crate::read::{At, Cx, Given};
 use crate::resolved::{
     Arrival, Content, DirectIo, EngineChoice, FileSet, Layout, Matrix, MatrixAxes, MetadataMix,
-    Pattern, SizeShare, Stream, SyncPolicy, Target, TargetKind,
+    Pattern, SizeShare, Stream, SyncKind, SyncPolicy, Target, TargetKind,
 };
 use crate::units::SizeBytes;
 
@@ -153,6 +153,7 @@ fn stream(
         (None, Some(size)) => whole(*size),
         (None, None) => return None,
     };
+    refuse_strays(raw, axes, cx);
     let write_sizes = match &raw.write_size_mix {
         Some(mix) => size_mix(mix, cx)?,
         None => Vec::new(),
@@ -194,6 +195,60 @@ fn stream(
     };
     check(raw, &stream, axes, targets, cx);
     Some(stream)
+}
+
+/// Parameters of a pattern or arrival that is not asked for would have no effect.
+fn refuse_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
+    let has = |word: &str| axes.patterns.iter().any(|p| p.word() == word);
+    let is = |words: &[&str]| words.contains(&raw.arrival.value.0);
+    let timed = raw.arrival_file.as_ref();
+    let strays = [
+        (raw.zipf_exponent.written, &raw.zipf_exponent.at, has("zipf"), "patterns = \"zipf\""),
+        (raw.hot_space.written, &raw.hot_space.at, has("hot-cold"), "patterns = \"hot-cold\""),
+        (raw.hot_access.written, &raw.hot_access.at, has("hot-cold"), "patterns = \"hot-cold\""),
+        (raw.stride.written, &raw.stride.at, has("strided"), "patterns = \"strided\""),
+        (
+            raw.normal_deviation.written,
+            &raw.normal_deviation.at,
+            has("normal"),
+            "patterns = \"normal\"",
+        ),
+        (
+            raw.ramp.written,
+            &raw.ramp.at,
+            is(&["constant", "poisson"]),
+            "arrival = \"constant\" or \"poisson\"",
+        ),
+        (raw.burst_on.written, &raw.burst_on.at, is(&["bursts"]), "arrival = \"bursts\""),
+        (raw.burst_off.written, &raw.burst_off.at, is(&["bursts"]), "arrival = \"bursts\""),
+        (
+            raw.rate.is_some() && is(&["recorded"]),
+            raw.rate.as_ref().map_or(&raw.at, |g| &g.at),
+            false,
+            "another arrival than \"recorded\"",
+        ),
+        (
+            timed.is_some(),
+            timed.map_or(&raw.at, |g| &g.at),
+            is(&["recorded"]),
+            "arrival = \"recorded\"",
+        ),
+        (
+            raw.metadata_mix.written,
+            &raw.metadata_mix.at,
+            raw.metadata.value.0 > 0.0,
+            "a share of `metadata`",
+        ),
+        (
+            raw.sync_every.written,
+            &raw.sync_every.at,
+            matches!(raw.sync.value, SyncKind::Fsync | SyncKind::Fdatasync),
+            "sync = \"fsync\" or \"fdatasync\"",
+        ),
+    ];
+    for (_, at, _, with) in strays.into_iter().filter(|(written, _, fits, _)| *written && !fits) {
+        cx.fail(at, format!("has an effect only with {with}"), "take it away, or write that");
+    }
 }
 
 fn size_mix(mix: &Given<List<SizeShareRaw>>, cx: &mut Cx) -> Option<Vec<SizeShare>> {

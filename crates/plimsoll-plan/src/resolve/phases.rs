@@ -4,7 +4,7 @@ use super::Loaded;
 use crate::raw::Root;
 use crate::read::Cx;
 use crate::read::word::WordOr;
-use crate::resolved::{EvidenceNeeds, Phases, Workload};
+use crate::resolved::{EvidenceNeeds, Layout, Phases, Stream, Workload};
 use crate::units::DurationNs;
 
 const S: u64 = 1_000_000_000;
@@ -36,6 +36,7 @@ pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phas
     if raw.round.value.0 == 0 {
         cx.fail(&raw.round.at, "is 0", "write a duration such as \"1m\"");
     }
+    check_verify(root, loaded, cx);
     let default_warm_up = if is_mailbox { 600 * S } else { 10 * S };
     let warm_up = raw.warm_up.as_ref().map(|g| g.value.0);
     Phases {
@@ -49,6 +50,18 @@ pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phas
         until_steady,
         round_ns: raw.round.value.0,
         verify: raw.verify.as_ref().map_or(is_mailbox, |g| g.value),
+    }
+}
+
+/// What has no stamps can't be checked at the end.
+fn check_verify(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) {
+    let Some(given) = root.phases.value.verify.as_ref().filter(|g| g.value) else { return };
+    let matrix = loaded.and_then(|l| l.workload.matrix());
+    let bare = |s: &&Stream| !s.content.stamps || s.layout != Layout::Written;
+    if let Some(stream) = matrix.and_then(|m| m.streams.iter().find(bare)) {
+        let message = format!("finds no stamps in the blocks of stream \"{}\"", stream.name);
+        let help = "write stamps = true and layout = \"written\" there, or verify = false";
+        cx.fail(&given.at, message, help);
     }
 }
 
