@@ -1,0 +1,43 @@
+//! `plimsoll quickstart`: a verdict without arguments or preparation.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use support::Sandbox;
+
+#[test]
+fn it_gives_a_verdict_and_cleans_up() {
+    let sandbox = Sandbox::new();
+    let ran = sandbox.run(&["quickstart"]);
+    assert!([0, 1, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
+    let mut lines = ran.stdout.lines();
+    assert!(lines.next().unwrap().starts_with("This is a demonstration"), "{}", ran.stdout);
+    let word = match ran.code {
+        0 => "PASS",
+        1 => "FAIL",
+        _ => "INCONCLUSIVE",
+    };
+    ran.says(word);
+    let report = ran.stdout.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
+    let page = std::fs::read_to_string(report).unwrap();
+    assert!(page.contains(word) && page.contains("</html>"));
+    assert!(support::names(&sandbox.path("cache/plimsoll")).is_empty());
+    let verdict = sandbox.run(&["runs", "show", &run_of(report), "--json"]).expect(0).json();
+    assert_eq!(verdict["verdict"], word);
+    assert_eq!(verdict["demonstration"], true);
+    assert_eq!(verdict["tier"], "T1");
+    assert_eq!(verdict["checks"].as_array().unwrap().len(), 7);
+    sandbox.run(&["runs", "rm", &run_of(report)]).expect(0);
+    sandbox.run(&["runs"]).expect(0).says("bundle removed");
+}
+
+fn run_of(report: &str) -> String {
+    let bundle = std::path::Path::new(report).parent().unwrap();
+    bundle.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["quickstart", "--path", "/no/such"]).expect(2).says("/no/such");
+}

@@ -1,0 +1,244 @@
+//! What the tests of commands share: a plimsoll with directories of its own, small plans, loop devices.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A plimsoll whose ledger, bundles and data lie in a directory of the test's own.
+pub struct Sandbox {
+    pub root: TempDir,
+}
+
+impl Sandbox {
+    pub fn new() -> Self {
+        // Not below /tmp where that is memory: the tests want a file system on a device.
+        let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        std::fs::create_dir(root.path().join("data")).unwrap();
+        Self { root }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.path("data")
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command
+            .args(arguments)
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env("XDG_DATA_HOME", self.path("share"))
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .env_remove("NO_COLOR")
+            .current_dir(self.root.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(arguments).output().unwrap())
+    }
+
+    pub fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Writes a plan; returns its path.
+    pub fn plan(&self, plan: &SmallPlan) -> String {
+        let path = self.path("plan.toml");
+        std::fs::write(&path, plan.text()).unwrap();
+        path.display().to_string()
+    }
+
+    /// The only bundle in the catalogue.
+    pub fn bundle(&self) -> PathBuf {
+        let mut bundles = self.bundles();
+        assert_eq!(bundles.len(), 1, "{bundles:?}");
+        bundles.remove(0)
+    }
+
+    pub fn bundles(&self) -> Vec<PathBuf> {
+        let runs = self.path("share/plimsoll/runs");
+        let mut bundles: Vec<PathBuf> =
+            std::fs::read_dir(runs).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        bundles.sort();
+        bundles
+    }
+
+    /// Names in the data directory.
+    pub fn left_in_data(&self) -> Vec<String> {
+        names(&self.data())
+    }
+}
+
+pub fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap().flatten();
+    let mut names: Vec<String> =
+        entries.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// A finished command.
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}:\n{}\n{}", self.stdout, self.stderr))
+    }
+
+    #[track_caller]
+    pub fn says(&self, text: &str) {
+        let all = format!("{}{}", self.stdout, self.stderr);
+        assert!(all.contains(text), "{text:?} is not in:\n{all}");
+    }
+}
+
+pub fn json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// A plan of a few seconds on little data.
+#[derive(Clone)]
+pub struct SmallPlan {
+    pub name: String,
+    pub target: String,
+    pub mailboxes: u32,
+    pub mailbox_size: String,
+    pub databases: u32,
+    pub mailbox: String,
+    pub phases: String,
+    pub warm_up: String,
+    pub measure: String,
+    pub more: String,
+}
+
+impl SmallPlan {
+    pub fn on(path: &Path) -> Self {
+        Self {
+            name: "small".into(),
+            target: format!("path = {:?}", path.display().to_string()),
+            mailboxes: 16,
+            mailbox_size: "4MiB".into(),
+            databases: 2,
+            mailbox: String::new(),
+            phases: String::new(),
+            warm_up: "1s".into(),
+            measure: "3s".into(),
+            more: String::new(),
+        }
+    }
+
+    pub fn text(&self) -> String {
+        let Self { name, target, mailboxes, mailbox_size, databases, .. } = self;
+        let Self { mailbox, phases, warm_up, measure, more, .. } = self;
+        format!(
+            "version = 1\nname = \"{name}\"\ndemonstration = true\n[requirement]\nlatency_max_of = \
+             \"1s\"\n[target]\n{target}\n[workload.mailbox]\nmailboxes = {mailboxes}\n\
+             iops_per_mailbox = 0.2\nmailbox_size = \"{mailbox_size}\"\ndatabases = {databases}\n\
+             threads = 4\ncache = \"8MiB\"\ncheckpoint_depth = \"2MiB\"\n{mailbox}\n[phases]\nwarm_up = \
+             \"{warm_up}\"\nmeasure = \"{measure}\"\n{phases}\n[evidence]\nmin_measure = \
+             \"1s\"\ninterval = \"100ms\"\n{more}\n"
+        )
+    }
+}
+
+/// Runs a tool and insists that it succeeds.
+#[track_caller]
+pub fn tool(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {stderr}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// A file system on a loop device of its own, undone when dropped.
+pub struct LoopFs {
+    pub device: String,
+    pub mount: PathBuf,
+    pub image: PathBuf,
+}
+
+impl LoopFs {
+    /// `size_mib` of `mkfs.KIND` with direct I/O on a fully written image below `root`.
+    pub fn new(root: &Path, kind: &str, size_mib: u64, options: &str) -> Self {
+        let (image, mount) = (root.join("image"), root.join("mount"));
+        std::fs::create_dir(&mount).unwrap();
+        let file = std::fs::File::create(&image).unwrap();
+        file.set_len(size_mib << 20).unwrap();
+        let image_text = image.display().to_string();
+        tool("fallocate", &["-l", &format!("{size_mib}MiB"), &image_text]);
+        let device = tool("losetup", &["-f", "--show", "--direct-io=on", &image_text]);
+        let fs = Self { device, mount, image };
+        match kind {
+            "ext4" => {
+                let lazy = "lazy_itable_init=0,lazy_journal_init=0";
+                tool("mkfs.ext4", &["-q", "-E", lazy, &fs.device]);
+            }
+            other => {
+                tool(&format!("mkfs.{other}"), &["-q", &fs.device]);
+            }
+        }
+        tool("mount", &["-o", options, &fs.device, &fs.mount.display().to_string()]);
+        fs
+    }
+
+    /// Counters of the device: bytes read, bytes written, flushes.
+    pub fn counters(&self) -> (u64, u64, u64) {
+        let name = self.device.trim_start_matches("/dev/");
+        let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+        let fields: Vec<u64> =
+            text.split_ascii_whitespace().map(|field| field.parse().unwrap()).collect();
+        (fields[2] * 512, fields[6] * 512, fields[15])
+    }
+}
+
+impl Drop for LoopFs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.mount).output();
+        let _ = Command::new("losetup").arg("-d").arg(&self.device).output();
+    }
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(120), "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+pub fn signal(child: &Child, signal: &str) {
+    tool("kill", &[signal, &child.id().to_string()]);
+}
