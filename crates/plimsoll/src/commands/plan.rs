@@ -1,9 +1,9 @@
-//! `plimsoll plan check PLAN`: every default filled in, or every error.
+//! `plimsoll plan`: every default filled in, or every error; a fio job as a plan.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll_plan::Plan;
+use plimsoll_plan::{Plan, PlanErrors, import_fio};
 
 use super::bundle;
 use crate::arguments::Common;
@@ -25,20 +25,56 @@ enum What {
         /// The plan.
         plan: PathBuf,
     },
+    /// Turn a fio job into a plan. What cannot be carried over is said in comments and on stderr.
+    #[command(after_help = "Example:\n  plimsoll plan import randread.fio > randread.toml")]
+    Import {
+        /// The fio job file.
+        job: PathBuf,
+    },
 }
 
-/// Checks the plan.
+/// Checks or imports.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// Everything that is wrong with the plan or job.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let What::Check { plan } = &options.what;
-    let resolved = load(plan)?.resolve();
+    match &options.what {
+        What::Check { plan } => check(plan, common),
+        What::Import { job } => import(job, common),
+    }
+}
+
+fn check(path: &Path, common: &Common) -> Result<Exit, CliError> {
+    let plan = match Plan::load(path) {
+        Ok(plan) => plan,
+        Err(errors) if common.json => {
+            bundle::print(&bundle::json(&errors.fault())?)?;
+            return Ok(Exit::Usage);
+        }
+        Err(errors) => return Err(wrong(&errors)),
+    };
+    let usage = |error: plimsoll_plan::ResolvedError| CliError::usage(error.to_string());
     if common.json {
-        bundle::print(&bundle::json(&resolved)?)?;
+        bundle::print(&bundle::json(&plan.check().map_err(usage)?)?)?;
     } else {
-        let text = resolved.to_toml().map_err(|error| CliError::usage(error.to_string()))?;
-        bundle::print(&text)?;
+        bundle::print(&plan.resolve().to_toml().map_err(usage)?)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn import(job: &Path, common: &Common) -> Result<Exit, CliError> {
+    let text = std::fs::read_to_string(job)
+        .map_err(|error| CliError::usage(format!("cannot read {}: {error}", job.display())))?;
+    let name = job.file_stem().map_or("job".into(), |stem| stem.to_string_lossy());
+    let imported = import_fio(&text, &name).map_err(|errors| wrong(&errors))?;
+    for note in imported.notes.iter().filter(|_| !common.quiet) {
+        eprintln!("note: {note}");
+    }
+    if common.json {
+        let plan = imported.plan.check().map_err(|error| CliError::usage(error.to_string()))?;
+        bundle::print(&bundle::json(&plan)?)?;
+    } else {
+        bundle::print(imported.plan.text())?;
     }
     Ok(Exit::Ok)
 }
@@ -47,6 +83,10 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
 ///
 /// # Errors
 /// Everything that is wrong with it, as one message.
-pub fn load(path: &std::path::Path) -> Result<Plan, CliError> {
-    Plan::load(path).map_err(|errors| CliError::usage(errors.to_string().trim_end().to_owned()))
+pub fn load(path: &Path) -> Result<Plan, CliError> {
+    Plan::load(path).map_err(|errors| wrong(&errors))
+}
+
+fn wrong(errors: &PlanErrors) -> CliError {
+    CliError::usage(errors.to_string().trim_end().to_owned())
 }
