@@ -76,6 +76,12 @@ impl Content {
         self.run
     }
 
+    /// Whether units carry stamps.
+    #[must_use]
+    pub fn has_stamps(&self) -> bool {
+        self.stamps
+    }
+
     /// Which instructions make it.
     #[must_use]
     pub fn kernels(&self) -> Kernels {

@@ -1,1 +1,205 @@
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher};
 
+use plimsoll_sys::simd::{Kernels, Level};
+
+use super::*;
+use crate::stamp::Stamp;
+
+fn spec(compressibility: f64, duplicate_share: f64) -> ContentSpec {
+    ContentSpec {
+        compressibility,
+        duplicate_share,
+        space_bytes: 1 << 40,
+        unit_bytes: 4096,
+        run: 42,
+        stamps: true,
+    }
+}
+
+/// What I/O of `io_bytes` at the start of the target holds, put together.
+fn data(spec: &ContentSpec, io_bytes: usize, size_bytes: usize) -> Vec<u8> {
+    let content = Content::new(spec).unwrap();
+    let mut all = vec![0; size_bytes];
+    for (i, io) in all.chunks_mut(io_bytes).enumerate() {
+        content.fill(0, (i * io_bytes) as u64, |_| 1, io).unwrap();
+    }
+    all
+}
+
+/// Compressed over original size, in blocks.
+fn shares(data: &[u8], block_bytes: usize) -> [f64; 2] {
+    let (mut lz4, mut zstd) = (0, 0);
+    for block in data.chunks(block_bytes) {
+        lz4 += lz4_flex::block::compress(block).len();
+        zstd += zstd::bulk::compress(block, 3).unwrap().len();
+    }
+    [lz4, zstd].map(|size| size as f64 / data.len() as f64)
+}
+
+/// LZ4 and zstd, in blocks of 4 KiB, 64 KiB and 1 MiB, come within 3 points of what was asked.
+#[test]
+fn it_compresses_as_asked_at_every_block_size() {
+    for ratio in [1.0, 1.1, 1.33, 2.0, 3.0, 4.0, 10.0, 25.0, 50.0] {
+        let data = data(&spec(ratio, 0.0), 65_536, 4 << 20);
+        for block in [4 << 10, 64 << 10, 1 << 20] {
+            for (share, name) in shares(&data, block).into_iter().zip(["LZ4", "zstd"]) {
+                let off = share - 1.0 / ratio;
+                assert!(off.abs() < 0.03, "{ratio}:1 in {block}: {name} {share:.4}");
+            }
+        }
+    }
+}
+
+/// Smaller units meet it too, in blocks of 4 KiB.
+#[test]
+fn small_units_compress_as_asked() {
+    for (unit_bytes, ratio) in [(512, 1.0), (512, 2.0), (512, 8.0), (1024, 4.0), (2048, 10.0)] {
+        let data = data(&ContentSpec { unit_bytes, ..spec(ratio, 0.0) }, 4096, 1 << 20);
+        for share in shares(&data, 4096) {
+            assert!(
+                (share - 1.0 / ratio).abs() < 0.03,
+                "{ratio}:1 in units of {unit_bytes}: {share}"
+            );
+        }
+    }
+}
+
+/// A long window finds nothing more: zstd with a window of 128 MiB over 64 MiB of incompressible and of
+/// half compressible data.
+#[test]
+fn a_long_window_finds_nothing() {
+    for ratio in [1.0, 2.0] {
+        let data = data(&spec(ratio, 0.0), 1 << 20, 64 << 20);
+        let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.long_distance_matching(true).unwrap();
+        encoder.window_log(27).unwrap();
+        std::io::copy(&mut data.as_slice(), &mut encoder).unwrap();
+        let share = encoder.finish().unwrap().len() as f64 / data.len() as f64;
+        assert!((share - 1.0 / ratio).abs() < 0.03, "{ratio}:1: {share}");
+    }
+}
+
+fn hash(block: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(block);
+    hasher.finish()
+}
+
+fn copies(data: &[u8], block_bytes: usize) -> f64 {
+    let different: HashSet<u64> = data.chunks(block_bytes).map(hash).collect();
+    1.0 - different.len() as f64 / (data.len() / block_bytes) as f64
+}
+
+/// No two pieces of 512 bytes are alike, in one generation or in several, at any compressibility whose
+/// sectors all hold something.
+#[test]
+fn nothing_comes_twice_unless_asked() {
+    for ratio in [1.0, 2.0, 8.0, 14.0] {
+        let content = Content::new(&spec(ratio, 0.0)).unwrap();
+        let mut seen = HashSet::new();
+        let mut buffer = vec![0; 1 << 20];
+        for (target, generation) in [(0, 1), (0, 2), (1, 1), (1, 9)] {
+            for io in 0..8u64 {
+                content.fill(target, io << 20, |_| generation, &mut buffer).unwrap();
+                for sector in buffer.chunks(512) {
+                    assert!(seen.insert(hash(sector)), "{ratio}");
+                }
+            }
+        }
+    }
+    let mut other = vec![0; 4096];
+    let mut run = vec![0; 4096];
+    Content::new(&spec(1.0, 0.0)).unwrap().fill(0, 0, |_| 1, &mut run).unwrap();
+    let next = ContentSpec { run: 43, ..spec(1.0, 0.0) };
+    Content::new(&next).unwrap().fill(0, 0, |_| 1, &mut other).unwrap();
+    assert!(run.chunks(16).zip(other.chunks(16)).all(|(a, b)| a != b));
+}
+
+/// Duplicates at 4 KiB, 64 KiB and 1 MiB, whatever the size of the I/O, to a point; and the rest compresses as
+/// asked.
+#[test]
+fn duplicates_are_as_asked_at_every_block_size() {
+    for (share, io_bytes) in [(0.3, 4096), (0.3, 1 << 20), (0.75, 65_536)] {
+        let spec = ContentSpec { space_bytes: 256 << 20, ..spec(2.0, share) };
+        let data = data(&spec, io_bytes, 256 << 20);
+        for block in [4 << 10, 64 << 10, 1 << 20] {
+            let got = copies(&data, block);
+            assert!((got - share).abs() < 0.01, "{share} in {block}: {got}");
+        }
+        for size in [4 << 10, 64 << 10, 1 << 20] {
+            for compressed in shares(&data[..8 << 20], size) {
+                assert!((compressed - 0.5).abs() < 0.03, "{size}: {compressed}");
+            }
+        }
+    }
+}
+
+/// After half of the space was written again at random, the share is still the same.
+#[test]
+fn duplicates_stay_as_asked_when_rewritten() {
+    let spec = ContentSpec { space_bytes: 64 << 20, ..spec(1.0, 0.3) };
+    let content = Content::new(&spec).unwrap();
+    let mut all = vec![0; 64 << 20];
+    let generation = |unit: u64| 1 + (crate::address::mix(9, unit) % 3) as u32;
+    content.fill(0, 0, generation, &mut all).unwrap();
+    let got = copies(&all, 4096);
+    assert!((got - 0.3).abs() < 0.015, "{got}");
+}
+
+/// The size of the I/O makes no difference to a byte.
+#[test]
+fn content_does_not_depend_on_the_size_of_the_io() {
+    for (ratio, share) in [(1.0, 0.0), (2.5, 0.4)] {
+        let spec = ContentSpec { space_bytes: 1 << 30, ..spec(ratio, share) };
+        let small = data(&spec, 4096, 2 << 20);
+        assert!(small == data(&spec, 1 << 20, 2 << 20));
+        assert!(small == data(&spec, 12_288, 2 << 20));
+    }
+}
+
+#[test]
+fn every_kernel_makes_the_same_bytes() {
+    for spec in [spec(1.0, 0.0), spec(3.3, 0.2), ContentSpec { stamps: false, ..spec(2.0, 0.0) }] {
+        let mut each = Level::ALL.into_iter().filter_map(Kernels::at).map(|kernels| {
+            let content = Content::with_kernels(&spec, kernels).unwrap();
+            let mut bytes = vec![0; 256 << 10];
+            content.fill(3, 1 << 30, |unit| unit as u32, &mut bytes).unwrap();
+            bytes
+        });
+        let first = each.next().unwrap();
+        assert!(each.all(|bytes| bytes == first));
+    }
+}
+
+#[test]
+fn stamps_are_there_when_asked_for_and_nothing_is_zero() {
+    let with = data(&spec(4.0, 0.0), 4096, 1 << 20);
+    assert!(with.chunks(4096).all(|unit| Stamp::decode(unit).is_some()));
+    let without = data(&ContentSpec { stamps: false, ..spec(4.0, 0.0) }, 4096, 1 << 20);
+    assert!(without.chunks(4096).all(|unit| Stamp::decode(unit).is_none()));
+    for data in [with, without] {
+        assert!(data.chunks(512).all(|sector| sector.iter().any(|byte| *byte != 0)));
+    }
+}
+
+#[test]
+fn impossible_specifications_are_refused() {
+    let good = spec(2.0, 0.3);
+    for bad in [
+        ContentSpec { compressibility: 0.9, ..good },
+        ContentSpec { compressibility: 51.0, ..good },
+        ContentSpec { duplicate_share: 1.0, ..good },
+        ContentSpec { space_bytes: 4096, ..good },
+        ContentSpec { unit_bytes: 8192, ..good },
+        ContentSpec { unit_bytes: 0, ..good },
+    ] {
+        assert!(Content::new(&bad).is_err(), "{bad:?}");
+    }
+    let content = Content::new(&good).unwrap();
+    assert!(content.fill(0, 0, |_| 1, &mut [0; 100]).is_err());
+    assert!(content.fill(0, 100, |_| 1, &mut [0; 4096]).is_err());
+    assert_eq!(unit_bytes_for(&[65_536, 8192, 0]), Some(4096));
+    assert_eq!(unit_bytes_for(&[65_536, 2560]), Some(512));
+    assert_eq!(unit_bytes_for(&[1000]), None);
+}

@@ -10,6 +10,9 @@
 //! | 16-23 | run |
 //! | 24-27 | generation; of a duplicate, 0 or 1 |
 //! | 28-31 | target |
+//!
+//! Bytes 4 to 31 are then combined with a mask that follows from the CRC, or the fields that all stamps of a
+//! run have in common would compress: 4 % of a unit of 512 bytes.
 
 use plimsoll_sys::simd::{self, Kernels, STAMP_BYTES, Shape};
 
@@ -61,6 +64,18 @@ pub(crate) fn filler_of(run: u64) -> u64 {
     mix(run, 2) | 0x0101_0101_0101_0101
 }
 
+/// Combines bytes 4 to 31 with the mask of a CRC; twice gives them back.
+#[inline]
+fn mask(bytes: &mut [u8; STAMP_BYTES], crc: u32) {
+    let (words, _) = bytes.as_chunks_mut::<8>();
+    for (i, word) in words.iter_mut().enumerate() {
+        let mask = mix(u64::from(crc), i as u64);
+        // The first word holds the CRC itself in its low half.
+        let mask = if i == 0 { mask & !0xFFFF_FFFF } else { mask };
+        *word = (u64::from_le_bytes(*word) ^ mask).to_le_bytes();
+    }
+}
+
 impl Stamp {
     /// The stamp as it lies on the target.
     #[must_use]
@@ -80,18 +95,21 @@ impl Stamp {
         bytes[28..32].copy_from_slice(&self.target.to_le_bytes());
         let crc = kernels.crc32c(0, &bytes[4..]);
         bytes[..4].copy_from_slice(&crc.to_le_bytes());
+        mask(&mut bytes, crc);
         bytes
     }
 
     /// Reads a stamp from the start of a unit; `None` if there is none, or a damaged one.
     #[must_use]
     pub fn decode(unit: &[u8]) -> Option<Self> {
-        let bytes: &[u8; STAMP_BYTES] = unit.first_chunk()?;
-        let u32_at = |at: usize| u32::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
-        let u64_at = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
-        if bytes[4..6] != MAGIC || simd::crc32c(0, &bytes[4..]) != u32_at(0) {
+        let mut bytes: [u8; STAMP_BYTES] = *unit.first_chunk()?;
+        let crc = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        mask(&mut bytes, crc);
+        if bytes[4..6] != MAGIC || simd::crc32c(0, &bytes[4..]) != crc {
             return None;
         }
+        let u32_at = |at: usize| u32::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
+        let u64_at = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
         let number = u64_at(8);
         let shared = bytes[6] & DUPLICATE != 0;
         let stamp = Self {

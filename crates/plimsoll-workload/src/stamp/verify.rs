@@ -11,6 +11,7 @@ use crate::content::{Content, ContentError};
 #[derive(Clone, Copy, Debug)]
 pub struct Verifier<'a> {
     content: &'a Content,
+    earlier_runs: &'a [u64],
 }
 
 /// What a unit says of itself, without knowing what should be there.
@@ -51,10 +52,14 @@ pub fn inspect(unit: &[u8]) -> Inspection {
 }
 
 impl<'a> Verifier<'a> {
-    /// A verifier for content that was made by `content`.
+    /// A verifier for content that was made by `content`; `None` if that has no stamps.
+    ///
+    /// `earlier_runs` are the numbers of runs that wrote to the same targets before, with content of the
+    /// same specification. Without them, a write torn over what an earlier run left is named corrupt
+    /// unless the first sector is the earlier run's.
     #[must_use]
-    pub fn new(content: &'a Content) -> Self {
-        Self { content }
+    pub fn new(content: &'a Content, earlier_runs: &'a [u64]) -> Option<Self> {
+        content.has_stamps().then_some(Self { content, earlier_runs })
     }
 
     /// Checks what was read from `offset_bytes` of `target`, every byte of it. `expected` gives what each
@@ -88,7 +93,7 @@ impl<'a> Verifier<'a> {
         Ok(good)
     }
 
-    /// [`Verifier::check`] with findings only; possible and unknown units pass.
+    /// [`Verifier::check`], with the damaged units as findings; possible and unknown ones pass.
     ///
     /// # Errors
     /// As [`Verifier::check`].
@@ -97,31 +102,16 @@ impl<'a> Verifier<'a> {
         target: u32,
         offset_bytes: u64,
         data: &[u8],
-        mut expected: impl FnMut(u64) -> Expected,
+        expected: impl Fn(u64) -> Expected,
     ) -> Result<Vec<Finding>, ContentError> {
-        let mut found = Vec::new();
         let unit_bytes = self.content.unit_bytes() as u64;
-        let mut shoulds = Vec::new();
-        let note = |unit| {
-            let should = expected(unit);
-            shoulds.push((unit, should));
-            should
-        };
-        let mut damaged = Vec::new();
-        self.check(target, offset_bytes, data, note, |unit, verdict| {
+        let mut found = Vec::new();
+        self.check(target, offset_bytes, data, &expected, |unit, verdict| {
             if let Verdict::Damaged(damage) = verdict {
-                damaged.push((unit, damage));
+                let (offset_bytes, expected) = (unit * unit_bytes, expected(unit));
+                found.push(Finding { target, offset_bytes, expected, damage });
             }
         })?;
-        for (unit, damage) in damaged {
-            let should = shoulds.iter().find(|(u, _)| *u == unit).map(|(_, e)| *e);
-            found.push(Finding {
-                target,
-                offset_bytes: unit * unit_bytes,
-                expected: should.unwrap_or_default(),
-                damage,
-            });
-        }
         Ok(found)
     }
 
@@ -131,7 +121,8 @@ impl<'a> Verifier<'a> {
         if expected.generation == 0 {
             return Verdict::Unknown;
         }
-        let case = Case { content: self.content, target, unit, expected };
+        let (content, earlier_runs) = (self.content, self.earlier_runs);
+        let case = Case { content, earlier_runs, target, unit, expected };
         case.judge(bytes)
     }
 }
@@ -139,6 +130,7 @@ impl<'a> Verifier<'a> {
 /// One unit that is looked into.
 struct Case<'a> {
     content: &'a Content,
+    earlier_runs: &'a [u64],
     target: u32,
     unit: u64,
     expected: Expected,
@@ -183,9 +175,14 @@ impl Case<'_> {
             evidence.consider(stamp);
         }
         let unit_bytes = self.content.unit_bytes() as u64;
-        for counter in evidence.counters(self.content.run()) {
-            if let Some((target, generation, origin)) = Stamp::from_counter(counter, unit_bytes) {
-                evidence.consider(self.content.stamp_of(target, generation, origin));
+        let this_run = self.content.run();
+        for run in [this_run].iter().chain(self.earlier_runs) {
+            for counter in evidence.counters(*run) {
+                if let Some((target, generation, origin)) = Stamp::from_counter(counter, unit_bytes)
+                {
+                    let stamp = self.content.stamp_of(target, generation, origin);
+                    evidence.consider(Stamp { run: *run, ..stamp });
+                }
             }
         }
     }
@@ -281,3 +278,6 @@ impl Case<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
