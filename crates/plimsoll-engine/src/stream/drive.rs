@@ -301,6 +301,9 @@ impl<Q: Queue, S: Source, P: Pacing> Driver<'_, Q, S, P> {
                 cell.sums.errors += 1;
                 fail(end, flown, result, now_ns);
             } else {
+                if !whole {
+                    source.failed(flown.client, op);
+                }
                 record(cell, flown, result, now_ns, end);
             }
             pacing.completed(place, now_ns);

@@ -353,7 +353,14 @@ fn prepare(
     set_timer_slack_ns(1);
     let arena_bytes = stride_bytes(size_bytes_max) * u64::from(depth);
     let Target::Files(files) = target else { return null(depth, arena_bytes) };
-    let (queue, _, report) = open(BackendConfig { arena_bytes, depth, populate: true, ..files })?;
+    let (mut queue, _, report) = open(BackendConfig { arena_bytes, depth, ..files })?;
+    // Never zeros, and never the same in two buffers: a source that fills nothing still writes data.
+    for place in 0..u64::from(depth) {
+        let stride = stride_bytes(size_bytes_max);
+        if let Some(bytes) = queue.bytes(place * stride, stride as u32) {
+            plimsoll_sys::simd::fill([0, 0], monotonic_ns() ^ place << 48, bytes);
+        }
+    }
     if queue.capacity() < depth as usize {
         let can = queue.capacity();
         let says = format!("a depth of {depth} was asked for; one thread carries {can}");

@@ -24,7 +24,7 @@ pub struct Op {
 pub struct Wants {
     /// [`Source::fill`] before each write.
     pub fill: bool,
-    /// [`Source::completed`] after each operation.
+    /// [`Source::completed`] or [`Source::failed`] after each operation.
     pub completions: bool,
 }
 
@@ -49,5 +49,10 @@ pub trait Source {
     fn completed(&mut self, client: u32, op: &Op, buffer: &mut [u8]) -> bool {
         let _ = (client, op, buffer);
         true
+    }
+
+    /// Takes an operation that failed or moved less than it was to move.
+    fn failed(&mut self, client: u32, op: &Op) {
+        let _ = (client, op);
     }
 }
