@@ -455,7 +455,7 @@ impl<C: Clock> Client<C> {
     }
 
     fn replace_if_broken(&mut self, index: usize, now_ns: u64) {
-        if let Some(why) = self.core.links[index].broken
+        if let Some(why) = self.core.broken(index)
             && self.sockets[index].phase == Phase::Up
         {
             self.lost(index, why, now_ns);

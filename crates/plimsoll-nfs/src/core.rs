@@ -609,6 +609,13 @@ impl Core {
         });
     }
 
+    /// Why the connection of a link must be replaced, if it must: the driver closes it and calls
+    /// [`Core::link_lost`].
+    #[must_use]
+    pub fn broken(&self, link: usize) -> Option<Ended> {
+        self.links[link].broken
+    }
+
     /// The framing of a connection was violated: every call on it fails, for which of their replies
     /// were damaged can't be known.
     pub fn fail_link(

@@ -38,7 +38,7 @@ pub mod xdr;
 
 mod call;
 mod deliver;
-mod outbound;
+pub mod outbound;
 mod recover;
 mod reply;
 mod retain;

@@ -73,7 +73,7 @@ impl Load {
                 self.free.push(place);
                 continue;
             }
-            if self.random.next_u64() % 40 == 0 {
+            if self.random.next_u64().is_multiple_of(40) {
                 let op = Op::Commit { file, offset_bytes: 0, size_bytes: 0 };
                 client.submit(place | COMMIT, &op).unwrap();
                 continue;
@@ -82,7 +82,7 @@ impl Load {
             let at = place as usize * BLOCK;
             let (size_bytes, buffer_offset_bytes) = (BLOCK as u32, at as u64);
             let offset_bytes = block * BLOCK as u64;
-            let op = if self.random.next_u64() % 3 == 0 {
+            let op = if self.random.next_u64().is_multiple_of(3) {
                 self.doing[place as usize] = (block, NO_WRITE);
                 Op::Read { file, offset_bytes, size_bytes, buffer_offset_bytes }
             } else {
