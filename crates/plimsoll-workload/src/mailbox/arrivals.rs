@@ -1,9 +1,9 @@
 //! The open loop: when operations arrive so that database I/O comes to a target rate.
 //!
-//! What is asked for is I/Os per second; what can be scheduled is operations. The ratio of the two is
-//! measured over the past seconds, and the mean distance of arrivals follows it. A slow target does
-//! not slow the arrivals: the ratio counts I/Os per operation that ended, and an operation that waits
-//! counts as the I/Os that it will cause.
+//! What is asked for is I/Os per second; what can be scheduled is operations. The ratio of the two
+//! is measured over the past seconds, and the mean distance of arrivals follows it. A slow target
+//! does not slow the arrivals: the ratio counts I/Os per operation that ended, and an operation
+//! that waits counts as the I/Os that it will cause.
 
 use super::rng::Choices;
 

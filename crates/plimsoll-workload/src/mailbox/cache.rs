@@ -1,8 +1,8 @@
 //! The page cache of one database: frames, an index by page, least-recently-used order, and the
 //! order in which pages first became dirty.
 //!
-//! A frame holds a page's directory, not its bytes (those follow from it). All lists run through the
-//! frames by index; nothing is allocated after construction.
+//! A frame holds a page's directory, not its bytes (those follow from it). All lists run through
+//! the frames by index; nothing is allocated after construction.
 
 use super::page::Directory;
 
@@ -230,5 +230,113 @@ impl Cache {
     /// Most frames that were ever in use at once.
     pub fn filled(&self) -> u32 {
         self.filled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is done to a cache: take, touch, unlink and release, dirty, clean.
+    #[derive(Clone, Debug)]
+    enum Act {
+        Take(u32),
+        Touch(u32),
+        Drop(u32),
+        Dirty(u32),
+        Clean(u32),
+    }
+
+    fn acts() -> impl Strategy<Value = Vec<Act>> {
+        let act = (0u8..5, 0u32..24).prop_map(|(what, page)| match what {
+            0 => Act::Take(page),
+            1 => Act::Touch(page),
+            2 => Act::Drop(page),
+            3 => Act::Dirty(page),
+            _ => Act::Clean(page),
+        });
+        proptest::collection::vec(act, 1..200)
+    }
+
+    fn order(cache: &Cache) -> Vec<u32> {
+        let mut at = cache.oldest();
+        let mut pages = Vec::new();
+        while let Some(frame) = at {
+            pages.push(cache.frames[frame as usize].page);
+            let next = cache.frames[frame as usize].lru.1;
+            at = (next != NONE).then_some(next);
+        }
+        pages
+    }
+
+    fn dirt(cache: &Cache) -> Vec<u32> {
+        let mut at = cache.oldest_dirty();
+        let mut pages = Vec::new();
+        while let Some(frame) = at {
+            pages.push(cache.frames[frame as usize].page);
+            at = cache.next_dirty(frame);
+        }
+        pages
+    }
+
+    proptest! {
+        /// The cache does what two plain lists of pages do.
+        #[test]
+        fn a_cache_is_two_lists(acts in acts()) {
+            let mut cache = Cache::new(16);
+            let (mut used, mut dirty) = (VecDeque::<u32>::new(), Vec::<u32>::new());
+            for (lsn, act) in acts.into_iter().enumerate() {
+                match act {
+                    Act::Take(page) if cache.find(page).is_none() => {
+                        let taken = cache.take(page);
+                        prop_assert_eq!(taken.is_some(), used.len() < 16);
+                        if let Some(at) = taken {
+                            cache.touch(at);
+                            used.push_back(page);
+                        }
+                    }
+                    Act::Touch(page) => {
+                        if let Some(at) = cache.find(page) {
+                            cache.touch(at);
+                            used.retain(|&p| p != page);
+                            used.push_back(page);
+                        }
+                    }
+                    Act::Drop(page) => {
+                        if let Some(at) = cache.find(page).filter(|_| !dirty.contains(&page)) {
+                            cache.unlink_lru(at);
+                            cache.release(at);
+                            used.retain(|&p| p != page);
+                        }
+                    }
+                    Act::Dirty(page) => {
+                        if let Some(at) = cache.find(page) {
+                            cache.dirty(at, lsn as u64);
+                            if !dirty.contains(&page) {
+                                dirty.push(page);
+                            }
+                        }
+                    }
+                    Act::Clean(page) => {
+                        if let Some(at) = cache.find(page) {
+                            cache.clean(at);
+                            dirty.retain(|&p| p != page);
+                        }
+                    }
+                    Act::Take(_) => {}
+                }
+                prop_assert_eq!(order(&cache), used.iter().copied().collect::<Vec<_>>());
+                prop_assert_eq!(dirt(&cache), dirty.clone());
+                prop_assert_eq!(cache.dirty_count() as usize, dirty.len());
+                prop_assert_eq!(cache.free_count() as usize, 16 - used.len());
+                for page in 0..24 {
+                    prop_assert_eq!(cache.find(page).is_some(), used.contains(&page));
+                }
+            }
+        }
     }
 }

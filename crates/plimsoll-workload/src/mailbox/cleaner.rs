@@ -1,8 +1,8 @@
 //! Write-back of one database: eviction, coalescing of adjacent dirty pages, the checkpoint.
 //!
-//! Two rules make recovery possible. A page is written only when the log is durable up to the page's
-//! last change (write-ahead logging). And the checkpoint passes a change only when a write of its
-//! page has completed and a flush of the file that was issued after that has completed too.
+//! Two rules make recovery possible. A page is written only when the log is durable up to the
+//! page's last change (write-ahead logging). And the checkpoint passes a change only when a write
+//! of its page has completed and a flush of the file that was issued after that has completed too.
 
 use crate::step::{Io, IoKind};
 
@@ -42,9 +42,10 @@ impl Database {
     }
 
     /// Writes the pages that have been dirty longest, where the log since their first change is
-    /// deeper than the checkpoint depth (everything, when closing).
+    /// deeper than the checkpoint depth (everything, when closing or when the log is full).
     pub fn pump_depth(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
-        let depth = if self.closing == Closing::Open { self.depth_bytes } else { 0 };
+        let all = self.closing != Closing::Open || self.log.ring_is_full();
+        let depth = if all { 0 } else { self.depth_bytes };
         let mut at = self.cache.oldest_dirty();
         let mut passed = 0;
         while let Some(frame_at) = at.filter(|_| passed < SEARCH_MAX) {
@@ -80,7 +81,8 @@ impl Database {
         (frame.dirty && !frame.writing && durable).then_some(at)
     }
 
-    /// Writes a dirty frame together with its dirty neighbours. False where it can't be written now.
+    /// Writes a dirty frame together with its dirty neighbours. False where it can't be written
+    /// now.
     fn write_back(&mut self, at: u32, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) -> bool {
         let page = self.cache.frames[at as usize].page;
         let page_lsn = self.cache.frames[at as usize].page_lsn;
@@ -205,12 +207,13 @@ impl Database {
         let floor = self.floor(pool);
         self.checkpoint = self.checkpoint.max(floor.min(self.completed_rec_lsn));
         let helps = floor.saturating_sub(self.checkpoint) >= self.step_bytes
-            || (full || closing) && floor > self.checkpoint;
+            || full && self.log.is_worth_recording(floor) && floor > self.checkpoint
+            || closing && floor > self.checkpoint;
         let written = self.completed_rec_lsn != u64::MAX;
         if written && self.flushing_rec_lsn.is_none() && helps {
             self.flush_file(ctx);
         }
-        if full && self.checkpoint > self.log.recorded_checkpoint() && self.log.is_idle() {
+        if full && self.log.is_worth_recording(self.checkpoint) && self.log.is_idle() {
             self.log.force(g, self.checkpoint, false, ctx);
         }
     }

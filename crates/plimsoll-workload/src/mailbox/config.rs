@@ -92,7 +92,8 @@ pub struct MailboxConfig {
     /// Identity of the store: the run that created it. In every page and log block, so that remains
     /// of an older store on the same storage are not taken for this one.
     pub run_id: u64,
-    /// Seed of the data: which slots creation fills and what is in them. Part of the store's identity.
+    /// Seed of the data: which slots creation fills and what is in them. Part of the store's
+    /// identity.
     pub seed: u64,
     /// Seed of the load: operations, keys, arrivals. The same as `seed` by default; several runs on
     /// one store can each have their own.
@@ -321,4 +322,57 @@ pub struct ConfigError {
     pub value: String,
     /// What it must be.
     pub must_be: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> MailboxConfig {
+        let databases = (0..2).map(|id| DatabaseConfig::new(id, 0, 1, 1000)).collect();
+        MailboxConfig::new(1, 2, databases, 4)
+    }
+
+    #[test]
+    fn defaults_are_the_published_ones() {
+        let c = config();
+        c.validate().unwrap();
+        assert_eq!(c.databases[0].pages_max, 1250);
+        assert_eq!((c.page_bytes, c.log_file_bytes), (32 << 10, 1 << 20));
+        assert_eq!(c.checkpoint_depth_bytes, 20 << 20);
+        assert_eq!(c.cache_bytes, 128 << 20);
+        assert_eq!(c.mix, Mix { insert: 40, delete: 20, replace: 5, read: 35 });
+        assert_eq!((c.maintenance_bytes, c.maintenance_interval_ns), (256 << 10, 100_000_000));
+        assert_eq!(c.log_files, 29);
+    }
+
+    #[test]
+    fn wrong_numbers_are_named() {
+        let wrong: [(&str, MailboxConfig); 13] = [
+            ("page_bytes", MailboxConfig { page_bytes: 3000, ..config() }),
+            ("record_bytes", MailboxConfig { record_bytes: 20_000, ..config() }),
+            ("coalesce_bytes", MailboxConfig { coalesce_bytes: 100_000, ..config() }),
+            ("maintenance_bytes", MailboxConfig { maintenance_bytes: 0, ..config() }),
+            ("initial_fill", MailboxConfig { initial_fill: 1.5, ..config() }),
+            ("lazy_commit_share", MailboxConfig { lazy_commit_share: f64::NAN, ..config() }),
+            ("compressibility", MailboxConfig { compressibility: 0.5, ..config() }),
+            ("log_files", MailboxConfig { log_files: 20, ..config() }),
+            ("log_buffer_bytes", MailboxConfig { log_buffer_bytes: 4096, ..config() }),
+            ("sessions", MailboxConfig { sessions: 0, ..config() }),
+            ("copies", MailboxConfig { copies: 0, ..config() }),
+            ("cache_bytes", MailboxConfig { cache_bytes: 1 << 20, ..config() }),
+            ("databases", MailboxConfig { databases: Vec::new(), ..config() }),
+        ];
+        for (field, config) in wrong {
+            let error = config.validate().unwrap_err();
+            assert_eq!(error.field, field, "{error}");
+            assert!(error.to_string().contains(field));
+        }
+        let twice = vec![DatabaseConfig::new(3, 0, 1, 100), DatabaseConfig::new(3, 0, 1, 100)];
+        let error = MailboxConfig { databases: twice, ..config() }.validate().unwrap_err();
+        assert_eq!(error.field, "database id");
+        let pace = Pace::Target { rate_ios_per_s: f64::INFINITY };
+        let error = MailboxConfig { pace, ..config() }.validate().unwrap_err();
+        assert_eq!(error.field, "rate_ios_per_s");
+    }
 }

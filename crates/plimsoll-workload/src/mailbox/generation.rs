@@ -1,10 +1,10 @@
 //! The generation map: what was last acknowledged for each page, kept outside the store.
 //!
 //! A page alone can't say that a newer version of it should be there. The map can. It holds, per
-//! page, the generation of the last write that the target acknowledged and whether another write was
-//! on its way, and per database the log position up to which commits were acknowledged. A driver
-//! keeps it where a kill of the process does not reach it (a shared file mapping); simulations keep
-//! it in memory ([`Marks`]).
+//! page, the generation of the last write that the target acknowledged and whether another write
+//! was on its way, and per database the log position up to which commits were acknowledged. A
+//! driver keeps it where a kill of the process does not reach it (a shared file mapping);
+//! simulations keep it in memory ([`Marks`]).
 
 /// What the map knows of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

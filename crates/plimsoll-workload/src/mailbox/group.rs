@@ -170,7 +170,9 @@ impl Group {
     /// Makes the group wrong on purpose.
     #[cfg(test)]
     pub(crate) fn mutate(&mut self, mutant: super::Mutant) {
-        self.databases.iter_mut().for_each(|d| d.mutant = mutant);
+        for d in &mut self.databases {
+            (d.mutant, d.log.mutant) = (mutant, mutant);
+        }
     }
 
     /// Tells `witness` of every durable commit when it is acknowledged.

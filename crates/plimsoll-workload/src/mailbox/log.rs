@@ -1,9 +1,10 @@
 //! The log of one database: a buffer of blocks, group commit, and a ring of files.
 //!
 //! Records are appended to the buffer. A flush closes the block in hand and writes everything not
-//! yet written, so a block that was handed to the target is never written again. Several flushes may
-//! be in flight; the log is durable up to the first that is not. What may be overwritten in the ring
-//! is decided by the checkpoint that a *durable* block header carries, since recovery knows no other.
+//! yet written, so a block that was handed to the target is never written again. Several flushes
+//! may be in flight; the log is durable up to the first that is not. What may be overwritten in the
+//! ring is decided by the checkpoint that a *durable* block header carries, since recovery knows no
+//! other.
 
 use std::collections::VecDeque;
 
@@ -98,6 +99,8 @@ pub(crate) struct LogWriter {
     syncing: Option<Syncing>,
     last_end: (u32, u64),
     scratch: Vec<u8>,
+    #[cfg(test)]
+    pub mutant: super::Mutant,
     pub counts: LogCounts,
 }
 
@@ -138,6 +141,8 @@ impl LogWriter {
             syncing: None,
             last_end: (before.0, before.1 + BLOCK),
             scratch: vec![0; RECORD_HEADER_BYTES + config.record_bytes as usize],
+            #[cfg(test)]
+            mutant: super::Mutant::None,
             counts: LogCounts::default(),
         }
     }
@@ -167,11 +172,6 @@ impl LogWriter {
         self.issued
     }
 
-    /// The checkpoint that recovery would find.
-    pub fn recorded_checkpoint(&self) -> u64 {
-        self.recorded_checkpoint
-    }
-
     pub fn is_idle(&self) -> bool {
         self.pieces.is_empty() && self.syncing.is_none()
     }
@@ -191,7 +191,19 @@ impl LogWriter {
         let last = end.div_ceil(BLOCK);
         let in_buffer = last <= blocks(self.written.min(self.durable)) + self.buffer_blocks;
         let ring = blocks(self.ring_bytes);
+        #[cfg(test)]
+        if self.mutant == super::Mutant::RingBeyondCheckpoint {
+            return in_buffer;
+        }
         in_buffer && last + reserve <= blocks(self.recorded_checkpoint) + ring
+    }
+
+    /// Whether recording this checkpoint in a block of its own releases so much more of the ring than
+    /// the block takes that it is worth it. Were each step of the checkpoint recorded, the blocks that
+    /// record it would fill the ring.
+    pub fn is_worth_recording(&self, checkpoint: u64) -> bool {
+        let released = blocks(checkpoint).saturating_sub(blocks(self.recorded_checkpoint));
+        released >= (blocks(self.ring_bytes) / 16).max(4)
     }
 
     /// Whether the ring is so full that only a newly recorded checkpoint helps.
@@ -206,8 +218,8 @@ impl LogWriter {
         &mut self.scratch[..size]
     }
 
-    /// Appends the record in the scratch memory, after which `pages_used` pages are in use; room must
-    /// have been checked. Returns its start and its end.
+    /// Appends the record in the scratch memory, after which `pages_used` pages are in use; room
+    /// must have been checked. Returns its start and its end.
     pub fn append(
         &mut self,
         now_ns: u64,
@@ -215,7 +227,7 @@ impl LogWriter {
         pages_used: u32,
         arena: &mut dyn Arena,
     ) -> (u64, u64) {
-        if self.pos % BLOCK == 0 {
+        if self.pos.is_multiple_of(BLOCK) {
             self.open_block();
         }
         let start = self.pos;
@@ -226,7 +238,7 @@ impl LogWriter {
         }
         let mut done = 0;
         while done < size {
-            if self.pos % BLOCK == 0 {
+            if self.pos.is_multiple_of(BLOCK) {
                 self.open_block();
             }
             let block = blocks(self.pos);

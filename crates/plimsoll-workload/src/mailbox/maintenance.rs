@@ -125,8 +125,8 @@ impl Database {
         });
     }
 
-    /// A maintenance read has completed: checks its pages. A page that was being written at any time
-    /// during the read can't be judged: the target need not keep reads and writes apart.
+    /// A maintenance read has completed: checks its pages. A page that was being written at any
+    /// time during the read can't be judged: the target need not keep reads and writes apart.
     pub fn maintenance_done(&mut self, g: &Geometry, index: u32, ctx: &mut Ctx<'_>) {
         let m = &mut self.maintenance;
         let size = u64::from(m.page_bytes);

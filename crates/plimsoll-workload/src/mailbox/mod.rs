@@ -1,9 +1,10 @@
-//! The mail store: a database engine's I/O with real data, a log and recovery, and no I/O of its own.
+//! The mail store: a database engine's I/O with real data, a log and recovery, and no I/O of its
+//! own.
 //!
 //! A store has several databases. Each is a file of 32 KiB pages with a page cache, and a
-//! log of its own in a ring of preallocated files. Logical sessions do operations on records: insert,
-//! delete, replace, read; each is one commit. What the numbers mean and where they come from is said
-//! at [`MailboxConfig`].
+//! log of its own in a ring of preallocated files. Logical sessions do operations on records:
+//! insert, delete, replace, read; each is one commit. What the numbers mean and where they come
+//! from is said at [`MailboxConfig`].
 //!
 //! Everything is a state machine under the contract of [`crate::step`]:
 //!
@@ -17,8 +18,8 @@
 //! | [`Recover`] | replays the log from the checkpoint, and writes what was lost |
 //! | [`Verify`] | proves that every durably committed change is there, and names what is not |
 //!
-//! A [`Store`] goes from machine to machine. A driver without data ([`crate::step::NoBytes`]) gets the
-//! same I/Os: what a page holds is then kept as 16 bits of occupancy per page.
+//! A [`Store`] goes from machine to machine. A driver without data ([`crate::step::NoBytes`]) gets
+//! the same I/Os: what a page holds is then kept as 16 bits of occupancy per page.
 
 mod arrivals;
 mod cache;
@@ -71,6 +72,10 @@ pub(crate) enum Mutant {
     AcknowledgeBeforeFlush,
     /// Writes pages before the log that their changes are in.
     PageBeforeLog,
+    /// Overwrites log that the checkpoint in the last durable block still needs.
+    RingBeyondCheckpoint,
+    /// Goes on in the old epoch after a recovery.
+    EpochKept,
     /// Counts a completed page write as durable before the file is flushed.
     CheckpointBeforeFlush,
 }

@@ -8,8 +8,8 @@
 //! The last four bytes of every 512 B sector are a trailer that lies over whatever is there: the
 //! generation's low 16 bits and a check over database, page, sector and the whole generation. When
 //! the page's checksum is wrong, trailers that are right but of different generations mean that
-//! sectors of two writes are mixed: the page is torn. A trailer that is right for no generation means
-//! that bytes were changed: it is corrupt.
+//! sectors of two writes are mixed: the page is torn. A trailer that is right for no generation
+//! means that bytes were changed: it is corrupt.
 //!
 //! What a slot holds follows from database, page, slot and the version in the directory, so nobody
 //! has to keep the bytes of a page to write it again.
@@ -305,4 +305,146 @@ fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) ->
 fn nearest(newest: u32, low: u16) -> u32 {
     let candidate = newest & !0xffff | u32::from(low);
     if candidate <= newest { candidate } else { candidate.wrapping_sub(1 << 16) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::mailbox::{DatabaseConfig, MailboxConfig};
+
+    fn geometry(page_bytes: u32, record_bytes: u32, compressibility: f64) -> Geometry {
+        let databases = vec![DatabaseConfig::new(0, 0, 0, 100)];
+        let config = MailboxConfig::new(77, 5, databases, 4);
+        let config = MailboxConfig { page_bytes, record_bytes, compressibility, ..config };
+        config.validate().unwrap();
+        Geometry::new(&config)
+    }
+
+    fn page(g: &Geometry, generation: u32, directory: Directory) -> Vec<u8> {
+        let head =
+            PageHead { run_id: 77, database: 3, page: 9, generation, lsn: 1 << 40, directory };
+        let mut bytes = vec![0; g.page_bytes as usize];
+        render(g, &head, &mut bytes);
+        assert_eq!(parse(g, &bytes), Some(head));
+        bytes
+    }
+
+    fn arbitrary_directory() -> impl Strategy<Value = Directory> {
+        proptest::array::uniform16(any::<u32>()).prop_map(Directory)
+    }
+
+    proptest! {
+        #[test]
+        fn a_page_says_what_it_was_given(
+            size in prop_oneof![Just(4096u32), Just(8192), Just(16384), Just(32768)],
+            record in 16u32..2048,
+            generation in 1u32..1 << 30,
+            directory in arbitrary_directory(),
+        ) {
+            let g = geometry(size, record, 1.0);
+            let bytes = page(&g, generation, directory);
+            let head = check(&g, 3, 9, Mark::at(generation), &bytes).unwrap();
+            prop_assert_eq!(head.directory, directory);
+        }
+
+        /// One changed byte is corrupt, wherever it is: no sector is valid for two generations.
+        #[test]
+        fn a_changed_byte_is_corrupt(
+            at in 0usize..32768, change in 1u8..=255, generation in 1u32..1 << 20,
+        ) {
+            let g = geometry(32768, 2000, 1.0);
+            let mut bytes = page(&g, generation, Directory::default());
+            bytes[at] ^= change;
+            let fault = check(&g, 3, 9, Mark::at(generation), &bytes).unwrap_err();
+            prop_assert_eq!(fault.damage, Damage::Corrupt);
+        }
+
+        /// Any mixture of the sectors of two writes is torn, however far apart they are.
+        #[test]
+        fn mixed_sectors_are_torn(
+            sectors in any::<u64>(), newer in 2u32..1 << 20, age in 1u32..60_000,
+        ) {
+            let older = newer.saturating_sub(age).max(1);
+            prop_assume!(older != newer && sectors != 0 && sectors != u64::MAX);
+            let g = geometry(32768, 2000, 1.0);
+            let mut directory = Directory::default();
+            let old = page(&g, older, directory);
+            directory.advance(3, true);
+            let mut bytes = page(&g, newer, directory);
+            for sector in (0..64).filter(|sector| sectors >> sector & 1 == 1) {
+                let range = sector * 512..(sector + 1) * 512;
+                bytes[range.clone()].copy_from_slice(&old[range]);
+            }
+            let mark = Mark { acked: newer - 1, in_flight: true };
+            let fault = check(&g, 3, 9, mark, &bytes).unwrap_err();
+            prop_assert_eq!(fault.damage, Damage::Torn);
+        }
+
+        /// A first write of which only some sectors arrived is torn with what was never written.
+        #[test]
+        fn a_first_write_can_be_torn(sectors in any::<u64>()) {
+            prop_assume!(sectors != 0 && sectors != u64::MAX);
+            let g = geometry(32768, 2000, 1.0);
+            let mut bytes = page(&g, 1, Directory::default());
+            for sector in (0..64).filter(|sector| sectors >> sector & 1 == 1) {
+                bytes[sector * 512..(sector + 1) * 512].fill(0);
+            }
+            let mark = Mark { acked: 0, in_flight: true };
+            let fault = check(&g, 3, 9, mark, &bytes).unwrap_err();
+            prop_assert_eq!(fault.damage, Damage::Torn);
+        }
+
+        /// Whatever lies there, reading it is safe.
+        #[test]
+        fn any_bytes_can_be_checked(
+            mut bytes in proptest::collection::vec(any::<u8>(), 4096), acked in any::<u32>(),
+        ) {
+            let g = geometry(4096, 200, 1.0);
+            let mark = Mark::from_bits(acked);
+            prop_assert!(check(&g, 3, 9, mark, &bytes).is_err());
+            bytes[4..8].copy_from_slice(&MAGIC.to_le_bytes());
+            prop_assert!(check(&g, 3, 9, mark, &bytes).is_err());
+            prop_assert!(check(&g, 3, 9, mark, &bytes[..100]).is_err());
+        }
+
+        #[test]
+        fn the_nearest_generation_is_right(newest in any::<u32>(), age in 0u32..65_536) {
+            prop_assume!(age <= newest);
+            prop_assert_eq!(nearest(newest, (newest - age) as u16), newest - age);
+        }
+
+        #[test]
+        fn versions_only_grow(changes in proptest::collection::vec((0usize..16, any::<bool>()), 60)) {
+            let mut directory = Directory::default();
+            for (slot, live) in changes {
+                let before = directory.version(slot);
+                directory.advance(slot, live);
+                prop_assert_eq!(directory.version(slot), before + 1);
+                prop_assert_eq!(directory.is_live(slot), live);
+                prop_assert_eq!(directory.occupancy() >> slot & 1 == 1, live);
+            }
+        }
+    }
+
+    #[test]
+    fn slots_fill_the_page() {
+        // 32 KiB less header and trailers hold sixteen records of 2,000 B and not seventeen.
+        let g = geometry(32768, 2000, 1.0);
+        assert_eq!((g.slots, g.slot_bytes), (16, 2040));
+        assert_eq!(geometry(4096, 200, 1.0).slots, 16);
+        assert_eq!(geometry(4096, 2000, 1.0).slots, 1);
+        assert_eq!(geometry(8192, 2000, 1.0).slots, 4);
+    }
+
+    #[test]
+    fn creation_fills_as_asked() {
+        let g = geometry(32768, 2000, 1.0);
+        let live: u32 =
+            (0..10_000).map(|p| Directory::initial(&g, p).occupancy().count_ones()).sum();
+        let share = f64::from(live) / 160_000.0;
+        // Four standard deviations of 160,000 draws.
+        assert!((share - 0.75).abs() < 0.0044, "{share}");
+    }
 }

@@ -80,8 +80,8 @@ pub struct Finding {
     pub trouble: Trouble,
 }
 
-/// The first thing that went wrong in a run. The machine then issues nothing more, waits for what is
-/// in flight and ends.
+/// The first thing that went wrong in a run. The machine then issues nothing more, waits for what
+/// is in flight and ends.
 pub type Poison = Finding;
 
 impl Finding {

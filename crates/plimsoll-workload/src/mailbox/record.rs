@@ -1,7 +1,7 @@
 //! The log: its blocks and records, made and parsed.
 //!
-//! The log is one endless stream of bytes; a position in it (LSN) is a byte offset. It lies in 4 KiB
-//! blocks in a ring of files, block `n` at place `n mod ring`. Each block:
+//! The log is one endless stream of bytes; a position in it (LSN) is a byte offset. It lies in 4
+//! KiB blocks in a ring of files, block `n` at place `n mod ring`. Each block:
 //!
 //! ```text
 //! 0  crc32c of bytes 4.. │ 4 magic │ 8 run id │ 16 database │ 20 epoch │ 24 LSN │ 32 checkpoint
@@ -9,11 +9,11 @@
 //! 64 payload
 //! ```
 //! An acknowledged block is never written again before the ring comes round. The epoch grows with
-//! every recovery, so that blocks which a crash left beyond the end of the log do not join on to what
-//! is written after it.
+//! every recovery, so that blocks which a crash left beyond the end of the log do not join on to
+//! what is written after it.
 //!
-//! A record holds its page's whole directory after the change (the post-image), so the last record of a page is
-//! enough to make the page again, whatever the crash left of it.
+//! A record holds its page's whole directory after the change (the post-image), so the last record
+//! of a page is enough to make the page again, whatever the crash left of it.
 
 use plimsoll_sys::simd;
 
@@ -96,7 +96,7 @@ pub(crate) fn parse_block(g: &Geometry, database: u32, block: &[u8]) -> Option<B
         clean: block[48] == 1,
     };
     let ours = u64_at(block, 8) == g.run_id && head.database == database;
-    let sane = usize::from(head.used) <= BLOCK_PAYLOAD_BYTES && head.lsn % 4096 == 0;
+    let sane = usize::from(head.used) <= BLOCK_PAYLOAD_BYTES && head.lsn.is_multiple_of(4096);
     (ours && sane).then_some(head)
 }
 

@@ -1,8 +1,8 @@
 //! The databases that one thread owns, between the machines that work on them.
 //!
 //! A [`Store`] is handed to a machine (create, duplicate, run, verify…) and taken back from it when
-//! the machine has ended, so what one learned (log position, pages in use, generations) is there for
-//! the next.
+//! the machine has ended, so what one learned (log position, pages in use, generations) is there
+//! for the next.
 
 use crate::step::FileSpec;
 
@@ -212,8 +212,8 @@ pub struct GroupPart {
 }
 
 /// Spreads databases and sessions over at most `threads` groups: databases in turn, sessions in
-/// proportion to the bias of the group's databases. Each group has at least one of both, so there are
-/// never more groups than databases or sessions.
+/// proportion to the bias of the group's databases. Each group has at least one of both, so there
+/// are never more groups than databases or sessions.
 pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
     let most = (config.databases.len() as u64).min(u64::from(config.sessions)).max(1);
     let groups = u64::from(threads).clamp(1, most) as usize;
@@ -234,4 +234,71 @@ pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
         parts[next].sessions.push(session);
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::mailbox::Marks;
+
+    fn config(databases: u32, sessions: u32) -> MailboxConfig {
+        let databases = (0..databases).map(|id| DatabaseConfig::new(id, 0, 1, 100)).collect();
+        MailboxConfig::new(1, 2, databases, sessions)
+    }
+
+    proptest! {
+        /// Every database and session is in one group, no group is without, and sessions are spread
+        /// evenly.
+        #[test]
+        fn everything_is_spread(databases in 1u32..40, sessions in 1u32..100, threads in 1u32..20) {
+            let parts = spread(&config(databases, sessions), threads);
+            prop_assert!(parts.len() <= threads as usize);
+            prop_assert!(parts.iter().all(|p| !p.databases.is_empty() && !p.sessions.is_empty()));
+            let mut all: Vec<u32> = parts.iter().flat_map(|p| p.databases.clone()).collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..databases).collect::<Vec<_>>());
+            let mut all: Vec<u32> = parts.iter().flat_map(|p| p.sessions.clone()).collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..sessions).collect::<Vec<_>>());
+            for part in &parts {
+                let fair = f64::from(sessions) * part.databases.len() as f64 / f64::from(databases);
+                let have = part.sessions.len() as f64;
+                prop_assert!((have - fair).abs() < 1.5 || have == 1.0, "{have} instead of {fair}");
+            }
+        }
+    }
+
+    #[test]
+    fn bias_decides_sessions() {
+        let mut config = config(2, 40);
+        config.databases[0].bias = 3;
+        let parts = spread(&config, 2);
+        assert_eq!((parts[0].sessions.len(), parts[1].sessions.len()), (30, 10));
+    }
+
+    #[test]
+    fn a_split_store_joins_again() {
+        let config = config(5, 5);
+        let state = |d: &DatabaseConfig| DatabaseState::new(d.clone(), Box::new(Marks::new(125)));
+        let states = config.databases.iter().map(state).collect();
+        let store = Store::new(config.clone(), states).unwrap();
+        let files = store.files().to_vec();
+        assert_eq!(files.len(), 5 * (1 + config.log_files as usize));
+        assert_eq!((files[0].name.as_str(), files[0].directory), ("db00.edb", 0));
+        assert_eq!((files[1].name.as_str(), files[1].directory), ("db00-log/0000.log", 1));
+        let stores = store.split(&spread(&config, 2));
+        let count = |store: &Store| store.databases().len();
+        assert_eq!(stores.iter().map(count).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!(Store::join(stores).unwrap().files(), files);
+    }
+
+    #[test]
+    fn log_positions_go_round_the_ring() {
+        let config = MailboxConfig { log_files: 3, log_file_bytes: 8192, ..config(1, 1) };
+        assert_eq!(log_place(&config, 10, 0), (11, 0));
+        assert_eq!(log_place(&config, 10, 12288), (12, 4096));
+        assert_eq!(log_place(&config, 10, 5 * 8192 + 4096), (13, 4096));
+    }
 }

@@ -10,8 +10,8 @@ use super::page::Directory;
 use super::rng::below;
 use super::session::{Commit, Operation, OperationKind, Phase};
 
-/// Operations that a session does at one instant before it lets time pass: a session whose pages are
-/// all cached and whose commits are all lazy would otherwise never let the step end.
+/// Operations that a session does at one instant before it lets time pass: a session whose pages
+/// are all cached and whose commits are all lazy would otherwise never let the step end.
 const BURST_MAX: u32 = 32;
 /// How long it then pauses.
 const BURST_PAUSE_NS: u64 = 10_000;
@@ -48,8 +48,8 @@ impl Group {
         }
     }
 
-    /// Lets sessions go on that waited for a frame or for log room, where there is some. True if any
-    /// can.
+    /// Lets sessions go on that waited for a frame or for log room, where there is some. True if
+    /// any can.
     pub(super) fn wake_stalled(&mut self) -> bool {
         for d in &mut self.databases {
             let mut frames = d.cache.free_count();

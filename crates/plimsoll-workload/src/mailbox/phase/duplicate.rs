@@ -10,7 +10,8 @@ use super::super::store::Store;
 use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
 /// Reads the first database, checks it, and writes each page, re-stamped and with content of its
-/// own, as the same page of every other database. What is read is what was written, from the target.
+/// own, as the same page of every other database. What is read is what was written, from the
+/// target.
 pub type Duplicate = Machine<DuplicateSteps>;
 
 const READ: u16 = 0;

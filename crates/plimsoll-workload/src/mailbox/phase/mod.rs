@@ -1,7 +1,7 @@
 //! Phases before and after the load: create, format, duplicate, scan, recover, verify.
 //!
-//! Each is a [`Steps`] in a [`Machine`]: the machine has a fixed number of lanes, each with a buffer
-//! and at most one I/O in flight, and asks the steps what an idle lane is to do next.
+//! Each is a [`Steps`] in a [`Machine`]: the machine has a fixed number of lanes, each with a
+//! buffer and at most one I/O in flight, and asks the steps what an idle lane is to do next.
 
 mod create;
 mod duplicate;

@@ -58,6 +58,8 @@ pub struct RecoverSteps {
     left: Vec<u32>,
     pages_total: u64,
     asked: bool,
+    #[cfg(test)]
+    pub(crate) mutant: super::super::Mutant,
 }
 
 impl Recover {
@@ -74,6 +76,8 @@ impl Recover {
             left: Vec::new(),
             pages_total: 0,
             asked: false,
+            #[cfg(test)]
+            mutant: super::super::Mutant::None,
         };
         Self::with(store, io.depth, steps)
     }
@@ -171,7 +175,7 @@ impl RecoverSteps {
         if let Some(bytes) = ctx.arena.bytes(lane.buffer_at, BLOCK_BYTES) {
             let head = BlockHead {
                 database: state.config.id,
-                epoch: chain.epoch + 1,
+                epoch: self.next_epoch(&chain),
                 lsn,
                 checkpoint: lsn + u64::from(BLOCK_BYTES),
                 pages_used: state.pages_used,
@@ -186,11 +190,19 @@ impl RecoverSteps {
         Some(request.class(LOG_WRITE).at(Place::Log(lsn)))
     }
 
+    fn next_epoch(&self, chain: &Chain) -> u32 {
+        #[cfg(test)]
+        if self.mutant == super::super::Mutant::EpochKept {
+            return chain.epoch;
+        }
+        chain.epoch + 1
+    }
+
     fn end_database(&mut self, store: &mut Store) {
         let Some(chain) = self.chain.take() else { return };
         let next_lsn = chain.end_lsn + u64::from(BLOCK_BYTES);
         let state = &mut store.databases[self.place];
-        state.log = LogPosition { next_lsn, checkpoint: next_lsn, epoch: chain.epoch + 1 };
+        state.log = LogPosition { next_lsn, checkpoint: next_lsn, epoch: self.next_epoch(&chain) };
         let acknowledged = state.marks.durable_lsn().max(next_lsn);
         state.marks.set_durable_lsn(acknowledged);
         self.place += 1;

@@ -13,9 +13,9 @@ use super::replay::{Chain, Found, LogReader, Replayed};
 use super::{Lane, Machine, Notes, PhaseIo, Report, Request, Steps, chunk_pages};
 
 /// Reads each database's log from the checkpoint, then every page. A page that the log does not
-/// mention must be exactly what was last acknowledged. A page that it does mention may be in whatever
-/// state a crash leaves; the log then says what it is to be. The log must reach as far as commits were
-/// acknowledged.
+/// mention must be exactly what was last acknowledged. A page that it does mention may be in
+/// whatever state a crash leaves; the log then says what it is to be. The log must reach as far as
+/// commits were acknowledged.
 pub type Verify = Machine<VerifySteps>;
 
 const LOG_READ: u16 = 0;

@@ -52,7 +52,7 @@ pub struct Tally {
 pub struct Disk {
     files: Vec<File>,
     names: Vec<(u32, String)>,
-    latency: Latency,
+    pub latency: Latency,
     choices: Choices,
     pub now_ns: u64,
     /// By class name without the database.

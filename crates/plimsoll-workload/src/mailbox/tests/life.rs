@@ -1,4 +1,5 @@
-//! The life of a store without accidents: prepared, loaded, closed, scanned, verified, loaded again.
+//! The life of a store without accidents: prepared, loaded, closed, scanned, verified, loaded
+//! again.
 
 use super::disk::Go;
 use super::fixture::{PHASE_IO, finish, marks, prepared, small};
