@@ -8,8 +8,9 @@
 //! and M. Knott, *A Cluster Analysis Method for Grouping Means*, Biometrics 30 (1974)).
 //!
 //! An autocorrelated series wanders, and a test for independent values would cut it to pieces. So
-//! the fall is measured against the long-run variance of what the fit leaves over: its scatter
-//! times its length over its effective sample. That needs no permutations and hence no seed.
+//! the fall is measured against the long-run variance of what the fit leaves over behind the
+//! change: its scatter times its length over its effective sample. That needs no permutations and
+//! hence no seed.
 
 use super::autocorrelation::Persistence;
 use super::student::t_two_sided;

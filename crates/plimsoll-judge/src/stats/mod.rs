@@ -19,6 +19,7 @@ pub mod series;
 pub mod snia;
 pub mod special;
 pub mod student;
+pub mod tune;
 pub mod until_steady;
 pub mod warm_up;
 pub mod welch;

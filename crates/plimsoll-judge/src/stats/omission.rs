@@ -23,8 +23,8 @@ pub struct Bin {
 /// The histogram with the operations that were due but never issued put back.
 ///
 /// Bins keep their order and latencies; operations that are put back go to the bin with the nearest
-/// latency at or above theirs. The work grows with bins, not with operations. Bins must ascend in
-/// latency.
+/// latency at or above theirs. The work grows with the square of the number of bins, not with
+/// operations. Bins must ascend in latency.
 ///
 /// # Errors
 /// [`Refusal::OutOfRange`] for an expected interval of 0, or bins that do not ascend.

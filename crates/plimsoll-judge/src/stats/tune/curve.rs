@@ -1,0 +1,192 @@
+//! The throughput-latency curve as far as it is known.
+
+use super::{Carried, Goal, Loop, Point};
+
+/// Share of an offered rate that must be achieved for it to count as carried.
+const ACHIEVED_MIN: f64 = 0.97;
+
+/// Strain, and share achieved, up to which one measurement does not settle that a load is not
+/// carried.
+const STRAIN_DOUBTFUL: f64 = 1.15;
+const ACHIEVED_DOUBTFUL: f64 = 0.9;
+
+/// Loads closer than this on either side count as a checked side of the best one.
+const SIDE_RATIO: f64 = 2.0;
+
+/// Gain in throughput that is not worth another step.
+const GAIN_MIN: f64 = 0.03;
+
+/// Farthest, as a share of a gap, that interpolation may go from its lower end: bisection is at
+/// 0.5, and noise must not lead to ever smaller steps at one end.
+const INTERPOLATION_MAX: f64 = 0.7;
+
+/// Ratio of loads over which growth is taken.
+const GROWTH_RATIO: f64 = 1.4;
+
+/// Ratio of neighbouring loads below which the gap between them is closed.
+const GAP_MIN: f64 = 1.04;
+
+/// All measurements at one load.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    pub load: u64,
+    /// Mean over the steady measurements, or over all if none was.
+    pub throughput_per_s: f64,
+    /// Worst latency over its ceiling; 0 without ceilings.
+    pub strain: f64,
+    /// Mean of the first latency in ns; 0 if none is known.
+    pub latency_ns: f64,
+    pub measurements: usize,
+    pub carried: bool,
+    /// Not carried, but by so little that it may be chance.
+    pub doubtful: bool,
+}
+
+impl Spot {
+    pub fn carried_as(&self) -> Carried {
+        Carried {
+            load: self.load,
+            throughput_per_s: self.throughput_per_s,
+            measurements: self.measurements,
+        }
+    }
+}
+
+/// What is known, by ascending load.
+#[derive(Clone, Debug)]
+pub(super) struct Curve {
+    pub spots: Vec<Spot>,
+    issue: Loop,
+}
+
+impl Curve {
+    pub fn of(goal: &Goal, points: &[Point]) -> Self {
+        let mut loads: Vec<u64> = points.iter().map(|p| p.load).collect();
+        loads.sort_unstable();
+        loads.dedup();
+        let spots = loads.into_iter().map(|load| spot(goal, points, load)).collect();
+        Self { spots, issue: goal.issue }
+    }
+
+    /// The best spot within the ceilings: the highest throughput, at the smallest load that has it.
+    pub fn best(&self) -> Option<usize> {
+        let mut best: Option<usize> = None;
+        for (i, spot) in self.spots.iter().enumerate().filter(|(_, spot)| spot.carried) {
+            if best.is_none_or(|b| spot.throughput_per_s > self.spots[b].throughput_per_s) {
+                best = Some(i);
+            }
+        }
+        best
+    }
+
+    /// Where throughput over latency is largest. Without a latency, Little's law gives it in a
+    /// closed loop.
+    pub fn knee(&self) -> Option<&Spot> {
+        let power = |spot: &Spot| {
+            let latency_ns = match self.issue {
+                _ if spot.latency_ns > 0.0 => spot.latency_ns,
+                Loop::Closed => spot.load as f64 * 1e9 / spot.throughput_per_s,
+                Loop::Open => f64::INFINITY,
+            };
+            spot.throughput_per_s / latency_ns
+        };
+        self.spots
+            .iter()
+            .filter(|spot| spot.throughput_per_s > 0.0 && power(spot) > 0.0)
+            .max_by(|a, b| power(a).total_cmp(&power(b)))
+    }
+
+    /// The load in the gap that could hold most above the best spot; `None` if no gap can hold
+    /// enough to be worth a step, and the best spot has neighbours near enough on both sides.
+    pub fn most_promising(&self, best: usize) -> Option<u64> {
+        (0..self.spots.len() - 1)
+            .filter(|&lower| self.open(lower))
+            .filter(|&lower| self.spots[lower].carried || self.spots[lower + 1].carried)
+            .map(|lower| (lower, self.gain(lower, best)))
+            .filter(|&(lower, gain)| {
+                let beside = lower == best || lower + 1 == best;
+                gain > GAIN_MIN || beside && self.ratio(lower) > SIDE_RATIO * 1.01
+            })
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(lower, _)| self.middle(lower))
+    }
+
+    /// By how much, on a logarithmic scale, throughput between a spot and the next could exceed
+    /// the best: it may go on growing as it came, right up to the next spot, and drop there.
+    fn gain(&self, lower: usize, best: usize) -> f64 {
+        let start = self.spots[lower].throughput_per_s / self.spots[best].throughput_per_s;
+        libm::log(start) + self.growth(lower) * libm::log(self.ratio(lower))
+    }
+
+    /// Elasticity with which throughput came up to a spot, within what load can do: 0 to 1.
+    fn growth(&self, upper: usize) -> f64 {
+        let top = &self.spots[upper];
+        // Over a distance at which noise does not pose as growth.
+        let near = top.load as f64 / GROWTH_RATIO;
+        let from = self.spots[..upper].iter().rev().find(|spot| spot.load as f64 <= near);
+        match (self.issue, from) {
+            (Loop::Open, _) | (_, None) => 1.0,
+            (Loop::Closed, Some(from)) => {
+                let grown = libm::log(top.throughput_per_s / from.throughput_per_s);
+                (grown / libm::log(top.load as f64 / from.load as f64)).clamp(0.0, 1.0)
+            }
+        }
+    }
+
+    /// Whether there is a load worth measuring between a spot and the next.
+    pub fn open(&self, lower: usize) -> bool {
+        self.spots[lower + 1].load - self.spots[lower].load > 1 && self.ratio(lower) > GAP_MIN
+    }
+
+    /// The load to measure between a spot and the next, never one of them: their geometric middle,
+    /// or nearer to where the strain between them is expected to reach the ceiling.
+    pub fn middle(&self, lower: usize) -> u64 {
+        let (low, high) = (&self.spots[lower], &self.spots[lower + 1]);
+        let crosses = low.carried && low.strain > 0.0 && high.strain.is_finite();
+        let share = if crosses && high.strain > 1.0 {
+            -libm::log(low.strain) / libm::log(high.strain / low.strain)
+        } else {
+            0.5
+        };
+        let share = share.clamp(1.0 - INTERPOLATION_MAX, INTERPOLATION_MAX);
+        let middle = low.load as f64 * libm::pow(self.ratio(lower), share);
+        (libm::round(middle) as u64).clamp(low.load + 1, high.load.max(low.load + 2) - 1)
+    }
+
+    fn ratio(&self, lower: usize) -> f64 {
+        self.spots[lower + 1].load as f64 / self.spots[lower].load as f64
+    }
+}
+
+fn spot(goal: &Goal, points: &[Point], load: u64) -> Spot {
+    let all: Vec<&Point> = points.iter().filter(|p| p.load == load).collect();
+    let steady: Vec<&Point> = all.iter().copied().filter(|p| p.steady).collect();
+    let used = if steady.is_empty() { &all } else { &steady };
+    let count = used.len() as f64;
+    let average =
+        |value: &dyn Fn(&Point) -> f64| used.iter().map(|p| value(p)).sum::<f64>() / count;
+    let latency = |i: usize| average(&|p| p.latencies_ns.get(i).copied().unwrap_or(f64::INFINITY));
+    let strain = goal
+        .ceilings_ns
+        .iter()
+        .enumerate()
+        .map(|(i, ceiling)| latency(i) / ceiling)
+        .fold(0.0, f64::max);
+    // A rate of nothing has no logarithm; a millionth per second is as good as nothing.
+    let throughput_per_s = average(&|p| p.throughput_per_s).max(1e-6);
+    let achieved = match goal.issue {
+        Loop::Closed => 1.0,
+        Loop::Open => throughput_per_s / load as f64,
+    };
+    let carried = !steady.is_empty() && strain <= 1.0 && achieved >= ACHIEVED_MIN;
+    let near = strain <= STRAIN_DOUBTFUL && achieved >= ACHIEVED_DOUBTFUL;
+    Spot {
+        load,
+        throughput_per_s,
+        strain,
+        latency_ns: average(&|p| p.latencies_ns.first().copied().unwrap_or(0.0)),
+        measurements: all.len(),
+        carried,
+        doubtful: !carried && !steady.is_empty() && near,
+    }
+}

@@ -1,0 +1,370 @@
+//! The order in which loads are measured.
+
+use super::super::interval::Refusal;
+use super::curve::Curve;
+use super::{Goal, Loop, Outcome, Point, Purpose, STEPS_MAX, Step};
+
+/// Largest load that is searched up to: 2^53, where doubles cease to be exact.
+const LOAD_MAX: u64 = 1 << 53;
+
+/// Factor between loads while growing.
+const GROWTH: u64 = 4;
+
+/// Most steps of growth; a wider range is grown through in larger steps.
+const GROWTH_STEPS_MAX: u32 = 8;
+
+/// Throughput gained by growing fourfold below which the curve counts as flat.
+const FLAT: f64 = 1.05;
+
+/// Strain below which a first broken ceiling is doubted, and one more step of growth is taken.
+const STRAIN_NEAR: f64 = 2.0;
+
+/// Steps kept for closing in on the requirement while the load line is refined.
+const STEPS_REQUIREMENT: usize = 3;
+
+/// Steps kept for confirming the load line, and for what follows if that fails.
+const STEPS_CONFIRM: usize = 2;
+
+/// Largest distance, as a share, from the fewest threads to a load that was shown not to do.
+const FEWEST_PRECISION: f64 = 0.05;
+
+/// A search for the load line.
+#[derive(Clone, Debug)]
+pub struct Search {
+    goal: Goal,
+    points: Vec<Point>,
+    factor: u64,
+    grown: bool,
+}
+
+impl Search {
+    /// A search that has measured nothing yet.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfRange`] for an empty range of loads or one beyond 2^53, a ceiling or a
+    /// requirement that is not above zero, or no steps.
+    pub fn new(mut goal: Goal) -> Result<Self, Refusal> {
+        let refuse = |name, value| Err(Refusal::OutOfRange { name, value });
+        if goal.load_min == 0 || goal.load_min > goal.load_max {
+            return refuse("smallest load", goal.load_min as f64);
+        }
+        if goal.load_max > LOAD_MAX {
+            return refuse("largest load", goal.load_max as f64);
+        }
+        let positive = |value: f64| value.is_finite() && value > 0.0;
+        if let Some(&ceiling) = goal.ceilings_ns.iter().find(|&&ceiling| !positive(ceiling)) {
+            return refuse("latency ceiling", ceiling);
+        }
+        if let Some(required) = goal.required_per_s.filter(|&required| !positive(required)) {
+            return refuse("required rate", required);
+        }
+        if goal.steps_max == 0 {
+            return refuse("number of steps", 0.0);
+        }
+        goal.steps_max = goal.steps_max.min(STEPS_MAX);
+        let range = goal.load_max as f64 / goal.load_min as f64;
+        let even = libm::ceil(libm::pow(range, 1.0 / f64::from(GROWTH_STEPS_MAX - 1)));
+        let factor = GROWTH.max(even as u64);
+        Ok(Self { goal, points: Vec::new(), factor, grown: false })
+    }
+
+    /// What to do next. Asking twice gives the same answer.
+    #[must_use]
+    pub fn next_step(&self) -> Step {
+        let curve = Curve::of(&self.goal, &self.points);
+        match self.propose(&curve) {
+            Some((load, purpose)) => Step::Measure { load, purpose },
+            None => Step::Done(self.conclude(&curve)),
+        }
+    }
+
+    /// Takes what was measured. Points at loads that were not proposed are as welcome.
+    ///
+    /// A throughput that is not a number counts as none, a latency likewise as unbounded, and a
+    /// load of none as one.
+    pub fn record(&mut self, mut point: Point) {
+        point.load = point.load.clamp(1, LOAD_MAX);
+        if !point.throughput_per_s.is_finite() {
+            point.throughput_per_s = 0.0;
+        }
+        for latency in &mut point.latencies_ns {
+            if latency.is_nan() {
+                *latency = f64::INFINITY;
+            }
+        }
+        self.points.push(point);
+        if !self.grown {
+            self.grown = self.growth_ends(&Curve::of(&self.goal, &self.points));
+        }
+    }
+
+    /// All that was measured, in order.
+    #[must_use]
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    fn propose(&self, curve: &Curve) -> Option<(u64, Purpose)> {
+        let left = self.goal.steps_max.saturating_sub(self.points.len());
+        if left == 0 {
+            return None;
+        }
+        let Some(last) = self.points.last() else {
+            return Some((self.goal.load_min, Purpose::Grow));
+        };
+        if !last.steady && self.points.iter().filter(|p| p.load == last.load).count() == 1 {
+            return Some((last.load, Purpose::Repeat));
+        }
+        if !self.grown {
+            let top = curve.spots.last().map_or(self.goal.load_min, |spot| spot.load);
+            let next = top.saturating_mul(self.factor).min(self.goal.load_max);
+            return Some((next, Purpose::Grow));
+        }
+        let seeks_fewest =
+            self.goal.issue == Loop::Closed && self.fewest_gap(curve).is_some_and(|gap| gap.open);
+        let doubted = curve.best().is_none_or(|best| curve.spots[best].measurements == 1);
+        let kept = if doubted { STEPS_CONFIRM } else { 0 }
+            + if seeks_fewest { STEPS_REQUIREMENT } else { 0 };
+        if left > kept
+            && let Some(load) = self.refine(curve)
+        {
+            return Some((load, Purpose::Refine));
+        }
+        if left > 1
+            && let Some(load) = self.close_in(curve)
+        {
+            return Some((load, Purpose::Requirement));
+        }
+        self.unconfirmed(curve).map(|load| (load, Purpose::Confirm))
+    }
+
+    /// Whether growing further would show nothing new.
+    fn growth_ends(&self, curve: &Curve) -> bool {
+        let Some((top, below)) = curve.spots.split_last() else { return false };
+        if self.points.last().is_none_or(|last| last.load != top.load) {
+            return false;
+        }
+        if top.load >= self.goal.load_max {
+            return true;
+        }
+        let highest = below.iter().map(|spot| spot.throughput_per_s).fold(0.0, f64::max);
+        let grows = top.throughput_per_s > FLAT * highest;
+        let carried_before = below.iter().any(|spot| spot.carried);
+        if top.carried || !carried_before {
+            return !grows;
+        }
+        // The first broken ceiling may be a hump; the second in a row is not.
+        let broken_before = below.last().is_some_and(|spot| !spot.carried);
+        broken_before || top.strain > STRAIN_NEAR || !grows
+    }
+
+    /// Where to look for a higher load within the ceilings.
+    fn refine(&self, curve: &Curve) -> Option<u64> {
+        if let Some(best) = curve.best() {
+            return curve.most_promising(best);
+        }
+        // Nothing is within the ceilings yet: look beside the spot that is least above them.
+        let (least, _) =
+            curve.spots.iter().enumerate().min_by(|a, b| a.1.strain.total_cmp(&b.1.strain))?;
+        let above = (least + 1 < curve.spots.len()).then_some(least);
+        [least.checked_sub(1), above]
+            .into_iter()
+            .flatten()
+            .filter(|&lower| curve.open(lower))
+            .max_by_key(|&lower| curve.spots[lower + 1].load / curve.spots[lower].load)
+            .map(|lower| curve.middle(lower))
+    }
+
+    /// The smallest load that meets the requirement, and the largest one below that does not.
+    fn fewest_gap(&self, curve: &Curve) -> Option<FewestGap> {
+        let required = self.goal.required_per_s?;
+        let meets = curve
+            .spots
+            .iter()
+            .position(|spot| spot.carried && spot.throughput_per_s >= required)?;
+        let fewest = curve.spots[meets].load;
+        let below = meets.checked_sub(1).map(|i| curve.spots[i].load);
+        let open = match below {
+            Some(below) => {
+                let precision = libm::floor(fewest as f64 * FEWEST_PRECISION) as u64;
+                fewest - below > precision.max(1)
+            }
+            None => fewest > self.goal.load_min,
+        };
+        Some(FewestGap { meets, open })
+    }
+
+    /// The next load on the way to the fewest threads.
+    fn close_in(&self, curve: &Curve) -> Option<u64> {
+        if self.goal.issue == Loop::Open {
+            return None;
+        }
+        let gap = self.fewest_gap(curve).filter(|gap| gap.open)?;
+        let required = self.goal.required_per_s?;
+        let high = &curve.spots[gap.meets];
+        let Some(low) = gap.meets.checked_sub(1).map(|i| &curve.spots[i]) else {
+            return Some(self.goal.load_min);
+        };
+        let near = (high.load as f64 * (1.0 - FEWEST_PRECISION)) as u64;
+        let near = near.clamp(low.load + 1, high.load - 1);
+        if !low.carried || low.throughput_per_s >= required {
+            return Some(curve.middle(gap.meets - 1));
+        }
+        // Where a straight line on logarithmic scales meets the requirement; if that is the upper
+        // end, show instead that a little less does not do.
+        let share = libm::log(required / low.throughput_per_s)
+            / libm::log(high.throughput_per_s / low.throughput_per_s);
+        let ratio = high.load as f64 / low.load as f64;
+        let aim = libm::ceil(low.load as f64 * libm::pow(ratio, share)) as u64;
+        Some(if aim >= high.load { near } else { aim.clamp(low.load + 1, near.max(low.load + 1)) })
+    }
+
+    /// The load line if it was measured only once, else the load above it if only a doubtful
+    /// measurement says that it is not carried, else the fewest threads.
+    fn unconfirmed(&self, curve: &Curve) -> Option<u64> {
+        let best = curve.best();
+        let line = best.map(|best| &curve.spots[best]);
+        let above = best.and_then(|best| curve.spots.get(best + 1)).filter(|spot| spot.doubtful);
+        let fewest = self.fewest_gap(curve).map(|gap| &curve.spots[gap.meets]);
+        [line, above, fewest]
+            .into_iter()
+            .flatten()
+            .find(|spot| spot.measurements == 1)
+            .map(|spot| spot.load)
+    }
+
+    fn conclude(&self, curve: &Curve) -> Outcome {
+        let best = curve.best();
+        let line = best.map(|best| curve.spots[best].carried_as());
+        let confirmed = best.is_some_and(|best| {
+            curve.spots[best].measurements > 1 && curve.most_promising(best).is_none()
+        });
+        let gap = self.fewest_gap(curve).filter(|_| self.goal.issue == Loop::Closed);
+        Outcome {
+            load_line: line,
+            confirmed,
+            knee: curve.knee().map(|spot| spot.carried_as()),
+            fewest: gap.as_ref().map(|gap| curve.spots[gap.meets].carried_as()),
+            fewest_checked: gap.is_some_and(|gap| !gap.open),
+            steps: self.points.len(),
+        }
+    }
+}
+
+/// See [`Search::fewest_gap`].
+struct FewestGap {
+    /// Position of the smallest load that meets the requirement.
+    meets: usize,
+    /// Whether a smaller one may still do.
+    open: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goal(load_max: u64, ceilings_ns: Vec<f64>) -> Goal {
+        Goal {
+            issue: Loop::Closed,
+            load_min: 1,
+            load_max,
+            ceilings_ns,
+            required_per_s: None,
+            steps_max: STEPS_MAX,
+        }
+    }
+
+    /// Measures as proposed until done; every proposal must lie in the range.
+    fn run(goal: Goal, mut measure: impl FnMut(u64) -> (f64, f64, bool)) -> (Outcome, Vec<u64>) {
+        let mut search = Search::new(goal.clone()).unwrap();
+        loop {
+            match search.next_step() {
+                Step::Done(outcome) => {
+                    let loads = search.points().iter().map(|p| p.load).collect();
+                    return (outcome, loads);
+                }
+                Step::Measure { load, .. } => {
+                    assert!((goal.load_min..=goal.load_max).contains(&load));
+                    let (throughput_per_s, latency_ns, steady) = measure(load);
+                    let latencies_ns = vec![latency_ns; goal.ceilings_ns.len()];
+                    search.record(Point { load, throughput_per_s, latencies_ns, steady });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_grows_fourfold_then_refines_then_confirms() {
+        let (outcome, loads) = run(goal(1000, vec![]), |load| {
+            (if load <= 20 { 100.0 * load as f64 } else { 500.0 }, 0.0, true)
+        });
+        assert_eq!(loads[..4], [1, 4, 16, 64]);
+        let line = outcome.load_line.unwrap();
+        assert_eq!((line.load, line.measurements, outcome.confirmed), (20, 2, true));
+        assert_eq!(loads.last(), Some(&20));
+        assert!(outcome.steps <= STEPS_MAX);
+    }
+
+    #[test]
+    fn a_first_load_that_breaks_the_ceiling_does_not_end_the_search() {
+        // Slow when idle, as a disk that spins down: 1 to 3 break the ceiling, 4 to 30 do not.
+        let (outcome, _) = run(goal(4096, vec![10.0]), |load| {
+            let latency = if load < 4 { 50.0 } else { load as f64 / 3.0 };
+            (10.0 * load as f64, latency, true)
+        });
+        assert!((29..=30).contains(&outcome.load_line.unwrap().load), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_hump_is_looked_behind() {
+        // 16 strains the ceiling by 20 %, 64 is within it again.
+        let (outcome, _) = run(goal(4096, vec![10.0]), |load| {
+            let latency = if (12..=20).contains(&load) { 12.0 } else { load as f64 / 8.0 };
+            (10.0 * load as f64, latency, true)
+        });
+        assert!((77..=80).contains(&outcome.load_line.unwrap().load), "{outcome:?}");
+    }
+
+    #[test]
+    fn what_is_not_steady_is_repeated_once_and_then_not_carried() {
+        let (outcome, loads) = run(goal(4096, vec![]), |load| {
+            let throughput = if load <= 64 { 10.0 * load as f64 } else { 1.0 };
+            (throughput, 0.0, load < 16)
+        });
+        assert_eq!(loads.iter().filter(|&&load| load == 16).count(), 2);
+        assert!((14..=15).contains(&outcome.load_line.unwrap().load), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_ceiling_that_no_load_keeps_leaves_no_load_line() {
+        let (outcome, _) = run(goal(64, vec![1.0]), |load| (10.0 * load as f64, 5.0, true));
+        assert_eq!((outcome.load_line, outcome.confirmed), (None, false));
+        assert!(outcome.knee.is_some());
+    }
+
+    #[test]
+    fn a_range_of_one_load_is_measured_twice() {
+        let (outcome, loads) = run(goal(1, vec![]), |_| (7.0, 0.0, true));
+        assert_eq!(loads, [1, 1]);
+        assert!(outcome.confirmed && outcome.load_line.unwrap().load == 1);
+    }
+
+    #[test]
+    fn damaged_figures_end_within_the_steps() {
+        for bad in [f64::NAN, f64::INFINITY, 0.0, -5.0] {
+            let mut goal = goal(1 << 53, vec![1.0]);
+            goal.required_per_s = Some(3.0);
+            let (outcome, _) = run(goal, |load| (bad, bad, load % 3 != 0));
+            assert!(outcome.steps <= STEPS_MAX);
+        }
+    }
+
+    #[test]
+    fn goals_that_mean_nothing_are_refused() {
+        assert!(Search::new(goal(0, vec![])).is_err());
+        assert!(Search::new(goal(u64::MAX, vec![])).is_err());
+        assert!(Search::new(goal(9, vec![0.0])).is_err());
+        assert!(Search::new(Goal { required_per_s: Some(-1.0), ..goal(9, vec![]) }).is_err());
+        assert!(Search::new(Goal { steps_max: 0, ..goal(9, vec![]) }).is_err());
+    }
+}
