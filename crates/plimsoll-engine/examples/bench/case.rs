@@ -1,12 +1,17 @@
 //! Our side: one workload, run in a process of its own, its result printed as JSON.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
 use plimsoll_engine::stream::histogram::Totals;
 use plimsoll_engine::stream::mix::{Mix, MixConfig, SizeShare};
 use plimsoll_engine::stream::run::{Group, Pace, RunConfig, RunReport, Target, run as run_groups};
+use plimsoll_engine::stream::source::Source;
+use plimsoll_engine::stream::stamped::{Contents, Stamped};
 use plimsoll_workload::address::{Pattern, Region};
+use plimsoll_workload::content::{Content, ContentSpec};
+use plimsoll_workload::stamp::Generations;
 use serde_json::json;
 
 #[derive(Debug)]
@@ -17,6 +22,7 @@ struct Case {
     depth: u32,
     reap: u32,
     direct: bool,
+    size_bytes: u32,
     nanoseconds: u64,
     operations_max: u64,
 }
@@ -29,6 +35,7 @@ fn parse(args: &[String]) -> Result<Case, String> {
         depth: 1,
         reap: 1,
         direct: false,
+        size_bytes: 4096,
         nanoseconds: 3_000_000_000,
         operations_max: u64::MAX,
     };
@@ -45,6 +52,7 @@ fn parse(args: &[String]) -> Result<Case, String> {
             "--depth" => case.depth = value as u32,
             "--reap" => case.reap = value as u32,
             "--direct" => case.direct = value == 1,
+            "--size" => case.size_bytes = value as u32,
             "--seconds" => case.nanoseconds = value * 1_000_000_000,
             "--operations" => case.operations_max = value,
             _ => return Err(format!("unknown option {arg}")),
@@ -67,7 +75,8 @@ fn target(case: &Case) -> Target {
         return Target::Null;
     }
     let path = case.path.clone().into();
-    let (write, create, size_bytes) = (case.work == "write", false, 0);
+    let write = matches!(case.work.as_str(), "write" | "layout");
+    let (create, size_bytes) = (false, 0);
     Target::Files(BackendConfig {
         files: vec![FileSource::Path { path, write, create, size_bytes }],
         prefer: if case.engine == "inline" { Prefer::Threads } else { Prefer::Uring },
@@ -82,6 +91,18 @@ fn mix(case: &Case) -> MixConfig {
     let plain = MixConfig::reads(4096, Region { file: 0, offset_bytes: 0, size_bytes });
     match case.work.as_str() {
         "write" => MixConfig { read_share: 0.0, ..plain },
+        "layout" | "verify" => MixConfig {
+            read_share: if case.work == "verify" { 1.0 } else { 0.0 },
+            pattern: Pattern::Sequential,
+            sizes: vec![SizeShare { size_bytes: 1 << 20, share: 1.0 }],
+            ..plain
+        },
+        "content" | "half" => MixConfig {
+            read_share: 0.0,
+            pattern: Pattern::Sequential,
+            sizes: vec![SizeShare { size_bytes: case.size_bytes, share: 1.0 }],
+            ..plain
+        },
         "mix" => MixConfig {
             read_share: 0.7,
             sizes: [(4096, 40.0), (8192, 30.0), (16_384, 20.0), (32_768, 10.0)]
@@ -94,15 +115,55 @@ fn mix(case: &Case) -> MixConfig {
     }
 }
 
+/// What writes carry and reads are checked against, where the case wants that.
+fn contents(case: &Case, space_bytes: u64) -> Result<Option<Contents>, String> {
+    let (compressibility, duplicate_share) = match case.work.as_str() {
+        "half" => (2.0, 0.3),
+        "content" | "layout" | "verify" => (1.0, 0.0),
+        _ => return Ok(None),
+    };
+    let (unit_bytes, run, stamps) = (4096, 1, true);
+    let spec =
+        ContentSpec { compressibility, duplicate_share, space_bytes, unit_bytes, run, stamps };
+    let content = Content::new(&spec).map_err(|error| error.to_string())?;
+    let mut contents = Contents::untracked(content);
+    if matches!(case.work.as_str(), "layout" | "verify") {
+        let generations = Generations::new((space_bytes / 4096) as usize);
+        if case.work == "verify" {
+            generations.written_once();
+        }
+        contents.generations = Arc::new([generations]);
+        contents.verify = case.work == "verify";
+    }
+    Ok(Some(contents))
+}
+
 /// Runs the case that `args` describe.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let case = parse(args)?;
+    let mut case = parse(args)?;
     let config = mix(&case);
+    let space_bytes = config.regions[0].size_bytes;
+    if case.work == "layout" {
+        case.operations_max = space_bytes >> 20;
+    }
+    match contents(&case, space_bytes)? {
+        None => {
+            let mix = Mix::new(&config).map_err(|error| error.to_string())?;
+            run_source(&case, &config, mix)
+        }
+        Some(contents) => {
+            let stamped = Stamped::new(&config, contents, case.depth);
+            run_source(&case, &config, stamped.map_err(|error| error.to_string())?)
+        }
+    }
+}
+
+fn run_source<S: Source + Send>(case: &Case, config: &MixConfig, source: S) -> Result<(), String> {
     let group = Group {
         name: "bench".to_owned(),
         cpu: None,
-        target: target(&case),
-        source: Mix::new(&config).map_err(|error| error.to_string())?,
+        target: target(case),
+        source,
         clients: 1,
         pace: Pace::Closed { depth: case.depth },
         cap: None,

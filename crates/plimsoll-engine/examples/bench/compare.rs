@@ -149,7 +149,23 @@ fn prepare(options: &Options) -> Result<(), String> {
         }
         file.sync_all().map_err(text)?;
     }
-    Ok(())
+    prepare_checked(options)
+}
+
+/// Writes, with each side's own stamps, the files that its checked reads are made on.
+fn prepare_checked(options: &Options) -> Result<(), String> {
+    let ours = options.shm.join("shm-ours");
+    let file = File::create(&ours).map_err(|error| format!("{}: {error}", ours.display()))?;
+    file.set_len(SHM_BYTES).map_err(|error| format!("{}: {error}", ours.display()))?;
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let args = ["one", "inline", &ours.display().to_string(), "layout"].map(str::to_owned);
+    fio::command(options.cpu, &program.display().to_string(), &args)?;
+    let theirs = format!("--filename={}", options.shm.join("shm-fio").display());
+    let size = format!("--size={SHM_BYTES}");
+    let args = ["--ioengine=psync", &theirs, "--rw=write", "--bs=1m", &size, "--verify=crc32c"];
+    let mut args = args.map(str::to_owned).to_vec();
+    args.push("--do_verify=0".to_owned());
+    fio::run(options.cpu, &args).map(|_| ())
 }
 
 /// Brings a cached row's file into the page cache.

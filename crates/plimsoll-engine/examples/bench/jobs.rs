@@ -196,15 +196,64 @@ fn null() -> Vec<Row> {
 }
 
 fn memory(shm: &str) -> Vec<Row> {
-    vec![Row {
-        name: "tmpfs, synchronous reads",
-        ours: words(&format!("inline {shm} read --depth 1")),
-        fio: words(&format!(
-            "--ioengine=psync --filename={shm} --rw=randread --bs=4k --size={SHM_BYTES} \
-             --norandommap --randrepeat=0 --invalidate=0"
-        )),
+    let row = |name, ours: String, fio: String, metric, bound| Row {
+        name,
+        ours: words(&ours),
+        fio: words(&fio),
         best: Vec::new(),
-        lines: vec![line(Metric::Rate, Want::Bound(1.05), Want::Nothing)],
+        lines: vec![line(metric, Want::Bound(bound), Want::Nothing)],
         pairs_min: 5,
-    }]
+    };
+    let make = "--ioengine=null --iodepth=1 --size=1T --rw=write --refill_buffers=1";
+    let half = "--buffer_compress_percentage=50 --dedupe_percentage=30";
+    vec![
+        row(
+            "tmpfs, synchronous reads",
+            format!("inline {shm} read --depth 1"),
+            format!(
+                "--ioengine=psync --filename={shm} --rw=randread --bs=4k --size={SHM_BYTES} \
+                 --norandommap --randrepeat=0 --invalidate=0"
+            ),
+            Metric::Rate,
+            1.05,
+        ),
+        row(
+            "content, new and stamped, 4 KiB",
+            "null content --size 4096 --depth 1".into(),
+            format!("{make} --bs=4k"),
+            Metric::Bytes,
+            2.0,
+        ),
+        row(
+            "content, new and stamped, 1 MiB",
+            "null content --size 1048576 --depth 1".into(),
+            format!("{make} --bs=1m"),
+            Metric::Bytes,
+            2.0,
+        ),
+        row(
+            "content, half + 30 % dup, 4 KiB",
+            "null half --size 4096 --depth 1".into(),
+            format!("{make} {half} --bs=4k"),
+            Metric::Bytes,
+            1.1,
+        ),
+        row(
+            "content, half + 30 % dup, 1 MiB",
+            "null half --size 1048576 --depth 1".into(),
+            format!("{make} {half} --bs=1m"),
+            Metric::Bytes,
+            1.1,
+        ),
+        row(
+            "checked reads, tmpfs, 1 MiB",
+            format!("inline {shm}-ours verify --depth 1"),
+            format!(
+                "--ioengine=psync --filename={shm}-fio --rw=read --bs=1m --size={SHM_BYTES} \
+                 --verify=crc32c --invalidate=0"
+            ),
+            Metric::Bytes,
+            1.25,
+        ),
+    ]
 }
