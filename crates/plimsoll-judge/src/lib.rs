@@ -6,6 +6,7 @@
 
 pub mod checks;
 pub mod claim;
+pub mod experiment;
 pub mod figures;
 pub mod finding;
 pub mod judge;

@@ -10,6 +10,7 @@ pub mod csv;
 pub mod document;
 pub mod error;
 pub mod escape;
+mod experiment;
 pub mod fio;
 pub mod html;
 pub mod markdown;
@@ -23,6 +24,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
 
 pub use error::ReportError;
+pub use experiment::experiment;
 pub use run::run_document;
 pub use text::Style;
 

@@ -12,6 +12,7 @@ mod interrupt;
 mod places;
 mod progress;
 mod run_id;
+mod session;
 
 use std::process::ExitCode;
 

@@ -24,13 +24,15 @@ const LOCK: &str = ".plimsoll.lock";
 pub struct Home {
     /// The manifest as it is on disk.
     pub manifest: Manifest,
+    /// True where the store of an earlier run was removed to make room for this one.
+    pub replaced: bool,
     /// The locks, with the files that hold them.
     locks: Vec<(PathBuf, OwnedFd)>,
 }
 
 impl Home {
-    /// Takes the target's directories for a new store; one that an earlier run left there is removed
-    /// first when `replace` is set.
+    /// Takes the target's directories for a new store; one that an earlier run of the same plan left
+    /// there is removed first.
     ///
     /// # Errors
     /// A directory that is missing, in use by another run, read-only, too small, or that holds
@@ -47,8 +49,13 @@ impl Home {
         check_space(plan, target)?;
         let below: Vec<PathBuf> =
             named.iter().map(|path| path.join(own_name(&plan.name))).collect();
-        for directory in &below {
-            make_own(directory)?;
+        let replaced = below.iter().any(|directory| directory.join(manifest::FILE).is_file());
+        for (made, directory) in below.iter().enumerate() {
+            if let Err(error) = make_own(directory) {
+                // Those made so far are empty; what cannot be removed matters less than the error.
+                below[..made].iter().for_each(|empty| drop(fs::remove_dir(empty)));
+                return Err(error);
+            }
         }
         let marks = state_directory.join(format!("{store_id:016x}"));
         fs::create_dir_all(&marks).map_err(|e| io("making the state directory", &marks, &e))?;
@@ -66,8 +73,13 @@ impl Home {
             boot_id: boot_id(),
             positions: Vec::new(),
         };
-        manifest.write()?;
-        Ok(Self { manifest, locks })
+        let home = Self { manifest, replaced, locks };
+        if let Err(error) = home.manifest.write() {
+            // The same: the error that made it fail is the one to tell.
+            drop(home.remove());
+            return Err(error);
+        }
+        Ok(home)
     }
 
     /// Takes the store that lies at `path`: one of its own directories, or one that a plan named.
@@ -82,7 +94,7 @@ impl Home {
             named.push(parent.to_path_buf());
         }
         let locks = lock_all(&named)?;
-        Ok(Self { manifest, locks })
+        Ok(Self { manifest, replaced: false, locks })
     }
 
     /// The directories as `FileSpec::directory` counts them.

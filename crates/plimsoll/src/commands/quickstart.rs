@@ -6,12 +6,13 @@ use clap::Args;
 use plimsoll_engine::mailbox::written_bytes;
 use plimsoll_plan::{QuickstartFacts, quickstart};
 
-use super::run::{Keep, Out, engine_error};
+use super::run::After;
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::places::Places;
 use crate::progress::StderrProgress;
+use crate::session::engine_error;
 
 /// Bounds of the data: 2 GiB and 5 % of the free space.
 const DATA_BYTES_MAX: u64 = 2 << 30;
@@ -31,9 +32,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
     #[command(flatten)]
-    keep: Keep,
-    #[command(flatten)]
-    out: Out,
+    after: After,
 }
 
 /// Runs the quickstart.
@@ -61,7 +60,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = quickstart(&facts).map_err(|error| {
         CliError::environment(format!("{}: {error}", directory.display()))
     })?;
-    super::run::carry_out_plan(&plan, &options.keep, &options.out, common, &mut progress)
+    super::run::run_plan(&plan, &options.after, common, &mut progress)
 }
 
 /// The directory to work in, made if it is this user's own cache.

@@ -9,12 +9,12 @@ use plimsoll_evidence::seal;
 use serde::Serialize;
 
 use super::bundle;
-use super::run::engine_error;
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::StderrProgress;
+use crate::session::engine_error;
 
 /// Options of `verify`.
 #[derive(Debug, Args)]

@@ -1,0 +1,86 @@
+//! Several runs of one plan together: mean, interval and spread of each figure. The best run is never
+//! the headline, and of one run nothing is said about repeatability.
+
+use plimsoll_evidence::Bundle;
+use serde::{Deserialize, Serialize};
+
+use crate::figures::{self, Pick};
+use crate::stats::repeats;
+use crate::verdict::{Verdict, VerdictKind};
+
+/// Runs of one plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Name of the plan.
+    pub name: String,
+    /// Its runs, in the order carried out.
+    pub runs: Vec<ExperimentRun>,
+    /// Each figure over the runs that measured it.
+    pub metrics: Vec<Metric>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExperimentRun {
+    /// The run.
+    pub run_id: String,
+    /// Its verdict.
+    pub verdict: VerdictKind,
+    /// Why.
+    pub reason: String,
+}
+
+/// One figure over all runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Such as `achieved_iops_per_s` or `db_read_latency_ns_avg`.
+    pub name: String,
+    /// True where more is better.
+    pub higher_is_better: bool,
+    /// One value per run, in the order of the runs; `None`: not measured in that run.
+    pub values: Vec<Option<f64>>,
+    /// Mean over the runs that measured it.
+    pub mean: Option<f64>,
+    /// 95 % interval of the mean by Student's t; `None` for fewer than two runs.
+    pub interval: Option<[f64; 2]>,
+    /// Maximum less minimum, over the mean.
+    pub spread: Option<f64>,
+}
+
+/// Takes the runs of one plan together.
+pub fn summarise(runs: &[(&Bundle, &Verdict)]) -> Experiment {
+    let latency =
+        |pick| move |bundle: &Bundle| figures::totals(bundle, pick).mean_ns().map(|ns| ns as f64);
+    let metric = |name: &str, higher_is_better, of: &dyn Fn(&Bundle) -> Option<f64>| {
+        let values: Vec<Option<f64>> = runs.iter().map(|(bundle, _)| of(bundle)).collect();
+        let measured: Vec<f64> = values.iter().flatten().copied().collect();
+        let together = repeats(&measured).ok();
+        Metric {
+            name: name.to_owned(),
+            higher_is_better,
+            mean: together.as_ref().map(|t| t.mean),
+            interval: together.as_ref().and_then(|t| t.interval).map(|i| [i.low, i.high]),
+            spread: together.and_then(|t| t.spread),
+            values,
+        }
+    };
+    let rate = |bundle: &Bundle| figures::rate_per_s(bundle, Pick::Transactional);
+    Experiment {
+        name: runs.first().map(|(bundle, _)| bundle.run.name.clone()).unwrap_or_default(),
+        runs: runs
+            .iter()
+            .map(|(bundle, verdict)| ExperimentRun {
+                run_id: bundle.run.run_id.clone(),
+                verdict: verdict.verdict,
+                reason: verdict.reason.clone(),
+            })
+            .collect(),
+        metrics: vec![
+            metric("achieved_iops_per_s", true, &rate),
+            metric("db_read_latency_ns_avg", false, &latency(Pick::DatabaseReads(None))),
+            metric("db_write_latency_ns_avg", false, &latency(Pick::DatabaseWrites(None))),
+            metric("log_write_latency_ns_avg", false, &latency(Pick::LogWrites(None))),
+            metric("cpu_busy_share", false, &|bundle: &Bundle| bundle.observed.cpu.busy_avg),
+        ],
+    }
+}

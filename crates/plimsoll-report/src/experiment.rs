@@ -1,0 +1,124 @@
+//! Several runs of one plan together, for the terminal.
+
+use plimsoll_judge::experiment::{Experiment, Metric};
+
+use crate::document::{Block, Document, Headline, Section};
+use crate::number::Unit;
+use crate::table::{Cell, Column, Table, Tone};
+use crate::text;
+
+/// The runs of one plan: each verdict, then mean, interval and spread of each figure.
+pub fn experiment(experiment: &Experiment, style: &text::Style) -> String {
+    text::document(&document(experiment), style)
+}
+
+fn document(experiment: &Experiment) -> Document {
+    let runs = experiment.runs.len();
+    let mut verdicts: Vec<&str> = experiment.runs.iter().map(|run| run.verdict.label()).collect();
+    verdicts.dedup();
+    let (word, tone) = match verdicts[..] {
+        [one] => (one.to_owned(), Tone::Plain),
+        _ => ("MIXED".to_owned(), Tone::Plain),
+    };
+    Document {
+        title: experiment.name.clone(),
+        headline: Headline {
+            word,
+            tone,
+            reason: format!("{runs} runs of the same plan; the mean stands first, never the best."),
+            figures: Vec::new(),
+        },
+        sections: vec![figures(experiment), runs_section(experiment)],
+        ..Document::default()
+    }
+}
+
+fn figures(experiment: &Experiment) -> Section {
+    let columns = vec![
+        Column::words("figure", "figure"),
+        Column::numbers("mean", "mean"),
+        Column::numbers("95 % interval from", "interval_low"),
+        Column::numbers("to", "interval_high"),
+        Column::numbers("spread", "spread"),
+    ];
+    let mut table = Table::new("Figures over all runs", columns);
+    for metric in &experiment.metrics {
+        let (name, unit) = named(metric);
+        let [low, high] = metric.interval.map_or([None; 2], |ends| ends.map(Some));
+        table.rows.push(vec![
+            Cell::text(name),
+            Cell::maybe(unit, metric.mean),
+            Cell::maybe(unit, low),
+            Cell::maybe(unit, high),
+            Cell::maybe(Unit::Share, metric.spread),
+        ]);
+    }
+    Section::brief("figures", "Figures").with(Block::Table(table))
+}
+
+fn runs_section(experiment: &Experiment) -> Section {
+    let columns = vec![
+        Column::words("run", "run"),
+        Column::words("verdict", "verdict"),
+        Column::numbers("achieved I/Os", "achieved_iops_per_s"),
+    ];
+    let mut table = Table::new("Runs", columns);
+    for (index, run) in experiment.runs.iter().enumerate() {
+        let achieved = experiment.metrics.iter().find(|m| m.name == "achieved_iops_per_s");
+        let value = achieved.and_then(|m| m.values.get(index).copied().flatten());
+        table.rows.push(vec![
+            Cell::text(run.run_id.as_str()),
+            Cell::text(run.verdict.label()),
+            Cell::maybe(Unit::Rate, value),
+        ]);
+    }
+    Section::brief("runs", "Runs").with(Block::Table(table))
+}
+
+/// A metric's name for people, and its unit.
+fn named(metric: &Metric) -> (&str, Unit) {
+    match metric.name.as_str() {
+        "achieved_iops_per_s" => ("achieved I/Os", Unit::Rate),
+        "db_read_latency_ns_avg" => ("database read, average", Unit::Latency),
+        "db_write_latency_ns_avg" => ("database write, average", Unit::Latency),
+        "log_write_latency_ns_avg" => ("log write, average", Unit::Latency),
+        "cpu_busy_share" => ("CPU of the host", Unit::Share),
+        other => (other, Unit::Plain),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_judge::VerdictKind;
+    use plimsoll_judge::experiment::ExperimentRun;
+
+    #[test]
+    fn mean_interval_and_spread_stand_in_the_table_and_what_is_missing_is_not_zero() {
+        let run = |id: &str, verdict| ExperimentRun {
+            run_id: id.into(),
+            verdict,
+            reason: String::new(),
+        };
+        let metric = |name: &str, mean, interval, spread| Metric {
+            name: name.into(),
+            higher_is_better: true,
+            values: vec![Some(100.0), Some(110.0)],
+            mean,
+            interval,
+            spread,
+        };
+        let experiment = Experiment {
+            name: "twice".into(),
+            runs: vec![run("a", VerdictKind::Pass), run("b", VerdictKind::Fail)],
+            metrics: vec![
+                metric("achieved_iops_per_s", Some(105.0), Some([41.5, 168.5]), Some(0.095)),
+                metric("db_read_latency_ns_avg", None, None, None),
+            ],
+        };
+        let text = super::experiment(&experiment, &text::Style::default());
+        for part in ["MIXED", "105.0/s", "41.5", "168.5", "9.5", "n/a", "PASS", "FAIL"] {
+            assert!(text.contains(part), "{part:?} is not in:\n{text}");
+        }
+    }
+}
