@@ -5,5 +5,6 @@ pub mod address;
 pub mod arrival;
 pub mod content;
 pub mod mailbox;
+pub mod matrix;
 pub mod stamp;
 pub mod step;

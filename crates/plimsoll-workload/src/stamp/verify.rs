@@ -121,6 +121,12 @@ impl<'a> Verifier<'a> {
         if expected.generation == 0 {
             return Verdict::Unknown;
         }
+        // What was there before a first write is not known: until that is settled, anything may be.
+        if expected.oldest() == 0 {
+            let newest = self.content.stamp(target, unit, expected.generation);
+            let is_good = self.content.is_unit(&newest, bytes);
+            return if is_good { Verdict::Good } else { Verdict::Possible };
+        }
         let (content, earlier_runs) = (self.content, self.earlier_runs);
         let case = Case { content, earlier_runs, target, unit, expected };
         case.judge(bytes)
@@ -149,18 +155,13 @@ impl Case<'_> {
         let mut evidence = Evidence::new(bytes);
         let all = evidence.all();
         if evidence.zero == all {
-            return self.first_write_may_be_missing(Verdict::Damaged(Damage::Unwritten));
+            return Verdict::Damaged(Damage::Unwritten);
         }
         self.collect(&mut evidence, bytes);
         if let Some(whole) = evidence.explanations.iter().find(|e| e.sectors == all) {
             return self.whole(whole.stamp);
         }
         self.parts(&evidence)
-    }
-
-    /// Zeros are what an unfinished first write leaves.
-    fn first_write_may_be_missing(&self, otherwise: Verdict) -> Verdict {
-        if self.expected.oldest() == 0 { Verdict::Possible } else { otherwise }
     }
 
     /// Tries the writes that may have left these bytes: the expected one and those before it, and what
@@ -267,8 +268,7 @@ impl Case<'_> {
                 return Verdict::Damaged(Damage::Misdirected { meant: most.stamp, sectors });
             }
         }
-        let zero_is_possible = if self.expected.oldest() == 0 { zero } else { 0 };
-        if self.expected.back > 0 && possible | zero_is_possible == evidence.all() {
+        if self.expected.back > 0 && possible == evidence.all() {
             return Verdict::Possible;
         }
         Verdict::Damaged(Damage::Torn {

@@ -1,0 +1,33 @@
+//! The I/O matrix: streams of reads, writes and metadata operations of like clients, without I/O.
+//!
+//! | part | decides |
+//! |---|---|
+//! | [`StreamConfig`] | what a stream is to be |
+//! | [`FileSet`] | which regions of which files it works on |
+//! | [`Choice`] | which of several things comes next, so that shares are exact and the order is random |
+//! | [`Names`] | which small files are created, renamed and removed |
+//! | [`StreamPart`] | the operations of some of the stream's clients |
+//! | [`Tracker`] | the content of writes, and the check of reads against it |
+//!
+//! A client's operations depend on the seed and on its number alone, not on how clients are spread over
+//! threads (sequential streams that mix sizes and share one cursor are the exception). A driver owns
+//! one [`StreamPart`] per stream and thread, asks it for operations and shares one [`Tracker`] per thread
+//! over the [`crate::stamp::Generations`] of all.
+
+mod choice;
+mod config;
+mod files;
+mod metadata;
+mod names;
+mod op;
+mod part;
+mod tracker;
+
+pub use choice::Choice;
+pub use config::{MatrixError, SizeShare, StreamConfig, SyncKind, SyncPolicy};
+pub use files::FileSet;
+pub use metadata::{MetadataKind, MetadataMix};
+pub use names::{NameChange, Names, name_text};
+pub use op::{Class, Op, OpKind, classes};
+pub use part::StreamPart;
+pub use tracker::{InFlight, Tracker};

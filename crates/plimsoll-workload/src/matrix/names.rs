@@ -1,0 +1,145 @@
+//! Which small files there are.
+//!
+//! A client creates names with rising numbers and removes and renames the oldest, so what is there is always
+//! the numbers from one to another, and two counters say it. A remove or rename that would touch one of the
+//! youngest, which may still be in flight, becomes a create; that is counted.
+
+/// The small files of one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names {
+    oldest: u64,
+    next: u64,
+    /// The least there must be: those in flight.
+    keep: u64,
+    replaced: u64,
+}
+
+/// What happens to a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameChange {
+    /// The file with this number is made.
+    Create(u64),
+    /// It is removed.
+    Remove(u64),
+    /// It is renamed from one number to another.
+    Rename(u64, u64),
+}
+
+impl Names {
+    /// Numbers `0..initial` exist; `in_flight` changes can be under way at once.
+    #[must_use]
+    pub fn new(initial: u32, in_flight: u32) -> Self {
+        Self { oldest: 0, next: initial.into(), keep: in_flight.into(), replaced: 0 }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.next - self.oldest
+    }
+
+    /// Removes and renames that became creates.
+    #[must_use]
+    pub fn replaced(&self) -> u64 {
+        self.replaced
+    }
+
+    /// Makes the next.
+    pub fn create(&mut self) -> NameChange {
+        self.next += 1;
+        NameChange::Create(self.next - 1)
+    }
+
+    /// Removes the oldest.
+    pub fn remove(&mut self) -> NameChange {
+        match self.take_oldest() {
+            Some(oldest) => NameChange::Remove(oldest),
+            None => self.create(),
+        }
+    }
+
+    /// Renames the oldest to the next number.
+    pub fn rename(&mut self) -> NameChange {
+        match self.take_oldest() {
+            Some(oldest) => {
+                self.next += 1;
+                NameChange::Rename(oldest, self.next - 1)
+            }
+            None => self.create(),
+        }
+    }
+
+    fn take_oldest(&mut self) -> Option<u64> {
+        if self.count() <= self.keep {
+            self.replaced += 1;
+            return None;
+        }
+        self.oldest += 1;
+        Some(self.oldest - 1)
+    }
+}
+
+/// The name of a small file of a client.
+#[must_use]
+pub fn name_text(client: u32, number: u64) -> String {
+    format!("m{client:05}-{number:010}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    proptest! {
+        /// Replayed on a real set, with the last few changes undone in any order, no name is ever made
+        /// twice or missed.
+        #[test]
+        fn changes_never_collide_even_with_those_in_flight(
+            initial in 0u32..20,
+            depth in 1u32..8,
+            steps in prop::collection::vec(0u8..3, 0..400),
+        ) {
+            let mut names = Names::new(initial, depth);
+            let mut there: HashSet<u64> = (0..u64::from(initial)).collect();
+            let mut touched: Vec<u64> = Vec::new();
+            for step in steps {
+                let change = match step {
+                    0 => names.create(),
+                    1 => names.remove(),
+                    _ => names.rename(),
+                };
+                let old = match change {
+                    NameChange::Create(new) => {
+                        prop_assert!(there.insert(new));
+                        touched.push(new);
+                        None
+                    }
+                    NameChange::Remove(old) => Some(old),
+                    NameChange::Rename(old, new) => {
+                        prop_assert!(there.insert(new));
+                        touched.push(new);
+                        Some(old)
+                    }
+                };
+                if let Some(old) = old {
+                    prop_assert!(there.remove(&old));
+                    let young = &touched[touched.len().saturating_sub(depth as usize)..];
+                    prop_assert!(!young.contains(&old) || young.len() < depth as usize);
+                }
+                prop_assert_eq!(there.len() as u64, names.count());
+            }
+        }
+    }
+
+    #[test]
+    fn too_few_names_become_creates() {
+        let mut names = Names::new(0, 2);
+        assert_eq!(names.remove(), NameChange::Create(0));
+        assert_eq!(names.rename(), NameChange::Create(1));
+        assert_eq!(names.create(), NameChange::Create(2));
+        assert_eq!(names.rename(), NameChange::Rename(0, 3));
+        assert_eq!(names.replaced(), 2);
+        assert_eq!(name_text(3, 17), "m00003-0000000017");
+    }
+}

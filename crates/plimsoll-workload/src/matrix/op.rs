@@ -1,0 +1,80 @@
+//! One operation, and the class it is recorded under.
+
+use super::{MetadataKind, SyncKind};
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpKind {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Writes and completes when it is on stable storage.
+    WriteDurable,
+    /// `fsync`.
+    Fsync,
+    /// `fdatasync`.
+    Fdatasync,
+    /// One on names or attributes.
+    Metadata(MetadataKind),
+}
+
+/// An operation of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// What it does.
+    pub kind: OpKind,
+    /// Index into [`classes`].
+    pub class: u16,
+    /// The share.
+    pub share: u32,
+    /// The data file, by its number in the file table; of no meaning for create, remove, rename and readdir.
+    pub file: u32,
+    /// Byte offset of a transfer.
+    pub offset_bytes: u64,
+    /// Bytes of a transfer; 0 otherwise.
+    pub size_bytes: u32,
+    /// Number of the small file that is created, removed or renamed; see [`super::name_text`].
+    pub name: u64,
+    /// Its number after a rename.
+    pub new_name: u64,
+}
+
+impl Op {
+    /// An operation that transfers nothing.
+    pub(super) fn bare(kind: OpKind, share: u32, file: u32) -> Self {
+        let (class, size_bytes) = (class_of(kind), 0);
+        Self { kind, class, share, file, offset_bytes: 0, size_bytes, name: 0, new_name: 0 }
+    }
+}
+
+/// The name under which operations are recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Such as `matrix.read`.
+    pub name: String,
+    /// What its operations do; durable writes are recorded as writes, both kinds of sync as `sync`.
+    pub kind: OpKind,
+}
+
+/// The class of a kind of operation, the same for every stream.
+pub(super) fn class_of(kind: OpKind) -> u16 {
+    match kind {
+        OpKind::Read => 0,
+        OpKind::Write | OpKind::WriteDurable => 1,
+        OpKind::Fsync | OpKind::Fdatasync => 2,
+        OpKind::Metadata(kind) => 3 + kind as u16,
+    }
+}
+
+/// The classes of a stream, in the order of [`Op::class`]: read, write, sync and the metadata operations.
+#[must_use]
+pub fn classes(stream: &str, sync: SyncKind) -> Vec<Class> {
+    let sync = if sync == SyncKind::Fdatasync { OpKind::Fdatasync } else { OpKind::Fsync };
+    let data = [(OpKind::Read, "read"), (OpKind::Write, "write"), (sync, "sync")];
+    let metadata = MetadataKind::ALL.map(|kind| (OpKind::Metadata(kind), kind.word()));
+    data.into_iter()
+        .chain(metadata)
+        .map(|(kind, word)| Class { name: format!("{stream}.{word}"), kind })
+        .collect()
+}

@@ -1,0 +1,212 @@
+//! The operations of some clients of a stream.
+
+use std::ops::Range;
+
+use super::op::class_of;
+use super::{
+    Choice, MatrixError, MetadataKind, NameChange, Names, Op, OpKind, SizeShare, StreamConfig,
+    SyncKind,
+};
+use crate::address::{Walk, Walks, mix};
+
+/// The clients of a stream that one thread drives.
+#[derive(Clone, Debug)]
+pub struct StreamPart {
+    config: StreamConfig,
+    clients: Range<u32>,
+    /// By share; `None` for shares that none of these clients works on.
+    walks: Vec<Option<Walks>>,
+    each: Vec<Client>,
+    read_sizes: Vec<u32>,
+    write_sizes: Vec<u32>,
+}
+
+/// What one client has decided so far.
+#[derive(Clone, Debug)]
+struct Client {
+    share: u32,
+    walk: Walk,
+    is_metadata: Choice,
+    is_read: Choice,
+    read_size: Choice,
+    write_size: Choice,
+    metadata: Choice,
+    files: u64,
+    files_seed: u64,
+    names: Names,
+    writes_until_sync: u32,
+    sync_due: Option<u32>,
+}
+
+fn chosen(sizes: &[SizeShare]) -> (Vec<u32>, Vec<f64>) {
+    sizes.iter().map(|size| (size.size_bytes, size.share)).unzip()
+}
+
+impl StreamPart {
+    /// The clients `clients` of the stream; those beyond [`StreamConfig::clients`] are left out.
+    ///
+    /// # Errors
+    /// A [`MatrixError`] says what can't be.
+    pub fn new(config: StreamConfig, clients: Range<u32>) -> Result<Self, MatrixError> {
+        config.check()?;
+        let clients = clients.start..clients.end.min(config.clients);
+        let shares = config.files.shares.max(1);
+        let mut walks = vec![None; shares as usize];
+        for share in clients.clone().map(|client| client % shares) {
+            let space = &mut walks[share as usize];
+            if space.is_none() {
+                *space = Some(Self::space(&config, share)?);
+            }
+        }
+        let (read_sizes, read_weights) = chosen(&config.sizes);
+        let (write_sizes, write_weights) = if config.write_sizes.is_empty() {
+            (read_sizes.clone(), read_weights.clone())
+        } else {
+            chosen(&config.write_sizes)
+        };
+        let mut part = Self { clients, walks, each: Vec::new(), read_sizes, write_sizes, config };
+        for client in part.clients.clone() {
+            part.each.extend(part.client(client, &read_weights, &write_weights));
+        }
+        Ok(part)
+    }
+
+    fn space(config: &StreamConfig, share: u32) -> Result<Walks, MatrixError> {
+        let sizes = config.all_sizes_bytes();
+        let largest = sizes.iter().copied().max().unwrap_or(0);
+        let grid = if config.align_bytes == 0 { largest } else { config.align_bytes };
+        let regions = config.files.regions(share, largest, grid);
+        let seed = mix(config.seed, u64::from(share));
+        Walks::new(&config.pattern, &regions, &sizes, config.align_bytes, seed)
+            .map_err(|source| MatrixError::Address { stream: config.name.clone(), source })
+    }
+
+    fn client(&self, client: u32, reads: &[f64], writes: &[f64]) -> Option<Client> {
+        let config = &self.config;
+        let shares = config.files.shares.max(1);
+        let share = client % shares;
+        // Clients share, share + shares, share + 2 * shares… work there.
+        let on_share = (config.clients - share).div_ceil(shares);
+        let walk = self.walks[share as usize]
+            .as_ref()?
+            .walk(u64::from(client / shares), u64::from(on_share));
+        let seed = |of: u64| mix(mix(!config.seed, u64::from(client)), of);
+        Some(Client {
+            share,
+            walk,
+            is_metadata: Choice::percent(config.metadata_percent, seed(0)),
+            is_read: Choice::percent(config.read_percent, seed(1)),
+            read_size: Choice::new(reads, seed(2)),
+            write_size: Choice::new(writes, seed(3)),
+            metadata: Choice::new(&config.metadata_mix.weights(), seed(4)),
+            files: 0,
+            files_seed: seed(5),
+            names: Names::new(config.names_per_client, config.queue_depth),
+            writes_until_sync: config.sync.every_writes.max(1),
+            sync_due: None,
+        })
+    }
+
+    /// What the stream is.
+    #[must_use]
+    pub fn config(&self) -> &StreamConfig {
+        &self.config
+    }
+
+    /// The clients, by their numbers in the stream.
+    #[must_use]
+    pub fn clients(&self) -> Range<u32> {
+        self.clients.clone()
+    }
+
+    /// Removes and renames that became creates because there were too few names.
+    #[must_use]
+    pub fn names_replaced(&self) -> u64 {
+        self.each.iter().map(|client| client.names.replaced()).sum()
+    }
+
+    /// The small files of a client (its number in the stream) at present.
+    #[must_use]
+    pub fn names(&self, client: u32) -> Option<Names> {
+        let at = client.checked_sub(self.clients.start)?;
+        self.each.get(at as usize).map(|client| client.names)
+    }
+
+    /// The next operation of a client (its number in the stream); `None` if it isn't one of this part's.
+    #[inline]
+    pub fn next(&mut self, client: u32) -> Option<Op> {
+        let at = client.checked_sub(self.clients.start)? as usize;
+        let client = self.each.get_mut(at)?;
+        if let Some(file) = client.sync_due.take() {
+            let fdatasync = self.config.sync.kind == SyncKind::Fdatasync;
+            let kind = if fdatasync { OpKind::Fdatasync } else { OpKind::Fsync };
+            return Some(Op::bare(kind, client.share, file));
+        }
+        if client.is_metadata.next_is() {
+            return Some(client.metadata_op(&self.config));
+        }
+        let is_read = client.is_read.next_is();
+        let (sizes, choice) = if is_read {
+            (&self.read_sizes, &mut client.read_size)
+        } else {
+            (&self.write_sizes, &mut client.write_size)
+        };
+        let size_bytes = *sizes.get(choice.next())?;
+        let walks = self.walks[client.share as usize].as_mut()?;
+        let place = walks.next(&mut client.walk, size_bytes.into());
+        let kind = if is_read { OpKind::Read } else { client.write_kind(&self.config, place.file) };
+        Some(Op {
+            kind,
+            class: class_of(kind),
+            share: client.share,
+            file: place.file,
+            offset_bytes: place.offset_bytes,
+            size_bytes,
+            name: 0,
+            new_name: 0,
+        })
+    }
+}
+
+impl Client {
+    /// Counts a write, and notes when it is to be synced.
+    fn write_kind(&mut self, config: &StreamConfig, file: u32) -> OpKind {
+        match config.sync.kind {
+            SyncKind::None => OpKind::Write,
+            SyncKind::Durable => OpKind::WriteDurable,
+            SyncKind::Fsync | SyncKind::Fdatasync => {
+                self.writes_until_sync -= 1;
+                if self.writes_until_sync == 0 {
+                    self.writes_until_sync = config.sync.every_writes.max(1);
+                    self.sync_due = Some(file);
+                }
+                OpKind::Write
+            }
+        }
+    }
+
+    fn metadata_op(&mut self, config: &StreamConfig) -> Op {
+        let asked = MetadataKind::ALL[self.metadata.next().min(MetadataKind::ALL.len() - 1)];
+        let change = match asked {
+            MetadataKind::Create => self.names.create(),
+            MetadataKind::Remove => self.names.remove(),
+            MetadataKind::Rename => self.names.rename(),
+            _ => {
+                let bits = mix(self.files_seed, self.files);
+                self.files += 1;
+                let files = u64::from(config.files.files_per_share.max(1));
+                let file = config.files.file(self.share, (bits % files) as u32);
+                return Op::bare(OpKind::Metadata(asked), self.share, file);
+            }
+        };
+        let (kind, name, new_name) = match change {
+            NameChange::Create(name) => (MetadataKind::Create, name, 0),
+            NameChange::Remove(name) => (MetadataKind::Remove, name, 0),
+            NameChange::Rename(name, new) => (MetadataKind::Rename, name, new),
+        };
+        Op { name, new_name, ..Op::bare(OpKind::Metadata(kind), self.share, 0) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! The content of writes, and the check of reads against it.
+//!
+//! A write is counted when its place is chosen and settled when it completes. A read remembers, for each
+//! unit, the oldest generation that was possible when it was issued; when it completes, anything from there
+//! to the newest that was begun meanwhile is right. So reads are checked while writes go on.
+
+use std::sync::Arc;
+
+use crate::content::{Content, ContentError};
+use crate::stamp::{DamageCounts, Expected, Finding, Generations, Ticket, Verdict, Verifier};
+
+/// An operation that the tracker follows: hand it back when it completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight(u32);
+
+/// What is kept of an operation in flight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    file: u32,
+    offset_bytes: u64,
+    units: usize,
+}
+
+/// Content and checks of one thread's operations. The generations are shared by all.
+#[derive(Debug)]
+pub struct Tracker {
+    content: Content,
+    files: Arc<[Generations]>,
+    slots: Box<[Slot]>,
+    free: Vec<u32>,
+    /// For each slot the tickets of a write, one a unit.
+    tickets: Box<[Option<Ticket>]>,
+    /// For each slot the oldest possible generation of a read, one a unit.
+    oldest: Box<[u32]>,
+    units_max: usize,
+    counts: DamageCounts,
+    first_finding: Option<Finding>,
+}
+
+impl InFlight {
+    /// As a number, to travel with the operation.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// From the number that [`InFlight::number`] gave.
+    #[must_use]
+    pub fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
+
+impl Tracker {
+    /// For up to `in_flight_max` operations at once of up to `size_max_bytes` each, on files whose
+    /// generations are `files`, by their number in the file table.
+    #[must_use]
+    pub fn new(
+        content: Content,
+        files: Arc<[Generations]>,
+        in_flight_max: u32,
+        size_max_bytes: u32,
+    ) -> Self {
+        let units_max = (size_max_bytes as usize).div_ceil(content.unit_bytes());
+        let all = in_flight_max as usize * units_max;
+        Self {
+            content,
+            files,
+            slots: vec![Slot::default(); in_flight_max as usize].into(),
+            free: (0..in_flight_max).rev().collect(),
+            tickets: vec![None; all].into(),
+            oldest: vec![0; all].into(),
+            units_max,
+            counts: DamageCounts::default(),
+            first_finding: None,
+        }
+    }
+
+    /// What was found in all reads so far.
+    #[must_use]
+    pub fn counts(&self) -> DamageCounts {
+        self.counts
+    }
+
+    /// The first damaged unit that was found.
+    #[must_use]
+    pub fn first_finding(&self) -> Option<Finding> {
+        self.first_finding
+    }
+
+    /// Takes a slot for a transfer; `None` when all are taken or the transfer isn't whole units.
+    fn take(&mut self, file: u32, offset_bytes: u64, size_bytes: u32) -> Option<(u32, u64)> {
+        let size = size_bytes as usize;
+        let first = self.content.first_unit(offset_bytes, size).ok()?;
+        let units = size / self.content.unit_bytes();
+        if units > self.units_max || file as usize >= self.files.len() {
+            return None;
+        }
+        let number = self.free.pop()?;
+        self.slots[number as usize] = Slot { file, offset_bytes, units };
+        Some((number, first))
+    }
+
+    /// Counts a write. `None` when it can't be followed: as many as can be are in flight, in all or (six) on
+    /// one of its units, or it isn't whole units of a known file. Then choose another place.
+    #[must_use]
+    #[inline]
+    pub fn begin_write(
+        &mut self,
+        file: u32,
+        offset_bytes: u64,
+        size_bytes: u32,
+    ) -> Option<InFlight> {
+        let (number, first) = self.take(file, offset_bytes, size_bytes)?;
+        let base = number as usize * self.units_max;
+        let units = self.slots[number as usize].units;
+        for i in 0..units {
+            let ticket = self.files[file as usize].begin(first + i as u64);
+            self.tickets[base + i] = ticket;
+            if ticket.is_none() {
+                // What was begun so far never reaches the target, but an older generation may not be told
+                // from one that failed: it stays unsure until the next write.
+                self.slots[number as usize].units = i;
+                self.end_write(InFlight(number), false);
+                return None;
+            }
+        }
+        Some(InFlight(number))
+    }
+
+    /// Fills the buffer of a write that was begun.
+    ///
+    /// # Errors
+    /// [`ContentError::Misaligned`] when the buffer isn't whole units.
+    #[inline]
+    pub fn fill(&self, write: InFlight, out: &mut [u8]) -> Result<(), ContentError> {
+        let Some(slot) = self.slots.get(write.0 as usize) else { return Ok(()) };
+        let base = write.0 as usize * self.units_max;
+        let mut tickets = self.tickets[base..base + slot.units].iter();
+        let generation = |_| tickets.next().copied().flatten().map_or(0, |t| t.generation);
+        self.content.fill(slot.file, slot.offset_bytes, generation, out)
+    }
+
+    /// Settles a write: acknowledged or failed.
+    #[inline]
+    pub fn end_write(&mut self, write: InFlight, acknowledged: bool) {
+        let Some(slot) = self.slots.get(write.0 as usize).copied() else { return };
+        let base = write.0 as usize * self.units_max;
+        for ticket in &mut self.tickets[base..base + slot.units] {
+            let generations = &self.files[slot.file as usize];
+            match ticket.take() {
+                Some(ticket) if acknowledged => generations.end(ticket),
+                Some(ticket) => generations.fail(ticket),
+                None => {}
+            }
+        }
+        self.release(write);
+    }
+
+    fn release(&mut self, op: InFlight) {
+        self.slots[op.0 as usize].units = 0;
+        self.free.push(op.0);
+    }
+
+    /// Notes what a read may find. `None` as for [`Tracker::begin_write`]: then it isn't checked.
+    #[must_use]
+    #[inline]
+    pub fn begin_read(
+        &mut self,
+        file: u32,
+        offset_bytes: u64,
+        size_bytes: u32,
+    ) -> Option<InFlight> {
+        let (number, first) = self.take(file, offset_bytes, size_bytes)?;
+        let base = number as usize * self.units_max;
+        for i in 0..self.slots[number as usize].units {
+            let expected = self.files[file as usize].expected(first + i as u64);
+            self.oldest[base + i] = expected.oldest();
+        }
+        Some(InFlight(number))
+    }
+
+    /// Forgets a read that failed.
+    pub fn drop_read(&mut self, read: InFlight) {
+        if (read.0 as usize) < self.slots.len() {
+            self.release(read);
+        }
+    }
+
+    /// Checks what a read brought, every byte. `false` when a unit is damaged; see [`Tracker::counts`] and
+    /// [`Tracker::first_finding`]. Content without stamps passes unchecked.
+    #[must_use]
+    pub fn end_read(&mut self, read: InFlight, data: &[u8]) -> bool {
+        let Some(slot) = self.slots.get(read.0 as usize).copied() else { return true };
+        let base = read.0 as usize * self.units_max;
+        let Some(verifier) = Verifier::new(&self.content, &[]) else {
+            self.release(read);
+            return true;
+        };
+        let unit_bytes = self.content.unit_bytes() as u64;
+        let first = slot.offset_bytes / unit_bytes;
+        let generations = &self.files[slot.file as usize];
+        let oldest = &self.oldest[base..base + slot.units];
+        let expected = |unit: u64| {
+            let now = generations.expected(unit);
+            let before = oldest.get((unit - first) as usize).copied().unwrap_or(0);
+            let back = now.generation - before.min(now.oldest());
+            Expected { back, ..now }
+        };
+        let (mut counts, mut found) = (DamageCounts::default(), None);
+        let note = |unit, verdict| {
+            counts.add(&verdict);
+            if let Verdict::Damaged(damage) = verdict {
+                let offset_bytes = unit * unit_bytes;
+                let (target, expected) = (slot.file, expected(unit));
+                found.get_or_insert(Finding { target, offset_bytes, expected, damage });
+            }
+        };
+        let good = verifier.check(slot.file, slot.offset_bytes, data, expected, note);
+        counts.good = good.unwrap_or(0);
+        if counts.good == slot.units as u64 {
+            for unit in first..first + counts.good {
+                let now = generations.expected(unit);
+                if !now.seen {
+                    generations.saw(unit, now.generation);
+                }
+            }
+        }
+        self.counts.merge(&counts);
+        self.first_finding = self.first_finding.or(found);
+        self.release(read);
+        good.is_ok() && counts.damaged() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests;
