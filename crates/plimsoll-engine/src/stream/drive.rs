@@ -2,11 +2,10 @@
 //!
 //! One call hands a batch over and waits; the clock is read once when completions are reaped and once
 //! just before the call. Nothing here allocates, locks or looks at anything shared but one stop flag.
-//! The loop is compiled for each kind of queue, source and pacing.
+//! The loop is compiled for each kind of queue, source, pacing and clock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_sys::clock::{Clock, sleep_until_ns};
 use plimsoll_sys::cpu::{CpuTime, thread_time};
 use plimsoll_sys::op::{OpKind, RingOp};
 
@@ -14,6 +13,7 @@ use super::handover::Outbox;
 use super::pacing::{Pacing, Start};
 use super::recorder::{Cell, Snapshot};
 use super::source::{Op, Source, Wants};
+use super::time::Timer;
 use crate::EngineError;
 use crate::backend::Queue;
 
@@ -117,11 +117,11 @@ const IDLE: Flying = Flying {
 };
 
 /// A driving thread's state. See the module.
-struct Driver<'a, Q, S, P> {
+struct Driver<'a, Q, S, P, T> {
     queue: &'a mut Q,
     source: &'a mut S,
     pacing: &'a mut P,
-    clock: &'a mut Clock,
+    clock: &'a mut T,
     config: DriveConfig,
     wants: Wants,
     /// By place.
@@ -142,11 +142,11 @@ struct Driver<'a, Q, S, P> {
 /// # Errors
 /// Where the queue itself fails, or refuses what the source gives. A failed operation isn't an error
 /// here: it is in [`DriveEnd::failure`].
-pub fn drive<Q: Queue, S: Source, P: Pacing>(
+pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
     queue: &mut Q,
     source: &mut S,
     pacing: &mut P,
-    clock: &mut Clock,
+    clock: &mut T,
     config: DriveConfig,
     mut outbox: Outbox,
     stop: Stop<'_>,
@@ -188,7 +188,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing>(
     result.map(|()| end)
 }
 
-impl<Q: Queue, S: Source, P: Pacing> Driver<'_, Q, S, P> {
+impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     fn run(&mut self, outbox: &mut Outbox, stop: Stop<'_>) -> Result<(), EngineError> {
         loop {
             let now_ns = self.clock.now_ns();
@@ -375,7 +375,7 @@ impl<Q: Queue, S: Source, P: Pacing> Driver<'_, Q, S, P> {
         }
         let until_ns = watch_from_ns.min(self.next_cut_ns);
         if in_flight == 0 {
-            sleep_until_ns(until_ns);
+            self.clock.sleep_until_ns(until_ns);
             return Ok(());
         }
         snapshot.calls += 1;
@@ -431,3 +431,6 @@ fn buffer<'a, Q: Queue>(
         EngineError::Config(format!("the buffer of place {place} is outside the arena or in use"))
     })
 }
+
+#[cfg(test)]
+mod tests;

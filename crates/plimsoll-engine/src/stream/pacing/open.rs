@@ -21,8 +21,6 @@ pub struct Open<A> {
     free: Vec<u32>,
     start_ns: u64,
     stop_ns: u64,
-    /// Whether an arrival has met a full queue since a place became free.
-    blocked: bool,
     /// When the queue was last full: arrivals before that were held by it.
     full_until_ns: u64,
 }
@@ -38,7 +36,7 @@ impl<A: Iterator<Item = u64>> Open<A> {
         }
         clients.sort_by_key(|client| client.next_ns);
         let free = (0..places).rev().collect();
-        Self { clients, free, start_ns, stop_ns: u64::MAX, blocked: false, full_until_ns: 0 }
+        Self { clients, free, start_ns, stop_ns: u64::MAX, full_until_ns: 0 }
     }
 
     /// Restores the heap after the first client's time has grown.
@@ -70,10 +68,7 @@ impl<A: Iterator<Item = u64>> Pacing for Open<A> {
         if intended_ns > now_ns || intended_ns >= self.stop_ns {
             return None;
         }
-        let Some(place) = self.free.pop() else {
-            self.blocked = true;
-            return None;
-        };
+        let place = self.free.pop()?;
         let client = first.client;
         first.next_ns =
             first.arrivals.next().map_or(u64::MAX, |next| self.start_ns.saturating_add(next));
@@ -90,8 +85,8 @@ impl<A: Iterator<Item = u64>> Pacing for Open<A> {
 
     #[inline]
     fn completed(&mut self, place: u32, now_ns: u64) {
-        if self.blocked {
-            (self.blocked, self.full_until_ns) = (false, now_ns);
+        if self.free.is_empty() {
+            self.full_until_ns = now_ns;
         }
         self.free.push(place);
     }

@@ -1,0 +1,288 @@
+//! The production loop in virtual time: a day takes a moment, and every figure is exact.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+use std::sync::mpsc::Receiver;
+
+use plimsoll_sys::SysError;
+use plimsoll_sys::op::PushError;
+use plimsoll_workload::arrival::{Rate, Schedule, Warp};
+
+use super::*;
+use crate::stream::collect::{Collector, Interval};
+use crate::stream::handover::{Returns, connect};
+use crate::stream::pacing::{Barrier, Closed, Open, Thinking};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Virtual time that clock and queue share.
+#[derive(Clone, Debug, Default)]
+struct World(Rc<RefCell<u64>>);
+
+impl World {
+    fn now(&self) -> u64 {
+        *self.0.borrow()
+    }
+
+    fn advance_to(&self, ns: u64) {
+        let mut now = self.0.borrow_mut();
+        *now = ns.max(*now);
+    }
+}
+
+impl Timer for World {
+    fn now_ns(&mut self) -> u64 {
+        self.now()
+    }
+
+    fn sleep_until_ns(&mut self, deadline_ns: u64) {
+        self.advance_to(deadline_ns);
+    }
+}
+
+/// A target that serves each operation in a fixed time, and nothing at all during a stall.
+struct Served {
+    world: World,
+    capacity: usize,
+    service_ns: u64,
+    /// Nothing is served from the first time to the second.
+    stall: (u64, u64),
+    queued: Vec<(u64, u32)>,
+    flying: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    writer: Option<Rc<RefCell<Writer>>>,
+}
+
+impl Served {
+    fn new(world: &World, capacity: usize, service_ns: u64) -> Self {
+        let (queued, flying) = (Vec::new(), BinaryHeap::new());
+        let (world, stall, writer) = (world.clone(), (0, 0), None);
+        Self { world, capacity, service_ns, stall, queued, flying, writer }
+    }
+}
+
+impl Queue for Served {
+    fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
+        if self.in_flight() >= self.capacity {
+            return Err(PushError::Full);
+        }
+        self.queued.push((op.user_data, op.size_bytes));
+        Ok(())
+    }
+
+    fn submit_and_wait(&mut self, min: u32, timeout_ns: Option<u64>) -> Result<(), SysError> {
+        let now = self.world.now();
+        for (user_data, size) in self.queued.drain(..) {
+            let (from, to) = self.stall;
+            let done = now + self.service_ns;
+            let done = if done > from && now < to { to + self.service_ns } else { done };
+            self.flying.push(Reverse((done, user_data, size)));
+        }
+        let deadline = timeout_ns.map_or(u64::MAX, |ns| now + ns);
+        if min > 0
+            && let Some(Reverse((first, ..))) = self.flying.peek()
+        {
+            self.world.advance_to((*first).min(deadline));
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+        if let Some(writer) = &self.writer {
+            writer.borrow_mut().work();
+        }
+        let now = self.world.now();
+        let mut count = 0;
+        while let Some(Reverse((done, user_data, size))) = self.flying.peek().copied() {
+            if done > now {
+                break;
+            }
+            self.flying.pop();
+            each(user_data, Ok(size));
+            count += 1;
+        }
+        count
+    }
+
+    fn bytes(&mut self, _: u64, _: u32) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn tick_every(&mut self, _: u64) {}
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn in_flight(&self) -> usize {
+        self.queued.len() + self.flying.len()
+    }
+}
+
+struct Same;
+
+impl Source for Same {
+    fn next(&mut self, _: u32) -> Option<Op> {
+        Some(Op { kind: OpKind::Write, size_bytes: 4096, ..IDLE.op })
+    }
+}
+
+fn config(length_ns: u64) -> DriveConfig {
+    DriveConfig {
+        measure_from_ns: 0,
+        stop_ns: length_ns,
+        drain_ns: 600 * SECOND,
+        interval_ns: SECOND,
+        reap_min: 1,
+        spin_ns: 0,
+        operations_max: u64::MAX,
+        classes: 1,
+        buffer_stride_bytes: 4096,
+        carry_on: false,
+    }
+}
+
+/// The writer, on the driver's own thread so that it is never late.
+struct Writer {
+    inbox: Receiver<Box<Snapshot>>,
+    returns: Returns,
+    collector: Collector,
+    rows: Vec<(i64, u64)>,
+}
+
+impl Writer {
+    fn work(&mut self) {
+        let Self { inbox, returns, collector, rows } = self;
+        for mut snapshot in inbox.try_iter() {
+            collector.take(&mut snapshot, &mut |row: &Interval| {
+                rows.push((row.number, row.classes[0].sums.operations));
+            });
+            returns.give(snapshot);
+        }
+    }
+}
+
+fn go<P: Pacing>(
+    mut queue: Served,
+    mut pacing: P,
+    config: DriveConfig,
+) -> (DriveEnd, Collector, Vec<(i64, u64)>) {
+    let (inbox, mut ends) = connect(&[1]);
+    let (outbox, returns) = ends.remove(0);
+    let collector = Collector::new(1, &[1], false);
+    let writer = Rc::new(RefCell::new(Writer { inbox, returns, collector, rows: Vec::new() }));
+    queue.writer = Some(Rc::clone(&writer));
+    let mut world = queue.world.clone();
+    let no = AtomicBool::new(false);
+    let stop = Stop { asked: &no, failed: &no };
+    let end = drive(&mut queue, &mut Same, &mut pacing, &mut world, config, outbox, stop).unwrap();
+    drop(queue);
+    let mut writer = Rc::into_inner(writer).unwrap().into_inner();
+    writer.work();
+    (end, writer.collector, writer.rows)
+}
+
+fn constant(rate_per_s: f64) -> Open<plimsoll_workload::arrival::Arrivals> {
+    let rate = Rate::per_s(rate_per_s).unwrap();
+    let schedule = Schedule::Constant { rate, warp: Warp::None };
+    Open::new(vec![schedule.whole(1)], 10_000, 0)
+}
+
+#[test]
+fn a_stall_is_in_the_latencies_of_all_that_it_made_wait() {
+    // 20 s at 1,000/s with one stall of 2 s: the slowest 1 % of 20,000 operations are those that the
+    // first 200 ms of the stall made wait, so p99 is 2 s - 0.01 × 20 s = 1.8 s.
+    let world = World::default();
+    let mut queue = Served::new(&world, 10_000, 100_000);
+    queue.stall = (9 * SECOND, 11 * SECOND);
+    let (end, collected, rows) = go(queue, constant(1000.0), config(20 * SECOND));
+    assert_eq!((end.started, end.ended, end.never_started), (20_000, 20_000, 0));
+    let latency = &collected.totals[0].latency;
+    let p99 = latency.quantile_ns(0.99).unwrap() as f64;
+    assert!((p99 - 1.8e9).abs() < 0.02 * 1.8e9, "{p99}");
+    assert!(latency.max_ns().unwrap() >= 2 * SECOND);
+    assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), 20_000);
+    assert_eq!(collected.window[0].operations, 20_000);
+}
+
+#[test]
+fn a_stall_that_fills_the_queue_is_still_in_the_latencies() {
+    let world = World::default();
+    let mut queue = Served::new(&world, 16, 100_000);
+    queue.stall = (9 * SECOND, 11 * SECOND);
+    let rate = Rate::per_s(1000.0).unwrap();
+    let schedule = Schedule::Constant { rate, warp: Warp::None };
+    let open = Open::new(vec![schedule.whole(1)], 16, 0);
+    let (end, collected, _) = go(queue, open, config(20 * SECOND));
+    assert_eq!(end.ended, 20_000);
+    let p99 = collected.totals[0].latency.quantile_ns(0.99).unwrap() as f64;
+    assert!((p99 - 1.8e9).abs() < 0.02 * 1.8e9, "{p99}");
+    // The service time of a full queue's victims is short: this is what closed loops report alone.
+    let service = collected.totals[0].service.quantile_ns(0.99).unwrap();
+    assert!(service < 1_000_000, "{service}");
+    let group = &collected.groups[0];
+    assert!(group.lag_full.count() > 1900, "held by the queue: {}", group.lag_full.count());
+    assert_eq!(group.lag_full.count() + group.lag_own.count(), 20_000);
+    assert_eq!(group.lag_own.max_ns(), Some(0), "the generator itself was never late");
+}
+
+#[test]
+fn a_day_at_a_constant_rate_does_not_drift() {
+    let day = 24 * 3600 * SECOND;
+    let world = World::default();
+    let config = DriveConfig { interval_ns: 600 * SECOND, ..config(day) };
+    let (end, collected, rows) = go(Served::new(&world, 100, 1_000), constant(7.0), config);
+    assert_eq!(end.started, 7 * 24 * 3600);
+    assert_eq!(collected.groups[0].lag_own.max_ns(), Some(0));
+    // The last operation started where the schedule says, and ended a service time later.
+    assert_eq!(collected.totals[0].latency.max_ns(), Some(1_000));
+    assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), 7 * 24 * 3600);
+    let full = rows.iter().filter(|row| row.1 == 7 * 600).count();
+    assert!(full + 2 >= rows.len(), "every interval holds its operations: {rows:?}");
+}
+
+#[test]
+fn a_closed_loop_keeps_its_depth() {
+    let world = World::default();
+    let queue = Served::new(&world, 8, 1_000_000);
+    let (end, collected, _) = go(queue, Closed::new(&[8], 0), config(10 * SECOND));
+    // 8 in flight, 1 ms each: 8,000 a second.
+    assert_eq!(end.ended, 80_000);
+    assert_eq!(collected.totals[0].service.max_ns(), Some(1_000_000));
+}
+
+#[test]
+fn think_time_and_barrier_take_their_time() {
+    let world = World::default();
+    let thinking = Thinking::new(&[1], &[3_000_000], 0);
+    let (end, ..) = go(Served::new(&world, 1, 1_000_000), thinking, config(10 * SECOND));
+    assert_eq!(end.ended, 2500, "1 ms of service and 3 ms of thinking each");
+    let world = World::default();
+    let mut queue = Served::new(&world, 4, 1_000_000);
+    queue.stall = (5 * SECOND, 6 * SECOND);
+    let (end, ..) = go(queue, Barrier::new(&[4], 0), config(10 * SECOND));
+    assert_eq!(end.ended, 4 * 9000, "batches of four each millisecond but for the stall");
+}
+
+#[test]
+fn arrivals_due_before_the_stop_are_started_after_it() {
+    let world = World::default();
+    let mut queue = Served::new(&world, 4, 100_000);
+    queue.stall = (9 * SECOND, 12 * SECOND);
+    let rate = Rate::per_s(1000.0).unwrap();
+    let open = Open::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
+    let (end, collected, _) = go(queue, open, config(10 * SECOND));
+    assert_eq!((end.ended, end.never_started), (10_000, 0));
+    assert!(collected.window[0].operations <= 9_001, "the rate counts what was in time");
+    assert!(collected.totals[0].latency.max_ns().unwrap() > 2_900_000_000);
+    // Where even the drain time isn't enough, what was left is counted.
+    let world = World::default();
+    let mut queue = Served::new(&world, 4, 100_000);
+    queue.stall = (9 * SECOND, 100 * SECOND);
+    let open = Open::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
+    let short = DriveConfig { drain_ns: SECOND, ..config(10 * SECOND) };
+    let (end, ..) = go(queue, open, short);
+    assert_eq!(end.started + end.never_started, 10_000);
+    assert_eq!(end.abandoned, 4);
+}
