@@ -70,7 +70,7 @@ fn ctrl_c_while_the_data_is_made_leaves_nothing_but_evidence() {
         sandbox.data().join("plimsoll-small/db00.edb").exists()
     });
     support::signal(&child, "-INT");
-    ended(child).expect(130).says("interrupted");
+    ended(child).expect(130).says("Interrupted by the operator during");
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
     assert_eq!(json(&sandbox.bundle().join("run.json"))["end"]["kind"], "interrupted");
 }

@@ -26,8 +26,21 @@ pub struct Home {
     pub manifest: Manifest,
     /// True where the store of an earlier run was removed to make room for this one.
     pub replaced: bool,
-    /// The locks, with the files that hold them.
-    locks: Vec<(PathBuf, OwnedFd)>,
+    /// Held for as long as this lives.
+    _locks: Locks,
+}
+
+/// The locks of the target's directories, with the files that hold them.
+#[derive(Debug)]
+struct Locks(Vec<(PathBuf, OwnedFd)>);
+
+impl Drop for Locks {
+    fn drop(&mut self) {
+        for (path, _) in &self.0 {
+            // Removed while the lock is held; a run that waits for it looks at the name again.
+            let _ = fs::remove_file(path);
+        }
+    }
 }
 
 impl Home {
@@ -73,7 +86,7 @@ impl Home {
             boot_id: boot_id(),
             positions: Vec::new(),
         };
-        let home = Self { manifest, replaced, locks };
+        let home = Self { manifest, replaced, _locks: locks };
         if let Err(error) = home.manifest.write() {
             // The same: the error that made it fail is the one to tell.
             drop(home.remove());
@@ -94,7 +107,7 @@ impl Home {
             named.push(parent.to_path_buf());
         }
         let locks = lock_all(&named)?;
-        Ok(Self { manifest, replaced: false, locks })
+        Ok(Self { manifest, replaced: false, _locks: locks })
     }
 
     /// The directories as `FileSpec::directory` counts them.
@@ -171,15 +184,6 @@ impl Home {
     }
 }
 
-impl Drop for Home {
-    fn drop(&mut self) {
-        for (path, _) in &self.locks {
-            // Removed while the lock is held; a run that waits for it looks at the name again.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
 /// Name of a store's own directory.
 pub fn own_name(plan: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
@@ -208,11 +212,15 @@ fn sys(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {
     SysError::from_io(call, error).at(path)
 }
 
-fn lock_all(directories: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, EngineError> {
+fn lock_all(directories: &[PathBuf]) -> Result<Locks, EngineError> {
     let mut sorted: Vec<&PathBuf> = directories.iter().collect();
     sorted.sort();
     sorted.dedup();
-    sorted.into_iter().map(|directory| lock(directory)).collect()
+    let mut locks = Locks(Vec::new());
+    for directory in sorted {
+        locks.0.push(lock(directory)?);
+    }
+    Ok(locks)
 }
 
 fn lock(directory: &Path) -> Result<(PathBuf, OwnedFd), EngineError> {
