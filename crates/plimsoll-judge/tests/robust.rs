@@ -33,7 +33,11 @@ fn series() -> impl Strategy<Value = Vec<f64>> {
 
 proptest! {
     #[test]
-    fn damaged_series_never_panic(values in any_series(), other in any_series(), p in any::<f64>()) {
+    fn damaged_series_never_panic(
+        values in any_series(),
+        other in any_series(),
+        p in any::<f64>(),
+    ) {
         let _ = batch_means(&values);
         let _ = steady_mean(&values);
         let _ = settled_from(&values);
@@ -99,7 +103,9 @@ proptest! {
     }
 
     #[test]
-    fn the_steady_state_rule_is_exact_on_whole_numbers(rounds in prop::array::uniform5(1..5_000_u32)) {
+    fn the_steady_state_rule_is_exact_on_whole_numbers(
+        rounds in prop::array::uniform5(1..5_000_u32),
+    ) {
         let window = snia::Window::of(&rounds.map(f64::from));
         let ys = rounds.map(i64::from);
         let sum: i64 = ys.iter().sum();

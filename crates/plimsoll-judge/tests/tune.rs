@@ -165,8 +165,8 @@ fn the_load_line_is_found_within_five_percent() {
                     worst = worst.max(error);
                 }
                 println!(
-                    "{name} noise {noise} ceiling {with_ceiling}: worst of {SEEDS} {:.1} % off, {:.1} \
-                     steps on average",
+                    "{name} noise {noise} ceiling {with_ceiling}: worst of {SEEDS} {:.1} % off, \
+                     {:.1} steps on average",
                     100.0 * worst,
                     steps as f64 / SEEDS as f64
                 );

@@ -2,10 +2,11 @@
 //!
 //! A series is compared with three pictures of one change: a step, where its level jumps; a ramp,
 //! which leads in a straight line to a level that then holds; and a decay, which approaches its
-//! level exponentially. Each is fitted by least squares at every place; the largest fall of the squared error marks the change (the supremum test of
-//! D. W. K. Andrews, *Tests for Parameter Instability and Structural Change with Unknown Change
-//! Point*, Econometrica 61 (1993)). Several changes are found by binary segmentation (A. J. Scott
-//! and M. Knott, *A Cluster Analysis Method for Grouping Means*, Biometrics 30 (1974)).
+//! level exponentially. Each is fitted by least squares at every place; the largest fall of the
+//! squared error marks the change (the supremum test of D. W. K. Andrews, *Tests for Parameter
+//! Instability and Structural Change with Unknown Change Point*, Econometrica 61 (1993)). Several
+//! changes are found by binary segmentation (A. J. Scott and M. Knott, *A Cluster Analysis Method
+//! for Grouping Means*, Biometrics 30 (1974)).
 //!
 //! An autocorrelated series wanders, and a test for independent values would cut it to pieces. So
 //! the fall is measured against the long-run variance of what the fit leaves over behind the

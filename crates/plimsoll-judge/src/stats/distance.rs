@@ -49,9 +49,8 @@ pub fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> Result<KolmogorovSmirnov, Ref
 /// Each bin counts as one value, so the distance is at most that of the samples beneath. The
 /// p-value uses the effective sizes; pass the counts' sums if values are independent.
 ///
-/// # Errors
-/// [`Refusal::TooFewValues`] if a histogram is empty; [`Refusal::OutOfRange`] if they have different
-/// numbers of bins.
+/// # Errors [`Refusal::TooFewValues`] if a histogram is empty; [`Refusal::OutOfRange`] if they have
+/// different numbers of bins.
 pub fn kolmogorov_smirnov_bins(
     a: &[u64],
     b: &[u64],

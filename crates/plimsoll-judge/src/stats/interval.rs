@@ -11,7 +11,8 @@ pub struct Interval {
     pub low: f64,
     /// Upper end of the confidence interval.
     pub high: f64,
-    /// Half the interval's width; for a ratio, whose interval is not symmetric, half of `high - low`.
+    /// Half the interval's width; for a ratio, whose interval is not symmetric, half of `high -
+    /// low`.
     pub half_width: f64,
     /// How many values it rests on.
     pub n: usize,

@@ -1,15 +1,15 @@
 //! Little's law as a check of a result's figures against each other.
 //!
-//! J. D. C. Little, *A Proof for the Queuing Formula L = lambda W*, Operations Research 9 (1961): in
-//! the long run, operations in flight = rate x mean time in the system. In a closed loop without
+//! J. D. C. Little, *A Proof for the Queuing Formula L = lambda W*, Operations Research 9 (1961):
+//! in the long run, operations in flight = rate x mean time in the system. In a closed loop without
 //! pauses the operations in flight are clients x queue depth, so rate x mean latency must give that
-//! number (measured: 7.99 for 8). A result that breaks the law has a wrong latency, a wrong rate, or
-//! a load that was not the one claimed.
+//! number (measured: 7.99 for 8). A result that breaks the law has a wrong latency, a wrong rate,
+//! or a load that was not the one claimed.
 
 use super::interval::Refusal;
 
-/// Deviation, as a share, that rounding and the ends of a phase explain. The figure is a convention
-/// of this project: closed loops measured for it deviated by 0.1-2 %.
+/// Deviation, as a share, that rounding and the ends of a phase explain. A convention of this
+/// project, not a law: it is far above the 0.1 % of the example and far below a wrong queue depth.
 pub const TOLERANCE: f64 = 0.05;
 
 /// Little's law applied to a closed loop.

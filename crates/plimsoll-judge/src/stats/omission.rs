@@ -2,9 +2,9 @@
 //!
 //! A client that waits for a stalled operation issues none of those that were due meanwhile, and
 //! their waiting is left out of the record: 20 s at 1,000 per second with a stall of 2 s reported a
-//! p99 of 0.28 ms where 1,800 ms was true. Gil Tene's correction, known from HdrHistogram, puts them
-//! back: an operation of latency `L` where one was due every `d` stands for further ones of `L - d`,
-//! `L - 2d`, and so on down to `d`.
+//! p99 of 0.28 ms where 1,800 ms was true. Gil Tene's correction, known from HdrHistogram, puts
+//! them back: an operation of latency `L` where one was due every `d` stands for further ones of `L
+//! - d`, `L - 2d`, and so on down to `d`.
 //!
 //! It is an estimate from the aggregate. It assumes one client that should have issued at equal
 //! distances; with several, `d` is the interval of one of them.

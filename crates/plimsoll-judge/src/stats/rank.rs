@@ -3,8 +3,8 @@
 //! H. B. Mann and D. R. Whitney, *On a Test of Whether one of Two Random Variables is
 //! Stochastically Larger than the Other*, Annals of Mathematical Statistics 18 (1947). A second
 //! opinion beside Welch's test, which it can't replace: with five runs each it has only 126 values
-//! of p. The exact distribution is that of all partitions of the pooled values, ties included (their
-//! mid-ranks are permuted), so no correction is needed.
+//! of p. The exact distribution is that of all partitions of the pooled values, ties included
+//! (their mid-ranks are permuted), so no correction is needed.
 
 use super::interval::{Refusal, require_finite};
 

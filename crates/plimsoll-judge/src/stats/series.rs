@@ -15,9 +15,8 @@ pub struct SteadyMean {
 
 /// Cuts the warm-up off and takes the mean of the rest with its 95 % interval.
 ///
-/// # Errors
-/// Those of [`settled_from`] and [`batch_means`](super::batch_means): a series that never settled, or one whose
-/// settled part is worth fewer than ten independent values.
+/// # Errors Those of [`settled_from`] and [`batch_means`](super::batch_means): a series that never
+/// settled, or one whose settled part is worth fewer than ten independent values.
 pub fn steady_mean(values: &[f64]) -> Result<SteadyMean, Refusal> {
     steady_mean_at(values, 0.95)
 }

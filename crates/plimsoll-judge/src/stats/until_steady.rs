@@ -4,9 +4,9 @@
 //! rules are offered:
 //!
 //! - *Rounds*: SNIA PTS 2.0.2 ([`super::snia`]) over rounds of a given number of values.
-//! - *Series*: a sequential rule for the values themselves. Looks are taken at geometrically growing
-//!   lengths; at a look the warm-up is cut ([`super::warm_up`]), the five fifths of the rest must meet the
-//!   two SNIA criteria, and the interval of its mean, which accounts for autocorrelation
+//! - *Series*: a sequential rule for the values themselves. Looks are taken at geometrically
+//!   growing lengths; at a look the warm-up is cut ([`super::warm_up`]), the fifths of the rest must
+//!   meet the two SNIA criteria, and the interval of its mean, which accounts for autocorrelation
 //!   ([`super::batch`]), must be narrow enough.
 //!
 //! Stopping as soon as an interval is narrow favours the moments when it is too narrow by chance
@@ -117,14 +117,22 @@ pub enum Why {
     #[error("{0}")]
     Refused(Refusal),
     /// Maximum less minimum of the five parts is above 20 % of the mean.
-    #[error("the five latest parts differ by {:.1} % of their mean, at most 20 % is steady", .0.excursion * 100.0)]
+    #[error(
+        "the five latest parts differ by {:.1} % of their mean, at most 20 % is steady",
+        .0.excursion * 100.0
+    )]
     Excursion(Window),
     /// The line through the five parts rises or falls by more than 10 % of the mean.
-    #[error("the five latest parts drift by {:.1} % of their mean, at most 10 % is steady", .0.slope_excursion * 100.0)]
+    #[error(
+        "the five latest parts drift by {:.1} % of their mean, at most 10 % is steady",
+        .0.slope_excursion * 100.0
+    )]
     Drift(Window),
     /// The interval is wider than wanted.
     #[error(
-        "the mean is known to {:.1} % only, {:.1} % is wanted", relative_half_width * 100.0, wanted * 100.0
+        "the mean is known to {:.1} % only, {:.1} % is wanted",
+        relative_half_width * 100.0,
+        wanted * 100.0
     )]
     TooWide {
         /// Half width of the interval as a share of the mean.
@@ -173,10 +181,9 @@ pub struct UntilSteady {
 impl UntilSteady {
     /// A measurement without values.
     ///
-    /// # Errors
-    /// [`Refusal::OutOfRange`] for a rule or cap that could never be met: rounds of no values, fewer
-    /// than 20 values at the first look, a half width that is not above 0, or a cap below the
-    /// first decision.
+    /// # Errors [`Refusal::OutOfRange`] for a rule or cap that could never be met: rounds of no
+    /// values, fewer than 20 values at the first look, a half width that is not above 0, or a cap
+    /// below the first decision.
     pub fn new(settings: Settings) -> Result<Self, Refusal> {
         let first = match settings.rule {
             Rule::Rounds { values } if values >= 1 => values * WINDOW_ROUNDS,

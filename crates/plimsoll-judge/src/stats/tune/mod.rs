@@ -13,9 +13,9 @@
 //! pushed past its efficient range loses both. A gap between two measured loads is closed only when
 //! throughput that went on growing as it came, right up to the upper load, and dropped there, would
 //! not be worth a step; and the best load stands only with neighbours measured on both sides within
-//! a factor of two. Curves that flatten (J. Zahorjan et al., *Balanced Job Bound Analysis of Queueing
-//! Networks*, CACM 25 (1982)), that fall (N. J. Gunther, *Guerrilla Capacity Planning*, 2007) and that
-//! drop at a cliff are found alike.
+//! a factor of two. Curves that flatten (J. Zahorjan et al., *Balanced Job Bound Analysis of
+//! Queueing Networks*, CACM 25 (1982)), that fall (N. J. Gunther, *Guerrilla Capacity Planning*,
+//! 2007) and that drop at a cliff are found alike.
 
 mod curve;
 mod search;
