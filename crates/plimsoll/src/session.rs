@@ -49,12 +49,19 @@ pub struct Finished {
     pub verdict: Verdict,
     /// Where the data was kept, if it was.
     pub kept: Vec<String>,
+    /// Why the data could not be removed, where it was to be and could not: on a target that failed, the
+    /// verdict comes first.
+    pub not_removed: Option<CliError>,
 }
 
 impl Finished {
     /// The exit code of this run.
     pub fn exit(&self) -> Exit {
-        Exit::of(&self.evidence.run, self.verdict.verdict)
+        let exit = Exit::of(&self.evidence.run, self.verdict.verdict);
+        match &self.not_removed {
+            Some(error) if matches!(exit, Exit::Ok | Exit::Fail | Exit::NoVerdict) => error.kind,
+            _ => exit,
+        }
     }
 }
 
@@ -93,8 +100,8 @@ pub fn run_once(
     });
     let kept = if keep { home.manifest.directories.clone() } else { Vec::new() };
     let removal = if keep { Ok(()) } else { home.remove() };
-    let finished = session.end(recording, kept)?;
-    removal.map_err(|error| engine_error(&error))?;
+    let mut finished = session.end(recording, kept)?;
+    finished.not_removed = removal.err().map(|error| engine_error(&error));
     Ok(finished)
 }
 
@@ -184,7 +191,7 @@ impl<'a> Session<'a> {
         let verdict = bundle::judge_and_report(&directory, &evidence)?;
         let (end, word) = (end_word(evidence.run.end.kind), verdict.verdict.label());
         self.ledger.end(self.id.name(), clock::realtime_ns(), end, word, &seal)?;
-        Ok(Finished { directory, evidence, verdict, kept })
+        Ok(Finished { directory, evidence, verdict, kept, not_removed: None })
     }
 }
 

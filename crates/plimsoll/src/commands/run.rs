@@ -90,6 +90,9 @@ pub fn run_plan(
     for directory in finished.last().into_iter().flat_map(|last| &last.kept) {
         progress.say(&format!("the data was kept in {directory}"));
     }
+    for error in finished.iter().filter_map(|run| run.not_removed.as_ref()) {
+        eprintln!("the data could not be removed: {error}");
+    }
     Ok(worst(&finished))
 }
 
