@@ -3,6 +3,7 @@
 //! ```sh
 //! cargo bench -p plimsoll-nfs --bench libnfs                       # the comparison: 4 KiB, depth 32
 //! cargo bench -p plimsoll-nfs --bench libnfs -- --pairs 9 --ms 4000 --size 65536 --depth 8
+//! cargo bench -p plimsoll-nfs --bench libnfs -- --pause 0          # look for each reply at once
 //! ```
 //!
 //! Needs root, `cc` and the Debian packages `nfs-ganesha nfs-ganesha-vfs rpcbind libnfs-dev`. Each pair
@@ -53,6 +54,8 @@ struct Arguments {
     ms: u64,
     size: u32,
     depth: u32,
+    /// `Config::reap_pause_divisor`.
+    pause: u32,
 }
 
 fn main() {
@@ -69,6 +72,7 @@ fn main() {
         ms: value("--ms", 3000),
         size: value("--size", 4096) as u32,
         depth: value("--depth", 32) as u32,
+        pause: value("--pause", u64::from(Config::default().reap_pause_divisor)) as u32,
     };
     compare(&arguments);
 }
@@ -82,10 +86,11 @@ fn compare(arguments: &Arguments) {
     assert!(built.unwrap().success(), "libnfs-dev and a C compiler are needed");
     fill(&server);
     println!(
-        "{} KiB, depth {}, one connection each, {} pairs of {} ms; ratio = ours / libnfs, median of \
-         pairs (least to greatest)",
+        "{} KiB, depth {}, pause 1/{}, one connection each, {} pairs of {} ms; ratio = ours / libnfs, \
+         median of pairs (least to greatest)",
         arguments.size / 1024,
         arguments.depth,
+        arguments.pause,
         arguments.pairs,
         arguments.ms
     );
@@ -197,6 +202,7 @@ fn run_ours(arguments: &Arguments, server: &Ganesha, operation: &str, seed: usiz
         &arguments.depth.to_string(),
         &arguments.ms.to_string(),
         &seed.to_string(),
+        &arguments.pause.to_string(),
     ]))
 }
 
@@ -225,14 +231,19 @@ fn next_random(mut state: u64) -> u64 {
 
 /// Our side of a pair: prints the same line as the C loop.
 fn ours(arguments: &[String]) {
-    let [url, operation, size, depth, ms, seed] = arguments else { panic!("{arguments:?}") };
+    let [url, operation, size, depth, ms, seed, pause] = arguments else { panic!("{arguments:?}") };
     let (size, depth): (u32, u32) = (size.parse().unwrap(), depth.parse().unwrap());
     let run_ns = ms.parse::<u64>().unwrap() * 1_000_000;
     let mut cpus = rustix::thread::CpuSet::new();
     cpus.set(0);
     rustix::thread::sched_setaffinity(None, &cpus).unwrap();
     let export = mount(&NfsUrl::parse(url).unwrap()).unwrap();
-    let config = Config { depth_max: depth, size_bytes_max: size.max(65_536), ..Config::default() };
+    let config = Config {
+        depth_max: depth,
+        size_bytes_max: size.max(65_536),
+        reap_pause_divisor: pause.parse().unwrap(),
+        ..Config::default()
+    };
     let mut client = Client::new(config, Monotonic).unwrap();
     let id = client.add_server(&export.server(1)).unwrap();
     let root = client.register(id, export.root);

@@ -27,6 +27,8 @@ const CONNECT_NS: u64 = 5_000_000_000;
 const FINE_WAIT_NS: u64 = 5_000_000;
 /// The resolution of epoll's timeout, in ns.
 const EPOLL_UNIT_NS: u64 = 1_000_000;
+/// Slack of this thread's timers once it pauses, in ns.
+const TIMER_SLACK_NS: u64 = 1_000;
 /// Events taken from epoll at a time.
 const EVENTS_MAX: usize = 64;
 /// Most receives from one connection before the others have their turn.
@@ -153,6 +155,10 @@ pub struct Client<C: Clock = Monotonic> {
     next_tick_ns: u64,
     /// Connections that are not up.
     down: u32,
+    /// The last look for replies was put off; see [`Config::reap_pause_divisor`].
+    paused: bool,
+    /// This thread's timers have been made precise.
+    fine_timers: bool,
 }
 
 impl<C: Clock> Client<C> {
@@ -170,6 +176,8 @@ impl<C: Clock> Client<C> {
             events: Vec::with_capacity(EVENTS_MAX),
             next_tick_ns: 0,
             down: 0,
+            paused: false,
+            fine_timers: false,
         })
     }
 
@@ -287,10 +295,13 @@ impl<C: Clock> Client<C> {
             for index in 0..self.sockets.len() {
                 self.send(index, arena, now_ns);
             }
-            let (wait_ns, fine) = self.wait_ns(timeout, now_ns, out.len() > before);
-            self.wait(wait_ns, fine)?;
-            now_ns = self.clock.now_ns();
-            now_ns = self.serve(arena, now_ns, out);
+            now_ns = self.pause(timeout, now_ns);
+            if !self.receive_at_once(arena, &mut now_ns, out) {
+                let (wait_ns, fine) = self.wait_ns(timeout, now_ns, out.len() > before);
+                self.wait(wait_ns, fine)?;
+                now_ns = self.clock.now_ns();
+                now_ns = self.serve(arena, now_ns, out);
+            }
             if now_ns >= self.next_tick_ns {
                 self.housekeeping(now_ns, out);
             }
@@ -311,6 +322,52 @@ impl<C: Clock> Client<C> {
             return Err(PollError::Arena { size_bytes, needed_bytes });
         }
         Ok(())
+    }
+
+    /// Leaves replies alone for a moment, so that several are taken together. Returns the time behind
+    /// it.
+    fn pause(&mut self, timeout: Timeout, now_ns: u64) -> u64 {
+        let mut pause_ns = self.core.reap_pause_ns();
+        match timeout {
+            Timeout::Now => return now_ns,
+            Timeout::Until(at_ns) => pause_ns = pause_ns.min(at_ns.saturating_sub(now_ns)),
+            Timeout::Completion => {}
+        }
+        self.paused = pause_ns > 0;
+        if !self.paused {
+            return now_ns;
+        }
+        if !self.fine_timers {
+            // The kernel's default slack of 50 us would be as long as the pause. Only the precision of
+            // this thread's timers changes; where it can't be set, pauses are longer.
+            let _ =
+                rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(TIMER_SLACK_NS));
+            self.fine_timers = true;
+        }
+        let _ = rustix::thread::nanosleep(&socket::timespec(pause_ns));
+        let after_ns = self.clock.now_ns();
+        self.core.stats.reap_pauses += 1;
+        self.core.stats.reap_pause_ns += after_ns.saturating_sub(now_ns);
+        after_ns
+    }
+
+    /// After a pause, with one connection, something has most likely come: receives without asking
+    /// epoll first. False when there was nothing.
+    fn receive_at_once(
+        &mut self,
+        arena: &mut [u8],
+        now_ns: &mut u64,
+        out: &mut Vec<Completion>,
+    ) -> bool {
+        let [Socket { phase: Phase::Up, wants_write: false, .. }] = self.sockets[..] else {
+            return false;
+        };
+        if !self.paused {
+            return false;
+        }
+        let receives = self.core.stats.receives;
+        *now_ns = self.receive(0, arena, *now_ns, out);
+        self.core.stats.receives > receives || self.down > 0
     }
 
     /// How long to wait for an event, and whether to the nanosecond.

@@ -24,6 +24,12 @@ const INTERNAL_SLOTS: u32 = 8;
 const RECORD_BYTES_MIN: usize = 128 * 1024;
 /// Room in a READ reply's record beyond its data, in bytes: the longest header (528) rounded up.
 const RECORD_OVERHEAD_BYTES: usize = 1024;
+/// With fewer operations outstanding, a reply is looked for at once: hardly two would come together.
+const REAP_PAUSE_DEPTH: u32 = 16;
+/// A shorter pause costs more than it spares, in ns.
+const REAP_PAUSE_NS_MIN: u64 = 10_000;
+/// A longer pause spares little more: 250 us are 4,000 looks a second.
+const REAP_PAUSE_NS_MAX: u64 = 250_000;
 /// Longest name sent, in bytes: what common file systems take.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -46,6 +52,12 @@ pub struct Config {
     pub retain_bytes: usize,
     /// Keep a latency histogram per procedure (a driver with its own recorder needs none).
     pub histograms: bool,
+    /// With 16 or more operations outstanding, the client looks for replies only every so-many-th of
+    /// the mean latency, and at most every 250 us. With 16 a completion is seen at most 6 % of the mean
+    /// latency late, 3 % on average, and [`Stats`] says how long was paused. It spares the wake-up for
+    /// each single reply, which costs more CPU than all else and, where the server shares the
+    /// processors, its throughput. 0 looks at once, and so does a shallower queue.
+    pub reap_pause_divisor: u32,
     /// Where XIDs start. Different clients of one server should differ.
     pub xid_seed: u32,
 }
@@ -60,6 +72,7 @@ impl Default for Config {
             jukebox_retry_ns: 1_000_000_000,
             retain_bytes: 64 << 20,
             histograms: true,
+            reap_pause_divisor: 16,
             xid_seed: 1,
         }
     }
@@ -148,6 +161,8 @@ pub struct Core {
     pub(crate) outstanding: u32,
     sequence: u64,
     arena_bytes_needed: u64,
+    /// Running mean of the latency of operations that succeeded, over some 64 of them.
+    latency_ns_mean: u64,
     /// Results of the last reply that was asked to be kept.
     pub(crate) kept: Vec<u8>,
 }
@@ -173,6 +188,7 @@ impl Core {
             outstanding: 0,
             sequence: 0,
             arena_bytes_needed: 0,
+            latency_ns_mean: 0,
             kept: Vec::new(),
         }
     }
@@ -236,6 +252,18 @@ impl Core {
     #[must_use]
     pub fn arena_bytes_needed(&self) -> u64 {
         self.arena_bytes_needed
+    }
+
+    /// How long to leave replies alone after a look for them; see [`Config::reap_pause_divisor`].
+    #[must_use]
+    pub fn reap_pause_ns(&self) -> u64 {
+        if self.outstanding < REAP_PAUSE_DEPTH {
+            return 0;
+        }
+        match self.latency_ns_mean.checked_div(u64::from(self.config.reap_pause_divisor)) {
+            Some(pause_ns @ REAP_PAUSE_NS_MIN..) => pause_ns.min(REAP_PAUSE_NS_MAX),
+            _ => 0,
+        }
     }
 
     /// Bytes acknowledged as UNSTABLE and not committed.
@@ -514,6 +542,8 @@ impl Core {
                         let moved = matches!(procedure, Procedure::Read | Procedure::Write);
                         let size_bytes = if moved { size } else { 0 };
                         self.stats.succeeded(procedure, size_bytes, latency_ns);
+                        self.latency_ns_mean =
+                            self.latency_ns_mean - self.latency_ns_mean / 64 + latency_ns / 64;
                     }
                     Err(_) => self.stats.procedure_mut(procedure).failed += 1,
                 }
@@ -734,3 +764,7 @@ fn targets(op: &Op<'_>) -> (Option<ObjectId>, Option<ObjectId>, Option<ObjectId>
         Op::Rename { from_dir, to_dir, .. } => (Some(from_dir), Some(to_dir), None),
     }
 }
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;

@@ -125,6 +125,10 @@ pub struct Stats {
     pub receives: u64,
     /// System calls that waited.
     pub waits: u64,
+    /// Pauses before looking for replies: see [`Config`](crate::Config).
+    pub reap_pauses: u64,
+    /// Sum of the pauses, in ns.
+    pub reap_pause_ns: u64,
     /// Events that were dropped because nobody took them.
     pub events_lost: u64,
     events: VecDeque<Event>,
@@ -146,6 +150,8 @@ impl Stats {
             sends: 0,
             receives: 0,
             waits: 0,
+            reap_pauses: 0,
+            reap_pause_ns: 0,
             events_lost: 0,
             events: VecDeque::new(),
         }

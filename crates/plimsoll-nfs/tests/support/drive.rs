@@ -57,6 +57,7 @@ pub fn drive(script: &[u8]) {
         jukebox_retry_ns: 500_000_000,
         retain_bytes: 3 * PLACE_BYTES,
         histograms: false,
+        reap_pause_divisor: 32,
         xid_seed: 0,
     };
     let mut core = Core::new(config);
