@@ -7,6 +7,7 @@ mod fio;
 mod jobs;
 mod stats;
 mod table;
+mod truth;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.first().map(String::as_str) {
         Some("one") => case::run(&args[1..]),
+        Some("truth") => truth::run(&args[1..]),
         _ => options(&args).and_then(|options| compare::run(&options)),
     };
     match result {
