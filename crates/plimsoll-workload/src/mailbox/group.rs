@@ -29,8 +29,8 @@ use super::store::Store;
 pub struct WarmUp {
     /// Frames that have been in use.
     pub frames_filled: u64,
-    /// Frames that must have been: all but those that write-back keeps free, or all pages where the
-    /// cache is larger than the database.
+    /// Frames that must have been: all but those that write-back keeps free, or frames for 15/16 of
+    /// the pages where the cache is larger than the database (random keys meet the last few late).
     pub frames_needed: u64,
     /// Bytes logged, at most the depth for each database.
     pub logged_bytes: u64,
@@ -86,13 +86,20 @@ impl Group {
     /// A group of the databases of `store` and the sessions of these numbers.
     ///
     /// # Errors
-    /// Where there is no session or no database.
+    /// Where there is no session or no database, or a database was not closed and not recovered.
     pub fn new(store: Store, sessions: &[u32]) -> Result<Self, ConfigError> {
         let Store { config, geometry, databases: states, .. } = &store;
         let (config, geometry, count) = (config.clone(), *geometry, states.len());
         if sessions.is_empty() || count == 0 {
             let field = if count == 0 { "databases of a group" } else { "sessions of a group" };
             return Err(ConfigError { field, value: "none".into(), must_be: "at least one" });
+        }
+        if let Some(state) = states.iter().find(|state| !state.log.is_clean()) {
+            return Err(ConfigError {
+                field: "log of a database",
+                value: format!("not replayed (database {})", state.config.id),
+                must_be: "closed or recovered: run recovery first",
+            });
         }
         let files = store.files().to_vec();
         let class_table = states.iter().flat_map(|state| classes(state.config.id)).collect();
@@ -193,7 +200,7 @@ impl Group {
             let logged = d.log.append_lsn().saturating_sub(d.start_lsn).min(d.depth_bytes);
             WarmUp {
                 frames_filled: u64::from(d.cache.filled()).min(full),
-                frames_needed: full.min(u64::from(d.state.pages_used)),
+                frames_needed: full.min(u64::from(d.state.pages_used) * 15 / 16),
                 logged_bytes: logged,
                 logged_needed_bytes: d.depth_bytes,
             }

@@ -26,6 +26,11 @@ impl LogPosition {
     /// Position of the block that formatting writes.
     pub const FIRST_LSN: u64 = 4096;
 
+    /// Whether nothing is to be replayed.
+    pub fn is_clean(&self) -> bool {
+        self.checkpoint >= self.next_lsn
+    }
+
     /// As formatting leaves a log: one block, everything before its end durable.
     pub fn formatted() -> Self {
         let next_lsn = Self::FIRST_LSN + 4096;
@@ -215,11 +220,14 @@ pub struct GroupPart {
 /// proportion to the bias of the group's databases. Each group has at least one of both, so there
 /// are never more groups than databases or sessions.
 pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
-    let most = (config.databases.len() as u64).min(u64::from(config.sessions)).max(1);
+    let chosen = config.databases.iter().filter(|database| database.bias > 0).count();
+    let most = (chosen as u64).min(u64::from(config.sessions)).max(1);
     let groups = u64::from(threads).clamp(1, most) as usize;
     let mut parts = vec![GroupPart::default(); groups];
     let mut bias = vec![0u64; groups];
-    for (i, database) in config.databases.iter().enumerate() {
+    // Databases that nobody chooses come last: each group then has one that is chosen.
+    let (chosen, idle): (Vec<_>, Vec<_>) = config.databases.iter().partition(|d| d.bias > 0);
+    for (i, database) in chosen.into_iter().chain(idle).enumerate() {
         parts[i % groups].databases.push(database.id);
         bias[i % groups] += u64::from(database.bias);
     }
@@ -276,6 +284,15 @@ mod tests {
         config.databases[0].bias = 3;
         let parts = spread(&config, 2);
         assert_eq!((parts[0].sessions.len(), parts[1].sessions.len()), (30, 10));
+    }
+
+    #[test]
+    fn a_group_has_a_database_to_choose() {
+        let mut config = config(4, 9);
+        (config.databases[0].bias, config.databases[2].bias) = (0, 0);
+        let parts = spread(&config, 4);
+        let databases: Vec<_> = parts.iter().map(|part| part.databases.clone()).collect();
+        assert_eq!(databases, [[1, 0], [3, 2]]);
     }
 
     #[test]

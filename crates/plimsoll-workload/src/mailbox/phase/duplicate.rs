@@ -27,6 +27,8 @@ pub struct DuplicateSteps {
     databases: usize,
     flushes_issued: usize,
     flushes_done: usize,
+    /// What each lane has read, page by page.
+    read: Vec<Vec<Directory>>,
 }
 
 impl Duplicate {
@@ -39,6 +41,7 @@ impl Duplicate {
             databases: store.databases.len(),
             flushes_issued: 0,
             flushes_done: 0,
+            read: vec![Vec::new(); io.depth.clamp(1, 1024) as usize],
         };
         Self::with(store, io.depth, steps)
     }
@@ -47,6 +50,39 @@ impl Duplicate {
 impl DuplicateSteps {
     fn buffer_bytes(&self) -> u64 {
         u64::from(self.chunk_pages) * u64::from(self.page_bytes)
+    }
+
+    /// Checks the pages of the first database that a lane has read, and keeps their directories.
+    fn check(
+        &mut self,
+        store: &Store,
+        lane: Lane,
+        (first, count): (u32, u32),
+        ctx: &mut Ctx<'_>,
+    ) -> bool {
+        let g = store.geometry;
+        let (Some(state), Some(read)) = (store.databases.first(), self.read.get_mut(lane.number))
+        else {
+            return false;
+        };
+        read.clear();
+        for page in first..first + count {
+            let at = lane.buffer_at + u64::from(page - first) * u64::from(g.page_bytes);
+            let directory = match ctx.arena.bytes(at, g.page_bytes) {
+                None => Directory::initial(&g, page),
+                Some(bytes) => {
+                    match check(&g, state.config.id, page, state.marks.get(page), bytes) {
+                        Ok(head) => head.directory,
+                        Err(fault) => {
+                            ctx.fail(state.config.id, Place::Page(page), Trouble::Page(fault));
+                            return false;
+                        }
+                    }
+                }
+            };
+            read.push(directory);
+        }
+        true
     }
 
     /// Makes the pages of the database at `to` from those that the lane has read.
@@ -59,21 +95,11 @@ impl DuplicateSteps {
     ) -> Option<Request> {
         let g = store.geometry;
         let file = store.database_file(to);
-        let source = store.databases.first()?.config.id;
-        for i in 0..count {
-            let (page, at) = (first + i, u64::from(i) * u64::from(g.page_bytes));
-            let mark = store.databases[0].marks.get(page);
-            let directory = match ctx.arena.bytes(lane.buffer_at + at, g.page_bytes) {
-                None => Directory::initial(&g, page),
-                Some(bytes) => match check(&g, source, page, mark, bytes) {
-                    Ok(head) => head.directory,
-                    Err(fault) => {
-                        ctx.fail(source, Place::Page(page), Trouble::Page(fault));
-                        return None;
-                    }
-                },
-            };
-            let state = &mut store.databases[to];
+        let state = store.databases.get_mut(to)?;
+        // Pages beyond a smaller database's room have no place there.
+        let count = count.min(state.config.pages_max.saturating_sub(first));
+        let pages = (first..first + count).zip(self.read.get(lane.number)?);
+        for (page, &directory) in pages {
             let head = PageHead {
                 run_id: g.run_id,
                 database: state.config.id,
@@ -83,6 +109,7 @@ impl DuplicateSteps {
                 directory,
             };
             state.marks.set(page, Mark { acked: 0, in_flight: true });
+            let at = u64::from(page - first) * u64::from(g.page_bytes);
             let at = lane.buffer_at + self.buffer_bytes() + at;
             if let Some(bytes) = ctx.arena.bytes(at, g.page_bytes) {
                 render(&g, &head, bytes);
@@ -149,7 +176,12 @@ impl Steps for DuplicateSteps {
         let first = (request.offset_bytes / u64::from(self.page_bytes)) as u32;
         let count = request.size_bytes / self.page_bytes;
         match request.class {
-            READ => notes.report.pages_checked += u64::from(count),
+            READ => {
+                notes.report.pages_checked += u64::from(count);
+                if !self.check(store, lane, (first, count), ctx) {
+                    return None;
+                }
+            }
             WRITE => {
                 let state = &mut store.databases[request.place];
                 (first..first + count).for_each(|page| state.marks.set(page, Mark::at(1)));

@@ -374,9 +374,12 @@ mod tests {
         assert_eq!((chain.checkpoint, chain.end_lsn, chain.epoch), (20 * BLOCK, 20 * BLOCK, 3));
     }
 
+    /// A block as it was written.
+    type Written = (BlockHead, Vec<u8>);
+
     /// Appends records of these sizes, flushing where told, and gives back the blocks written and
     /// the position after each record.
-    fn write(records: &[(u32, bool)]) -> (Vec<(BlockHead, Vec<u8>)>, Vec<(u64, u64)>) {
+    fn write(records: &[(u32, bool)]) -> (Vec<Written>, Vec<(u64, u64)>) {
         let databases = vec![DatabaseConfig::new(0, 0, 0, 100)];
         let config = MailboxConfig { record_bytes: 9000, ..MailboxConfig::new(7, 8, databases, 1) };
         let config = MailboxConfig { log_buffer_bytes: 1 << 20, ..config };

@@ -140,7 +140,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
         told.findings.extend(verify.findings());
         told.unfinished += u64::from(verify.report().log_changes > 0);
         state = Box::new(verify).into_store();
-        if !told.findings.is_empty() {
+        if !told.findings.is_empty() || told.unfinished > 0 {
             return told;
         }
     }
@@ -225,8 +225,8 @@ fn any(seed: u64) -> (MailboxConfig, Latency) {
     let databases = (0..count as u32).map(|id| DatabaseConfig::new(id, 0, 1, pages)).collect();
     let record_bytes = one_of(&[50, 200, 900, 2000]) as u32;
     let log_file_bytes = one_of(&[4096, 12288, 65536]) as u32;
-    let log_buffer_bytes = (4 * (record_bytes + 8192)).next_multiple_of(4096) as u32
-        + 4096 * one_of(&[0, 1, 7]) as u32;
+    let log_buffer_bytes =
+        (4 * (record_bytes + 8192)).next_multiple_of(4096) + 4096 * one_of(&[0, 1, 7]) as u32;
     let checkpoint_depth_bytes = one_of(&[0, 20_000, 100_000]);
     let ring = checkpoint_depth_bytes + 2 * u64::from(log_buffer_bytes) + one_of(&[1, 99_999]);
     let mut time = |values: &[u64]| one_of(values);

@@ -76,3 +76,20 @@ fn a_stopped_phase_is_not_complete() {
     disk.run(&mut scan, |_, step| if step == 2 { Go::Stop } else { Go::On });
     assert!(!scan.is_complete() && scan.poison().is_none());
 }
+
+/// A store that was not closed is not loaded before it is recovered.
+#[test]
+fn a_store_that_was_not_closed_must_be_recovered() {
+    let config = small(44);
+    let marks = marks(&config);
+    let (mut disk, first) = prepared(&config, &marks);
+    let sessions: Vec<u32> = (0..config.sessions).collect();
+    let mut group = Group::new(first, &sessions).unwrap();
+    disk.run(&mut group, |_, step| if step == 300 { Go::Crash } else { Go::On });
+    let error = Group::new(group.into_store(), &sessions).err().expect("refused");
+    assert!(error.to_string().contains("run recovery first"), "{error}");
+    disk.crash();
+    let from = ReplayFrom::Checkpoint;
+    let recovered = finish(&mut disk, Recover::new(store(&config, &marks), from, PHASE_IO));
+    assert!(Group::new(recovered, &sessions).is_ok());
+}
