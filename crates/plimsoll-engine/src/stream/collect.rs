@@ -25,6 +25,11 @@ pub struct ClassTotals {
     pub service: Totals,
 }
 
+/// Made one by one: cloning a table would touch all of its memory.
+fn empty(count: usize) -> Vec<ClassTotals> {
+    (0..count).map(|_| ClassTotals::default()).collect()
+}
+
 impl ClassTotals {
     fn clear(&mut self) {
         self.sums = Sums::default();
@@ -94,7 +99,7 @@ impl Collector {
     #[must_use]
     pub fn new(classes: usize, cells: &[usize], per_client: bool) -> Self {
         let group = |cells: &usize| GroupTotals {
-            cells: vec![ClassTotals::default(); if per_client { *cells } else { 0 }],
+            cells: empty(if per_client { *cells } else { 0 }),
             ..GroupTotals::default()
         };
         Self {
@@ -104,7 +109,7 @@ impl Collector {
             spare: Vec::new(),
             reached: vec![i64::MIN; cells.len()],
             emitted_below: i64::MIN,
-            totals: vec![ClassTotals::default(); classes],
+            totals: empty(classes),
             window: vec![Sums::default(); classes],
             warm_up: vec![Sums::default(); classes],
             groups: cells.iter().map(group).collect(),
@@ -169,11 +174,13 @@ impl Collector {
         group.cpu_user_ns += snapshot.cpu_user_ns;
         group.cpu_system_ns += snapshot.cpu_system_ns;
         group.calls += snapshot.calls;
-        let mut ignored = Totals::new();
-        let lag_own = if measured { &mut group.lag_own } else { &mut ignored };
-        snapshot.lag.own.drain_into(&mut [lag_own]);
-        let lag_full = if measured { &mut group.lag_full } else { &mut ignored };
-        snapshot.lag.full.drain_into(&mut [lag_full]);
+        if measured {
+            snapshot.lag.own.drain_into(&mut [&mut group.lag_own]);
+            snapshot.lag.full.drain_into(&mut [&mut group.lag_full]);
+        } else {
+            snapshot.lag.own.drain_into(&mut []);
+            snapshot.lag.full.drain_into(&mut []);
+        }
         for (at, cell) in snapshot.cells.iter_mut().enumerate() {
             let class = at % self.classes;
             let row = &mut row.classes[class];
@@ -206,10 +213,10 @@ impl Collector {
     }
 
     fn blank(&mut self, number: i64, supplement: bool) -> Interval {
-        let mut row = self.spare.pop().unwrap_or_else(|| Interval {
-            classes: vec![ClassTotals::default(); self.classes],
-            ..Interval::default()
-        });
+        let mut row = self
+            .spare
+            .pop()
+            .unwrap_or_else(|| Interval { classes: empty(self.classes), ..Interval::default() });
         (row.number, row.supplement) = (number, supplement);
         row
     }
