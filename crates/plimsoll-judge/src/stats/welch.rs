@@ -7,7 +7,7 @@
 //! interval), by the t test for unequal variances of B. L. Welch, *The Generalization of
 //! "Student's" Problem when Several Different Population Variances are Involved*, Biometrika 34
 //! (1947). Measured on two arms of five runs that do not differ, it declares a difference in 3.8
-//! to 4.2 % of cases; a percentile bootstrap over the same runs does so in 11 %.
+//! to 5.6 % of 2,000 cases; a percentile bootstrap over the same runs does so in 11 %.
 
 use super::interval::{Interval, Refusal};
 use super::moments::Moments;
