@@ -200,10 +200,13 @@ impl Database {
             self.log.want(self.log.append_lsn());
         }
         let full = self.log.ring_is_full();
-        let behind = self.log.append_lsn().saturating_sub(self.checkpoint);
-        if !full && !closing && behind < self.step_bytes {
+        let append = self.log.append_lsn();
+        let soon = append.saturating_sub(self.asked_lsn) < self.step_bytes / 8;
+        let behind = append.saturating_sub(self.checkpoint);
+        if !full && !closing && (soon || behind < self.step_bytes) {
             return;
         }
+        self.asked_lsn = append;
         let floor = self.floor(pool);
         self.checkpoint = self.checkpoint.max(floor.min(self.completed_rec_lsn));
         let helps = floor.saturating_sub(self.checkpoint) >= self.step_bytes

@@ -126,6 +126,8 @@ pub(crate) struct Database {
     pub coalesce_pages: u32,
     /// Every change before this is durable in the file.
     pub checkpoint: u64,
+    /// Log position at which it was last asked whether the checkpoint can advance.
+    pub asked_lsn: u64,
     /// Least log position of changes in writes that have completed since the last flush was issued,
     /// and in those that the flush in flight covers.
     pub completed_rec_lsn: u64,
@@ -189,6 +191,7 @@ impl Database {
             step_bytes: config.checkpoint_step_bytes,
             coalesce_pages: config.coalesce_bytes / config.page_bytes,
             checkpoint: state.log.checkpoint,
+            asked_lsn: 0,
             completed_rec_lsn: u64::MAX,
             flushing_rec_lsn: None,
             start_lsn: next_lsn,

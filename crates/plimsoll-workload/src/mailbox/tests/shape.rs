@@ -164,6 +164,18 @@ fn the_shape_does_not_depend_on_the_disk() {
     assert_shape("fast reads", &config(4, 65536, 8), fast_reads);
 }
 
+/// Each further copy reads the whole log, in large pieces; nothing of the load changes.
+#[test]
+fn each_copy_reads_the_log() {
+    let alone = measure(&config(2, 32768, 8), DISK);
+    let copied = measure(&MailboxConfig { copies: 3, ..config(2, 32768, 8) }, DISK);
+    assert_eq!(alone.counted["replication_reads"], 0);
+    let bytes = copied.of("replication_reads") * f64::from(256 << 10);
+    assert!(near(bytes, 2.0 * copied.of("log_write_bytes"), 0.03), "{bytes} B of log read");
+    assert_eq!(copied.counted["replication_skipped_bytes"], 0);
+    assert!(near(copied.operations as f64, alone.operations as f64, 0.03));
+}
+
 /// The open loop carries the target within 1 %, and does not slow down for a slow disk.
 #[test]
 fn the_open_loop_carries_its_target() {
