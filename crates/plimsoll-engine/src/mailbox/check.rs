@@ -85,7 +85,8 @@ pub fn check_store(
         interval_ns: 500_000_000,
         histogram_interval_ns: u64::MAX,
     };
-    let (control, started_ns) = (Control::new(0), clock::monotonic_ns());
+    let started_ns = clock::monotonic_ns();
+    let control = Control::new(0, started_ns);
     let mut latest = Latest::new(machines.len());
     watcher.begin(PhaseKind::Verify);
     let glance = |machine: &Verify| {

@@ -38,7 +38,7 @@ impl Running<'_> {
         let started_ns = clock::monotonic_ns();
         let phase = self.recording.begin(PhaseKind::WarmUp, started_ns);
         self.mail.watcher.begin(PhaseKind::WarmUp);
-        let control = Control::new(phase);
+        let control = Control::new(phase, started_ns);
         let latest = Latest::new(groups.len());
         let mut conductor = Conductor::new(self, &control, &classes, latest, phase, started_ns);
         let stage = conductor.running.stage.clone();
@@ -226,7 +226,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         self.phase = self.running.recording.begin(kind, now_ns);
         self.kind = kind;
         self.phase_started_ns = now_ns;
-        self.control.begin(self.phase);
+        self.control.begin(self.phase, now_ns);
         self.running.mail.watcher.begin(kind);
     }
 

@@ -175,7 +175,7 @@ impl Running<'_> {
         let started_ns = clock::monotonic_ns();
         let phase = self.recording.begin(kind, started_ns);
         self.mail.watcher.begin(kind);
-        let control = Control::new(phase);
+        let control = Control::new(phase, started_ns);
         let mut latest = Latest::new(parts.len());
         let (recording, mail) = (&mut self.recording, &mut self.mail);
         let ended = run_stage(parts, &self.stage, &control, glance::<W>, |event| match event {

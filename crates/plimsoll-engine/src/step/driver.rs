@@ -63,7 +63,7 @@ struct Flying {
 pub fn drive<W: StepWorkload>(driven: Driven<'_, W>) -> Result<(), EngineError> {
     let classes = driven.workload.classes().len();
     let depth = driven.workload.depth_max();
-    let start_ns = driven.backend.now_ns();
+    let start_ns = driven.control.phase_start_ns();
     let recorder = Recorder::new(classes, start_ns, driven.histogram_interval_ns);
     let mut thread = Thread {
         phase: driven.control.phase(),
@@ -96,7 +96,6 @@ impl<W: StepWorkload> Thread<'_, W> {
                 self.driven.workload.stop();
                 stopping = true;
             }
-            self.look(now_ns);
             out.clear();
             let arena: &mut dyn Arena = self.driven.backend;
             let wait = self.driven.workload.step(now_ns, &completions, arena, &mut out);
@@ -120,6 +119,9 @@ impl<W: StepWorkload> Thread<'_, W> {
             let timeout_ns = until_ns.min(look_ns).saturating_sub(self.driven.backend.now_ns());
             self.driven.backend.submit_and_wait(at_least, Some(timeout_ns))?;
             self.driven.backend.reap(&mut completions);
+            // Before recording: what completed after an interval or phase belongs to the next.
+            let seen_ns = completions.first().map_or(now_ns, |first| first.completed_ns);
+            self.look(seen_ns.max(now_ns));
             for completion in &completions {
                 self.record(completion);
             }
@@ -144,19 +146,23 @@ impl<W: StepWorkload> Thread<'_, W> {
         self.recorder.record(class, u64::from(moved), latency_ns, service_ns);
     }
 
-    /// Changes over to another phase, or to the next interval, where it is time.
+    /// Changes over to another phase, or to the next interval, where it is time. Intervals count from
+    /// the start of their phase in all threads alike.
     fn look(&mut self, now_ns: u64) {
         let phase = self.driven.control.phase();
         if phase != self.phase {
-            self.hand_over(now_ns, true);
+            self.hand_over(self.driven.control.phase_start_ns(), true);
             self.phase = phase;
-        } else if now_ns.saturating_sub(self.recorder.start_ns()) >= self.driven.interval_ns {
-            self.hand_over(now_ns, false);
+        }
+        while now_ns.saturating_sub(self.recorder.start_ns()) >= self.driven.interval_ns {
+            self.hand_over(self.recorder.start_ns() + self.driven.interval_ns, false);
         }
     }
 
-    fn hand_over(&mut self, now_ns: u64, all: bool) {
-        let mut snapshot = self.recorder.take(self.driven.thread, self.phase, now_ns, all);
+    /// Hands over what was recorded up to `end_ns`, which is never before the interval began.
+    fn hand_over(&mut self, end_ns: u64, all: bool) {
+        let end_ns = end_ns.max(self.recorder.start_ns());
+        let mut snapshot = self.recorder.take(self.driven.thread, self.phase, end_ns, all);
         let workload = &*self.driven.workload;
         workload.counters(&mut |name, instance, value| {
             snapshot.counters.push((name, instance, value));
