@@ -1,0 +1,333 @@
+//! The verdict on made-up evidence: each rule both ways, each check, and which reason goes first.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::environment::Environment;
+use plimsoll_evidence::observed::Observed;
+use plimsoll_evidence::run::{
+    Checks, ClassTotals, Damage, Driver, End, EndKind, Engine, Instance, PathEngine, Phase,
+    PhaseKind, Run, Tier,
+};
+use plimsoll_evidence::series::{Data, Row};
+use plimsoll_judge::claim::Standing;
+use plimsoll_judge::finding::Outcome;
+use plimsoll_judge::{Verdict, VerdictKind, judge};
+use plimsoll_plan::Plan;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const SECONDS: u64 = 60;
+
+const PLAN: &str = "version = 1\nname = \"made-up\"\n[requirement]\n[target]\npath = \"/x\"\n\
+    [workload.mailbox]\nmailboxes = 500\niops_per_mailbox = 0.2\nmailbox_size = \"1MiB\"\n\
+    databases = 1\nthreads = 4\ncache = \"8MiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\n\
+    min_measure = \"30s\"\n";
+
+/// One class with the same number of I/Os and the same latency in each second.
+struct Shape {
+    name: &'static str,
+    group: &'static str,
+    is_read: bool,
+    per_second: fn(u64) -> u64,
+    latency_ns: fn(u64) -> u64,
+}
+
+fn shapes() -> [Shape; 3] {
+    let shape = |name, group, is_read, per_second, latency_ns| Shape {
+        name,
+        group,
+        is_read,
+        per_second,
+        latency_ns,
+    };
+    // A little movement, so that the samples are not all alike.
+    [
+        shape("db0.read", "transactional", true, |s| 90 + s * 7 % 5, |s| 5_000_000 + s * 13 % 7 * 10_000),
+        shape("db0.write", "transactional", false, |s| 60 + s * 5 % 3, |_| 2_000_000),
+        shape("db0.log_write", "log", false, |_| 40, |s| 1_000_000 + s * 11 % 5 * 10_000),
+    ]
+}
+
+fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
+    let plan = Plan::parse(plan, "made-up.toml").unwrap_or_else(|errors| panic!("{errors}"));
+    let (mut series, mut classes) = (Vec::new(), Vec::new());
+    for shape in shapes {
+        let (mut count_all, mut sum_all, mut max_all) = (0, 0, 0);
+        for second in 0..SECONDS {
+            let (count, latency_ns) = ((shape.per_second)(second), (shape.latency_ns)(second));
+            let data = Data::Class {
+                count,
+                sum_ns: count * latency_ns,
+                bytes: count * 32_768,
+                max_ns: latency_ns,
+            };
+            series.push(Row {
+                phase: 1,
+                start_ns: (10 + second) * SECOND_NS,
+                duration_ns: SECOND_NS,
+                name: shape.name.into(),
+                data,
+            });
+            count_all += count;
+            sum_all += count * latency_ns;
+            max_all = max_all.max(latency_ns);
+        }
+        classes.push(ClassTotals {
+            name: shape.name.into(),
+            group: shape.group.into(),
+            instance: 0,
+            is_read: shape.is_read,
+            count: count_all,
+            size_bytes: count_all * 32_768,
+            latency_ns_sum: sum_all,
+            latency_ns_max: max_all,
+            service_ns_sum: sum_all,
+            service_ns_max: max_all,
+            errors: 0,
+        });
+    }
+    let phase = |kind, start_s: u64, seconds: u64| Phase {
+        kind,
+        start_ns: start_s * SECOND_NS,
+        duration_ns: seconds * SECOND_NS,
+        read_bytes: 0,
+        written_bytes: 0,
+        reached: true,
+        note: String::new(),
+    };
+    let mut observed = Observed::default();
+    (observed.generator.user_ns, observed.generator.system_ns) = (Some(SECOND_NS), Some(SECOND_NS));
+    let run = Run {
+        schema_version: 1,
+        tool_version: "0".into(),
+        run_id: "run".into(),
+        name: "made-up".into(),
+        plan_sha256: plan.resolve().sha256_hex().unwrap(),
+        driver: Driver::Real,
+        tier: Tier::T1,
+        started_unix_ns: 0,
+        duration_ns: 80 * SECOND_NS,
+        end: End { kind: EndKind::Completed, says: String::new() },
+        ledger: None,
+        engine: Engine {
+            threads: 1,
+            closed_loop: true,
+            paths: vec![PathEngine { path: "/x".into(), direct: true, why: String::new() }],
+            ..Engine::default()
+        },
+        phases: vec![phase(PhaseKind::WarmUp, 0, 10), phase(PhaseKind::Measure, 10, SECONDS)],
+        classes,
+        instances: vec![Instance {
+            name: "db0".into(),
+            path: "/x".into(),
+            log_path: None,
+            size_bytes_initial: 500 << 20,
+            size_bytes_final: 500 << 20,
+            allocated_bytes: 625 << 20,
+        }],
+        counters: [("page_fault_stalls".to_owned(), 0)].into(),
+        checks: Checks { pages_checked: Some(16_000), errors: 0, damage: Vec::new() },
+    };
+    Bundle {
+        run,
+        plan_text: plan.text().to_owned(),
+        plan: plan.resolve(),
+        environment: Environment { cpus: Some(2), ..Environment::default() },
+        series,
+        observed,
+        latency: std::collections::BTreeMap::new(),
+    }
+}
+
+fn good() -> Bundle {
+    evidence(PLAN, &shapes())
+}
+
+fn outcome(verdict: &Verdict, rule: &str) -> Option<Outcome> {
+    let found = verdict.findings.iter().find(|finding| finding.rule == rule);
+    let passed = verdict.passed.iter().any(|name| name == rule).then_some(Outcome::Pass);
+    found.map(|finding| finding.outcome).or(passed)
+}
+
+#[track_caller]
+fn assert_check(verdict: &Verdict, name: &str, ok: Option<bool>) {
+    let check = verdict.checks.iter().find(|check| check.name == name).unwrap();
+    assert_eq!(check.ok, ok, "{check:?}");
+}
+
+#[test]
+fn a_good_run_passes_with_headroom_and_shows_no_more_than_it_can() {
+    let verdict = judge(&good());
+    assert_eq!(verdict.verdict, VerdictKind::Pass, "{verdict:#?}");
+    assert_eq!(verdict.required_iops_per_s, Some(100.0));
+    let achieved = verdict.achieved_iops_per_s.unwrap();
+    assert!((150.0..160.0).contains(&achieved), "{achieved}");
+    assert!((verdict.headroom.unwrap() - (achieved / 100.0 - 1.0)).abs() < 1e-12);
+    assert_eq!(verdict.claims["requirement"], Standing::Believable);
+    for claim in ["media-read", "durable-write", "sustained-write", "tail-latency"] {
+        assert_eq!(verdict.claims[claim], Standing::NotShown, "{claim}");
+    }
+    assert_eq!(verdict.findings, []);
+}
+
+#[test]
+fn the_same_evidence_gives_the_same_verdict() {
+    assert_eq!(judge(&good()), judge(&good()));
+}
+
+#[test]
+fn buffered_io_is_invalid_when_the_page_cache_held_the_files() {
+    let mut bundle = good();
+    bundle.run.engine.paths[0].direct = false;
+    let unknown = judge(&bundle);
+    assert_eq!(unknown.verdict, VerdictKind::Inconclusive);
+    assert_eq!(outcome(&unknown, "page-cache-served"), Some(Outcome::Unknown));
+    bundle.observed.page_cache.files_bytes = Some(1000);
+    bundle.observed.page_cache.resident_bytes_before = Some(0);
+    bundle.observed.page_cache.resident_bytes_after = Some(51);
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Invalid);
+    assert_eq!(outcome(&verdict, "page-cache-served"), Some(Outcome::Fail));
+    assert_eq!(verdict.claims["requirement"], Standing::Refuted);
+    bundle.observed.page_cache.resident_bytes_after = Some(50);
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
+}
+
+#[test]
+fn one_failed_io_is_enough() {
+    let mut bundle = good();
+    bundle.run.classes[0].errors = 1;
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Invalid);
+    let mut bundle = good();
+    bundle.run.end = End { kind: EndKind::NoSpace, says: "the disk is full".into() };
+    let verdict = judge(&bundle);
+    assert_eq!((verdict.verdict, verdict.reason.as_str()), (VerdictKind::Invalid, "the disk is full"));
+}
+
+#[test]
+fn a_failed_check_of_data_goes_before_a_failed_limit() {
+    let mut bundle = good();
+    bundle.run.classes[0].latency_ns_sum *= 100;
+    bundle.run.checks.errors = 1;
+    bundle.run.checks.damage =
+        vec![Damage { target: "db0".into(), page: 7, kind: "torn".into(), says: "page 7".into() }];
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Invalid);
+    assert_eq!(outcome(&verdict, "check-failed"), Some(Outcome::Fail));
+    assert_check(&verdict, "checksum_errors", Some(false));
+}
+
+#[test]
+fn an_interrupted_run_is_inconclusive_even_where_a_limit_failed() {
+    let mut bundle = good();
+    bundle.run.end = End { kind: EndKind::Interrupted, says: "asked".into() };
+    bundle.run.checks.pages_checked = None;
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive);
+}
+
+#[test]
+fn less_than_the_plans_own_minimum_is_inconclusive() {
+    let mut bundle = good();
+    bundle.plan.evidence.min_measure_ns = 60 * SECOND_NS;
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
+    bundle.plan.evidence.min_measure_ns = 61 * SECOND_NS;
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
+    assert_eq!(outcome(&verdict, "measured-too-short"), Some(Outcome::Unknown));
+}
+
+#[test]
+fn too_little_load_fails_and_a_generator_at_its_limit_takes_that_back() {
+    let mut shapes = shapes();
+    shapes[0].per_second = |s| 30 + s * 7 % 5;
+    let mut bundle = evidence(PLAN, &shapes);
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
+    assert!(verdict.headroom.unwrap() < 0.0);
+    bundle.observed.generator.user_ns = Some(55 * SECOND_NS);
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
+    assert_eq!(outcome(&verdict, "generator-limit"), Some(Outcome::Warn));
+    // A PASS stands: more was carried than was asked, whatever the generator could have done.
+    let mut passing = good();
+    passing.observed.generator.user_ns = Some(59 * SECOND_NS);
+    assert_eq!(judge(&passing).verdict, VerdictKind::Pass);
+}
+
+#[test]
+fn the_maximum_is_the_largest_interval_mean_and_not_the_largest_io() {
+    let mut shapes = shapes();
+    // One bad second in an interval of fifteen: 1.2 s over 15 is 84 ms on top of 5.
+    shapes[0].latency_ns = |s| if s == 20 { 1_200_000_000 } else { 5_000_000 };
+    let verdict = judge(&evidence(PLAN, &shapes));
+    assert_check(&verdict, "db_read_latency_max", Some(true));
+    shapes[0].latency_ns = |s| if s == 20 { 1_600_000_000 } else { 5_000_000 };
+    let verdict = judge(&evidence(PLAN, &shapes));
+    assert_check(&verdict, "db_read_latency_max", Some(false));
+    assert_eq!(verdict.verdict, VerdictKind::Fail);
+}
+
+#[test]
+fn a_mean_whose_interval_straddles_the_limit_is_not_decided() {
+    let mut shapes = shapes();
+    shapes[2].latency_ns = |s| if s * 7 % 13 < 6 { 4_000_000 } else { 15_500_000 };
+    let verdict = judge(&evidence(PLAN, &shapes));
+    assert_check(&verdict, "log_write_latency_avg", None);
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive, "{}", verdict.reason);
+}
+
+#[test]
+fn stalls_are_judged_per_second() {
+    let mut bundle = good();
+    bundle.run.counters.insert("page_fault_stalls".into(), 60);
+    assert_check(&judge(&bundle), "page_fault_stalls", Some(true));
+    bundle.run.counters.insert("page_fault_stalls".into(), 61);
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Fail);
+    bundle.run.counters.clear();
+    // Not counted is not zero.
+    assert_check(&judge(&bundle), "page_fault_stalls", None);
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive);
+}
+
+#[test]
+fn less_data_than_stated_is_invalid() {
+    let mut bundle = good();
+    bundle.run.instances[0].size_bytes_initial = 490 << 20;
+    assert_eq!(outcome(&judge(&bundle), "working-set-stated"), Some(Outcome::Fail));
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Invalid);
+    bundle.run.instances[0].size_bytes_initial = 499 << 20;
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
+}
+
+#[test]
+fn warnings_change_nothing() {
+    let mut bundle = good();
+    bundle.run.phases[0].reached = false;
+    bundle.plan = {
+        let text = PLAN.replace("threads = 4", "threads = 4\ncompressibility = 4.0");
+        Plan::parse(&text, "made-up.toml").unwrap().resolve()
+    };
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Pass);
+    assert_eq!(outcome(&verdict, "warm-up-short"), Some(Outcome::Warn));
+    assert_eq!(outcome(&verdict, "data-content"), Some(Outcome::Warn));
+}
+
+#[test]
+fn an_open_loop_has_no_headroom_and_is_held_to_its_target() {
+    let text = PLAN.replace("threads = 4", "threads = 4\npace = \"target\"");
+    let mut shapes = shapes();
+    shapes[0].per_second = |_| 60;
+    shapes[1].per_second = |_| 39;
+    let verdict = judge(&evidence(&text, &shapes));
+    assert_eq!((verdict.verdict, verdict.headroom), (VerdictKind::Pass, None), "{}", verdict.reason);
+    shapes[1].per_second = |_| 38;
+    assert_eq!(judge(&evidence(&text, &shapes)).verdict, VerdictKind::Fail);
+}
+
+#[test]
+fn without_a_requirement_it_is_measured() {
+    let text = PLAN.replace("[requirement]\n", "");
+    let verdict = judge(&evidence(&text, &shapes()));
+    assert_eq!(verdict.verdict, VerdictKind::Measured, "{}", verdict.reason);
+    assert_eq!(verdict.checks, []);
+}
