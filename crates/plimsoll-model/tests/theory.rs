@@ -111,7 +111,7 @@ fn m_g_1_with_variable_service() {
 #[test]
 fn random_order_has_the_mean_of_first_come_first_served() {
     // Any order that does not look at service times has the same mean number, so the same mean time.
-    let got = open(Order::Random, 1, 0.8, 1.0, 18_000_000, 4);
+    let got = open(Order::Disordered { random_share: 1.0 }, 1, 0.8, 1.0, 18_000_000, 4);
     let expected = mmc_sojourn_s(1, 0.8 / (SERVICE_NS * 1e-9), SERVICE_NS * 1e-9);
     check("M/M/1 random order", got, expected, 0.005);
 }

@@ -10,7 +10,9 @@ use super::context::{Block, BlockRef, Builder, Context};
 use super::inside::Source;
 use super::request::{Action, Request};
 use crate::cache::{Cache, Policy};
+use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writes {
@@ -35,6 +37,12 @@ struct CacheBlock {
     read_hits: u64,
     read_misses: u64,
     bypass_sequential: bool,
+    /// Units on their way in, by key: the door that opens when they are there.
+    coming: BTreeMap<u64, u64>,
+    on_the_way: BTreeMap<u64, (u64, u64)>,
+    doors: StationId,
+    fetches: u64,
+    waits: Vec<u64>,
 }
 
 pub(super) fn make(
@@ -75,6 +83,11 @@ pub(super) fn make(
         read_hits: 0,
         read_misses: 0,
         bypass_sequential: reader.flag_or("bypass_sequential", false)?,
+        coming: BTreeMap::new(),
+        on_the_way: BTreeMap::new(),
+        doors: builder.station("arrivals", 1, Order::Doors),
+        fetches: 0,
+        waits: Vec::new(),
     }))
 }
 
@@ -82,6 +95,7 @@ impl CacheBlock {
     fn read(&mut self, request: &Request, cx: &mut Context<'_>) {
         let mut hits = 0;
         self.misses.clear();
+        self.waits.clear();
         for unit in request.units(self.unit_bytes) {
             let key = request.key(unit);
             let hit = if self.bypass_sequential && request.sequential {
@@ -95,6 +109,11 @@ impl CacheBlock {
             };
             if hit {
                 hits += 1;
+                if let Some(&door) = self.coming.get(&key)
+                    && !self.waits.contains(&door)
+                {
+                    self.waits.push(door);
+                }
                 continue;
             }
             match self.misses.last_mut() {
@@ -113,12 +132,26 @@ impl CacheBlock {
                 cx.program.end_branch();
             }
         }
+        // A unit that is still on its way in is not asked for again, but waited for.
+        for i in 0..self.waits.len() {
+            cx.program.branch();
+            cx.program.take(self.doors, self.waits[i]);
+            cx.program.end_branch();
+        }
         for i in 0..self.misses.len() {
             let (first, end) = self.misses[i];
             self.read_misses += end - first;
             cx.program.branch();
             let bytes = (end - first) * self.unit_bytes;
             cx.route(self.below, &request.range(first * self.unit_bytes, bytes));
+            self.fetches += 1;
+            for unit in first..end {
+                self.coming.insert(request.key(unit), self.fetches);
+            }
+            cx.closing.push((self.doors, self.fetches));
+            cx.program.give(self.doors, self.fetches);
+            self.on_the_way.insert(self.fetches, (request.key(first), end - first));
+            cx.program.notice(self.own, (self.fetches << 16) | u64::from(self.node));
             cx.program.end_branch();
         }
         cx.program.join(usize::MAX);
@@ -201,9 +234,18 @@ impl Block for CacheBlock {
         }
     }
 
-    fn notice(&mut self, _value: u64, cx: &mut Context<'_>) {
-        self.copiers -= 1;
-        self.start_copiers(cx);
+    /// A fetch has arrived (its number), or a copy has been written back (0).
+    fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
+        if value == 0 {
+            self.copiers -= 1;
+            self.start_copiers(cx);
+        } else if let Some((first, count)) = self.on_the_way.remove(&value) {
+            for key in first..first + count {
+                if self.coming.get(&key) == Some(&value) {
+                    self.coming.remove(&key);
+                }
+            }
+        }
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {

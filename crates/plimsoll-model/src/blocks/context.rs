@@ -64,6 +64,8 @@ pub struct Context<'a> {
     pub(crate) served: Option<Source>,
     pub(crate) landed: Option<Source>,
     pub(crate) remote: bool,
+    /// Doors to close before the program runs.
+    pub(crate) closing: &'a mut Vec<(StationId, u64)>,
 }
 
 impl Context<'_> {
@@ -130,6 +132,7 @@ impl Context<'_> {
             served: None,
             landed: None,
             remote: false,
+            closing: self.closing,
         };
         write(&mut cx);
         self.launched.push(Launch { program });
@@ -187,13 +190,15 @@ impl Builder<'_> {
     }
 }
 
-/// Words for the order in which a station serves.
+/// The order in which a station serves: a word, and for FCFS how far it is kept.
 pub(crate) fn order_word(reader: &crate::spec::Reader<'_>) -> Result<Order, ModelError> {
-    let fcfs = 0u8;
-    let word = reader.word("order", &[("fcfs", fcfs), ("random", 1), ("shared", 2)])?;
-    Ok(match word {
-        0 => Order::Fcfs { background_every: 8 },
-        1 => Order::Random,
-        _ => Order::ProcessorSharing,
+    let shared = reader.word("order", &[("fcfs", false), ("shared", true)])?;
+    let random_share = reader.number_or("random_order_share", 0.0, 0.0, 1.0)?;
+    Ok(if shared {
+        Order::ProcessorSharing
+    } else if random_share > 0.0 {
+        Order::Disordered { random_share }
+    } else {
+        Order::Fcfs { background_every: 8 }
     })
 }

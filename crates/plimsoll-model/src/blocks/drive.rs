@@ -57,6 +57,12 @@ pub(super) fn make(
 impl Block for Drive {
     fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
         let bytes = request.size_bytes as f64;
+        let device = if request.device == ANY_DEVICE {
+            scatter(request.key(request.offset_bytes / self.unit_bytes)) as usize
+        } else {
+            request.device as usize
+        };
+        let device = device % self.devices.len();
         let mean_ns = match request.action {
             Action::Read => {
                 cx.serve(self.media);
@@ -72,12 +78,7 @@ impl Block for Drive {
         if mean_ns <= 0.0 {
             return;
         }
-        let device = if request.device == ANY_DEVICE {
-            scatter(request.key(request.offset_bytes / self.unit_bytes)) as usize
-        } else {
-            request.device as usize
-        };
-        let station = self.devices[device % self.devices.len()];
+        let station = self.devices[device];
         cx.program.visit(station, self.stream.duration_ns(mean_ns, self.variation));
     }
 }

@@ -4,7 +4,7 @@
 //! cost plus the bytes over the rate: store-and-forward with messages as the unit. A request is sent
 //! in, a reply out; data travel with the write request or with the read reply.
 
-use super::context::{Block, BlockRef, Builder, Context};
+use super::context::{Block, BlockRef, Builder, Context, order_word};
 use super::request::{Action, Request};
 use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
@@ -29,9 +29,9 @@ pub(super) fn make(
     let ports = reader.count_or("ports", 1, 1, 1024)?;
     let rate = reader.number("rate_bytes_per_s", 1.0, 1e13, "bandwidth of a port each way")?;
     let efficiency = reader.number_or("efficiency_ratio", 1.0, 0.01, 1.0)?;
-    let fcfs = Order::Fcfs { background_every: 4 };
+    let order = order_word(reader)?;
     let mut directions = |word: &str| -> Vec<StationId> {
-        (0..ports).map(|p| builder.station(&format!("{word}{p}"), 1, fcfs.clone())).collect()
+        (0..ports).map(|p| builder.station(&format!("{word}{p}"), 1, order.clone())).collect()
     };
     let (inward, outward) = (directions("in"), directions("out"));
     Ok(Box::new(Link {

@@ -18,6 +18,7 @@
 use super::context::{Block, BlockRef, Builder, Context};
 use super::request::{Action, Request, scatter};
 use crate::core::rng::Stream;
+use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,8 @@ struct Raid {
     parity_ns_per_byte: f64,
     failed: Option<u64>,
     whole_group: bool,
+    read_queues: Vec<StationId>,
+    write_queues: Vec<StationId>,
     stream: Stream,
 }
 
@@ -79,13 +82,23 @@ pub(super) fn make(
         return Err(reader.bad("parity", &format!("is not below the width, {width}")));
     }
     let failed = reader.count_or("failed_drives", 0, 0, parity)?;
+    let groups = reader.count("groups", 1, 100_000, "how many groups")?;
+    let mut queues = |field: &str, part: &str, random: bool| -> Result<_, ModelError> {
+        let tokens = reader.count_or(field, 0, 0, 100_000)?;
+        let queue = |g| builder.station(&format!("{part}{g}"), 1, Order::Gate { tokens, random });
+        Ok((0..if tokens > 0 { groups } else { 0 }).map(queue).collect::<Vec<StationId>>())
+    };
+    let read_queues = queues("read_active", "reads", false)?;
+    let write_queues = queues("write_active", "writes", true)?;
     let choices =
         [("fixed", Choice::Fixed), ("random", Choice::Random), ("rotate", Choice::Rotate)];
     Ok(Box::new(Raid {
         below: builder.find(below),
         cpu: builder.find_or_none(cpu),
         layout,
-        groups: reader.count("groups", 1, 100_000, "how many groups")?,
+        groups,
+        read_queues,
+        write_queues,
         width,
         parity,
         chunk_bytes: reader.count_or("chunk_bytes", 65_536, 512, 1 << 30)?,
@@ -129,7 +142,36 @@ impl Raid {
     ) {
         let device = (group * self.width + column % self.width) as u32;
         cx.program.branch();
-        cx.route(self.below, &Request { device, size_bytes: bytes, ..*request });
+        // Metadata that the write brings along add to each of its commands in proportion.
+        let extra = request.extra_bytes * bytes / request.size_bytes.max(1);
+        let size_bytes = bytes + extra;
+        cx.route(self.below, &Request { device, size_bytes, extra_bytes: 0, ..*request });
+        cx.program.end_branch();
+    }
+
+    /// The queue of a group that a request passes: its commands are active from here to
+    /// [`Raid::leave`].
+    fn queue(&self, request: &Request, group: u64) -> Option<StationId> {
+        let queues =
+            if request.action == Action::Write { &self.write_queues } else { &self.read_queues };
+        queues.get(group as usize).copied()
+    }
+
+    /// Begins the commands of one request on one group.
+    fn enter(&self, request: &Request, group: u64, cx: &mut Context<'_>) {
+        cx.program.branch();
+        if let Some(queue) = self.queue(request, group) {
+            cx.program.take(queue, 1);
+        }
+        cx.program.fork();
+    }
+
+    /// Ends them.
+    fn leave(&self, request: &Request, group: u64, cx: &mut Context<'_>) {
+        cx.program.join(usize::MAX);
+        if let Some(queue) = self.queue(request, group) {
+            cx.program.give(queue, 1);
+        }
         cx.program.end_branch();
     }
 
@@ -155,8 +197,9 @@ impl Raid {
             let start = request.offset_bytes.max(unit * self.chunk_bytes);
             let end = (request.offset_bytes + request.size_bytes.max(1))
                 .min((unit + 1) * self.chunk_bytes);
-            let part = request.range(start, end - start);
+            let part = request.part(start, end - start);
             let (group, first) = self.place(&part, self.chunk_bytes);
+            self.enter(&part, group, cx);
             match request.action {
                 Action::Write => {
                     for column in 0..self.width {
@@ -168,6 +211,7 @@ impl Raid {
                     self.command(&part, group, column, part.size_bytes, cx);
                 }
             }
+            self.leave(&part, group, cx);
         }
         cx.program.join(usize::MAX);
     }
@@ -180,12 +224,13 @@ impl Raid {
             let start = request.offset_bytes.max(unit * self.chunk_bytes);
             let end = (request.offset_bytes + request.size_bytes.max(1))
                 .min((unit + 1) * self.chunk_bytes);
-            let part = request.range(start, end - start);
+            let part = request.part(start, end - start);
             let (group, first) = self.place(&part, self.chunk_bytes);
             // A gathered write is a part of a whole record: its columns are the record's.
             let whole = (part.size_bytes as f64 / part.share) as u64;
             let sectors = whole.div_ceil(self.sector_bytes);
             let columns = sectors.min(data);
+            self.enter(&part, group, cx);
             let column_sectors = sectors.div_ceil(data) as f64;
             let column_bytes =
                 (column_sectors * self.sector_bytes as f64 * part.share + 0.5) as u64;
@@ -203,6 +248,7 @@ impl Raid {
                     }
                 }
             }
+            self.leave(&part, group, cx);
         }
         cx.program.join(usize::MAX);
     }

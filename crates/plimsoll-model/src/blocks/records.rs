@@ -70,9 +70,9 @@ impl Records {
         }
         let records = request.size_bytes as f64 / self.record_bytes as f64;
         let extra = records * self.record_metadata_bytes;
-        let sized = request.range(request.offset_bytes, request.size_bytes + extra as u64);
         let share = request.size_bytes as f64 / covered.min(self.record_bytes) as f64;
-        cx.route(self.below, &Request { share: share.min(1.0), ..sized });
+        let extra_bytes = extra as u64;
+        cx.route(self.below, &Request { share: share.min(1.0), extra_bytes, ..*request });
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Request {
     /// The part of a device command that it is: below 1 when the system gathers several requests
     /// into one command before the device sees it.
     pub share: f64,
+    /// Metadata that a write brings along besides its own bytes.
+    pub(crate) extra_bytes: u64,
     /// Which of a block's devices it goes to, where the block above decides that.
     pub(crate) device: u32,
 }
@@ -55,6 +57,7 @@ impl Request {
             sequential: false,
             background: false,
             share: 1.0,
+            extra_bytes: 0,
             device: ANY_DEVICE,
         }
     }
@@ -62,6 +65,12 @@ impl Request {
     /// The same for another range.
     pub(crate) fn range(self, offset_bytes: u64, size_bytes: u64) -> Self {
         Self { offset_bytes, size_bytes, ..self }
+    }
+
+    /// A part of it, with its part of the metadata.
+    pub(crate) fn part(self, offset_bytes: u64, size_bytes: u64) -> Self {
+        let extra_bytes = self.extra_bytes * size_bytes / self.size_bytes.max(1);
+        Self { offset_bytes, size_bytes, extra_bytes, ..self }
     }
 
     /// The units of `unit_bytes` that it covers, by index.

@@ -182,7 +182,7 @@ impl Sim {
             Discipline::Disk(arm) => {
                 arm.mean_service_ns(amount as f64, address & crate::core::program::DISK_WRITE != 0)
             }
-            Discipline::Gate { .. } | Discipline::Bucket { .. } => 0.0,
+            Discipline::Gate { .. } | Discipline::Doors { .. } | Discipline::Bucket { .. } => 0.0,
             _ => amount as f64,
         }
     }
@@ -191,7 +191,10 @@ impl Sim {
     pub fn is_delay(&self, station: StationId) -> bool {
         matches!(
             self.stations[station.0 as usize].discipline,
-            Discipline::Delay | Discipline::Gate { .. } | Discipline::Bucket { .. }
+            Discipline::Delay
+                | Discipline::Gate { .. }
+                | Discipline::Doors { .. }
+                | Discipline::Bucket { .. }
         )
     }
 
@@ -493,7 +496,7 @@ impl Sim {
         station.account(now_ns);
         station.count_arrival();
         match &mut station.discipline {
-            Discipline::Fcfs { .. } | Discipline::Random { .. } => {
+            Discipline::Fcfs { .. } | Discipline::Disordered { .. } => {
                 if station.busy < station.servers {
                     station.busy += 1;
                     token.start_ns = now_ns;
@@ -529,7 +532,15 @@ impl Sim {
                 token.start_ns = at_ns;
                 self.events.push(at_ns, index);
             }
-            Discipline::Gate { free, waiting } => {
+            Discipline::Doors { closed } => match closed.get_mut(&step.amount) {
+                Some(waiting) => waiting.push(index),
+                None => {
+                    token.start_ns = now_ns;
+                    self.leave(index, step);
+                    self.ready.push(index);
+                }
+            },
+            Discipline::Gate { free, waiting, .. } => {
                 if waiting.is_empty() && *free >= step.amount {
                     *free -= step.amount;
                     token.start_ns = now_ns;
@@ -546,8 +557,8 @@ impl Sim {
     #[inline]
     fn queue(&mut self, index: u32, step: Step) {
         let station = &mut self.stations[step.target as usize];
-        if let Discipline::Random { waiting, .. } = &mut station.discipline {
-            waiting.push(index);
+        if let Discipline::Disordered { waiting, .. } = &mut station.discipline {
+            waiting.push_back(index);
             return;
         }
         self.tokens[index as usize].next = NONE;
@@ -565,12 +576,12 @@ impl Sim {
     fn dequeue(&mut self, target: u32) -> Option<u32> {
         let station = &mut self.stations[target as usize];
         let background_every = match &mut station.discipline {
-            Discipline::Random { waiting, stream } => {
-                if waiting.is_empty() {
-                    return None;
+            Discipline::Disordered { waiting, random_share, stream } => {
+                if waiting.len() > 1 && stream.chance(*random_share) {
+                    let at = stream.below(waiting.len() as u64) as usize;
+                    return waiting.remove(at);
                 }
-                let at = stream.below(waiting.len() as u64) as usize;
-                return Some(waiting.swap_remove(at));
+                return waiting.pop_front();
             }
             Discipline::Fcfs { background_every } => *background_every,
             _ => return None,
@@ -605,7 +616,7 @@ impl Sim {
         self.leave(index, step);
         let station = &mut self.stations[step.target as usize];
         match station.discipline {
-            Discipline::Fcfs { .. } | Discipline::Random { .. } => {
+            Discipline::Fcfs { .. } | Discipline::Disordered { .. } => {
                 match self.dequeue(step.target) {
                     Some(next) => {
                         let Token { io, pc, .. } = self.tokens[next as usize];
@@ -684,20 +695,43 @@ impl Sim {
         let mut back = amount;
         loop {
             let station = &mut self.stations[target as usize];
-            let Discipline::Gate { free, waiting } = &mut station.discipline else { return };
-            *free += std::mem::take(&mut back);
-            match waiting.front() {
-                Some(&(index, need)) if need <= *free => {
-                    *free -= need;
-                    waiting.pop_front();
-                    self.tokens[index as usize].start_ns = now_ns;
-                    let Token { io, pc, .. } = self.tokens[index as usize];
-                    let step = self.slots[io as usize].steps[pc as usize];
-                    self.leave(index, step);
-                    self.ready.push(index);
+            let index = match &mut station.discipline {
+                Discipline::Gate { free, waiting, random } => {
+                    *free += std::mem::take(&mut back);
+                    let at = match random {
+                        Some(stream) => stream.below(waiting.len() as u64) as usize,
+                        None => 0,
+                    };
+                    match waiting.get(at) {
+                        Some(&(index, need)) if need <= *free => {
+                            *free -= need;
+                            waiting.remove(at);
+                            index
+                        }
+                        _ => return,
+                    }
                 }
+                Discipline::Doors { closed } => match closed.get_mut(&amount).and_then(Vec::pop) {
+                    Some(index) => index,
+                    None => {
+                        closed.remove(&amount);
+                        return;
+                    }
+                },
                 _ => return,
-            }
+            };
+            self.tokens[index as usize].start_ns = now_ns;
+            let Token { io, pc, .. } = self.tokens[index as usize];
+            let step = self.slots[io as usize].steps[pc as usize];
+            self.leave(index, step);
+            self.ready.push(index);
+        }
+    }
+
+    /// Closes a door: whoever comes to it waits until a program gives its number.
+    pub fn close(&mut self, doors: StationId, door: u64) {
+        if let Discipline::Doors { closed } = &mut self.stations[doors.0 as usize].discipline {
+            closed.insert(door, Vec::new());
         }
     }
 

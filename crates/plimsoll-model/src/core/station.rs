@@ -24,17 +24,26 @@ pub enum Order {
         /// Foreground services after which one waiting background visit is served. 0: strict.
         background_every: u32,
     },
-    /// A uniformly random one of those that wait.
-    Random,
+    /// The oldest of those that wait, or, for this share of the services, a uniformly random one. 1
+    /// is service in random order; small values stand for schedulers that keep the order roughly.
+    Disordered {
+        /// Share of the services that are chosen at random.
+        random_share: f64,
+    },
     /// All at once, each at an equal share of the servers (at most one server each).
     ProcessorSharing,
     /// A disk arm with command queueing; see [`Arm`].
     Disk(Box<Arm>),
-    /// Tokens that are taken and given back; waiting is first come first served.
+    /// Tokens that are taken and given back; waiting is first come first served, or in random order.
     Gate {
         /// Tokens there are.
         tokens: u64,
+        /// Whether those that wait are let in in random order.
+        random: bool,
     },
+    /// Doors that open once: whoever comes to a closed door waits until it opens, and passes an open
+    /// one. Doors are named by numbers and closed by [`Sim::close`](crate::core::Sim::close).
+    Doors,
     /// Tokens that flow in at a rate: a token bucket as the generic cell rate algorithm (ITU-T I.371).
     Bucket {
         /// Tokens per second.
@@ -109,10 +118,11 @@ pub(crate) struct Station {
 #[derive(Debug)]
 pub(crate) enum Discipline {
     Fcfs { background_every: u32 },
-    Random { waiting: Vec<u32>, stream: Stream },
+    Disordered { waiting: VecDeque<u32>, random_share: f64, stream: Stream },
     Sharing(Sharing),
     Disk(Box<Arm>),
-    Gate { free: u64, waiting: VecDeque<(u32, u64)> },
+    Gate { free: u64, waiting: VecDeque<(u32, u64)>, random: Option<Stream> },
+    Doors { closed: BTreeMap<u64, Vec<u32>> },
     Bucket { ns_per_token: f64, burst_ns: f64, theoretical_ns: f64 },
     Delay,
 }
@@ -177,12 +187,19 @@ impl Station {
     pub(crate) fn new(servers: u32, order: Order, seed: u64, name: &str) -> Self {
         let discipline = match order {
             Order::Fcfs { background_every } => Discipline::Fcfs { background_every },
-            Order::Random => {
-                Discipline::Random { waiting: Vec::new(), stream: Stream::new(seed, name) }
-            }
+            Order::Disordered { random_share } => Discipline::Disordered {
+                waiting: VecDeque::new(),
+                random_share,
+                stream: Stream::new(seed, name),
+            },
             Order::ProcessorSharing => Discipline::Sharing(Sharing::default()),
             Order::Disk(arm) => Discipline::Disk(arm),
-            Order::Gate { tokens } => Discipline::Gate { free: tokens, waiting: VecDeque::new() },
+            Order::Gate { tokens, random } => Discipline::Gate {
+                free: tokens,
+                waiting: VecDeque::new(),
+                random: random.then(|| Stream::new(seed, name)),
+            },
+            Order::Doors => Discipline::Doors { closed: BTreeMap::new() },
             Order::Bucket { rate_per_s, burst } => Discipline::Bucket {
                 ns_per_token: 1e9 / rate_per_s,
                 burst_ns: burst * 1e9 / rate_per_s,

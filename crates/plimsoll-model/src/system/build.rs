@@ -74,6 +74,7 @@ impl System {
             program: Program::new(),
             launched: Vec::new(),
             spare: Vec::new(),
+            closing: Vec::new(),
             background_in_flight: 0,
             last: (None, None, false),
         })

@@ -43,6 +43,7 @@ pub struct System {
     program: Program,
     launched: Vec<Launch>,
     spare: Vec<Program>,
+    closing: Vec<(crate::core::StationId, u64)>,
     background_in_flight: u64,
     last: (Option<Source>, Option<Source>, bool),
 }
@@ -105,6 +106,7 @@ impl System {
             Action::Meta => inside.metas += 1,
         }
         self.last = seen;
+        self.shut();
         self.sim.submit(tag, class, &mut program);
         self.program = program;
         self.launch();
@@ -125,6 +127,7 @@ impl System {
         for (station, amount, address, _) in program.visits() {
             each(station.0 as usize, self.sim.demand_ns(station, amount, address));
         }
+        self.closing.clear();
         for launch in self.launched.drain(..) {
             for (station, amount, address, _) in launch.program.visits() {
                 each(station.0 as usize, self.sim.demand_ns(station, amount, address));
@@ -192,7 +195,14 @@ impl System {
         // Whatever a block wants done on its own account it launches; it has no request to extend.
         program.clear();
         self.program = program;
+        self.shut();
         self.launch();
+    }
+
+    fn shut(&mut self) {
+        for (doors, door) in self.closing.drain(..) {
+            self.sim.close(doors, door);
+        }
     }
 
     fn write_program(
@@ -209,6 +219,7 @@ impl System {
             served: None,
             landed: None,
             remote: false,
+            closing: &mut self.closing,
         };
         write(&mut cx, self.entry);
         (cx.served, cx.landed, cx.remote)
