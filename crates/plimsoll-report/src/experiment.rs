@@ -95,11 +95,8 @@ mod tests {
 
     #[test]
     fn mean_interval_and_spread_stand_in_the_table_and_what_is_missing_is_not_zero() {
-        let run = |id: &str, verdict| ExperimentRun {
-            run_id: id.into(),
-            verdict,
-            reason: String::new(),
-        };
+        let run =
+            |id: &str, verdict| ExperimentRun { run_id: id.into(), verdict, reason: String::new() };
         let metric = |name: &str, mean, interval, spread| Metric {
             name: name.into(),
             higher_is_better: true,

@@ -16,6 +16,7 @@ pub mod html;
 pub mod markdown;
 pub mod number;
 pub mod run;
+pub mod study;
 pub mod table;
 pub mod text;
 pub mod time;

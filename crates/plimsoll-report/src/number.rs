@@ -119,6 +119,7 @@ impl Unit {
     fn digits(self, number: f64) -> String {
         match self {
             Self::Count => group_thousands(&format!("{:.0}", number)),
+            Self::Plain if number.fract() == 0.0 => group_thousands(&format!("{number:.0}")),
             Self::Rate | Self::Plain if number.abs() < 1.0 => trim_zeros(significant(number, 3)),
             Self::Rate | Self::Plain => significant(number, 4),
             // Sizes are mostly exact: 2 GiB, not 2.000 GiB.

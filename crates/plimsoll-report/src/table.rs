@@ -180,12 +180,22 @@ pub struct Column {
     pub common: Option<Unit>,
     /// On a terminal, cells of this column stand on a line of their own below their row: remarks.
     pub below: bool,
+    /// On a terminal too narrow for all columns, those of the highest rank are left out first; 0
+    /// always stays.
+    pub rank: u8,
 }
 
 impl Column {
     fn new(title: &str, key: &str, align: Align, common: Option<Unit>) -> Self {
         let (group, title, key) = (String::new(), title.into(), key.into());
-        Self { group, title, key, align, common, below: false }
+        Self { group, title, key, align, common, below: false, rank: 0 }
+    }
+
+    /// Lets the column be left out on a narrow terminal, the highest rank first.
+    #[must_use]
+    pub fn rank(mut self, rank: u8) -> Self {
+        self.rank = rank;
+        self
     }
 
     /// Puts the column under a heading that it shares with its neighbours.

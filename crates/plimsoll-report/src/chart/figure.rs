@@ -73,7 +73,7 @@ impl Plot {
         frame.bands(&self.bands, &mut out);
         frame.axes(&mut out);
         marks::draw(self, frame, &mut out);
-        frame.rules(&self.rules, &mut out);
+        frame.rules(&self.rules, &self.marks, &mut out);
         frame.legend(&mut out);
         for mark in &self.marks {
             if let Mark::Heat(map) = mark {

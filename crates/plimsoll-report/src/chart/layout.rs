@@ -159,7 +159,7 @@ impl Frame {
     /// Shaded stretches with their names.
     pub fn bands(&self, bands: &[Band], out: &mut String) {
         out.push_str("<g class=\"bands\">");
-        for band in bands {
+        for band in bands.iter().filter(|band| band.from.is_finite() && band.to.is_finite()) {
             let from = self.x_px(band.from).max(self.left);
             let to = self.x_px(band.to).min(self.right());
             let class = if band.clear { "band clear" } else { "band" };
@@ -191,17 +191,35 @@ impl Frame {
         out.push_str("</g>");
     }
 
+    /// Labels of level lines stand at the right, unless a load line or data is in their way there
+    /// and none at the left.
+    fn labels_leftwards(&self, rules: &[Rule], marks: &[Mark], wide_px: f64) -> bool {
+        if rules.iter().any(|rule| rule.kind == RuleKind::LoadLine) {
+            return true;
+        }
+        let (mut at_left, mut at_right) = (false, false);
+        for mark in marks {
+            mark.extent(|x, y| {
+                let x = self.x_px(x);
+                at_left |= y.is_finite() && x < self.left + wide_px;
+                at_right |= y.is_finite() && x > self.right() - wide_px;
+            });
+        }
+        at_right && !at_left
+    }
+
     /// Lines across, with labels that keep clear of each other.
-    pub fn rules(&self, rules: &[Rule], out: &mut String) {
+    pub fn rules(&self, rules: &[Rule], marks: &[Mark], out: &mut String) {
         out.push_str("<g class=\"rules\">");
         let mut taken: Vec<f64> = Vec::new();
-        // Where a load line stands at the right, the labels of level lines go to the left.
-        let leftwards = rules.iter().any(|rule| rule.kind == RuleKind::LoadLine);
-        let (side, side_px) = match leftwards {
+        let widest =
+            rules.iter().filter(|r| r.level).map(|r| text_px(&r.label)).fold(0.0, f64::max);
+        let (side, side_px) = match self.labels_leftwards(rules, marks, widest + 8.0) {
             true => ("", self.left + 6.0),
             false => (" end", self.right() - 4.0),
         };
-        for rule in rules {
+        let leftwards = side.is_empty();
+        for rule in rules.iter().filter(|rule| rule.at.is_finite()) {
             let class = match rule.kind {
                 RuleKind::Limit => "limit",
                 RuleKind::Target => "target",

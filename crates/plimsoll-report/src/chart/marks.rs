@@ -103,9 +103,9 @@ fn bars(series: &Series, frame: &Frame, (index, groups): (usize, usize), out: &m
     let width = (place * 0.76 / groups.max(1) as f64).min(42.0);
     let _ = write!(out, "<g class=\"bar c{}\">", series.colour % 8);
     for (x, y) in &series.points {
-        let Some(y) = y else { continue };
+        let Some(y) = y.filter(|y| y.is_finite() && x.is_finite()) else { continue };
         let offset = (index as f64 - groups as f64 / 2.0) * width;
-        let top = frame.y_px(*y);
+        let top = frame.y_px(y);
         let _ = write!(
             out,
             "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
@@ -120,14 +120,16 @@ fn bars(series: &Series, frame: &Frame, (index, groups): (usize, usize), out: &m
 
 fn draw_dots(colour: u8, dots: &[Dot], joined: bool, frame: &Frame, out: &mut String) {
     let at = |dot: &Dot| (frame.x_px(dot.x), frame.y_px(dot.y));
+    let drawn = |dot: &&Dot| dot.x.is_finite() && dot.y.is_finite();
+    let finite = |ends: &(f64, f64)| ends.0.is_finite() && ends.1.is_finite();
     if joined {
-        let points: Vec<Point> = dots.iter().map(|dot| Some(at(dot))).collect();
+        let points: Vec<Point> = dots.iter().filter(drawn).map(|dot| Some(at(dot))).collect();
         let _ = write!(out, "<path class=\"line c{colour}\" d=\"{}\"/>", line_path(&points));
     }
     let _ = write!(out, "<g class=\"dots c{colour}\">");
-    for dot in dots {
+    for dot in dots.iter().filter(drawn) {
         let (x, y) = at(dot);
-        if let Some((low, high)) = dot.x_range {
+        if let Some((low, high)) = dot.x_range.filter(finite) {
             let (low, high) = (px(frame.x_px(low)), px(frame.x_px(high)));
             let _ = write!(
                 out,
@@ -136,7 +138,7 @@ fn draw_dots(colour: u8, dots: &[Dot], joined: bool, frame: &Frame, out: &mut St
                 px(y - 4.0)
             );
         }
-        if let Some((low, high)) = dot.y_range {
+        if let Some((low, high)) = dot.y_range.filter(finite) {
             let (low, high) = (px(frame.y_px(low)), px(frame.y_px(high)));
             let _ = write!(
                 out,

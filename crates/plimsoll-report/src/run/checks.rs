@@ -22,7 +22,7 @@ pub(crate) fn table(verdict: &Verdict) -> Table {
             Column::words("check", "check"),
             Column::numbers("limit", "limit"),
             Column::numbers("measured", "measured"),
-            Column::numbers("95 % interval", "interval"),
+            Column::numbers("95 % interval", "interval").rank(1),
             Column::words("result", "result"),
             Column::remarks("remark", "remark"),
         ],

@@ -36,17 +36,17 @@ pub(super) fn section(bundle: &Bundle) -> Section {
 
 /// Rates and latencies in one table, for the terminal.
 pub(super) fn brief(bundle: &Bundle) -> Section {
-    const SHOWN: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
+    const SHOWN: [(&str, f64, u8); 3] = [("p50", 0.5, 1), ("p99", 0.99, 0), ("p99.9", 0.999, 2)];
     if measured(bundle).is_none() {
         return nothing();
     }
     let mut columns = vec![
         Column::words("", "io"),
-        Column::of(Unit::Count, "I/Os", "count"),
+        Column::of(Unit::Count, "I/Os", "count").rank(3),
         Column::of(Unit::Rate, "per second", "rate_per_s"),
         Column::numbers("average", "latency_ns_avg"),
     ];
-    columns.extend(SHOWN.iter().map(|(name, _)| Column::numbers(name, name)));
+    columns.extend(SHOWN.iter().map(|(name, _, rank)| Column::numbers(name, name).rank(*rank)));
     columns.push(Column::numbers("largest", "latency_ns_max"));
     let mut table = Table::new("", columns);
     for kind in kinds(bundle) {
@@ -58,7 +58,7 @@ pub(super) fn brief(bundle: &Bundle) -> Section {
             Cell::maybe(Unit::Rate, totals.rate_per_s(bundle)),
             Cell::maybe(Unit::Latency, totals.latency_ns_avg()),
         ];
-        row.extend(SHOWN.iter().map(|(_, quantile)| {
+        row.extend(SHOWN.iter().map(|(_, quantile, _)| {
             let ns = histogram.as_ref().and_then(|h| percentile_ns(h, *quantile));
             Cell::maybe(Unit::Latency, ns)
         }));

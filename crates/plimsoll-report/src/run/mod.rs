@@ -73,6 +73,11 @@ fn identity(bundle: &Bundle) -> Vec<(String, String)> {
     if let Some(phase) = measured(bundle) {
         pairs.push(("measured".to_owned(), elapsed(phase.duration_ns as f64)));
     }
+    let engine = &bundle.run.engine;
+    if bundle.run.driver != Driver::Foreign {
+        let load = if engine.closed_loop { "closed loop" } else { "open loop" };
+        pairs.push(("load".to_owned(), format!("{load}, {} threads", engine.sessions)));
+    }
     if let Some(host) = &bundle.environment.host {
         pairs.push(("host".to_owned(), host.clone()));
     }

@@ -230,7 +230,7 @@ fn rate_plot(bundle: &Bundle, all: &[Timed], time: Axis, verdict: &Verdict) -> P
         plot = plot.mark(timed.mark(per_second));
     }
     if let Some(required) = verdict.required_iops_per_s {
-        let shown = Unit::Rate.show(required, Letters::Unicode);
+        let shown = Unit::Rate.show_round(required, Letters::Unicode);
         plot = plot.rule(Rule::target(required, format!("required, transactional: {shown}")));
     }
     plot.says("Completed I/Os of each interval.")
@@ -246,7 +246,7 @@ fn latency_plot(bundle: &Bundle, all: &[Timed], time: Axis) -> Plot {
         plot = plot.mark(mark(&timed.kind.label, timed.kind.colour(), &slots, mean));
     }
     let limits = bundle.plan.requirement.iter().flat_map(|requirement| &requirement.limits);
-    let mut labels: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let mut labels: BTreeMap<(u64, &str), Vec<&str>> = BTreeMap::new();
     for limit in limits {
         let statistic = match limit.statistic {
             LatencyStatistic::Avg => "average",
@@ -262,11 +262,11 @@ fn latency_plot(bundle: &Bundle, all: &[Timed], time: Axis) -> Plot {
             LatencyClass::Metadata => "metadata",
             LatencyClass::All => "all",
         };
-        labels.entry(limit.limit_ns).or_default().push(format!("{statistic} of {class}"));
+        labels.entry((limit.limit_ns, statistic)).or_default().push(class);
     }
-    for (limit_ns, names) in labels {
-        let shown = Unit::Latency.show(limit_ns as f64, Letters::Unicode);
-        let label = format!("limit {shown}: {}", names.join(", "));
+    for ((limit_ns, statistic), classes) in labels {
+        let shown = Unit::Latency.show_round(limit_ns as f64, Letters::Unicode);
+        let label = format!("limit {shown}: {statistic} of {}", classes.join(" and "));
         plot = plot.rule(Rule::limit(limit_ns as f64, label));
     }
     plot.says(match width_ns {

@@ -11,6 +11,8 @@ use crate::table::{Align, Cell, Table};
 const GAP: usize = 2;
 /// Space before the first column.
 const INDENT: usize = 2;
+/// Room that a value of a record gets beside its name; otherwise it stands below it.
+const RECORD_MIN: usize = 16;
 /// A column of words is folded down to this.
 const FOLDED_MIN: usize = 14;
 
@@ -19,14 +21,37 @@ pub fn grid(table: &Table, style: &Style) -> String {
     if table.rows.is_empty() && table.totals.is_empty() {
         return String::new();
     }
-    let cells = Cells::of(table, style);
     let mut out = String::new();
     if !table.caption.is_empty() {
-        out.push_str(&format!("  {}\n", style.clean(&table.caption)));
+        for line in wrap(&style.clean(&table.caption), style.columns() - INDENT) {
+            out.push_str(&format!("  {line}\n"));
+        }
     }
-    match cells.fit(style.columns()) {
-        Some(widths) => cells.draw(&widths, table, style, &mut out),
-        None => cells.draw_records(style, &mut out),
+    let mut shown: Vec<usize> = (0..table.columns.len()).collect();
+    loop {
+        let cells = Cells::of(table, &shown, style);
+        if let Some(widths) = cells.fit(style.columns()) {
+            cells.draw(&widths, table, style, &mut out);
+            break;
+        }
+        // The column that matters least, the last of several, gives way.
+        let least = shown.iter().copied().filter(|i| table.columns[*i].rank > 0);
+        let Some(least) = least.max_by_key(|i| (table.columns[*i].rank, *i)) else {
+            Cells::of(table, &(0..table.columns.len()).collect::<Vec<_>>(), style)
+                .draw_records(style, &mut out);
+            shown = (0..table.columns.len()).collect();
+            break;
+        };
+        shown.retain(|i| *i != least);
+    }
+    if shown.len() < table.columns.len() {
+        let left_out = (0..table.columns.len()).filter(|i| !shown.contains(i));
+        let names: Vec<String> =
+            left_out.map(|i| table.columns[i].heading(None)).filter(|n| !n.is_empty()).collect();
+        let line = format!("Left out for want of width: {}.", names.join(", "));
+        for line in wrap(&style.clean(&line), style.columns() - INDENT) {
+            out.push_str(&format!("  {}\n", paint(&line, Colour::Faint, style.colour)));
+        }
     }
     if !table.note.is_empty() {
         for line in wrap(&style.clean(&table.note), style.columns() - INDENT) {
@@ -45,7 +70,7 @@ struct Cells {
 }
 
 impl Cells {
-    fn of(table: &Table, style: &Style) -> Self {
+    fn of(table: &Table, shown: &[usize], style: &Style) -> Self {
         let scales: Vec<_> =
             (0..table.columns.len()).map(|i| table.scale(i, style.letters)).collect();
         let show = |cell: &Cell, i: usize| {
@@ -53,7 +78,7 @@ impl Cells {
             (text, Colour::of(cell.tone))
         };
         let (below, beside): (Vec<usize>, Vec<usize>) =
-            (0..table.columns.len()).partition(|i| table.columns[*i].below);
+            shown.iter().copied().partition(|i| table.columns[*i].below);
         let pick = |row: &[Cell], which: &[usize]| -> Vec<(String, Colour)> {
             which.iter().filter_map(|i| Some(show(row.get(*i)?, *i))).collect()
         };
@@ -164,6 +189,14 @@ impl Cells {
             for (i, (text, colour)) in row.iter().enumerate().filter(|(_, c)| !c.0.is_empty()) {
                 let lead = if i == 0 { "- " } else { "  " };
                 let name = &self.headings[i];
+                if names + GAP + 4 + RECORD_MIN > style.columns() {
+                    out.push_str(&format!("  {lead}{name}\n"));
+                    for line in wrap(text, style.columns() - 8) {
+                        let line = paint(&line, *colour, style.colour);
+                        out.push_str(&format!("        {line}\n"));
+                    }
+                    continue;
+                }
                 let pad = " ".repeat(names.saturating_sub(width(name)) + GAP);
                 let room = style.columns().saturating_sub(names + GAP + 4).max(10);
                 for (n, line) in wrap(text, room).iter().enumerate() {

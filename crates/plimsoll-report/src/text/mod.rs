@@ -41,6 +41,12 @@ impl Default for Style {
 
 /// Narrower than this, tables stop being tables.
 const WIDTH_MIN: usize = 40;
+/// Room that a value gets beside its name; otherwise it stands below it.
+const FACT_MIN: usize = 20;
+/// Characters of a line of blocks, beside its name and its ends.
+const SPARK_MIN: usize = 16;
+/// More than this shows no more.
+const SPARK_MAX: usize = 60;
 /// Wider than this, lines stop being readable.
 const WIDTH_MAX: usize = 140;
 
@@ -150,12 +156,21 @@ fn block(block: &Block, style: &Style) -> String {
         Block::Findings(list) => findings(list, style, &mut out),
         Block::Spark { name, values, note } => {
             let (name, note) = (style.clean(name), style.clean(note));
-            let room = style.columns().saturating_sub(width(&name) + width(&note) + 6);
-            let drawn = spark(values, room.clamp(8, 60), style.letters);
-            let _ = writeln!(out, "  {name}  {drawn}  {note}");
+            let room = |taken: usize| style.columns().saturating_sub(taken + 6);
+            let beside = room(width(&name) + width(&note));
+            if beside >= SPARK_MIN {
+                let drawn = spark(values, beside.min(SPARK_MAX), style.letters);
+                let _ = writeln!(out, "  {name}  {drawn}  {note}");
+            } else {
+                let _ = writeln!(out, "  {name}");
+                let drawn = spark(values, room(width(&note)).min(SPARK_MAX), style.letters);
+                let _ = writeln!(out, "  {drawn}  {note}");
+            }
         }
         Block::Listing { caption, text } => {
-            let _ = writeln!(out, "  {}", style.clean(caption));
+            for line in wrap(&style.clean(caption), style.columns() - 2) {
+                let _ = writeln!(out, "  {line}");
+            }
             for line in text.lines() {
                 let _ = writeln!(out, "    {}", style.clean(line));
             }
@@ -195,6 +210,14 @@ fn facts(list: &[Fact], style: &Style, out: &mut String) {
         let note = style.clean(&fact.note);
         let pad = " ".repeat(names.saturating_sub(width(&name)) + 2);
         let text = if note.is_empty() { value } else { format!("{value}  ({note})") };
+        if names + 4 + FACT_MIN > style.columns() {
+            let _ = writeln!(out, "  {name}");
+            for line in wrap(&text, style.columns() - 6) {
+                let line = paint(&line, Colour::of(fact.cell.tone), style.colour);
+                let _ = writeln!(out, "      {line}");
+            }
+            continue;
+        }
         let room = style.columns().saturating_sub(names + 4).max(20);
         for (i, line) in wrap(&text, room).iter().enumerate() {
             let line = paint(line, Colour::of(fact.cell.tone), style.colour);

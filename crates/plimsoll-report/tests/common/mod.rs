@@ -70,6 +70,9 @@ pub const LONG: Sample = Sample {
     buffered: false,
 };
 
+/// Short enough for tests, long enough for its charts to be lines.
+pub const QUARTER: Sample = Sample { measure_s: 900, ..LONG };
+
 /// The plan of a sample.
 pub fn plan_text(sample: Sample) -> String {
     let demonstration = sample.measure_s < 600;

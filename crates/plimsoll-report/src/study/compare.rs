@@ -1,0 +1,205 @@
+//! Two or more experiments side by side: ratios with their intervals, and what differs.
+
+use crate::chart::plot::{Dot, RuleKind};
+use crate::chart::{Axis, Mark, Plot, Rule};
+use crate::document::{Block, Document, Headline, Section};
+use crate::number::Unit;
+use crate::table::{Cell, Column, Table, Tone, Value};
+
+/// One experiment's figure for a metric.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Side {
+    /// Mean over its runs; `None`: not measured.
+    pub mean: Option<f64>,
+    /// 95 % interval of the mean, where its runs allow one.
+    pub interval: Option<(f64, f64)>,
+    /// Largest minus least run, over the mean.
+    pub spread_share: Option<f64>,
+    /// Over the first experiment; `None` for the first itself and where it cannot be formed.
+    pub ratio: Option<f64>,
+    /// 95 % interval of the ratio.
+    pub ratio_interval: Option<(f64, f64)>,
+}
+
+/// A metric over all experiments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// Its name, with `better when higher` or `lower` where that is so.
+    pub name: String,
+    /// Its name in CSV.
+    pub key: String,
+    /// The kind of its numbers.
+    pub unit: Unit,
+    /// `Some(true)`: more is better; `Some(false)`: less is; `None`: neither.
+    pub more_is_better: Option<bool>,
+    /// The experiments, in the order of [`Comparison::names`].
+    pub sides: Vec<Side>,
+    /// What is said of the difference: larger than the noise, or not told apart.
+    pub says: String,
+}
+
+/// A comparison.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Comparison {
+    /// The experiments; the first is what the others are held against.
+    pub names: Vec<String>,
+    /// What is read first: whether the difference should decide at all.
+    pub headline: Headline,
+    /// The metrics.
+    pub metrics: Vec<Metric>,
+    /// Conditions that differ: name, and the value of each experiment.
+    pub unlike: Vec<(String, Vec<String>)>,
+    /// Sentences: what was accepted, what is an estimate.
+    pub remarks: Vec<String>,
+}
+
+impl Comparison {
+    /// Ratios with their intervals against the first experiment.
+    pub fn plot(&self) -> Plot {
+        let names: Vec<String> = self.metrics.iter().rev().map(|m| m.name.clone()).collect();
+        let height = 76.0 + 30.0 * names.len() as f64;
+        let mut plot = Plot::new(
+            "ratios",
+            "Ratios, with 95 % intervals",
+            Axis { low: self.least(), ..Axis::linear("ratio", Unit::Plain) },
+            Axis::names("", names),
+        )
+        .size(860.0, height.max(140.0))
+        .says(format!(
+            "Each point is a mean over {}'s. An interval that crosses the line shows no difference.",
+            self.names.first().map_or("the first", String::as_str)
+        ));
+        for (at, name) in self.names.iter().enumerate().skip(1) {
+            let dots: Vec<Dot> = (0u32..)
+                .zip(self.metrics.iter().rev())
+                .filter_map(|(row, metric)| {
+                    let side = metric.sides.get(at)?;
+                    // Several experiments on one row stand a little apart.
+                    let apart = (at as f64 - self.names.len() as f64 / 2.0) * 0.18;
+                    let y = f64::from(row) - apart;
+                    Some(Dot { x: side.ratio?, y, x_range: side.ratio_interval, ..Dot::default() })
+                })
+                .collect();
+            let (name, colour) = (name.clone(), (at - 1) as u8);
+            plot = plot.mark(Mark::Dots { name, colour, dots, joined: false });
+        }
+        plot.rule(Rule { level: false, at: 1.0, label: "same".to_owned(), kind: RuleKind::Note })
+    }
+
+    /// A little below the least of the ratios and of 1, so that small differences can be seen.
+    fn least(&self) -> Option<f64> {
+        let ends = self
+            .metrics
+            .iter()
+            .flat_map(|m| &m.sides)
+            .flat_map(|side| [side.ratio, side.ratio_interval.map(|interval| interval.0)]);
+        let least = ends.flatten().filter(|x| x.is_finite()).fold(1.0, f64::min);
+        Some(((least - 0.05) * 20.0).floor() / 20.0)
+    }
+
+    /// Means, intervals, spreads and ratios.
+    pub fn table(&self) -> Table {
+        let mut columns = vec![Column::words("metric", "metric")];
+        for (at, name) in self.names.iter().enumerate() {
+            let key = |what: &str| format!("{}_{what}", letter(at));
+            columns.push(Column::numbers("mean", &key("mean")).under(name));
+            columns.push(Column::numbers("95 % interval", &key("interval")).under(name).rank(2));
+            columns.push(Column::numbers("spread", &key("spread_share")).under(name).rank(1));
+            if at > 0 {
+                columns.push(Column::numbers("ratio", &key("ratio")).under(name));
+                columns
+                    .push(Column::numbers("95 % of the ratio", &key("ratio_interval")).under(name));
+            }
+        }
+        columns.push(Column::remarks("difference", "says"));
+        let mut table = Table::new("", columns);
+        table.rows = self.metrics.iter().map(|metric| self.row(metric)).collect();
+        table
+    }
+
+    fn row(&self, metric: &Metric) -> Vec<Cell> {
+        let interval = |unit: Unit, ends: Option<(f64, f64)>| match ends {
+            Some((low, high)) => {
+                Cell { value: Value::Interval(unit, low, high), tone: Tone::Plain }
+            }
+            None => Cell::not_applicable(),
+        };
+        let mut cells = vec![Cell::text(metric.name.clone())];
+        let nothing = Side::default();
+        for at in 0..self.names.len() {
+            let side = metric.sides.get(at).unwrap_or(&nothing);
+            cells.push(Cell::maybe(metric.unit, side.mean).tone(Tone::Strong));
+            cells.push(interval(metric.unit, side.interval));
+            cells.push(Cell::maybe(Unit::Share, side.spread_share));
+            if at > 0 {
+                cells.push(Cell::maybe(Unit::Plain, side.ratio).tone(tone(metric, side)));
+                cells.push(interval(Unit::Plain, side.ratio_interval));
+            }
+        }
+        cells.push(Cell::text(metric.says.clone()));
+        cells
+    }
+
+    /// The whole report of a comparison.
+    pub fn document(&self) -> Document {
+        let mut sections = vec![
+            Section::brief("metrics", "Side by side")
+                .with(Block::Table(self.table()))
+                .with(Block::Chart(Box::new(self.plot()))),
+        ];
+        let mut unlike = Table::new("", vec![Column::words("condition", "condition")]);
+        for (at, name) in self.names.iter().enumerate() {
+            unlike.columns.push(Column::words(name, &letter(at).to_string()));
+        }
+        unlike.rows = self
+            .unlike
+            .iter()
+            .map(|(name, values)| {
+                let mut cells = vec![Cell::text(name.clone()).tone(Tone::Warn)];
+                cells.extend((0..self.names.len()).map(|at| {
+                    values.get(at).map_or(Cell::unknown(), |value| Cell::text(value.clone()))
+                }));
+                cells
+            })
+            .collect();
+        if !unlike.rows.is_empty() {
+            let section = Section::brief("unlike", "Conditions that differ");
+            sections.push(section.with(Block::Table(unlike)));
+        }
+        if !self.remarks.is_empty() {
+            let list = Block::List(self.remarks.clone());
+            sections.push(Section::brief("remarks", "Remarks").with(list));
+        }
+        Document {
+            title: self.names.join(" and "),
+            headline: self.headline.clone(),
+            sections,
+            ..Document::default()
+        }
+    }
+}
+
+/// A ratio is set off only where its interval is clear of 1 and it is known which way is better.
+fn tone(metric: &Metric, side: &Side) -> Tone {
+    match (metric.more_is_better, side.ratio_interval) {
+        (Some(more), Some((low, _))) if low > 1.0 => {
+            if more {
+                Tone::Good
+            } else {
+                Tone::Bad
+            }
+        }
+        (Some(more), Some((_, high))) if high < 1.0 => {
+            if more {
+                Tone::Bad
+            } else {
+                Tone::Good
+            }
+        }
+        _ => Tone::Plain,
+    }
+}
+
+fn letter(at: usize) -> char {
+    char::from(b'a' + (at % 26) as u8)
+}

@@ -1,0 +1,212 @@
+//! The throughput-latency curve: how latency grows with the load carried, and where the load line
+//! is.
+
+use crate::chart::plot::Dot;
+use crate::chart::{Axis, Mark, Plot, Rule};
+use crate::document::{Block, Document, Fact, Headline, Section};
+use crate::number::{Letters, Unit};
+use crate::table::{Cell, Column, Table, Tone, Value};
+
+/// One step of load, carried long enough to judge it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// How much was offered: threads, queue depth or I/Os per second, as [`Curve::load_name`] says.
+    pub load: f64,
+    /// What was carried.
+    pub rate_per_s: f64,
+    /// Its 95 % interval.
+    pub rate_interval: Option<(f64, f64)>,
+    /// Latencies in the order of [`Curve::latency_names`]; `None`: not measured.
+    pub latency_ns: Vec<Option<f64>>,
+    /// 95 % interval of the first of them.
+    pub latency_interval_ns: Option<(f64, f64)>,
+    /// Whether every ceiling was kept; `None` where the samples do not tell.
+    pub within: Option<bool>,
+    /// Whether the system was steady; `None` where that is unknown.
+    pub steady: Option<bool>,
+    /// The bundle, or a remark.
+    pub note: String,
+}
+
+/// The steps of a tuning in the order of their load, and what follows from them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curve {
+    /// Name of the plan.
+    pub name: String,
+    /// What the load is counted in: `threads`, `queue depth`, `offered I/Os`.
+    pub load_name: String,
+    /// Which latencies the steps hold: `database reads, average`.
+    pub latency_names: Vec<String>,
+    /// Ceiling of each of them, where it has one.
+    pub ceilings_ns: Vec<Option<f64>>,
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// What is required.
+    pub required_per_s: Option<f64>,
+    /// Index of the step that is the load line: the highest rate carried within every ceiling.
+    pub load_line: Option<usize>,
+    /// Index of the step with the fewest threads that meets the requirement.
+    pub fewest: Option<usize>,
+    /// Sentences that the tuning adds: where the curve falls, what was not tried.
+    pub remarks: Vec<String>,
+}
+
+impl Curve {
+    /// The chart: latency over rate, the ceilings and the load line.
+    pub fn plot(&self) -> Plot {
+        let mut plot = Plot::new(
+            "curve",
+            "Throughput and latency",
+            Axis::linear("I/Os", Unit::Rate),
+            Axis::log("latency", Unit::Latency),
+        )
+        .size(860.0, 340.0)
+        .says(format!(
+            "Beside each point stands its load ({}). Bars are 95 % intervals.",
+            self.load_name
+        ));
+        for (i, name) in self.latency_names.iter().enumerate() {
+            let dots: Vec<Dot> = self.steps.iter().filter_map(|step| self.dot(step, i)).collect();
+            let (name, colour) = (name.clone(), i as u8);
+            plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
+            if let Some(Some(ceiling)) = self.ceilings_ns.get(i) {
+                let shown = Unit::Latency.show_round(*ceiling, Letters::Unicode);
+                plot = plot.rule(Rule::limit(
+                    *ceiling,
+                    format!("ceiling {shown}: {}", self.latency_names[i]),
+                ));
+            }
+        }
+        if let Some(step) = self.load_line.and_then(|at| self.steps.get(at)) {
+            let shown = Unit::Rate.show(step.rate_per_s, Letters::Unicode);
+            plot = plot.rule(Rule::load_line(step.rate_per_s, format!("load line {shown}")));
+        }
+        plot
+    }
+
+    fn dot(&self, step: &Step, i: usize) -> Option<Dot> {
+        let latency = step.latency_ns.get(i).copied().flatten()?;
+        let first = i == 0;
+        Some(Dot {
+            x: step.rate_per_s,
+            y: latency,
+            x_range: step.rate_interval.filter(|_| first),
+            y_range: step.latency_interval_ns.filter(|_| first),
+            label: if first {
+                Unit::Plain.show_round(step.load, Letters::Unicode)
+            } else {
+                String::new()
+            },
+        })
+    }
+
+    /// The steps as a table.
+    pub fn table(&self) -> Table {
+        let mut columns = vec![
+            Column::numbers(&self.load_name, "load"),
+            Column::of(Unit::Rate, "I/Os per second", "rate_per_s"),
+            Column::numbers("95 % interval", "rate_per_s_interval").rank(2),
+            Column::of(Unit::Rate, &format!("rate / {}", self.load_name), "rate_per_load_per_s")
+                .rank(1),
+        ];
+        for name in &self.latency_names {
+            let key = format!("latency_ns_{}", name.replace([' ', ','], "_"));
+            columns.push(Column::numbers(name, &key));
+        }
+        columns.extend([
+            Column::words("within", "within"),
+            Column::words("steady", "steady"),
+            Column::remarks("remark", "note"),
+        ]);
+        let mut table = Table::new("Steps", columns);
+        table.rows = (0..self.steps.len()).map(|at| self.row(at)).collect();
+        table
+    }
+
+    fn row(&self, at: usize) -> Vec<Cell> {
+        let step = &self.steps[at];
+        let tone = if Some(at) == self.load_line { Tone::Strong } else { Tone::Plain };
+        let mut cells = vec![
+            Cell::number(Unit::Plain, step.load).tone(tone),
+            Cell::number(Unit::Rate, step.rate_per_s).tone(tone),
+            match step.rate_interval {
+                Some((low, high)) => {
+                    Cell { value: Value::Interval(Unit::Rate, low, high), tone: Tone::Plain }
+                }
+                None => Cell::not_applicable(),
+            },
+            Cell::maybe(Unit::Rate, (step.load > 0.0).then(|| step.rate_per_s / step.load)),
+        ];
+        for i in 0..self.latency_names.len() {
+            let latency = step.latency_ns.get(i).copied().flatten();
+            let ceiling = self.ceilings_ns.get(i).copied().flatten();
+            cells.push(match (latency, ceiling) {
+                (Some(ns), Some(limit)) => {
+                    let tone = if ns > limit { Tone::Bad } else { Tone::Plain };
+                    Cell { value: Value::Against(Unit::Latency, ns, limit), tone }
+                }
+                (latency, _) => Cell::maybe(Unit::Latency, latency),
+            });
+        }
+        let mut note: Vec<&str> = Vec::new();
+        note.extend((Some(at) == self.load_line).then_some("load line"));
+        note.extend((Some(at) == self.fewest).then_some("fewest that meet the requirement"));
+        note.extend((!step.note.is_empty()).then_some(step.note.as_str()));
+        cells.extend([
+            told(step.within, "yes", "no"),
+            told(step.steady, "yes", "no"),
+            Cell::text(note.join("; ")),
+        ]);
+        cells
+    }
+
+    /// The whole report of a tuning.
+    pub fn document(&self) -> Document {
+        let line = self.load_line.and_then(|at| self.steps.get(at));
+        let mut figures = Vec::new();
+        let reason = match line {
+            Some(step) => {
+                figures.push(Fact::new("load line", Cell::number(Unit::Rate, step.rate_per_s)));
+                figures.push(Fact::new(&self.load_name, Cell::number(Unit::Plain, step.load)));
+                format!(
+                    "The highest load within every ceiling is {}, at {} {}.",
+                    Unit::Rate.show(step.rate_per_s, Letters::Unicode),
+                    Unit::Plain.show_round(step.load, Letters::Unicode),
+                    self.load_name
+                )
+            }
+            None => "No step kept every ceiling, so there is no load line.".to_owned(),
+        };
+        if let Some(required) = self.required_per_s {
+            figures.push(Fact::new("required", Cell::number(Unit::Rate, required)));
+            let fewest = self.fewest.and_then(|at| self.steps.get(at)).map(|step| step.load);
+            let name = format!("fewest {} that meet it", self.load_name);
+            figures.push(Fact::new(&name, Cell::maybe(Unit::Plain, fewest)));
+        }
+        let mut section = Section::brief("curve-section", "Throughput and latency")
+            .with(Block::Chart(Box::new(self.plot())))
+            .with(Block::Table(self.table()));
+        if !self.remarks.is_empty() {
+            section = section.with(Block::List(self.remarks.clone()));
+        }
+        Document {
+            title: self.name.clone(),
+            headline: Headline {
+                word: if line.is_some() { "LOAD LINE" } else { "NO LOAD LINE" }.to_owned(),
+                tone: if line.is_some() { Tone::Plain } else { Tone::Warn },
+                reason,
+                figures,
+            },
+            sections: vec![section],
+            ..Document::default()
+        }
+    }
+}
+
+fn told(answer: Option<bool>, yes: &str, no: &str) -> Cell {
+    match answer {
+        Some(true) => Cell::text(yes).tone(Tone::Good),
+        Some(false) => Cell::text(no).tone(Tone::Bad),
+        None => Cell::unknown(),
+    }
+}

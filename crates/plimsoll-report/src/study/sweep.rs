@@ -1,0 +1,336 @@
+//! A sweep over I/O size, read share and pattern: one table, maps and lines.
+
+use crate::chart::plot::Dot;
+use crate::chart::{Axis, AxisScale, HeatMap, Mark, Plot};
+use crate::document::{Block, Document, Fact, Headline, Section};
+use crate::number::{Letters, Unit};
+use crate::table::{Cell as Shown, Column, Table, Tone, Value};
+
+/// One point of the matrix. Figures are `None` where they were not measured or cannot be believed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// `random`, `sequential`, `zipf`…
+    pub pattern: String,
+    /// Outstanding operations per client.
+    pub queue_depth: u32,
+    /// I/O size.
+    pub size_bytes: u64,
+    /// Share of reads among data operations, 0 to 1.
+    pub read_share: f64,
+    /// Operations per second, metadata included.
+    pub rate_per_s: Option<f64>,
+    /// Its 95 % interval.
+    pub rate_interval: Option<(f64, f64)>,
+    /// Bytes per second.
+    pub bandwidth_bytes_per_s: Option<f64>,
+    /// Mean latency.
+    pub latency_ns_avg: Option<f64>,
+    /// Read operations per second.
+    pub read_rate_per_s: Option<f64>,
+    /// Write operations per second.
+    pub write_rate_per_s: Option<f64>,
+    /// Percentiles of latency: p50, p99, p99.9.
+    pub latency_ns_percentiles: [Option<f64>; 3],
+    /// Share of the host's CPUs.
+    pub cpu_share: Option<f64>,
+    /// The verdict in capitals.
+    pub verdict: String,
+    /// The bundle, or why there is no figure.
+    pub note: String,
+}
+
+/// A whole sweep.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sweep {
+    /// Name of the plan.
+    pub name: String,
+    /// The points, in the order measured.
+    pub cells: Vec<Cell>,
+    /// Figures to keep in mind, derived by rule.
+    pub remember: Vec<Fact>,
+    /// Conditions that hold for every point.
+    pub conditions: Vec<String>,
+}
+
+/// Which figure of a cell is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// Operations per second.
+    Rate,
+    /// Bytes per second.
+    Bandwidth,
+    /// Mean latency.
+    Latency,
+}
+
+impl Of {
+    fn value(self, cell: &Cell) -> Option<f64> {
+        match self {
+            Self::Rate => cell.rate_per_s,
+            Self::Bandwidth => cell.bandwidth_bytes_per_s,
+            Self::Latency => cell.latency_ns_avg,
+        }
+    }
+
+    fn unit(self) -> Unit {
+        match self {
+            Self::Rate => Unit::Rate,
+            Self::Bandwidth => Unit::Bandwidth,
+            Self::Latency => Unit::Latency,
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Rate => "operations per second",
+            Self::Bandwidth => "bandwidth",
+            Self::Latency => "average latency",
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Bandwidth => "bandwidth",
+            Self::Latency => "latency",
+        }
+    }
+}
+
+fn percent(share: f64) -> String {
+    Unit::Plain.show_round(share * 100.0, Letters::Unicode)
+}
+
+fn size(bytes: u64) -> String {
+    Unit::Size.show(bytes as f64, Letters::Unicode)
+}
+
+fn sorted<T: PartialOrd + Copy>(mut values: Vec<T>) -> Vec<T> {
+    values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    values.dedup_by(|a, b| a == b);
+    values
+}
+
+impl Sweep {
+    /// Patterns with their queue depths, in the order they first occur: one map for each.
+    fn groups(&self) -> Vec<(String, u32)> {
+        let mut groups: Vec<(String, u32)> = Vec::new();
+        for cell in &self.cells {
+            let group = (cell.pattern.clone(), cell.queue_depth);
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        groups
+    }
+
+    fn of_group<'a>(&'a self, group: &'a (String, u32)) -> impl Iterator<Item = &'a Cell> {
+        self.cells.iter().filter(|c| c.pattern == group.0 && c.queue_depth == group.1)
+    }
+
+    fn sizes(&self, group: &(String, u32)) -> Vec<u64> {
+        sorted(self.of_group(group).map(|cell| cell.size_bytes).collect())
+    }
+
+    fn reads(&self, group: &(String, u32)) -> Vec<f64> {
+        sorted(self.of_group(group).map(|cell| cell.read_share).collect())
+    }
+
+    fn group_name(group: &(String, u32)) -> String {
+        format!("{}, queue depth {}", group.0, group.1)
+    }
+
+    fn id(group: &(String, u32), what: &str) -> String {
+        let word: String = group
+            .0
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+            .collect();
+        format!("{what}-{word}-{}", group.1)
+    }
+
+    /// Size along, read share upwards, the figure as colour and in words.
+    pub fn map(&self, group: &(String, u32), of: Of) -> Plot {
+        let (sizes, reads) = (self.sizes(group), self.reads(group));
+        let edges = |count: usize| (0..=count).map(|i| i as f64 - 0.5).collect();
+        let mut cells = vec![None; sizes.len() * reads.len()];
+        for cell in self.of_group(group) {
+            let column = sizes.iter().position(|size| *size == cell.size_bytes);
+            let row = reads.iter().position(|share| *share == cell.read_share);
+            if let (Some(column), Some(row)) = (column, row) {
+                cells[row * sizes.len() + column] = of.value(cell);
+            }
+        }
+        let map = HeatMap {
+            x_edges: edges(sizes.len()),
+            y_edges: edges(reads.len()),
+            cells,
+            unit: of.unit(),
+            title: of.title().to_owned(),
+            log: true,
+            values: true,
+        };
+        let height = 90.0 + 36.0 * reads.len() as f64;
+        let reads = reads.iter().map(|share| format!("{} %", percent(*share))).collect();
+        Plot::new(
+            &Self::id(group, &format!("map-{}", of.key())),
+            &format!("{}: {}", Self::group_name(group), of.title()),
+            Axis::names("I/O size", sizes.iter().map(|bytes| size(*bytes)).collect()),
+            Axis::names("reads", reads),
+        )
+        .mark(Mark::Heat(map))
+        .size(860.0, height)
+    }
+
+    /// The figure over the size, one line for each read share.
+    pub fn lines(&self, group: &(String, u32), of: Of) -> Plot {
+        let x = Axis { scale: AxisScale::Log2, ..Axis::linear("I/O size", Unit::Size) };
+        let y = match of {
+            Of::Bandwidth => Axis::linear(of.title(), of.unit()),
+            Of::Rate => Axis::log("operations", Unit::Rate),
+            Of::Latency => Axis::log(of.title(), of.unit()),
+        };
+        let mut plot = Plot::new(
+            &Self::id(group, &format!("lines-{}", of.key())),
+            &format!("{}: {} against size", Self::group_name(group), of.title()),
+            x,
+            y,
+        );
+        for (colour, share) in (0u8..).zip(self.reads(group).into_iter().rev()) {
+            let mut dots: Vec<Dot> = self
+                .of_group(group)
+                .filter(|cell| cell.read_share == share)
+                .filter_map(|cell| {
+                    let y_range = cell.rate_interval.filter(|_| of == Of::Rate);
+                    let x = cell.size_bytes as f64;
+                    Some(Dot { x, y: of.value(cell)?, y_range, ..Dot::default() })
+                })
+                .collect();
+            dots.sort_by(|a, b| a.x.total_cmp(&b.x));
+            let name = format!("{} % reads", percent(share));
+            plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
+        }
+        plot
+    }
+
+    /// Bandwidth against latency, every point, one colour for each group.
+    pub fn scatter(&self) -> Plot {
+        let mut plot = Plot::new(
+            "sweep-scatter",
+            "Bandwidth and latency, every point",
+            Axis::log("bandwidth", Unit::Bandwidth),
+            Axis::log("average latency", Unit::Latency),
+        )
+        .size(860.0, 300.0);
+        for (colour, group) in (0u8..).zip(self.groups()) {
+            let dots: Vec<Dot> = self
+                .of_group(&group)
+                .filter_map(|cell| {
+                    let (x, y) = (cell.bandwidth_bytes_per_s?, cell.latency_ns_avg?);
+                    Some(Dot { x, y, ..Dot::default() })
+                })
+                .collect();
+            let name = Self::group_name(&group);
+            plot = plot.mark(Mark::Dots { name, colour, dots, joined: false });
+        }
+        plot
+    }
+
+    /// The table that architects know, and beyond it percentiles, intervals and CPU.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new(
+            "",
+            vec![
+                Column::words("pattern", "pattern").rank(1),
+                Column::numbers("depth", "queue_depth").rank(1),
+                Column::numbers("I/O size", "size_bytes"),
+                Column::numbers("reads", "read_share"),
+                Column::numbers("bandwidth", "bandwidth_bytes_per_s"),
+                Column::of(Unit::Rate, "operations per second", "rate_per_s"),
+                Column::numbers("95 % interval", "rate_per_s_interval").rank(5),
+                Column::numbers("average latency", "latency_ns_avg"),
+                Column::of(Unit::Rate, "reads per second", "read_rate_per_s").rank(3),
+                Column::of(Unit::Rate, "writes per second", "write_rate_per_s").rank(3),
+                Column::numbers("p50", "latency_ns_p50").rank(4),
+                Column::numbers("p99", "latency_ns_p99"),
+                Column::numbers("p99.9", "latency_ns_p999").rank(4),
+                Column::numbers("CPU", "cpu_share").rank(2),
+                Column::words("verdict", "verdict").rank(1),
+                Column::remarks("remark", "note"),
+            ],
+        );
+        table.rows = self.cells.iter().map(row).collect();
+        table
+    }
+
+    /// The whole report of a sweep.
+    pub fn document(&self) -> Document {
+        let measured = self.cells.iter().filter(|cell| cell.rate_per_s.is_some()).count();
+        let reason = format!("{measured} of {} points have figures.", self.cells.len());
+        let mut sections = Vec::new();
+        if !self.remember.is_empty() {
+            let facts = Block::Facts(self.remember.clone());
+            sections.push(Section::brief("remember", "Figures to keep in mind").with(facts));
+        }
+        for group in self.groups() {
+            let id = Self::id(&group, "group");
+            let mut section = Section::full(&id, &Self::group_name(&group));
+            for of in [Of::Rate, Of::Latency] {
+                section = section.with(Block::Chart(Box::new(self.map(&group, of))));
+            }
+            for of in [Of::Rate, Of::Bandwidth, Of::Latency] {
+                section = section.with(Block::Chart(Box::new(self.lines(&group, of))));
+            }
+            sections.push(section);
+        }
+        let all = Section::brief("points", "All points")
+            .with(Block::Table(self.table()))
+            .with(Block::Chart(Box::new(self.scatter())));
+        sections.push(all);
+        if !self.conditions.is_empty() {
+            let list = Block::List(self.conditions.clone());
+            sections.push(Section::full("conditions", "Conditions").with(list));
+        }
+        Document {
+            title: self.name.clone(),
+            headline: Headline {
+                word: "SWEEP".to_owned(),
+                tone: Tone::Plain,
+                reason,
+                figures: Vec::new(),
+            },
+            sections,
+            ..Document::default()
+        }
+    }
+}
+
+fn row(cell: &Cell) -> Vec<Shown> {
+    let tone = match cell.verdict.as_str() {
+        "PASS" | "MEASURED" => Tone::Plain,
+        "INCONCLUSIVE" => Tone::Warn,
+        _ => Tone::Bad,
+    };
+    let mut cells = vec![
+        Shown::text(cell.pattern.clone()),
+        Shown::count(u64::from(cell.queue_depth)),
+        Shown::number(Unit::Size, cell.size_bytes as f64),
+        Shown::number(Unit::Share, cell.read_share),
+        Shown::maybe(Unit::Bandwidth, cell.bandwidth_bytes_per_s),
+        Shown::maybe(Unit::Rate, cell.rate_per_s),
+        match cell.rate_interval {
+            Some((low, high)) => {
+                Shown { value: Value::Interval(Unit::Rate, low, high), tone: Tone::Plain }
+            }
+            None => Shown::not_applicable(),
+        },
+        Shown::maybe(Unit::Latency, cell.latency_ns_avg),
+        Shown::maybe(Unit::Rate, cell.read_rate_per_s),
+        Shown::maybe(Unit::Rate, cell.write_rate_per_s),
+    ];
+    cells.extend(cell.latency_ns_percentiles.map(|ns| Shown::maybe(Unit::Latency, ns)));
+    cells.push(Shown::observed(Unit::Share, cell.cpu_share));
+    cells.push(Shown::text(cell.verdict.clone()).tone(tone));
+    cells.push(Shown::text(cell.note.clone()));
+    cells
+}
