@@ -1,6 +1,5 @@
 //! The client: a [`Core`] on real sockets, driven by epoll from the thread that polls it.
 
-use std::io::IoSlice;
 use std::net::SocketAddr;
 
 use rustix::event::epoll;
@@ -8,21 +7,16 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use thiserror::Error;
 
-use crate::core::{Config, Core};
+use crate::config::Config;
+use crate::connections::{CONNECT_NS, Phase, Socket};
+use crate::core::Core;
 use crate::credential::Credential;
-use crate::error::{CallError, SubmitError};
+use crate::error::SubmitError;
 use crate::handle::{Handle, ObjectId, ServerId};
 use crate::op::{Completion, Op};
-use crate::outbound::SLICES_MAX;
 use crate::socket;
-use crate::stats::{Ended, Stats};
+use crate::stats::Stats;
 
-/// How often overdue calls are looked for, in ns.
-const TICK_NS: u64 = 50_000_000;
-/// First and longest pause between attempts to connect again, in ns.
-const BACKOFF_NS: (u64, u64) = (10_000_000, 1_000_000_000);
-/// How long one attempt to connect may take, in ns.
-const CONNECT_NS: u64 = 5_000_000_000;
 /// Waits for the caller's time that are shorter than this are made with nanosecond resolution, in ns.
 const FINE_WAIT_NS: u64 = 5_000_000;
 /// The resolution of epoll's timeout, in ns.
@@ -31,8 +25,6 @@ const EPOLL_UNIT_NS: u64 = 1_000_000;
 const TIMER_SLACK_NS: u64 = 1_000;
 /// Events taken from epoll at a time.
 const EVENTS_MAX: usize = 64;
-/// Most receives from one connection before the others have their turn.
-const RECEIVES_MAX: u32 = 16;
 
 /// Where the time comes from. It must not go backwards.
 pub trait Clock {
@@ -127,34 +119,16 @@ impl ServerSpec {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Down { retry_ns: u64 },
-    Connecting { deadline_ns: u64 },
-    Up,
-}
-
-#[derive(Debug)]
-struct Socket {
-    address: SocketAddr,
-    reserved_port: bool,
-    fd: Option<OwnedFd>,
-    phase: Phase,
-    wants_write: bool,
-    lost_ns: u64,
-    backoff_ns: u64,
-}
-
 /// A client of one or more NFS servers, owned by one thread.
 pub struct Client<C: Clock = Monotonic> {
-    core: Core,
-    clock: C,
-    epoll: OwnedFd,
-    sockets: Vec<Socket>,
-    events: Vec<epoll::Event>,
-    next_tick_ns: u64,
+    pub(crate) core: Core,
+    pub(crate) clock: C,
+    pub(crate) epoll: OwnedFd,
+    pub(crate) sockets: Vec<Socket>,
+    pub(crate) events: Vec<epoll::Event>,
+    pub(crate) next_tick_ns: u64,
     /// Connections that are not up.
-    down: u32,
+    pub(crate) down: u32,
     /// The last look for replies was put off; see [`Config::reap_pause_divisor`].
     paused: bool,
     /// This thread's timers have been made precise.
@@ -402,194 +376,6 @@ impl<C: Clock> Client<C> {
             Err(error) => Err(PollError::Epoll(error)),
         }
     }
-
-    /// Handles the events that came. Returns the time of the last thing that it saw.
-    fn serve(&mut self, arena: &mut [u8], now_ns: u64, out: &mut Vec<Completion>) -> u64 {
-        let mut now_ns = now_ns;
-        for number in 0..self.events.len() {
-            let event = self.events[number];
-            let (flags, index) = (event.flags, event.data.u64() as usize);
-            match self.sockets[index].phase {
-                Phase::Connecting { .. } => self.connected(index, now_ns),
-                Phase::Up => {
-                    if flags.contains(epoll::EventFlags::OUT) {
-                        self.sockets[index].wants_write = false;
-                        self.interest(index, epoll::EventFlags::IN);
-                    }
-                    let other =
-                        epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-                    if flags.intersects(other) {
-                        now_ns = self.receive(index, arena, now_ns, out);
-                    }
-                }
-                Phase::Down { .. } => {}
-            }
-        }
-        now_ns
-    }
-
-    fn interest(&self, index: usize, flags: epoll::EventFlags) {
-        if let Some(fd) = &self.sockets[index].fd {
-            // Can only fail for a descriptor that is not registered; then no event comes and the
-            // retransmission timer replaces the connection.
-            let _ = epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(index as u64), flags);
-        }
-    }
-
-    #[inline]
-    fn send(&mut self, index: usize, arena: &[u8], now_ns: u64) {
-        let socket = &mut self.sockets[index];
-        if socket.phase != Phase::Up || socket.wants_write {
-            return;
-        }
-        let Some(fd) = &socket.fd else { return };
-        while self.core.has_output(index) {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let used = self.core.gather(index, arena, &mut slices);
-            if used == 0 {
-                return;
-            }
-            match socket::send(fd, &slices[..used]) {
-                Ok(size) => {
-                    self.core.sent(index, size, now_ns);
-                    self.core.stats.sends += 1;
-                }
-                Err(Errno::AGAIN) => {
-                    socket.wants_write = true;
-                    self.interest(index, epoll::EventFlags::IN | epoll::EventFlags::OUT);
-                    return;
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => {
-                    self.lost(index, Ended::Error(error.raw_os_error()), now_ns);
-                    return;
-                }
-            }
-        }
-    }
-
-    fn receive(
-        &mut self,
-        index: usize,
-        arena: &mut [u8],
-        now_ns: u64,
-        out: &mut Vec<Completion>,
-    ) -> u64 {
-        let mut now_ns = now_ns;
-        for _ in 0..RECEIVES_MAX {
-            let (Some(fd), Some(inbound)) = (&self.sockets[index].fd, self.core.inbound(index))
-            else {
-                return now_ns;
-            };
-            let mut windows = inbound.windows(arena);
-            let room: usize = windows.iter().map(|window| window.len()).sum();
-            let size = match socket::receive(fd, &mut windows) {
-                Ok(0) => {
-                    self.lost(index, Ended::Closed, now_ns);
-                    return now_ns;
-                }
-                Ok(size) => size,
-                Err(Errno::AGAIN | Errno::INTR) => return now_ns,
-                Err(error) => {
-                    self.lost(index, Ended::Error(error.raw_os_error()), now_ns);
-                    return now_ns;
-                }
-            };
-            inbound.received(size);
-            self.core.stats.receives += 1;
-            now_ns = self.clock.now_ns();
-            if let Err(violation) = self.core.deliver(index, arena, now_ns, out) {
-                self.core.fail_link(index, CallError::Violation(violation), now_ns, out);
-                self.lost(index, Ended::Violation(violation), now_ns);
-                return now_ns;
-            }
-            if size < room {
-                break;
-            }
-        }
-        self.replace_if_broken(index, now_ns);
-        now_ns
-    }
-
-    fn replace_if_broken(&mut self, index: usize, now_ns: u64) {
-        if let Some(why) = self.core.broken(index)
-            && self.sockets[index].phase == Phase::Up
-        {
-            self.lost(index, why, now_ns);
-        }
-    }
-
-    /// A connection is gone: its calls wait for the next one.
-    fn lost(&mut self, index: usize, why: Ended, now_ns: u64) {
-        let proven = self.core.links[index].proven;
-        self.core.link_lost(index, why, now_ns);
-        let socket = &mut self.sockets[index];
-        socket.fd = None; // closing takes it out of epoll
-        socket.wants_write = false;
-        if socket.phase == Phase::Up {
-            self.down += 1;
-            socket.lost_ns = now_ns;
-        }
-        socket.backoff_ns = if proven { 0 } else { next_backoff(socket.backoff_ns) };
-        socket.phase = Phase::Down { retry_ns: now_ns + socket.backoff_ns };
-        self.next_tick_ns = self.next_tick_ns.min(now_ns + socket.backoff_ns);
-    }
-
-    /// Overdue calls, broken connections, and those whose time to connect again has come.
-    fn housekeeping(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
-        self.core.tick(now_ns, out);
-        self.next_tick_ns = now_ns + TICK_NS;
-        for index in 0..self.sockets.len() {
-            self.replace_if_broken(index, now_ns);
-            match self.sockets[index].phase {
-                Phase::Down { retry_ns } if retry_ns <= now_ns => self.reconnect(index, now_ns),
-                Phase::Down { retry_ns } => self.next_tick_ns = self.next_tick_ns.min(retry_ns),
-                Phase::Connecting { deadline_ns } if deadline_ns <= now_ns => {
-                    self.not_connected(index, now_ns);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn reconnect(&mut self, index: usize, now_ns: u64) {
-        let socket = &mut self.sockets[index];
-        let data = epoll::EventData::new_u64(index as u64);
-        let started = socket::start(socket.address, socket.reserved_port).and_then(|fd| {
-            epoll::add(&self.epoll, &fd, data, epoll::EventFlags::OUT)?;
-            Ok(fd)
-        });
-        match started {
-            Ok(fd) => {
-                socket.fd = Some(fd);
-                socket.phase = Phase::Connecting { deadline_ns: now_ns + CONNECT_NS };
-            }
-            Err(_) => self.not_connected(index, now_ns),
-        }
-    }
-
-    fn not_connected(&mut self, index: usize, now_ns: u64) {
-        let socket = &mut self.sockets[index];
-        socket.fd = None;
-        socket.backoff_ns = next_backoff(socket.backoff_ns);
-        socket.phase = Phase::Down { retry_ns: now_ns + socket.backoff_ns };
-        self.next_tick_ns = self.next_tick_ns.min(now_ns + socket.backoff_ns);
-    }
-
-    fn connected(&mut self, index: usize, now_ns: u64) {
-        let socket = &mut self.sockets[index];
-        let outcome = socket.fd.as_ref().map(socket::finish);
-        if outcome != Some(Ok(())) {
-            self.not_connected(index, now_ns);
-            return;
-        }
-        socket.phase = Phase::Up;
-        socket.wants_write = false;
-        self.down -= 1;
-        let outage_ns = now_ns.saturating_sub(socket.lost_ns);
-        self.interest(index, epoll::EventFlags::IN);
-        self.core.link_restored(index, outage_ns, now_ns);
-    }
 }
 
 impl<C: Clock> AsFd for Client<C> {
@@ -597,8 +383,4 @@ impl<C: Clock> AsFd for Client<C> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
-}
-
-fn next_backoff(backoff_ns: u64) -> u64 {
-    (backoff_ns * 2).clamp(BACKOFF_NS.0, BACKOFF_NS.1)
 }

@@ -7,8 +7,8 @@ use nfs3_types::nfs3::*;
 use nfs3_types::xdr_codec::{List, Opaque, Pack, Unpack};
 
 use super::*;
-use crate::error::Violation;
-use crate::op::CreateHow;
+use crate::error::{CallError, SubmitError, Violation};
+use crate::op::{Completion, CreateHow, Op, Procedure, Stability};
 use crate::outbound::SLICES_MAX;
 
 const MS: u64 = 1_000_000;

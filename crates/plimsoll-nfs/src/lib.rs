@@ -37,16 +37,22 @@ pub mod url;
 pub mod xdr;
 
 mod call;
+mod config;
+mod connections;
+mod course;
 mod deliver;
 pub mod outbound;
+mod overdue;
 mod recover;
 mod reply;
 mod retain;
 mod slot;
 mod socket;
+mod submit;
 
 pub use client::{Client, Clock, Monotonic, PollError, Timeout};
-pub use core::{Config, Core};
+pub use config::Config;
+pub use core::Core;
 pub use credential::Credential;
 pub use error::{CallError, RpcError, SubmitError, Violation};
 pub use handle::{Handle, ObjectId, ServerId};

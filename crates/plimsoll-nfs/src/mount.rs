@@ -3,7 +3,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nfs3_types::mount::{self, mountstat3};
 use nfs3_types::xdr_codec::Unpack;
@@ -254,6 +254,7 @@ impl Service {
         self.stream.write_all(&buffer[..end]).map_err(io)?;
         let mut inbound = Inbound::new(REPLY_BYTES_MAX);
         let mut piece = [0u8; 4096];
+        let start = Instant::now();
         loop {
             match inbound.step().map_err(|violation| call(violation.into()))? {
                 Next::Record(record) => {
@@ -270,6 +271,10 @@ impl Service {
                     let size = self.stream.read(&mut piece).map_err(io)?;
                     if size == 0 {
                         return Err(io(ErrorKind::UnexpectedEof.into()));
+                    }
+                    // Each read has the time-out, and so has the whole: a reply may not trickle on.
+                    if start.elapsed() > ANSWER_TIMEOUT {
+                        return Err(io(ErrorKind::TimedOut.into()));
                     }
                     inbound.feed(&piece[..size], &mut []);
                 }

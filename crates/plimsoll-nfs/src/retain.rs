@@ -119,6 +119,9 @@ impl Retain {
             state: EntryState::InFlight,
             next: None,
         };
+        if self.entries.is_empty() {
+            self.entries.reserve_exact(usize::try_from(self.capacity).unwrap_or(0));
+        }
         let index = self.index(sequence);
         if index == self.entries.len() {
             self.entries.push(entry);

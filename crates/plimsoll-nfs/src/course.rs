@@ -1,0 +1,147 @@
+//! The course of a call: handed over, queued on a connection or held back, ended.
+
+use crate::core::Core;
+use crate::error::CallError;
+use crate::op::{Completion, Procedure, Stability};
+use crate::slot::{Owner, State};
+use crate::stats::Ended;
+
+impl Core {
+    /// Stamps what was submitted since the last time and queues it on its connections.
+    #[inline]
+    pub fn hand_over(&mut self, now_ns: u64) {
+        if self.fresh.is_empty() {
+            return;
+        }
+        let fresh = std::mem::take(&mut self.fresh);
+        for &index in &fresh {
+            self.slots.get_mut(index).submitted_ns = now_ns;
+            self.route(index, now_ns);
+        }
+        self.fresh = fresh;
+        self.fresh.clear();
+    }
+
+    /// True if operations were submitted and not handed over.
+    #[must_use]
+    pub fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// Queues a call on a connection, or holds it back.
+    pub(crate) fn route(&mut self, index: u32, now_ns: u64) {
+        let slot = self.slots.get(index);
+        let (procedure, owner, object) = (slot.procedure, slot.owner, slot.object);
+        if procedure == Procedure::Write && owner == Owner::Caller && !self.log_write(index) {
+            self.hold(index);
+            self.make_room(now_ns);
+            return;
+        }
+        if procedure == Procedure::Commit {
+            if self.objects[object as usize].recovering {
+                self.hold(index);
+                return;
+            }
+            let order = self.retain.next_order();
+            self.slots.get_mut(index).order = order;
+        }
+        self.enqueue(index, now_ns);
+    }
+
+    /// Enters a WRITE into the log of uncommitted writes where that is needed. False: not now.
+    #[inline]
+    fn log_write(&mut self, index: u32) -> bool {
+        let slot = self.slots.get(index);
+        let object = &mut self.objects[slot.object as usize];
+        if object.recovering {
+            return false;
+        }
+        let unstable = slot.stability == Stability::Unstable;
+        if slot.entry.is_some() || (!unstable && object.chain.first.is_none()) {
+            return true;
+        }
+        let range = (slot.offset_bytes, slot.size_bytes);
+        let entry = self.retain.add(&mut object.chain, slot.object, range, unstable);
+        self.slots.get_mut(index).entry = entry;
+        entry.is_some()
+    }
+
+    /// Appends a call to the queue of one of its server's connections, in turn.
+    pub(crate) fn enqueue(&mut self, index: u32, now_ns: u64) {
+        let slot = self.slots.get_mut(index);
+        let server = &mut self.servers[slot.server.0 as usize];
+        let link = server.links[server.next_link];
+        server.next_link = (server.next_link + 1) % server.links.len();
+        slot.link = link;
+        slot.state = State::Queued;
+        slot.sent_ns = now_ns;
+        slot.transmissions_on_link = 0;
+        let xid = slot.xid;
+        self.links[link as usize].queue.push_back((index, xid));
+    }
+
+    /// Ends an operation: accounts for it and gives its slot back.
+    pub(crate) fn finish(
+        &mut self,
+        index: u32,
+        result: Result<u32, CallError>,
+        now_ns: u64,
+        out: &mut Vec<Completion>,
+    ) {
+        self.leave_link(index);
+        let slot = self.slots.get(index);
+        let (procedure, owner) = (slot.procedure, slot.owner);
+        match owner {
+            Owner::Caller => {
+                let completion = Completion {
+                    token: slot.token,
+                    procedure,
+                    result,
+                    submitted_ns: slot.submitted_ns,
+                    completed_ns: now_ns,
+                    retransmissions: slot.retransmissions,
+                };
+                let latency_ns = now_ns.saturating_sub(slot.submitted_ns);
+                match result {
+                    Ok(size) => {
+                        let moved = matches!(procedure, Procedure::Read | Procedure::Write);
+                        let size_bytes = if moved { size } else { 0 };
+                        self.stats.succeeded(procedure, size_bytes, latency_ns);
+                        self.latency_ns_mean =
+                            self.latency_ns_mean - self.latency_ns_mean / 64 + latency_ns / 64;
+                    }
+                    Err(_) => self.stats.procedure_mut(procedure).failed += 1,
+                }
+                self.outstanding -= 1;
+                if self.outstanding == 0 {
+                    self.arena_bytes_needed = 0;
+                }
+                self.slots.release(index);
+                out.push(completion);
+            }
+            Owner::Resend { commit } => {
+                self.slots.release(index);
+                self.resend_done(commit, result.err(), now_ns, out);
+            }
+            Owner::Room => {
+                self.slots.release(index);
+                self.room_done(result.err(), now_ns, out);
+            }
+        }
+    }
+
+    /// A call that ends while it is queued must not be sent any more; one that is half sent takes its
+    /// connection with it, for its payload goes back to the caller.
+    #[inline]
+    pub(crate) fn leave_link(&mut self, index: u32) {
+        let slot = self.slots.get(index);
+        if slot.state != State::Queued {
+            return;
+        }
+        let link = &mut self.links[slot.link as usize];
+        link.stale = true;
+        if link.head_sent > 0 && link.queue.front() == Some(&(index, slot.xid)) {
+            link.broken.get_or_insert(Ended::GivenUp);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What does not go as it should: connections lost and restored, calls that are overdue.
+
+use crate::core::Core;
+use crate::error::CallError;
+use crate::op::Completion;
+use crate::slot::State;
+use crate::stats::{Ended, Event};
+
+impl Core {
+    /// A connection was lost: its calls go back to its queue in the order in which they were
+    /// submitted. Returns how many there are.
+    pub fn link_lost(&mut self, link: usize, why: Ended, now_ns: u64) -> u32 {
+        let mut calls: Vec<u32> = self
+            .slots
+            .indices()
+            .filter(|index| {
+                let slot = self.slots.get(*index);
+                slot.is_on_link() && slot.link as usize == link
+            })
+            .collect();
+        calls.sort_by_key(|index| self.slots.get(*index).sequence);
+        let queue = &mut self.links[link];
+        queue.queue.clear();
+        queue.head_sent = 0;
+        queue.stale = false;
+        queue.strays_allowed = 0;
+        queue.broken = None;
+        queue.proven = false;
+        queue.streaming = None;
+        if let Some(inbound) = &mut queue.inbound {
+            inbound.clear();
+        }
+        for &index in &calls {
+            let slot = self.slots.get_mut(index);
+            slot.state = State::Queued;
+            slot.transmissions_on_link = 0;
+            // A server with a reply cache may answer for the old connection as well.
+            queue.strays_allowed += u32::from(slot.transmissions > 0);
+            queue.queue.push_back((index, slot.xid));
+        }
+        let count = calls.len() as u32;
+        self.stats.disconnects += 1;
+        self.stats.event(Event::Disconnected {
+            server: queue.server,
+            connection: queue.number,
+            at_ns: now_ns,
+            why,
+            calls: count,
+        });
+        count
+    }
+
+    /// A connection is there again, `outage_ns` after it was lost.
+    pub fn link_restored(&mut self, link: usize, outage_ns: u64, now_ns: u64) {
+        let link = &self.links[link];
+        for &(index, _) in &link.queue {
+            self.slots.get_mut(index).sent_ns = now_ns;
+        }
+        self.stats.outage_ns += outage_ns;
+        self.stats.event(Event::Reconnected {
+            server: link.server,
+            connection: link.number,
+            at_ns: now_ns,
+            outage_ns,
+            calls: link.queue.len() as u32,
+        });
+    }
+
+    /// Why the connection of a link must be replaced, if it must: the driver closes it and calls
+    /// [`Core::link_lost`].
+    #[must_use]
+    pub fn broken(&self, link: usize) -> Option<Ended> {
+        self.links[link].broken
+    }
+
+    /// The framing of a connection was violated: every call on it fails, for which of their replies
+    /// were damaged can't be known.
+    pub fn fail_link(
+        &mut self,
+        link: usize,
+        error: CallError,
+        now_ns: u64,
+        out: &mut Vec<Completion>,
+    ) {
+        for index in self.slots.indices() {
+            let slot = self.slots.get(index);
+            if slot.is_on_link() && slot.link as usize == link {
+                self.fail(index, error, now_ns, out);
+            }
+        }
+    }
+
+    /// Fails one call, whatever it was doing.
+    pub(crate) fn fail(
+        &mut self,
+        index: u32,
+        error: CallError,
+        now_ns: u64,
+        out: &mut Vec<Completion>,
+    ) {
+        if let Some(entry) = self.slots.get_mut(index).entry.take() {
+            self.retain.settle(entry);
+            self.prune(index);
+        }
+        self.finish(index, Err(error), now_ns, out);
+    }
+
+    /// Looks after calls that are overdue or whose time to try again has come. To be called every few
+    /// dozen milliseconds.
+    pub fn tick(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
+        for index in self.slots.indices() {
+            let slot = self.slots.get(index);
+            if matches!(slot.state, State::Free | State::Fresh | State::Recovering) {
+                continue;
+            }
+            let age_ns = now_ns.saturating_sub(slot.submitted_ns);
+            if age_ns >= self.config.give_up_after_ns {
+                self.give_up(index, age_ns, now_ns, out);
+                continue;
+            }
+            match slot.state {
+                State::Waiting { until_ns } if now_ns >= until_ns => {
+                    self.slots.renew_xid(index);
+                    self.patch_xid(index);
+                    self.enqueue(index, now_ns);
+                }
+                State::Sent
+                    if now_ns.saturating_sub(slot.sent_ns) >= self.config.retransmit_after_ns =>
+                {
+                    self.retransmit(index, now_ns);
+                }
+                _ => {}
+            }
+        }
+        self.release_held(now_ns);
+    }
+
+    fn give_up(&mut self, index: u32, after_ns: u64, now_ns: u64, out: &mut Vec<Completion>) {
+        let slot = self.slots.get(index);
+        if slot.state == State::Sent {
+            // A late reply must not find the arena range in other hands.
+            self.links[slot.link as usize].broken.get_or_insert(Ended::GivenUp);
+        }
+        if slot.state == State::Held {
+            self.held.retain(|held| *held != index);
+        }
+        let transmissions = slot.retransmissions + u32::from(slot.transmissions > 0);
+        self.fail(index, CallError::TimedOut { after_ns, transmissions }, now_ns, out);
+    }
+
+    fn retransmit(&mut self, index: u32, now_ns: u64) {
+        let slot = self.slots.get_mut(index);
+        let link = &mut self.links[slot.link as usize];
+        if slot.transmissions_on_link >= 2 {
+            link.broken.get_or_insert(Ended::NoReply);
+            return;
+        }
+        slot.state = State::Queued;
+        slot.sent_ns = now_ns;
+        link.strays_allowed += 1;
+        link.queue.push_back((index, slot.xid));
+    }
+
+    pub(crate) fn patch_xid(&mut self, index: u32) {
+        let xid = self.slots.get(index).xid;
+        let at = crate::rpc::XID_AT;
+        self.slots.header_mut(index)[at..at + 4].copy_from_slice(&xid.to_be_bytes());
+    }
+}
