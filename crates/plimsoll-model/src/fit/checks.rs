@@ -113,7 +113,8 @@ mod tests {
         ] {
             let checks = check(&Table::parse(text).unwrap(), Some(480.0));
             assert_eq!(checks.unit_bytes, 1_048_576.0);
-            assert!((checks.protocol_bytes - 280.0).abs() < 10.0, "{}", checks.protocol_bytes);
+            // Row by row the tables say 239 to 365 bytes; the small I/Os, which say it best, 256 to 302.
+            assert!((checks.protocol_bytes - 280.0).abs() < 20.0, "{}", checks.protocol_bytes);
             assert!(checks.identity_median < 0.0006, "{}", checks.identity_median);
             assert!(checks.concurrency.0 > 180.0 && checks.concurrency.1 < 390.0);
             assert!(checks.concurrency_impossible.is_empty());
