@@ -41,3 +41,15 @@ fn a_directory_that_is_not_there_is_named() {
     let sandbox = Sandbox::new();
     sandbox.run(&["quickstart", "--path", "/no/such"]).expect(2).says("/no/such");
 }
+
+#[test]
+fn ctrl_c_while_it_tries_the_storage_leaves_nothing() {
+    let sandbox = Sandbox::new();
+    let data = sandbox.data();
+    let child = sandbox.start(&["quickstart", "--path", data.to_str().unwrap()]);
+    support::wait_until("the trial", || !sandbox.left_in_data().is_empty());
+    support::signal(&child, "-INT");
+    let ran = support::Ran::from(child.wait_with_output().unwrap()).expect(130);
+    ran.says("nterrupted");
+    assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
+}

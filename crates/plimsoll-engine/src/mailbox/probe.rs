@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_sys::{clock, simd};
 use plimsoll_workload::step::{Arena, Completion, Io, IoKind};
@@ -14,7 +15,7 @@ const CHUNK_BYTES: u32 = 1 << 20;
 const DEPTH: u32 = 8;
 
 /// Bytes that `duration_ns` of writing incompressible data to a new file below `directory` give, at
-/// most `limit_bytes`. The file is removed.
+/// most `limit_bytes`, or until `interrupt` turns true. The file is removed in any case.
 ///
 /// # Errors
 /// A directory that can't be written, a full file system, an I/O error.
@@ -22,16 +23,22 @@ pub fn written_bytes(
     directory: &Path,
     limit_bytes: u64,
     duration_ns: u64,
+    interrupt: &AtomicBool,
 ) -> Result<u64, EngineError> {
     let path = directory.join(format!(".plimsoll-probe-{}", std::process::id()));
     let made = fs::OpenOptions::new().write(true).create_new(true).open(&path);
     made.map_err(|error| io("making a file", &path, &error))?;
-    let result = write(&path, limit_bytes, duration_ns);
+    let result = write(&path, limit_bytes, duration_ns, interrupt);
     fs::remove_file(&path).map_err(|error| io("removing a file", &path, &error))?;
     result
 }
 
-fn write(path: &Path, limit_bytes: u64, duration_ns: u64) -> Result<u64, EngineError> {
+fn write(
+    path: &Path,
+    limit_bytes: u64,
+    duration_ns: u64,
+    interrupt: &AtomicBool,
+) -> Result<u64, EngineError> {
     let mut backend = Backend::open(BackendConfig {
         files: vec![FileSource::existing(path)],
         arena_bytes: u64::from(CHUNK_BYTES * DEPTH),
@@ -45,7 +52,8 @@ fn write(path: &Path, limit_bytes: u64, duration_ns: u64) -> Result<u64, EngineE
     let mut completions: Vec<Completion> = Vec::new();
     loop {
         let now_ns = clock::monotonic_ns();
-        let on_time = now_ns.saturating_sub(start_ns) < duration_ns;
+        let on_time = now_ns.saturating_sub(start_ns) < duration_ns
+            && !interrupt.load(Ordering::Relaxed);
         while on_time
             && issued + u64::from(CHUNK_BYTES) <= limit_bytes
             && let Some(slot) = free.pop()
@@ -95,14 +103,25 @@ mod tests {
     #[test]
     fn writes_up_to_the_limit_and_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
-        let written = written_bytes(directory.path(), 5 << 20, 10_000_000_000).unwrap();
+        let never = AtomicBool::new(false);
+        let written = written_bytes(directory.path(), 5 << 20, 10_000_000_000, &never).unwrap();
         assert_eq!(written, 5 << 20);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]
+    fn ends_when_it_is_asked_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let asked = AtomicBool::new(true);
+        assert_eq!(written_bytes(directory.path(), 1 << 40, u64::MAX, &asked).unwrap(), 0);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
     fn names_the_directory_that_cannot_be_written() {
-        let error = written_bytes(Path::new("/proc"), 1 << 20, 1_000_000_000).unwrap_err();
+        let never = AtomicBool::new(false);
+        let error =
+            written_bytes(Path::new("/proc"), 1 << 20, 1_000_000_000, &never).unwrap_err();
         assert!(error.to_string().contains("/proc/"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! `plimsoll quickstart`: the main job on this machine, small, in about a minute.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use clap::Args;
 use plimsoll_engine::mailbox::written_bytes;
@@ -10,6 +11,7 @@ use super::run::After;
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::session::engine_error;
@@ -41,6 +43,7 @@ pub struct Options {
 /// No room, a directory that cannot be written.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let mut progress = StderrProgress::new(common.quiet);
+    let interrupt = interrupt::flag_on_signal()?;
     let directory = directory(options)?;
     if common.json {
         progress.say(DEMONSTRATION);
@@ -50,8 +53,12 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let free_bytes = free_bytes(&directory)?;
     let limit_bytes = DATA_BYTES_MAX.min(free_bytes / FREE_DIVISOR);
     progress.say(&format!("trying what {} takes, ten seconds at most", directory.display()));
-    let write_bytes_in_ten_seconds = written_bytes(&directory, limit_bytes, WRITE_NS)
+    let write_bytes_in_ten_seconds = written_bytes(&directory, limit_bytes, WRITE_NS, &interrupt)
         .map_err(|error| engine_error(&error))?;
+    if interrupt.load(Ordering::Relaxed) {
+        let says = "interrupted before the run began: nothing was measured, and nothing is left";
+        return Err(CliError::new(Exit::Interrupted, says));
+    }
     let facts = QuickstartFacts {
         free_bytes,
         write_bytes_in_ten_seconds,
@@ -60,7 +67,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = quickstart(&facts).map_err(|error| {
         CliError::environment(format!("{}: {error}", directory.display()))
     })?;
-    super::run::run_plan(&plan, &options.after, common, &mut progress)
+    super::run::run_plan(&plan, &options.after, common, &mut progress, &interrupt)
 }
 
 /// The directory to work in, made if it is this user's own cache.

@@ -1,7 +1,7 @@
 //! `plimsoll run PLAN`: prepare, measure, verify, judge, report; as often as the plan says.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use plimsoll_judge::experiment;
@@ -49,7 +49,8 @@ pub struct After {
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = super::plan::load(&options.plan)?;
     let mut progress = StderrProgress::new(common.quiet);
-    run_plan(&plan, &options.after, common, &mut progress)
+    let interrupt = interrupt::flag_on_signal()?;
+    run_plan(&plan, &options.after, common, &mut progress, &interrupt)
 }
 
 /// Runs a plan that was read or made, and shows its verdict; with repeats, each verdict and then all
@@ -62,9 +63,9 @@ pub fn run_plan(
     after: &After,
     common: &Common,
     progress: &mut StderrProgress,
+    interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
-    let interrupt = interrupt::flag_on_signal()?;
     let resolved = plan.resolve();
     let request = Request {
         plan,
@@ -73,7 +74,7 @@ pub fn run_plan(
         witness: after.witness.as_deref(),
         bundles: after.out.as_deref().unwrap_or(&places.runs),
         places: &places,
-        interrupt: &interrupt,
+        interrupt,
     };
     let runs = resolved.repeat.runs.max(1);
     let mut finished = Vec::new();
