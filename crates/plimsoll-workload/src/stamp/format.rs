@@ -2,7 +2,7 @@
 //!
 //! | bytes | meaning |
 //! |---|---|
-//! | 0-3 | CRC-32C of bytes 4 to 31 |
+//! | 0-3 | CRC-32C of the 32 bytes with zeros here |
 //! | 4-5 | `PL` |
 //! | 6 | sectors of the unit (1 to 8); bit 7: the unit is a duplicate |
 //! | 7 | parts of 32 bytes that do not compress (1 to 128) |
@@ -64,16 +64,25 @@ pub(crate) fn filler_of(run: u64) -> u64 {
     mix(run, 2) | 0x0101_0101_0101_0101
 }
 
-/// Combines bytes 4 to 31 with the mask of a CRC; twice gives them back.
+/// The stamp as four words. Working on whole words matters: assembled from bytes it takes 28 ns.
+type Words = [u64; 4];
+
+/// Combines all but the CRC's place with the mask of a CRC; twice gives them back.
 #[inline]
-fn mask(bytes: &mut [u8; STAMP_BYTES], crc: u32) {
-    let (words, _) = bytes.as_chunks_mut::<8>();
+fn mask(words: &mut Words, crc: u32) {
     for (i, word) in words.iter_mut().enumerate() {
         let mask = mix(u64::from(crc), i as u64);
-        // The first word holds the CRC itself in its low half.
-        let mask = if i == 0 { mask & !0xFFFF_FFFF } else { mask };
-        *word = (u64::from_le_bytes(*word) ^ mask).to_le_bytes();
+        *word ^= if i == 0 { mask & !0xFFFF_FFFF } else { mask };
     }
+}
+
+#[inline]
+fn bytes_of(words: &Words) -> [u8; STAMP_BYTES] {
+    let mut bytes = [0; STAMP_BYTES];
+    for (to, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *to = word.to_le_bytes();
+    }
+    bytes
 }
 
 impl Stamp {
@@ -85,40 +94,42 @@ impl Stamp {
             Origin::Place(offset_bytes) => (0, offset_bytes),
             Origin::Shared(id) => (DUPLICATE, id),
         };
-        let mut bytes = [0; STAMP_BYTES];
-        bytes[4..6].copy_from_slice(&MAGIC);
-        bytes[6] = self.sectors | shared;
-        bytes[7] = self.random_parts;
-        bytes[8..16].copy_from_slice(&number.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.run.to_le_bytes());
-        bytes[24..28].copy_from_slice(&self.generation.to_le_bytes());
-        bytes[28..32].copy_from_slice(&self.target.to_le_bytes());
-        let crc = kernels.crc32c(0, &bytes[4..]);
-        bytes[..4].copy_from_slice(&crc.to_le_bytes());
-        mask(&mut bytes, crc);
-        bytes
+        let shape = u64::from(self.sectors | shared) << 48 | u64::from(self.random_parts) << 56;
+        let mut words = [
+            u64::from(u16::from_le_bytes(MAGIC)) << 32 | shape,
+            number,
+            self.run,
+            u64::from(self.generation) | u64::from(self.target) << 32,
+        ];
+        let crc = kernels.crc32c(0, &bytes_of(&words));
+        words[0] |= u64::from(crc);
+        mask(&mut words, crc);
+        bytes_of(&words)
     }
 
     /// Reads a stamp from the start of a unit; `None` if there is none, or a damaged one.
     #[must_use]
     pub fn decode(unit: &[u8]) -> Option<Self> {
-        let mut bytes: [u8; STAMP_BYTES] = *unit.first_chunk()?;
-        let crc = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        mask(&mut bytes, crc);
-        if bytes[4..6] != MAGIC || simd::crc32c(0, &bytes[4..]) != crc {
+        let bytes: &[u8; STAMP_BYTES] = unit.first_chunk()?;
+        let mut words: Words =
+            core::array::from_fn(|i| u64::from_le_bytes(bytes.as_chunks::<8>().0[i]));
+        let crc = words[0] as u32;
+        mask(&mut words, crc);
+        words[0] &= !0xFFFF_FFFF;
+        let [head, number, run, tail] = words;
+        let magic = (head >> 32) as u16;
+        if magic != u16::from_le_bytes(MAGIC) || simd::crc32c(0, &bytes_of(&words)) != crc {
             return None;
         }
-        let u32_at = |at: usize| u32::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
-        let u64_at = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
-        let number = u64_at(8);
-        let shared = bytes[6] & DUPLICATE != 0;
+        let sectors = (head >> 48) as u8;
+        let shared = sectors & DUPLICATE != 0;
         let stamp = Self {
-            run: u64_at(16),
-            target: u32_at(28),
-            generation: u32_at(24),
+            run,
+            target: (tail >> 32) as u32,
+            generation: tail as u32,
             origin: if shared { Origin::Shared(number) } else { Origin::Place(number) },
-            sectors: bytes[6] & !DUPLICATE,
-            random_parts: bytes[7],
+            sectors: sectors & !DUPLICATE,
+            random_parts: (head >> 56) as u8,
         };
         // A stamp of an impossible unit was not written by us, whatever its sum says.
         Shape::new(stamp.sectors.into(), stamp.random_parts.into(), 0).map(|_| stamp)
