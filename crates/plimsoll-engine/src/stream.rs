@@ -1,6 +1,7 @@
 //! Streams of operations against a target: closed and open loops, recorded in full.
 //!
-//! - [`source`]: where operations come from; a driver is compiled for each kind.
+//! - [`source`]: where operations come from; a driver is compiled for each kind. [`matrix`]: a plan's
+//!   streams as such a source.
 //! - [`pacing`]: when the next one starts.
 //! - [`drive`]: the loop that a pinned thread runs.
 //! - [`recorder`], [`histogram`], [`handover`], [`collect`]: what is written down, and how it leaves the
@@ -12,10 +13,9 @@ pub mod drive;
 pub mod failure;
 pub mod handover;
 pub mod histogram;
-pub mod mix;
+pub mod matrix;
 pub mod pacing;
 pub mod recorder;
 pub mod run;
 pub mod source;
-pub mod stamped;
 pub mod time;

@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
 use plimsoll_engine::stream::histogram::Totals;
-use plimsoll_engine::stream::mix::{Mix, MixConfig, SizeShare};
+use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
 use plimsoll_engine::stream::run::{Group, Pace, RunConfig, RunReport, Target, run as run_groups};
-use plimsoll_engine::stream::source::Source;
-use plimsoll_engine::stream::stamped::{Contents, Stamped};
-use plimsoll_workload::address::{Pattern, Region};
+use plimsoll_workload::address::Pattern;
 use plimsoll_workload::content::{Content, ContentSpec};
+use plimsoll_workload::matrix::{
+    FileSet, MetadataMix, SizeShare, StreamConfig, SyncKind, SyncPolicy,
+};
 use plimsoll_workload::stamp::Generations;
 use serde_json::json;
 
@@ -85,89 +86,111 @@ fn target(case: &Case) -> Target {
     })
 }
 
-fn mix(case: &Case) -> MixConfig {
-    let file_bytes = std::fs::metadata(&case.path).map_or(0, |meta| meta.len());
-    let size_bytes = if file_bytes == 0 { 1 << 40 } else { file_bytes };
-    let plain = MixConfig::reads(4096, Region { file: 0, offset_bytes: 0, size_bytes });
-    match case.work.as_str() {
-        "write" => MixConfig { read_share: 0.0, ..plain },
-        "layout" | "verify" => MixConfig {
-            read_share: if case.work == "verify" { 1.0 } else { 0.0 },
-            pattern: Pattern::Sequential,
-            sizes: vec![SizeShare { size_bytes: 1 << 20, share: 1.0 }],
-            ..plain
+/// The stream of a case: uniform 4 KiB reads, unless it says otherwise.
+pub fn stream(file_size_bytes: u64) -> StreamConfig {
+    let zero = MetadataMix {
+        getattr: 0.0,
+        lookup: 0.0,
+        access: 0.0,
+        readdir: 0.0,
+        create: 0.0,
+        remove: 0.0,
+        rename: 0.0,
+        setattr: 0.0,
+    };
+    StreamConfig {
+        name: "bench".to_owned(),
+        seed: 42,
+        clients: 1,
+        queue_depth: 1,
+        files: FileSet {
+            first_file: 0,
+            shares: 1,
+            files_per_share: 1,
+            file_size_bytes,
+            offset_bytes: 0,
+            working_set_bytes: None,
         },
-        "content" | "half" => MixConfig {
-            read_share: 0.0,
-            pattern: Pattern::Sequential,
-            sizes: vec![SizeShare { size_bytes: case.size_bytes, share: 1.0 }],
-            ..plain
-        },
-        "mix" => MixConfig {
-            read_share: 0.7,
-            sizes: [(4096, 40.0), (8192, 30.0), (16_384, 20.0), (32_768, 10.0)]
-                .map(|(size_bytes, share)| SizeShare { size_bytes, share })
-                .to_vec(),
-            pattern: Pattern::Zipf { exponent: 1.1 },
-            ..plain
-        },
-        _ => plain,
+        read_percent: 100.0,
+        sizes: vec![SizeShare { size_bytes: 4096, share: 1.0 }],
+        write_sizes: Vec::new(),
+        pattern: Pattern::Random,
+        align_bytes: 0,
+        sync: SyncPolicy { kind: SyncKind::None, every_writes: 0 },
+        metadata_percent: 0.0,
+        metadata_mix: zero,
+        names_per_client: 0,
     }
 }
 
-/// What writes carry and reads are checked against, where the case wants that.
-fn contents(case: &Case, space_bytes: u64) -> Result<Option<Contents>, String> {
+fn stream_of(case: &Case) -> StreamConfig {
+    let file_bytes = std::fs::metadata(&case.path).map_or(0, |meta| meta.len());
+    let mut stream = stream(if file_bytes == 0 { 1 << 40 } else { file_bytes });
+    let one = |size_bytes| vec![SizeShare { size_bytes, share: 1.0 }];
+    match case.work.as_str() {
+        "write" => stream.read_percent = 0.0,
+        "layout" | "verify" => {
+            stream.read_percent = if case.work == "verify" { 100.0 } else { 0.0 };
+            (stream.pattern, stream.sizes) = (Pattern::Sequential, one(1 << 20));
+        }
+        "content" | "half" => {
+            stream.read_percent = 0.0;
+            (stream.pattern, stream.sizes) = (Pattern::Sequential, one(case.size_bytes));
+        }
+        "mix" => {
+            stream.read_percent = 70.0;
+            stream.sizes = [(4096, 40.0), (8192, 30.0), (16_384, 20.0), (32_768, 10.0)]
+                .map(|(size_bytes, share)| SizeShare { size_bytes, share })
+                .to_vec();
+            stream.pattern = Pattern::Zipf { exponent: 1.1 };
+        }
+        _ => {}
+    }
+    stream
+}
+
+/// What writes carry and reads are checked against.
+fn content(case: &Case, space_bytes: u64) -> Result<WriteContent, String> {
     let (compressibility, duplicate_share) = match case.work.as_str() {
         "half" => (2.0, 0.3),
         "content" | "layout" | "verify" => (1.0, 0.0),
-        _ => return Ok(None),
+        _ => return Ok(WriteContent::Buffers),
     };
     let (unit_bytes, run, stamps) = (4096, 1, true);
     let spec =
         ContentSpec { compressibility, duplicate_share, space_bytes, unit_bytes, run, stamps };
     let content = Content::new(&spec).map_err(|error| error.to_string())?;
-    let mut contents = Contents::untracked(content);
-    if matches!(case.work.as_str(), "layout" | "verify") {
-        let generations = Generations::new((space_bytes / 4096) as usize);
-        if case.work == "verify" {
-            generations.written_once();
-        }
-        contents.generations = Arc::new([generations]);
-        contents.verify = case.work == "verify";
+    if !matches!(case.work.as_str(), "layout" | "verify") {
+        return Ok(WriteContent::Made(content));
     }
-    Ok(Some(contents))
+    let generations = Generations::new((space_bytes / 4096) as usize);
+    let verify_reads = case.work == "verify";
+    if verify_reads {
+        generations.written_once();
+    }
+    Ok(WriteContent::Followed { content, generations: Arc::new([generations]), verify_reads })
 }
 
 /// Runs the case that `args` describe.
 pub fn run(args: &[String]) -> Result<(), String> {
     let mut case = parse(args)?;
-    let config = mix(&case);
-    let space_bytes = config.regions[0].size_bytes;
+    let stream = stream_of(&case);
+    let space_bytes = stream.files.file_size_bytes;
     if case.work == "layout" {
         case.operations_max = space_bytes >> 20;
     }
-    match contents(&case, space_bytes)? {
-        None => {
-            let mix = Mix::new(&config).map_err(|error| error.to_string())?;
-            run_source(&case, &config, mix)
-        }
-        Some(contents) => {
-            let stamped = Stamped::new(&config, contents, case.depth);
-            run_source(&case, &config, stamped.map_err(|error| error.to_string())?)
-        }
-    }
-}
-
-fn run_source<S: Source + Send>(case: &Case, config: &MixConfig, source: S) -> Result<(), String> {
+    let size_bytes_max = MatrixSource::size_bytes_max(&stream);
+    let content = content(&case, space_bytes)?;
+    let source = MatrixSource::new(stream, 0..1, content, case.depth);
     let group = Group {
         name: "bench".to_owned(),
         cpu: None,
-        target: target(case),
-        source,
+        target: target(&case),
+        source: source.map_err(|error| error.to_string())?,
         clients: 1,
         pace: Pace::Closed { depth: case.depth },
         cap: None,
-        size_bytes_max: config.size_bytes_max(),
+        size_bytes_max,
         operations_max: case.operations_max,
         reap_min: case.reap,
         spin_ns: 0,

@@ -7,14 +7,14 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
-use plimsoll_engine::stream::mix::{Mix, MixConfig};
+use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
 use plimsoll_engine::stream::run::{
     Group, Pace, RunConfig, RunReport, Target, Turns, run as run_groups,
 };
 use plimsoll_engine::stream::source::{Op, Source};
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_workload::address::Region;
 use plimsoll_workload::arrival::{Rate, Schedule, Warp};
+use plimsoll_workload::matrix::StreamConfig;
 use serde_json::{Value, json};
 
 /// Intervals that the Kolmogorov-Smirnov tests look at.
@@ -85,7 +85,7 @@ fn arrivals(options: &Options, poisson: bool, clients: u64) -> Result<Vec<Turns>
 
 /// Notes when operations were really started.
 struct Noted<'a> {
-    mix: Mix,
+    inner: MatrixSource,
     every: u64,
     given: u64,
     last_ns: u64,
@@ -103,7 +103,7 @@ impl Source for Noted<'_> {
             }
             _ => {}
         }
-        self.mix.take(client)
+        self.inner.next(client)
     }
 }
 
@@ -129,11 +129,10 @@ fn kolmogorov_smirnov(gaps_ns: &mut [f64], mean_ns: f64) -> (f64, f64) {
     (distance, 1.358 / n.sqrt())
 }
 
-fn mix(size_bytes: u64, read_share: f64, clients: u32) -> Result<Mix, String> {
-    let region = Region { file: 0, offset_bytes: 0, size_bytes };
-    let (clients_in_all, plain) = (clients, MixConfig::reads(4096, region));
-    let config = MixConfig { read_share, clients, clients_in_all, ..plain };
-    Mix::new(&config).map_err(|error| error.to_string())
+fn source(size_bytes: u64, read_percent: f64, clients: u32) -> Result<MatrixSource, String> {
+    let stream = StreamConfig { read_percent, clients, ..crate::case::stream(size_bytes) };
+    MatrixSource::new(stream, 0..clients, WriteContent::Buffers, 4096)
+        .map_err(|error| error.to_string())
 }
 
 fn group<S>(options: &Options, source: S, target: Target, clients: u32, pace: Pace) -> Group<S> {
@@ -188,8 +187,8 @@ fn poisson(options: &Options) -> Result<Value, String> {
     let actual = Mutex::new(Vec::new());
     let gaps_ns = Vec::with_capacity(SAMPLES);
     let (given, last_ns) = (0, 0);
-    let mix = mix(1 << 40, 1.0, 1)?;
-    let source = Noted { mix, every, given, last_ns, gaps_ns, into: &actual };
+    let inner = source(1 << 40, 100.0, 1)?;
+    let source = Noted { inner, every, given, last_ns, gaps_ns, into: &actual };
     let pace = Pace::Open { arrivals: arrivals(options, true, 1)?, places: 1024 };
     let report = go(options, group(options, source, Target::Null, 1, pace), &mut |_| ())?;
     let (intended_distance, limit) = kolmogorov_smirnov(&mut intended, mean_ns);
@@ -222,7 +221,7 @@ fn resident_bytes() -> u64 {
 
 fn memory(options: &Options) -> Result<Value, String> {
     let pace = Pace::Open { arrivals: arrivals(options, true, 16)?, places: 512 };
-    let group = group(options, mix(1 << 40, 0.7, 16)?, Target::Null, 16, pace);
+    let group = group(options, source(1 << 40, 70.0, 16)?, Target::Null, 16, pace);
     let mut resident = Vec::new();
     let report = go(options, group, &mut |number| {
         if number % 10 == 0 {
@@ -253,7 +252,7 @@ fn stall(options: &Options) -> Result<Value, String> {
     let (prefer, direct) = (Prefer::Auto, Direct::Auto);
     let target = Target::Files(BackendConfig { files, prefer, direct, ..Default::default() });
     let pace = Pace::Open { arrivals: arrivals(options, false, 1)?, places: 4096 };
-    let group = group(options, mix(bytes, 0.0, 1)?, target, 1, pace);
+    let group = group(options, source(bytes, 0.0, 1)?, target, 1, pace);
     let (seconds, stall_s) = (options.seconds as f64, options.stall_s);
     let frozen = std::thread::scope(|scope| {
         let freezer = scope.spawn(move || freeze(dir, seconds * 0.4, stall_s));

@@ -52,8 +52,8 @@ fn write(
     let mut completions: Vec<Completion> = Vec::new();
     loop {
         let now_ns = clock::monotonic_ns();
-        let on_time = now_ns.saturating_sub(start_ns) < duration_ns
-            && !interrupt.load(Ordering::Relaxed);
+        let on_time =
+            now_ns.saturating_sub(start_ns) < duration_ns && !interrupt.load(Ordering::Relaxed);
         while on_time
             && issued + u64::from(CHUNK_BYTES) <= limit_bytes
             && let Some(slot) = free.pop()
@@ -120,8 +120,7 @@ mod tests {
     #[test]
     fn names_the_directory_that_cannot_be_written() {
         let never = AtomicBool::new(false);
-        let error =
-            written_bytes(Path::new("/proc"), 1 << 20, 1_000_000_000, &never).unwrap_err();
+        let error = written_bytes(Path::new("/proc"), 1 << 20, 1_000_000_000, &never).unwrap_err();
         assert!(error.to_string().contains("/proc/"), "{error}");
     }
 }

@@ -1,0 +1,293 @@
+//! The matrix's streams (`plimsoll_workload::matrix`) as a source of operations for files and devices.
+//!
+//! The workload decides every operation, so that a plan gives the same ones here, over NFS and on a
+//! model; this only hands them to the driver, fills writes and checks reads. Operations on names and
+//! attributes aren't for this engine and are refused at the start.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use plimsoll_sys::op::OpKind;
+use plimsoll_workload::content::{Content, ContentError};
+use plimsoll_workload::matrix::{
+    self, InFlight, MatrixError, StreamConfig, StreamPart, Tracker, classes,
+};
+use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
+
+use super::source::{Op, Source, Wants};
+
+/// Classes of a stream without operations on names: read, write, sync.
+pub const CLASSES: usize = 3;
+
+/// How often another operation is taken where a write can't be followed.
+const ELSEWHERE_MAX: u32 = 16;
+
+/// The tag of an operation that isn't followed.
+const UNFOLLOWED: u32 = u32::MAX;
+
+/// What writes carry.
+#[derive(Clone, Debug)]
+pub enum WriteContent {
+    /// Whatever the buffers hold: bytes that don't compress, the same ones again and again.
+    Buffers,
+    /// Made for each write, never the same twice; not followed.
+    Made(Content),
+    /// Made, and followed: by file, what each unit should hold.
+    Followed {
+        /// Makes it.
+        content: Content,
+        /// Shared by all threads.
+        generations: Arc<[Generations]>,
+        /// Check what is read, to the bit.
+        verify_reads: bool,
+    },
+}
+
+/// Why a stream can't be driven here.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SourceError {
+    /// The stream itself.
+    #[error(transparent)]
+    Stream(#[from] MatrixError),
+    /// Its content can't be made for its transfers.
+    #[error("stream {stream:?}: {source}")]
+    Content {
+        /// The stream.
+        stream: String,
+        /// Why.
+        source: ContentError,
+    },
+    /// It has operations on names or attributes.
+    #[error("stream {0:?} has metadata operations: they need an NFS target")]
+    Metadata(String),
+    /// Reads are to be checked against content that carries no stamps.
+    #[error("stream {0:?}: reads can't be checked without stamps")]
+    NoStamps(String),
+    /// The generations don't cover what its operations reach.
+    #[error("stream {stream:?}: generations of file {file} are tracked for {units} units only")]
+    Untracked {
+        /// The stream.
+        stream: String,
+        /// The file.
+        file: u32,
+        /// What is tracked of it.
+        units: usize,
+    },
+}
+
+/// What the checks of a thread's reads came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Checks {
+    /// Units by verdict.
+    pub counts: DamageCounts,
+    /// The first damaged unit.
+    pub first_finding: Option<Finding>,
+}
+
+#[derive(Debug)]
+enum Work {
+    Nothing,
+    Made { content: Content, writes: u32 },
+    Followed { tracker: Box<Tracker>, verify_reads: bool },
+}
+
+/// Some clients of a stream, for one thread.
+#[derive(Debug)]
+pub struct MatrixSource {
+    part: StreamPart,
+    first_client: u32,
+    work: Work,
+}
+
+impl MatrixSource {
+    /// The clients `clients` of a stream, at most `places` of their operations in flight.
+    ///
+    /// # Errors
+    /// A [`SourceError`] says what can't be.
+    pub fn new(
+        config: StreamConfig,
+        clients: Range<u32>,
+        content: WriteContent,
+        places: u32,
+    ) -> Result<Self, SourceError> {
+        if config.metadata_percent > 0.0 {
+            return Err(SourceError::Metadata(config.name));
+        }
+        check(&config, &content)?;
+        let size_bytes_max = Self::size_bytes_max(&config);
+        let work = match content {
+            WriteContent::Buffers => Work::Nothing,
+            WriteContent::Made(content) => Work::Made { content, writes: 0 },
+            WriteContent::Followed { content, generations, verify_reads } => Work::Followed {
+                tracker: Box::new(Tracker::new(content, generations, places, size_bytes_max)),
+                verify_reads,
+            },
+        };
+        let first_client = clients.start;
+        Ok(Self { part: StreamPart::new(config, clients)?, first_client, work })
+    }
+
+    /// Names of the classes of a stream, in the order of [`Op::class`].
+    #[must_use]
+    pub fn class_names(config: &StreamConfig) -> Vec<String> {
+        let all = classes(&config.name, config.sync.kind);
+        all.into_iter().take(CLASSES).map(|class| class.name).collect()
+    }
+
+    /// The largest transfer of a stream.
+    #[must_use]
+    pub fn size_bytes_max(config: &StreamConfig) -> u32 {
+        let largest = config.all_sizes_bytes().into_iter().max().unwrap_or(0);
+        u32::try_from(largest).unwrap_or(u32::MAX)
+    }
+
+    /// What the checks have come to so far.
+    #[must_use]
+    pub fn checks(&self) -> Checks {
+        match &self.work {
+            Work::Followed { tracker, .. } => {
+                Checks { counts: tracker.counts(), first_finding: tracker.first_finding() }
+            }
+            _ => Checks::default(),
+        }
+    }
+}
+
+/// Whether the content fits the transfers, and the generations cover the files.
+fn check(config: &StreamConfig, content: &WriteContent) -> Result<(), SourceError> {
+    let (content, generations, verify_reads) = match content {
+        WriteContent::Buffers => return Ok(()),
+        WriteContent::Made(content) => (content, None, false),
+        WriteContent::Followed { content, generations, verify_reads } => {
+            (content, Some(generations), *verify_reads)
+        }
+    };
+    let stream = || config.name.clone();
+    let wrong = |source| SourceError::Content { stream: stream(), source };
+    for size_bytes in config.all_sizes_bytes() {
+        content.first_unit(config.align_bytes, size_bytes as usize).map_err(wrong)?;
+    }
+    content.first_unit(config.files.offset_bytes, 0).map_err(wrong)?;
+    if verify_reads && !content.has_stamps() {
+        return Err(SourceError::NoStamps(stream()));
+    }
+    let Some(generations) = generations else { return Ok(()) };
+    let needed = config.files.file_size_bytes / content.unit_bytes() as u64;
+    for share in 0..config.files.shares {
+        for file in 0..config.files.files_per_share {
+            let file = config.files.file(share, file);
+            let units = generations.get(file as usize).map_or(0, Generations::units);
+            if (units as u64) < needed {
+                return Err(SourceError::Untracked { stream: stream(), file, units });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+fn op(from: &matrix::Op, kind: OpKind, tag: u32) -> Op {
+    let matrix::Op { class, file, offset_bytes, size_bytes, .. } = *from;
+    Op { kind, class, file, offset_bytes, size_bytes, tag }
+}
+
+#[inline]
+fn kind(kind: matrix::OpKind) -> Option<OpKind> {
+    Some(match kind {
+        matrix::OpKind::Read => OpKind::Read,
+        matrix::OpKind::Write => OpKind::Write,
+        matrix::OpKind::WriteDurable => OpKind::WriteDurable,
+        matrix::OpKind::Fsync => OpKind::Sync,
+        matrix::OpKind::Fdatasync => OpKind::Flush,
+        matrix::OpKind::Metadata(_) => return None,
+    })
+}
+
+impl Source for MatrixSource {
+    fn wants(&self) -> Wants {
+        let fill = !matches!(self.work, Work::Nothing);
+        Wants { fill, completions: matches!(self.work, Work::Followed { .. }) }
+    }
+
+    #[inline(always)]
+    fn next(&mut self, client: u32) -> Option<Op> {
+        let client = self.first_client + client;
+        let next = self.part.next(client)?;
+        let Work::Followed { tracker, verify_reads } = &mut self.work else {
+            return Some(op(&next, kind(next.kind)?, UNFOLLOWED));
+        };
+        let (mut next, mut tries) = (next, 0);
+        loop {
+            let kind = kind(next.kind)?;
+            let (file, offset, size) = (next.file, next.offset_bytes, next.size_bytes);
+            let followed = match kind {
+                OpKind::Write | OpKind::WriteDurable => {
+                    tries += 1;
+                    match tracker.begin_write(file, offset, size) {
+                        Some(followed) => followed,
+                        // Six writes of one unit are in flight: another operation instead.
+                        None if tries < ELSEWHERE_MAX => {
+                            next = self.part.next(client)?;
+                            continue;
+                        }
+                        // Nowhere to write: read what is being written.
+                        None => {
+                            let read = matrix::Op { class: 0, ..next };
+                            return Some(op(&read, OpKind::Read, UNFOLLOWED));
+                        }
+                    }
+                }
+                OpKind::Read if *verify_reads => {
+                    let Some(followed) = tracker.begin_read(file, offset, size) else {
+                        return Some(op(&next, kind, UNFOLLOWED));
+                    };
+                    followed
+                }
+                _ => return Some(op(&next, kind, UNFOLLOWED)),
+            };
+            return Some(op(&next, kind, followed.number()));
+        }
+    }
+
+    #[inline]
+    fn fill(&mut self, _: u32, op: &Op, buffer: &mut [u8]) {
+        let filled = match &mut self.work {
+            Work::Nothing => return,
+            Work::Made { content, writes } => {
+                *writes = writes.wrapping_add(1).max(1);
+                content.fill(op.file, op.offset_bytes, |_| *writes, buffer)
+            }
+            Work::Followed { tracker, .. } => tracker.fill(InFlight::from_number(op.tag), buffer),
+        };
+        debug_assert!(filled.is_ok(), "transfers were checked to be whole units");
+    }
+
+    fn completed(&mut self, _: u32, op: &Op, buffer: &mut [u8]) -> bool {
+        let Work::Followed { tracker, .. } = &mut self.work else { return true };
+        if op.tag == UNFOLLOWED {
+            return true;
+        }
+        let followed = InFlight::from_number(op.tag);
+        if op.kind == OpKind::Read {
+            return tracker.end_read(followed, buffer);
+        }
+        tracker.end_write(followed, true);
+        true
+    }
+
+    fn failed(&mut self, _: u32, op: &Op) {
+        let Work::Followed { tracker, .. } = &mut self.work else { return };
+        if op.tag == UNFOLLOWED {
+            return;
+        }
+        let followed = InFlight::from_number(op.tag);
+        if op.kind == OpKind::Read {
+            tracker.drop_read(followed);
+        } else {
+            tracker.end_write(followed, false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

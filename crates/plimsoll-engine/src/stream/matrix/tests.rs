@@ -1,0 +1,229 @@
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_workload::address::Pattern;
+use plimsoll_workload::content::ContentSpec;
+use plimsoll_workload::matrix::{FileSet, MetadataMix, SizeShare, SyncKind, SyncPolicy};
+
+use super::*;
+use crate::backend::{BackendConfig, Direct, FileSource, Prefer};
+use crate::stream::run::{Group, Pace, RunConfig, RunReport, Target, run};
+
+const FILE_BYTES: u64 = 8 << 20;
+const UNITS: usize = 2048;
+
+fn config(read_percent: f64, pattern: Pattern, size_bytes: u32) -> StreamConfig {
+    StreamConfig {
+        name: "s".to_owned(),
+        seed: 1,
+        clients: 1,
+        queue_depth: 16,
+        files: FileSet {
+            first_file: 0,
+            shares: 1,
+            files_per_share: 1,
+            file_size_bytes: FILE_BYTES,
+            offset_bytes: 0,
+            working_set_bytes: None,
+        },
+        read_percent,
+        sizes: vec![SizeShare { size_bytes, share: 1.0 }],
+        write_sizes: Vec::new(),
+        pattern,
+        align_bytes: 0,
+        sync: SyncPolicy { kind: SyncKind::None, every_writes: 0 },
+        metadata_percent: 0.0,
+        metadata_mix: MetadataMix {
+            getattr: 1.0,
+            lookup: 0.0,
+            access: 0.0,
+            readdir: 0.0,
+            create: 0.0,
+            remove: 0.0,
+            rename: 0.0,
+            setattr: 0.0,
+        },
+        names_per_client: 0,
+    }
+}
+
+fn made(stamps: bool) -> Content {
+    let spec = ContentSpec {
+        compressibility: 1.0,
+        duplicate_share: 0.0,
+        space_bytes: FILE_BYTES,
+        unit_bytes: 4096,
+        run: 77,
+        stamps,
+    };
+    Content::new(&spec).unwrap()
+}
+
+fn followed(generations: &Arc<[Generations]>) -> WriteContent {
+    let generations = Arc::clone(generations);
+    WriteContent::Followed { content: made(true), generations, verify_reads: true }
+}
+
+fn untouched() -> Arc<[Generations]> {
+    Arc::new([Generations::new(UNITS)])
+}
+
+fn go(path: &Path, stream: StreamConfig, content: WriteContent, depth: u32, max: u64) -> RunReport {
+    let files = vec![FileSource::sized(path, FILE_BYTES)];
+    let (prefer, direct) = (Prefer::Auto, Direct::Auto);
+    let target = Target::Files(BackendConfig { files, prefer, direct, ..Default::default() });
+    let names = MatrixSource::class_names(&stream);
+    let size_bytes_max = MatrixSource::size_bytes_max(&stream);
+    let group = Group {
+        name: "matrix".to_owned(),
+        cpu: None,
+        target,
+        source: MatrixSource::new(stream, 0..1, content, depth).unwrap(),
+        clients: 1,
+        pace: Pace::Closed { depth },
+        cap: None,
+        size_bytes_max,
+        operations_max: max,
+        reap_min: 1,
+        spin_ns: 0,
+    };
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let config = RunConfig { carry_on: true, ..RunConfig::new(&names, 600_000_000_000) };
+    run(&config, vec![group], &AtomicBool::new(false), &mut |_| ()).unwrap()
+}
+
+fn lay_out(path: &Path, generations: &Arc<[Generations]>) {
+    let whole = config(0.0, Pattern::Sequential, 1 << 20);
+    let report = go(path, whole, followed(generations), 4, FILE_BYTES >> 20);
+    assert_eq!(report.collected.totals[1].sums.bytes, FILE_BYTES);
+}
+
+#[test]
+fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f");
+    let generations = untouched();
+    lay_out(&path, &generations);
+    // Few units, many operations: reads and writes of one unit overlap all the time.
+    let mut few = config(50.0, Pattern::Random, 8192);
+    few.files.working_set_bytes = Some(16 * 4096);
+    let report = go(&path, few, followed(&generations), 16, 20_000);
+    assert_eq!(report.collected.totals[0].sums.errors, 0);
+    // When it is quiet, each unit holds exactly what was acknowledged last.
+    let whole = config(100.0, Pattern::Sequential, 1 << 20);
+    let report = go(&path, whole, followed(&generations), 1, FILE_BYTES >> 20);
+    assert_eq!(report.collected.totals[0].sums.errors, 0);
+    let generation = generations[0].expected(3).generation;
+    assert!(generation > 100, "unit 3 was written again and again: {generation}");
+}
+
+/// Hands the bytes to a source as if they had been read, and returns what its checks came to.
+fn checked(bytes: &mut [u8], generations: &Arc<[Generations]>, size_bytes: u32) -> Checks {
+    let whole = config(100.0, Pattern::Sequential, size_bytes);
+    let mut source = MatrixSource::new(whole, 0..1, followed(generations), 1).unwrap();
+    for chunk in bytes.chunks_exact_mut(size_bytes as usize) {
+        let op = source.next(0).unwrap();
+        source.completed(0, &op, chunk);
+    }
+    source.checks()
+}
+
+#[test]
+fn a_thousand_single_bit_flips_are_all_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f");
+    let generations = untouched();
+    lay_out(&path, &generations);
+    let mut bytes = std::fs::read(&path).unwrap();
+    // Each in a unit of its own, in every part of the unit, by a fixed sequence (Knuth's MMIX).
+    let mut state = 12_345u64;
+    for unit in 0..1000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005);
+        state = state.wrapping_add(1_442_695_040_888_963_407);
+        let (byte, bit) = ((state >> 33) as usize % 4096, (state >> 20) % 8);
+        bytes[unit * 2 * 4096 + byte] ^= 1 << bit;
+    }
+    let checks = checked(&mut bytes, &generations, 1 << 20);
+    assert_eq!(checks.counts.damaged(), 1000, "{:?}", checks.counts);
+    assert_eq!(checks.counts.corrupt, 1000);
+    assert_eq!(checks.counts.good, UNITS as u64 - 1000);
+}
+
+#[test]
+fn damage_on_the_target_fails_the_operation_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f");
+    let generations = untouched();
+    lay_out(&path, &generations);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.copy_within(40 * 4096..41 * 4096, 7 * 4096);
+    bytes[9 * 4096..10 * 4096].fill(0);
+    std::fs::write(&path, &bytes).unwrap();
+    let whole = config(100.0, Pattern::Sequential, 4096);
+    let report = go(&path, whole, followed(&generations), 1, UNITS as u64);
+    assert_eq!(report.collected.totals[0].sums.errors, 2);
+    let error = report.groups[0].failure().unwrap();
+    assert!(error.to_string().contains("at byte 28672"), "{error}");
+    let checks = checked(&mut bytes, &generations, 4096);
+    assert_eq!((checks.counts.misdirected, checks.counts.unwritten), (1, 1));
+    assert_eq!(checks.first_finding.unwrap().offset_bytes, 7 * 4096);
+}
+
+#[test]
+fn made_content_never_repeats_itself() {
+    let mut one = config(0.0, Pattern::Random, 4096);
+    one.files.working_set_bytes = Some(4096);
+    let content = WriteContent::Made(made(true));
+    let mut source = MatrixSource::new(one, 0..1, content, 1).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..100 {
+        let op = source.next(0).unwrap();
+        assert_eq!(op.offset_bytes, 0);
+        let mut buffer = vec![0u8; 4096];
+        source.fill(0, &op, &mut buffer);
+        assert!(seen.insert(buffer));
+    }
+}
+
+#[test]
+fn buffers_that_nothing_fills_are_never_zero() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f");
+    let whole = config(0.0, Pattern::Sequential, 1 << 20);
+    go(&path, whole, WriteContent::Buffers, 2, FILE_BYTES >> 20);
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.chunks_exact(512).all(|sector| sector.iter().any(|byte| *byte != 0)));
+    assert_ne!(bytes[..4096], bytes[4096..8192]);
+}
+
+#[test]
+fn syncs_follow_writes_through_the_driver() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f");
+    let mut stream = config(0.0, Pattern::Random, 4096);
+    stream.sync = SyncPolicy { kind: SyncKind::Fdatasync, every_writes: 4 };
+    let report = go(&path, stream, WriteContent::Buffers, 1, 100);
+    let totals = &report.collected.totals;
+    assert_eq!((totals[1].sums.operations, totals[2].sums.operations), (80, 20));
+    assert_eq!(totals[2].latency.count(), 20);
+}
+
+#[test]
+fn streams_that_cannot_be_driven_are_refused() {
+    let new = |stream, content| MatrixSource::new(stream, 0..1, content, 1).unwrap_err();
+    let odd = config(100.0, Pattern::Random, 6144);
+    assert!(matches!(new(odd, followed(&untouched())), SourceError::Content { .. }));
+    let mut two = config(100.0, Pattern::Random, 4096);
+    two.files.files_per_share = 2;
+    let error = new(two, followed(&untouched()));
+    assert!(matches!(error, SourceError::Untracked { file: 1, units: 0, .. }), "{error}");
+    let bare = WriteContent::Followed {
+        content: made(false),
+        generations: untouched(),
+        verify_reads: true,
+    };
+    let error = new(config(100.0, Pattern::Random, 4096), bare);
+    assert_eq!(error, SourceError::NoStamps("s".to_owned()));
+    let names = StreamConfig { metadata_percent: 1.0, ..config(100.0, Pattern::Random, 4096) };
+    assert_eq!(new(names, WriteContent::Buffers), SourceError::Metadata("s".to_owned()));
+}
