@@ -10,7 +10,8 @@
 //! is one run of the C loop beside this file and one of ours, each a process of its own pinned to
 //! CPU 0, with one connection; which goes first alternates. CPU is all that the process used, in the
 //! kernel too (`CLOCK_PROCESS_CPUTIME_ID`). Ours records a latency histogram and its procedure counters
-//! as in a real run. The server shares the machine.
+//! as in a real run. The server shares the machine; its export is in memory (`/dev/shm`, or
+//! `PLIMSOLL_TEST_DIR`), so that no disk decides.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../tests/support/mod.rs"]
@@ -78,7 +79,7 @@ fn main() {
 }
 
 fn compare(arguments: &Arguments) {
-    let server = Ganesha::start(1);
+    let server = Ganesha::start_in("/dev/shm", 1);
     let c_loop = server.path(1).parent().unwrap().join("libnfs_loop");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/libnfs_loop.c");
     let built =

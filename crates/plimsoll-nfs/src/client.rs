@@ -307,7 +307,7 @@ impl<C: Clock> Client<C> {
             Timeout::Until(at_ns) => pause_ns = pause_ns.min(at_ns.saturating_sub(now_ns)),
             Timeout::Completion => {}
         }
-        self.paused = pause_ns > 0;
+        self.paused = pause_ns > 0 && self.sockets.iter().all(|socket| !socket.wants_write);
         if !self.paused {
             return now_ns;
         }

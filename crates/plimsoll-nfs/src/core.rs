@@ -24,6 +24,9 @@ const RECORD_BYTES_MIN: usize = 128 * 1024;
 const RECORD_OVERHEAD_BYTES: usize = 1024;
 /// With fewer operations outstanding, a reply is looked for at once: hardly two would come together.
 const REAP_PAUSE_DEPTH: u32 = 16;
+/// With more payload outstanding than this, sockets must be served at once, or their buffers limit the
+/// throughput, in bytes.
+const REAP_PAUSE_BYTES: u64 = 1 << 20;
 /// A shorter pause costs more than it spares, in ns.
 const REAP_PAUSE_NS_MIN: u64 = 10_000;
 /// A longer pause spares little more: 1 ms are 1,000 looks a second.
@@ -110,6 +113,8 @@ pub struct Core {
     /// A COMMIT that makes room is under way.
     pub(crate) room_commit: bool,
     pub(crate) outstanding: u32,
+    /// Payload of the caller's READs and WRITEs that are outstanding.
+    pub(crate) outstanding_bytes: u64,
     pub(crate) sequence: u64,
     pub(crate) arena_bytes_needed: u64,
     /// Running mean of the latency of operations that succeeded, over some 64 of them.
@@ -137,6 +142,7 @@ impl Core {
             resends: VecDeque::new(),
             room_commit: false,
             outstanding: 0,
+            outstanding_bytes: 0,
             sequence: 0,
             arena_bytes_needed: 0,
             latency_ns_mean: 0,
@@ -208,7 +214,7 @@ impl Core {
     /// How long to leave replies alone after a look for them; see [`Config::reap_pause_divisor`].
     #[must_use]
     pub fn reap_pause_ns(&self) -> u64 {
-        if self.outstanding < REAP_PAUSE_DEPTH {
+        if self.outstanding < REAP_PAUSE_DEPTH || self.outstanding_bytes > REAP_PAUSE_BYTES {
             return 0;
         }
         match self.latency_ns_mean.checked_div(u64::from(self.config.reap_pause_divisor)) {

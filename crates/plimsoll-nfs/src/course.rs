@@ -90,7 +90,7 @@ impl Core {
     ) {
         self.leave_link(index);
         let slot = self.slots.get(index);
-        let (procedure, owner) = (slot.procedure, slot.owner);
+        let (procedure, owner, moves_bytes) = (slot.procedure, slot.owner, slot.moves_bytes());
         match owner {
             Owner::Caller => {
                 let completion = Completion {
@@ -113,6 +113,7 @@ impl Core {
                     Err(_) => self.stats.procedure_mut(procedure).failed += 1,
                 }
                 self.outstanding -= 1;
+                self.outstanding_bytes -= moves_bytes;
                 if self.outstanding == 0 {
                     self.arena_bytes_needed = 0;
                 }

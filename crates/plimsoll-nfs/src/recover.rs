@@ -154,8 +154,15 @@ impl Core {
         now_ns: u64,
         out: &mut Vec<Completion>,
     ) {
+        let mut gone = 1;
+        if error.is_some() {
+            // The COMMIT fails anyway: what it still has to send again is not sent.
+            let before = self.resends.len();
+            self.resends.retain(|resend| resend.commit != commit);
+            gone += (before - self.resends.len()) as u32;
+        }
         let slot = self.slots.get_mut(commit);
-        slot.resends_left -= 1;
+        slot.resends_left -= gone;
         slot.resend_error = slot.resend_error.or(error);
         if slot.resends_left == 0 {
             self.recovered(commit, now_ns, out);

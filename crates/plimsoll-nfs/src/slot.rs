@@ -79,6 +79,8 @@ pub(crate) struct Slot {
     pub payload: Payload,
     pub size_bytes: u32,
     pub done_bytes: u32,
+    /// Of the whole operation.
+    pub total_bytes: u32,
     /// Length of the encoded call without payload, record mark included.
     pub header_bytes: u32,
     /// Entry in the log of uncommitted writes.
@@ -116,6 +118,7 @@ impl Slot {
             payload: Payload::Arena(0),
             size_bytes: 0,
             done_bytes: 0,
+            total_bytes: 0,
             header_bytes: 0,
             entry: None,
             order: 0,
@@ -134,6 +137,15 @@ impl Slot {
     #[inline]
     pub fn payload_bytes(&self) -> usize {
         if self.procedure == Procedure::Write { self.size_bytes as usize } else { 0 }
+    }
+
+    /// Bytes that a READ or WRITE is to move in all, its earlier parts included.
+    #[inline]
+    pub fn moves_bytes(&self) -> u64 {
+        match self.procedure {
+            Procedure::Read | Procedure::Write => u64::from(self.total_bytes),
+            _ => 0,
+        }
     }
 
     /// True while it is the link's business: queued or awaiting its reply.

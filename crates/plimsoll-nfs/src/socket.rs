@@ -8,8 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind, connect, sendmsg,
-    socket_with, sockopt,
+    AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind, connect,
+    getpeername, getsockname, sendmsg, socket_with, sockopt,
 };
 
 /// Reserved ports that are tried, from the top: those that Linux's own NFS client uses.
@@ -59,7 +59,13 @@ fn bind_reserved(fd: &OwnedFd, peer: SocketAddr) -> bool {
 
 /// How a connection that became writable turned out.
 pub(crate) fn finish(fd: &OwnedFd) -> Result<(), Errno> {
-    sockopt::socket_error(fd).and_then(|outcome| outcome)
+    sockopt::socket_error(fd).and_then(|outcome| outcome)?;
+    // While nobody listens on a port of this host, a connection to it from the same port by chance
+    // connects to itself, and would be its own server.
+    if Some(getsockname(fd)?) == getpeername(fd)? {
+        return Err(Errno::CONNREFUSED);
+    }
+    Ok(())
 }
 
 /// Waits until `fd` is writable; false when it was not within `timeout_ns`.
@@ -98,4 +104,36 @@ pub(crate) fn send(fd: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno>
 #[inline]
 pub(crate) fn receive(fd: &OwnedFd, windows: &mut [IoSliceMut<'_>]) -> Result<usize, Errno> {
     rustix::io::readv(fd, windows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_connection_to_itself_is_refused() {
+        // The kernel connects a socket to itself when both ends are given the same port.
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let itself = SocketAddr::from(([127, 0, 0, 1], port));
+        bind(&fd, &itself).unwrap();
+        let _ = connect(&fd, &itself);
+        assert!(wait_writable(&fd, 1_000_000_000).unwrap());
+        assert_eq!(finish(&fd), Err(Errno::CONNREFUSED));
+    }
+
+    #[test]
+    fn both_address_families_connect() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            // A host without IPv6 has nothing to show here.
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            for reserved in [false, true] {
+                let fd = start(listener.local_addr().unwrap(), reserved).unwrap();
+                assert!(wait_writable(&fd, 1_000_000_000).unwrap());
+                assert_eq!(finish(&fd), Ok(()));
+            }
+        }
+    }
 }

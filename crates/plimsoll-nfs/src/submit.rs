@@ -50,6 +50,7 @@ impl Core {
         }
         self.fresh.push(index);
         self.outstanding += 1;
+        self.outstanding_bytes += self.slots.get(index).moves_bytes();
         Ok(index)
     }
 
@@ -112,11 +113,13 @@ impl Core {
             Op::Read { offset_bytes, size_bytes, buffer_offset_bytes, .. } => {
                 slot.offset_bytes = offset_bytes;
                 slot.size_bytes = size_bytes;
+                slot.total_bytes = size_bytes;
                 slot.payload = Payload::Arena(buffer_offset_bytes);
             }
             Op::Write { offset_bytes, size_bytes, buffer_offset_bytes, stability, .. } => {
                 slot.offset_bytes = offset_bytes;
                 slot.size_bytes = size_bytes;
+                slot.total_bytes = size_bytes;
                 slot.payload = Payload::Arena(buffer_offset_bytes);
                 slot.stability = stability;
             }

@@ -7,7 +7,7 @@
 #   ganesha.sh stop  DIR                               end server and rpcbind; the exported files stay
 #
 # Needs root and the Debian packages nfs-ganesha, nfs-ganesha-vfs, rpcbind. DIR must lie on a file
-# system with persistent file handles (ext4, XFS), or handles do not survive a restart.
+# system with file handles (ext4, XFS, tmpfs; not overlayfs).
 #
 # Ganesha refuses to serve version 3 without a portmapper, which it reaches through the socket
 # /run/rpcbind.sock. Both run in a mount namespace of their own with an empty /run, so that nothing of

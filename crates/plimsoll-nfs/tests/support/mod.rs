@@ -18,12 +18,17 @@ pub struct Ganesha {
 impl Ganesha {
     /// Starts a server with `exports` exports, `/export1` and so on.
     pub fn start(exports: u32) -> Self {
-        // Not in a tmpfs: handles must survive a restart of the server.
-        let place = std::env::var("PLIMSOLL_TEST_DIR").unwrap_or_else(|_| "/var/tmp".into());
+        Self::start_in("/var/tmp", exports)
+    }
+
+    /// As [`Ganesha::start`], with its directory in `place` where `PLIMSOLL_TEST_DIR` does not say
+    /// otherwise.
+    pub fn start_in(place: &str, exports: u32) -> Self {
+        let place = std::env::var("PLIMSOLL_TEST_DIR").unwrap_or_else(|_| place.into());
         let directory = tempfile::Builder::new()
             .prefix("plimsoll-nfs-")
             .tempdir_in(place)
-            .expect("a directory for the exports (set PLIMSOLL_TEST_DIR to one on ext4 or XFS)");
+            .expect("a directory for the exports (set PLIMSOLL_TEST_DIR to one with file handles)");
         let mut server = Self { directory, nfs_port: 0, mount_port: 0 };
         let mut said = String::new();
         for _ in 0..3 {
