@@ -15,8 +15,8 @@ use crate::error::EvidenceError;
 use crate::latency::{self, Interval};
 use crate::observed::Observed;
 use crate::run::{Run, SCHEMA_VERSION};
-use crate::series::{self, Row};
 use crate::seal;
+use crate::series::{self, Row};
 
 /// The evidence of one run, in memory.
 #[derive(Clone, Debug)]

@@ -164,12 +164,7 @@ mod tests {
         let mut histogram = histogram();
         values.iter().for_each(|&value| histogram.record(value).unwrap());
         let second = 1_000_000_000;
-        Interval {
-            tag: tag.into(),
-            start_ns: start_s * second,
-            duration_ns: second,
-            histogram,
-        }
+        Interval { tag: tag.into(), start_ns: start_s * second, duration_ns: second, histogram }
     }
 
     #[test]

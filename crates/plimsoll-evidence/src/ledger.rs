@@ -86,12 +86,15 @@ impl Ledger {
         let (entry, earlier) = self.append(run_id, unix_ns, event)?;
         let same_plan: Vec<&str> = earlier
             .iter()
-            .filter(|e| matches!(&e.event, Event::Started { plan_sha256: p, .. } if p == plan_sha256))
+            .filter(
+                |e| matches!(&e.event, Event::Started { plan_sha256: p, .. } if p == plan_sha256),
+            )
             .map(|e| e.run_id.as_str())
             .collect();
         let completed = same_plan.iter().filter(|&&run| {
             earlier.iter().any(|e| {
-                e.run_id == run && matches!(&e.event, Event::Ended { end, .. } if end == "completed")
+                e.run_id == run
+                    && matches!(&e.event, Event::Ended { end, .. } if end == "completed")
             })
         });
         let completed = completed.count();
@@ -226,8 +229,12 @@ mod tests {
             ledger.start(run, "p", "hash", 1).unwrap();
         }
         let text = fs::read_to_string(ledger.path()).unwrap();
-        let without_second: String =
-            text.lines().enumerate().filter(|(i, _)| *i != 1).map(|(_, l)| format!("{l}\n")).collect();
+        let without_second: String = text
+            .lines()
+            .enumerate()
+            .filter(|(i, _)| *i != 1)
+            .map(|(_, l)| format!("{l}\n"))
+            .collect();
         fs::write(ledger.path(), without_second).unwrap();
         assert!(matches!(ledger.read(), Err(EvidenceError::LedgerBroken { line: 2, .. })));
         fs::write(ledger.path(), text.replace("\"b\"", "\"x\"")).unwrap();

@@ -41,7 +41,13 @@ fn shapes() -> [Shape; 3] {
     };
     // A little movement, so that the samples are not all alike.
     [
-        shape("db0.read", "transactional", true, |s| 90 + s * 7 % 5, |s| 5_000_000 + s * 13 % 7 * 10_000),
+        shape(
+            "db0.read",
+            "transactional",
+            true,
+            |s| 90 + s * 7 % 5,
+            |s| 5_000_000 + s * 13 % 7 * 10_000,
+        ),
         shape("db0.write", "transactional", false, |s| 60 + s * 5 % 3, |_| 2_000_000),
         shape("db0.log_write", "log", false, |_| 40, |s| 1_000_000 + s * 11 % 5 * 10_000),
     ]
@@ -200,7 +206,10 @@ fn one_failed_io_is_enough() {
     let mut bundle = good();
     bundle.run.end = End { kind: EndKind::NoSpace, says: "the disk is full".into() };
     let verdict = judge(&bundle);
-    assert_eq!((verdict.verdict, verdict.reason.as_str()), (VerdictKind::Invalid, "the disk is full"));
+    assert_eq!(
+        (verdict.verdict, verdict.reason.as_str()),
+        (VerdictKind::Invalid, "the disk is full")
+    );
 }
 
 #[test]
@@ -319,7 +328,12 @@ fn an_open_loop_has_no_headroom_and_is_held_to_its_target() {
     shapes[0].per_second = |_| 60;
     shapes[1].per_second = |_| 39;
     let verdict = judge(&evidence(&text, &shapes));
-    assert_eq!((verdict.verdict, verdict.headroom), (VerdictKind::Pass, None), "{}", verdict.reason);
+    assert_eq!(
+        (verdict.verdict, verdict.headroom),
+        (VerdictKind::Pass, None),
+        "{}",
+        verdict.reason
+    );
     shapes[1].per_second = |_| 38;
     assert_eq!(judge(&evidence(&text, &shapes)).verdict, VerdictKind::Fail);
 }

@@ -31,11 +31,8 @@ impl Ticks {
     fn of(time: &CpuTime) -> Self {
         let steal = time.steal.unwrap_or(0);
         // guest and guest_nice are contained in user and nice already.
-        let busy = time.user
-            + time.nice
-            + time.system
-            + time.irq.unwrap_or(0)
-            + time.softirq.unwrap_or(0);
+        let busy =
+            time.user + time.nice + time.system + time.irq.unwrap_or(0) + time.softirq.unwrap_or(0);
         Self { busy, steal, all: busy + steal + time.idle + time.iowait.unwrap_or(0) }
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use plimsoll_evidence::environment::{Environment, Unknown};
-use procfs::{Current, CpuInfo, Meminfo};
+use procfs::{CpuInfo, Current, Meminfo};
 
 use crate::{device, mount};
 
@@ -19,7 +19,9 @@ pub fn collect(paths: &[&Path]) -> Environment {
         cpus: std::thread::available_parallelism().ok().map(|n| n.get() as u32),
         memory_bytes: memory.as_ref().map(|m| m.mem_total),
         memory_available_bytes: memory.as_ref().and_then(|m| m.mem_available),
-        clock_source: first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        clock_source: first_line(
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        ),
         privileged: rustix::process::geteuid().is_root(),
         virtualisation: virtualisation(),
         ..Environment::default()
@@ -30,7 +32,8 @@ pub fn collect(paths: &[&Path]) -> Environment {
             environment.unknown.push(Unknown {
                 what: format!("block devices beneath {}", path.display()),
                 why: "its file system lies on no local block device".into(),
-                would_show: "the storage system's own counters (observe.metrics in the plan)".into(),
+                would_show: "the storage system's own counters (observe.metrics in the plan)"
+                    .into(),
             });
         }
         for number in mount::device_numbers(path) {

@@ -1,5 +1,5 @@
 //! Draws the report of a made-up run, to look at after a change:
-//! `cargo run -p plimsoll-report --example run_report -- quick|long|slow|buffered html|text|md|csv|fio`.
+//! `cargo run -p plimsoll-report --example run_report -- quick|long|slow|buffered|BUNDLE html|text|md|csv|fio`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -16,7 +16,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some("buffered") => Sample { buffered: true, ..QUICK },
         _ => QUICK,
     };
-    let bundle = common::bundle(sample);
+    let bundle = match arguments.first().map(std::path::Path::new) {
+        Some(path) if path.is_dir() => plimsoll_evidence::Bundle::read(path)?,
+        _ => common::bundle(sample),
+    };
     let verdict = plimsoll_judge::judge(&bundle);
     let text = match arguments.get(1).map(String::as_str) {
         Some("html") => plimsoll_report::html(&bundle, &verdict)?,

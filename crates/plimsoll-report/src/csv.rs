@@ -7,6 +7,7 @@ use plimsoll_judge::figures::measured;
 use crate::document::Block;
 use crate::number::Unit;
 use crate::run::distribution::{QUANTILES, percentile_ns};
+use crate::run::kinds::Operation;
 use crate::run::run_document;
 use crate::table::{Cell, Column, Table};
 
@@ -50,7 +51,7 @@ pub fn classes(bundle: &Bundle, verdict: &Verdict) -> String {
             Cell::text(class.name.clone()),
             Cell::text(class.group.clone()),
             Cell::text(name.map_or(class.instance.to_string(), |i| i.name.clone())),
-            Cell::text(if class.is_read { "read" } else { "write" }),
+            Cell::text(Operation::of(class).word()),
             Cell::maybe(Unit::Elapsed, measured_ns),
             Cell::count(class.count),
             Cell::number(Unit::Size, class.size_bytes as f64),

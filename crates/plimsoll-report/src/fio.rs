@@ -11,7 +11,7 @@ use plimsoll_judge::figures::measured;
 use serde_json::{Map, Value, json};
 
 use crate::run::distribution::percentile_ns;
-use crate::run::kinds::{Kind, kinds};
+use crate::run::kinds::{Kind, Operation, kinds};
 
 /// Percentiles that fio prints by default.
 const PERCENTILES: [f64; 17] = [
@@ -49,8 +49,8 @@ fn job(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
     let classes = || bundle.run.classes.iter().filter(|class| class.group == group);
     let errors: u64 = classes().map(|class| class.errors).sum();
     let runtime_ms = measured(bundle).map_or(0, |phase| phase.duration_ns / 1_000_000);
-    let direction = |is_read: bool| {
-        let kind = kinds.iter().find(|kind| kind.group == group && kind.is_read == is_read);
+    let direction = |operation: Operation| {
+        let kind = kinds.iter().find(|kind| kind.group == group && kind.operation == operation);
         side(bundle, kind)
     };
     json!({
@@ -60,10 +60,23 @@ fn job(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
         "eta": 0,
         "elapsed": bundle.run.duration_ns.div_ceil(1_000_000_000),
         "job options": { "name": name },
-        "read": direction(true),
-        "write": direction(false),
+        "read": direction(Operation::Read),
+        "write": direction(Operation::Write),
         "trim": side(bundle, None),
+        "sync": flushes(bundle, kinds, group),
         "job_runtime": runtime_ms,
+    })
+}
+
+/// Flushes, which fio reports as `sync`.
+fn flushes(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
+    let is_flush = |kind: &&Kind| kind.group == group && kind.operation == Operation::Flush;
+    let kind = kinds.iter().find(is_flush);
+    let totals = kind.map(|kind| kind.totals(bundle, None)).unwrap_or_default();
+    let lat = kind.and_then(|kind| kind.histogram(bundle, false));
+    json!({
+        "total_ios": totals.sums.count,
+        "lat_ns": statistics(lat.as_ref(), totals.latency_ns_avg(), totals.latency_ns_max),
     })
 }
 

@@ -119,10 +119,15 @@ mod tests {
     #[test]
     fn time_left_goes_by_time_where_the_phase_has_one_and_by_bytes_elsewhere() {
         let second = 1_000_000_000;
-        let timed = Progress { elapsed_ns: 20 * second, total_ns: 30 * second, ..Default::default() };
+        let timed =
+            Progress { elapsed_ns: 20 * second, total_ns: 30 * second, ..Default::default() };
         assert_eq!(left_ns(&timed), Some(10 * second));
-        let bytes =
-            Progress { elapsed_ns: 5 * second, done_bytes: 1, total_bytes: 2, ..Default::default() };
+        let bytes = Progress {
+            elapsed_ns: 5 * second,
+            done_bytes: 1,
+            total_bytes: 2,
+            ..Default::default()
+        };
         assert_eq!(left_ns(&bytes), Some(5 * second));
         assert_eq!(left_ns(&Progress::default()), None);
     }

@@ -123,7 +123,9 @@ fn what_to_run(plan: &ResolvedPlan) -> Result<(&Target, &Mailbox), CliError> {
     if target.database_directories().is_empty() {
         let kind = target.kind_word();
         let says = format!("a mail store cannot be run on a target of kind {kind}");
-        return Err(CliError::usage(says).hint("name directories: `path`, or `databases` and `logs`"));
+        return Err(
+            CliError::usage(says).hint("name directories: `path`, or `databases` and `logs`")
+        );
     }
     Ok((target, mailbox))
 }

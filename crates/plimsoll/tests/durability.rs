@@ -126,8 +126,7 @@ fn the_device_flushes_and_carries_what_the_evidence_says() {
     let device = devices.iter().find(|device| device["name"] == name).unwrap();
     assert_eq!(device["top"], true);
     for (ours, kernels) in [("read_bytes", "read_bytes"), ("written_bytes", "written_bytes")] {
-        let (ours, kernels) =
-            (measure[ours].as_f64().unwrap(), device[kernels].as_f64().unwrap());
+        let (ours, kernels) = (measure[ours].as_f64().unwrap(), device[kernels].as_f64().unwrap());
         assert!(ours > 10e6, "{measure}");
         let ratio = kernels / ours;
         assert!((0.99..=1.01).contains(&ratio), "{ratio}: {measure} {device}");

@@ -48,9 +48,10 @@ pub fn check(table: &Table, outstanding_max: Option<f64>) -> Checks {
     let rows = complete(table);
     let fit = |unit: f64| {
         // Small I/Os determine the protocol bytes best: the median over rows resists odd ones.
-        let protocol =
-            median(rows.iter().map(|(r, ops, io, bw)| (bw * unit - ops * io) / r.ops_per_s).collect())
-                .max(0.0);
+        let protocol = median(
+            rows.iter().map(|(r, ops, io, bw)| (bw * unit - ops * io) / r.ops_per_s).collect(),
+        )
+        .max(0.0);
         let model = |(r, ops, io, bw): &(&Row, f64, f64, f64)| {
             bw * unit / (ops * io + r.ops_per_s * protocol) - 1.0
         };

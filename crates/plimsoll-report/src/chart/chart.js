@@ -120,7 +120,7 @@
       line("", show(this.x.unit, first ? first.x[this.nearest(first, x)] : x));
       for (const series of this.series) {
         const y = series.y[this.nearest(series, x)];
-        const name = series.every > 1 ? `${series.name} (largest of ${series.every})` : series.name;
+        const name = series.every > 1 ? `${series.name} (extremes of ${series.every})` : series.name;
         line(name, y == null ? "n/a" : show(this.y.unit, y), series.colour);
       }
       this.tip.hidden = false;

@@ -15,9 +15,9 @@ pub const CSS: &str = include_str!("chart.css");
 /// The script of charts: pointer read-out and zoom along x. Charts are complete without it.
 pub const JS: &str = include_str!("chart.js");
 
-/// Points of a series that the script gets; longer ones are thinned as the drawing is, and the
-/// read-out says so.
-const SCRIPT_POINTS_MAX: usize = 7_200;
+/// Points of a series that the script gets; of longer ones it gets the extremes of neighbours, and
+/// the read-out says so.
+const SCRIPT_POINTS_MAX: usize = 10_000;
 
 impl Plot {
     /// The drawing, for a page that has [`CSS`].
@@ -158,7 +158,10 @@ fn axis_json(name: &str, axis: &Fitted, unit: Unit, out: &mut String) {
 
 fn series_json(series: &Series, steps: bool, filled: bool, out: &mut String) {
     let name = serde_json::Value::String(series.name.clone());
-    let every = series.points.len().div_ceil(SCRIPT_POINTS_MAX).max(1);
+    let every = match series.points.len() {
+        few if few <= SCRIPT_POINTS_MAX => 1,
+        many => 2 * many.div_ceil(SCRIPT_POINTS_MAX),
+    };
     let _ = write!(
         out,
         "{{\"name\":{name},\"colour\":{},\"steps\":{steps},\"filled\":{filled},\"every\":{every},\"x\":[",
@@ -171,15 +174,27 @@ fn series_json(series: &Series, steps: bool, filled: bool, out: &mut String) {
     out.push_str("]}");
 }
 
-/// One point of each `every`: the one with the largest y, so that the peaks stay.
+/// Of each `every` neighbours the one with the least and the one with the largest y, in their
+/// order: neither a slow second nor a standstill gets lost.
 fn thin(points: &[(f64, Option<f64>)], every: usize) -> Vec<(f64, Option<f64>)> {
-    let largest = |chunk: &[(f64, Option<f64>)]| {
-        chunk
-            .iter()
-            .max_by(|a, b| a.1.unwrap_or(f64::MIN).total_cmp(&b.1.unwrap_or(f64::MIN)))
-            .copied()
-    };
-    points.chunks(every).filter_map(largest).collect()
+    if every <= 1 {
+        return points.to_vec();
+    }
+    let mut kept = Vec::with_capacity(2 * points.len() / every + 2);
+    for chunk in points.chunks(every) {
+        let by_y = |(_, a): &(usize, f64), (_, b): &(usize, f64)| a.total_cmp(b);
+        let ys = || chunk.iter().enumerate().filter_map(|(i, (_, y))| Some((i, (*y)?)));
+        match (ys().min_by(by_y), ys().max_by(by_y)) {
+            (Some((least, _)), Some((largest, _))) => {
+                kept.push(chunk[least.min(largest)]);
+                if least != largest {
+                    kept.push(chunk[least.max(largest)]);
+                }
+            }
+            _ => kept.push(chunk[0]),
+        }
+    }
+    kept
 }
 
 fn join(items: impl Iterator<Item = String>, out: &mut String) {
@@ -215,8 +230,17 @@ mod tests {
     }
 
     #[test]
-    fn thinning_keeps_peaks() {
-        let points: Vec<_> = (0..10).map(|i| (f64::from(i), Some(f64::from(i == 4)))).collect();
-        assert!(thin(&points, 5).contains(&(4.0, Some(1.0))));
+    fn thinning_keeps_peaks_and_standstills() {
+        let y = |i: i32| {
+            Some(f64::from(match i {
+                4 => 9,
+                7 => 0,
+                _ => 5,
+            }))
+        };
+        let points: Vec<_> = (0..40).map(|i| (f64::from(i), y(i))).collect();
+        let kept = thin(&points, 10);
+        assert!(kept.contains(&(4.0, Some(9.0))) && kept.contains(&(7.0, Some(0.0))));
+        assert!(kept.len() <= 8);
     }
 }

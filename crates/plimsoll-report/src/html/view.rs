@@ -9,6 +9,9 @@ use crate::table::{Align, Cell, Table, Tone};
 
 const LETTERS: Letters = Letters::Unicode;
 
+/// A table of more columns is set smaller.
+const WIDE: usize = 11;
+
 fn tone(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain => "plain",
@@ -121,6 +124,7 @@ fn table(table: &Table) -> Value {
     context! {
         caption => table.caption.as_str(),
         note => table.note.as_str(),
+        wide => table.columns.len() > WIDE,
         groups => groups(table),
         headings,
         rows => rows(&table.rows),

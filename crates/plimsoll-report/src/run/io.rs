@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_judge::figures::{Pick, measured, rate_per_s};
 
 use super::distribution::percentile_ns;
-use super::kinds::{Kind, Totals, kind, kinds};
+use super::kinds::{Kind, Operation, Totals, kind, kinds};
 use super::nothing;
 use crate::document::{Block, Section};
 use crate::number::{Letters, Unit};
@@ -30,7 +30,7 @@ pub(super) fn section(bundle: &Bundle) -> Section {
     }
     let caption = "Upkeep I/O performance";
     let mut upkeep = small(bundle, caption, &of("upkeep"));
-    upkeep.note = "Formatting of log files, checkpoints and headers.".to_owned();
+    upkeep.note = "Checkpoints, headers, formatting of log files, and flushes, which make earlier writes durable and move no bytes.".to_owned();
     section.with(Block::Table(upkeep)).with(Block::Table(total(bundle)))
 }
 
@@ -217,16 +217,16 @@ pub(crate) fn total(bundle: &Bundle) -> Table {
     for kind in kinds(bundle) {
         table.rows.push(row(&kind.label, &kind.totals(bundle, None)));
     }
-    for (name, is_read) in [("all reads", true), ("all writes", false)] {
+    for (name, operation) in [("all reads", Operation::Read), ("all writes", Operation::Write)] {
         let mut totals = Totals::default();
-        for class in bundle.run.classes.iter().filter(|class| class.is_read == is_read) {
+        for class in bundle.run.classes.iter().filter(|c| Operation::of(c) == operation) {
             totals.add(class);
         }
         if totals.sums.count > 0 {
             table.totals.push(row(name, &totals));
         }
     }
-    let reads = kind(bundle, "transactional", true).label;
+    let reads = kind(bundle, "transactional", Operation::Read).label;
     table.note = format!(
         "Only {reads} and writes count as transactional I/O. A transfer of several adjacent pages \
          is one I/O."

@@ -6,11 +6,49 @@ use plimsoll_evidence::run::ClassTotals;
 use plimsoll_judge::figures::{Sums, measured};
 use plimsoll_plan::Workload;
 
-/// Reads or writes of one group, over all instances or of one.
+/// What an I/O does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation {
+    Read,
+    Write,
+    /// Makes earlier writes durable; it moves no bytes.
+    Flush,
+}
+
+impl Operation {
+    /// Of a class: flushes are recorded as writes of no bytes under a name that says so.
+    pub fn of(class: &ClassTotals) -> Self {
+        match class.is_read {
+            true => Self::Read,
+            false if class.size_bytes == 0 && class.name.ends_with("flush") => Self::Flush,
+            false => Self::Write,
+        }
+    }
+
+    /// As the report names several of them.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Read => "reads",
+            Self::Write => "writes",
+            Self::Flush => "flushes",
+        }
+    }
+
+    /// As CSV names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+        }
+    }
+}
+
+/// Reads, writes or flushes of one group, over all instances or of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub group: String,
-    pub is_read: bool,
+    pub operation: Operation,
     /// As the report names it: `database reads`.
     pub label: String,
     /// As CSV names it: `db_read`.
@@ -22,21 +60,21 @@ const ORDER: [&str; 6] = ["transactional", "log", "maintenance", "replication", 
 
 /// The kinds of I/O that occurred in the measured phase, in the order they are shown.
 pub(crate) fn kinds(bundle: &Bundle) -> Vec<Kind> {
-    let mut seen: Vec<(usize, bool, String)> = Vec::new();
+    let mut seen: Vec<(usize, Operation, String)> = Vec::new();
     for class in bundle.run.classes.iter().filter(|class| class.count > 0) {
         let place = ORDER.iter().position(|group| *group == class.group).unwrap_or(ORDER.len());
-        let entry = (place, !class.is_read, class.group.clone());
+        let entry = (place, Operation::of(class), class.group.clone());
         if !seen.contains(&entry) {
             seen.push(entry);
         }
     }
     seen.sort();
-    seen.into_iter().map(|(_, is_write, group)| kind(bundle, &group, !is_write)).collect()
+    seen.into_iter().map(|(_, operation, group)| kind(bundle, &group, operation)).collect()
 }
 
 /// One kind of I/O.
-pub(crate) fn kind(bundle: &Bundle, group: &str, is_read: bool) -> Kind {
-    let verb = if is_read { "reads" } else { "writes" };
+pub(crate) fn kind(bundle: &Bundle, group: &str, operation: Operation) -> Kind {
+    let verb = operation.plural();
     let mail = matches!(bundle.plan.workload, Workload::Mailbox(_));
     let label = match (group, mail) {
         ("transactional", true) => format!("database {verb}"),
@@ -53,22 +91,22 @@ pub(crate) fn kind(bundle: &Bundle, group: &str, is_read: bool) -> Kind {
         (other, _) => other,
     };
     let gap = if short.is_empty() || short.ends_with('_') { "" } else { "_" };
-    let key = format!("{short}{gap}{}", if is_read { "read" } else { "write" });
-    Kind { group: group.to_owned(), is_read, label, key }
+    let key = format!("{short}{gap}{}", operation.word());
+    Kind { group: group.to_owned(), operation, label, key }
 }
 
 impl Kind {
     /// Whether a class belongs to it.
     pub fn takes(&self, class: &ClassTotals) -> bool {
-        class.group == self.group && class.is_read == self.is_read
+        class.group == self.group && Operation::of(class) == self.operation
     }
 
     /// The same colour in every chart.
     pub fn colour(&self) -> u8 {
-        match (self.group.as_str(), self.is_read) {
-            ("transactional", true) => 0,
-            ("transactional", false) => 3,
-            ("log", false) => 1,
+        match (self.group.as_str(), self.operation) {
+            ("transactional", Operation::Read) => 0,
+            ("transactional", _) => 3,
+            ("log", _) => 1,
             ("maintenance", _) => 2,
             ("replication", _) => 4,
             _ => 7,
@@ -133,9 +171,9 @@ impl Totals {
         mean(self.service_ns_sum, self.sums.count)
     }
 
-    /// Mean size; `None` without I/Os.
+    /// Mean size; `None` without I/Os, and for flushes, which have none.
     pub fn size_bytes_avg(&self) -> Option<f64> {
-        mean(self.sums.size_bytes, self.sums.count)
+        mean(self.sums.size_bytes, self.sums.count).filter(|size| *size > 0.0)
     }
 }
 

@@ -21,6 +21,7 @@ use plimsoll_evidence::run::{Driver, EndKind, Tier};
 use plimsoll_judge::figures::measured;
 use plimsoll_judge::{Verdict, VerdictKind};
 
+use self::kinds::Operation;
 use crate::document::{Document, Fact, Headline, Section};
 use crate::number::{Unit, elapsed};
 use crate::table::{Cell, Tone};
@@ -126,7 +127,10 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
         figures.push(Fact::new("headroom", headroom).note(note));
     }
     for kind in kinds::kinds(bundle) {
-        if matches!((kind.group.as_str(), kind.is_read), ("transactional", true) | ("log", false)) {
+        if matches!(
+            (kind.group.as_str(), kind.operation),
+            ("transactional", Operation::Read) | ("log", Operation::Write)
+        ) {
             let average = kind.totals(bundle, None).latency_ns_avg();
             let name = format!("{}, average", kind.label);
             figures.push(Fact::new(&name, Cell::maybe(Unit::Latency, average)));

@@ -6,7 +6,7 @@ use plimsoll_judge::Verdict;
 use plimsoll_judge::figures::measured;
 use plimsoll_plan::{Mailbox, Pace, Workload};
 
-use super::kinds::{Totals, kind};
+use super::kinds::{Operation, Totals, kind};
 use super::{nothing, sentence, tier_words, verdict_tone};
 use crate::document::{Block, Fact, Section};
 use crate::number::{Letters, Unit};
@@ -105,11 +105,14 @@ fn required_note(bundle: &Bundle) -> String {
 
 /// The shape of the load beside what has been published on Exchange. Shown, and not judged.
 fn ratios(bundle: &Bundle) -> Vec<Fact> {
-    let of = |group: &str, is_read: bool| -> Totals {
-        kind(bundle, group, is_read).totals(bundle, None)
+    let of = |group: &str, operation: Operation| -> Totals {
+        kind(bundle, group, operation).totals(bundle, None)
     };
-    let (reads, writes, log) =
-        (of("transactional", true), of("transactional", false), of("log", false));
+    let (reads, writes, log) = (
+        of("transactional", Operation::Read),
+        of("transactional", Operation::Write),
+        of("log", Operation::Write),
+    );
     let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
     let show = |name: &str, value: Option<f64>, note: &str| {
         Fact::new(name, Cell::maybe(Unit::Plain, value)).note(note)

@@ -210,6 +210,7 @@ struct Spec {
     factor: f64,
 }
 
+// The shape of the classes that the mail store records.
 const CLASSES: &[Spec] = &[
     Spec {
         name: "read",
@@ -242,6 +243,14 @@ const CLASSES: &[Spec] = &[
         share: 0.05,
         size_bytes: 262_144,
         factor: 1.9,
+    },
+    Spec {
+        name: "flush",
+        group: "upkeep",
+        is_read: false,
+        share: 0.01,
+        size_bytes: 0,
+        factor: 0.4,
     },
     Spec {
         name: "log_format",

@@ -27,8 +27,10 @@ const DEMONSTRATION: &str = "This is a demonstration: about a minute on little d
 
 /// Options of `quickstart`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  plimsoll quickstart\n  plimsoll quickstart --path /mnt/san --keep\n  \
-    plimsoll quickstart --json | jq .verdict")]
+#[command(
+    after_help = "Examples:\n  plimsoll quickstart\n  plimsoll quickstart --path /mnt/san --keep\n  \
+    plimsoll quickstart --json | jq .verdict"
+)]
 pub struct Options {
     /// Directory on the file system to test; by default one of this user's cache.
     #[arg(long, value_name = "DIR")]
@@ -64,9 +66,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         write_bytes_in_ten_seconds,
         directory: directory.display().to_string(),
     };
-    let plan = quickstart(&facts).map_err(|error| {
-        CliError::environment(format!("{}: {error}", directory.display()))
-    })?;
+    let plan = quickstart(&facts)
+        .map_err(|error| CliError::environment(format!("{}: {error}", directory.display())))?;
     super::run::run_plan(&plan, &options.after, common, &mut progress, &interrupt)
 }
 

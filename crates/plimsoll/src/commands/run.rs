@@ -18,8 +18,10 @@ use crate::session::{Finished, Request, run_once};
 
 /// Options of `run`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  plimsoll run exchange-1000-heavy.toml\n  plimsoll run plan.toml \
-    --keep --json")]
+#[command(
+    after_help = "Examples:\n  plimsoll run exchange-1000-heavy.toml\n  plimsoll run plan.toml \
+    --keep --json"
+)]
 pub struct Options {
     /// The plan.
     plan: PathBuf,

@@ -12,7 +12,9 @@ use crate::places::Places;
 
 /// Options of `runs`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  plimsoll runs\n  plimsoll runs show RUN\n  plimsoll runs rm RUN")]
+#[command(
+    after_help = "Examples:\n  plimsoll runs\n  plimsoll runs show RUN\n  plimsoll runs rm RUN"
+)]
 pub struct Options {
     #[command(subcommand)]
     what: Option<What>,

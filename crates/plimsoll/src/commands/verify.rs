@@ -18,9 +18,11 @@ use crate::session::engine_error;
 
 /// Options of `verify`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store that a run \
+#[command(
+    after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store that a run \
     left there with --keep\n  plimsoll verify ./bundle            the seal of a bundle\n\nExit code 4 \
-    means that damage was found; each damaged page is named.")]
+    means that damage was found; each damaged page is named."
+)]
 pub struct Options {
     /// A directory that a plan named, a store's own directory, or a bundle.
     path: PathBuf,
