@@ -1,6 +1,8 @@
 //! `observed.json`: what the system beneath did during the measured phase, in total. `None` is
 //! unknown, never zero.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Unknown;
@@ -18,8 +20,38 @@ pub struct Observed {
     pub generator: Generator,
     /// Extents of the target's files when the measurement began.
     pub extents: Option<Extents>,
+    /// Extents of the backing files of the loop devices beneath; `None` without such.
+    #[serde(default)]
+    pub backing: Option<Extents>,
+    /// What the file systems beneath are set to do with data.
+    #[serde(default)]
+    pub file_systems: Vec<FileSystem>,
     /// What the workload really did.
     pub workload: WorkloadShape,
+    /// The host's memory.
+    #[serde(default)]
+    pub memory: Memory,
+    /// Time that tasks of the host waited for a resource.
+    #[serde(default)]
+    pub pressure: Pressure,
+    /// Storage I/O of other processes of the host.
+    #[serde(default)]
+    pub neighbours: Neighbours,
+    /// Software RAID beneath.
+    #[serde(default)]
+    pub raids: Vec<Raid>,
+    /// The clocks.
+    #[serde(default)]
+    pub clock: ClockWatch,
+    /// The counters of the network mounts beneath.
+    #[serde(default)]
+    pub network_mounts: Vec<NetworkMount>,
+    /// What the storage system's own statistics say (`[observe.metrics]`).
+    #[serde(default)]
+    pub sources: Sources,
+    /// When each issuer (host, job) began and ended, where there were several.
+    #[serde(default)]
+    pub issuers: Vec<Issuer>,
     /// What could not be observed.
     pub unknown: Vec<Unknown>,
 }
@@ -85,10 +117,19 @@ pub struct Cpu {
     pub steal_max: Option<f64>,
     /// Busiest single CPU, mean.
     pub busiest_cpu_avg: Option<f64>,
+    /// Lowest of the samples of the CPUs' mean frequency; `None` where the kernel shows none.
+    #[serde(default)]
+    pub frequency_hz_min: Option<u64>,
+    /// Highest of them.
+    #[serde(default)]
+    pub frequency_hz_max: Option<u64>,
+    /// Time that this control group's tasks were kept from running by its CPU quota.
+    #[serde(default)]
+    pub throttled_ns: Option<u64>,
 }
 
 /// The load generator's own footprint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
     /// User CPU time of the process with all its threads.
     pub user_ns: Option<u64>,
@@ -102,6 +143,18 @@ pub struct Generator {
     pub resident_bytes_max: Option<u64>,
     /// Largest time that the generator itself was late (open loop).
     pub lag_ns_max: Option<u64>,
+    /// Largest share of its CPU that one of its threads used.
+    #[serde(default)]
+    pub busiest_thread_share: Option<f64>,
+    /// Page faults that had to read.
+    #[serde(default)]
+    pub major_faults: Option<u64>,
+    /// Times that it gave its CPU up.
+    #[serde(default)]
+    pub switches_voluntary: Option<u64>,
+    /// Times that its CPU was taken from it.
+    #[serde(default)]
+    pub switches_forced: Option<u64>,
 }
 
 /// Extents of the target's files (`FIEMAP`, or `SEEK_HOLE` where that is missing).
@@ -115,6 +168,145 @@ pub struct Extents {
     pub unwritten_bytes: Option<u64>,
     /// Extents in all.
     pub extents: Option<u64>,
+    /// Shared with other files or snapshots.
+    #[serde(default)]
+    pub shared_bytes: Option<u64>,
+    /// Stored compressed or encrypted.
+    #[serde(default)]
+    pub encoded_bytes: Option<u64>,
+    /// Allocated (`st_blocks`). It is blind to what was never written.
+    #[serde(default)]
+    pub allocated_bytes: Option<u64>,
+    /// Hole and unwritten bytes within the working set; `None` where that is not told apart.
+    #[serde(default)]
+    pub empty_in_working_set_bytes: Option<u64>,
+}
+
+/// What a file system beneath is set to do with data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSystem {
+    /// The path that lies on it.
+    pub path: String,
+    /// Such as `btrfs`.
+    pub kind: Option<String>,
+    /// Compression that applies to the target's files, such as `zstd:3`; empty: none; `None`: not
+    /// known.
+    pub compression: Option<String>,
+    /// Whether data carries checksums of the file system.
+    pub checksums: Option<bool>,
+    /// Whether the file system lies in memory (tmpfs, ramfs, a RAM disk).
+    pub memory: Option<bool>,
+    /// Its size.
+    pub size_bytes: Option<u64>,
+    /// Free when the measurement began.
+    pub free_bytes: Option<u64>,
+}
+
+/// The host's memory at the start and the end of the measured phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Page cache when it began.
+    pub cached_bytes_before: Option<u64>,
+    /// Page cache when it ended.
+    pub cached_bytes_after: Option<u64>,
+    /// Dirty and under write-back when it began.
+    pub dirty_bytes_before: Option<u64>,
+    /// Dirty and under write-back when it ended.
+    pub dirty_bytes_after: Option<u64>,
+    /// Largest of the samples of that.
+    pub dirty_bytes_max: Option<u64>,
+}
+
+/// Shares of the measured phase in which tasks of the host waited (`/proc/pressure`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pressure {
+    /// Some task waited for I/O.
+    pub io_some_share: Option<f64>,
+    /// All tasks that could have run waited for I/O.
+    pub io_full_share: Option<f64>,
+    /// Some task waited for a CPU.
+    pub cpu_some_share: Option<f64>,
+    /// Some task waited for memory.
+    pub memory_some_share: Option<f64>,
+}
+
+/// Storage I/O of processes other than the load generator (`/proc/PID/io`), on any device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Neighbours {
+    /// Bytes that they had read from storage; `None` where no process could be asked.
+    pub storage_read_bytes: Option<u64>,
+    /// Bytes that they had written to storage.
+    pub storage_written_bytes: Option<u64>,
+    /// The process that moved most, with its id.
+    pub largest: Option<String>,
+    /// Processes whose counters could not be read.
+    pub unreadable: u64,
+}
+
+/// A software RAID beneath (`/sys/block/md*/md`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Raid {
+    /// Kernel name.
+    pub name: String,
+    /// Such as `raid5`.
+    pub level: Option<String>,
+    /// Members missing.
+    pub degraded: Option<u64>,
+    /// What it does beside: `idle`, `resync`, `recover`, `check`, `repair`, `reshape`.
+    pub sync_action: Option<String>,
+}
+
+/// The wall clock against the monotonic one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockWatch {
+    /// Largest jump of the wall clock between two samples, less what slewing can do.
+    pub step_ns_max: Option<u64>,
+    /// Change of the kernel's clock source during the phase, if there was one.
+    pub source_changed: Option<String>,
+}
+
+/// A network mount's own counters over the measured phase (`/proc/self/mountstats`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkMount {
+    /// Where it is mounted.
+    pub mount_point: String,
+    /// The server's export.
+    pub source: String,
+    /// Bytes that programs read through the page cache.
+    pub cached_read_bytes: u64,
+    /// Bytes that programs read past it.
+    pub direct_read_bytes: u64,
+    /// Bytes that programs wrote, either way.
+    pub written_bytes: u64,
+    /// Bytes that came from the server.
+    pub server_read_bytes: u64,
+    /// Bytes that went to the server.
+    pub server_written_bytes: u64,
+    /// Calls sent again.
+    pub retransmissions: u64,
+}
+
+/// What a storage system says of itself, over the measured phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sources {
+    /// Where reads came from: `cache`, `ssd`, `hdd`, `zero`, `remote`, `other`; in the unit of its
+    /// counters.
+    pub reads_from: BTreeMap<String, f64>,
+    /// Where writes went: `cache`, `oplog`, `ssd`, `hdd`, `remote`, `other`.
+    pub writes_to: BTreeMap<String, f64>,
+    /// How many to one it reduces data.
+    pub data_reduction: Option<f64>,
+}
+
+/// A host or job that issued a share of the load.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Issuer {
+    /// Its name.
+    pub name: String,
+    /// When it began, on a clock that all share.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
 }
 
 /// What the operations themselves were.
@@ -136,4 +328,44 @@ pub struct WorkloadShape {
     pub zero_share: Option<f64>,
     /// Share of sampled 4 KiB blocks that had been seen before.
     pub duplicate_share: Option<f64>,
+    /// 4 KiB blocks that the content's figures rest on.
+    #[serde(default)]
+    pub blocks_sampled: u64,
+    /// Bits of information per byte of the sampled content, from the frequencies of its bytes.
+    #[serde(default)]
+    pub entropy_bits_per_byte: Option<f64>,
+    /// Data operations seen.
+    #[serde(default)]
+    pub reads: Option<u64>,
+    /// Of them writes.
+    #[serde(default)]
+    pub writes: Option<u64>,
+    /// Bytes of a read, mean.
+    #[serde(default)]
+    pub read_size_bytes_avg: Option<f64>,
+    /// Bytes of a write, mean.
+    #[serde(default)]
+    pub write_size_bytes_avg: Option<f64>,
+    /// Smallest transfer.
+    #[serde(default)]
+    pub size_bytes_min: Option<u64>,
+    /// Largest transfer.
+    #[serde(default)]
+    pub size_bytes_max: Option<u64>,
+    /// Share of transfers that did not begin and end on a 4 KiB boundary.
+    #[serde(default)]
+    pub misaligned_share: Option<f64>,
+    /// Share of reads that a cache of this size with least-recently-used replacement would miss,
+    /// from spatially sampled reuse distances; ascending sizes.
+    #[serde(default)]
+    pub miss_ratio: Vec<MissRatio>,
+}
+
+/// A point of the miss-ratio curve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MissRatio {
+    /// Size of the cache.
+    pub cache_bytes: u64,
+    /// Share of accesses that miss it, those to blocks never seen before included.
+    pub miss_share: f64,
 }

@@ -124,13 +124,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_row() -> impl Strategy<Value = Row> {
-        let data =
-            prop_oneof![
-                any::<(u64, u64, u64, u64)>().prop_map(|(count, sum_ns, bytes, max_ns)| {
-                    Data::Class { count, sum_ns, bytes, max_ns }
-                }),
-                (-1e12f64..1e12).prop_map(Data::Gauge),
-            ];
+        let data = prop_oneof![
+            any::<(u64, u64, u64, u64)>().prop_map(|(count, sum_ns, bytes, max_ns)| {
+                Data::Class { count, sum_ns, bytes, max_ns }
+            }),
+            (-1e12f64..1e12).prop_map(Data::Gauge),
+        ];
         (any::<u32>(), any::<u64>(), any::<u64>(), "[a-z][a-z0-9._-]{0,20}", data).prop_map(
             |(phase, start_ns, duration_ns, name, data)| Row {
                 phase,

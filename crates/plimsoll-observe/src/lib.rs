@@ -7,5 +7,7 @@ pub mod environment;
 pub mod mount;
 pub mod observer;
 pub mod process;
+pub mod shape;
 
 pub use observer::Observer;
+pub use shape::Shape;

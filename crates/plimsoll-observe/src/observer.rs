@@ -165,6 +165,7 @@ impl CpuSamples {
             steal_avg: mean(self.steal),
             steal_max: self.steal_max,
             busiest_cpu_avg: mean(self.busiest),
+            ..Cpu::default()
         }
     }
 }

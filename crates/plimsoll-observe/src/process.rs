@@ -41,7 +41,7 @@ impl ProcessReading {
             storage_read_bytes: option(self.storage_read_bytes, before.storage_read_bytes),
             storage_written_bytes: option(self.storage_written_bytes, before.storage_written_bytes),
             resident_bytes_max: self.resident_bytes_max,
-            lag_ns_max: None,
+            ..Generator::default()
         }
     }
 }

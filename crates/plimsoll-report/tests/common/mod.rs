@@ -453,6 +453,7 @@ fn observed(sample: Sample) -> Observed {
             steal_avg: Some(0.0008),
             steal_max: Some(0.011),
             busiest_cpu_avg: Some(0.231),
+            ..Cpu::default()
         },
         generator: Generator {
             user_ns: Some(2_140_000_000),
@@ -460,13 +461,14 @@ fn observed(sample: Sample) -> Observed {
             storage_read_bytes: Some(4_012_990_000),
             storage_written_bytes: Some(2_312_100_000),
             resident_bytes_max: Some(312_475_648),
-            lag_ns_max: None,
+            ..Generator::default()
         },
         extents: Some(Extents {
             size_bytes: 1_073_741_824,
             hole_bytes: 0,
             unwritten_bytes: Some(0),
             extents: Some(14),
+            ..Extents::default()
         }),
         workload: WorkloadShape {
             working_set_read_bytes: Some(812_646_400),
@@ -477,11 +479,13 @@ fn observed(sample: Sample) -> Observed {
             compressed_share: Some(1.0),
             zero_share: Some(0.0),
             duplicate_share: Some(0.0),
+            ..WorkloadShape::default()
         },
         unknown: vec![Unknown {
             what: "where the array served its reads from".into(),
             why: "no metrics of the storage system were named".into(),
             would_show: "a [[observe.metrics]] entry in the plan".into(),
         }],
+        ..Observed::default()
     }
 }

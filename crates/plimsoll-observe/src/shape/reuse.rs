@@ -1,0 +1,167 @@
+//! Reuse distances of a spatial sample of blocks, and the miss-ratio curve that follows.
+//!
+//! The reuse distance of an access is the number of distinct blocks accessed since the last access to
+//! the same block; a cache of that many blocks with least-recently-used replacement misses it (R.
+//! Mattson et al., *Evaluation Techniques for Storage Hierarchies*, IBM Systems Journal 9, 1970).
+//! Among the blocks of a spatial sample of one in 2^k, distances are shorter by the same factor
+//! (SHARDS, FAST '15). Accesses to blocks never seen before are misses at every size; leaving them
+//! out makes the curve 7 percentage points too kind on a uniform load.
+//!
+//! Distances are counted in a Fenwick tree over the order of accesses in which only the last access to
+//! each block stands. When the order is full, it is numbered anew.
+
+use plimsoll_evidence::observed::MissRatio;
+
+use super::place::{BLOCK_BYTES, Blocks};
+
+/// At least one block in 2^5 is left out for each that is followed, so that most accesses cost a
+/// comparison.
+const SHIFT_MIN: u32 = 5;
+/// At most 2^12 blocks are followed.
+const BITS_MAX: u32 = 12;
+/// Accesses between two renumberings.
+const TURNS: usize = 1 << 14;
+/// Powers of two of distances that are told apart.
+const BUCKETS: usize = 64;
+/// Never accessed.
+const NEVER: u32 = u32::MAX;
+
+/// Reuse distances of the sample.
+#[derive(Clone, Debug)]
+pub(super) struct Reuse {
+    limit: u64,
+    shift: u32,
+    /// By place: turn of the last access.
+    last: Box<[u32]>,
+    /// By turn: the place, where it is still that place's last access.
+    at: Box<[u32]>,
+    /// Fenwick tree over turns, from index 1: last accesses that stand.
+    tree: Box<[u32]>,
+    next: u32,
+    standing: u32,
+    /// Accesses by the power of two of their distance in sampled blocks.
+    distances: [u64; BUCKETS],
+    cold: u64,
+}
+
+impl Reuse {
+    pub(super) fn new(blocks: &Blocks) -> Self {
+        let bits = blocks.bits.saturating_sub(SHIFT_MIN).min(BITS_MAX);
+        Self {
+            limit: 1 << bits,
+            shift: blocks.bits - bits,
+            last: vec![NEVER; 1 << bits].into(),
+            at: vec![NEVER; TURNS].into(),
+            tree: vec![0; TURNS + 1].into(),
+            next: 0,
+            standing: 0,
+            distances: [0; BUCKETS],
+            cold: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, place: u64) {
+        if place < self.limit {
+            self.follow(place as u32);
+        }
+    }
+
+    #[cold]
+    fn follow(&mut self, place: u32) {
+        if self.next as usize == TURNS {
+            self.renumber();
+        }
+        let before = self.last[place as usize];
+        if before == NEVER {
+            self.cold += 1;
+        } else {
+            // Distinct blocks since: last accesses that stand after that turn.
+            let distance = u64::from(self.standing - self.up_to(before));
+            let bucket = (u64::BITS - distance.leading_zeros()) as usize;
+            self.distances[bucket.min(BUCKETS - 1)] += 1;
+            self.add(before, false);
+            self.at[before as usize] = NEVER;
+        }
+        self.add(self.next, true);
+        self.at[self.next as usize] = place;
+        self.last[place as usize] = self.next;
+        self.next += 1;
+    }
+
+    /// Moves the last accesses to the first turns, in order.
+    fn renumber(&mut self) {
+        self.tree.fill(0);
+        let mut next = 0;
+        for turn in 0..TURNS {
+            let place = self.at[turn];
+            if place != NEVER {
+                self.at[turn] = NEVER;
+                self.at[next as usize] = place;
+                self.last[place as usize] = next;
+                next += 1;
+            }
+        }
+        (self.next, self.standing) = (next, 0);
+        for turn in 0..next {
+            self.add(turn, true);
+        }
+    }
+
+    fn add(&mut self, turn: u32, stands: bool) {
+        let mut index = turn as usize + 1;
+        while index < self.tree.len() {
+            let node = &mut self.tree[index];
+            *node = if stands { *node + 1 } else { *node - 1 };
+            index += index & index.wrapping_neg();
+        }
+        self.standing = if stands { self.standing + 1 } else { self.standing - 1 };
+    }
+
+    /// Last accesses that stand up to this turn.
+    fn up_to(&self, turn: u32) -> u32 {
+        let mut index = turn as usize + 1;
+        let mut sum = 0;
+        while index > 0 {
+            sum += self.tree[index];
+            index &= index - 1;
+        }
+        sum
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.last.fill(NEVER);
+        self.at.fill(NEVER);
+        self.tree.fill(0);
+        (self.next, self.standing, self.cold) = (0, 0, 0);
+        self.distances = [0; BUCKETS];
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.distances.iter_mut().zip(&other.distances) {
+            *mine += theirs;
+        }
+        self.cold += other.cold;
+    }
+
+    /// Misses by cache size, from the smallest distance told apart to the largest seen. `stretch`
+    /// multiplies distances.
+    pub(super) fn curve(&self, stretch: u64) -> Vec<MissRatio> {
+        let all = self.cold + self.distances.iter().sum::<u64>();
+        let Some(largest) = self.distances.iter().rposition(|count| *count > 0) else {
+            return Vec::new();
+        };
+        let mut curve = Vec::new();
+        let mut hits = 0;
+        for (bucket, count) in self.distances.iter().enumerate().take(largest + 1) {
+            hits += count;
+            // A bucket holds distances below 2^bucket sampled blocks.
+            let blocks = (1u64 << bucket) << self.shift;
+            curve.push(MissRatio {
+                cache_bytes: blocks.saturating_mul(BLOCK_BYTES).saturating_mul(stretch),
+                miss_share: 1.0 - hits as f64 / all as f64,
+            });
+        }
+        curve
+    }
+}
