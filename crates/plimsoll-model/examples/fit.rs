@@ -1,4 +1,6 @@
 //! Fits zfs-flash. `fit CSV [--predict CSV path=value…]… [path=value…]`
+#![allow(clippy::unwrap_used)] // A developer's tool: a wrong call may end it.
+
 use plimsoll_model::fit::{FitOptions, Table, fit, predict, score};
 use plimsoll_model::run::Limits;
 use plimsoll_model::spec::Spec;
@@ -23,7 +25,7 @@ fn main() {
     let t = std::time::Instant::now();
     let diagnose = std::env::var("D").is_ok();
     let starts = std::env::var("S").map_or(3, |s| s.parse().unwrap());
-    let limits = Limits { warm_up_ops: 20_000, measure_ops: 30_000 };
+    let limits = Limits { warm_up_ops: 40_000, measure_ops: 60_000 };
     let f = fit(&spec, &table, &FitOptions { diagnose, starts, limits, ..FitOptions::default() })
         .unwrap();
     for p in &f.parameters {

@@ -1,4 +1,6 @@
 //! Tries the zfs-flash model on a table. `cargo run --release --example zfs -- CSV [path=value…]`
+#![allow(clippy::unwrap_used)] // A developer's tool: a wrong call may end it.
+
 use plimsoll_model::run::{Limits, MatrixLoad, simulate};
 use plimsoll_model::spec::Spec;
 use plimsoll_model::system::System;

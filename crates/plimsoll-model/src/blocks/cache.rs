@@ -8,11 +8,11 @@
 
 use super::context::{Block, BlockRef, Builder, Context};
 use super::inside::Source;
+use super::keys::Keyed;
 use super::request::{Action, Request};
 use crate::cache::{Cache, Policy};
 use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
-use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writes {
@@ -38,8 +38,8 @@ struct CacheBlock {
     read_misses: u64,
     bypass_sequential: bool,
     /// Units on their way in, by key: the door that opens when they are there.
-    coming: BTreeMap<u64, u64>,
-    on_the_way: BTreeMap<u64, (u64, u64)>,
+    coming: Keyed<u64>,
+    on_the_way: Keyed<(u64, u64)>,
     doors: StationId,
     fetches: u64,
     waits: Vec<u64>,
@@ -83,8 +83,8 @@ pub(super) fn make(
         read_hits: 0,
         read_misses: 0,
         bypass_sequential: reader.flag_or("bypass_sequential", false)?,
-        coming: BTreeMap::new(),
-        on_the_way: BTreeMap::new(),
+        coming: Keyed::default(),
+        on_the_way: Keyed::default(),
         doors: builder.station("arrivals", 1, Order::Doors),
         fetches: 0,
         waits: Vec::new(),
@@ -250,6 +250,13 @@ impl Block for CacheBlock {
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
         cx.lay(self.below, request);
+    }
+
+    fn forget(&mut self) {
+        // What only the cache holds stays, and flash keeps what it has.
+        if self.label == Source::Dram && self.cache.dirty() == 0 {
+            self.cache.clear();
+        }
     }
 
     fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {

@@ -34,6 +34,9 @@ pub trait Block: Send {
     /// Data were laid out here before the run: `size_bytes` of `file` at `offset_bytes`.
     fn lay(&mut self, _request: &Request, _cx: &mut Context<'_>) {}
 
+    /// Forgets what is cached in memory: the caches are cold.
+    fn forget(&mut self) {}
+
     /// Present readings by name, such as a fill level: for time series and reports.
     fn readings(&self, _each: &mut dyn FnMut(&'static str, f64)) {}
 }
@@ -43,11 +46,14 @@ pub trait Block: Send {
 pub(crate) struct Blocks {
     pub(crate) instances: Vec<Option<Box<dyn Block>>>,
     pub(crate) nodes: usize,
+    /// Blocks with one instance for all nodes, which stands at node 0.
+    pub(crate) shared: Vec<bool>,
 }
 
 impl Blocks {
     pub(crate) fn index(&self, block: BlockRef, node: u16) -> usize {
-        block.0 as usize * self.nodes + usize::from(node)
+        let node = if self.shared[block.0 as usize] { 0 } else { usize::from(node) };
+        block.0 as usize * self.nodes + node
     }
 }
 
@@ -103,6 +109,30 @@ impl Context<'_> {
         self.blocks.instances[index] = Some(instance);
     }
 
+    /// Cuts a request at unit borders and handles the parts, which then run in parallel.
+    pub(crate) fn each_part(
+        &mut self,
+        request: &Request,
+        unit_bytes: u64,
+        mut handle: impl FnMut(&Request, u64, &mut Self),
+    ) {
+        let units = request.units(unit_bytes);
+        if units.end - units.start == 1 {
+            handle(request, units.start, self);
+            return;
+        }
+        let end = request.offset_bytes + request.size_bytes.max(1);
+        self.program.fork();
+        for unit in units {
+            let start = request.offset_bytes.max(unit * unit_bytes);
+            let stop = end.min((unit + 1) * unit_bytes);
+            self.program.branch();
+            handle(&request.part(start, stop - start), unit, self);
+            self.program.end_branch();
+        }
+        self.program.join(usize::MAX);
+    }
+
     /// Notes that a read is served from `source`.
     #[inline]
     pub(crate) fn serve(&mut self, source: Source) {
@@ -146,6 +176,8 @@ pub struct Builder<'a> {
     pub(crate) names: &'a [String],
     pub(crate) node: u16,
     pub(crate) nodes: u16,
+    /// Nodes that have failed.
+    pub(crate) failed: std::ops::Range<u16>,
     /// The block under construction.
     pub(crate) block: u32,
     pub(crate) edges: &'a mut Vec<(u32, u32)>,

@@ -56,7 +56,7 @@ pub(super) fn make(
 
 impl Block for Drive {
     fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
-        let bytes = request.size_bytes as f64;
+        let bytes = request.size_bytes as f64 * request.stored_share;
         let device = if request.device == ANY_DEVICE {
             scatter(request.key(request.offset_bytes / self.unit_bytes)) as usize
         } else {

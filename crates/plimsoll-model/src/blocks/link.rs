@@ -77,6 +77,12 @@ impl Block for Link {
         self.fly(cx);
     }
 
+    fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
+        if let Some(below) = self.below {
+            cx.lay(below, request);
+        }
+    }
+
     /// Bytes between nodes: ports in turn, as a bond of links would spread them.
     fn charge(&mut self, amount: u64, out: bool, cx: &mut Context<'_>) {
         let port = self.next % self.inward.len();

@@ -9,14 +9,23 @@
 pub mod hdd;
 
 mod cache;
+mod compress;
 mod context;
 mod cpu;
+mod disks;
 mod drive;
 mod inside;
+mod keys;
+mod limit;
 mod link;
+mod metadata;
+mod oplog;
 mod raid;
 mod records;
+mod replicate;
 mod request;
+pub mod ssd;
+mod tier;
 
 pub use context::{Block, Builder, Context};
 pub use inside::{Inside, Source, Tally};
@@ -31,13 +40,31 @@ type Make = fn(&Reader<'_>, &mut Builder<'_>) -> Result<Box<dyn Block>, ModelErr
 /// The kinds of blocks and how each is made from its table.
 const KINDS: &[(&str, Make)] = &[
     ("cache", cache::make),
+    ("compress", compress::make),
     ("cpu", cpu::make_cpu),
     ("drive", drive::make),
+    ("hdd", disks::make),
+    ("limit", limit::make),
     ("link", link::make),
+    ("metadata", metadata::make),
+    ("oplog", oplog::make),
     ("path", cpu::make_path),
     ("raid", raid::make),
     ("records", records::make),
+    ("replicate", replicate::make),
+    ("ssd", ssd::make),
+    ("tier", tier::make),
 ];
+
+/// Whether blocks of a kind have one instance for all nodes, because they know where everything is.
+pub(crate) fn shared(kind: Option<&str>) -> bool {
+    kind == Some("replicate")
+}
+
+/// Whether blocks of a kind have to know what was laid out before the run.
+pub(crate) fn keeps_layout(kind: Option<&str>) -> bool {
+    matches!(kind, Some("metadata" | "replicate" | "ssd" | "tier"))
+}
 
 /// Makes the block that a table describes.
 pub(crate) fn make(

@@ -38,6 +38,8 @@ pub struct Request {
     /// The part of a device command that it is: below 1 when the system gathers several requests
     /// into one command before the device sees it.
     pub share: f64,
+    /// Stored size over logical size: below 1 where a layer above has made the data smaller.
+    pub(crate) stored_share: f64,
     /// Metadata that a write brings along besides its own bytes.
     pub(crate) extra_bytes: u64,
     /// Which of a block's devices it goes to, where the block above decides that.
@@ -57,6 +59,7 @@ impl Request {
             sequential: false,
             background: false,
             share: 1.0,
+            stored_share: 1.0,
             extra_bytes: 0,
             device: ANY_DEVICE,
         }

@@ -179,6 +179,25 @@ impl Cache {
         removed.is_some()
     }
 
+    /// Drops the unit that would have to leave next.
+    pub fn remove_oldest(&mut self) -> Option<Evicted> {
+        let evicted = match &mut self.kind {
+            Kind::Lru(store) => evict(store, 0),
+            Kind::Segmented { store, .. } => {
+                evict(store, PROBATION).or_else(|| evict(store, PROTECTED))
+            }
+            Kind::Arc { store, .. } => evict(store, T1).or_else(|| evict(store, T2)),
+        };
+        self.dirty -= usize::from(evicted.is_some_and(|e| e.dirty));
+        evicted
+    }
+
+    /// Drops everything; counts stay.
+    pub fn clear(&mut self) {
+        while self.remove_oldest().is_some() {}
+        self.dirty_order.clear();
+    }
+
     /// Marks the unit that has been dirty longest as clean, and gives its key: it is to be written
     /// back.
     pub fn clean_oldest(&mut self) -> Option<u64> {

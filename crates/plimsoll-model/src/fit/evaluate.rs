@@ -119,7 +119,7 @@ pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: 
     // Few clients, so that caches are warm soon: the first touch of a record would always miss.
     let few = load.clients.min(4);
     let mut requests =
-        Requests::new(&MatrixLoad { clients: few, ..load.clone() }, system.nodes(), seed);
+        Requests::new(&MatrixLoad { clients: few, ..load.clone() }, system.compute_nodes(), seed);
     let stations = system.sim().stations();
     let mut sums = vec![0.0; stations];
     let warm_up = count / 4;

@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Every number has a source: its own `from`, or that of its table. A number that says `free` may be
-//! moved by a fit within its bounds. Unknown fields are errors which name the nearest known one.
+//! moved by a fit within its bounds. A model that says `base = "other"` in its head is the shipped model of
+//! that name with the fields that it gives itself in place of the other's. Unknown fields are errors which name the nearest known one.
 
 mod error;
 mod fact;

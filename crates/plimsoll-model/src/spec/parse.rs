@@ -28,6 +28,11 @@ impl Spec {
             field: "name".to_owned(),
             why: "every model file begins with a [model] table".to_owned(),
         })?;
+        let base = match head.fields.remove("base") {
+            None => None,
+            Some(Field::Text(base)) if base != name => Some(base),
+            Some(_) => return Err(cx.bad("model", "base", "has to be the name of another model")),
+        };
         let mut take = |field: &str| match head.fields.remove(field) {
             Some(Field::Text(text)) => text,
             _ => String::new(),
@@ -44,7 +49,7 @@ impl Spec {
                 }
             }
         }
-        Ok(Self {
+        let own = Self {
             name: if own_name.is_empty() { name.to_owned() } else { own_name },
             title,
             about,
@@ -53,7 +58,43 @@ impl Spec {
             load: cx.table(&root, "load")?,
             size: cx.table(&root, "size")?,
             text: text.to_owned(),
-        })
+        };
+        match base {
+            None => Ok(own),
+            Some(base) => match crate::system::shipped().iter().find(|m| m.name == base) {
+                Some(model) => Ok(own.over(Self::parse(model.name, model.text)?)),
+                None => Err(cx.bad("model", "base", "is not a model that comes with the program")),
+            },
+        }
+    }
+
+    /// This model on top of another: what it does not say is as it is there. A block of another kind
+    /// replaces the one of its name.
+    fn over(self, base: Self) -> Self {
+        let merge = |mut below: Table, above: Table| {
+            if above.fields.get("kind").is_some_and(|kind| below.fields.get("kind") != Some(kind)) {
+                return above;
+            }
+            below.fields.extend(above.fields);
+            below
+        };
+        let either = |below: Option<Table>, above: Option<Table>| match (below, above) {
+            (Some(below), Some(above)) => Some(merge(below, above)),
+            (below, above) => above.or(below),
+        };
+        let mut blocks = base.blocks;
+        for (name, table) in self.blocks {
+            let below = blocks.remove(&name).unwrap_or_default();
+            let table = if below.fields.is_empty() { table } else { merge(below, table) };
+            blocks.insert(name, table);
+        }
+        Self {
+            head: merge(base.head, self.head),
+            blocks,
+            load: either(base.load, self.load),
+            size: either(base.size, self.size),
+            ..self
+        }
     }
 }
 

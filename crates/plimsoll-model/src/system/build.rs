@@ -30,15 +30,28 @@ impl System {
     pub fn build(spec: Spec, seed: u64) -> Result<Self, ModelError> {
         let head = Reader::new(&spec, "model", &spec.head);
         let entry = head.block("entry", "the block that requests enter by")?.to_owned();
-        let nodes =
-            head.count_or("nodes", 1, 1, 1024)? + head.count_or("storage_nodes", 0, 0, 1024)?;
+        let compute_nodes = head.count_or("nodes", 1, 1, 1024)?;
+        let nodes = compute_nodes + head.count_or("storage_nodes", 0, 0, 1024)?;
+        // Those that fail are the last ones of those that run load: what they hold is used most.
+        let lost = head.count_or("failed_nodes", 0, 0, compute_nodes - 1)?;
+        let failed = (compute_nodes - lost) as u16..compute_nodes as u16;
         head.finish()?;
         let names: Vec<String> = spec.blocks.keys().cloned().collect();
         let mut sim = Sim::new(seed);
-        let mut blocks = Blocks { instances: Vec::new(), nodes: nodes as usize };
+        let mut blocks =
+            Blocks { instances: Vec::new(), nodes: nodes as usize, shared: Vec::new() };
+        let mut keeps_layout = false;
         let (mut edges, mut ticks) = (Vec::new(), Vec::new());
         for (block, (name, table)) in spec.blocks.iter().enumerate() {
+            let kind = Reader::new(&spec, name, table).text("kind")?;
+            let shared = blocks::shared(kind);
+            blocks.shared.push(shared);
+            keeps_layout |= blocks::keeps_layout(kind);
             for node in 0..nodes as u16 {
+                if shared && node > 0 {
+                    blocks.instances.push(None);
+                    continue;
+                }
                 let reader = Reader::new(&spec, name, table);
                 let mut builder = Builder {
                     sim: &mut sim,
@@ -46,6 +59,7 @@ impl System {
                     names: &names,
                     node,
                     nodes: nodes as u16,
+                    failed: failed.clone(),
                     block: block as u32,
                     edges: &mut edges,
                     ticks: &mut ticks,
@@ -71,6 +85,9 @@ impl System {
             entry: BlockRef(entry),
             ticks,
             inside: vec![Inside::default(); nodes as usize],
+            failed,
+            keeps_layout,
+            compute_nodes: compute_nodes as u16,
             program: Program::new(),
             launched: Vec::new(),
             spare: Vec::new(),

@@ -40,6 +40,9 @@ pub struct System {
     entry: crate::blocks::BlockRef,
     ticks: Vec<(u32, u16, u64)>,
     inside: Vec<Inside>,
+    compute_nodes: u16,
+    failed: std::ops::Range<u16>,
+    keeps_layout: bool,
     program: Program,
     launched: Vec<Launch>,
     spare: Vec<Program>,
@@ -67,6 +70,23 @@ impl System {
     /// Number of nodes, storage-only ones included.
     pub fn nodes(&self) -> u16 {
         self.blocks.nodes as u16
+    }
+
+    /// Nodes that run load, the first ones: the others only store, or have failed.
+    pub fn compute_nodes(&self) -> u16 {
+        self.compute_nodes - self.failed.len() as u16
+    }
+
+    /// Nodes that have failed. They hold data that were laid out, which are not to be had there.
+    pub fn failed_nodes(&self) -> std::ops::Range<u16> {
+        self.failed.clone()
+    }
+
+    /// Empties every cache in memory, as a restart of the controllers would.
+    pub fn drop_caches(&mut self) {
+        for instance in self.blocks.instances.iter_mut().flatten() {
+            instance.forget();
+        }
     }
 
     /// What each node knows of the requests that entered there.
@@ -112,8 +132,25 @@ impl System {
         self.launch();
     }
 
+    /// Lays out a file that exists before the run, written by a node from its beginning to its end,
+    /// in bulk: the blocks place it as they would have, without its I/O being simulated.
+    pub fn lay_file(&mut self, file: u32, size_bytes: u64, node: u16) {
+        const STEP: u64 = 64 << 20;
+        if !self.keeps_layout {
+            return;
+        }
+        let mut at = 0;
+        while at < size_bytes {
+            let mut request = Request::new(Action::Write, file, at, STEP.min(size_bytes - at));
+            request.node = node;
+            request.sequential = true;
+            self.lay(&request);
+            at += STEP;
+        }
+    }
+
     /// Tells the blocks of data that exist before the run.
-    pub fn lay(&mut self, request: &Request) {
+    fn lay(&mut self, request: &Request) {
         let mut program = std::mem::take(&mut self.program);
         self.write_program(&mut program, |cx, entry| cx.lay(entry, request));
         program.clear();

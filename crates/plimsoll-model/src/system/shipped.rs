@@ -19,7 +19,7 @@ macro_rules! models {
 
 /// The models that come with the program, by name.
 pub fn shipped() -> &'static [Shipped] {
-    models!["zfs-flash"]
+    models!["adsf-hybrid", "zfs-flash"]
 }
 
 /// Reads a shipped model, or the file at a path.

@@ -1,0 +1,108 @@
+//! Compression in slices, and zero detection.
+//!
+//! Data that compress `data_ratio` to one are stored in slices of `slice_bytes`: below this block they
+//! take `1 / data_ratio` of their size (at best one sector of `unit_bytes` per slice), so tiers and
+//! caches below hold more. Reading any part of a slice reads the whole compressed slice and pays for
+//! decompressing it. Writes that are sequential or larger than `inline_bytes` are compressed on the
+//! way; a smaller write to a stored slice reads it, changes it and writes it back. Unless `inline` is
+//! set nothing is compressed. Blocks of zeros are answered and absorbed as metadata where
+//! `zero_share` of the data are zeros (hash-chosen 4 KiB units, always the same ones).
+
+use super::context::{Block, BlockRef, Builder, Context};
+use super::inside::Source;
+use super::request::{Action, Request, scatter};
+use crate::spec::{ModelError, Reader};
+
+struct Compress {
+    below: BlockRef,
+    cpu: Option<BlockRef>,
+    inline: bool,
+    slice_bytes: u64,
+    inline_bytes: u64,
+    stored_share: f64,
+    compress_ns_per_byte: f64,
+    expand_ns_per_byte: f64,
+    zero_share: f64,
+}
+
+pub(super) fn make(
+    reader: &Reader<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Box<dyn Block>, ModelError> {
+    let below = reader.block("below", "where the data are stored")?;
+    let cpu = reader.block_or_none("cpu")?;
+    let inline = reader.flag_or("inline", false)?;
+    let slice_bytes = reader.count_or("slice_bytes", 32_768, 4096, 1 << 24)?;
+    let unit = reader.number_or("unit_bytes", 4096.0, 1.0, 1e6)?;
+    let ratio = reader.number_or("data_ratio", 1.0, 1.0, 1e3)?;
+    let slice = slice_bytes as f64;
+    let stored = libm::ceil(slice / ratio / unit) * unit;
+    Ok(Box::new(Compress {
+        below: builder.find(below),
+        cpu: builder.find_or_none(cpu),
+        inline: inline && stored < slice,
+        slice_bytes,
+        inline_bytes: reader.count_or("inline_bytes", 65_536, 0, 1 << 40)?,
+        stored_share: if inline { (stored / slice).min(1.0) } else { 1.0 },
+        compress_ns_per_byte: reader.number_or("compress_ns_per_byte", 2.0, 0.0, 1e3)?,
+        expand_ns_per_byte: reader.number_or("expand_ns_per_byte", 0.5, 0.0, 1e3)?,
+        zero_share: reader.number_or("zero_share", 0.0, 0.0, 1.0)?,
+    }))
+}
+
+impl Compress {
+    fn work(&self, request: &Request, ns_per_byte: f64, cx: &mut Context<'_>) {
+        if let Some(cpu) = self.cpu {
+            let work_ns = request.size_bytes as f64 * ns_per_byte;
+            cx.charge(cpu, request.node, work_ns as u64, false);
+        }
+    }
+
+    fn zero(&self, request: &Request) -> bool {
+        // The same blocks are zeros every time they are asked for.
+        let hash = scatter(request.key(request.offset_bytes / 4096)) >> 11;
+        self.zero_share > 0.0 && (hash as f64) < self.zero_share * (1u64 << 53) as f64
+    }
+}
+
+impl Block for Compress {
+    fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let data = matches!(request.action, Action::Read | Action::Write);
+        if data && self.zero(request) {
+            if request.action == Action::Read {
+                cx.serve(Source::Zero);
+            } else {
+                cx.land(Source::Zero);
+            }
+            return;
+        }
+        if !self.inline || !data {
+            cx.route(self.below, request);
+            return;
+        }
+        let slices = request.units(self.slice_bytes);
+        let whole = Request {
+            stored_share: self.stored_share,
+            ..request.range(
+                slices.start * self.slice_bytes,
+                (slices.end - slices.start) * self.slice_bytes,
+            )
+        };
+        if request.action == Action::Read {
+            cx.route(self.below, &whole);
+            self.work(&whole, self.expand_ns_per_byte, cx);
+            return;
+        }
+        let small = request.size_bytes < self.inline_bytes && !request.sequential;
+        if small && request.size_bytes < whole.size_bytes {
+            cx.route(self.below, &Request { action: Action::Read, ..whole });
+            self.work(&whole, self.expand_ns_per_byte, cx);
+        }
+        self.work(&whole, self.compress_ns_per_byte, cx);
+        cx.route(self.below, &whole);
+    }
+
+    fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
+        cx.lay(self.below, &Request { stored_share: self.stored_share, ..*request });
+    }
+}

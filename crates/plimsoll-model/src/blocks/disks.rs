@@ -1,0 +1,80 @@
+//! A set of magnetic disks, each with the arm of [`super::hdd`].
+//!
+//! Extents of `extent_bytes` are laid out contiguously; which disk and where on it follows from a hash,
+//! within the outer `used_share` of the capacity: a disk that is half full seeks over half its surface.
+
+use super::context::{Block, Builder, Context};
+use super::hdd::{Arm, HddSpec};
+use super::inside::Source;
+use super::request::{ANY_DEVICE, Action, Request, scatter};
+use crate::core::{Order, StationId};
+use crate::spec::{ModelError, Reader};
+
+struct Disks {
+    devices: Vec<StationId>,
+    extent_bytes: u64,
+    /// Extents that fit into the used part of a disk.
+    places: u64,
+}
+
+pub(super) fn make(
+    reader: &Reader<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Box<dyn Block>, ModelError> {
+    let count = reader.count_or("count", 1, 1, 100_000)?;
+    let mean = reader.number("seek_ms_mean", 0.01, 100.0, "the data sheet's average seek")?;
+    let outer = reader.number("outer_bytes_per_s", 1e6, 1e9, "media rate of the outer tracks")?;
+    let spec = HddSpec {
+        capacity_bytes: reader.number("capacity_bytes", 1e9, 1e15, "formatted capacity")?,
+        rotation_rpm: reader.number("rotation_rpm", 1000.0, 50_000.0, "turns per minute")?,
+        seek_ms_min: reader.number_or("seek_ms_min", 0.08 * mean, 0.0, 100.0)?,
+        seek_ms_mean: mean,
+        seek_ms_full: reader.number_or("seek_ms_full", 2.0 * mean, 0.01, 200.0)?,
+        outer_bytes_per_s: outer,
+        inner_bytes_per_s: reader.number_or("inner_bytes_per_s", 0.5 * outer, 1e6, outer)?,
+        overhead_us: reader.number_or("overhead_us", 50.0, 0.0, 1e5)?,
+        write_settle_ms: reader.number_or("write_settle_ms", 0.5, 0.0, 100.0)?,
+        queue_depth: reader.count_or("queue_depth", 32, 1, 1024)? as usize,
+        age_weight: reader.number_or("age_weight", 0.01, 0.0, 10.0)?,
+    };
+    let extent_bytes = reader.count_or("extent_bytes", 4 << 20, 4096, 1 << 40)?;
+    let used = reader.number_or("used_share", 1.0, 0.001, 1.0)?;
+    let devices = (0..count)
+        .map(|d| builder.station(&format!("{d}"), 1, Order::Disk(Box::new(Arm::new(spec)))))
+        .collect();
+    let places = ((spec.capacity_bytes * used) as u64 / extent_bytes).max(1);
+    Ok(Box::new(Disks { devices, extent_bytes, places }))
+}
+
+impl Block for Disks {
+    fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let write = match request.action {
+            Action::Read => {
+                cx.serve(Source::Hdd);
+                false
+            }
+            Action::Write => {
+                cx.land(Source::Hdd);
+                true
+            }
+            Action::Flush | Action::Meta => return,
+        };
+        let end = request.offset_bytes + request.size_bytes.max(1);
+        let mut at = request.offset_bytes;
+        while at < end {
+            let extent = at / self.extent_bytes;
+            let stop = end.min((extent + 1) * self.extent_bytes);
+            let hash = scatter(request.key(extent));
+            let device = match request.device {
+                ANY_DEVICE => (hash >> 40) as usize,
+                device => device as usize,
+            };
+            let place = (hash & 0xff_ffff_ffff) % self.places;
+            let address = place * self.extent_bytes + at % self.extent_bytes;
+            let station = self.devices[device % self.devices.len()];
+            let bytes = ((stop - at) as f64 * request.stored_share) as u64;
+            cx.program.visit_disk(station, address, bytes.max(1), write);
+            at = stop;
+        }
+    }
+}

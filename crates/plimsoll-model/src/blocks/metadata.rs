@@ -1,0 +1,107 @@
+//! A cache of metadata in front of the data: where the extents are.
+//!
+//! Every request needs the map entry of each `unit_bytes` that it touches. An entry that is cached costs
+//! nothing; one that is not costs `miss_reads` reads of `entry_bytes` from the device that holds the
+//! map, one after the other (an index is a tree), before the data can be asked for. ADSF documents an
+//! extra read on a miss and no size for its cache, so the capacity is assumed. `warm` fills it with the
+//! entries of everything that is laid out, as far as they fit. The map also knows what was never
+//! written: reads of that are zeros and go no further.
+
+use super::context::{Block, BlockRef, Builder, Context};
+use super::inside::Source;
+use super::keys::Bits;
+use super::request::{ANY_DEVICE, Action, Request};
+use crate::cache::{Cache, Policy};
+use crate::spec::{ModelError, Reader};
+
+struct Metadata {
+    below: BlockRef,
+    device: BlockRef,
+    cache: Cache,
+    known: Bits,
+    unit_bytes: u64,
+    entry_bytes: u64,
+    miss_reads: u64,
+    warm: bool,
+}
+
+pub(super) fn make(
+    reader: &Reader<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Box<dyn Block>, ModelError> {
+    let below = reader.block("below", "where the data are")?;
+    let device = reader.block("device", "where the map is")?;
+    let unit_bytes = reader.count("unit_bytes", 4096, 1 << 40, "what one map entry covers")?;
+    let bytes = reader.number("capacity_bytes", 0.0, 1e15, "memory for cached map entries")?;
+    let cached_bytes = reader.number_or("cached_entry_bytes", 256.0, 1.0, 1e6)?;
+    let capacity = ((bytes / cached_bytes) as usize).min(1 << 30);
+    Ok(Box::new(Metadata {
+        below: builder.find(below),
+        device: builder.find(device),
+        cache: Cache::new(Policy::Lru, capacity),
+        known: Bits::default(),
+        unit_bytes,
+        entry_bytes: reader.count_or("entry_bytes", 4096, 512, 1 << 20)?,
+        miss_reads: reader.count_or("miss_reads", 1, 0, 100)?,
+        warm: reader.flag_or("warm", false)?,
+    }))
+}
+
+impl Block for Metadata {
+    fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
+        if matches!(request.action, Action::Read | Action::Write) {
+            let mut written = false;
+            for unit in request.units(self.unit_bytes) {
+                let key = request.key(unit);
+                written |= match request.action {
+                    Action::Write => {
+                        self.known.set(request.file, unit);
+                        true
+                    }
+                    _ => self.known.has(request.file, unit),
+                };
+                if self.cache.access(key, false).hit {
+                    continue;
+                }
+                // The place of an entry on its device has nothing to do with that of the data; what
+                // a map read is served from is not counted as the source of the data.
+                let before = (cx.served, cx.landed);
+                for level in 0..self.miss_reads {
+                    let offset = (key << 4 | level) % (1 << 36) * self.entry_bytes;
+                    let mut read = request.range(offset, self.entry_bytes);
+                    read.action = Action::Read;
+                    read.device = ANY_DEVICE;
+                    cx.route(self.device, &read);
+                }
+                (cx.served, cx.landed) = before;
+            }
+            if !written {
+                cx.serve(Source::Zero);
+                return;
+            }
+        }
+        cx.route(self.below, request);
+    }
+
+    fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
+        for unit in request.units(self.unit_bytes) {
+            self.known.set(request.file, unit);
+            if self.warm && self.cache.len() < self.cache.capacity() {
+                self.cache.access(request.key(unit), false);
+            }
+        }
+        cx.lay(self.below, request);
+    }
+
+    fn forget(&mut self) {
+        if !self.warm {
+            self.cache.clear();
+        }
+    }
+
+    fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
+        let (hits, misses) = self.cache.counts();
+        each("hit_share", hits as f64 / (hits + misses).max(1) as f64);
+        each("entries", self.cache.len() as f64);
+    }
+}

@@ -1,0 +1,400 @@
+//! A write log: a persistent buffer on flash that takes random writes, replicates them, and drains them
+//! in the background.
+//!
+//! - A write is done when its log record is on this node's log device and on those of `copies - 1` other
+//!   nodes, drawn anew for each record.
+//! - The log holds at most `capacity_bytes` on a node and `file_bytes` of each file. What does not fit in
+//!   the node's log waits (`when_full = "wait"`) or goes straight to the store below ("spill"); what is
+//!   beyond the file's share always goes below.
+//! - Streams bypass the log: sequential writes once a file has more than `bypass_bytes` outstanding.
+//! - A unit that is written again while it waits in the log is drained once: coalescing. Units that
+//!   follow each other in a file are drained together, up to `drain_bytes`. Draining begins above
+//!   `drain_share` of the capacity, or when a unit is `drain_after_s` old, with `drainers` at a time.
+//! - Reads of units that are in the log are served from it, until the drain has ended.
+//!
+//! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J. Menon,
+//! "Simulation study of cached RAID5 designs", HPCA 1995.)
+
+use super::context::{Block, BlockRef, Builder, Context};
+use super::inside::Source;
+use super::keys::Keyed;
+use super::request::{ANY_DEVICE, Action, Request};
+use crate::core::rng::Stream;
+use crate::core::{NS_PER_S, Order, StationId};
+use crate::spec::{ModelError, Reader};
+use std::collections::VecDeque;
+
+/// What the operator may set.
+#[derive(Clone, Copy)]
+struct Rules {
+    copies: u16,
+    unit_bytes: u64,
+    capacity_bytes: u64,
+    file_bytes: u64,
+    wait: bool,
+    bypass_bytes: u64,
+    drain_from_bytes: u64,
+    drain_after_ns: u64,
+    drain_units: u64,
+    drainers: u32,
+    header_bytes: u64,
+    remote_ns: u64,
+}
+
+/// A unit in the log.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    came_ns: u64,
+    /// Which of 64 equal parts of the unit are in the log.
+    parts: u64,
+    /// The drain it is part of, 0 for none.
+    drain: u64,
+}
+
+/// A drain under way.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    first: u64,
+    count: u64,
+    bytes: u64,
+}
+
+struct Oplog {
+    rules: Rules,
+    below: BlockRef,
+    device: BlockRef,
+    nic: Option<BlockRef>,
+    cpu: Option<BlockRef>,
+    units: Keyed<Held>,
+    /// Units in the order of their coming; entries that are out of date are skipped.
+    order: VecDeque<(u64, u64)>,
+    held_bytes: u64,
+    draining_bytes: u64,
+    by_file: Keyed<u64>,
+    outstanding: Keyed<u64>,
+    drains: Keyed<Drain>,
+    drain_count: u64,
+    active: u32,
+    room: StationId,
+    nodes: u16,
+    failed: std::ops::Range<u16>,
+    node: u16,
+    own: u32,
+    stream: Stream,
+    absorbed: u64,
+    coalesced: u64,
+    spilled: u64,
+    bypassed: u64,
+}
+
+pub(super) fn make(
+    reader: &Reader<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Box<dyn Block>, ModelError> {
+    let below = reader.block("below", "where the log drains to")?;
+    let device = reader.block("device", "the flash that holds the log")?;
+    let (nic, cpu) = (reader.block_or_none("nic")?, reader.block_or_none("cpu")?);
+    let unit_bytes = reader.count_or("unit_bytes", 32_768, 4096, 1 << 24)?;
+    let capacity = reader.number("capacity_bytes", 0.0, 1e15, "room for log records on a node")?;
+    let drain_share = reader.number_or("drain_share", 0.5, 0.0, 1.0)?;
+    let period_s = reader.number_or("drain_after_s", 30.0, 0.001, 1e6)?;
+    let live = u64::from(builder.nodes) - builder.failed.len() as u64;
+    let rules = Rules {
+        copies: reader.count_or("copies", 1, 1, 4)?.min(live) as u16,
+        unit_bytes,
+        capacity_bytes: capacity as u64,
+        file_bytes: reader.number_or("file_bytes", 1e15, 0.0, 1e15)? as u64,
+        wait: reader.word("when_full", &[("spill", false), ("wait", true)])?,
+        bypass_bytes: reader.count_or("bypass_bytes", 1_500_000, 0, 1 << 50)?,
+        drain_from_bytes: (capacity * drain_share) as u64,
+        drain_after_ns: (period_s * NS_PER_S as f64) as u64,
+        drain_units: (reader.count_or("drain_bytes", 1 << 20, 4096, 1 << 30)? / unit_bytes).max(1),
+        drainers: reader.count_or("drainers", 4, 1, 10_000)? as u32,
+        header_bytes: reader.count_or("header_bytes", 512, 0, 1 << 20)?,
+        remote_ns: (1e3 * reader.number_or("remote_us", 0.0, 0.0, 1e6)?) as u64,
+    };
+    builder.tick_every((period_s * NS_PER_S as f64 / 4.0) as u64);
+    let tokens = rules.capacity_bytes.max(1);
+    Ok(Box::new(Oplog {
+        rules,
+        below: builder.find(below),
+        device: builder.find(device),
+        nic: builder.find_or_none(nic),
+        cpu: builder.find_or_none(cpu),
+        units: Keyed::default(),
+        order: VecDeque::new(),
+        held_bytes: 0,
+        draining_bytes: 0,
+        by_file: Keyed::default(),
+        outstanding: Keyed::default(),
+        drains: Keyed::default(),
+        drain_count: 0,
+        active: 0,
+        room: builder.station("room", 1, Order::Gate { tokens, random: false }),
+        nodes: builder.nodes,
+        failed: builder.failed.clone(),
+        node: builder.node,
+        own: builder.block,
+        stream: builder.stream(),
+        absorbed: 0,
+        coalesced: 0,
+        spilled: 0,
+        bypassed: 0,
+    }))
+}
+
+/// Notices: the end of a drain (`value >> 1` is its number), or of a sequential write.
+const DRAINED: u64 = 1;
+/// Sizes of outstanding writes are counted in these.
+const GRAIN_BYTES: u64 = 4096;
+
+impl Oplog {
+    /// The 64ths of a unit that a request covers, and the bytes of one.
+    fn parts(&self, request: &Request, unit: u64) -> u64 {
+        let part_bytes = (self.rules.unit_bytes / 64).max(1);
+        let start = unit * self.rules.unit_bytes;
+        let end = request.offset_bytes + request.size_bytes.max(1);
+        let first = request.offset_bytes.saturating_sub(start) / part_bytes;
+        let last = ((end - start).div_ceil(part_bytes)).min(64);
+        let up_to = |n: u64| if n >= 64 { u64::MAX } else { (1 << n) - 1 };
+        up_to(last) & !up_to(first)
+    }
+
+    fn bytes(&self, parts: u64) -> u64 {
+        u64::from(parts.count_ones()) * (self.rules.unit_bytes / 64).max(1)
+    }
+
+    /// Bytes that a write would add to the log.
+    fn fresh_bytes(&self, request: &Request) -> u64 {
+        let fresh = |unit: u64| {
+            let parts = self.parts(request, unit);
+            match self.units.get(&request.key(unit)) {
+                Some(held) if held.drain == 0 => parts & !held.parts,
+                _ => parts,
+            }
+        };
+        request.units(self.rules.unit_bytes).map(|unit| self.bytes(fresh(unit))).sum()
+    }
+
+    /// Counts a sequential write as outstanding; true if it is part of a stream, which goes around
+    /// the log.
+    fn streams(&mut self, request: &Request) -> bool {
+        let outstanding = self.outstanding.entry(u64::from(request.file) & 0xf_ffff).or_insert(0);
+        *outstanding += request.size_bytes / GRAIN_BYTES * GRAIN_BYTES;
+        *outstanding > self.rules.bypass_bytes
+    }
+
+    fn write(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let streams = request.sequential && self.streams(request);
+        let fresh = self.fresh_bytes(request);
+        let rules = &self.rules;
+        let in_file = self.by_file.get(&u64::from(request.file)).copied().unwrap_or(0);
+        if streams {
+            self.bypassed += 1;
+            cx.route(self.below, request);
+        } else if in_file + fresh > rules.file_bytes
+            || fresh > rules.capacity_bytes
+            || (!rules.wait && self.held_bytes + self.draining_bytes + fresh > rules.capacity_bytes)
+        {
+            self.spilled += 1;
+            cx.route(self.below, request);
+        } else {
+            self.absorb(request, fresh, cx);
+        }
+        if request.sequential {
+            let grains = (request.size_bytes / GRAIN_BYTES).min(0x3ff_ffff);
+            let value = (u64::from(request.file) & 0xf_ffff) << 1 | grains << 21;
+            cx.program.notice(self.own, value << 16 | u64::from(self.node));
+        }
+        self.drain(cx);
+    }
+
+    fn absorb(&mut self, request: &Request, fresh: u64, cx: &mut Context<'_>) {
+        self.absorbed += 1;
+        cx.land(Source::Log);
+        if self.rules.wait && fresh > 0 {
+            cx.program.take(self.room, fresh);
+        }
+        self.held_bytes += fresh;
+        *self.by_file.entry(u64::from(request.file)).or_insert(0) += fresh;
+        let now_ns = cx.sim.now_ns();
+        for unit in request.units(self.rules.unit_bytes) {
+            let (key, parts) = (request.key(unit), self.parts(request, unit));
+            match self.units.get_mut(&key) {
+                Some(held) if held.drain == 0 => {
+                    self.coalesced += u64::from(held.parts & parts != 0);
+                    held.parts |= parts;
+                }
+                _ => {
+                    self.units.insert(key, Held { came_ns: now_ns, parts, drain: 0 });
+                    self.order.push_back((key, now_ns));
+                }
+            }
+        }
+        self.replicate(request, cx);
+    }
+
+    /// Writes the record to the log devices.
+    fn replicate(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let size = request.size_bytes + self.rules.header_bytes;
+        let mut record = request.range(request.offset_bytes, size);
+        record.sequential = true;
+        record.device = ANY_DEVICE;
+        let mut chosen = [self.node; 4];
+        let copies = usize::from(self.rules.copies);
+        for copy in 1..copies {
+            chosen[copy] = self.partner(&chosen[..copy]);
+        }
+        cx.program.fork();
+        for &node in &chosen[..copies] {
+            cx.program.branch();
+            if node != self.node {
+                if let Some(nic) = self.nic {
+                    cx.charge(nic, self.node, record.size_bytes, true);
+                    cx.charge(nic, node, record.size_bytes, false);
+                }
+                if let Some(cpu) = self.cpu {
+                    cx.charge(cpu, node, self.rules.remote_ns, false);
+                }
+            }
+            cx.route(self.device, &Request { node, ..record });
+            cx.program.end_branch();
+        }
+        cx.program.join(usize::MAX);
+    }
+
+    /// Another live node. There is one: the copies are no more than the live nodes.
+    fn partner(&mut self, taken: &[u16]) -> u16 {
+        loop {
+            let node = self.stream.below(u64::from(self.nodes)) as u16;
+            if !taken.contains(&node) && !self.failed.contains(&node) {
+                return node;
+            }
+        }
+    }
+
+    /// Drains while the log is above its mark, or holds something old.
+    fn drain(&mut self, cx: &mut Context<'_>) {
+        while self.active < self.rules.drainers {
+            let Some(&(key, came_ns)) = self.order.front() else { return };
+            let stands = |held: &&mut Held| held.came_ns == came_ns && held.drain == 0;
+            if self.units.get_mut(&key).filter(stands).is_none() {
+                self.order.pop_front();
+                continue;
+            }
+            let old = cx.sim.now_ns().saturating_sub(came_ns) > self.rules.drain_after_ns;
+            if self.held_bytes <= self.rules.drain_from_bytes && !old {
+                return;
+            }
+            self.order.pop_front();
+            self.launch_drain(key, cx);
+        }
+    }
+
+    fn launch_drain(&mut self, first: u64, cx: &mut Context<'_>) {
+        self.drain_count += 1;
+        let (mut count, mut bytes) = (0, 0);
+        let (mut low, mut high) = (0, 0);
+        let part_bytes = (self.rules.unit_bytes / 64).max(1);
+        // Units that follow it in the file go along.
+        while count < self.rules.drain_units {
+            let Some(held) = self.units.get_mut(&(first + count)).filter(|h| h.drain == 0) else {
+                break;
+            };
+            held.drain = self.drain_count;
+            if count == 0 {
+                low = u64::from(held.parts.trailing_zeros()) * part_bytes;
+            }
+            let end = 64 - u64::from(held.parts.leading_zeros());
+            high = count * self.rules.unit_bytes + end * part_bytes;
+            bytes += u64::from(held.parts.count_ones()) * part_bytes;
+            count += 1;
+        }
+        self.held_bytes -= bytes;
+        self.draining_bytes += bytes;
+        self.drains.insert(self.drain_count, Drain { first, count, bytes });
+        self.active += 1;
+        let at = (first & ((1 << 40) - 1)) * self.rules.unit_bytes;
+        let mut write = Request::new(Action::Write, (first >> 40) as u32, at + low, high - low);
+        write.node = self.node;
+        write.background = true;
+        let (below, own, room, wait) = (self.below, self.own, self.room, self.rules.wait);
+        let value = ((self.drain_count << 1 | DRAINED) << 16) | u64::from(self.node);
+        cx.launch(|cx| {
+            cx.route(below, &write);
+            if wait {
+                cx.program.give(room, bytes);
+            }
+            cx.program.notice(own, value);
+        });
+    }
+
+    fn drained(&mut self, number: u64) {
+        self.active -= 1;
+        let Some(drain) = self.drains.remove(&number) else { return };
+        self.draining_bytes -= drain.bytes;
+        if let Some(held) = self.by_file.get_mut(&(drain.first >> 40)) {
+            *held = held.saturating_sub(drain.bytes);
+        }
+        for key in drain.first..drain.first + drain.count {
+            // What was written again in the meantime stays.
+            if self.units.get(&key).is_some_and(|held| held.drain == number) {
+                self.units.remove(&key);
+            }
+        }
+    }
+
+    fn read(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let held = |unit| {
+            let parts = self.parts(request, unit);
+            self.units.get(&request.key(unit)).is_some_and(|held| held.parts & parts == parts)
+        };
+        if request.units(self.rules.unit_bytes).all(held) {
+            let before = cx.served;
+            cx.route(self.device, &Request { device: ANY_DEVICE, ..*request });
+            cx.served = before.max(Some(Source::Log));
+        } else {
+            cx.route(self.below, request);
+        }
+    }
+}
+
+impl Block for Oplog {
+    fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
+        match request.action {
+            Action::Read => self.read(request, cx),
+            Action::Write => self.write(request, cx),
+            Action::Flush => {}
+            Action::Meta => cx.route(self.below, request),
+        }
+    }
+
+    fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
+        if value & 1 == DRAINED {
+            self.drained(value >> 1);
+            self.drain(cx);
+        } else {
+            let (file, size) = (value >> 1 & 0xf_ffff, (value >> 21) * GRAIN_BYTES);
+            if let Some(outstanding) = self.outstanding.get_mut(&file) {
+                *outstanding = outstanding.saturating_sub(size);
+            }
+        }
+    }
+
+    fn tick(&mut self, cx: &mut Context<'_>) {
+        self.drain(cx);
+    }
+
+    fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
+        cx.lay(self.below, request);
+    }
+
+    fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
+        let held = (self.held_bytes + self.draining_bytes) as f64;
+        each("filled_share", held / self.rules.capacity_bytes.max(1) as f64);
+        each("absorbed", self.absorbed as f64);
+        each("coalesced", self.coalesced as f64);
+        each("spilled", self.spilled as f64);
+        each("bypassed", self.bypassed as f64);
+    }
+}

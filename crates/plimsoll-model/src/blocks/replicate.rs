@@ -1,0 +1,320 @@
+//! Replication over the nodes of a cluster, with locality, erasure coding of cold data and failed nodes.
+//!
+//! - Data are placed in units (extent groups). The first copy is on the node that writes it as long as
+//!   that node has room (data locality), the others on nodes chosen by a hash, the emptier of two
+//!   (M. Mitzenmacher, "The power of two choices in randomized load balancing", IEEE TPDS 12(10),
+//!   2001). Without locality the first copy is placed like the others.
+//! - A write is done when `quorum` copies are (all of them unless said otherwise). A copy on another
+//!   node passes this node's network port, that node's port, its processors and its storage.
+//! - A read takes the local copy if there is one, else one of the others, always the same.
+//! - `erasure_share` of the units are cold and erasure coded: one copy of the data, parity elsewhere. A
+//!   read is as before; if its node has failed, `erasure_data` strips are read and decoded.
+//! - A failed node serves nothing. What it held is copied from the other copies to other nodes,
+//!   `rebuild_active` units at a time, in competition with the foreground.
+//!
+//! One instance serves all nodes.
+
+use super::context::{Block, BlockRef, Builder, Context};
+use super::request::{Action, Request, scatter};
+use crate::spec::{ModelError, Reader};
+
+const NOWHERE: u16 = u16::MAX;
+/// Copies that are remembered for a unit.
+const COPIES: usize = 4;
+
+struct Replicate {
+    below: BlockRef,
+    nic: Option<BlockRef>,
+    cpu: Option<BlockRef>,
+    copies: usize,
+    quorum: usize,
+    unit_bytes: u64,
+    local: bool,
+    nodes: u16,
+    failed: std::ops::Range<u16>,
+    capacity_units: f64,
+    used: Vec<f64>,
+    /// Nodes of each unit's copies, file by file.
+    places: Vec<Vec<[u16; COPIES]>>,
+    remote_ns: f64,
+    erasure_share: f64,
+    erasure_data: u16,
+    decode_ns_per_byte: f64,
+    rebuild_active: u32,
+    rebuilding: u32,
+    rebuild_next: (usize, usize),
+    rebuilt: u64,
+    own: u32,
+    local_reads: u64,
+    remote_reads: u64,
+}
+
+pub(super) fn make(
+    reader: &Reader<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Box<dyn Block>, ModelError> {
+    let below = reader.block("below", "the storage of each node")?;
+    let (nic, cpu) = (reader.block_or_none("nic")?, reader.block_or_none("cpu")?);
+    let most = (COPIES as u64).min(u64::from(builder.nodes));
+    let copies = reader.count_or("copies", 2.min(most), 1, most)?;
+    let unit_bytes = reader.count_or("unit_bytes", 4 << 20, 4096, 1 << 40)?;
+    let failed = builder.failed.clone();
+    let lost = failed.len() as u64;
+    if lost >= copies && lost > 0 {
+        let reason = format!("is {copies}: with {lost} nodes failed, data would be lost");
+        return Err(reader.bad("copies", &reason));
+    }
+    if !failed.is_empty() {
+        // The rebuild begins a moment after the run does and is looked at ten times a second.
+        builder.tick_every(100_000_000);
+    }
+    let capacity = reader.number_or("node_capacity_bytes", 1e18, 1.0, 1e18)?;
+    Ok(Box::new(Replicate {
+        below: builder.find(below),
+        nic: builder.find_or_none(nic),
+        cpu: builder.find_or_none(cpu),
+        copies: copies as usize,
+        quorum: reader.count_or("quorum", copies, 1, copies)? as usize,
+        unit_bytes,
+        local: reader.flag_or("local", true)?,
+        nodes: builder.nodes,
+        failed,
+        capacity_units: capacity / unit_bytes as f64,
+        used: vec![0.0; usize::from(builder.nodes)],
+        places: Vec::new(),
+        remote_ns: 1e3 * reader.number_or("remote_us", 0.0, 0.0, 1e6)?,
+        erasure_share: reader.number_or("erasure_share", 0.0, 0.0, 1.0)?,
+        erasure_data: reader.count_or("erasure_data", 4, 1, 64)? as u16,
+        decode_ns_per_byte: reader.number_or("decode_ns_per_byte", 1.0, 0.0, 1e3)?,
+        rebuild_active: reader.count_or("rebuild_active", 2, 0, 10_000)? as u32,
+        rebuilding: 0,
+        rebuild_next: (0, 0),
+        rebuilt: 0,
+        own: builder.block,
+        local_reads: 0,
+        remote_reads: 0,
+    }))
+}
+
+impl Replicate {
+    fn cold(&self, hash: u64) -> bool {
+        ((hash >> 11) as f64) < self.erasure_share * (1u64 << 53) as f64
+    }
+
+    /// The nodes of a unit's copies; places it if it is new, on live nodes unless it is `laid`, which
+    /// is before any failure.
+    fn place(&mut self, request: &Request, unit: u64, laid: bool) -> [u16; COPIES] {
+        let (file, at) = (request.file as usize, unit as usize);
+        if self.places.len() <= file {
+            self.places.resize(file + 1, Vec::new());
+        }
+        let units = &mut self.places[file];
+        if units.len() <= at {
+            units.resize(at + 1, [NOWHERE; COPIES]);
+        }
+        if self.places[file][at][0] == NOWHERE {
+            self.places[file][at] = self.choose(request, unit, laid);
+        }
+        self.places[file][at]
+    }
+
+    fn choose(&mut self, request: &Request, unit: u64, laid: bool) -> [u16; COPIES] {
+        let failed = if laid { 0..0 } else { self.failed.clone() };
+        let hash = scatter(request.key(unit));
+        let copies = if self.cold(hash) { 1 } else { self.copies };
+        let mut chosen = [NOWHERE; COPIES];
+        let weight = request.stored_share;
+        for copy in 0..copies {
+            let home = usize::from(request.node);
+            // A full node keeps nothing more, unless all are full.
+            let room = self.used[home] + weight <= self.capacity_units;
+            let here = copy == 0 && self.local && room && !failed.contains(&request.node);
+            chosen[copy] = if here {
+                request.node
+            } else {
+                self.emptier(scatter(hash ^ copy as u64), &chosen[..copy], &failed)
+            };
+            self.used[usize::from(chosen[copy])] += weight;
+        }
+        chosen
+    }
+
+    /// The emptier of two nodes that a hash picks among those that do not hold a copy yet.
+    fn emptier(&self, hash: u64, taken: &[u16], failed: &std::ops::Range<u16>) -> u16 {
+        let free = |n: &u16| !taken.contains(n) && !failed.contains(n);
+        let count = (0..self.nodes).filter(free).count() as u64;
+        if count == 0 {
+            return taken.first().copied().unwrap_or(0);
+        }
+        let pick = |h: u64| (0..self.nodes).filter(free).nth((h % count) as usize).unwrap_or(0);
+        let (a, b) = (pick(hash & 0xffff_ffff), pick(hash >> 32));
+        if self.used[usize::from(b)] < self.used[usize::from(a)] { b } else { a }
+    }
+
+    /// Work on another node: there, and back with `reply_bytes`.
+    fn visit(&self, request: &Request, node: u16, out: u64, back: u64, cx: &mut Context<'_>) {
+        let stored = |bytes: u64| (bytes as f64 * request.stored_share) as u64;
+        let remote = Request { node, ..*request };
+        let home = request.node;
+        self.carry(home, node, stored(out).max(200), cx);
+        if let Some(cpu) = self.cpu {
+            cx.charge(cpu, node, self.remote_ns as u64, false);
+        }
+        cx.route(self.below, &remote);
+        self.carry(node, home, stored(back).max(200), cx);
+    }
+
+    fn carry(&self, from: u16, to: u16, bytes: u64, cx: &mut Context<'_>) {
+        if let Some(nic) = self.nic {
+            cx.charge(nic, from, bytes, true);
+            cx.charge(nic, to, bytes, false);
+        }
+    }
+
+    fn read(&mut self, request: &Request, unit: u64, cx: &mut Context<'_>) {
+        let nodes = self.place(request, unit, false);
+        let alive = |n: &u16| *n != NOWHERE && !self.failed.contains(n);
+        if nodes.contains(&request.node) && !self.failed.contains(&request.node) {
+            self.local_reads += 1;
+            cx.route(self.below, request);
+            return;
+        }
+        self.remote_reads += 1;
+        cx.remote = true;
+        let live = nodes.into_iter().filter(alive).count() as u64;
+        if live == 0 {
+            self.decode(request, unit, cx);
+            return;
+        }
+        let pick = (scatter(request.key(unit) ^ 0x5ca1e) % live) as usize;
+        if let Some(node) = nodes.into_iter().filter(alive).nth(pick) {
+            self.visit(request, node, 0, request.size_bytes, cx);
+        }
+    }
+
+    /// Reads strips of an erasure-coded unit whose node has failed, and decodes them.
+    fn decode(&self, request: &Request, unit: u64, cx: &mut Context<'_>) {
+        let live: Vec<u16> = (0..self.nodes).filter(|n| !self.failed.contains(n)).collect();
+        let start = scatter(request.key(unit)) as usize;
+        cx.program.fork();
+        for strip in 0..usize::from(self.erasure_data) {
+            let node = live[(start + strip) % live.len().max(1)];
+            cx.program.branch();
+            if node == request.node {
+                cx.route(self.below, request);
+            } else {
+                self.visit(request, node, 0, request.size_bytes, cx);
+            }
+            cx.program.end_branch();
+        }
+        cx.program.join(usize::MAX);
+        if let Some(cpu) = self.cpu {
+            let bytes = request.size_bytes as f64 * f64::from(self.erasure_data);
+            cx.charge(cpu, request.node, (bytes * self.decode_ns_per_byte) as u64, false);
+        }
+    }
+
+    fn write(&mut self, request: &Request, unit: u64, cx: &mut Context<'_>) {
+        let nodes = self.place(request, unit, false);
+        cx.program.fork();
+        for node in nodes.into_iter().filter(|n| *n != NOWHERE && !self.failed.contains(n)) {
+            cx.program.branch();
+            if node == request.node {
+                cx.route(self.below, request);
+            } else {
+                self.visit(request, node, request.size_bytes, 0, cx);
+            }
+            cx.program.end_branch();
+        }
+        cx.program.join(self.quorum);
+    }
+
+    /// Starts copies of what the failed node held.
+    fn rebuild(&mut self, cx: &mut Context<'_>) {
+        while !self.failed.is_empty() && self.rebuilding < self.rebuild_active {
+            let Some((file, unit)) = self.next_lost() else { return };
+            let nodes = self.places[file][unit];
+            let live = |n: &&u16| **n != NOWHERE && !self.failed.contains(*n);
+            let Some(&source) = nodes.iter().find(live) else { continue };
+            let hash = scatter((file as u64) << 40 | unit as u64);
+            let target = self.emptier(hash, &nodes, &self.failed);
+            let failed = self.failed.clone();
+            let mut copies = self.places[file][unit].iter_mut();
+            if let Some(copy) = copies.find(|n| failed.contains(n)) {
+                *copy = target;
+            }
+            let offset = unit as u64 * self.unit_bytes;
+            let mut read = Request::new(Action::Read, file as u32, offset, self.unit_bytes);
+            read.node = source;
+            read.background = true;
+            read.sequential = true;
+            self.rebuilding += 1;
+            let own = self.own;
+            cx.launch(|cx| {
+                cx.route(self.below, &read);
+                self.carry(source, target, self.unit_bytes, cx);
+                cx.route(self.below, &Request { action: Action::Write, node: target, ..read });
+                cx.program.notice(own, 0);
+            });
+        }
+    }
+
+    /// The next unit that has lost a copy.
+    fn next_lost(&mut self) -> Option<(usize, usize)> {
+        let (mut file, mut unit) = self.rebuild_next;
+        while let Some(units) = self.places.get(file) {
+            while let Some(nodes) = units.get(unit) {
+                if nodes.iter().any(|n| self.failed.contains(n)) {
+                    self.rebuild_next = (file, unit + 1);
+                    return Some((file, unit));
+                }
+                unit += 1;
+            }
+            (file, unit) = (file + 1, 0);
+        }
+        self.rebuild_next = (file, unit);
+        None
+    }
+}
+
+impl Block for Replicate {
+    fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
+        if matches!(request.action, Action::Flush | Action::Meta) {
+            return;
+        }
+        cx.each_part(request, self.unit_bytes, |part, unit, cx| match request.action {
+            Action::Read => self.read(part, unit, cx),
+            _ => self.write(part, unit, cx),
+        });
+    }
+
+    fn notice(&mut self, _value: u64, cx: &mut Context<'_>) {
+        self.rebuilding -= 1;
+        self.rebuilt += 1;
+        self.rebuild(cx);
+    }
+
+    fn tick(&mut self, cx: &mut Context<'_>) {
+        self.rebuild(cx);
+    }
+
+    fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
+        for unit in request.units(self.unit_bytes) {
+            let nodes = self.place(request, unit, true);
+            let part = request.range(unit * self.unit_bytes, self.unit_bytes);
+            for node in nodes.into_iter().filter(|n| *n != NOWHERE) {
+                cx.lay(self.below, &Request { node, ..part });
+            }
+        }
+    }
+
+    fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
+        let reads = (self.local_reads + self.remote_reads).max(1) as f64;
+        each("local_read_share", self.local_reads as f64 / reads);
+        let fullest = self.used.iter().copied().fold(0.0, f64::max);
+        each("fullest_node_share", fullest / self.capacity_units);
+        if !self.failed.is_empty() {
+            each("rebuilt_units", self.rebuilt as f64);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Two tiers: extents live on the fast one or on the slow one, and move between them.
+//!
+//! An extent is on one tier only. New data go to the fast tier as long as it has room. Data that are
+//! written again go to the fast tier too, and the rest of their extent follows in the background
+//! (`writes = "fast"`), or they are written where they are (`writes = "in-place"`).
+//!
+//! - Demotion: when the fast tier is fuller than `demote_share`, extents move down, the longest
+//!   untouched first, until the excess but at least `demote_step_share` of the tier has gone.
+//! - Promotion: an extent on the slow tier that is touched `promote_touches` times (random) or
+//!   `promote_sequential` times (sequential) within `promote_window_s` moves up; 0 is never.
+//!
+//! A move reads a whole extent from one tier and writes it to the other, in the background, at most
+//! `moves_max` at a time on each node: moves compete with the foreground, which is the price of tiering a
+//! working set that does not fit. (ADSF: down above 75 %, at least 15 % at once; up after 3 random or 10
+//! sequential touches in 10 minutes. Nutanix Bible, storage chapter. ADSF's tiers are cluster-wide; here
+//! each node has its own.)
+
+use super::context::{Block, BlockRef, Builder, Context};
+use super::keys::{Bits, Keyed};
+use super::request::{Action, Request};
+use crate::cache::{Cache, Policy};
+use crate::core::NS_PER_S;
+use crate::spec::{ModelError, Reader};
+use std::collections::VecDeque;
+
+/// What the operator may set.
+#[derive(Clone, Copy)]
+struct Rules {
+    extent_bytes: u64,
+    capacity_bytes: f64,
+    demote_share: f64,
+    demote_step_share: f64,
+    writes_in_place: bool,
+    promote_touches: u32,
+    promote_sequential: u32,
+    window_ns: u64,
+    moves_max: u32,
+    moves_queued: usize,
+}
+
+struct Tier {
+    rules: Rules,
+    fast: BlockRef,
+    slow: BlockRef,
+    /// Extents on the fast tier, in the order in which they were touched.
+    held: Cache,
+    /// Extents that were ever written.
+    known: Bits,
+    /// Extents that are planned to move up, or on their way.
+    rising: Keyed<()>,
+    ups: VecDeque<u64>,
+    /// Moves on their way by number: an extent that goes up, or nothing to do when it has gone down.
+    moving: Keyed<Option<u64>>,
+    moves: u64,
+    /// Extents at which the demotion under way ends.
+    demote_to: Option<usize>,
+    window_began_ns: u64,
+    touches: Keyed<u32>,
+    stored_share: f64,
+    own: u32,
+    node: u16,
+    fast_reads: u64,
+    slow_reads: u64,
+    promoted: u64,
+    demoted: u64,
+}
+
+pub(super) fn make(
+    reader: &Reader<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Box<dyn Block>, ModelError> {
+    let fast = reader.block("fast", "the tier of flash")?;
+    let slow = reader.block("slow", "the tier of disks")?;
+    let window_s = reader.number_or("promote_window_s", 600.0, 0.001, 1e9)?;
+    let rules = Rules {
+        extent_bytes: reader.count("extent_bytes", 4096, 1 << 40, "the unit that moves")?,
+        capacity_bytes: reader.number("capacity_bytes", 0.0, 1e18, "room on the fast tier")?,
+        demote_share: reader.number_or("demote_share", 0.75, 0.0, 1.0)?,
+        demote_step_share: reader.number_or("demote_step_share", 0.15, 0.0, 1.0)?,
+        writes_in_place: reader.word("writes", &[("fast", false), ("in-place", true)])?,
+        promote_touches: reader.count_or("promote_touches", 3, 0, 1_000_000)? as u32,
+        promote_sequential: reader.count_or("promote_sequential", 10, 0, 1_000_000)? as u32,
+        window_ns: (window_s * NS_PER_S as f64) as u64,
+        moves_max: reader.count_or("moves_max", 4, 0, 10_000)? as u32,
+        moves_queued: reader.count_or("moves_queued", 1000, 1, 1 << 30)? as usize,
+    };
+    Ok(Box::new(Tier {
+        rules,
+        fast: builder.find(fast),
+        slow: builder.find(slow),
+        held: Cache::new(Policy::Lru, room(&rules, 1.0)),
+        known: Bits::default(),
+        rising: Keyed::default(),
+        ups: VecDeque::new(),
+        moving: Keyed::default(),
+        moves: 0,
+        demote_to: None,
+        window_began_ns: 0,
+        touches: Keyed::default(),
+        stored_share: 1.0,
+        own: builder.block,
+        node: builder.node,
+        fast_reads: 0,
+        slow_reads: 0,
+        promoted: 0,
+        demoted: 0,
+    }))
+}
+
+/// Extents that fit on the fast tier when data shrink to `stored_share`.
+fn room(rules: &Rules, stored_share: f64) -> usize {
+    ((rules.capacity_bytes / stored_share / rules.extent_bytes as f64) as usize).min(1 << 30)
+}
+
+impl Tier {
+    /// Data that a layer above has made smaller take less room: the first request tells how much.
+    fn resize(&mut self, request: &Request) {
+        if request.stored_share != self.stored_share && self.held.is_empty() {
+            self.stored_share = request.stored_share;
+            self.held = Cache::new(Policy::Lru, room(&self.rules, self.stored_share));
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.held.len() < self.held.capacity()
+    }
+
+    /// Extents above which the fast tier is too full.
+    fn mark(&self) -> usize {
+        (self.held.capacity() as f64 * self.rules.demote_share) as usize
+    }
+
+    /// Plans a move up, unless the tier cannot keep up with its plans.
+    fn raise(&mut self, key: u64) {
+        if self.ups.len() < self.rules.moves_queued && self.rising.insert(key, ()).is_none() {
+            self.ups.push_back(key);
+        }
+    }
+
+    /// Counts a touch of an extent on the slow tier; true if it has earned its place on the fast one.
+    fn touch(&mut self, key: u64, sequential: bool, now_ns: u64) -> bool {
+        let rules = &self.rules;
+        let needed = if sequential { rules.promote_sequential } else { rules.promote_touches };
+        if needed == 0 {
+            return false;
+        }
+        if now_ns - self.window_began_ns > rules.window_ns {
+            self.window_began_ns = now_ns;
+            self.touches.clear();
+        }
+        let count = self.touches.entry(key).or_insert(0);
+        *count += 1;
+        if *count < needed {
+            return false;
+        }
+        self.touches.remove(&key);
+        true
+    }
+
+    /// The extent that has to leave the fast tier next, if one has to.
+    fn next_down(&mut self) -> Option<u64> {
+        let (len, mark) = (self.held.len(), self.mark());
+        if len > mark && self.demote_to.is_none() {
+            let step = (self.held.capacity() as f64 * self.rules.demote_step_share) as usize;
+            self.demote_to = Some(len.saturating_sub((len - mark).max(step)));
+        }
+        if self.demote_to.is_some_and(|to| len > to) {
+            return self.held.remove_oldest().map(|oldest| oldest.key);
+        }
+        self.demote_to = None;
+        None
+    }
+
+    fn start_moves(&mut self, cx: &mut Context<'_>) {
+        while (self.moving.len() as u32) < self.rules.moves_max {
+            // Down goes before up: it makes the room.
+            if let Some(key) = self.next_down() {
+                self.demoted += 1;
+                self.launch(key, None, cx);
+            } else if let Some(key) = self.ups.pop_front() {
+                self.launch(key, Some(key), cx);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn launch(&mut self, key: u64, rises: Option<u64>, cx: &mut Context<'_>) {
+        let (from, to) = match rises {
+            Some(_) => (self.slow, self.fast),
+            None => (self.fast, self.slow),
+        };
+        let bytes = self.rules.extent_bytes;
+        let offset = (key & ((1 << 40) - 1)) * bytes;
+        let mut read = Request::new(Action::Read, (key >> 40) as u32, offset, bytes);
+        read.node = self.node;
+        read.background = true;
+        read.sequential = true;
+        read.stored_share = self.stored_share;
+        self.moves += 1;
+        self.moving.insert(self.moves, rises);
+        let (own, value) = (self.own, (self.moves << 16) | u64::from(self.node));
+        cx.launch(|cx| {
+            cx.route(from, &read);
+            cx.route(to, &Request { action: Action::Write, ..read });
+            cx.program.notice(own, value);
+        });
+    }
+
+    fn read(&mut self, request: &Request, key: u64, cx: &mut Context<'_>) {
+        if self.held.contains(key) {
+            self.fast_reads += 1;
+            self.held.access(key, false);
+            cx.route(self.fast, request);
+            return;
+        }
+        self.slow_reads += 1;
+        if self.touch(key, request.sequential, cx.sim.now_ns()) {
+            self.raise(key);
+        }
+        cx.route(self.slow, request);
+    }
+
+    fn write(&mut self, request: &Request, unit: u64, key: u64, cx: &mut Context<'_>) {
+        let fresh = self.known.set(request.file, unit);
+        if self.held.contains(key) {
+            self.held.access(key, false);
+            cx.route(self.fast, request);
+        } else if self.has_room() && (fresh || !self.rules.writes_in_place) {
+            self.held.access(key, false);
+            // The rest of an extent that exists comes up after the part that was written.
+            if !fresh && request.size_bytes < self.rules.extent_bytes {
+                self.raise(key);
+            }
+            cx.route(self.fast, request);
+        } else {
+            cx.route(self.slow, request);
+        }
+    }
+}
+
+impl Block for Tier {
+    fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
+        if matches!(request.action, Action::Flush | Action::Meta) {
+            return;
+        }
+        self.resize(request);
+        let extent_bytes = self.rules.extent_bytes;
+        cx.each_part(request, extent_bytes, |part, unit, cx| match request.action {
+            Action::Read => self.read(part, part.key(unit), cx),
+            _ => self.write(part, unit, part.key(unit), cx),
+        });
+        self.start_moves(cx);
+    }
+
+    /// A move has ended.
+    fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
+        if let Some(Some(key)) = self.moving.remove(&value) {
+            self.rising.remove(&key);
+            self.promoted += 1;
+            if self.has_room() {
+                self.held.access(key, false);
+            }
+        }
+        self.start_moves(cx);
+    }
+
+    /// What was laid last is what the fast tier still holds, up to its mark; the rest has moved down.
+    fn lay(&mut self, request: &Request, _cx: &mut Context<'_>) {
+        self.resize(request);
+        let mark = self.mark();
+        for unit in request.units(self.rules.extent_bytes) {
+            self.known.set(request.file, unit);
+            if mark > 0 {
+                self.held.access(request.key(unit), false);
+                if self.held.len() > mark {
+                    self.held.remove_oldest();
+                }
+            }
+        }
+    }
+
+    fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
+        let all = (self.fast_reads + self.slow_reads).max(1) as f64;
+        each("fast_read_share", self.fast_reads as f64 / all);
+        each("filled_share", self.held.len() as f64 / self.held.capacity().max(1) as f64);
+        each("moves_queued", self.ups.len() as f64);
+        each("promoted_extents", self.promoted as f64);
+        each("demoted_extents", self.demoted as f64);
+    }
+}
