@@ -36,6 +36,8 @@ pub enum ErrorKind {
     InUse,
     /// The plan's data does not fit the target.
     TooSmall,
+    /// A server of the target's refused, failed or did not answer.
+    Remote,
     /// A setting, or a store on disk, that this build can't work with.
     Config,
     /// The caller broke the engine's rules: a defect in Plimsoll.
@@ -125,6 +127,14 @@ pub enum EngineError {
         /// Bytes free.
         free_bytes: u64,
     },
+    /// A server of the target's refused, failed or did not answer.
+    #[error("{doing}: {says}")]
+    Remote {
+        /// What the engine was doing, to what.
+        doing: String,
+        /// What the server answered, or why it did not.
+        says: String,
+    },
     /// A setting that can't be carried out.
     #[error("{0}")]
     Config(String),
@@ -150,6 +160,7 @@ impl EngineError {
             Self::InUse { .. } => ErrorKind::InUse,
             Self::TooSmall { .. } => ErrorKind::TooSmall,
             Self::Config(_) => ErrorKind::Config,
+            Self::Remote { .. } => ErrorKind::Remote,
             Self::Push(_) => ErrorKind::Defect,
         }
     }
@@ -185,6 +196,7 @@ impl EngineError {
             ErrorKind::NoResources => "raise the limits (ulimit -n, -u, -l) or lower the depth",
             ErrorKind::InUse => "wait for the other run to end, or name another directory",
             ErrorKind::TooSmall => "plan fewer or smaller mailboxes, or name a larger target",
+            ErrorKind::Remote => "see that the server is up and lets this host in; look at its log",
             ErrorKind::Config => "see the message: name another path, or use another version",
             ErrorKind::Defect => "this is a defect in Plimsoll: please report it",
         }

@@ -5,6 +5,7 @@ pub mod backend;
 pub mod calibrate;
 mod error;
 pub mod mailbox;
+pub mod nfs;
 pub mod progress;
 pub mod recording;
 pub mod step;

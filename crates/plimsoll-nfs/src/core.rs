@@ -199,6 +199,12 @@ impl Core {
         self.objects.get(object.0 as usize).map_or(Handle::EMPTY, |object| object.handle)
     }
 
+    /// The server of an object; `None` when it is not registered.
+    #[must_use]
+    pub fn server_of(&self, object: ObjectId) -> Option<ServerId> {
+        self.objects.get(object.0 as usize).map(|object| object.server)
+    }
+
     /// Operations of the caller that have not completed.
     #[must_use]
     pub fn outstanding(&self) -> u32 {

@@ -57,6 +57,9 @@ pub enum PushError {
         /// Its length.
         size_bytes: u32,
     },
+    /// An operation on names or attributes, which this kind of target does not carry.
+    #[error("this kind of target carries no operations on names or attributes")]
+    NoNames,
     /// The file's index is not in the table.
     #[error("file {0} is not in the file table")]
     UnknownFile(u32),

@@ -7,6 +7,8 @@ use plimsoll_sys::op::{PushError, RingOp};
 use plimsoll_sys::pool::Pool;
 use plimsoll_sys::ring::Ring;
 
+use crate::stream::source::NameOp;
+
 /// A queue of operations: push, hand over and wait, reap. Drivers are compiled for each.
 pub trait Queue {
     /// Queues an operation without a system call.
@@ -14,6 +16,20 @@ pub trait Queue {
     /// # Errors
     /// [`PushError`]; nothing was queued then.
     fn push(&mut self, op: &RingOp) -> Result<(), PushError>;
+    /// Queues an operation on names or attributes. It completes with 0 bytes.
+    ///
+    /// # Errors
+    /// [`PushError::NoNames`] where the target has none.
+    fn push_names(&mut self, op: &NameOp, user_data: u64) -> Result<(), PushError> {
+        let _ = (op, user_data);
+        Err(PushError::NoNames)
+    }
+    /// Whether what a read that was just reaped brought can be held against what was written. False
+    /// while a server that restarted may have forgotten writes that are still to be sent again.
+    fn is_sure(&self, user_data: u64) -> bool {
+        let _ = user_data;
+        true
+    }
     /// Hands everything queued over and waits for `min_complete` completions or the timeout.
     ///
     /// # Errors

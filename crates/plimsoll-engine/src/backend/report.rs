@@ -12,6 +12,8 @@ pub enum BackendKind {
     Threads,
     /// The issuing thread makes the calls itself (depth 1).
     Inline,
+    /// NFS calls from the issuing thread.
+    Nfs,
     /// No I/O at all.
     Null,
 }

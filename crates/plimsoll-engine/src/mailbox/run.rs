@@ -241,6 +241,7 @@ impl Running<'_> {
             BackendKind::Uring => "io_uring",
             BackendKind::Threads | BackendKind::Inline => "threads",
             BackendKind::Null => "null",
+            BackendKind::Nfs => "nfs",
         }
         .to_owned();
         engine.why.clone_from(&report.why);

@@ -295,13 +295,14 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             let Some(cell) = snapshot.cells.get_mut(cell_of(flown, config)) else { continue };
             let op = &flown.op;
             let whole = result == Ok(op.size_bytes);
+            let sure = op.kind != OpKind::Read || queue.is_sure(u64::from(place));
             let buffer = buffer(*queue, config, place, op.size_bytes)?;
-            if whole && !source.completed(flown.client, op, buffer) {
+            if whole && sure && !source.completed(flown.client, op, buffer) {
                 end.ended += 1;
                 cell.sums.errors += 1;
                 fail(end, flown, result, now_ns);
             } else {
-                if !whole {
+                if !(whole && sure) {
                     source.failed(flown.client, op);
                 }
                 record(cell, flown, result, now_ns, end);
@@ -332,14 +333,19 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 return Err(EngineError::Config(format!("place {place} is beyond the depth")));
             };
             *flying = Flying { intended_ns, submitted_ns: 0, op, client, held };
-            self.queue.push(&RingOp {
-                kind: op.kind,
-                file: op.file,
-                offset_bytes: op.offset_bytes,
-                size_bytes: op.size_bytes,
-                buffer_offset_bytes: u64::from(place) * self.config.buffer_stride_bytes,
-                user_data: u64::from(place),
-            })?;
+            let names =
+                if self.wants.names && op.kind == OpKind::Nop { self.source.names() } else { None };
+            match names {
+                Some(names) => self.queue.push_names(&names, u64::from(place))?,
+                None => self.queue.push(&RingOp {
+                    kind: op.kind,
+                    file: op.file,
+                    offset_bytes: op.offset_bytes,
+                    size_bytes: op.size_bytes,
+                    buffer_offset_bytes: u64::from(place) * self.config.buffer_stride_bytes,
+                    user_data: u64::from(place),
+                })?,
+            }
             self.end.started += 1;
             self.fresh.push(place);
         }

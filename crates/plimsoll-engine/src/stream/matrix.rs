@@ -2,7 +2,7 @@
 //!
 //! The workload decides every operation, so that a plan gives the same ones here, over NFS and on a
 //! model; this only hands them to the driver, fills writes and checks reads. Operations on names and
-//! attributes aren't for this engine and are refused at the start.
+//! attributes go to targets that carry them and are refused at the start elsewhere.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::content::{Content, ContentError};
 use plimsoll_workload::matrix::{
-    self, InFlight, MatrixError, StreamConfig, StreamPart, Tracker, classes,
+    self, InFlight, MatrixError, MetadataKind, StreamConfig, StreamPart, Tracker, classes,
 };
 use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 
-use super::source::{Op, Source, Wants};
+use super::source::{NameOp, Op, Source, Wants};
 
 /// Classes of a stream without operations on names: read, write, sync.
 pub const CLASSES: usize = 3;
@@ -95,8 +95,13 @@ enum Work {
 #[derive(Debug)]
 pub struct MatrixSource {
     part: StreamPart,
-    first_client: u32,
+    /// The clients, by their numbers in the stream.
+    clients: Box<[u32]>,
     work: Work,
+    /// The last operation, if it was one on names or attributes.
+    names: Option<NameOp>,
+    /// Whether the target carries those.
+    has_names: bool,
 }
 
 impl MatrixSource {
@@ -113,6 +118,19 @@ impl MatrixSource {
         if config.metadata_percent > 0.0 {
             return Err(SourceError::Metadata(config.name));
         }
+        Self::of_clients(config, clients.collect(), content, places)
+    }
+
+    /// Some clients of a stream, by their numbers in it, operations on names and attributes too.
+    ///
+    /// # Errors
+    /// A [`SourceError`] says what can't be.
+    pub fn of_clients(
+        config: StreamConfig,
+        clients: Box<[u32]>,
+        content: WriteContent,
+        places: u32,
+    ) -> Result<Self, SourceError> {
         check(&config, &content)?;
         let size_bytes_max = Self::size_bytes_max(&config);
         let work = match content {
@@ -123,15 +141,19 @@ impl MatrixSource {
                 verify_reads,
             },
         };
-        let first_client = clients.start;
-        Ok(Self { part: StreamPart::new(config, clients)?, first_client, work })
+        let first = clients.iter().copied().min().unwrap_or(0);
+        let end = clients.iter().copied().max().map_or(0, |last| last.saturating_add(1));
+        let has_names = config.metadata_percent > 0.0;
+        let part = StreamPart::new(config, first..end)?;
+        Ok(Self { part, clients, work, names: None, has_names })
     }
 
     /// Names of the classes of a stream, in the order of [`Op::class`].
     #[must_use]
     pub fn class_names(config: &StreamConfig) -> Vec<String> {
         let all = classes(&config.name, config.sync.kind);
-        all.into_iter().take(CLASSES).map(|class| class.name).collect()
+        let taken = if config.metadata_percent > 0.0 { all.len() } else { CLASSES };
+        all.into_iter().take(taken).map(|class| class.name).collect()
     }
 
     /// The largest transfer of a stream.
@@ -203,16 +225,29 @@ fn kind(kind: matrix::OpKind) -> Option<OpKind> {
     })
 }
 
+impl MatrixSource {
+    /// Keeps an operation on names or attributes for [`Source::names`].
+    fn named(&mut self, kind: MetadataKind, client: u32, next: &matrix::Op) -> Op {
+        let matrix::Op { share, file, name, new_name, .. } = *next;
+        self.names = Some(NameOp { kind, client, share, file, name, new_name });
+        op(next, OpKind::Nop, UNFOLLOWED)
+    }
+}
+
 impl Source for MatrixSource {
     fn wants(&self) -> Wants {
         let fill = !matches!(self.work, Work::Nothing);
-        Wants { fill, completions: matches!(self.work, Work::Followed { .. }) }
+        let completions = matches!(self.work, Work::Followed { .. });
+        Wants { fill, completions, names: self.has_names }
     }
 
     #[inline(always)]
     fn next(&mut self, client: u32) -> Option<Op> {
-        let client = self.first_client + client;
+        let client = *self.clients.get(client as usize)?;
         let next = self.part.next(client)?;
+        if let matrix::OpKind::Metadata(kind) = next.kind {
+            return Some(self.named(kind, client, &next));
+        }
         let Work::Followed { tracker, verify_reads } = &mut self.work else {
             return Some(op(&next, kind(next.kind)?, UNFOLLOWED));
         };
@@ -228,6 +263,9 @@ impl Source for MatrixSource {
                         // Six writes of one unit are in flight: another operation instead.
                         None if tries < ELSEWHERE_MAX => {
                             next = self.part.next(client)?;
+                            if let matrix::OpKind::Metadata(kind) = next.kind {
+                                return Some(self.named(kind, client, &next));
+                            }
                             continue;
                         }
                         // Nowhere to write: read what is being written.
@@ -247,6 +285,10 @@ impl Source for MatrixSource {
             };
             return Some(op(&next, kind, followed.number()));
         }
+    }
+
+    fn names(&self) -> Option<NameOp> {
+        self.names
     }
 
     #[inline]

@@ -17,6 +17,7 @@ use super::pacing::{Barrier, Capped, Closed, Open, Pacing, Thinking};
 use super::source::Source;
 use crate::EngineError;
 use crate::backend::{AnyQueue, BackendConfig, BackendKind, BackendReport, NullQueue, Queue, open};
+use crate::nfs::{self, NfsQueue, NfsTarget};
 
 /// Time between the last thread's being ready and the start, in which all of them wake up.
 const LEAD_NS: u64 = 5_000_000;
@@ -73,6 +74,8 @@ pub enum Target {
     Null,
     /// Files; depth and arena are set by the run.
     Files(BackendConfig),
+    /// NFS exports.
+    Nfs(NfsTarget),
 }
 
 /// Clients that one thread drives.
@@ -164,6 +167,17 @@ pub struct GroupReport {
     pub punt_workers: usize,
     /// Their processor time, as far as they still lived.
     pub punt_cpu: CpuTime,
+    /// What was said over the network, where the target lies there.
+    pub remote: Option<Remote>,
+}
+
+/// What a group said over the network.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// NFS calls, and what the servers did meanwhile.
+    pub calls: nfs::Calls,
+    /// The first call that failed, by its name, with the server's answer.
+    pub first_error: Option<String>,
 }
 
 impl GroupReport {
@@ -173,6 +187,12 @@ impl GroupReport {
         let Failure { op, result, .. } = self.end.failure?;
         let path = self.backend.files.get(op.file as usize);
         let path = path.map_or_else(PathBuf::new, |file| PathBuf::from(&file.path));
+        let remote = self.remote.as_ref().and_then(|remote| remote.first_error.clone());
+        if let (Some(says), Err(_)) = (remote, result) {
+            let (file, offset_bytes) = (op.file, op.offset_bytes);
+            let doing = format!("file {file} at byte {offset_bytes}");
+            return Some(EngineError::Remote { doing, says });
+        }
         Some(super::failure::describe(path, &op, result))
     }
 }
@@ -308,6 +328,7 @@ fn run_group<S: Source>(
     let mut job = Job { source: &mut source, clock: &mut clock, config: drive_config, stop };
     let end = match &mut queue {
         Either::Null(queue) => job.paced(queue, pace, cap, clients, start_ns, outbox),
+        Either::Nfs(queue) => job.paced(queue.as_mut(), pace, cap, clients, start_ns, outbox),
         Either::Files(AnyQueue::Ring(ring)) => {
             job.paced(ring.as_mut(), pace, cap, clients, start_ns, outbox)
         }
@@ -317,11 +338,19 @@ fn run_group<S: Source>(
     }?;
     // Before the queue is closed: its workers end with it.
     let (punt_workers, punt_cpu) = ring_workers(thread_id());
-    Ok(Some(GroupReport { name, cpu, backend, end, punt_workers, punt_cpu }))
+    let remote = match queue {
+        Either::Nfs(queue) => {
+            let (calls, first_error) = queue.close()?;
+            Some(Remote { calls, first_error })
+        }
+        _ => None,
+    };
+    Ok(Some(GroupReport { name, cpu, backend, end, punt_workers, punt_cpu, remote }))
 }
 
 enum Either {
     Null(NullQueue),
+    Nfs(Box<NfsQueue>),
     Files(AnyQueue),
 }
 
@@ -352,7 +381,20 @@ fn prepare(
     }
     set_timer_slack_ns(1);
     let arena_bytes = stride_bytes(size_bytes_max) * u64::from(depth);
-    let Target::Files(files) = target else { return null(depth, arena_bytes) };
+    let files = match target {
+        Target::Files(files) => files,
+        Target::Null => return null(depth, arena_bytes),
+        Target::Nfs(nfs) => {
+            let arena = arena(arena_bytes)?;
+            let huge_pages_advised = arena.is_huge_advised();
+            let queue = NfsQueue::open(&nfs, depth, arena, size_bytes_max)?;
+            let report = BackendReport {
+                huge_pages_advised,
+                ..unlike_files(BackendKind::Nfs, "the target is NFS exports", depth, arena_bytes)
+            };
+            return Ok((Either::Nfs(Box::new(queue)), report));
+        }
+    };
     let (mut queue, _, report) = open(BackendConfig { arena_bytes, depth, ..files })?;
     // Never zeros, and never the same in two buffers: a source that fills nothing still writes data.
     for place in 0..u64::from(depth) {
@@ -369,23 +411,36 @@ fn prepare(
     Ok((Either::Files(queue), report))
 }
 
-fn null(depth: u32, arena_bytes: u64) -> Result<(Either, BackendReport), EngineError> {
-    let arena = AlignedBuffer::new(arena_bytes as usize).map_err(|source| {
+fn arena(arena_bytes: u64) -> Result<AlignedBuffer, EngineError> {
+    AlignedBuffer::new(arena_bytes as usize).map_err(|source| {
         EngineError::system(format!("reserving {arena_bytes} bytes of buffers"), source)
-    })?;
+    })
+}
+
+fn null(depth: u32, arena_bytes: u64) -> Result<(Either, BackendReport), EngineError> {
+    let arena = arena(arena_bytes)?;
+    let huge_pages_advised = arena.is_huge_advised();
     let report = BackendReport {
-        kind: BackendKind::Null,
-        why: "the target is null".to_owned(),
+        huge_pages_advised,
+        ..unlike_files(BackendKind::Null, "the target is null", depth, arena_bytes)
+    };
+    Ok((Either::Null(NullQueue::new(depth, arena)), report))
+}
+
+/// The report of a queue that has no files of this host.
+fn unlike_files(kind: BackendKind, why: &str, depth: u32, arena_bytes: u64) -> BackendReport {
+    BackendReport {
+        kind,
+        why: why.to_owned(),
         depth,
         worker_threads: 0,
         ring_features: Vec::new(),
         ring_refusals: Vec::new(),
         arena_bytes,
         registered_bytes: 0,
-        huge_pages_advised: arena.is_huge_advised(),
+        huge_pages_advised: false,
         files: Vec::new(),
-    };
-    Ok((Either::Null(NullQueue::new(depth, arena)), report))
+    }
 }
 
 struct Job<'a, S> {

@@ -1,6 +1,7 @@
 //! Where operations come from.
 
 use plimsoll_sys::op::OpKind;
+use plimsoll_workload::matrix::MetadataKind;
 
 /// One operation that a client wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,23 @@ pub struct Op {
     pub tag: u32,
 }
 
+/// An operation on names or attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameOp {
+    /// What it does.
+    pub kind: MetadataKind,
+    /// The client, by its number in the stream.
+    pub client: u32,
+    /// The share.
+    pub share: u32,
+    /// The data file, by its number in the file table.
+    pub file: u32,
+    /// Number of the small file.
+    pub name: u64,
+    /// Its number after a rename.
+    pub new_name: u64,
+}
+
 /// What a source wants to be asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
@@ -26,6 +44,8 @@ pub struct Wants {
     pub fill: bool,
     /// [`Source::completed`] or [`Source::failed`] after each operation.
     pub completions: bool,
+    /// [`Source::names`] after an operation that is none of data ([`OpKind::Nop`]).
+    pub names: bool,
 }
 
 /// The operations of a group of clients. A driver is compiled for each kind of source; its methods
@@ -38,6 +58,11 @@ pub trait Source {
 
     /// The next operation of a client, or `None` when that client has ended.
     fn next(&mut self, client: u32) -> Option<Op>;
+
+    /// The operation on names or attributes that [`Source::next`] gave last, if it was one.
+    fn names(&self) -> Option<NameOp> {
+        None
+    }
 
     /// Fills the buffer of a write that is about to be issued.
     fn fill(&mut self, client: u32, op: &Op, buffer: &mut [u8]) {

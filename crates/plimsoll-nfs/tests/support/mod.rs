@@ -45,11 +45,13 @@ impl Ganesha {
 
     /// The address of export `number` (from 1).
     pub fn url(&self, number: u32) -> NfsUrl {
-        let text = format!(
-            "nfs://127.0.0.1/export{number}?nfsport={}&mountport={}",
-            self.nfs_port, self.mount_port
-        );
-        NfsUrl::parse(&text).unwrap()
+        NfsUrl::parse(&self.url_text(number)).unwrap()
+    }
+
+    /// The same, as in a plan.
+    pub fn url_text(&self, number: u32) -> String {
+        let (nfs, mount) = (self.nfs_port, self.mount_port);
+        format!("nfs://127.0.0.1/export{number}?nfsport={nfs}&mountport={mount}")
     }
 
     /// Where its NFS service listens.
@@ -73,7 +75,8 @@ impl Ganesha {
     }
 
     fn script(&self, command: &str, rest: &[&str]) -> Result<(), String> {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/ganesha.sh");
+        let script =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../plimsoll-nfs/tests/support/ganesha.sh");
         let output = Command::new("bash")
             .args([script, command])
             .arg(self.directory.path())

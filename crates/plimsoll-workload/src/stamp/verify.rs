@@ -62,6 +62,12 @@ impl<'a> Verifier<'a> {
         content.has_stamps().then_some(Self { content, earlier_runs })
     }
 
+    /// Bytes of a unit.
+    #[must_use]
+    pub fn unit_bytes(&self) -> usize {
+        self.content.unit_bytes()
+    }
+
     /// Checks what was read from `offset_bytes` of `target`, every byte of it. `expected` gives what each
     /// unit (by its number in the target) should hold, `each` takes unit and verdict of those that are
     /// not [`Verdict::Good`]. Returns how many units were good.

@@ -1,0 +1,125 @@
+//! What was called, and what the servers did meanwhile: for the counters of a run.
+
+use std::collections::BTreeMap;
+
+use plimsoll_nfs::{Event, Procedure, Stats};
+
+/// A time in which a connection was down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When the connection was lost (`CLOCK_MONOTONIC`).
+    pub start_ns: u64,
+    /// How long it took until there was another.
+    pub duration_ns: u64,
+}
+
+/// Calls and events of the clients of a run, summed.
+#[derive(Clone, Debug, Default)]
+pub struct Calls {
+    /// Per procedure: calls, each XID once; further transmissions.
+    procedures: BTreeMap<&'static str, (u64, u64)>,
+    /// Sums of the clients' other counters.
+    others: BTreeMap<&'static str, u64>,
+    /// Outages of single connections, in the order they ended.
+    pub outages: Vec<Outage>,
+    /// Changes of a server's write verifier that were noticed.
+    pub restarts: u64,
+    /// Writes that a server forgot and that were sent again.
+    pub writes_resent: u64,
+    /// Their bytes.
+    pub resent_bytes: u64,
+    /// COMMITs made after a restart, of files with unstable writes.
+    pub doubt_commits: u64,
+    /// Reads that were not held against what was written, because a server that had restarted might
+    /// have forgotten it for the moment.
+    pub reads_unsure: u64,
+}
+
+impl Calls {
+    /// Takes an event in.
+    pub fn note(&mut self, event: &Event) {
+        match *event {
+            Event::Reconnected { at_ns, outage_ns, .. } => self
+                .outages
+                .push(Outage { start_ns: at_ns.saturating_sub(outage_ns), duration_ns: outage_ns }),
+            Event::VerifierChanged { .. } => self.restarts += 1,
+            Event::WritesResent { writes, size_bytes, .. } => {
+                self.writes_resent += u64::from(writes);
+                self.resent_bytes += size_bytes;
+            }
+            Event::Disconnected { .. } => {}
+        }
+    }
+
+    /// Adds a client's counters at its end.
+    pub fn count(&mut self, stats: &Stats) {
+        for procedure in Procedure::ALL {
+            let own = stats.procedure(procedure);
+            let sums = self.procedures.entry(procedure.name()).or_default();
+            sums.0 += own.calls;
+            sums.1 += own.retransmissions;
+        }
+        for (name, value) in [
+            ("disconnects", stats.disconnects),
+            ("duplicate_replies", stats.duplicate_replies),
+            ("replays", stats.replays),
+            ("jukebox_retries", stats.jukebox_retries),
+            ("continuations", stats.continuations),
+            ("room_commits", stats.room_commits),
+        ] {
+            *self.others.entry(name).or_default() += value;
+        }
+    }
+
+    /// Adds another's.
+    pub fn merge(&mut self, other: &Self) {
+        for (name, (calls, again)) in &other.procedures {
+            let sums = self.procedures.entry(name).or_default();
+            sums.0 += calls;
+            sums.1 += again;
+        }
+        for (name, value) in &other.others {
+            *self.others.entry(name).or_default() += value;
+        }
+        self.outages.extend(&other.outages);
+        self.restarts += other.restarts;
+        self.writes_resent += other.writes_resent;
+        self.resent_bytes += other.resent_bytes;
+        self.doubt_commits += other.doubt_commits;
+        self.reads_unsure += other.reads_unsure;
+    }
+
+    /// Calls of a procedure, each XID once.
+    #[must_use]
+    pub fn calls(&self, procedure: Procedure) -> u64 {
+        self.procedures.get(procedure.name()).map_or(0, |sums| sums.0)
+    }
+
+    /// The longest time that a connection was down.
+    #[must_use]
+    pub fn outage_ns_max(&self) -> u64 {
+        self.outages.iter().map(|outage| outage.duration_ns).max().unwrap_or(0)
+    }
+
+    /// As counters of a run: `nfs.calls.read`, `nfs.outages`, and so on. Procedures that were not called
+    /// are left out.
+    pub fn counters(&self, into: &mut BTreeMap<String, u64>) {
+        let mut put = |name: String, value: u64| {
+            into.insert(format!("nfs.{name}"), value);
+        };
+        for (name, (calls, again)) in self.procedures.iter().filter(|(_, sums)| sums.0 > 0) {
+            put(format!("calls.{name}"), *calls);
+            put(format!("retransmissions.{name}"), *again);
+        }
+        for (name, value) in &self.others {
+            put((*name).to_owned(), *value);
+        }
+        put("outages".to_owned(), self.outages.len() as u64);
+        put("outage_ns_max".to_owned(), self.outage_ns_max());
+        put("restarts".to_owned(), self.restarts);
+        put("writes_resent".to_owned(), self.writes_resent);
+        put("resent_bytes".to_owned(), self.resent_bytes);
+        put("doubt_commits".to_owned(), self.doubt_commits);
+        put("reads_unsure".to_owned(), self.reads_unsure);
+    }
+}

@@ -1,0 +1,423 @@
+//! The run's own directory on each export, its files, and what they hold before the first operation.
+//!
+//! ```text
+//! EXPORT/plimsoll-NAME/plimsoll.json     whose it is
+//! EXPORT/plimsoll-NAME/s000/f00000 …     the data files of a share
+//! EXPORT/plimsoll-NAME/s000/small/m…     its small files, for operations on names
+//! ```
+//!
+//! A directory of that name without the manifest is not ours and is refused. Files are made with a
+//! guarded CREATE, so that nothing that was there is ever opened for writing.
+
+use std::fmt;
+
+use nfs3_types::nfs3::{ftype3, nfsstat3};
+use plimsoll_nfs::mount::{Export, mount};
+use plimsoll_nfs::setup::{SetupError, mode, size};
+use plimsoll_nfs::{
+    CallError, Client, Config, CreateHow, Handle, Monotonic, NfsUrl, ObjectId, Op, Procedure,
+};
+use plimsoll_sys::SysError;
+use plimsoll_workload::content::Content;
+use plimsoll_workload::matrix::name_text;
+
+use super::queue::MODE;
+use super::{Calls, failed};
+use crate::EngineError;
+
+/// Says whose a directory is.
+const MANIFEST: &str = "plimsoll.json";
+/// Largest transfer of preparation and check, in bytes.
+pub(super) const BLOCK_BYTES: u32 = 256 * 1024;
+/// A server that does not answer for this long fails the preparation, in ns.
+const GIVE_UP_NS: u64 = 120_000_000_000;
+
+/// What is to be made where.
+#[derive(Clone, Debug)]
+pub struct HomeRequest<'a> {
+    /// Name of the plan.
+    pub name: &'a str,
+    /// `nfs://…`; share `s` lies on export `s mod exports`.
+    pub exports: &'a [String],
+    /// User id of the calls, where the address says none.
+    pub uid: u32,
+    /// Group id of the calls, where the address says none.
+    pub gid: u32,
+    /// Shares.
+    pub shares: u32,
+    /// Data files of each.
+    pub files_per_share: u32,
+    /// Size of each.
+    pub file_size_bytes: u64,
+    /// Where XIDs start: different for each client of a run.
+    pub xid_seed: u32,
+}
+
+/// A share, by its handles.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// Where it lies.
+    pub export: Export,
+    /// Directory of the data files.
+    pub data: Handle,
+    /// Directory of the small files.
+    pub small: Handle,
+    /// The data files.
+    pub files: Vec<Handle>,
+}
+
+/// What the data files hold before the first operation.
+#[derive(Clone, Copy, Debug)]
+pub enum Fill<'a> {
+    /// The first generation of this content.
+    Content(&'a Content),
+    /// Zeros, written.
+    Zeros,
+    /// Nothing: holes of the size.
+    Holes,
+}
+
+/// The name of a data file, without allocating.
+#[derive(Clone, Copy)]
+pub(super) struct DataName([u8; 11]);
+
+impl DataName {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for DataName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{}", char::from(*byte)))
+    }
+}
+
+/// The name of a share's file `number`: `f` and ten digits.
+pub(super) fn data_name(number: u32) -> DataName {
+    let mut name = [b'0'; 11];
+    name[0] = b'f';
+    let mut rest = number;
+    for digit in name[1..].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    DataName(name)
+}
+
+/// One export as the setting-up client knows it.
+struct Place {
+    url: String,
+    export: Export,
+    root: ObjectId,
+    own: ObjectId,
+}
+
+/// The directories and files of a run on its exports.
+pub struct Home {
+    pub(super) client: Client<Monotonic>,
+    places: Vec<Place>,
+    own_name: String,
+    /// Data and small files of each share.
+    shares: Vec<(ObjectId, ObjectId, Vec<ObjectId>)>,
+    file_size_bytes: u64,
+    block_bytes: u32,
+    /// True where the data of an earlier run was removed to make room for this one.
+    pub replaced: bool,
+}
+
+impl fmt::Debug for Home {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Home({} on {} exports)", self.own_name, self.places.len())
+    }
+}
+
+fn is(error: &SetupError, status: nfsstat3) -> bool {
+    matches!(error, SetupError::Call { error: CallError::Status(found), .. } if *found == status)
+}
+
+impl Home {
+    /// Makes the directories and empty files. What an earlier run of a plan of this name left there is
+    /// removed first.
+    ///
+    /// # Errors
+    /// An export that can't be mounted, is full or read-only, or holds something else under the name.
+    pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
+        let config = Config {
+            depth_max: 64,
+            size_bytes_max: BLOCK_BYTES,
+            give_up_after_ns: GIVE_UP_NS,
+            histograms: false,
+            xid_seed: request.xid_seed,
+            ..Config::default()
+        };
+        let client = Client::new(config, Monotonic).map_err(|error| {
+            let source = SysError::new("epoll_create1", error.raw_os_error());
+            EngineError::system("making an NFS client", source)
+        })?;
+        let mut home = Self {
+            client,
+            places: Vec::new(),
+            own_name: format!("plimsoll-{}", request.name),
+            shares: Vec::new(),
+            file_size_bytes: request.file_size_bytes,
+            block_bytes: BLOCK_BYTES,
+            replaced: false,
+        };
+        for (number, url) in request.exports.iter().enumerate() {
+            let shares = request.shares as usize;
+            let here = (number..shares).step_by(request.exports.len()).count() as u64;
+            let bytes = here * u64::from(request.files_per_share) * request.file_size_bytes;
+            home.take_place(request, url, bytes)?;
+        }
+        for share in 0..request.shares {
+            home.make_share(share, request.files_per_share)?;
+        }
+        Ok(home)
+    }
+
+    /// Mounts an export and makes the run's directory there.
+    fn take_place(
+        &mut self,
+        request: &HomeRequest<'_>,
+        text: &str,
+        needed_bytes: u64,
+    ) -> Result<(), EngineError> {
+        let url = NfsUrl::parse(text).map_err(|error| EngineError::Config(error.to_string()))?;
+        let url = NfsUrl {
+            uid: url.uid.or(Some(request.uid)),
+            gid: url.gid.or(Some(request.gid)),
+            ..url
+        };
+        let doing = |what: &str| format!("{what} {text}");
+        let export = mount(&url).map_err(|error| failed(doing("mounting"), &error))?;
+        let server = self
+            .client
+            .add_server(&export.server(1))
+            .map_err(|error| failed(doing("connecting to"), &error))?;
+        let root = self.client.register(server, export.root);
+        let setup = |error: SetupError| failed(doing("preparing"), &error);
+        let info = self.client.fs_info(root).map_err(setup)?;
+        self.block_bytes = self.block_bytes.min(info.rtmax.min(info.wtmax).max(4096));
+        self.clear_old(root, text)?;
+        let space = self.client.fs_stat(root).map_err(setup)?;
+        if space.abytes < needed_bytes {
+            return Err(EngineError::TooSmall {
+                path: text.into(),
+                needed_bytes,
+                free_bytes: space.abytes,
+            });
+        }
+        let own = self.client.make_dirs(root, self.own_name.as_bytes()).map_err(setup)?;
+        let manifest = self.client.create_file(own, MANIFEST.as_bytes()).map_err(setup)?;
+        let text_of = format!("{{\"plimsoll\": 1, \"plan\": {:?}}}\n", request.name);
+        let bytes = text_of.as_bytes();
+        self.client
+            .fill_file(manifest, bytes.len() as u64, BLOCK_BYTES, &mut |offset, block| {
+                let from = offset as usize;
+                block.copy_from_slice(&bytes[from..from + block.len()]);
+            })
+            .map_err(setup)?;
+        self.places.push(Place { url: text.to_owned(), export, root, own });
+        Ok(())
+    }
+
+    /// Removes what an earlier run left, and refuses what is not ours.
+    fn clear_old(&mut self, root: ObjectId, url: &str) -> Result<(), EngineError> {
+        let name = self.own_name.clone();
+        let setup = |error: SetupError| failed(format!("looking at {name} on {url}"), &error);
+        let old = match self.client.lookup(root, self.own_name.as_bytes()) {
+            Ok(old) => old,
+            Err(error) if is(&error, nfsstat3::NFS3ERR_NOENT) => return Ok(()),
+            Err(error) => return Err(setup(error)),
+        };
+        let is_dir = self.client.attributes(old).map_err(setup)?.type_ == ftype3::NF3DIR;
+        let ours = match self.client.lookup(old, MANIFEST.as_bytes()) {
+            Ok(_) => true,
+            Err(error) if is(&error, nfsstat3::NFS3ERR_NOENT) => false,
+            Err(_) if !is_dir => false,
+            Err(error) => return Err(setup(error)),
+        };
+        if !ours {
+            let path = format!("{url}: {}", self.own_name);
+            let source = SysError::new("create", libc::EEXIST).at(path.as_ref());
+            return Err(EngineError::system("making the run's directory", source));
+        }
+        self.client.remove_tree(root, self.own_name.as_bytes()).map_err(setup)?;
+        self.replaced = true;
+        Ok(())
+    }
+
+    fn make_share(&mut self, share: u32, files: u32) -> Result<(), EngineError> {
+        let place = share as usize % self.places.len().max(1);
+        let Some(Place { own, url, .. }) = self.places.get(place) else {
+            return Err(EngineError::Config("the target names no export".to_owned()));
+        };
+        let setup = |error: SetupError| failed(format!("making files on {url}"), &error);
+        let name = format!("s{share:03}");
+        let data = self.client.make_dirs(*own, name.as_bytes()).map_err(setup)?;
+        let small = self.client.make_dirs(data, b"small").map_err(setup)?;
+        let mut objects = Vec::with_capacity(files as usize);
+        for file in 0..files {
+            objects
+                .push(guarded(&mut self.client, data, data_name(file).as_bytes()).map_err(setup)?);
+        }
+        self.shares.push((data, small, objects));
+        Ok(())
+    }
+
+    /// Makes the small files that clients have at the start, and removes all others.
+    ///
+    /// # Errors
+    /// A call that failed.
+    pub fn reset_small(&mut self, clients: u32, names_per_client: u32) -> Result<(), EngineError> {
+        let setup = |error: SetupError| failed("making small files", &error);
+        let shares = self.shares.len().max(1) as u32;
+        for (share, (_, small, _)) in self.shares.iter().enumerate() {
+            for found in self.client.list(*small, false).map_err(setup)? {
+                let name = &found.name;
+                self.client.call(&Op::Remove { dir: *small, name }, name).map_err(setup)?;
+            }
+            for client in (share as u32..clients).step_by(shares as usize) {
+                for number in 0..names_per_client {
+                    let name = name_text(client, number.into());
+                    guarded(&mut self.client, *small, name.as_bytes()).map_err(setup)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every data file its size and content. `each` is told the bytes written so far, and says
+    /// whether to go on; false is returned where it did not.
+    ///
+    /// # Errors
+    /// A call that failed.
+    pub fn fill(
+        &mut self,
+        fill: Fill<'_>,
+        each: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<bool, EngineError> {
+        let files: Vec<ObjectId> =
+            self.shares.iter().flat_map(|(_, _, files)| files.iter().copied()).collect();
+        let (size_bytes, block_bytes) = (self.file_size_bytes, self.block_bytes);
+        let setup = |error: SetupError| failed("filling the data files", &error);
+        for (number, file) in (0u32..).zip(files) {
+            let mut write = |offset_bytes: u64, block: &mut [u8]| match fill {
+                Fill::Content(content) => {
+                    let filled = content.fill(number, offset_bytes, |_| 1, block);
+                    debug_assert!(filled.is_ok(), "blocks are whole units");
+                }
+                _ => block.fill(0),
+            };
+            if let Fill::Holes = fill {
+                let change = size(size_bytes);
+                self.client
+                    .call(&Op::SetAttr { object: file, change: &change }, b"file")
+                    .map_err(setup)?;
+            } else {
+                self.client.fill_file(file, size_bytes, block_bytes, &mut write).map_err(setup)?;
+            }
+            if !each((u64::from(number) + 1) * size_bytes) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The shares, by their handles.
+    #[must_use]
+    pub fn shares(&self) -> Vec<Share> {
+        let handle = |object: &ObjectId| self.client.core().handle(*object);
+        let places = self.places.iter().cycle();
+        let shares = self.shares.iter().zip(places);
+        shares
+            .map(|((data, small, files), place)| Share {
+                export: place.export.clone(),
+                data: handle(data),
+                small: handle(small),
+                files: files.iter().map(handle).collect(),
+            })
+            .collect()
+    }
+
+    /// The data files by number, with the size of each and of the blocks to read them by.
+    pub(super) fn files(&self) -> (Vec<ObjectId>, u64, u32) {
+        let files = self.shares.iter().flat_map(|(_, _, files)| files.iter().copied()).collect();
+        (files, self.file_size_bytes, self.block_bytes)
+    }
+
+    /// The name of a data file for messages: export, share and file.
+    #[must_use]
+    pub fn name_of(&self, file: u32) -> String {
+        let per_share = self.shares.first().map_or(1, |(_, _, files)| files.len().max(1)) as u32;
+        let (share, within) = (file / per_share, file % per_share);
+        let url = self.places.iter().cycle().nth(share as usize).map_or("", |p| p.url.as_str());
+        format!("{url} {}/s{share:03}/{}", self.own_name, data_name(within))
+    }
+
+    /// Where the data lies: one directory for each export.
+    #[must_use]
+    pub fn directories(&self) -> Vec<String> {
+        self.places.iter().map(|place| format!("{} {}", place.url, self.own_name)).collect()
+    }
+
+    /// What this client called so far.
+    #[must_use]
+    pub fn calls(&mut self) -> Calls {
+        let mut calls = Calls::default();
+        for event in self.client.stats_mut().take_events() {
+            calls.note(&event);
+        }
+        calls.count(self.client.core().stats());
+        calls
+    }
+
+    /// Removes everything that the run made.
+    ///
+    /// # Errors
+    /// A call that failed.
+    pub fn remove(mut self) -> Result<(), EngineError> {
+        for place in &self.places {
+            self.client
+                .remove_tree(place.root, self.own_name.as_bytes())
+                .map_err(|error| failed(format!("removing data from {}", place.url), &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Creates a file that must not exist.
+fn guarded(
+    client: &mut Client<Monotonic>,
+    dir: ObjectId,
+    name: &[u8],
+) -> Result<ObjectId, SetupError> {
+    let attributes = mode(MODE);
+    let into = client.register(server_of(client, dir)?, Handle::EMPTY);
+    let how = CreateHow::Guarded(&attributes);
+    client.call(&Op::Create { dir, name, how, into: Some(into) }, name)?;
+    if client.core().handle(into).is_empty() { client.lookup(dir, name) } else { Ok(into) }
+}
+
+fn server_of(
+    client: &Client<Monotonic>,
+    object: ObjectId,
+) -> Result<plimsoll_nfs::ServerId, SetupError> {
+    client.core().server_of(object).ok_or(SetupError::Submit {
+        procedure: Procedure::Create,
+        name: "directory".to_owned(),
+        error: plimsoll_nfs::SubmitError::NoHandle,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_files_have_names_of_one_length() {
+        assert_eq!(data_name(0).to_string(), "f0000000000");
+        assert_eq!(data_name(u32::MAX).to_string(), "f4294967295");
+    }
+}

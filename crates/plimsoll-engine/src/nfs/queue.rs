@@ -1,0 +1,410 @@
+//! A thread's calls in flight, as a queue of the stream engine.
+//!
+//! | operation | calls |
+//! |---|---|
+//! | read | READ |
+//! | write | WRITE, UNSTABLE; durable: DATA_SYNC or FILE_SYNC as the plan says |
+//! | sync | COMMIT of the whole file |
+//! | getattr, access, setattr | the same, of a data file |
+//! | lookup | LOOKUP of a data file's name |
+//! | readdir | READDIR of the share's directory of small files, from its start, up to 32 KiB |
+//! | create, remove, rename | the same, of a small file |
+
+use std::io::Write as _;
+
+use nfs3_types::nfs3::sattr3;
+use plimsoll_nfs::setup::mode;
+use plimsoll_nfs::{
+    CallError, Client, Completion, Config, CreateHow, Event, Monotonic, ObjectId, Op, Stability,
+    SubmitError, Timeout,
+};
+use plimsoll_sys::SysError;
+use plimsoll_sys::arena::AlignedBuffer;
+use plimsoll_sys::op::{OpKind, PushError, RingOp};
+use plimsoll_workload::matrix::MetadataKind;
+
+use super::home::{Share, data_name};
+use super::{Calls, Doubt, failed};
+use crate::EngineError;
+use crate::backend::Queue;
+use crate::stream::source::NameOp;
+
+/// COMMITs of this queue's own that may be in flight beside its operations.
+const OWN_COMMITS: u32 = 16;
+/// Tokens of those COMMITs: this and the file.
+const OWN: u64 = 1 << 63;
+/// Bytes asked for with READDIR.
+const DIR_BYTES: u32 = 32 * 1024;
+/// What ACCESS asks for: read, lookup, modify, extend, delete, execute (RFC 1813, 3.3.4).
+const ACCESS_ALL: u32 = 0x3f;
+/// Permissions of data files: what setattr sets, too.
+pub(super) const MODE: u32 = 0o644;
+/// How often a wait without a time limit looks up, unless it is told otherwise, in ns.
+const TICK_NS: u64 = 100_000_000;
+
+/// The part of a target that a thread works on.
+#[derive(Clone, Debug)]
+pub struct NfsTarget {
+    /// The shares; `None` for those that other threads work on.
+    pub shares: Vec<Option<Share>>,
+    /// Files per share; file `f` of share `s` has the number `s * files + f`.
+    pub files_per_share: u32,
+    /// Connections to each export (`nconnect`).
+    pub connections: u32,
+    /// How durable writes are made so.
+    pub durable: Stability,
+    /// A call without a reply for this long fails, and with it the run, in ns.
+    pub give_up_after_ns: u64,
+    /// Different for each client of a run.
+    pub xid_seed: u32,
+}
+
+/// A share as this queue's client knows it.
+#[derive(Clone, Copy, Debug)]
+struct Directories {
+    data: ObjectId,
+    small: ObjectId,
+}
+
+/// The queue. See the module.
+pub struct NfsQueue {
+    client: Client<Monotonic>,
+    arena: AlignedBuffer,
+    capacity: usize,
+    in_flight: usize,
+    tick_ns: u64,
+    durable: Stability,
+    files_per_share: u32,
+    /// By number; `None`: another thread's.
+    files: Vec<Option<ObjectId>>,
+    shares: Vec<Option<Directories>>,
+    attributes: sattr3,
+    out: Vec<Completion>,
+    doubt: Doubt,
+    /// By place: what was reaped last can be held against what was written.
+    sure: Vec<bool>,
+    calls: Calls,
+    first_error: Option<String>,
+}
+
+impl std::fmt::Debug for NfsQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NfsQueue({} in flight of {})", self.in_flight, self.capacity)
+    }
+}
+
+impl NfsQueue {
+    /// Connects.
+    ///
+    /// # Errors
+    /// A server that can't be reached.
+    pub fn open(
+        target: &NfsTarget,
+        depth: u32,
+        arena: AlignedBuffer,
+        size_bytes_max: u32,
+    ) -> Result<Self, EngineError> {
+        let config = Config {
+            depth_max: depth.max(1) + OWN_COMMITS,
+            size_bytes_max,
+            give_up_after_ns: target.give_up_after_ns,
+            histograms: false,
+            xid_seed: target.xid_seed,
+            ..Config::default()
+        };
+        let mut client = Client::new(config, Monotonic).map_err(|error| {
+            let source = SysError::new("epoll_create1", error.raw_os_error());
+            EngineError::system("making an NFS client", source)
+        })?;
+        let per_share = target.files_per_share as usize;
+        let mut files = vec![None; target.shares.len() * per_share];
+        let mut shares = Vec::with_capacity(target.shares.len());
+        for (number, share) in target.shares.iter().enumerate() {
+            let Some(share) = share else {
+                shares.push(None);
+                continue;
+            };
+            let server = client
+                .add_server(&share.export.server(target.connections))
+                .map_err(|error| failed("connecting", &error))?;
+            shares.push(Some(Directories {
+                data: client.register(server, share.data),
+                small: client.register(server, share.small),
+            }));
+            for (file, handle) in share.files.iter().enumerate().take(per_share) {
+                files[number * per_share + file] = Some(client.register(server, *handle));
+            }
+        }
+        let capacity = depth.max(1) as usize;
+        Ok(Self {
+            client,
+            arena,
+            capacity,
+            in_flight: 0,
+            tick_ns: TICK_NS,
+            durable: target.durable,
+            files_per_share: target.files_per_share.max(1),
+            doubt: Doubt::new(files.len()),
+            files,
+            shares,
+            attributes: mode(MODE),
+            out: Vec::with_capacity(capacity + OWN_COMMITS as usize),
+            sure: vec![true; capacity],
+            calls: Calls::default(),
+            first_error: None,
+        })
+    }
+
+    /// Commits what is not yet stable, and gives the account of everything.
+    ///
+    /// # Errors
+    /// A COMMIT that failed: acknowledged writes may be lost.
+    pub fn close(mut self) -> Result<(Calls, Option<String>), EngineError> {
+        self.abandon();
+        let dirty: Vec<u32> = self.doubt.dirty().collect();
+        let mut result = Ok(());
+        for file in dirty {
+            let Some(object) = self.files[file as usize] else { continue };
+            let commit = Op::Commit { file: object, offset_bytes: 0, size_bytes: 0 };
+            let name = data_name(file % self.files_per_share);
+            if let Err(error) = self.client.call(&commit, name.as_bytes()) {
+                result = Err(failed("making the last writes stable", &error));
+                break;
+            }
+        }
+        self.take_events();
+        self.calls.count(self.client.core().stats());
+        result.map(|()| (self.calls, self.first_error))
+    }
+
+    /// Waits for what is still in flight, if something is: the drain time was over. Bounded by the time
+    /// after which a call is given up.
+    fn abandon(&mut self) {
+        while self.client.core().outstanding() > 0 {
+            let polled =
+                self.client.poll(self.arena.as_mut_slice(), Timeout::Completion, &mut self.out);
+            self.out.clear();
+            if polled.is_err() {
+                break;
+            }
+        }
+    }
+
+    fn take_events(&mut self) {
+        let mut restarted = false;
+        for event in self.client.stats_mut().take_events() {
+            restarted |=
+                matches!(event, Event::Disconnected { .. } | Event::VerifierChanged { .. });
+            self.calls.note(&event);
+        }
+        if restarted {
+            self.doubt.begin();
+        }
+    }
+
+    /// Hands over COMMITs of files in doubt, as far as there is room.
+    fn dispel(&mut self) {
+        while let Some(file) = self.doubt.next() {
+            let Some(Some(object)) = self.files.get(file as usize).copied() else {
+                self.doubt.took();
+                self.doubt.ended();
+                continue;
+            };
+            let commit = Op::Commit { file: object, offset_bytes: 0, size_bytes: 0 };
+            if self.client.submit(OWN | u64::from(file), &commit).is_err() {
+                return;
+            }
+            self.doubt.took();
+            self.calls.doubt_commits += 1;
+        }
+    }
+
+    fn file(&self, number: u32) -> Result<ObjectId, PushError> {
+        self.files.get(number as usize).copied().flatten().ok_or(PushError::UnknownFile(number))
+    }
+
+    fn note_error(&mut self, completion: &Completion, error: CallError) {
+        if self.first_error.is_none() {
+            self.first_error = Some(format!("{}: {error}", completion.procedure.name()));
+        }
+    }
+}
+
+/// A rejected operation as the queue's caller knows it.
+fn refused(error: SubmitError, op: &RingOp) -> PushError {
+    let (offset_bytes, size_bytes) = (op.buffer_offset_bytes, op.size_bytes);
+    match error {
+        SubmitError::Full => PushError::Full,
+        SubmitError::NoHandle | SubmitError::Name { .. } => PushError::UnknownFile(op.file),
+        SubmitError::Size { .. } => PushError::OutsideArena { offset_bytes, size_bytes },
+    }
+}
+
+/// The name of a small file, as [`plimsoll_workload::matrix::name_text`] has it, without allocating.
+fn small_name(client: u32, number: u64, into: &mut [u8; 32]) -> &[u8] {
+    let mut rest = &mut into[..];
+    // At most 27 bytes: two numbers of 10 and 20 digits and two letters would be 32.
+    let _ = write!(rest, "m{client:05}-{number:010}");
+    let used = 32 - rest.len();
+    &into[..used]
+}
+
+impl Queue for NfsQueue {
+    fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
+        if self.in_flight >= self.capacity {
+            return Err(PushError::Full);
+        }
+        let file = self.file(op.file)?;
+        let RingOp { offset_bytes, size_bytes, buffer_offset_bytes, .. } = *op;
+        let call = match op.kind {
+            OpKind::Read => Op::Read { file, offset_bytes, size_bytes, buffer_offset_bytes },
+            OpKind::Write | OpKind::WriteDurable => {
+                let stability = match op.kind {
+                    OpKind::Write => Stability::Unstable,
+                    _ => self.durable,
+                };
+                if stability == Stability::Unstable {
+                    self.doubt.wrote(op.file);
+                }
+                Op::Write { file, offset_bytes, size_bytes, buffer_offset_bytes, stability }
+            }
+            OpKind::Flush | OpKind::Sync => Op::Commit { file, offset_bytes: 0, size_bytes: 0 },
+            OpKind::Nop => Op::GetAttr { object: file },
+        };
+        self.client.submit(op.user_data, &call).map_err(|error| refused(error, op))?;
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn push_names(&mut self, op: &NameOp, user_data: u64) -> Result<(), PushError> {
+        if self.in_flight >= self.capacity {
+            return Err(PushError::Full);
+        }
+        let unknown = PushError::UnknownFile(op.file);
+        let share = self.shares.get(op.share as usize).copied().flatten().ok_or(unknown)?;
+        let (mut old, mut new) = ([0; 32], [0; 32]);
+        let name = small_name(op.client, op.name, &mut old);
+        let dir = share.small;
+        let data = data_name(op.file % self.files_per_share);
+        let call = match op.kind {
+            MetadataKind::Getattr => Op::GetAttr { object: self.file(op.file)? },
+            MetadataKind::Access => Op::Access { object: self.file(op.file)?, mask: ACCESS_ALL },
+            MetadataKind::Setattr => {
+                Op::SetAttr { object: self.file(op.file)?, change: &self.attributes }
+            }
+            MetadataKind::Lookup => {
+                Op::Lookup { dir: share.data, name: data.as_bytes(), into: None }
+            }
+            MetadataKind::Readdir => {
+                Op::ReadDir { dir, cookie: 0, verifier: [0; 8], size_bytes: DIR_BYTES }
+            }
+            MetadataKind::Create => {
+                Op::Create { dir, name, how: CreateHow::Guarded(&self.attributes), into: None }
+            }
+            MetadataKind::Remove => Op::Remove { dir, name },
+            MetadataKind::Rename => {
+                let to = small_name(op.client, op.new_name, &mut new);
+                Op::Rename { from_dir: dir, from: name, to_dir: dir, to }
+            }
+        };
+        self.client.submit(user_data, &call).map_err(|error| match error {
+            SubmitError::Full => PushError::Full,
+            _ => unknown,
+        })?;
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn is_sure(&self, user_data: u64) -> bool {
+        self.sure.get(user_data as usize).copied().unwrap_or(false)
+    }
+
+    fn submit_and_wait(
+        &mut self,
+        min_complete: u32,
+        timeout_ns: Option<u64>,
+    ) -> Result<(), SysError> {
+        let now_ns = self.client.now_ns();
+        let until_ns = now_ns.saturating_add(timeout_ns.unwrap_or(self.tick_ns));
+        loop {
+            self.dispel();
+            let enough = self.out.len() >= min_complete.max(1) as usize;
+            let timeout =
+                if enough || min_complete == 0 { Timeout::Now } else { Timeout::Until(until_ns) };
+            self.client
+                .poll(self.arena.as_mut_slice(), timeout, &mut self.out)
+                .map_err(|_| SysError::new("epoll_wait", libc::EIO))?;
+            let own = self.out.iter().filter(|c| c.token & OWN != 0).count();
+            if self.out.len() - own >= min_complete as usize || self.client.now_ns() >= until_ns {
+                return Ok(());
+            }
+        }
+    }
+
+    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+        self.take_events();
+        let mut reaped = 0;
+        let mut out = std::mem::take(&mut self.out);
+        for completion in out.drain(..) {
+            if completion.token & OWN != 0 {
+                if let Err(error) = completion.result {
+                    self.note_error(&completion, error);
+                }
+                self.doubt.ended();
+                continue;
+            }
+            if let Err(error) = completion.result {
+                self.note_error(&completion, error);
+            }
+            let is_data = matches!(
+                completion.procedure,
+                plimsoll_nfs::Procedure::Read | plimsoll_nfs::Procedure::Write
+            );
+            let sure = self.doubt.is_sure(completion.submitted_ns);
+            if let Some(place) = self.sure.get_mut(completion.token as usize) {
+                *place = sure;
+            }
+            if !sure && completion.procedure == plimsoll_nfs::Procedure::Read {
+                self.calls.reads_unsure += 1;
+            }
+            self.in_flight = self.in_flight.saturating_sub(1);
+            reaped += 1;
+            let bytes = |value: u32| if is_data { value } else { 0 };
+            each(completion.token, completion.result.map(bytes).map_err(CallError::errno));
+        }
+        self.out = out;
+        self.doubt.settle(self.client.now_ns(), self.client.connections_down());
+        reaped
+    }
+
+    fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
+        let start = usize::try_from(offset_bytes).ok()?;
+        let end = start.checked_add(size_bytes as usize)?;
+        self.arena.as_mut_slice().get_mut(start..end)
+    }
+
+    fn tick_every(&mut self, every_ns: u64) {
+        self.tick_ns = every_ns.min(TICK_NS);
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_names_are_those_of_the_workload() {
+        for (client, number) in [(0, 0), (7, 12), (99_999, 9_999_999_999), (u32::MAX, u64::MAX)] {
+            let expected = plimsoll_workload::matrix::name_text(client, number);
+            assert_eq!(small_name(client, number, &mut [0; 32]), expected.as_bytes());
+        }
+    }
+}
