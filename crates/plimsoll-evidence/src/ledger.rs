@@ -26,6 +26,9 @@ pub enum Event {
         name: String,
         /// SHA-256 of the resolved plan.
         plan_sha256: String,
+        /// The experiment that it belongs to; `None`: it stands alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        experiment: Option<String>,
     },
     /// The run ended, with the seal of its bundle.
     Ended {
@@ -82,7 +85,26 @@ impl Ledger {
         plan_sha256: &str,
         unix_ns: u64,
     ) -> Result<LedgerPosition, EvidenceError> {
-        let event = Event::Started { name: name.to_owned(), plan_sha256: plan_sha256.to_owned() };
+        self.start_in(run_id, name, plan_sha256, unix_ns, None)
+    }
+
+    /// Enters the start of a run of an experiment.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_in(
+        &self,
+        run_id: &str,
+        name: &str,
+        plan_sha256: &str,
+        unix_ns: u64,
+        experiment: Option<&str>,
+    ) -> Result<LedgerPosition, EvidenceError> {
+        let event = Event::Started {
+            name: name.to_owned(),
+            plan_sha256: plan_sha256.to_owned(),
+            experiment: experiment.map(str::to_owned),
+        };
         let (entry, earlier) = self.append(run_id, unix_ns, event)?;
         let same_plan: Vec<&str> = earlier
             .iter()

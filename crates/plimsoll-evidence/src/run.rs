@@ -250,6 +250,48 @@ pub struct LedgerPosition {
     pub earlier_runs_not_completed: u64,
 }
 
+/// Why several runs belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExperimentKind {
+    /// Repeats of one plan.
+    Repeat,
+    /// Steps of a search for the load line.
+    Tune,
+    /// Arms of a comparison, in turns.
+    Compare,
+    /// Points of a sweep.
+    Sweep,
+}
+
+impl ExperimentKind {
+    /// The word in `run.json` and in lists.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Repeat => "repeat",
+            Self::Tune => "tune",
+            Self::Compare => "compare",
+            Self::Sweep => "sweep",
+        }
+    }
+}
+
+/// A run's place in an experiment: runs that belong together and are read together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Membership {
+    /// Name of the experiment's directory.
+    pub id: String,
+    /// Why its runs belong together.
+    pub kind: ExperimentKind,
+    /// Which side the run is of: the target in a comparison, `16 threads` in a search; empty where
+    /// all runs are alike.
+    pub arm: String,
+    /// Which run of the experiment it was, from 1 in the order carried out.
+    pub number: u32,
+    /// The run that made, or last changed, the data that this one found; `None`: it made its own.
+    pub data_of_run: Option<String>,
+}
+
 /// `run.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -275,6 +317,9 @@ pub struct Run {
     pub end: End,
     /// Its place in the ledger; `None` where no ledger could be written.
     pub ledger: Option<LedgerPosition>,
+    /// Its place in an experiment; `None`: it stands alone, and made its own data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<Membership>,
     /// How the I/O was issued.
     pub engine: Engine,
     /// The phases in the order carried out.

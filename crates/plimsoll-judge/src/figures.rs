@@ -159,6 +159,15 @@ pub fn percentile_ns(bundle: &Bundle, pick: Pick, quantile: f64) -> Option<u64> 
     Some(merged.value_at_quantile(quantile))
 }
 
+/// CPU time of the load generator, the kernel's part included, per operation of the measured phase;
+/// `None` where either is not known.
+pub fn cpu_ns_per_op(bundle: &Bundle) -> Option<f64> {
+    let generator = &bundle.observed.generator;
+    let cpu_ns = generator.user_ns?.checked_add(generator.system_ns?)?;
+    let count = totals(bundle, Pick::Transactional).count;
+    (count > 0).then(|| cpu_ns as f64 / count as f64)
+}
+
 /// The latencies of the classes, merged.
 pub fn histogram(bundle: &Bundle, pick: Pick) -> Option<hdrhistogram::Histogram<u64>> {
     let mut merged = plimsoll_evidence::latency::histogram();

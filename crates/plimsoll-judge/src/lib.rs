@@ -12,6 +12,8 @@ pub mod finding;
 pub mod judge;
 pub mod rules;
 pub mod stats;
+pub mod steady;
+pub mod tuning;
 pub mod verdict;
 
 pub use judge::judge;

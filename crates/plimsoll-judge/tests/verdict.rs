@@ -114,6 +114,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
         duration_ns: 80 * SECOND_NS,
         end: End { kind: EndKind::Completed, says: String::new() },
         ledger: None,
+        experiment: None,
         engine: Engine {
             threads: 1,
             closed_loop: true,

@@ -27,6 +27,7 @@
 mod check;
 mod error;
 mod fio;
+mod knob;
 mod merge;
 mod plan;
 mod quickstart;
@@ -42,6 +43,7 @@ mod units;
 pub use check::{Need, PlanCheck, PlanFault};
 pub use error::{PlanError, PlanErrors};
 pub use fio::{FioImport, import_fio};
+pub use knob::Knob;
 pub use merge::merge_plans;
 pub use plan::Plan;
 pub use quickstart::{QuickstartError, QuickstartFacts, quickstart};

@@ -9,10 +9,11 @@ use crate::text;
 
 /// The runs of one plan: each verdict, then mean, interval and spread of each figure.
 pub fn experiment(experiment: &Experiment, style: &text::Style) -> String {
-    text::document(&document(experiment), style)
+    text::document(&experiment_document(experiment), style)
 }
 
-fn document(experiment: &Experiment) -> Document {
+/// The same as a document.
+pub fn experiment_document(experiment: &Experiment) -> Document {
     let runs = experiment.runs.len();
     let mut verdicts: Vec<&str> = experiment.runs.iter().map(|run| run.verdict.label()).collect();
     verdicts.dedup();

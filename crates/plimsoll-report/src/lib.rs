@@ -20,14 +20,16 @@ pub mod study;
 pub mod table;
 pub mod text;
 pub mod time;
+mod tuning;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
 
 pub use error::ReportError;
-pub use experiment::experiment;
+pub use experiment::{experiment, experiment_document};
 pub use run::run_document;
 pub use text::Style;
+pub use tuning::tuning_document;
 
 /// The summary for a terminal: verdict first. Ends with a line feed.
 pub fn text(bundle: &Bundle, verdict: &Verdict, style: &Style) -> String {

@@ -47,6 +47,8 @@ pub enum Command {
     Quickstart(commands::quickstart::Options),
     /// Run a plan: prepare, measure, verify, judge, report.
     Run(commands::run::Options),
+    /// Find the load line, and the fewest threads that meet the requirement.
+    Tune(commands::tune::Options),
     /// Judge the evidence of a bundle again.
     Judge(commands::judge::Options),
     /// Check the pages of a mail store, or the seal of a bundle.

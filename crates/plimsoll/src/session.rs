@@ -8,7 +8,9 @@ use plimsoll_engine::recording::Recording;
 use plimsoll_engine::{EngineError, ErrorKind};
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::ledger::Ledger;
-use plimsoll_evidence::run::{Driver, EndKind, LedgerPosition, Run, SCHEMA_VERSION, Tier};
+use plimsoll_evidence::run::{
+    Driver, EndKind, LedgerPosition, Membership, Run, SCHEMA_VERSION, Tier,
+};
 use plimsoll_evidence::{Bundle, BundleWriter};
 use plimsoll_judge::Verdict;
 use plimsoll_plan::{Mailbox, Plan, ResolvedPlan, Target, Workload};
@@ -17,6 +19,7 @@ use plimsoll_sys::clock;
 use crate::commands::bundle;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::kept_data::{DataSlot, Held};
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::run_id::RunId;
@@ -37,6 +40,10 @@ pub struct Request<'a> {
     pub places: &'a Places,
     /// Turns true when the operator wants it to end.
     pub interrupt: &'a AtomicBool,
+    /// Its place in an experiment, if it has one.
+    pub experiment: Option<Membership>,
+    /// Data that an earlier run left for this one, and this one may leave for the next.
+    pub data: &'a DataSlot,
 }
 
 /// A run that has ended, judged.
@@ -77,12 +84,20 @@ pub fn run_once(
     let Request { resolved, keep, .. } = *request;
     let (target, mailbox) = what_to_run(resolved)?;
     let id = RunId::now(&resolved.name);
-    let home = Home::create(resolved, target, mailbox, &request.places.stores(), id.store_id())
-        .map_err(|error| engine_error(&error))?;
+    let held = request.data.take();
+    let data_of_run = held.as_ref().map(|held| held.run_id.clone());
+    let home = match held {
+        Some(held) => held.home.reuse(mailbox),
+        None => {
+            let stores = request.places.stores();
+            Home::create(resolved, target, mailbox, &stores, id.store_id())
+        }
+    };
+    let home = home.map_err(|error| engine_error(&error))?;
     if home.replaced {
         progress.say("the data that an earlier run kept there is replaced");
     }
-    let session = match Session::begin(request, &home, id) {
+    let session = match Session::begin(request, &home, id, data_of_run) {
         Ok(session) => session,
         Err(error) => {
             home.remove().map_err(|error| engine_error(&error))?;
@@ -98,8 +113,14 @@ pub fn run_once(
         watcher: progress,
         witness: request.witness,
     });
-    let kept = if keep { home.manifest.directories.clone() } else { Vec::new() };
-    let removal = if keep { Ok(()) } else { home.remove() };
+    let hands_on = request.data.hands_on() && home.is_prepared() && recording.is_well();
+    let kept = if keep && !hands_on { home.manifest.directories.clone() } else { Vec::new() };
+    let mut removal = Ok(());
+    if hands_on {
+        request.data.put(Held { home, run_id: session.id.name().to_owned() });
+    } else if !keep {
+        removal = home.remove();
+    }
     let mut finished = session.end(recording, kept)?;
     finished.not_removed = removal.err().map(|error| engine_error(&error));
     Ok(finished)
@@ -112,10 +133,6 @@ fn what_to_run(plan: &ResolvedPlan) -> Result<(&Target, &Mailbox), CliError> {
         return Err(CliError::usage(format!("the workload {kind} cannot be run by this version"))
             .hint("plans with [workload.mailbox] can be run"));
     };
-    if mailbox.threads_auto {
-        return Err(CliError::usage("`threads = \"auto\"` cannot be run by this version")
-            .hint("state the number of threads"));
-    }
     let [target] = &plan.targets[..] else {
         return Err(CliError::usage("the plan names several targets: they are to be compared")
             .hint("name one [target]"));
@@ -139,15 +156,25 @@ struct Session<'a> {
     writer: BundleWriter,
     environment: Environment,
     id: RunId,
+    experiment: Option<Membership>,
 }
 
 impl<'a> Session<'a> {
-    fn begin(request: &'a Request<'a>, home: &Home, id: RunId) -> Result<Self, CliError> {
+    fn begin(
+        request: &'a Request<'a>,
+        home: &Home,
+        id: RunId,
+        data_of_run: Option<String>,
+    ) -> Result<Self, CliError> {
         let resolved = request.resolved;
         let plan_sha256 = resolved.sha256_hex().map_err(|e| CliError::usage(e.to_string()))?;
         let ledger = Ledger::at(request.places.ledger());
         let started = id.started_unix_ns();
-        let position = ledger.start(id.name(), &resolved.name, &plan_sha256, started)?;
+        let experiment =
+            request.experiment.clone().map(|place| Membership { data_of_run, ..place });
+        let together = experiment.as_ref().map(|place| place.id.as_str());
+        let position =
+            ledger.start_in(id.name(), &resolved.name, &plan_sha256, started, together)?;
         let writer = BundleWriter::create(request.bundles, id.name())?;
         writer.plan(request.plan.text(), resolved)?;
         let directories = home.directories();
@@ -156,7 +183,7 @@ impl<'a> Session<'a> {
         paths.dedup();
         let environment = plimsoll_observe::environment::collect(&paths);
         writer.environment(&environment)?;
-        Ok(Self { request, plan_sha256, ledger, position, writer, environment, id })
+        Ok(Self { request, plan_sha256, ledger, position, writer, environment, id, experiment })
     }
 
     /// Writes the evidence, seals it, judges it, enters its end in the ledger.
@@ -178,6 +205,7 @@ impl<'a> Session<'a> {
             duration_ns,
             end: recording.end,
             ledger: Some(self.position),
+            experiment: self.experiment,
             engine: recording.engine,
             phases: recording.phases,
             classes: recording.classes,

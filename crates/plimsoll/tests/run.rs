@@ -133,3 +133,28 @@ fn an_open_loop_is_held_to_its_target_and_has_no_headroom() {
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["closed_loop"], false);
 }
+
+#[test]
+fn repeats_make_an_experiment_and_hand_their_data_on_where_the_plan_says_so() {
+    let sandbox = Sandbox::new();
+    let mut plan = SmallPlan::on(&sandbox.data());
+    (plan.mailboxes, plan.measure) = (8, "1s".into());
+    plan.more = "[repeat]\nruns = 2\nfresh = false".into();
+    let plan = sandbox.plan(&plan);
+    let together = sandbox.run(&["run", &plan, "--json"]).json();
+    let runs: Vec<&str> = together["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["run_id"].as_str().unwrap())
+        .collect();
+    let experiment = sandbox.bundle();
+    let of = |run: &str| json(&experiment.join(run).join("run.json"));
+    assert_eq!(of(runs[0])["experiment"]["data_of_run"], serde_json::Value::Null);
+    assert_eq!(of(runs[1])["experiment"]["data_of_run"], runs[0]);
+    let made = |run: &str| of(run)["phases"].to_string().contains("\"create\"");
+    assert!(made(runs[0]) && !made(runs[1]));
+    schema_holds("run", &of(runs[1]));
+    assert_eq!(json(&experiment.join("experiment.json"))["result"], together);
+    assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
+}

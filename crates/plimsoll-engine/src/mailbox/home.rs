@@ -110,6 +110,41 @@ impl Home {
         Ok(Self { manifest, replaced: false, _locks: locks })
     }
 
+    /// Readies the data that a run left clean for the next run, which may have other threads and
+    /// another page cache. Nothing is made anew: the databases are as that run left them.
+    ///
+    /// # Errors
+    /// Data that was not left clean, or a store of another shape.
+    pub fn reuse(mut self, mailbox: &Mailbox) -> Result<Self, EngineError> {
+        if self.manifest.state != StoreState::Clean {
+            return Err(EngineError::Config(
+                "the data that the last run left was not closed cleanly: it cannot be used again"
+                    .into(),
+            ));
+        }
+        let shape = |m: &Mailbox| Mailbox {
+            threads: 0,
+            threads_auto: false,
+            cache_bytes: 0,
+            cache_from_threads: false,
+            ..m.clone()
+        };
+        if shape(&self.manifest.mailbox) != shape(mailbox) {
+            return Err(EngineError::Config(
+                "the data that the last run left is that of another mail store".into(),
+            ));
+        }
+        self.manifest.mailbox = mailbox.clone();
+        self.replaced = false;
+        self.manifest.write()?;
+        Ok(self)
+    }
+
+    /// Whether the data is there already, as an earlier run left it.
+    pub fn is_prepared(&self) -> bool {
+        self.manifest.state == StoreState::Clean
+    }
+
     /// The directories as `FileSpec::directory` counts them.
     pub fn directories(&self) -> Vec<PathBuf> {
         self.manifest.directories.iter().map(PathBuf::from).collect()

@@ -38,7 +38,8 @@ pub struct MailRun<'a> {
     pub target: &'a Target,
     /// The store's settings.
     pub mailbox: &'a Mailbox,
-    /// Where it lies; its files are not there yet.
+    /// Where it lies; its files are not there yet, or as an earlier run left them clean
+    /// ([`Home::reuse`]).
     pub home: Home,
     /// Turns true when the operator wants it to end.
     pub interrupt: &'a AtomicBool,
@@ -76,9 +77,14 @@ pub(super) struct Running<'a> {
 impl Running<'_> {
     fn phases(&mut self) -> Result<(), EngineError> {
         let store = settings::store(&self.mail.home.manifest)?;
-        self.mail.home.make_files(&store)?;
         self.recording.instances = self.instances(&store);
-        let Some(store) = self.prepare(store)? else { return Ok(()) };
+        let store = if self.mail.home.is_prepared() {
+            store
+        } else {
+            self.mail.home.make_files(&store)?;
+            let Some(store) = self.prepare(store)? else { return Ok(()) };
+            store
+        };
         let Some(store) = caches::carry_out(self, store)? else { return Ok(()) };
         self.mail.home.mark(StoreState::InUse, settings::positions(&store))?;
         let Some(store) = self.load(store)? else { return Ok(()) };

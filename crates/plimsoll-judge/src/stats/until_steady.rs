@@ -334,7 +334,7 @@ fn refuse<T>(name: &'static str, value: f64) -> Result<T, Refusal> {
 }
 
 /// The five SNIA rounds of a stretch of at least five values: its fifths.
-fn fifths(values: &[f64]) -> Window {
+pub fn fifths(values: &[f64]) -> Window {
     let n = values.len();
     Window::of(&core::array::from_fn(|i| {
         let part = &values[i * n / WINDOW_ROUNDS..(i + 1) * n / WINDOW_ROUNDS];
@@ -342,7 +342,11 @@ fn fifths(values: &[f64]) -> Window {
     }))
 }
 
-fn criteria(window: Window) -> Result<(), Why> {
+/// Whether both of SNIA's criteria hold, and which does not.
+///
+/// # Errors
+/// [`Why::Excursion`] or [`Why::Drift`] with the window's figures.
+pub fn criteria(window: Window) -> Result<(), Why> {
     if !window.excursion_ok {
         Err(Why::Excursion(window))
     } else if !window.slope_ok {

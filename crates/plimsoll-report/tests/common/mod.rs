@@ -137,6 +137,7 @@ pub fn bundle(sample: Sample) -> Bundle {
                 earlier_runs_of_plan: 3,
                 earlier_runs_not_completed: 1,
             }),
+            experiment: None,
             engine: engine(sample),
             phases,
             classes,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ColorChoice;
 use plimsoll_evidence::{Bundle, BundleWriter};
 use plimsoll_judge::{Verdict, judge};
+use plimsoll_report::document::Document;
 use plimsoll_report::text::Style;
 use serde::Serialize;
 
@@ -26,12 +27,24 @@ pub fn find(name: &str) -> Result<PathBuf, CliError> {
     if path.is_dir() {
         return Ok(path.to_path_buf());
     }
-    let catalogued = Places::from_environment()?.runs.join(name);
-    if !name.contains('/') && catalogued.is_dir() {
+    let runs = Places::from_environment()?.runs;
+    if !name.contains('/')
+        && let Some(catalogued) = catalogued(&runs, name)
+    {
         return Ok(catalogued);
     }
     Err(CliError::usage(format!("there is no bundle {name}"))
         .hint("name a bundle's directory, or a run as `plimsoll runs` lists them"))
+}
+
+/// The directory of a run or experiment of the catalogue: at its top, or within an experiment.
+pub fn catalogued(runs: &Path, name: &str) -> Option<PathBuf> {
+    let top = runs.join(name);
+    if top.is_dir() {
+        return Some(top);
+    }
+    let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path().join(name)).find(|path| path.is_dir())
 }
 
 /// Judges the bundle and writes its verdict and report beside the evidence.
@@ -52,6 +65,16 @@ pub fn judge_and_report(directory: &Path, bundle: &Bundle) -> Result<Verdict, Cl
 /// A defect in its template.
 pub fn html(bundle: &Bundle, verdict: &Verdict) -> Result<String, CliError> {
     plimsoll_report::html(bundle, verdict)
+        .map_err(|error| CliError::new(Exit::Defect, format!("the report: {error}")))
+}
+
+/// A report that is not of one run, as a page.
+///
+/// # Errors
+/// A defect in its template.
+pub fn document_html(document: &Document) -> Result<String, CliError> {
+    let footer = format!("Plimsoll {}", env!("CARGO_PKG_VERSION"));
+    plimsoll_report::html::page(document, &footer)
         .map_err(|error| CliError::new(Exit::Defect, format!("the report: {error}")))
 }
 

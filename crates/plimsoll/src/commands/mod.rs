@@ -9,6 +9,7 @@ pub mod quickstart;
 pub mod report;
 pub mod run;
 pub mod runs;
+pub mod tune;
 pub mod verify;
 
 use crate::arguments::{Arguments, Command};
@@ -24,6 +25,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Exit, CliError> {
     match arguments.command {
         Command::Quickstart(options) => quickstart::carry_out(&options, common),
         Command::Run(options) => run::carry_out(&options, common),
+        Command::Tune(options) => tune::carry_out(&options, common),
         Command::Judge(options) => judge::carry_out(&options, common),
         Command::Verify(options) => verify::carry_out(&options, common),
         Command::Plan(options) => plan::carry_out(&options, common),

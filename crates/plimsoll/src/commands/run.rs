@@ -4,14 +4,18 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use plimsoll_evidence::run::{EndKind, ExperimentKind};
 use plimsoll_judge::experiment;
-use plimsoll_plan::Plan;
+use plimsoll_plan::{Knob, Plan, ResolvedPlan};
 
 use super::bundle;
+use super::tune::{self, Asked};
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::experiment::Experiment;
 use crate::interrupt;
+use crate::kept_data::DataSlot;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::session::{Finished, Request, run_once};
@@ -68,29 +72,55 @@ pub fn run_plan(
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
-    let resolved = plan.resolve();
-    let request = Request {
-        plan,
-        resolved: &resolved,
-        keep: after.keep,
-        witness: after.witness.as_deref(),
-        bundles: after.out.as_deref().unwrap_or(&places.runs),
-        places: &places,
-        interrupt,
-    };
+    let mut resolved = plan.resolve();
+    if resolved.workload.mailbox().is_some_and(|store| store.threads_auto) {
+        match with_fewest_threads(plan, &resolved, after, &places, progress, interrupt)? {
+            Ok(with_threads) => resolved = with_threads,
+            Err(exit) => return Ok(exit),
+        }
+    }
+    let bundles = after.out.as_deref().unwrap_or(&places.runs);
     let runs = resolved.repeat.runs.max(1);
-    let mut finished = Vec::new();
+    let hands_on = runs > 1 && !resolved.repeat.fresh;
+    let data = if hands_on { DataSlot::handed_on() } else { DataSlot::fresh() };
+    let mut experiment = (runs > 1)
+        .then(|| Experiment::begin(ExperimentKind::Repeat, &resolved.name, bundles))
+        .transpose()?;
+    let mut finished: Vec<Finished> = Vec::new();
     for run in 1..=runs {
         if runs > 1 {
             progress.say(&format!("run {run} of {runs}"));
         }
-        finished.push(run_once(&request, progress)?);
-        if interrupt.load(Ordering::Relaxed) {
+        let request = Request {
+            plan,
+            resolved: &resolved,
+            keep: after.keep,
+            witness: after.witness.as_deref(),
+            bundles: experiment.as_ref().map_or(bundles, Experiment::directory),
+            places: &places,
+            interrupt,
+            experiment: experiment.as_ref().map(|experiment| experiment.next("")),
+            data: &data,
+        };
+        let one = match run_once(&request, progress) {
+            Ok(one) => one,
+            Err(error) => {
+                data.finish(after.keep)?;
+                return Err(error);
+            }
+        };
+        let completed = one.evidence.run.end.kind == EndKind::Completed;
+        finished.push(one);
+        if let Some(experiment) = &mut experiment {
+            note(experiment, &finished)?;
+        }
+        if interrupt.load(Ordering::Relaxed) || !completed {
             break;
         }
     }
-    show(&finished, common)?;
-    for directory in finished.last().into_iter().flat_map(|last| &last.kept) {
+    let kept = data.finish(after.keep)?;
+    show(&finished, experiment.as_ref(), common)?;
+    for directory in finished.last().into_iter().flat_map(|last| &last.kept).chain(&kept) {
         progress.say(&format!("the data was kept in {directory}"));
     }
     for error in finished.iter().filter_map(|run| run.not_removed.as_ref()) {
@@ -99,19 +129,70 @@ pub fn run_plan(
     Ok(worst(&finished))
 }
 
+/// `threads = "auto"`: the plan with the fewest threads that meet the requirement, or those of the
+/// load line where none does; how the search ended, if it found neither.
+fn with_fewest_threads(
+    plan: &Plan,
+    resolved: &ResolvedPlan,
+    after: &After,
+    places: &Places,
+    progress: &mut StderrProgress,
+    interrupt: &AtomicBool,
+) -> Result<Result<ResolvedPlan, Exit>, CliError> {
+    progress.say("threads = \"auto\": searching for the fewest that meet the requirement");
+    let bundles = after.out.clone().unwrap_or_else(|| places.runs.clone());
+    let range = tune::default_range(resolved)?;
+    let asked = Asked { range, fresh: false, keep: false, bundles };
+    let found = tune::search(plan, resolved, &asked, places, progress, interrupt)?;
+    progress.say(&format!("the search: {}", found.report.display()));
+    let at = found.tuning.fewest.or(found.tuning.load_line);
+    match (found.exit, at) {
+        (Exit::Ok | Exit::Fail | Exit::NoVerdict, Some(at)) => {
+            progress.say(&format!("{} threads it is", at.load));
+            Ok(Ok(Knob::Threads.turned(resolved, at.load)))
+        }
+        (exit, _) => {
+            let reason = "the search for the number of threads found none that keeps every ceiling";
+            progress.say(reason);
+            Ok(Err(exit))
+        }
+    }
+}
+
+/// The runs so far, taken together.
+fn together(finished: &[Finished]) -> experiment::Experiment {
+    let runs: Vec<_> = finished.iter().map(|f| (&f.evidence, &f.verdict)).collect();
+    experiment::summarise(&runs)
+}
+
+/// Enters the latest run in its experiment, and writes what the runs say so far.
+fn note(experiment: &mut Experiment, finished: &[Finished]) -> Result<(), CliError> {
+    let Some(latest) = finished.last() else { return Ok(()) };
+    experiment.note(&latest.evidence);
+    let together = together(finished);
+    let document = plimsoll_report::experiment_document(&together);
+    experiment.write(&together, &bundle::document_html(&document)?)
+}
+
 /// Shows the verdict of a single run, or the runs of an experiment together.
-fn show(finished: &[Finished], common: &Common) -> Result<(), CliError> {
-    if let [only] = finished {
+fn show(
+    finished: &[Finished],
+    experiment: Option<&Experiment>,
+    common: &Common,
+) -> Result<(), CliError> {
+    if let ([only], None) = (finished, experiment) {
         return bundle::show(&only.directory, &only.evidence, &only.verdict, common);
     }
-    let runs: Vec<_> = finished.iter().map(|f| (&f.evidence, &f.verdict)).collect();
-    let experiment = experiment::summarise(&runs);
+    let together = together(finished);
     if common.json {
-        return bundle::print(&bundle::json(&experiment)?);
+        return bundle::print(&bundle::json(&together)?);
     }
-    let mut text = plimsoll_report::experiment(&experiment, &bundle::style(common));
+    let mut text = plimsoll_report::experiment(&together, &bundle::style(common));
     for run in finished {
         text.push_str(&format!("report: {}\n", run.directory.join("report.html").display()));
+    }
+    if let Some(experiment) = experiment {
+        text.push_str(&format!("together: {}\n", experiment.report().display()));
     }
     bundle::print(&text)
 }

@@ -1,13 +1,18 @@
 //! `plimsoll runs`: the catalogue, which is the ledger with the bundles that are there.
 
+use std::path::Path;
+
 use clap::{Args, Subcommand};
 use plimsoll_evidence::ledger::{Entry, Event, Ledger};
+use plimsoll_evidence::run::ExperimentKind;
+use plimsoll_judge::tuning;
 use serde::Serialize;
 
 use super::bundle;
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::experiment;
 use crate::places::Places;
 
 /// Options of `runs`.
@@ -24,14 +29,14 @@ pub struct Options {
 enum What {
     /// List all runs in the order started, those that did not complete too.
     List,
-    /// Show the verdict of a run.
+    /// Show the verdict of a run, or what the runs of an experiment say together.
     Show {
-        /// The run.
+        /// The run or experiment.
         run: String,
     },
-    /// Remove a run's bundle. It stays in the ledger.
+    /// Remove a run's bundle, or an experiment with all of its. They stay in the ledger.
     Rm {
-        /// The run.
+        /// The run or experiment.
         run: String,
     },
 }
@@ -45,6 +50,8 @@ struct Listed {
     /// `None`: it never ended, or is under way.
     end: Option<String>,
     verdict: Option<String>,
+    /// The experiment that it belongs to; `None`: it stands alone.
+    experiment: Option<String>,
     bundle: Option<String>,
 }
 
@@ -57,20 +64,52 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         None | Some(What::List) => list(common),
         Some(What::Show { run }) => {
             let directory = bundle::find(run)?;
+            if directory.join(experiment::FILE).is_file() {
+                return show_experiment(&directory, common);
+            }
             let evidence = plimsoll_evidence::Bundle::read(&directory)?;
             bundle::show(&directory, &evidence, &plimsoll_judge::judge(&evidence), common)?;
             Ok(Exit::Ok)
         }
         Some(What::Rm { run }) => {
             let directory = bundle::find(run)?;
-            // Only what is a bundle is removed.
-            plimsoll_evidence::Bundle::read(&directory)?;
+            // Only what is a bundle, or an experiment with its bundles, is removed.
+            if !directory.join(experiment::FILE).is_file() {
+                plimsoll_evidence::Bundle::read(&directory)?;
+            }
             std::fs::remove_dir_all(&directory).map_err(|error| {
                 CliError::environment(format!("cannot remove {}: {error}", directory.display()))
             })?;
             Ok(Exit::Ok)
         }
     }
+}
+
+/// Judges the bundles of an experiment again and shows what they say together.
+fn show_experiment(directory: &Path, common: &Common) -> Result<Exit, CliError> {
+    let bundles = experiment::bundles_in(directory)?;
+    let verdicts: Vec<_> =
+        bundles.iter().map(|(_, bundle)| plimsoll_judge::judge(bundle)).collect();
+    let runs: Vec<_> = bundles.iter().map(|(_, bundle)| bundle).zip(&verdicts).collect();
+    let kind = runs.first().and_then(|(bundle, _)| bundle.run.experiment.as_ref()).map(|e| e.kind);
+    if kind == Some(ExperimentKind::Tune) {
+        let tuning = tuning::judge_again(&runs[0].0.plan, experiment::range_of(directory)?, &runs)
+            .map_err(CliError::usage)?;
+        if common.json {
+            bundle::print(&bundle::json(&tuning)?)?;
+        } else {
+            let document = plimsoll_report::tuning_document(&tuning);
+            bundle::print(&plimsoll_report::text::document(&document, &bundle::style(common)))?;
+        }
+        return Ok(Exit::Ok);
+    }
+    let together = plimsoll_judge::experiment::summarise(&runs);
+    if common.json {
+        bundle::print(&bundle::json(&together)?)?;
+    } else {
+        bundle::print(&plimsoll_report::experiment(&together, &bundle::style(common)))?;
+    }
+    Ok(Exit::Ok)
 }
 
 fn list(common: &Common) -> Result<Exit, CliError> {
@@ -91,8 +130,9 @@ fn list(common: &Common) -> Result<Exit, CliError> {
         let verdict = run.verdict.as_deref().unwrap_or("none");
         let end = run.end.as_deref().unwrap_or("did not end, or is under way");
         let bundle = if run.bundle.is_some() { "" } else { ", bundle removed" };
+        let experiment = run.experiment.as_ref().map_or(String::new(), |id| format!("  in {id}"));
         text.push_str(&format!(
-            "{:>4}  {:width$}  {verdict:12}  {end}{bundle}\n",
+            "{:>4}  {:width$}  {verdict:12}  {end}{bundle}{experiment}\n",
             run.position, run.run_id
         ));
     }
@@ -101,12 +141,13 @@ fn list(common: &Common) -> Result<Exit, CliError> {
 }
 
 fn listed(entry: &Entry, all: &[Entry], places: &Places) -> Option<Listed> {
-    let Event::Started { name, .. } = &entry.event else { return None };
+    let Event::Started { name, experiment, .. } = &entry.event else { return None };
     let ended = all.iter().find_map(|other| match &other.event {
         Event::Ended { end, verdict, .. } if other.run_id == entry.run_id => Some((end, verdict)),
         _ => None,
     });
-    let directory = places.runs.join(&entry.run_id);
+    let within = experiment.as_ref().map_or(places.runs.clone(), |id| places.runs.join(id));
+    let directory = within.join(&entry.run_id);
     Some(Listed {
         position: entry.position,
         run_id: entry.run_id.clone(),
@@ -114,6 +155,7 @@ fn listed(entry: &Entry, all: &[Entry], places: &Places) -> Option<Listed> {
         started_unix_ns: entry.unix_ns,
         end: ended.map(|(end, _)| end.clone()),
         verdict: ended.map(|(_, verdict)| verdict.clone()),
+        experiment: experiment.clone(),
         bundle: directory.is_dir().then(|| directory.display().to_string()),
     })
 }

@@ -98,6 +98,12 @@ impl Search {
         }
     }
 
+    /// What is known so far, whether or not the search is over.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        self.conclude(&Curve::of(&self.goal, &self.points))
+    }
+
     /// All that was measured, in order.
     #[must_use]
     pub fn points(&self) -> &[Point] {

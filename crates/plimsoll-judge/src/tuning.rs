@@ -1,0 +1,393 @@
+//! The load line from the bundles of a search: each step a judged run. A pure function of the
+//! bundles in their order, so that a search can be judged again from what it left.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::EndKind;
+use plimsoll_plan::{Knob, LatencyLimit, ResolvedPlan, Workload};
+use serde::{Deserialize, Serialize};
+
+use crate::checks::STALLS;
+use crate::figures::{self, Pick};
+use crate::stats::Refusal;
+use crate::stats::tune::{Goal, Loop, Outcome, Point, STEPS_MAX, Search, Step};
+use crate::steady;
+use crate::verdict::{Quantity, Verdict, VerdictKind};
+
+/// A limit of no stalls at all is searched for as one in a thousand seconds.
+const STALLS_LEAST: f64 = 1e-3;
+
+/// The smallest and largest load of a search, and its steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// Smallest load that is measured.
+    pub load_min: u64,
+    /// Largest load that is measured.
+    pub load_max: u64,
+    /// Most steps.
+    pub steps_max: usize,
+}
+
+impl Range {
+    /// From 1 to `load_max` in as many steps as a search may take.
+    pub fn up_to(load_max: u64) -> Self {
+        Self { load_min: 1, load_max, steps_max: STEPS_MAX }
+    }
+}
+
+/// One step: a run at a load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TuneStep {
+    /// The run.
+    pub run_id: String,
+    /// Its load: threads, queue depth or offered rate.
+    pub load: u64,
+    /// What was carried; `None`: nothing was measured.
+    pub rate_per_s: Option<f64>,
+    /// Its 95 % interval, where the samples bear one.
+    pub rate_interval_per_s: Option<[f64; 2]>,
+    /// Latencies in the order of [`Tuning::latencies`]; `None`: not measured.
+    pub latencies_ns: Vec<Option<f64>>,
+    /// Page-fault stalls per second; `None`: not counted.
+    pub stalls_per_s: Option<f64>,
+    /// Whether every ceiling was kept, that of stalls too; `None` where one was not measured.
+    pub within: Option<bool>,
+    /// Whether the system was steady; `None` where the intervals do not tell.
+    pub steady: Option<bool>,
+    /// Why it was not steady, or what else is wrong with the run; empty if nothing.
+    pub note: String,
+    /// The run's own verdict.
+    pub verdict: VerdictKind,
+    /// CPU time per operation, of the load generator with the kernel's part.
+    pub cpu_ns_per_op: Option<f64>,
+}
+
+/// A latency that the steps hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Such as `db_read_latency_avg`.
+    pub name: String,
+    /// The most that is within; `None`: shown, not judged.
+    pub ceiling_ns: Option<f64>,
+}
+
+/// A load that was measured, all its measurements taken together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct At {
+    /// The load.
+    pub load: u64,
+    /// Mean rate of its measurements.
+    pub rate_per_s: f64,
+    /// How many measurements.
+    pub measurements: usize,
+}
+
+/// A search and what it found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tuning {
+    /// Name of the plan.
+    pub name: String,
+    /// What was turned.
+    pub knob: Knob,
+    /// Between which loads.
+    pub range: Range,
+    /// The latencies of the steps.
+    pub latencies: Vec<Latency>,
+    /// Most page-fault stalls per second, where the plan has a limit.
+    pub stalls_max_per_s: Option<f64>,
+    /// Rate that is required.
+    pub required_per_s: Option<f64>,
+    /// The steps in the order carried out.
+    pub steps: Vec<TuneStep>,
+    /// True where the search came to its end.
+    pub complete: bool,
+    /// The highest rate within every ceiling; `None`: no step kept them all.
+    pub load_line: Option<At>,
+    /// Whether the load line was measured twice and has checked neighbours on both sides.
+    pub confirmed: bool,
+    /// Where throughput over latency is largest.
+    pub knee: Option<At>,
+    /// Fewest threads (or smallest depth) that meet the requirement; `None` without one, if none
+    /// does, or in an open loop.
+    pub fewest: Option<At>,
+    /// Whether a load just below it was shown not to do.
+    pub fewest_checked: bool,
+    /// Sentences: where the curve falls, what was cut short.
+    pub remarks: Vec<String>,
+}
+
+impl Tuning {
+    /// The judgement: FAIL if the requirement's rate is not carried within the ceilings at any load,
+    /// or no load keeps the ceilings; INCONCLUSIVE for a search that was cut short or could not
+    /// confirm its answer.
+    pub fn verdict(&self) -> VerdictKind {
+        if self.steps.iter().any(|step| step.verdict == VerdictKind::Invalid) {
+            return VerdictKind::Invalid;
+        }
+        let met = match (self.load_line, self.required_per_s) {
+            (None, _) => false,
+            (Some(line), Some(required)) => line.rate_per_s >= required,
+            (Some(_), None) => true,
+        };
+        let judged =
+            self.required_per_s.is_some() || self.latencies.iter().any(|l| l.ceiling_ns.is_some());
+        match (self.complete, met, judged) {
+            (false, _, _) => VerdictKind::Inconclusive,
+            (true, false, _) => VerdictKind::Fail,
+            (true, true, true) => VerdictKind::Pass,
+            (true, true, false) => VerdictKind::Measured,
+        }
+    }
+}
+
+/// A search under way: which load next, and what is known so far.
+#[derive(Clone, Debug)]
+pub struct Tuner {
+    search: Search,
+    tuning: Tuning,
+}
+
+impl Tuner {
+    /// A search over the loads of `range` for a plan's requirement.
+    ///
+    /// # Errors
+    /// A plan without a load to turn, or a range that means nothing: a sentence.
+    pub fn new(plan: &ResolvedPlan, range: Range) -> Result<Self, String> {
+        let knob = Knob::of(plan)?;
+        let latencies = latencies(plan);
+        let required_per_s = plan.requirement.as_ref().and_then(|r| r.iops_per_s);
+        let stalls_max_per_s =
+            plan.requirement.as_ref().and_then(|r| r.page_fault_stalls_max_per_s);
+        let mut ceilings: Vec<f64> = latencies.iter().filter_map(|l| l.ceiling_ns).collect();
+        // To the search a ceiling is a ceiling, whatever its unit.
+        ceilings.extend(stalls_max_per_s.map(|limit| limit.max(STALLS_LEAST)));
+        let goal = Goal {
+            issue: if knob.is_open() { Loop::Open } else { Loop::Closed },
+            load_min: range.load_min,
+            load_max: range.load_max,
+            ceilings_ns: ceilings,
+            required_per_s: required_per_s.filter(|rate| *rate > 0.0),
+            steps_max: range.steps_max,
+        };
+        let search = Search::new(goal).map_err(|refusal: Refusal| refusal.to_string())?;
+        let tuning = Tuning {
+            name: plan.name.clone(),
+            knob,
+            range,
+            latencies,
+            stalls_max_per_s,
+            required_per_s,
+            steps: Vec::new(),
+            complete: false,
+            load_line: None,
+            confirmed: false,
+            knee: None,
+            fewest: None,
+            fewest_checked: false,
+            remarks: Vec::new(),
+        };
+        Ok(Self { search, tuning })
+    }
+
+    /// The load to measure next, and why there; `None`: all is known that can be.
+    pub fn next_load(&self) -> Option<(u64, crate::stats::tune::Purpose)> {
+        match self.search.next_step() {
+            Step::Measure { load, purpose } => Some((load, purpose)),
+            Step::Done(_) => None,
+        }
+    }
+
+    /// Takes a step's run. One that was interrupted or failed is listed and says nothing of the load.
+    pub fn take(&mut self, bundle: &Bundle, verdict: &Verdict) {
+        let step = self.step(bundle, verdict);
+        if bundle.run.end.kind == EndKind::Completed {
+            let judged = self.tuning.latencies.iter().zip(&step.latencies_ns);
+            let known = |ns: Option<f64>| ns.unwrap_or(f64::INFINITY);
+            let ceilings = judged.filter(|(latency, _)| latency.ceiling_ns.is_some());
+            let mut strained: Vec<f64> = ceilings.map(|(_, ns)| known(*ns)).collect();
+            strained.extend(self.tuning.stalls_max_per_s.map(|_| known(step.stalls_per_s)));
+            self.search.record(Point {
+                load: step.load,
+                throughput_per_s: step.rate_per_s.unwrap_or(0.0),
+                latencies_ns: strained,
+                steady: step.steady == Some(true),
+            });
+        }
+        self.tuning.steps.push(step);
+    }
+
+    fn step(&self, bundle: &Bundle, verdict: &Verdict) -> TuneStep {
+        let Tuning { knob, latencies, stalls_max_per_s, .. } = &self.tuning;
+        let steadiness = steady::of(bundle);
+        let latencies_ns: Vec<Option<f64>> =
+            latencies.iter().map(|latency| latency_ns(bundle, verdict, latency)).collect();
+        let stalls_per_s = stalls_per_s(verdict);
+        let kept = latencies.iter().zip(&latencies_ns).filter_map(|(latency, ns)| {
+            let ceiling = latency.ceiling_ns?;
+            Some(ns.map(|ns| ns <= ceiling))
+        });
+        let stalled = stalls_max_per_s.map(|limit| stalls_per_s.map(|rate| rate <= limit));
+        let mut notes = vec![match verdict.verdict {
+            VerdictKind::Invalid => format!("INVALID: {}", verdict.reason),
+            _ if bundle.run.end.kind != EndKind::Completed => bundle.run.end.says.clone(),
+            _ => steadiness.says.clone(),
+        }];
+        if let (Some(Some(false)), Some(rate)) = (stalled, stalls_per_s) {
+            notes.push(format!("{rate:.1} page-fault stalls per second"));
+        }
+        notes.retain(|note| !note.is_empty());
+        TuneStep {
+            run_id: bundle.run.run_id.clone(),
+            load: knob.load(&bundle.plan),
+            rate_per_s: figures::rate_per_s(bundle, Pick::Transactional),
+            rate_interval_per_s: steadiness.interval_per_s,
+            within: all(kept.chain(stalled)),
+            latencies_ns,
+            stalls_per_s,
+            steady: steadiness.steady,
+            note: notes.join("; "),
+            verdict: verdict.verdict,
+            cpu_ns_per_op: figures::cpu_ns_per_op(bundle),
+        }
+    }
+
+    /// What is known so far.
+    pub fn tuning(&self) -> Tuning {
+        let mut tuning = self.tuning.clone();
+        tuning.complete = self.next_load().is_none();
+        let outcome = self.search.outcome();
+        let at = |carried: crate::stats::tune::Carried| At {
+            load: carried.load,
+            rate_per_s: carried.throughput_per_s,
+            measurements: carried.measurements,
+        };
+        tuning.load_line = outcome.load_line.map(at);
+        tuning.confirmed = outcome.confirmed;
+        tuning.knee = outcome.knee.map(at);
+        tuning.fewest = outcome.fewest.map(at);
+        tuning.fewest_checked = outcome.fewest_checked;
+        tuning.remarks = remarks(&tuning, &outcome);
+        tuning
+    }
+}
+
+/// Judges a search again from the bundles that it left, in their order.
+///
+/// # Errors
+/// As [`Tuner::new`].
+pub fn judge_again(
+    plan: &ResolvedPlan,
+    range: Range,
+    steps: &[(&Bundle, &Verdict)],
+) -> Result<Tuning, String> {
+    let mut tuner = Tuner::new(plan, range)?;
+    for (bundle, verdict) in steps {
+        tuner.take(bundle, verdict);
+    }
+    Ok(tuner.tuning())
+}
+
+/// The latencies with ceilings, or without any the one that people look at.
+fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
+    let limits = plan.requirement.iter().flat_map(|r| &r.limits);
+    let judged: Vec<Latency> = limits
+        .map(|limit: &LatencyLimit| Latency {
+            name: limit.name.clone(),
+            ceiling_ns: Some(limit.limit_ns as f64),
+        })
+        .collect();
+    if !judged.is_empty() {
+        return judged;
+    }
+    let name = match plan.workload {
+        Workload::Mailbox(_) => "db_read_latency_avg",
+        Workload::Matrix(_) => "latency_avg",
+    };
+    vec![Latency { name: name.to_owned(), ceiling_ns: None }]
+}
+
+/// Whether all of several limits are kept.
+fn all(kept: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let answers: Vec<Option<bool>> = kept.collect();
+    if answers.contains(&Some(false)) {
+        return Some(false);
+    }
+    (!answers.contains(&None)).then_some(true)
+}
+
+fn stalls_per_s(verdict: &Verdict) -> Option<f64> {
+    let check = verdict.checks.iter().find(|check| check.name == STALLS)?;
+    match check.quantity {
+        Quantity::Rate { measured_per_s, .. } => measured_per_s,
+        _ => None,
+    }
+}
+
+/// A latency as the run's own check measured it; without a check the mean over all operations.
+fn latency_ns(bundle: &Bundle, verdict: &Verdict, latency: &Latency) -> Option<f64> {
+    let check = verdict.checks.iter().find(|check| check.name == latency.name);
+    match check.map(|check| check.quantity) {
+        Some(Quantity::Latency { measured_ns, .. }) => measured_ns.map(|ns| ns as f64),
+        Some(_) => None,
+        None => {
+            let pick = match bundle.plan.workload {
+                Workload::Mailbox(_) => Pick::DatabaseReads(None),
+                Workload::Matrix(_) => Pick::Transactional,
+            };
+            figures::totals(bundle, pick).mean_ns().map(|ns| ns as f64)
+        }
+    }
+}
+
+/// Throughput lost beyond its highest, as a share, from which the curve is said to fall.
+const FALLS: f64 = 0.05;
+
+fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let name = tuning.knob.load_name();
+    let ran: Vec<(u64, f64)> =
+        tuning.steps.iter().filter_map(|step| Some((step.load, step.rate_per_s?))).collect();
+    let top = ran.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
+    let last = ran.iter().copied().max_by_key(|(load, _)| *load);
+    if let (Some(top), Some(last)) = (top, last) {
+        let lost = 1.0 - last.1 / top.1;
+        if last.0 > top.0 && lost > FALLS {
+            remarks.push(format!(
+                "The curve falls: {name} {} carry {:.0} % less than {}.",
+                last.0,
+                lost * 100.0,
+                top.0
+            ));
+        } else if last.0 > top.0 {
+            remarks.push(format!("The curve flattens: beyond {name} {} it gains nothing.", top.0));
+        }
+    }
+    if let Some(knee) = tuning.knee {
+        remarks.push(format!(
+            "The knee, where throughput over latency is largest, is at {name} {} with {:.1}/s.",
+            knee.load, knee.rate_per_s
+        ));
+    }
+    if let Some(line) = tuning.load_line {
+        let says = if tuning.confirmed {
+            format!(
+                "The load line was measured {} times, and loads on both sides.",
+                line.measurements
+            )
+        } else {
+            "The load line is not confirmed: the steps did not suffice.".to_owned()
+        };
+        remarks.push(says);
+    }
+    if tuning.fewest.is_some() && !tuning.fewest_checked {
+        remarks.push(format!("Whether fewer {name} do was not shown: the steps did not suffice."));
+    }
+    if let (Some(required), None, false) =
+        (tuning.required_per_s, tuning.fewest, tuning.knob.is_open())
+    {
+        remarks.push(format!("No load that was measured meets the required {required:.1}/s."));
+    }
+    if !tuning.complete {
+        remarks.push(format!("The search was cut short after {} steps.", outcome.steps));
+    }
+    remarks
+}

@@ -1,0 +1,168 @@
+//! The one number of a plan that a search for the load line turns.
+//!
+//! Closed loops are turned by how many operations are under way at once (threads of a mail store,
+//! queue depth of a matrix's clients), open loops by the rate at which operations arrive.
+
+use crate::resolved::{Arrival, Mailbox, Matrix, Pace, ResolvedPlan, Stream, Workload};
+
+/// What a search turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Knob {
+    /// Sessions of a mail store in all.
+    Threads,
+    /// Operations that each client of a matrix keeps outstanding.
+    QueueDepth,
+    /// Operations per second in all, whether or not earlier ones have completed.
+    Rate,
+}
+
+impl Knob {
+    /// The knob of a plan.
+    ///
+    /// # Errors
+    /// A sentence why the plan has none.
+    pub fn of(plan: &ResolvedPlan) -> Result<Self, String> {
+        match &plan.workload {
+            Workload::Mailbox(store) if store.pace == Pace::Target => Ok(Self::Rate),
+            Workload::Mailbox(_) => Ok(Self::Threads),
+            Workload::Matrix(matrix) => of_streams(&matrix.streams),
+        }
+    }
+
+    /// What a load is counted in.
+    #[must_use]
+    pub fn load_name(self) -> &'static str {
+        match self {
+            Self::Threads => "threads",
+            Self::QueueDepth => "queue depth",
+            Self::Rate => "offered I/Os per second",
+        }
+    }
+
+    /// True where operations arrive at a rate of their own.
+    #[must_use]
+    pub fn is_open(self) -> bool {
+        self == Self::Rate
+    }
+
+    /// Where the plan itself has the knob.
+    #[must_use]
+    pub fn load(self, plan: &ResolvedPlan) -> u64 {
+        match (self, &plan.workload) {
+            (Self::Rate, Workload::Mailbox(store)) => whole(store.target_iops_per_s),
+            (_, Workload::Mailbox(store)) => u64::from(store.threads),
+            (Self::Rate, Workload::Matrix(matrix)) => {
+                whole(matrix.streams.iter().filter_map(|s| rate_of(&s.arrival)).sum())
+            }
+            (_, Workload::Matrix(matrix)) => {
+                matrix.streams.iter().map(|s| u64::from(s.queue_depth)).max().unwrap_or(1)
+            }
+        }
+    }
+
+    /// The plan with the knob turned to `load`, all else alike. What the plan requires stays.
+    #[must_use]
+    pub fn turned(self, plan: &ResolvedPlan, load: u64) -> ResolvedPlan {
+        let count = u32::try_from(load.max(1)).unwrap_or(u32::MAX);
+        let workload = match (self, &plan.workload) {
+            (Self::Rate, Workload::Mailbox(store)) => {
+                Workload::Mailbox(Mailbox { target_iops_per_s: load as f64, ..store.clone() })
+            }
+            (_, Workload::Mailbox(store)) => Workload::Mailbox(store.with_threads(count)),
+            (Self::Rate, Workload::Matrix(matrix)) => {
+                let factor = load as f64 / (self.load(plan).max(1) as f64);
+                Workload::Matrix(with_streams(matrix, |stream| scale(&mut stream.arrival, factor)))
+            }
+            (_, Workload::Matrix(matrix)) => {
+                let mut turned = with_streams(matrix, |stream| stream.queue_depth = count);
+                turned.axes.queue_depths = vec![count];
+                Workload::Matrix(turned)
+            }
+        };
+        ResolvedPlan { workload, ..plan.clone() }
+    }
+}
+
+fn of_streams(streams: &[Stream]) -> Result<Knob, String> {
+    let open = streams.iter().filter(|stream| stream.arrival.is_open()).count();
+    if streams.iter().any(|stream| stream.arrival.is_open() && rate_of(&stream.arrival).is_none()) {
+        return Err("operations at recorded times have no rate that could be turned".to_owned());
+    }
+    match open {
+        0 => Ok(Knob::QueueDepth),
+        n if n == streams.len() => Ok(Knob::Rate),
+        _ => Err("some streams are closed loops and some are open: neither queue depth nor rate \
+                  turns them all"
+            .to_owned()),
+    }
+}
+
+fn with_streams(matrix: &Matrix, turn: impl Fn(&mut Stream)) -> Matrix {
+    let mut turned = matrix.clone();
+    turned.streams.iter_mut().for_each(turn);
+    turned
+}
+
+fn rate_of(arrival: &Arrival) -> Option<f64> {
+    match arrival {
+        Arrival::Constant { rate_per_s, .. } | Arrival::Poisson { rate_per_s, .. } => {
+            Some(*rate_per_s)
+        }
+        // What counts is the mean over bursts and pauses.
+        Arrival::Bursts { rate_per_s, on_ns, off_ns } => {
+            Some(rate_per_s * *on_ns as f64 / (*on_ns + *off_ns).max(1) as f64)
+        }
+        Arrival::Closed { .. } | Arrival::Recorded { .. } => None,
+    }
+}
+
+fn scale(arrival: &mut Arrival, factor: f64) {
+    if let Arrival::Constant { rate_per_s, .. }
+    | Arrival::Poisson { rate_per_s, .. }
+    | Arrival::Bursts { rate_per_s, .. } = arrival
+    {
+        *rate_per_s *= factor;
+    }
+}
+
+fn whole(rate_per_s: f64) -> u64 {
+    (rate_per_s + 0.5).floor().max(1.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Plan;
+
+    fn plan(workload: &str) -> ResolvedPlan {
+        let text = format!("[target]\npath = \"/mnt/x\"\n{workload}");
+        Plan::parse(&text, "t").unwrap_or_else(|e| panic!("{e}")).resolve()
+    }
+
+    #[test]
+    fn a_mail_store_is_turned_by_threads_and_its_cache_follows_where_the_plan_lets_it() {
+        let plan = plan(
+            "[requirement]\n[workload.mailbox]\nmailboxes = 100\nmailbox_size = \"16MiB\"\n\
+             databases = 2\nthreads = 4",
+        );
+        let knob = Knob::of(&plan).unwrap();
+        assert_eq!((knob, knob.load(&plan)), (Knob::Threads, 4));
+        let turned = knob.turned(&plan, 64);
+        assert_eq!(knob.load(&turned), 64);
+        let cache = |p: &ResolvedPlan| p.workload.mailbox().unwrap().cache_bytes;
+        assert!(cache(&turned) > cache(&plan));
+        assert_eq!(turned.requirement, plan.requirement);
+    }
+
+    #[test]
+    fn closed_streams_are_turned_by_depth_and_open_ones_by_rate() {
+        let closed =
+            plan("[workload.matrix]\nsizes = \"4KiB\"\nqueue_depth = 8\nfile_size = \"1GiB\"");
+        let knob = Knob::of(&closed).unwrap();
+        assert_eq!((knob, knob.load(&closed)), (Knob::QueueDepth, 8));
+        let turned = knob.turned(&closed, 32);
+        assert_eq!(knob.load(&turned), 32);
+        assert_eq!(turned.workload.matrix().unwrap().axes.queue_depths, [32]);
+    }
+}

@@ -1,0 +1,106 @@
+//! What a search for the load line found, as a report.
+
+use plimsoll_judge::VerdictKind;
+use plimsoll_judge::tuning::{At, TuneStep, Tuning};
+
+use crate::document::{Document, Fact};
+use crate::number::{Letters, Unit};
+use crate::study::{Curve, Step};
+use crate::table::{Cell, Tone};
+
+/// The report of a search: the curve with its load line, the steps, what follows.
+pub fn tuning_document(tuning: &Tuning) -> Document {
+    let mut document = curve(tuning).document();
+    let verdict = tuning.verdict();
+    document.headline.word = match (tuning.load_line, verdict) {
+        (_, VerdictKind::Invalid) => "INVALID",
+        (Some(_), _) => "LOAD LINE",
+        (None, _) => "NO LOAD LINE",
+    }
+    .to_owned();
+    document.headline.tone = match verdict {
+        VerdictKind::Pass => Tone::Good,
+        VerdictKind::Fail | VerdictKind::Invalid => Tone::Bad,
+        VerdictKind::Inconclusive => Tone::Warn,
+        VerdictKind::Measured => Tone::Plain,
+    };
+    document.headline.reason = reason(tuning);
+    let steps = Cell::count(tuning.steps.len() as u64);
+    document.headline.figures.push(Fact::new("steps", steps));
+    document
+}
+
+/// The sentence that is read first.
+fn reason(tuning: &Tuning) -> String {
+    let name = tuning.knob.load_name();
+    if let Some(step) = tuning.steps.iter().find(|step| step.verdict == VerdictKind::Invalid) {
+        return format!("A step is not what it claims to be: {}.", step.note);
+    }
+    let rate = |per_s: f64| Unit::Rate.show(per_s, Letters::Unicode);
+    let carried = match tuning.load_line {
+        None if tuning.complete => "No load keeps every ceiling.".to_owned(),
+        None => "No step has kept every ceiling so far.".to_owned(),
+        Some(line) => format!(
+            "The highest load within every ceiling is {}, at {name} {}.",
+            rate(line.rate_per_s),
+            line.load
+        ),
+    };
+    let needed = match (tuning.required_per_s, tuning.load_line, tuning.fewest) {
+        (Some(required), _, Some(At { load, rate_per_s, .. })) => {
+            let fewest = if tuning.fewest_checked { "The fewest that meet" } else { "What meets" };
+            format!(
+                " {fewest} the required {}: {name} {load}, with {}.",
+                rate(required),
+                rate(rate_per_s)
+            )
+        }
+        (Some(required), Some(line), None) if line.rate_per_s >= required => {
+            format!(" It meets the required {}.", rate(required))
+        }
+        (Some(required), ..) => format!(" The required {} is not carried.", rate(required)),
+        _ => String::new(),
+    };
+    format!("{carried}{needed}")
+}
+
+/// The steps by ascending load.
+fn curve(tuning: &Tuning) -> Curve {
+    let mut steps: Vec<&TuneStep> = tuning.steps.iter().collect();
+    steps.sort_by_key(|step| step.load);
+    // A load that was measured several times is shown as often; the one nearest to their mean stands
+    // for it.
+    let nearest = |at: Option<At>| {
+        let at = at?;
+        let off =
+            |step: &TuneStep| step.rate_per_s.map_or(f64::INFINITY, |r| (r - at.rate_per_s).abs());
+        let of_load = steps.iter().enumerate().filter(|(_, step)| step.load == at.load);
+        of_load.min_by(|a, b| off(a.1).total_cmp(&off(b.1))).map(|(index, _)| index)
+    };
+    let (load_line, fewest) = (nearest(tuning.load_line), nearest(tuning.fewest));
+    Curve {
+        name: tuning.name.clone(),
+        load_name: tuning.knob.load_name().to_owned(),
+        latency_names: tuning.latencies.iter().map(|l| l.name.replace('_', " ")).collect(),
+        ceilings_ns: tuning.latencies.iter().map(|l| l.ceiling_ns).collect(),
+        load_line,
+        fewest,
+        required_per_s: tuning.required_per_s,
+        remarks: tuning.remarks.clone(),
+        steps: steps.into_iter().map(shown).collect(),
+    }
+}
+
+fn shown(step: &TuneStep) -> Step {
+    let interval = step.rate_interval_per_s.map(|[low, high]| (low, high));
+    Step {
+        load: step.load as f64,
+        rate_per_s: step.rate_per_s.unwrap_or(0.0),
+        rate_interval: interval,
+        latency_ns: step.latencies_ns.clone(),
+        latency_interval_ns: None,
+        within: step.within,
+        steady: step.steady,
+        note: step.note.clone(),
+    }
+}

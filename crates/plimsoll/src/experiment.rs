@@ -1,0 +1,179 @@
+//! An experiment: a directory of bundles that belong together, with `experiment.json` and
+//! `report.html` beside them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `RUN/` | the bundle of each run; `run.json` says which arm it is of |
+//! | `experiment.json` | kind, runs in their order, and what follows from them |
+//! | `report.html` | the same to look at |
+//!
+//! Both files are derived from the bundles, and written anew after each run: an experiment that is
+//! interrupted keeps what it has found so far. The directory may be moved; any directory that holds
+//! bundles can be compared as one experiment.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::{ExperimentKind, Membership};
+use plimsoll_judge::tuning::Range;
+use serde::Serialize;
+
+use crate::commands::bundle;
+use crate::error::CliError;
+use crate::run_id::RunId;
+
+/// Name of the file that makes a directory an experiment of ours.
+pub const FILE: &str = "experiment.json";
+
+/// Version of that file's form.
+const SCHEMA_VERSION: u32 = 1;
+
+/// An experiment under way.
+pub struct Experiment {
+    id: String,
+    kind: ExperimentKind,
+    name: String,
+    directory: PathBuf,
+    runs: Vec<Membered>,
+}
+
+/// A run of it.
+#[derive(Clone, Debug, Serialize)]
+struct Membered {
+    run_id: String,
+    arm: String,
+}
+
+/// `experiment.json`.
+#[derive(Serialize)]
+struct Record<'a, T: Serialize> {
+    schema_version: u32,
+    id: &'a str,
+    kind: ExperimentKind,
+    name: &'a str,
+    runs: &'a [Membered],
+    result: &'a T,
+}
+
+impl Experiment {
+    /// A new one below `bundles`, for a plan of this name.
+    ///
+    /// # Errors
+    /// A directory that cannot be made.
+    pub fn begin(kind: ExperimentKind, name: &str, bundles: &Path) -> Result<Self, CliError> {
+        let id = RunId::now(&format!("{name}-{}", kind.word())).name().to_owned();
+        let directory = bundles.join(&id);
+        fs::create_dir_all(&directory).map_err(|error| unwritten(&directory, &error))?;
+        Ok(Self { id, kind, name: name.to_owned(), directory, runs: Vec::new() })
+    }
+
+    /// Where its bundles are made.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The place of its next run.
+    pub fn next(&self, arm: &str) -> Membership {
+        Membership {
+            id: self.id.clone(),
+            kind: self.kind,
+            arm: arm.to_owned(),
+            number: self.runs.len() as u32 + 1,
+            data_of_run: None,
+        }
+    }
+
+    /// Notes a run that has ended.
+    pub fn note(&mut self, bundle: &Bundle) {
+        let arm = bundle.run.experiment.as_ref().map_or(String::new(), |place| place.arm.clone());
+        self.runs.push(Membered { run_id: bundle.run.run_id.clone(), arm });
+    }
+
+    /// Writes what follows from the runs so far.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write(&self, result: &impl Serialize, html: &str) -> Result<(), CliError> {
+        let record = Record {
+            schema_version: SCHEMA_VERSION,
+            id: &self.id,
+            kind: self.kind,
+            name: &self.name,
+            runs: &self.runs,
+            result,
+        };
+        replace(&self.directory, FILE, bundle::json(&record)?.as_bytes())?;
+        replace(&self.directory, "report.html", html.as_bytes())
+    }
+
+    /// Path of its report.
+    pub fn report(&self) -> PathBuf {
+        self.directory.join("report.html")
+    }
+}
+
+/// Writes a file beside its old form and puts it in its place at once.
+fn replace(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), CliError> {
+    let (path, temporary) = (directory.join(name), directory.join(format!(".{name}.new")));
+    fs::write(&temporary, bytes)
+        .and_then(|()| fs::rename(&temporary, &path))
+        .map_err(|error| unwritten(&path, &error))
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::environment(format!("cannot write {}: {error}", path.display()))
+}
+
+/// The range of loads that a search went over, from its `experiment.json`.
+///
+/// # Errors
+/// A file that is not there, or not that of a search.
+pub fn range_of(directory: &Path) -> Result<Range, CliError> {
+    #[derive(serde::Deserialize)]
+    struct Searched {
+        range: Range,
+    }
+    #[derive(serde::Deserialize)]
+    struct Searches {
+        result: Searched,
+    }
+    let path = directory.join(FILE);
+    let unreadable =
+        |error: String| CliError::usage(format!("cannot read {}: {error}", path.display()));
+    let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
+    let read: Searches = serde_json::from_str(&text).map_err(|e| unreadable(e.to_string()))?;
+    Ok(read.result.range)
+}
+
+/// The bundles in a directory, in the order in which their runs were started. A directory that is a
+/// bundle itself is the only one.
+///
+/// # Errors
+/// A directory without any bundle, or one that cannot be read.
+pub fn bundles_in(directory: &Path) -> Result<Vec<(PathBuf, Bundle)>, CliError> {
+    if directory.join("run.json").is_file() {
+        return Ok(vec![(directory.to_path_buf(), Bundle::read(directory)?)]);
+    }
+    let entries = fs::read_dir(directory).map_err(|error| {
+        CliError::usage(format!("cannot read {}: {error}", directory.display()))
+    })?;
+    let mut found = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.join("run.json").is_file() {
+            let bundle = Bundle::read(&path)?;
+            found.push((path, bundle));
+        }
+    }
+    if found.is_empty() {
+        let says = format!("{} holds no bundle of a run that ended", directory.display());
+        return Err(CliError::usage(says)
+            .hint("name a bundle, an experiment, or a directory that holds bundles"));
+    }
+    let order = |(_, bundle): &(PathBuf, Bundle)| {
+        let number = bundle.run.experiment.as_ref().map_or(0, |place| place.number);
+        (bundle.run.started_unix_ns, number)
+    };
+    found.sort_by_key(order);
+    Ok(found)
+}

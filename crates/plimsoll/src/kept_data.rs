@@ -1,0 +1,64 @@
+//! The data that the runs of an experiment hand on to each other.
+
+use std::cell::RefCell;
+
+use plimsoll_engine::mailbox::Home;
+
+use crate::error::CliError;
+use crate::session::engine_error;
+
+/// Between two runs: the data that the last one left for the next.
+#[derive(Default)]
+pub struct DataSlot {
+    hands_on: bool,
+    held: RefCell<Option<Held>>,
+}
+
+/// Data that waits for the next run, locked.
+pub struct Held {
+    /// Where it lies.
+    pub home: Home,
+    /// The run that left it.
+    pub run_id: String,
+}
+
+impl DataSlot {
+    /// Each run makes its own data.
+    pub fn fresh() -> Self {
+        Self::default()
+    }
+
+    /// A run works on the data of the one before, if that left it clean.
+    pub fn handed_on() -> Self {
+        Self { hands_on: true, held: RefCell::default() }
+    }
+
+    /// Whether a run leaves its data for the next.
+    pub fn hands_on(&self) -> bool {
+        self.hands_on
+    }
+
+    /// The data that waits.
+    pub fn take(&self) -> Option<Held> {
+        self.held.borrow_mut().take()
+    }
+
+    /// Leaves data for the next run.
+    pub fn put(&self, held: Held) {
+        *self.held.borrow_mut() = Some(held);
+    }
+
+    /// After the last run: removes what waits, or leaves it to the operator; returns where it lies
+    /// then.
+    ///
+    /// # Errors
+    /// Data that cannot be removed.
+    pub fn finish(&self, keep: bool) -> Result<Vec<String>, CliError> {
+        let Some(held) = self.take() else { return Ok(Vec::new()) };
+        if keep {
+            return Ok(held.home.manifest.directories.clone());
+        }
+        held.home.remove().map_err(|error| engine_error(&error))?;
+        Ok(Vec::new())
+    }
+}

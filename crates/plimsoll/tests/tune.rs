@@ -1,0 +1,89 @@
+//! `plimsoll tune`: a search on a real, small store leaves a curve, its bundles and nothing else.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use serde_json::Value;
+use support::{Ran, Sandbox, SmallPlan, json, names, signal, wait_until};
+
+fn small(sandbox: &Sandbox) -> SmallPlan {
+    let mut plan = SmallPlan::on(&sandbox.data());
+    plan.mailboxes = 8;
+    plan.measure = "2s".into();
+    plan
+}
+
+/// The only experiment in the catalogue.
+fn experiment(sandbox: &Sandbox) -> std::path::PathBuf {
+    sandbox.bundle()
+}
+
+#[test]
+fn each_step_is_a_judged_run_on_the_data_of_the_one_before() {
+    let sandbox = Sandbox::new();
+    let plan = sandbox.plan(&small(&sandbox));
+    let ran = sandbox.run(&["tune", &plan, "--max", "4", "--steps", "3", "--json"]);
+    let tuning = ran.json();
+    let steps = tuning["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 3, "{}", ran.stdout);
+    assert_eq!(tuning["knob"], "threads");
+    assert!([0, 1, 3].contains(&ran.code), "{}", ran.stderr);
+    let directory = experiment(&sandbox);
+    let record = json(&directory.join("experiment.json"));
+    assert_eq!((&record["kind"], &record["result"]), (&Value::from("tune"), &tuning));
+    let mut before = Value::Null;
+    for (number, step) in (1..).zip(steps) {
+        assert!(step["rate_per_s"].as_f64().unwrap() > 0.0);
+        let bundle = directory.join(step["run_id"].as_str().unwrap());
+        let run = json(&bundle.join("run.json"));
+        let place = &run["experiment"];
+        assert_eq!((&place["number"], &place["kind"]), (&Value::from(number), &"tune".into()));
+        assert_eq!(place["data_of_run"], before, "the data is that of the step before");
+        let made = run["phases"].as_array().unwrap().iter().any(|p| p["kind"] == "create");
+        assert_eq!(made, before.is_null(), "data is made once");
+        assert!(run["checks"]["pages_checked"].as_u64().unwrap() > 0);
+        assert_eq!(run["checks"]["errors"], 0);
+        before = step["run_id"].clone();
+    }
+    assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
+    let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
+    assert!(page.contains("Throughput and latency") && page.contains("<svg"));
+    // The same from its bundles alone, and the runs say where they belong.
+    let id = directory.file_name().unwrap().to_str().unwrap();
+    assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), tuning);
+    let listed = sandbox.run(&["runs", "--json"]).json();
+    assert!(listed.as_array().unwrap().iter().all(|run| run["experiment"] == id), "{listed}");
+    assert!(listed.as_array().unwrap().iter().all(|run| run["bundle"].is_string()), "{listed}");
+}
+
+#[test]
+fn an_interrupted_search_keeps_what_it_found() {
+    let sandbox = Sandbox::new();
+    let plan = sandbox.plan(&small(&sandbox));
+    let child = sandbox.start(&["tune", &plan, "-q", "--json"]);
+    let record = || {
+        let bundles = sandbox.bundles();
+        let path = bundles.first().map(|directory| directory.join("experiment.json"));
+        path.filter(|path| path.is_file())
+    };
+    wait_until("the first step", || record().is_some());
+    signal(&child, "-INT");
+    let ran = Ran::from(child.wait_with_output().unwrap()).expect(130);
+    let tuning = ran.json();
+    assert_eq!(tuning["complete"], false);
+    assert!(!tuning["steps"].as_array().unwrap().is_empty());
+    assert_eq!(json(&record().unwrap())["result"], tuning);
+    assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
+    assert!(names(&experiment(&sandbox)).contains(&"report.html".to_owned()));
+}
+
+#[test]
+fn steps_too_short_to_judge_are_refused() {
+    let sandbox = Sandbox::new();
+    let mut plan = small(&sandbox);
+    plan.measure = "1s".into();
+    let plan = sandbox.plan(&plan);
+    let ran = sandbox.run(&["tune", &plan]).expect(2);
+    ran.says("at least 20");
+    assert!(sandbox.bundles().is_empty() && sandbox.left_in_data().is_empty());
+}
