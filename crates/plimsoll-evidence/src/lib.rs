@@ -7,7 +7,7 @@
 //! | `environment.json` | [`environment`] |
 //! | `latency.hlog` | [`latency`] |
 //! | `series.csv` | [`series`] |
-//! | `observed.json` | [`observed`] |
+//! | `observed.json` | [`observed`], with [`inside`] where the system is a model |
 //! | `SHA256SUMS` | [`seal`] |
 //!
 //! Beside the bundles lies the [`ledger`]: every run in the order started, each entry holding the
@@ -16,6 +16,7 @@
 pub mod bundle;
 pub mod environment;
 pub mod error;
+pub mod inside;
 pub mod latency;
 pub mod ledger;
 pub mod observed;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Unknown;
+use crate::inside::Inside;
 
 /// Totals of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,6 +53,9 @@ pub struct Observed {
     /// When each issuer (host, job) began and ended, where there were several.
     #[serde(default)]
     pub issuers: Vec<Issuer>,
+    /// What a modelled system knows of itself; absent where the system is a real one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<Inside>,
     /// What could not be observed.
     pub unknown: Vec<Unknown>,
 }

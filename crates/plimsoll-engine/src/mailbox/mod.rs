@@ -30,4 +30,5 @@ pub use manifest::{Manifest, Position, StoreState};
 pub use marks::MappedMarks;
 pub use probe::written_bytes;
 pub use run::{MailRun, run};
+pub use settings::config as store_config;
 pub use witness::{CommitWitness, read_commits};

@@ -11,5 +11,5 @@ mod stage;
 
 pub use control::Control;
 pub use driver::{Driven, Glance, drive};
-pub use recorder::{ClassSums, Counter, Latencies, Snapshot};
+pub use recorder::{ClassSums, Counter, Latencies, Recorder, Snapshot};
 pub use stage::{Ended, Event, Stage, run_stage};

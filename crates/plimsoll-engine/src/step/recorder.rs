@@ -82,7 +82,8 @@ pub struct Snapshot {
 }
 
 /// Records for one thread.
-pub(super) struct Recorder {
+#[derive(Debug)]
+pub struct Recorder {
     sums: Vec<ClassSums>,
     latencies: Vec<Latencies>,
     start_ns: u64,
@@ -91,7 +92,8 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(classes: usize, start_ns: u64, histogram_interval_ns: u64) -> Self {
+    /// For a thread whose first interval begins at `start_ns`.
+    pub fn new(classes: usize, start_ns: u64, histogram_interval_ns: u64) -> Self {
         Self {
             sums: vec![ClassSums::default(); classes],
             latencies: (0..classes).map(|_| Latencies::empty()).collect(),
@@ -102,12 +104,12 @@ impl Recorder {
     }
 
     /// Start of the interval that is being recorded.
-    pub(super) fn start_ns(&self) -> u64 {
+    pub fn start_ns(&self) -> u64 {
         self.start_ns
     }
 
     /// Records one completed I/O.
-    pub(super) fn record(&mut self, class: usize, bytes: u64, latency_ns: u64, service_ns: u64) {
+    pub fn record(&mut self, class: usize, bytes: u64, latency_ns: u64, service_ns: u64) {
         let Some(sums) = self.sums.get_mut(class) else { return };
         sums.count += 1;
         sums.size_bytes += bytes;
@@ -121,14 +123,14 @@ impl Recorder {
     }
 
     /// Counts one I/O that failed.
-    pub(super) fn record_error(&mut self, class: usize) {
+    pub fn record_error(&mut self, class: usize) {
         if let Some(sums) = self.sums.get_mut(class) {
             sums.errors += 1;
         }
     }
 
     /// Hands over what was recorded and begins the next interval. With `all`, histograms too.
-    pub(super) fn take(&mut self, thread: u32, phase: u32, end_ns: u64, all: bool) -> Snapshot {
+    pub fn take(&mut self, thread: u32, phase: u32, end_ns: u64, all: bool) -> Snapshot {
         let due = end_ns.saturating_sub(self.histogram_start_ns) >= self.histogram_interval_ns;
         let histogram_start_ns = self.histogram_start_ns;
         let latencies = if all || due {

@@ -1,11 +1,19 @@
 //! Running a load against a system in virtual time, and what comes out of it.
 
+mod gauges;
+mod mailbox;
 mod matrix;
 mod measured;
+mod modelled;
 mod recorder;
+mod virtual_time;
 
+pub use gauges::{Gauges, like, word};
+pub use mailbox::{ModelMail, RunError, run_mailbox};
 pub use matrix::{MatrixLoad, Pattern};
 pub use measured::{ClassResult, Contribution, Measured, StationResult};
+pub use modelled::Modelled;
+pub use virtual_time::{Place, VirtualTime};
 
 pub(crate) use matrix::Requests;
 pub(crate) use recorder::Recorder;

@@ -77,6 +77,11 @@ pub struct Spec {
 pub type ParameterPath = String;
 
 impl Spec {
+    /// The text it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The table of a path's first part.
     pub fn table(&self, place: &str) -> Option<&Table> {
         match place {

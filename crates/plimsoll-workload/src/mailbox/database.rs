@@ -273,8 +273,8 @@ impl Database {
                 }
             },
             None => {
-                let known = self.state.occupancy.as_ref().and_then(|o| o.get(page as usize));
-                let occupancy = known.copied().unwrap_or(0);
+                let known = self.state.occupancy.as_ref();
+                let occupancy = known.map_or(0, |occupancy| occupancy.get(g, page));
                 Some((Directory::from_occupancy(occupancy), mark.acked, 0))
             }
         };
@@ -327,8 +327,8 @@ impl Database {
         let (start, end) = self.log.append(ctx.now_ns, size, self.state.pages_used, ctx.arena);
         self.cache.frames[at as usize].page_lsn = end;
         self.cache.dirty(at, start);
-        if let Some(known) = self.state.occupancy.as_mut().and_then(|o| o.get_mut(page as usize)) {
-            *known = directory.occupancy();
+        if let Some(known) = self.state.occupancy.as_mut() {
+            known.set(page, directory.occupancy());
         }
         end
     }

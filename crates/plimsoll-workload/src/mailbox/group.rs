@@ -417,8 +417,7 @@ impl StepWorkload for Group {
             self.started = true;
             // A driver without data: what pages hold must be known without them.
             if arena.bytes(0, 4096).is_none() {
-                let g = self.geometry;
-                self.databases.iter_mut().for_each(|d| d.state.assume_occupancy(&g));
+                self.databases.iter_mut().for_each(|d| d.state.assume_occupancy());
             }
         }
         let issued_before = out.len();

@@ -33,6 +33,7 @@ mod geometry;
 mod group;
 mod log;
 mod maintenance;
+mod occupancy;
 mod page;
 mod phase;
 mod poison;

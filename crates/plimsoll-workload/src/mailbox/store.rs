@@ -9,7 +9,7 @@ use crate::step::FileSpec;
 use super::config::{ConfigError, DatabaseConfig, MailboxConfig};
 use super::generation::GenerationMap;
 use super::geometry::Geometry;
-use super::page::Directory;
+use super::occupancy::Occupancy;
 
 /// Where a log stands between two machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct DatabaseState {
     /// What was last acknowledged for each page.
     pub marks: Box<dyn GenerationMap>,
     /// Occupancy of each page where no bytes are carried; otherwise the pages themselves know.
-    pub(crate) occupancy: Option<Vec<u16>>,
+    pub(crate) occupancy: Option<Occupancy>,
 }
 
 impl DatabaseState {
@@ -60,15 +60,9 @@ impl DatabaseState {
     }
 
     /// Makes the occupancy known without data, as creation leaves it.
-    pub(crate) fn assume_occupancy(&mut self, g: &Geometry) {
-        let initial = self.config.pages_initial;
-        self.occupancy.get_or_insert_with(|| {
-            let of = |page| match page {
-                page if page < initial => Directory::initial(g, page).occupancy(),
-                _ => 0,
-            };
-            (0..self.config.pages_max).map(of).collect()
-        });
+    pub(crate) fn assume_occupancy(&mut self) {
+        let DatabaseConfig { pages_initial, pages_max, .. } = self.config;
+        self.occupancy.get_or_insert_with(|| Occupancy::new(pages_initial, pages_max));
     }
 }
 

@@ -1,0 +1,68 @@
+//! A model as a plan names it: a shipped one or a file, with the parameters that the plan changes.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use crate::spec::{ModelError, Spec};
+use crate::system::{System, shipped};
+
+/// A model to be run.
+#[derive(Clone, Debug)]
+pub struct Modelled {
+    spec: Spec,
+    origin: String,
+    text_sha256: String,
+    set: BTreeMap<String, String>,
+}
+
+impl Modelled {
+    /// A shipped model by name, or a model file by its path, with parameters changed: dotted name and
+    /// TOML value.
+    ///
+    /// # Errors
+    /// [`ModelError`]: no such model, a file that cannot be read or is wrong, a parameter that the model
+    /// does not have, blocks that do not fit together.
+    pub fn load(name_or_path: &str, set: &BTreeMap<String, String>) -> Result<Self, ModelError> {
+        let mut spec = Spec::load(name_or_path)?;
+        let is_shipped = shipped().iter().any(|model| model.name == name_or_path);
+        let origin = if is_shipped { "shipped".to_owned() } else { name_or_path.to_owned() };
+        let digest = Sha256::digest(spec.text().as_bytes());
+        let text_sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        for (path, value) in set {
+            spec.assign(path, value)?;
+        }
+        let modelled = Self { spec, origin, text_sha256, set: set.clone() };
+        // What is wrong with a block or a changed parameter is said before a run begins.
+        modelled.build(0)?;
+        Ok(modelled)
+    }
+
+    /// The model.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// `shipped`, or the path that it was read from.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Hash of the model's text, without the changes.
+    pub fn text_sha256(&self) -> &str {
+        &self.text_sha256
+    }
+
+    /// Parameters that differ from the text.
+    pub fn set(&self) -> &BTreeMap<String, String> {
+        &self.set
+    }
+
+    /// Builds the system.
+    ///
+    /// # Errors
+    /// As [`Modelled::load`].
+    pub fn build(&self, seed: u64) -> Result<System, ModelError> {
+        System::build(self.spec.clone(), seed)
+    }
+}

@@ -1,0 +1,290 @@
+//! Drives stateful workloads (`plimsoll_workload::step`) through a modelled system in virtual time.
+//!
+//! One part of the workload runs on each node, as a virtual machine of its own would; all parts share
+//! one event loop. I/Os carry no data. Latencies are recorded as the driver of real files records them:
+//! from the intended start to the completion, by class, in intervals that count from the start of their
+//! phase.
+
+use plimsoll_engine::step::{Recorder, Snapshot};
+use plimsoll_workload::step::{
+    Class, ClassGroup, Completion, FileSpec, Io, IoKind, NoBytes, StepWorkload, Wait,
+};
+
+use crate::blocks::{Action, Request};
+use crate::system::{Event, System};
+
+/// The driver's own timer: the end of a stretch of time.
+const STRETCH: u32 = (1 << 31) - 1;
+/// Nothing is due.
+const NEVER: u64 = u64::MAX;
+
+/// Kinds of operations whose critical paths are followed.
+pub const KINDS: [&str; 6] =
+    ["database read", "database write", "log write", "maintenance read", "log read", "other"];
+
+/// Index into [`KINDS`].
+fn kind_of(class: &Class) -> u16 {
+    match (class.group, class.is_read) {
+        (ClassGroup::Transactional, true) => 0,
+        (ClassGroup::Transactional, false) => 1,
+        (ClassGroup::Log, _) => 2,
+        (ClassGroup::Maintenance, _) => 3,
+        (ClassGroup::Replication, _) => 4,
+        (ClassGroup::Upkeep | ClassGroup::Phase, _) => 5,
+    }
+}
+
+/// Where a file of the workload lies in the system: which virtual disk, from which byte on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The virtual disk.
+    pub disk: u32,
+    /// Where the file begins on it.
+    pub base_bytes: u64,
+}
+
+/// An I/O between issue and completion.
+#[derive(Clone, Copy, Debug)]
+struct Flying {
+    token: u64,
+    class: u16,
+    size_bytes: u32,
+    intended_ns: u64,
+}
+
+/// One part of the workload, on one node.
+struct Part<W> {
+    workload: W,
+    node: u16,
+    places: Vec<Place>,
+    classes: Vec<Class>,
+    kinds: Vec<u16>,
+    /// By class: disk and offset at which its last I/O ended.
+    ends: Vec<(u32, u64)>,
+    flying: Vec<Flying>,
+    free: Vec<u32>,
+    due_ns: u64,
+    timer: Option<u32>,
+    ended: bool,
+    recorder: Recorder,
+}
+
+/// Parts of a workload under way on a system.
+pub struct VirtualTime<'a, W> {
+    system: &'a mut System,
+    parts: Vec<Part<W>>,
+    phase: u32,
+    histogram_interval_ns: u64,
+    completions: Vec<Completion>,
+    out: Vec<Io>,
+}
+
+impl<'a, W: StepWorkload> VirtualTime<'a, W> {
+    /// Sets the parts, each with its node, on the system; they start at its present time, in `phase`.
+    /// `place` says where each file lies.
+    pub fn new(
+        system: &'a mut System,
+        parts: Vec<(W, u16)>,
+        place: impl Fn(&FileSpec) -> Place,
+        phase: u32,
+        histogram_interval_ns: u64,
+    ) -> Self {
+        let now_ns = system.now_ns();
+        let part = |(workload, node): (W, u16)| {
+            let classes = workload.classes().to_vec();
+            Part {
+                places: workload.files().iter().map(&place).collect(),
+                kinds: classes.iter().map(kind_of).collect(),
+                ends: vec![(u32::MAX, 0); classes.len()],
+                recorder: Recorder::new(classes.len(), now_ns, histogram_interval_ns),
+                flying: Vec::with_capacity(workload.depth_max()),
+                free: Vec::new(),
+                due_ns: now_ns,
+                timer: None,
+                ended: false,
+                workload,
+                node,
+                classes,
+            }
+        };
+        let parts = parts.into_iter().map(part).collect();
+        let (completions, out) = (Vec::new(), Vec::new());
+        Self { system, parts, phase, histogram_interval_ns, completions, out }
+    }
+
+    /// The system.
+    pub fn system(&mut self) -> &mut System {
+        self.system
+    }
+
+    /// Virtual time.
+    pub fn now_ns(&self) -> u64 {
+        self.system.now_ns()
+    }
+
+    /// The parts.
+    pub fn workloads(&self) -> impl Iterator<Item = &W> {
+        self.parts.iter().map(|part| &part.workload)
+    }
+
+    /// The parts, when all has ended.
+    pub fn into_workloads(self) -> Vec<W> {
+        self.parts.into_iter().map(|part| part.workload).collect()
+    }
+
+    /// Whether every part has ended.
+    pub fn has_ended(&self) -> bool {
+        self.parts.iter().all(|part| part.ended)
+    }
+
+    /// Begins another phase now. What was recorded up to now is handed to `take` first.
+    pub fn begin(&mut self, phase: u32, take: &mut dyn FnMut(&Snapshot, &[Class])) {
+        self.hand_over(true, take);
+        self.phase = phase;
+    }
+
+    /// Asks every part to end.
+    pub fn stop(&mut self) {
+        for at in 0..self.parts.len() {
+            self.parts[at].workload.stop();
+            self.step(at);
+        }
+    }
+
+    /// Lets time pass to `until_ns`, or until every part has ended; then hands what was recorded to
+    /// `take`, with histograms where they are due. False where nothing is left to happen although a part
+    /// has not ended: a defect of a model.
+    pub fn run_until(&mut self, until_ns: u64, take: &mut dyn FnMut(&Snapshot, &[Class])) -> bool {
+        for at in 0..self.parts.len() {
+            if self.parts[at].due_ns <= self.now_ns() {
+                self.step(at);
+            }
+        }
+        let end = self.system.set_timer(until_ns, STRETCH);
+        let goes_on = loop {
+            if self.has_ended() {
+                self.system.cancel_timer(end);
+                break true;
+            }
+            match self.system.next() {
+                Some(Event::Done { tag, submitted_ns }) => {
+                    let at = (tag >> 32) as usize;
+                    self.complete(at, tag as u32, submitted_ns);
+                    self.step(at);
+                }
+                Some(Event::Timer { tag: STRETCH }) => break true,
+                Some(Event::Timer { tag }) => {
+                    let at = tag as usize;
+                    self.parts[at].timer = None;
+                    self.parts[at].due_ns = NEVER;
+                    self.step(at);
+                }
+                None => break false,
+            }
+        };
+        let all = self.has_ended();
+        self.hand_over(all, take);
+        goes_on
+    }
+
+    fn complete(&mut self, at: usize, index: u32, submitted_ns: u64) {
+        let completed_ns = self.system.now_ns();
+        let part = &mut self.parts[at];
+        let io = part.flying[index as usize];
+        part.free.push(index);
+        let latency_ns = completed_ns.saturating_sub(io.intended_ns);
+        let service_ns = completed_ns - submitted_ns;
+        let bytes = u64::from(io.size_bytes);
+        part.recorder.record(usize::from(io.class), bytes, latency_ns, service_ns);
+        self.completions.push(Completion {
+            token: io.token,
+            result: Ok(io.size_bytes),
+            submitted_ns,
+            completed_ns,
+        });
+    }
+
+    fn step(&mut self, at: usize) {
+        let now_ns = self.system.now_ns();
+        let part = &mut self.parts[at];
+        if part.ended {
+            self.completions.clear();
+            return;
+        }
+        if part.timer.is_none() {
+            part.due_ns = NEVER;
+        }
+        self.out.clear();
+        let wait = part.workload.step(now_ns, &self.completions, &mut NoBytes, &mut self.out);
+        self.completions.clear();
+        for io in &self.out {
+            part.issue(at, io, self.system);
+        }
+        match wait {
+            Wait::Done => part.ended = true,
+            Wait::Completion => {}
+            // A timer that is set for earlier leads to a step that finds nothing due and sets the next
+            // one: cheaper than to cancel and set it at every step.
+            Wait::Until(due_ns) if due_ns >= part.due_ns => {}
+            Wait::Until(due_ns) => {
+                if let Some(timer) = part.timer.take() {
+                    self.system.cancel_timer(timer);
+                }
+                part.due_ns = due_ns;
+                part.timer = Some(self.system.set_timer(due_ns, at as u32));
+            }
+        }
+    }
+
+    fn hand_over(&mut self, all: bool, take: &mut dyn FnMut(&Snapshot, &[Class])) {
+        let now_ns = self.system.now_ns();
+        for (at, part) in self.parts.iter_mut().enumerate() {
+            let mut snapshot = part.recorder.take(at as u32, self.phase, now_ns, all);
+            part.workload.counters(&mut |name, instance, value| {
+                snapshot.counters.push((name, instance, value));
+            });
+            take(&snapshot, &part.classes);
+        }
+    }
+
+    /// Length of the intervals of histograms.
+    pub fn histogram_interval_ns(&self) -> u64 {
+        self.histogram_interval_ns
+    }
+}
+
+impl<W> Part<W> {
+    fn issue(&mut self, at: usize, io: &Io, system: &mut System) {
+        let flying = Flying {
+            token: io.token,
+            class: io.class,
+            size_bytes: io.size_bytes,
+            intended_ns: io.intended_ns,
+        };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.flying[index as usize] = flying;
+                index
+            }
+            None => {
+                self.flying.push(flying);
+                self.flying.len() as u32 - 1
+            }
+        };
+        let action = match io.kind {
+            IoKind::Read => Action::Read,
+            IoKind::Write | IoKind::WriteDurable => Action::Write,
+            IoKind::Flush => Action::Flush,
+        };
+        let Place { disk, base_bytes } = self.places[io.file as usize];
+        let offset_bytes = base_bytes + io.offset_bytes;
+        let mut request = Request::new(action, disk, offset_bytes, u64::from(io.size_bytes));
+        request.node = self.node;
+        request.client = at as u32;
+        let end = &mut self.ends[usize::from(io.class)];
+        request.sequential = *end == (disk, offset_bytes);
+        *end = (disk, offset_bytes + u64::from(io.size_bytes));
+        let tag = (at as u64) << 32 | u64::from(index);
+        system.submit(tag, self.kinds[usize::from(io.class)], &request);
+    }
+}
