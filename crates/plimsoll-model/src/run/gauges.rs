@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::inside::{self, Inside};
+use plimsoll_evidence::observed::Sources;
 use plimsoll_evidence::series::{Data, Row};
 
 use crate::blocks::{self, Source};
@@ -154,6 +155,31 @@ impl Gauges {
             stations,
         }
     }
+}
+
+/// The same in the words of a storage system's own statistics page.
+pub fn sources(inside: &Inside) -> Sources {
+    let mut sources = Sources::default();
+    for node in &inside.nodes {
+        for (place, tally) in &node.reads {
+            // A write log lies on flash, and pages that know only tiers count it there.
+            let name = match place.as_str() {
+                "dram" => "cache",
+                "log" => "ssd",
+                other => other,
+            };
+            *sources.reads_from.entry(name.to_owned()).or_default() += tally.ios as f64;
+        }
+        for (place, tally) in &node.writes {
+            let name = match place.as_str() {
+                "dram" => "cache",
+                "log" => "oplog",
+                other => other,
+            };
+            *sources.writes_to.entry(name.to_owned()).or_default() += tally.ios as f64;
+        }
+    }
+    sources
 }
 
 fn node_totals(node: usize, now: &blocks::Inside, before: &blocks::Inside) -> inside::Node {

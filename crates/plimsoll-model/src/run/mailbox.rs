@@ -24,10 +24,9 @@ use plimsoll_workload::mailbox::{
 use plimsoll_workload::step::{Class, ClassGroup, FileSpec};
 use thiserror::Error;
 
-use super::gauges::Gauges;
+use super::gauges::{Gauges, sources};
 use super::modelled::Modelled;
 use super::virtual_time::{Place, VirtualTime};
-use crate::blocks::{Action, Request};
 use crate::spec::ModelError;
 use crate::system::System;
 
@@ -38,8 +37,6 @@ const HISTOGRAM_INTERVALS: u64 = 12;
 const GAUGE_INTERVALS: u64 = 120;
 /// Counters that are levels and not sums: their change over a phase says nothing.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
-/// Data is laid out in pieces of this size.
-const LAID_BYTES: u64 = 64 << 20;
 
 /// Why a plan cannot be run on a model.
 #[derive(Debug, Error)]
@@ -80,7 +77,7 @@ pub fn run_mailbox(mail: ModelMail<'_>) -> Result<Recording, RunError> {
     let store = Store::new(config, states)
         .map_err(|error| RunError::Plan(EngineError::Config(error.to_string())))?;
     let mut system = mail.model.build(mail.seed)?;
-    let parts = spread(store.config(), u32::from(system.nodes()));
+    let parts = spread(store.config(), u32::from(system.compute_nodes()));
     let gauges = Gauges::new(&mut system);
     let mut running = Running { parts, gauges, recording: Recording::new(0), mail };
     running.describe(&store);
@@ -180,8 +177,8 @@ impl Running<'_> {
             let id = state.config.id;
             let node = self.node_of(id);
             let data_bytes = u64::from(state.pages_used) * page_bytes;
-            lay(system, 2 * id, data_bytes, node);
-            lay(system, 2 * id + 1, store.ring_bytes(), node);
+            system.lay_file(2 * id, data_bytes, node);
+            system.lay_file(2 * id + 1, store.ring_bytes(), node);
             *(if first { &mut created } else { &mut copied }) += data_bytes;
             logs += store.ring_bytes();
             first = false;
@@ -437,6 +434,7 @@ impl Load<'_, '_, '_> {
         let reached = self.stretch(PhaseKind::Measure, phase, length_ns);
         let mail = &self.running.mail;
         let inside = self.running.gauges.close(self.time.system(), mail.model, mail.seed);
+        self.running.recording.observed.sources = sources(&inside);
         self.running.recording.observed.inside = Some(inside);
         self.end(phase, reached, "");
         rise(&self.counters, phase)
@@ -533,17 +531,5 @@ fn placer(mailbox: &Mailbox) -> impl Fn(&FileSpec) -> Place + use<> {
                 Place { disk: 2 * id + 1, base_bytes: number * log_bytes }
             }
         }
-    }
-}
-
-/// Lays out a virtual disk of this size, from its beginning to its end.
-fn lay(system: &mut System, disk: u32, size_bytes: u64, node: u16) {
-    let mut at = 0;
-    while at < size_bytes {
-        let mut request = Request::new(Action::Write, disk, at, LAID_BYTES.min(size_bytes - at));
-        request.node = node;
-        request.sequential = true;
-        system.lay(&request);
-        at += LAID_BYTES;
     }
 }
