@@ -38,6 +38,8 @@ pub enum ErrorKind {
     TooSmall,
     /// A server of the target's refused, failed or did not answer.
     Remote,
+    /// A device with somebody's data on it.
+    Precious,
     /// A setting, or a store on disk, that this build can't work with.
     Config,
     /// The caller broke the engine's rules: a defect in Plimsoll.
@@ -135,6 +137,14 @@ pub enum EngineError {
         /// What the server answered, or why it did not.
         says: String,
     },
+    /// A device holds something, and nobody said that it may be destroyed.
+    #[error("{} holds {what}, which this plan would overwrite", .path.display())]
+    Precious {
+        /// The device.
+        path: PathBuf,
+        /// What is on it.
+        what: &'static str,
+    },
     /// A setting that can't be carried out.
     #[error("{0}")]
     Config(String),
@@ -159,6 +169,7 @@ impl EngineError {
             Self::NoRing(_) => ErrorKind::NoRing,
             Self::InUse { .. } => ErrorKind::InUse,
             Self::TooSmall { .. } => ErrorKind::TooSmall,
+            Self::Precious { .. } => ErrorKind::Precious,
             Self::Config(_) => ErrorKind::Config,
             Self::Remote { .. } => ErrorKind::Remote,
             Self::Push(_) => ErrorKind::Defect,
@@ -174,6 +185,7 @@ impl EngineError {
             | Self::Short { path, .. }
             | Self::InUse { path }
             | Self::TooSmall { path, .. }
+            | Self::Precious { path, .. }
             | Self::NoDirect { path, .. } => Some(path),
             _ => None,
         }
@@ -195,8 +207,9 @@ impl EngineError {
             ErrorKind::NoRing => "allow the thread engine, or kernel.io_uring_disabled=0",
             ErrorKind::NoResources => "raise the limits (ulimit -n, -u, -l) or lower the depth",
             ErrorKind::InUse => "wait for the other run to end, or name another directory",
-            ErrorKind::TooSmall => "plan fewer or smaller mailboxes, or name a larger target",
+            ErrorKind::TooSmall => "plan less data, or name a larger target",
             ErrorKind::Remote => "see that the server is up and lets this host in; look at its log",
+            ErrorKind::Precious => "choose another device, or name it in full with --destroy",
             ErrorKind::Config => "see the message: name another path, or use another version",
             ErrorKind::Defect => "this is a defect in Plimsoll: please report it",
         }

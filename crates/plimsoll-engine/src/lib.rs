@@ -2,10 +2,14 @@
 //! It measures and does not interpret.
 
 pub mod backend;
+mod caches;
 pub mod calibrate;
 mod error;
+mod issue;
 pub mod mailbox;
+pub mod matrix;
 pub mod nfs;
+mod own;
 pub mod progress;
 pub mod recording;
 pub mod step;

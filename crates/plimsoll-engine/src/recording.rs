@@ -166,7 +166,7 @@ impl Recording {
     }
 }
 
-fn empty_totals(class: &Class) -> ClassTotals {
+pub(crate) fn empty_totals(class: &Class) -> ClassTotals {
     ClassTotals {
         name: class.name.clone(),
         group: class.group.to_string(),
@@ -179,6 +179,8 @@ fn empty_totals(class: &Class) -> ClassTotals {
         service_ns_sum: 0,
         service_ns_max: 0,
         errors: 0,
+        drained: 0,
+        drained_bytes: 0,
     }
 }
 

@@ -152,6 +152,13 @@ pub struct ClassTotals {
     pub service_ns_max: u64,
     /// I/Os that ended in an error.
     pub errors: u64,
+    /// How many of `count` completed only after the end of the phase, in which they had begun or were due.
+    /// Latencies have them, rates leave them out.
+    #[serde(default)]
+    pub drained: u64,
+    /// Bytes of those.
+    #[serde(default)]
+    pub drained_bytes: u64,
 }
 
 /// A database (or other instance) of the workload.

@@ -107,9 +107,10 @@ fn pick_of(class: LatencyClass, instance: Option<u32>) -> Option<Pick> {
         LatencyClass::DbRead => Some(Pick::DatabaseReads(instance)),
         LatencyClass::DbWrite => Some(Pick::DatabaseWrites(instance)),
         LatencyClass::LogWrite => Some(Pick::LogWrites(instance)),
-        LatencyClass::Read | LatencyClass::Write | LatencyClass::Metadata | LatencyClass::All => {
-            None
-        }
+        LatencyClass::Read => Some(Pick::Reads(instance)),
+        LatencyClass::Write => Some(Pick::Writes(instance)),
+        LatencyClass::Metadata => Some(Pick::Metadata(instance)),
+        LatencyClass::All => Some(Pick::All(instance)),
     }
 }
 

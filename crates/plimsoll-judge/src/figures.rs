@@ -11,7 +11,8 @@ pub const NS_PER_S: f64 = 1e9;
 /// Which classes a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
-    /// Database reads and writes.
+    /// What the achieved rate counts: database reads and writes, all reads, writes and metadata
+    /// operations of a matrix.
     Transactional,
     /// Database reads; of one instance where given.
     DatabaseReads(Option<u32>),
@@ -19,6 +20,14 @@ pub enum Pick {
     DatabaseWrites(Option<u32>),
     /// Log writes; of one instance where given.
     LogWrites(Option<u32>),
+    /// Reads of a matrix; of one stream where given.
+    Reads(Option<u32>),
+    /// Writes of a matrix; of one stream where given.
+    Writes(Option<u32>),
+    /// Metadata operations; of one stream where given.
+    Metadata(Option<u32>),
+    /// All three; of one stream where given.
+    All(Option<u32>),
 }
 
 impl Pick {
@@ -26,10 +35,16 @@ impl Pick {
     pub fn takes(self, class: &ClassTotals) -> bool {
         let of = |instance: Option<u32>| instance.is_none_or(|i| i == class.instance);
         match self {
-            Self::Transactional => class.group == "transactional",
-            Self::DatabaseReads(i) => class.group == "transactional" && class.is_read && of(i),
-            Self::DatabaseWrites(i) => class.group == "transactional" && !class.is_read && of(i),
+            Self::Transactional => matches!(class.group.as_str(), "transactional" | "metadata"),
+            Self::DatabaseReads(i) | Self::Reads(i) => {
+                class.group == "transactional" && class.is_read && of(i)
+            }
+            Self::DatabaseWrites(i) | Self::Writes(i) => {
+                class.group == "transactional" && !class.is_read && of(i)
+            }
             Self::LogWrites(i) => class.group == "log" && !class.is_read && of(i),
+            Self::Metadata(i) => class.group == "metadata" && of(i),
+            Self::All(i) => Self::Transactional.takes(class) && of(i),
         }
     }
 }
@@ -43,12 +58,26 @@ pub struct Sums {
     pub latency_ns: u64,
     /// Bytes.
     pub size_bytes: u64,
+    /// How many of the I/Os completed after the end of the phase: no rate counts them.
+    pub drained: u64,
+    /// Their bytes.
+    pub drained_bytes: u64,
 }
 
 impl Sums {
     /// Mean latency; `None` without I/Os.
     pub fn mean_ns(self) -> Option<u64> {
         (self.count > 0).then(|| self.latency_ns / self.count)
+    }
+
+    /// I/Os that completed within the phase.
+    pub fn count_within(self) -> u64 {
+        self.count.saturating_sub(self.drained)
+    }
+
+    /// Bytes of those.
+    pub fn bytes_within(self) -> u64 {
+        self.size_bytes.saturating_sub(self.drained_bytes)
     }
 }
 
@@ -59,13 +88,15 @@ pub fn totals(bundle: &Bundle, pick: Pick) -> Sums {
         count: sums.count + class.count,
         latency_ns: sums.latency_ns.saturating_add(class.latency_ns_sum),
         size_bytes: sums.size_bytes + class.size_bytes,
+        drained: sums.drained + class.drained,
+        drained_bytes: sums.drained_bytes + class.drained_bytes,
     })
 }
 
 /// I/Os per second over the measured phase; `None` where nothing was measured.
 pub fn rate_per_s(bundle: &Bundle, pick: Pick) -> Option<f64> {
     let measure = measured(bundle)?;
-    Some(totals(bundle, pick).count as f64 * NS_PER_S / measure.duration_ns as f64)
+    Some(totals(bundle, pick).count_within() as f64 * NS_PER_S / measure.duration_ns as f64)
 }
 
 /// The measured phase, where it lasted at all.

@@ -89,6 +89,8 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
             service_ns_sum: sum_all,
             service_ns_max: max_all,
             errors: 0,
+            drained: 0,
+            drained_bytes: 0,
         });
     }
     let phase = |kind, start_s: u64, seconds: u64| Phase {

@@ -102,8 +102,12 @@ impl Arena for HeapArena {
 /// as transactional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClassGroup {
-    /// Database reads and writes: the I/O that the achieved rate counts.
+    /// The I/O that the achieved rate counts: database reads and writes, data of a matrix.
     Transactional,
+    /// Operations on names and attributes.
+    Metadata,
+    /// What makes earlier writes of a matrix durable.
+    Sync,
     /// Log writes.
     Log,
     /// Background maintenance: sequential checksum reads.
@@ -120,6 +124,8 @@ impl fmt::Display for ClassGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Transactional => "transactional",
+            Self::Metadata => "metadata",
+            Self::Sync => "sync",
             Self::Log => "log",
             Self::Maintenance => "maintenance",
             Self::Replication => "replication",

@@ -2,7 +2,9 @@
 
 use std::cell::RefCell;
 
+use plimsoll_engine::EngineError;
 use plimsoll_engine::mailbox::Home;
+use plimsoll_engine::matrix::DataHome;
 
 use crate::error::CliError;
 use crate::session::engine_error;
@@ -17,9 +19,40 @@ pub struct DataSlot {
 /// Data that waits for the next run, locked.
 pub struct Held {
     /// Where it lies.
-    pub home: Home,
+    pub data: Data,
     /// The run that left it.
     pub run_id: String,
+}
+
+/// The data of a run.
+pub enum Data {
+    /// A mail store.
+    Mail(Home),
+    /// The files, or the device, of a matrix.
+    Matrix(DataHome),
+}
+
+impl Data {
+    /// The directories that Plimsoll made for it.
+    pub fn directories(&self) -> Vec<String> {
+        match self {
+            Self::Mail(home) => home.manifest.directories.clone(),
+            Self::Matrix(home) => {
+                home.manifest.directories.iter().map(|path| path.display().to_string()).collect()
+            }
+        }
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// What can't be removed.
+    pub fn remove(self) -> Result<(), EngineError> {
+        match self {
+            Self::Mail(home) => home.remove(),
+            Self::Matrix(home) => home.remove(),
+        }
+    }
 }
 
 impl DataSlot {
@@ -56,9 +89,9 @@ impl DataSlot {
     pub fn finish(&self, keep: bool) -> Result<Vec<String>, CliError> {
         let Some(held) = self.take() else { return Ok(Vec::new()) };
         if keep {
-            return Ok(held.home.manifest.directories.clone());
+            return Ok(held.data.directories());
         }
-        held.home.remove().map_err(|error| engine_error(&error))?;
+        held.data.remove().map_err(|error| engine_error(&error))?;
         Ok(Vec::new())
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::mailbox::{self, Home, MailRun};
+use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
 use plimsoll_engine::recording::Recording;
 use plimsoll_engine::{EngineError, ErrorKind};
 use plimsoll_evidence::environment::Environment;
@@ -13,13 +14,13 @@ use plimsoll_evidence::run::{
 };
 use plimsoll_evidence::{Bundle, BundleWriter};
 use plimsoll_judge::Verdict;
-use plimsoll_plan::{Mailbox, Plan, ResolvedPlan, Target, Workload};
+use plimsoll_plan::{Mailbox, Matrix, Plan, ResolvedPlan, Target, TargetKind, Workload};
 use plimsoll_sys::clock;
 
 use crate::commands::bundle;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::kept_data::{DataSlot, Held};
+use crate::kept_data::{Data, DataSlot, Held};
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::run_id::RunId;
@@ -34,6 +35,8 @@ pub struct Request<'a> {
     pub keep: bool,
     /// Where acknowledged commits are written, if anywhere.
     pub witness: Option<&'a Path>,
+    /// Devices whose data may be overwritten.
+    pub destroy: &'a [PathBuf],
     /// Where the bundle is made.
     pub bundles: &'a Path,
     /// Ledger and generation maps.
@@ -81,23 +84,44 @@ pub fn run_once(
     request: &Request<'_>,
     progress: &mut StderrProgress,
 ) -> Result<Finished, CliError> {
-    let Request { resolved, keep, .. } = *request;
-    let (target, mailbox) = what_to_run(resolved)?;
+    match what_to_run(request.resolved)? {
+        What::Mail(target, mailbox) => run_mail(request, target, mailbox, progress),
+        What::Matrix(target, matrix) => run_matrix(request, target, matrix, progress),
+    }
+}
+
+const REPLACED: &str = "the data that an earlier run kept there is replaced";
+
+/// What a plan asks to be run.
+enum What<'p> {
+    /// A mail store in directories.
+    Mail(&'p Target, &'p Mailbox),
+    /// Streams on files, a device or nothing.
+    Matrix(&'p Target, &'p Matrix),
+}
+
+fn run_mail(
+    request: &Request<'_>,
+    target: &Target,
+    mailbox: &Mailbox,
+    progress: &mut StderrProgress,
+) -> Result<Finished, CliError> {
+    let resolved = request.resolved;
     let id = RunId::now(&resolved.name);
     let held = request.data.take();
     let data_of_run = held.as_ref().map(|held| held.run_id.clone());
     let home = match held {
-        Some(held) => held.home.reuse(mailbox),
-        None => {
+        Some(Held { data: Data::Mail(home), .. }) => home.reuse(mailbox),
+        _ => {
             let stores = request.places.stores();
             Home::create(resolved, target, mailbox, &stores, id.store_id())
         }
     };
     let home = home.map_err(|error| engine_error(&error))?;
     if home.replaced {
-        progress.say("the data that an earlier run kept there is replaced");
+        progress.say(REPLACED);
     }
-    let session = match Session::begin(request, &home, id, data_of_run) {
+    let session = match Session::begin(request, &home.directories(), id, data_of_run) {
         Ok(session) => session,
         Err(error) => {
             home.remove().map_err(|error| engine_error(&error))?;
@@ -113,38 +137,107 @@ pub fn run_once(
         watcher: progress,
         witness: request.witness,
     });
-    let hands_on = request.data.hands_on() && home.is_prepared() && recording.is_well();
-    let kept = if keep && !hands_on { home.manifest.directories.clone() } else { Vec::new() };
-    let mut removal = Ok(());
-    if hands_on {
-        request.data.put(Held { home, run_id: session.id.name().to_owned() });
-    } else if !keep {
-        removal = home.remove();
+    let can_be_used_again = home.is_prepared() && recording.is_well();
+    let ended = session.give_back(Data::Mail(home), can_be_used_again);
+    session.end(recording, ended)
+}
+
+fn run_matrix(
+    request: &Request<'_>,
+    target: &Target,
+    matrix: &Matrix,
+    progress: &mut StderrProgress,
+) -> Result<Finished, CliError> {
+    let id = RunId::now(&request.resolved.name);
+    let held = request.data.take();
+    let data_of_run = held.as_ref().map(|held| held.run_id.clone());
+    let home = match held {
+        Some(Held { data: Data::Matrix(home), .. }) => home,
+        _ => data_set(request, target, matrix, &id)?,
+    };
+    if home.replaced && data_of_run.is_none() {
+        progress.say(REPLACED);
     }
-    let mut finished = session.end(recording, kept)?;
-    finished.not_removed = removal.err().map(|error| engine_error(&error));
-    Ok(finished)
+    let session = match Session::begin(request, &home.places(), id, data_of_run) {
+        Ok(session) => session,
+        Err(error) => {
+            home.remove().map_err(|error| engine_error(&error))?;
+            return Err(error);
+        }
+    };
+    let (recording, home) = matrix::run(MatrixRun {
+        plan: request.resolved,
+        matrix,
+        home,
+        interrupt: request.interrupt,
+        watcher: progress,
+    });
+    let can_be_used_again = home.is_made && recording.is_well();
+    let ended = session.give_back(Data::Matrix(home), can_be_used_again);
+    session.end(recording, ended)
+}
+
+/// Takes a target for the data of a plan's matrix; the run makes the data itself. The points of a
+/// sweep share it, so it is that of the whole plan.
+fn data_set(
+    request: &Request<'_>,
+    target: &Target,
+    matrix: &Matrix,
+    id: &RunId,
+) -> Result<DataHome, CliError> {
+    let plan = request.resolved;
+    let whole = request.plan.resolve();
+    let whole = whole.workload.matrix().filter(|whole| whole.streams.len() == matrix.streams.len());
+    let verified = matrix.streams.iter().any(|stream| stream.verify_reads);
+    DataHome::create(&HomeRequest {
+        plan,
+        target,
+        matrix: whole.unwrap_or(matrix),
+        state_directory: &request.places.stores(),
+        data_id: id.store_id(),
+        follow: plan.phases.verify || verified || request.keep,
+        destroy: request.destroy,
+    })
+    .map_err(|error| engine_error(&error))
 }
 
 /// The target and workload of a plan that can be run.
-fn what_to_run(plan: &ResolvedPlan) -> Result<(&Target, &Mailbox), CliError> {
-    let Workload::Mailbox(mailbox) = &plan.workload else {
-        let kind = plan.workload.kind();
-        return Err(CliError::usage(format!("the workload {kind} cannot be run by this version"))
-            .hint("plans with [workload.mailbox] can be run"));
-    };
+fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, CliError> {
     let [target] = &plan.targets[..] else {
         return Err(CliError::usage("the plan names several targets: they are to be compared")
             .hint("name one [target]"));
     };
-    if target.database_directories().is_empty() {
-        let kind = target.kind_word();
-        let says = format!("a mail store cannot be run on a target of kind {kind}");
-        return Err(
-            CliError::usage(says).hint("name directories: `path`, or `databases` and `logs`")
-        );
+    let kind = target.kind_word();
+    match &plan.workload {
+        Workload::Mailbox(mailbox) if mailbox.threads_auto => {
+            Err(CliError::usage("`threads = \"auto\"` cannot be run by this version")
+                .hint("state the number of threads"))
+        }
+        Workload::Mailbox(_) if target.database_directories().is_empty() => {
+            let says = format!("a mail store cannot be run on a target of kind {kind}");
+            Err(CliError::usage(says).hint("name directories: `path`, or `databases` and `logs`"))
+        }
+        Workload::Mailbox(mailbox) => Ok(What::Mail(target, mailbox)),
+        Workload::Matrix(matrix) if matrix.point_count() > 1 => {
+            let points = matrix.point_count();
+            Err(CliError::usage(format!("the plan is a sweep of {points} points"))
+                .hint("give one size, read share, pattern and queue depth to run one point"))
+        }
+        Workload::Matrix(matrix) => match target.kind {
+            TargetKind::Nfs { .. } | TargetKind::S3 { .. } | TargetKind::Model { .. } => {
+                let says = format!("a target of kind {kind} cannot be run by this version");
+                Err(CliError::usage(says).hint("name a `path`, a `device`, or `null = true`"))
+            }
+            _ => Ok(What::Matrix(target, matrix)),
+        },
     }
-    Ok((target, mailbox))
+}
+
+/// What became of a run's data.
+#[derive(Default)]
+struct DataEnd {
+    kept: Vec<String>,
+    not_removed: Option<CliError>,
 }
 
 /// The bundle and ledger entry of a run under way.
@@ -160,9 +253,10 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
+    /// Begins the bundle of a run on `places`: directories or devices.
     fn begin(
         request: &'a Request<'a>,
-        home: &Home,
+        places: &[PathBuf],
         id: RunId,
         data_of_run: Option<String>,
     ) -> Result<Self, CliError> {
@@ -177,8 +271,7 @@ impl<'a> Session<'a> {
             ledger.start_in(id.name(), &resolved.name, &plan_sha256, started, together)?;
         let writer = BundleWriter::create(request.bundles, id.name())?;
         writer.plan(request.plan.text(), resolved)?;
-        let directories = home.directories();
-        let mut paths: Vec<&Path> = directories.iter().map(PathBuf::as_path).collect();
+        let mut paths: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
         paths.sort();
         paths.dedup();
         let environment = plimsoll_observe::environment::collect(&paths);
@@ -186,8 +279,22 @@ impl<'a> Session<'a> {
         Ok(Self { request, plan_sha256, ledger, position, writer, environment, id, experiment })
     }
 
+    /// Leaves the data to the next run, or to the operator, or removes it.
+    fn give_back(&self, data: Data, can_be_used_again: bool) -> DataEnd {
+        let request = self.request;
+        if request.data.hands_on() && can_be_used_again {
+            request.data.put(Held { data, run_id: self.id.name().to_owned() });
+            return DataEnd::default();
+        }
+        if request.keep {
+            return DataEnd { kept: data.directories(), not_removed: None };
+        }
+        let removal = data.remove();
+        DataEnd { kept: Vec::new(), not_removed: removal.err().map(|error| engine_error(&error)) }
+    }
+
     /// Writes the evidence, seals it, judges it, enters its end in the ledger.
-    fn end(self, recording: Recording, kept: Vec<String>) -> Result<Finished, CliError> {
+    fn end(self, recording: Recording, data: DataEnd) -> Result<Finished, CliError> {
         let started_unix_ns = self.id.started_unix_ns();
         self.writer.latency(started_unix_ns, &recording.intervals)?;
         self.writer.series(&recording.series)?;
@@ -221,7 +328,8 @@ impl<'a> Session<'a> {
         let verdict = bundle::judge_and_report(&directory, &evidence)?;
         let (end, word) = (end_word(evidence.run.end.kind), verdict.verdict.label());
         self.ledger.end(self.id.name(), clock::realtime_ns(), end, word, &seal)?;
-        Ok(Finished { directory, evidence, verdict, kept, not_removed: None })
+        let DataEnd { kept, not_removed } = data;
+        Ok(Finished { directory, evidence, verdict, kept, not_removed })
     }
 }
 
@@ -239,9 +347,11 @@ fn end_word(kind: EndKind) -> &'static str {
 /// An error before a run began, with the exit code: what a plan names wrongly is the plan's fault.
 pub fn engine_error(error: &EngineError) -> CliError {
     let kind = match error.kind() {
-        ErrorKind::NotFound | ErrorKind::TooSmall | ErrorKind::Config | ErrorKind::Exists => {
-            Exit::Usage
-        }
+        ErrorKind::NotFound
+        | ErrorKind::TooSmall
+        | ErrorKind::Config
+        | ErrorKind::Precious
+        | ErrorKind::Exists => Exit::Usage,
         ErrorKind::Defect => Exit::Defect,
         _ => Exit::Environment,
     };

@@ -5,19 +5,16 @@
 //! `O_EXCL`, so that nothing that was there is ever opened for writing.
 
 use std::fs;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
 use plimsoll_sys::SysError;
 use plimsoll_sys::file::{self, DirectMode, OpenFlags};
 use plimsoll_workload::mailbox::Store;
-use rustix::fs::{FlockOperation, flock};
 
 use super::manifest::{self, Manifest, Position, StoreState, boot_id, io};
 use crate::EngineError;
-
-const LOCK: &str = ".plimsoll.lock";
+use crate::own::{self, Locks, check_space, lock_all, make_own, own_name, remove_own, sys};
 
 /// The directories of a store, locked for as long as this lives.
 #[derive(Debug)]
@@ -28,19 +25,6 @@ pub struct Home {
     pub replaced: bool,
     /// Held for as long as this lives.
     _locks: Locks,
-}
-
-/// The locks of the target's directories, with the files that hold them.
-#[derive(Debug)]
-struct Locks(Vec<(PathBuf, OwnedFd)>);
-
-impl Drop for Locks {
-    fn drop(&mut self) {
-        for (path, _) in &self.0 {
-            // Removed while the lock is held; a run that waits for it looks at the name again.
-            let _ = fs::remove_file(path);
-        }
-    }
 }
 
 impl Home {
@@ -62,7 +46,7 @@ impl Home {
         check_space(plan, target)?;
         let below: Vec<PathBuf> =
             named.iter().map(|path| path.join(own_name(&plan.name))).collect();
-        let replaced = below.iter().any(|directory| directory.join(manifest::FILE).is_file());
+        let replaced = below.iter().any(|directory| own::is_ours(directory));
         for (made, directory) in below.iter().enumerate() {
             if let Err(error) = make_own(directory) {
                 // Those made so far are empty; what cannot be removed matters less than the error.
@@ -219,12 +203,6 @@ impl Home {
     }
 }
 
-/// Name of a store's own directory.
-pub fn own_name(plan: &str) -> String {
-    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    format!("plimsoll-{}", plan.chars().map(safe).collect::<String>())
-}
-
 /// Databases first, then logs, as the store counts them; absolute.
 fn named_directories(target: &Target) -> Result<Vec<PathBuf>, EngineError> {
     let all = target.database_directories().iter().chain(target.log_directories());
@@ -241,125 +219,6 @@ fn named_directories(target: &Target) -> Result<Vec<PathBuf>, EngineError> {
             .map_err(|error| EngineError::system("looking at a target", sys("stat", path, &error)))
     })
     .collect()
-}
-
-fn sys(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {
-    SysError::from_io(call, error).at(path)
-}
-
-fn lock_all(directories: &[PathBuf]) -> Result<Locks, EngineError> {
-    let mut sorted: Vec<&PathBuf> = directories.iter().collect();
-    sorted.sort();
-    sorted.dedup();
-    let mut locks = Locks(Vec::new());
-    for directory in sorted {
-        locks.0.push(lock(directory)?);
-    }
-    Ok(locks)
-}
-
-fn lock(directory: &Path) -> Result<(PathBuf, OwnedFd), EngineError> {
-    let path = directory.join(LOCK);
-    loop {
-        let file =
-            fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(
-                |error| EngineError::system("locking a target", sys("open", &path, &error)),
-            )?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
-            let error = SysError::new("flock", errno.raw_os_error()).at(&path);
-            match errno {
-                rustix::io::Errno::WOULDBLOCK => EngineError::InUse { path: path.clone() },
-                _ => EngineError::system("locking a target", error),
-            }
-        })?;
-        // Whoever held it may have removed the name before we had the lock.
-        let named = fs::metadata(&path).map(|m| std::os::unix::fs::MetadataExt::ino(&m)).ok();
-        let held = file.metadata().map(|m| std::os::unix::fs::MetadataExt::ino(&m)).ok();
-        if named.is_some() && named == held {
-            return Ok((path, file.into()));
-        }
-    }
-}
-
-/// Free space against what the plan needs, per file system.
-fn check_space(plan: &ResolvedPlan, target: &Target) -> Result<(), EngineError> {
-    use std::collections::BTreeMap;
-    use std::os::unix::fs::MetadataExt;
-    let mut needs: BTreeMap<u64, (PathBuf, u64)> = BTreeMap::new();
-    for need in plan.required_bytes(target) {
-        let path = PathBuf::from(&need.directory);
-        let device = fs::metadata(&path).map(|m| m.dev()).unwrap_or(0);
-        let sum = needs.entry(device).or_insert((path, 0));
-        sum.1 = sum.1.saturating_add(need.bytes);
-    }
-    for (path, needed_bytes) in needs.into_values() {
-        let own = path.join(own_name(&plan.name));
-        let reused_bytes = occupied_bytes(&own);
-        let Ok(statistics) = rustix::fs::statvfs(&path) else { continue };
-        // File systems without a size of their own (ramfs) tell nothing.
-        if statistics.f_blocks == 0 {
-            continue;
-        }
-        let free_bytes = statistics.f_bavail.saturating_mul(statistics.f_frsize);
-        if free_bytes.saturating_add(reused_bytes) < needed_bytes {
-            return Err(EngineError::TooSmall { path, needed_bytes, free_bytes });
-        }
-    }
-    Ok(())
-}
-
-/// Bytes that an earlier store of ours frees when it is replaced.
-fn occupied_bytes(own: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    if !own.join(manifest::FILE).is_file() {
-        return 0;
-    }
-    let mut bytes = 0;
-    let mut stack = vec![own.to_path_buf()];
-    while let Some(directory) = stack.pop() {
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            match entry.metadata() {
-                Ok(metadata) if metadata.is_dir() => stack.push(entry.path()),
-                Ok(metadata) => bytes += metadata.blocks() * 512,
-                Err(_) => {}
-            }
-        }
-    }
-    bytes
-}
-
-/// Makes a store's own directory; what an earlier run of ours left there is removed.
-fn make_own(directory: &Path) -> Result<(), EngineError> {
-    if directory.exists() {
-        // The same directory may serve databases and logs: then it was made a moment ago.
-        if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none()) {
-            return Ok(());
-        }
-        if Manifest::read(directory)?.is_none() {
-            let error = SysError::new("mkdir", libc::EEXIST).at(directory);
-            return Err(EngineError::system(
-                "it holds something that Plimsoll did not make",
-                error,
-            ));
-        }
-        remove_own(directory)?;
-    }
-    fs::create_dir(directory)
-        .map_err(|error| EngineError::system("making a directory", sys("mkdir", directory, &error)))
-}
-
-/// Removes a directory of ours: one that holds a manifest, or nothing.
-fn remove_own(directory: &Path) -> Result<(), EngineError> {
-    if !directory.exists() {
-        return Ok(());
-    }
-    let empty = fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none());
-    if !empty && Manifest::read(directory)?.is_none() {
-        let error = SysError::new("rmdir", libc::EEXIST).at(directory);
-        return Err(EngineError::system("it holds something that Plimsoll did not make", error));
-    }
-    fs::remove_dir_all(directory)
-        .map_err(|error| EngineError::system("removing a store", sys("rmdir", directory, &error)))
 }
 
 /// The manifest at `path`, or in the only store directly below it.

@@ -25,7 +25,7 @@ mod settings;
 mod witness;
 
 pub use check::{StoreCheck, check_store};
-pub use home::{Home, own_name};
+pub use home::Home;
 pub use manifest::{Manifest, Position, StoreState};
 pub use marks::MappedMarks;
 pub use probe::written_bytes;

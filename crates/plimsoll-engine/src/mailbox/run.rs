@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_evidence::run::{
-    Clock as ClockReport, Damage, EndKind, Instance, PathEngine, PhaseKind,
-};
-use plimsoll_plan::{DirectIo, IoChoice, Mailbox, ResolvedPlan, Target};
+use plimsoll_evidence::run::{Damage, EndKind, Instance, PhaseKind};
+use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
 use plimsoll_sys::clock;
 use plimsoll_workload::mailbox::{
     Create, Duplicate, Finding, Format, Phase, PhaseIo, Place, Recover, ReplayFrom, Scan, ScanKind,
@@ -18,8 +16,9 @@ use super::manifest::StoreState;
 use super::marks::MappedMarks;
 use super::{caches, settings};
 use crate::EngineError;
-use crate::backend::{BackendKind, BackendReport, Direct, Prefer};
+use crate::backend::BackendReport;
 use crate::error::ErrorKind;
+use crate::issue;
 use crate::progress::{Progress, Watcher};
 use crate::recording::Recording;
 use crate::step::{Control, Ended, Event, Glance, Snapshot, Stage, run_stage};
@@ -59,7 +58,7 @@ pub fn run(mail: MailRun<'_>) -> (Recording, Home) {
     };
     running.recording.engine.sessions = running.mail.mailbox.threads;
     running.recording.engine.closed_loop = running.mail.mailbox.pace == plimsoll_plan::Pace::Free;
-    running.recording.engine.clock = clock_report();
+    running.recording.engine.clock = issue::clock();
     if let Err(error) = running.phases() {
         running.fail(&error);
     }
@@ -242,27 +241,7 @@ impl Running<'_> {
     }
 
     pub(super) fn note_backend(&mut self, report: &BackendReport) {
-        let engine = &mut self.recording.engine;
-        engine.kind = match report.kind {
-            BackendKind::Uring => "io_uring",
-            BackendKind::Threads | BackendKind::Inline => "threads",
-            BackendKind::Null => "null",
-            BackendKind::Nfs => "nfs",
-        }
-        .to_owned();
-        engine.why.clone_from(&report.why);
-        for file in &report.files {
-            let directory = directory_of(&self.stage.directories, Path::new(&file.path));
-            let known = engine.paths.iter_mut().find(|path| path.path == directory);
-            match known {
-                Some(path) => path.direct &= file.direct,
-                None => engine.paths.push(PathEngine {
-                    path: directory,
-                    direct: file.direct,
-                    why: file.why_not_direct.clone().unwrap_or_default(),
-                }),
-            }
-        }
+        issue::note(&mut self.recording.engine, report, &self.stage.directories);
     }
 
     fn note_findings(&mut self, findings: &[Finding]) {
@@ -446,11 +425,6 @@ pub(super) fn damage(finding: &Finding) -> Damage {
     }
 }
 
-fn directory_of(directories: &[PathBuf], path: &Path) -> String {
-    let directory = directories.iter().find(|directory| path.starts_with(directory));
-    directory.map_or_else(|| path.display().to_string(), |d| d.display().to_string())
-}
-
 /// Threads: the plan's, or one per CPU and never more than databases.
 fn threads(plan: &ResolvedPlan, mailbox: &Mailbox) -> u32 {
     let cpus = plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32);
@@ -462,16 +436,8 @@ fn stage(plan: &ResolvedPlan, home: &Home) -> Stage {
     let interval_ns = plan.evidence.interval_ns.max(10_000_000);
     Stage {
         directories: home.directories(),
-        prefer: match plan.engine.io {
-            IoChoice::Auto => Prefer::Auto,
-            IoChoice::IoUring => Prefer::Uring,
-            IoChoice::Threads => Prefer::Threads,
-        },
-        direct: match plan.engine.direct {
-            DirectIo::Auto => Direct::Auto,
-            DirectIo::Required => Direct::Required,
-            DirectIo::Off => Direct::Off,
-        },
+        prefer: issue::prefer(plan.engine.io),
+        direct: issue::direct(plan.engine.direct),
         poll_completions: plan.engine.io_poll,
         poll_submissions: plan.engine.sq_poll,
         write: true,
@@ -479,22 +445,5 @@ fn stage(plan: &ResolvedPlan, home: &Home) -> Stage {
         histogram_interval_ns: (plan.phases.measure_ns / HISTOGRAM_INTERVALS)
             .max(interval_ns)
             .max(SECOND_NS),
-    }
-}
-
-/// Readings of the clock that its cost is measured over.
-const CLOCK_READINGS: u32 = 10_000;
-
-fn clock_report() -> ClockReport {
-    let mut clock = clock::Clock::new();
-    let quality = clock::measure(&mut clock, CLOCK_READINGS);
-    let source = match quality.source {
-        clock::ClockSource::CycleCounter => "processor cycles, anchored to CLOCK_MONOTONIC",
-        clock::ClockSource::Kernel => "CLOCK_MONOTONIC",
-    };
-    ClockReport {
-        source: source.to_owned(),
-        resolution_ns: quality.resolution_ns,
-        cost_ps: quality.cost_ns_hundredths * 10,
     }
 }

@@ -5,11 +5,16 @@
 //! supplement of its interval, to be added. So memory stays bounded and nothing is lost.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use super::handover::Returns;
 use super::histogram::Totals;
 use super::recorder::{Snapshot, Sums};
+use super::run::Event;
+
+/// The longest time without a word to whoever listens.
+const TICK: Duration = Duration::from_millis(20);
 
 /// Intervals that may be open at a time.
 const PENDING_MAX: usize = 8;
@@ -49,6 +54,8 @@ pub struct Interval {
     pub supplement: bool,
     /// By class.
     pub classes: Vec<ClassTotals>,
+    /// By class, what of that completed after the stop.
+    pub drained: Vec<Sums>,
     /// Processor time of the driving threads, user and system.
     pub cpu_user_ns: u64,
     /// As above.
@@ -116,23 +123,29 @@ impl Collector {
         }
     }
 
-    /// Takes snapshots until every thread has handed in its last, and gives each finished row to
-    /// `each`. Ends as well when all threads are gone.
+    /// Takes snapshots until every thread has handed in its last, and tells `hear` of each finished row
+    /// and of time that passes. Ends as well when all threads are gone.
     pub fn run(
         &mut self,
         inbox: &Receiver<Box<Snapshot>>,
         returns: &[Returns],
-        each: &mut dyn FnMut(&Interval),
+        hear: &mut dyn FnMut(Event<'_>),
     ) {
         while self.reached.iter().any(|reached| *reached != i64::MAX) {
-            let Ok(mut snapshot) = inbox.recv() else { break };
-            let group = snapshot.group as usize;
-            self.take(&mut snapshot, each);
-            if let Some(back) = returns.get(group) {
-                back.give(snapshot);
+            match inbox.recv_timeout(TICK) {
+                Ok(mut snapshot) => {
+                    let group = snapshot.group as usize;
+                    self.take(&mut snapshot, &mut |row| hear(Event::Row(row)));
+                    if let Some(back) = returns.get(group) {
+                        back.give(snapshot);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
             }
+            hear(Event::Tick);
         }
-        self.flush(i64::MAX, each);
+        self.flush(i64::MAX, &mut |row| hear(Event::Row(row)));
     }
 
     /// Takes one snapshot, which comes out empty.
@@ -181,10 +194,14 @@ impl Collector {
             snapshot.lag.own.drain_into(&mut []);
             snapshot.lag.full.drain_into(&mut []);
         }
+        let Interval { classes, drained, .. } = row;
         for (at, cell) in snapshot.cells.iter_mut().enumerate() {
             let class = at % self.classes;
-            let row = &mut row.classes[class];
+            let row = &mut classes[class];
             row.sums.add(&cell.sums);
+            if snapshot.drain {
+                drained[class].add(&cell.sums);
+            }
             if !measured {
                 self.warm_up[class].add(&cell.sums);
                 cell.latency.drain_into(&mut [&mut row.latency]);
@@ -213,10 +230,11 @@ impl Collector {
     }
 
     fn blank(&mut self, number: i64, supplement: bool) -> Interval {
-        let mut row = self
-            .spare
-            .pop()
-            .unwrap_or_else(|| Interval { classes: empty(self.classes), ..Interval::default() });
+        let mut row = self.spare.pop().unwrap_or_else(|| Interval {
+            classes: empty(self.classes),
+            drained: vec![Sums::default(); self.classes],
+            ..Interval::default()
+        });
         (row.number, row.supplement) = (number, supplement);
         row
     }
@@ -237,6 +255,7 @@ impl Collector {
         for class in &mut row.classes {
             class.clear();
         }
+        row.drained.fill(Sums::default());
         (row.drain, row.cpu_user_ns, row.cpu_system_ns, row.calls) = (false, 0, 0, 0);
         self.spare.push(row);
     }

@@ -97,6 +97,7 @@ pub struct MatrixSource {
     part: StreamPart,
     /// The clients, by their numbers in the stream.
     clients: Box<[u32]>,
+    first_class: u16,
     work: Work,
     /// The last operation, if it was one on names or attributes.
     names: Option<NameOp>,
@@ -145,7 +146,20 @@ impl MatrixSource {
         let end = clients.iter().copied().max().map_or(0, |last| last.saturating_add(1));
         let has_names = config.metadata_percent > 0.0;
         let part = StreamPart::new(config, first..end)?;
-        Ok(Self { part, clients, work, names: None, has_names })
+        Ok(Self { part, clients, first_class: 0, work, names: None, has_names })
+    }
+
+    /// Counts its classes from `first_class` on, where several streams are recorded side by side.
+    #[must_use]
+    pub fn with_first_class(mut self, first_class: u16) -> Self {
+        self.first_class = first_class;
+        self
+    }
+
+    /// Number of classes of a stream.
+    #[must_use]
+    pub fn class_count(config: &StreamConfig) -> usize {
+        Self::class_names(config).len()
     }
 
     /// Names of the classes of a stream, in the order of [`Op::class`].
@@ -208,9 +222,9 @@ fn check(config: &StreamConfig, content: &WriteContent) -> Result<(), SourceErro
 }
 
 #[inline]
-fn op(from: &matrix::Op, kind: OpKind, tag: u32) -> Op {
+fn op(from: &matrix::Op, kind: OpKind, tag: u32, first_class: u16) -> Op {
     let matrix::Op { class, file, offset_bytes, size_bytes, .. } = *from;
-    Op { kind, class, file, offset_bytes, size_bytes, tag }
+    Op { kind, class: first_class + class, file, offset_bytes, size_bytes, tag }
 }
 
 #[inline]
@@ -230,7 +244,7 @@ impl MatrixSource {
     fn named(&mut self, kind: MetadataKind, client: u32, next: &matrix::Op) -> Op {
         let matrix::Op { share, file, name, new_name, .. } = *next;
         self.names = Some(NameOp { kind, client, share, file, name, new_name });
-        op(next, OpKind::Nop, UNFOLLOWED)
+        op(next, OpKind::Nop, UNFOLLOWED, self.first_class)
     }
 }
 
@@ -244,12 +258,13 @@ impl Source for MatrixSource {
     #[inline(always)]
     fn next(&mut self, client: u32) -> Option<Op> {
         let client = *self.clients.get(client as usize)?;
+        let first_class = self.first_class;
         let next = self.part.next(client)?;
         if let matrix::OpKind::Metadata(kind) = next.kind {
             return Some(self.named(kind, client, &next));
         }
         let Work::Followed { tracker, verify_reads } = &mut self.work else {
-            return Some(op(&next, kind(next.kind)?, UNFOLLOWED));
+            return Some(op(&next, kind(next.kind)?, UNFOLLOWED, first_class));
         };
         let (mut next, mut tries) = (next, 0);
         loop {
@@ -271,19 +286,19 @@ impl Source for MatrixSource {
                         // Nowhere to write: read what is being written.
                         None => {
                             let read = matrix::Op { class: 0, ..next };
-                            return Some(op(&read, OpKind::Read, UNFOLLOWED));
+                            return Some(op(&read, OpKind::Read, UNFOLLOWED, first_class));
                         }
                     }
                 }
                 OpKind::Read if *verify_reads => {
                     let Some(followed) = tracker.begin_read(file, offset, size) else {
-                        return Some(op(&next, kind, UNFOLLOWED));
+                        return Some(op(&next, kind, UNFOLLOWED, first_class));
                     };
                     followed
                 }
-                _ => return Some(op(&next, kind, UNFOLLOWED)),
+                _ => return Some(op(&next, kind, UNFOLLOWED, first_class)),
             };
-            return Some(op(&next, kind, followed.number()));
+            return Some(op(&next, kind, followed.number(), first_class));
         }
     }
 

@@ -220,6 +220,20 @@ impl RunReport {
     }
 }
 
+/// What the calling thread is told while a run goes on.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// All threads are ready: the measurement will start then (`CLOCK_MONOTONIC`).
+    Starts {
+        /// When.
+        measure_from_ns: u64,
+    },
+    /// An interval is complete.
+    Row(&'a Interval),
+    /// A moment has passed.
+    Tick,
+}
+
 /// Runs `groups` until the measurement is over, `stop` is set or an operation fails; `each` gets a row
 /// per interval as it becomes complete, on the calling thread.
 ///
@@ -231,6 +245,24 @@ pub fn run<S: Source + Send>(
     stop: &AtomicBool,
     each: &mut dyn FnMut(&Interval),
 ) -> Result<RunReport, EngineError> {
+    let mut rows = |event: Event<'_>| {
+        if let Event::Row(row) = event {
+            each(row);
+        }
+    };
+    Ok(watch(config, groups, stop, &mut rows)?.0)
+}
+
+/// As [`run`], and gives the sources back as their threads leave them; `hear` is told what happens.
+///
+/// # Errors
+/// As [`run`].
+pub fn watch<S: Source + Send>(
+    config: &RunConfig,
+    groups: Vec<Group<S>>,
+    stop: &AtomicBool,
+    hear: &mut dyn FnMut(Event<'_>),
+) -> Result<(RunReport, Vec<S>), EngineError> {
     let classes = config.classes.len().max(1);
     let cells: Vec<usize> = groups.iter().map(|group| group.clients as usize * classes).collect();
     let (inbox, ends) = connect(&cells);
@@ -264,46 +296,51 @@ pub fn run<S: Source + Send>(
         let start_ns = monotonic_ns() + LEAD_NS;
         let measure_from_ns = start_ns + config.warm_up_ns;
         if is_ready {
+            hear(Event::Starts { measure_from_ns });
             for gate in &gates {
                 // A thread that is gone has said why in its result.
                 let _ = gate.send(start_ns);
             }
-            collected.run(&inbox, &returns, each);
+            collected.run(&inbox, &returns, hear);
         }
         drop(gates);
-        let mut reports = Vec::new();
+        let (mut reports, mut sources) = (Vec::new(), Vec::new());
         for thread in threads {
             let thread = thread.map_err(|error| {
                 let source = plimsoll_sys::SysError::from_io("clone", &error);
                 EngineError::system("starting a thread", source)
             })?;
             match thread.join() {
-                Ok(Ok(Some(report))) => reports.push(report),
+                Ok(Ok(Some((report, source)))) => {
+                    reports.push(report);
+                    sources.push(source);
+                }
                 Ok(Ok(None)) => {}
                 Ok(Err(error)) => return Err(error),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
         let stop_ns = reports.iter().map(|report| report.end.stop_ns).min();
-        Ok(RunReport {
+        let report = RunReport {
             collected,
             groups: reports,
             measure_from_ns,
             stop_ns: stop_ns.unwrap_or(measure_from_ns),
             process_cpu: process_time().since(&cpu),
-        })
+        };
+        Ok((report, sources))
     })
 }
 
 /// One group's thread. `None` where another group's failure kept all from starting.
-fn run_group<S: Source>(
+fn run_group<S: Source + Send>(
     group: Group<S>,
     config: &RunConfig,
     outbox: Outbox,
     ready: &Sender<bool>,
     gate: &Receiver<u64>,
     stop: Stop<'_>,
-) -> Result<Option<GroupReport>, EngineError> {
+) -> Result<Option<(GroupReport, S)>, EngineError> {
     let Group { name, cpu, target, mut source, clients, pace, cap, .. } = group;
     let opened = prepare(cpu, target, places(&pace, clients), group.size_bytes_max);
     // The coordinator counts one answer per group.
@@ -345,7 +382,8 @@ fn run_group<S: Source>(
         }
         _ => None,
     };
-    Ok(Some(GroupReport { name, cpu, backend, end, punt_workers, punt_cpu, remote }))
+    let report = GroupReport { name, cpu, backend, end, punt_workers, punt_cpu, remote };
+    Ok(Some((report, source)))
 }
 
 enum Either {

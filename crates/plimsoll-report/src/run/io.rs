@@ -170,7 +170,7 @@ fn small(bundle: &Bundle, caption: &str, kinds: &[Kind]) -> Table {
         let mut cells = vec![Cell::text(name)];
         for kind in kinds {
             let totals = kind.totals(bundle, instance);
-            let bandwidth = super::kinds::per_second(bundle, totals.sums.size_bytes);
+            let bandwidth = super::kinds::per_second(bundle, totals.sums.bytes_within());
             cells.extend([
                 Cell::maybe(Unit::Rate, totals.rate_per_s(bundle)),
                 Cell::maybe(Unit::Bandwidth, bandwidth),
@@ -208,7 +208,10 @@ pub(crate) fn total(bundle: &Bundle) -> Table {
             Cell::text(name),
             Cell::count(totals.sums.count),
             Cell::maybe(Unit::Rate, totals.rate_per_s(bundle)),
-            Cell::maybe(Unit::Bandwidth, super::kinds::per_second(bundle, totals.sums.size_bytes)),
+            Cell::maybe(
+                Unit::Bandwidth,
+                super::kinds::per_second(bundle, totals.sums.bytes_within()),
+            ),
             Cell::maybe(Unit::Size, totals.size_bytes_avg()),
             Cell::maybe(Unit::Latency, totals.latency_ns_avg()),
             Cell::maybe(Unit::Latency, largest),

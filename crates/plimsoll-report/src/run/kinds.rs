@@ -20,7 +20,7 @@ impl Operation {
     pub fn of(class: &ClassTotals) -> Self {
         match class.is_read {
             true => Self::Read,
-            false if class.size_bytes == 0 && class.name.ends_with("flush") => Self::Flush,
+            false if class.size_bytes == 0 && flushes(&class.name) => Self::Flush,
             false => Self::Write,
         }
     }
@@ -42,6 +42,11 @@ impl Operation {
             Self::Flush => "flush",
         }
     }
+}
+
+/// Whether a class of this name makes earlier writes durable.
+fn flushes(name: &str) -> bool {
+    name.ends_with("flush") || name.ends_with(".sync")
 }
 
 /// Reads, writes or flushes of one group, over all instances or of one.
@@ -151,6 +156,8 @@ impl Totals {
         self.sums.count += class.count;
         self.sums.latency_ns = self.sums.latency_ns.saturating_add(class.latency_ns_sum);
         self.sums.size_bytes += class.size_bytes;
+        self.sums.drained += class.drained;
+        self.sums.drained_bytes += class.drained_bytes;
         self.latency_ns_max = self.latency_ns_max.max(class.latency_ns_max);
         self.service_ns_sum = self.service_ns_sum.saturating_add(class.service_ns_sum);
         self.service_ns_max = self.service_ns_max.max(class.service_ns_max);
@@ -158,7 +165,7 @@ impl Totals {
 
     /// Per second of the measured phase; `None` where nothing was measured.
     pub fn rate_per_s(&self, bundle: &Bundle) -> Option<f64> {
-        per_second(bundle, self.sums.count)
+        per_second(bundle, self.sums.count_within())
     }
 
     /// Mean latency; `None` without I/Os.

@@ -283,6 +283,8 @@ impl Made {
             service_ns_sum: 0,
             service_ns_max: 0,
             errors: 0,
+            drained: 0,
+            drained_bytes: 0,
         };
         Self { totals, histogram: histogram(), spec }
     }

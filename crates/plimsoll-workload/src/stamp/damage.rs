@@ -84,6 +84,22 @@ pub enum Damage {
 }
 
 impl Damage {
+    /// The word for the kind.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Lost { .. } => "lost",
+            Self::Stale { .. } => "stale",
+            Self::Torn { .. } => "torn",
+            Self::Misdirected { .. } => "misdirected",
+            Self::Corrupt { .. } => "corrupt",
+            Self::Unwritten => "unwritten",
+            Self::Ahead { .. } => "ahead",
+        }
+    }
+}
+
+impl Damage {
     /// The kind in one word.
     #[must_use]
     pub fn word(&self) -> &'static str {

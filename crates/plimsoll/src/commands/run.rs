@@ -43,6 +43,9 @@ pub struct After {
     /// `plimsoll verify --witness` then asks after each.
     #[arg(long, value_name = "FILE")]
     pub witness: Option<PathBuf>,
+    /// A block device whose data may be overwritten, named in full: `--destroy /dev/sdx`.
+    #[arg(long, value_name = "DEVICE")]
+    pub destroy: Vec<PathBuf>,
     /// Directory to make the bundle in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -96,6 +99,7 @@ pub fn run_plan(
             resolved: &resolved,
             keep: after.keep,
             witness: after.witness.as_deref(),
+            destroy: &after.destroy,
             bundles: experiment.as_ref().map_or(bundles, Experiment::directory),
             places: &places,
             interrupt,
@@ -142,7 +146,7 @@ fn with_fewest_threads(
     progress.say("threads = \"auto\": searching for the fewest that meet the requirement");
     let bundles = after.out.clone().unwrap_or_else(|| places.runs.clone());
     let range = tune::default_range(resolved)?;
-    let asked = Asked { range, fresh: false, keep: false, bundles };
+    let asked = Asked { range, fresh: false, keep: false, destroy: Vec::new(), bundles };
     let found = tune::search(plan, resolved, &asked, places, progress, interrupt)?;
     progress.say(&format!("the search: {}", found.report.display()));
     let at = found.tuning.fewest.or(found.tuning.load_line);

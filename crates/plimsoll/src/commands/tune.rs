@@ -53,6 +53,9 @@ pub struct Options {
     /// Keep the data after the last step.
     #[arg(long)]
     keep: bool,
+    /// A block device whose data may be overwritten, named in full.
+    #[arg(long, value_name = "DEVICE")]
+    destroy: Vec<PathBuf>,
     /// Directory to make the experiment in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -70,7 +73,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
     let bundles = options.out.clone().unwrap_or_else(|| places.runs.clone());
     let range = range(options, &resolved)?;
-    let asked = Asked { range, fresh: options.fresh, keep: options.keep, bundles };
+    let destroy = options.destroy.clone();
+    let asked = Asked { range, fresh: options.fresh, keep: options.keep, destroy, bundles };
     let found = search(&plan, &resolved, &asked, &places, &mut progress, &interrupt)?;
     show(&found, common)?;
     for directory in &found.kept {
@@ -87,6 +91,8 @@ pub struct Asked {
     pub fresh: bool,
     /// Whether the data stays after the last step.
     pub keep: bool,
+    /// Devices whose data may be overwritten.
+    pub destroy: Vec<PathBuf>,
     /// Where the experiment's directory is made.
     pub bundles: PathBuf,
 }
@@ -131,6 +137,7 @@ pub fn search(
             resolved: &step,
             keep: asked.keep,
             witness: None,
+            destroy: &asked.destroy,
             bundles: experiment.directory(),
             places,
             interrupt,

@@ -184,6 +184,26 @@ pub fn tool(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
+/// A loop device of its own on a fully allocated image, undone when dropped.
+pub struct LoopDevice {
+    pub name: String,
+}
+
+impl LoopDevice {
+    /// `size_mib` with direct I/O on an image below `root`.
+    pub fn new(root: &Path, size_mib: u64) -> Self {
+        let image = root.join("device.image").display().to_string();
+        tool("fallocate", &["-l", &format!("{size_mib}MiB"), &image]);
+        Self { name: tool("losetup", &["-f", "--show", "--direct-io=on", &image]) }
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.name).output();
+    }
+}
+
 /// A file system on a loop device of its own, undone when dropped.
 pub struct LoopFs {
     pub device: String,

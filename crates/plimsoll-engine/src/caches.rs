@@ -1,0 +1,74 @@
+//! The state of the caches when the load begins, as the plan declares it.
+//!
+//! `cold` drops the page cache of the target's own files, and with privilege the system's.
+//! `warm-metadata` has the file system's metadata of the files read, and their data dropped. `warm`
+//! reads everything once. An array's own caches are out of reach.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use plimsoll_sys::file::{self, DirectMode, OpenFlags};
+use plimsoll_sys::{extents, residency};
+
+use crate::EngineError;
+
+/// Extents of a file that are asked for: reading them is what warms the metadata.
+const EXTENTS_MAX: usize = 1 << 20;
+
+/// What was dropped.
+pub(crate) struct Dropped {
+    /// Whether the system's caches were dropped too; `None`: that was not asked.
+    pub system: Option<bool>,
+    /// In words.
+    pub note: String,
+}
+
+/// Drops the page cache of `files`; with `metadata` their metadata is read afterwards, without it the
+/// system's caches are dropped too.
+///
+/// # Errors
+/// A file that can't be opened or brought to stable storage first.
+pub(crate) fn drop_data(files: &[PathBuf], metadata: bool) -> Result<Dropped, EngineError> {
+    for path in files {
+        let opened = open(path)?;
+        let engine = |error: plimsoll_sys::SysError| EngineError::system("caches", error.at(path));
+        file::sync_data(&opened).map_err(engine)?;
+        file::drop_cached(&opened).map_err(engine)?;
+    }
+    if metadata {
+        for path in files {
+            // Where extents can't be listed the open has still read the inode.
+            let _ = extents::extents(&open(path)?, EXTENTS_MAX);
+        }
+        return Ok(Dropped { system: None, note: "data dropped, metadata read".to_owned() });
+    }
+    Ok(match residency::drop_all_caches() {
+        Ok(()) => {
+            let note = "the files' page cache and the system's caches dropped".to_owned();
+            Dropped { system: Some(true), note }
+        }
+        Err(error) => {
+            let note = format!("the files' page cache dropped; the system's caches not: {error}");
+            Dropped { system: Some(false), note }
+        }
+    })
+}
+
+fn open(path: &Path) -> Result<OwnedFd, EngineError> {
+    let flags = OpenFlags { direct: DirectMode::Off, ..OpenFlags::default() };
+    let opened =
+        file::open(path, flags).map_err(|error| EngineError::system("opening a file", error))?;
+    Ok(opened.fd)
+}
+
+/// Bytes of the files that the page cache holds, and bytes of the files; `None` where the kernel does
+/// not tell.
+pub(crate) fn resident_bytes(files: &[PathBuf]) -> Option<(u64, u64)> {
+    let (mut resident_bytes, mut files_bytes) = (0, 0);
+    for path in files {
+        let fd = open(path).ok()?;
+        files_bytes += file::size_bytes(&fd).ok()?;
+        resident_bytes += residency::of_file(&fd).ok()?.cached_bytes;
+    }
+    Some((resident_bytes, files_bytes))
+}

@@ -1,0 +1,75 @@
+//! How I/O is issued: from the plan's words to the backend's, and from the backend's report to the
+//! evidence.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::run::{Clock as ClockReport, Engine, PathEngine};
+use plimsoll_plan::{DirectIo, IoChoice};
+use plimsoll_sys::clock;
+
+use crate::backend::{BackendKind, BackendReport, Direct, Prefer};
+
+/// Readings of the clock that its cost is measured over.
+const CLOCK_READINGS: u32 = 10_000;
+
+/// The interface that the plan wants.
+pub(crate) fn prefer(io: IoChoice) -> Prefer {
+    match io {
+        IoChoice::Auto => Prefer::Auto,
+        IoChoice::IoUring => Prefer::Uring,
+        IoChoice::Threads => Prefer::Threads,
+    }
+}
+
+/// Whether the plan wants I/O past the page cache.
+pub(crate) fn direct(direct: DirectIo) -> Direct {
+    match direct {
+        DirectIo::Auto => Direct::Auto,
+        DirectIo::Required => Direct::Required,
+        DirectIo::Off => Direct::Off,
+    }
+}
+
+/// Notes how a thread's I/O was issued. Files below one of `directories` are told by that.
+pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[PathBuf]) {
+    engine.kind = match report.kind {
+        BackendKind::Uring => "io_uring",
+        BackendKind::Threads | BackendKind::Inline => "threads",
+        BackendKind::Null => "null",
+        BackendKind::Nfs => "nfs",
+    }
+    .to_owned();
+    engine.why.clone_from(&report.why);
+    for file in &report.files {
+        let directory = directory_of(directories, Path::new(&file.path));
+        let known = engine.paths.iter_mut().find(|path| path.path == directory);
+        match known {
+            Some(path) => path.direct &= file.direct,
+            None => engine.paths.push(PathEngine {
+                path: directory,
+                direct: file.direct,
+                why: file.why_not_direct.clone().unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+fn directory_of(directories: &[PathBuf], path: &Path) -> String {
+    let directory = directories.iter().find(|directory| path.starts_with(directory));
+    directory.map_or_else(|| path.display().to_string(), |d| d.display().to_string())
+}
+
+/// The clock, measured.
+pub(crate) fn clock() -> ClockReport {
+    let mut clock = clock::Clock::new();
+    let quality = clock::measure(&mut clock, CLOCK_READINGS);
+    let source = match quality.source {
+        clock::ClockSource::CycleCounter => "processor cycles, anchored to CLOCK_MONOTONIC",
+        clock::ClockSource::Kernel => "CLOCK_MONOTONIC",
+    };
+    ClockReport {
+        source: source.to_owned(),
+        resolution_ns: quality.resolution_ns,
+        cost_ps: quality.cost_ns_hundredths * 10,
+    }
+}

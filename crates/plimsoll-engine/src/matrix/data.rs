@@ -1,0 +1,273 @@
+//! Making the data, and reading and checking all of it: each byte once, in order, by all threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use plimsoll_plan::Layout;
+use plimsoll_sys::file;
+use plimsoll_sys::op::OpKind;
+use plimsoll_workload::content::Content;
+use plimsoll_workload::matrix::{InFlight, Tracker};
+use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
+
+use super::home::DataHome;
+use super::manifest::DataFile;
+use crate::EngineError;
+use crate::stream::source::{Op, Source, Wants};
+
+/// Bytes of one transfer.
+pub const CHUNK_BYTES: u32 = 1 << 20;
+/// Transfers in flight of each thread.
+pub const CHUNKS_IN_FLIGHT: u32 = 8;
+
+/// What a pass over the data does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Writes everything for the first time.
+    Fill,
+    /// Reads everything and checks it, where it is followed.
+    Check,
+}
+
+/// Some of the chunks of all files, one after the other.
+#[derive(Debug)]
+pub struct PassSource {
+    pass: Pass,
+    sizes_bytes: Arc<[u64]>,
+    contents: Arc<[Content]>,
+    content_of: Arc<[usize]>,
+    /// By content; empty where nothing is checked.
+    trackers: Vec<Tracker>,
+    file: u32,
+    offset_bytes: u64,
+    chunks_left: u64,
+    zeros: bool,
+    done_bytes: Arc<AtomicU64>,
+}
+
+/// What a pass is made from.
+#[derive(Clone, Debug)]
+pub struct PassPlan {
+    /// What it does.
+    pub pass: Pass,
+    /// Sizes of the files, by number.
+    pub sizes_bytes: Arc<[u64]>,
+    /// What files hold, each kind once.
+    pub contents: Arc<[Content]>,
+    /// By file, which of them it holds.
+    pub content_of: Arc<[usize]>,
+    /// What each unit should hold.
+    pub generations: Option<Arc<[Generations]>>,
+    /// Whether zeroes are written instead of content.
+    pub zeros: bool,
+    /// Counts what is done.
+    pub done_bytes: Arc<AtomicU64>,
+}
+
+impl PassPlan {
+    /// A pass over the data of `home`.
+    ///
+    /// # Errors
+    /// Content that can't be made.
+    pub fn new(home: &DataHome, pass: Pass, zeros: bool) -> Result<Self, EngineError> {
+        let mut kinds: Vec<&DataFile> = Vec::new();
+        let mut content_of = Vec::new();
+        for file in home.files() {
+            let same =
+                |kind: &&DataFile| DataFile { path: kind.path.clone(), ..file.clone() } == **kind;
+            content_of.push(kinds.iter().position(same).unwrap_or(kinds.len()));
+            if content_of.last() == Some(&kinds.len()) {
+                kinds.push(file);
+            }
+        }
+        let contents: Result<Vec<Content>, EngineError> =
+            kinds.into_iter().map(|file| home.content(file)).collect();
+        Ok(Self {
+            pass,
+            sizes_bytes: home.files().iter().map(|file| file.size_bytes).collect(),
+            contents: contents?.into(),
+            content_of: content_of.into(),
+            generations: home.generations.clone(),
+            zeros,
+            done_bytes: Arc::default(),
+        })
+    }
+
+    /// All bytes.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.sizes_bytes.iter().sum()
+    }
+
+    fn chunks(&self) -> u64 {
+        self.sizes_bytes.iter().map(|size| size.div_ceil(CHUNK_BYTES.into())).sum()
+    }
+
+    /// Part `part` of `parts` of it.
+    #[must_use]
+    pub fn part(&self, part: u64, parts: u64) -> PassSource {
+        let (all, parts) = (self.chunks(), parts.max(1));
+        let (first, after) = (all * part / parts, all * (part + 1) / parts);
+        let tracker = |content: &Content, generations: &Arc<[Generations]>| {
+            let generations = Arc::clone(generations);
+            Tracker::new(content.clone(), generations, CHUNKS_IN_FLIGHT, CHUNK_BYTES)
+        };
+        let trackers = match &self.generations {
+            Some(generations) if self.pass == Pass::Check => {
+                self.contents.iter().map(|content| tracker(content, generations)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let mut source = PassSource {
+            pass: self.pass,
+            sizes_bytes: Arc::clone(&self.sizes_bytes),
+            contents: Arc::clone(&self.contents),
+            content_of: Arc::clone(&self.content_of),
+            trackers,
+            file: 0,
+            offset_bytes: 0,
+            chunks_left: after - first,
+            zeros: self.zeros,
+            done_bytes: Arc::clone(&self.done_bytes),
+        };
+        source.skip(first);
+        source
+    }
+}
+
+impl PassSource {
+    /// Goes to chunk `chunks` of all.
+    fn skip(&mut self, mut chunks: u64) {
+        for size_bytes in self.sizes_bytes.iter() {
+            let here = size_bytes.div_ceil(CHUNK_BYTES.into());
+            if chunks < here {
+                self.offset_bytes = chunks * u64::from(CHUNK_BYTES);
+                return;
+            }
+            chunks -= here;
+            self.file += 1;
+        }
+    }
+
+    /// What its checks came to.
+    #[must_use]
+    pub fn found(&self) -> (DamageCounts, Option<Finding>) {
+        let (mut counts, mut first) = (DamageCounts::default(), None);
+        for tracker in &self.trackers {
+            counts.merge(&tracker.counts());
+            first = first.or(tracker.first_finding());
+        }
+        (counts, first)
+    }
+
+    fn content(&self, file: u32) -> Option<usize> {
+        self.content_of.get(file as usize).copied()
+    }
+
+    fn tracker(&mut self, file: u32) -> Option<&mut Tracker> {
+        let content = self.content(file)?;
+        self.trackers.get_mut(content)
+    }
+}
+
+impl Source for PassSource {
+    fn wants(&self) -> Wants {
+        Wants { fill: self.pass == Pass::Fill, completions: true, names: false }
+    }
+
+    fn next(&mut self, _client: u32) -> Option<Op> {
+        if self.chunks_left == 0 {
+            return None;
+        }
+        while self.offset_bytes >= *self.sizes_bytes.get(self.file as usize)? {
+            (self.file, self.offset_bytes) = (self.file + 1, 0);
+        }
+        let (file, offset_bytes) = (self.file, self.offset_bytes);
+        let left_bytes = self.sizes_bytes.get(file as usize)? - offset_bytes;
+        let size_bytes = left_bytes.min(CHUNK_BYTES.into()) as u32;
+        self.offset_bytes += u64::from(CHUNK_BYTES);
+        self.chunks_left -= 1;
+        let followed =
+            self.tracker(file).and_then(|t| t.begin_read(file, offset_bytes, size_bytes));
+        let tag = followed.map_or(u32::MAX, InFlight::number);
+        let kind = if self.pass == Pass::Fill { OpKind::Write } else { OpKind::Read };
+        let class = u16::from(self.pass == Pass::Fill);
+        Some(Op { kind, class, file, offset_bytes, size_bytes, tag })
+    }
+
+    fn fill(&mut self, _client: u32, op: &Op, buffer: &mut [u8]) {
+        if self.zeros {
+            return buffer.fill(0);
+        }
+        let Some(content) = self.content(op.file).and_then(|at| self.contents.get(at)) else {
+            return;
+        };
+        let filled = content.fill(op.file, op.offset_bytes, |_| 1, buffer);
+        debug_assert!(filled.is_ok(), "files were checked to be whole units");
+    }
+
+    fn completed(&mut self, _client: u32, op: &Op, buffer: &mut [u8]) -> bool {
+        self.done_bytes.fetch_add(op.size_bytes.into(), Ordering::Relaxed);
+        if op.tag != u32::MAX
+            && let Some(tracker) = self.tracker(op.file)
+        {
+            // Damage is counted and told at the end; the other data is checked all the same.
+            let _ = tracker.end_read(InFlight::from_number(op.tag), buffer);
+        }
+        true
+    }
+
+    fn failed(&mut self, _client: u32, op: &Op) {
+        if op.tag != u32::MAX
+            && let Some(tracker) = self.tracker(op.file)
+        {
+            tracker.drop_read(InFlight::from_number(op.tag));
+        }
+    }
+}
+
+/// Gives files their length without writing: reserved (`allocated`) or as one hole (`sparse`).
+///
+/// # Errors
+/// The `errno` of the call, with the path.
+pub fn lay_out(home: &DataHome, layout: Layout, stop: &AtomicBool) -> Result<(), EngineError> {
+    for data in home.files() {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let fd = home.open(data, true)?;
+        let made = if layout == Layout::Sparse {
+            file::truncate(&fd, data.size_bytes)
+        } else {
+            reserve(&fd, data)
+        };
+        made.map_err(|error| {
+            let doing = format!("reserving {} bytes", data.size_bytes);
+            EngineError::system(doing, error.at(&data.path))
+        })?;
+    }
+    Ok(())
+}
+
+/// Reserves a file's space; file systems that can't get its length alone.
+fn reserve(fd: &std::os::fd::OwnedFd, data: &DataFile) -> Result<(), plimsoll_sys::SysError> {
+    match file::allocate(fd, data.size_bytes) {
+        Err(error) if [libc::EOPNOTSUPP, libc::ENOSYS].contains(&error.errno) => {
+            file::truncate(fd, data.size_bytes)
+        }
+        result => result,
+    }
+}
+
+/// Brings everything to stable storage.
+///
+/// # Errors
+/// The `errno` of `fsync`, with the path.
+pub fn sync(home: &DataHome) -> Result<(), EngineError> {
+    for data in home.files() {
+        let fd = home.open(data, true)?;
+        file::sync_all(&fd)
+            .map_err(|error| EngineError::system("flushing", error.at(&data.path)))?;
+    }
+    Ok(())
+}

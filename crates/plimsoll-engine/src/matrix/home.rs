@@ -1,0 +1,431 @@
+//! Where a data set lies: its directories or its device, its lock, its files, and what they should hold.
+
+use std::fs;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll_plan::{Layout, Matrix, ResolvedPlan, Target, TargetKind};
+use plimsoll_sys::SysError;
+use plimsoll_sys::file::{self, DirectMode, OpenFlags};
+use plimsoll_workload::content::Content;
+use plimsoll_workload::matrix::StreamConfig;
+use plimsoll_workload::stamp::Generations;
+
+use super::device::Device;
+use super::manifest::{DataFile, DataState, Manifest, VERSION};
+use super::streams;
+use crate::EngineError;
+use crate::own::{self, Locks, check_space, lock_all, make_own, own_name, remove_own, sys};
+
+/// What a data set is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct HomeRequest<'a> {
+    /// The plan. With a sweep, the whole of it: its points share the data.
+    pub plan: &'a ResolvedPlan,
+    /// The target.
+    pub target: &'a Target,
+    /// The plan's matrix.
+    pub matrix: &'a Matrix,
+    /// Directory in which what the data should hold is kept.
+    pub state_directory: &'a Path,
+    /// The data set's number.
+    pub data_id: u64,
+    /// Whether what each unit holds is followed, so that it can be checked.
+    pub follow: bool,
+    /// Devices that may be overwritten.
+    pub destroy: &'a [PathBuf],
+}
+
+/// A data set, locked for as long as this lives.
+#[derive(Debug)]
+pub struct DataHome {
+    /// What it is. Empty of files for the null target.
+    pub manifest: Manifest,
+    /// True where the data of an earlier run was removed to make room for this.
+    pub replaced: bool,
+    /// True when its files hold what the plan says.
+    pub is_made: bool,
+    /// What each unit of each file holds, where that is followed.
+    pub generations: Option<Arc<[Generations]>>,
+    /// True for a target that swallows everything.
+    pub is_null: bool,
+    device: Option<Device>,
+    _locks: Option<Locks>,
+}
+
+impl DataHome {
+    /// Takes the target for a new data set; one that an earlier run of the same plan left there is
+    /// removed first.
+    ///
+    /// # Errors
+    /// A target that can't be used, is in use, too small, or holds something else.
+    pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
+        let HomeRequest { plan, target, matrix, .. } = *request;
+        if let Some(stream) = matrix.streams.iter().find(|stream| stream.metadata_percent > 0.0) {
+            let says = format!(
+                "stream {}: metadata operations need NFS exports; a target of kind {} has none",
+                stream.name,
+                target.kind_word()
+            );
+            return Err(EngineError::Config(says));
+        }
+        match &target.kind {
+            TargetKind::Null => Self::null(request),
+            TargetKind::Device { device } => Self::on_device(request, Path::new(device)),
+            TargetKind::Path { .. } | TargetKind::Directories { .. } => {
+                let configs = streams::streams(matrix, plan.seed, None)?;
+                Self::in_directories(request, &configs)
+            }
+            _ => {
+                let kind = target.kind_word();
+                let says = format!("a target of kind {kind} holds no files of its own");
+                Err(EngineError::Config(says))
+            }
+        }
+    }
+
+    fn manifest(request: &HomeRequest<'_>, unit_bytes: u32) -> Manifest {
+        Manifest {
+            data_version: VERSION,
+            data_id: request.data_id,
+            plan: request.plan.name.clone(),
+            unit_bytes,
+            directories: Vec::new(),
+            files: Vec::new(),
+            generations: request.state_directory.join(format!("{:016x}", request.data_id)),
+            state: DataState::Creating,
+        }
+    }
+
+    fn null(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
+        Ok(Self {
+            manifest: Self::manifest(request, 512),
+            replaced: false,
+            is_made: true,
+            generations: None,
+            is_null: true,
+            device: None,
+            _locks: None,
+        })
+    }
+
+    fn on_device(request: &HomeRequest<'_>, path: &Path) -> Result<Self, EngineError> {
+        let writes = request.matrix.writes() || request.matrix.streams.iter().any(lays_out);
+        let device = Device::take(path, writes, request.destroy)?;
+        let configs = streams::streams(request.matrix, request.plan.seed, Some(device.size_bytes))?;
+        let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, &configs)?);
+        // The first stream says what the device holds: it is one file for all.
+        let sizes = configs.iter().map(|config| config.files.file_size_bytes);
+        let size_bytes = sizes.max().unwrap_or(0);
+        if let Some(stream) = request.matrix.streams.first() {
+            manifest.files.push(data_file(path.to_path_buf(), size_bytes, stream));
+        }
+        let mut home = Self {
+            manifest,
+            replaced: false,
+            is_made: false,
+            generations: None,
+            is_null: false,
+            device: Some(device),
+            _locks: None,
+        };
+        home.follow(request.follow);
+        Ok(home)
+    }
+
+    fn in_directories(
+        request: &HomeRequest<'_>,
+        configs: &[StreamConfig],
+    ) -> Result<Self, EngineError> {
+        let named = named_directories(request.target)?;
+        let locks = lock_all(&named)?;
+        check_space(request.plan, request.target)?;
+        let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, configs)?);
+        let own_name = own_name(&request.plan.name);
+        let below: Vec<PathBuf> = named.iter().map(|path| path.join(&own_name)).collect();
+        let replaced = below.iter().any(|directory| own::is_ours(directory));
+        for (made, directory) in below.iter().enumerate() {
+            if let Err(error) = make_own(directory) {
+                // Those made so far are empty; what can't be removed matters less than the error.
+                below[..made].iter().for_each(|empty| drop(fs::remove_dir(empty)));
+                return Err(error);
+            }
+        }
+        manifest.files = files(request.matrix, configs, &below);
+        manifest.directories = below;
+        manifest.directories.sort();
+        manifest.directories.dedup();
+        let mut home = Self {
+            manifest,
+            replaced,
+            is_made: false,
+            generations: None,
+            is_null: false,
+            device: None,
+            _locks: Some(locks),
+        };
+        let made = home.manifest.write().and_then(|()| home.make_files());
+        if let Err(error) = made {
+            // The same: the error that made it fail is the one to tell.
+            drop(home.remove());
+            return Err(error);
+        }
+        home.follow(request.follow);
+        Ok(home)
+    }
+
+    fn follow(&mut self, follow: bool) {
+        if !follow || !self.manifest.files.iter().all(|file| file.stamps) {
+            return;
+        }
+        let unit_bytes = u64::from(self.manifest.unit_bytes);
+        let units = |file: &DataFile| (file.size_bytes / unit_bytes) as usize;
+        let files = self.manifest.files.iter();
+        self.generations = Some(files.map(|file| Generations::new(units(file))).collect());
+    }
+
+    /// Makes the files, empty.
+    fn make_files(&self) -> Result<(), EngineError> {
+        for data in &self.manifest.files {
+            let flags = OpenFlags {
+                write: true,
+                create: true,
+                exclusive: true,
+                direct: DirectMode::Off,
+                ..OpenFlags::default()
+            };
+            file::open(&data.path, flags)
+                .map_err(|error| EngineError::system("making a file", error))?;
+        }
+        Ok(())
+    }
+
+    /// The files, by number.
+    #[must_use]
+    pub fn files(&self) -> &[DataFile] {
+        &self.manifest.files
+    }
+
+    /// The directories or the device, for observation.
+    #[must_use]
+    pub fn places(&self) -> Vec<PathBuf> {
+        match &self.device {
+            Some(device) => vec![device.path.clone()],
+            None => self.manifest.directories.clone(),
+        }
+    }
+
+    /// Size of the device, where it is one.
+    #[must_use]
+    pub fn device_bytes(&self) -> Option<u64> {
+        self.device.as_ref().map(|device| device.size_bytes)
+    }
+
+    /// What a file holds.
+    ///
+    /// # Errors
+    /// Content that can't be made for such units.
+    pub fn content(&self, file: &DataFile) -> Result<Content, EngineError> {
+        content(&self.manifest, file)
+    }
+
+    /// Opens a file for something that is no I/O of a workload, through the page cache.
+    ///
+    /// # Errors
+    /// The `errno` of `open`.
+    pub fn open(&self, file: &DataFile, write: bool) -> Result<OwnedFd, EngineError> {
+        let flags = OpenFlags { write, direct: DirectMode::Off, ..OpenFlags::default() };
+        let opened = file::open(&file.path, flags);
+        Ok(opened.map_err(|error| EngineError::system("opening a file", error))?.fd)
+    }
+
+    /// Notes in which state the data is left; with [`DataState::Clean`] also what each unit holds.
+    ///
+    /// # Errors
+    /// A manifest or generation file that can't be written.
+    pub fn mark(&mut self, state: DataState) -> Result<(), EngineError> {
+        self.manifest.state = state;
+        if self.is_null || self.manifest.directories.is_empty() {
+            return Ok(());
+        }
+        if state == DataState::Clean {
+            self.save_generations()?;
+        }
+        self.manifest.write()
+    }
+
+    fn save_generations(&self) -> Result<(), EngineError> {
+        let Some(generations) = &self.generations else { return Ok(()) };
+        let directory = &self.manifest.generations;
+        let save = || {
+            fs::create_dir_all(directory)?;
+            for (number, generations) in generations.iter().enumerate() {
+                let file = fs::File::create(directory.join(number.to_string()))?;
+                let mut out = std::io::BufWriter::new(file);
+                let mut result = Ok(());
+                generations.save(|entry| {
+                    if result.is_ok() {
+                        result = out.write_all(&entry);
+                    }
+                });
+                result?;
+                out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
+            }
+            Ok(())
+        };
+        save().map_err(|error: std::io::Error| {
+            EngineError::system("storing the generations", sys("write", directory, &error))
+        })
+    }
+
+    /// Takes the data set that lies at `path`, or in the only one directly below it, with what each
+    /// unit should hold.
+    ///
+    /// # Errors
+    /// No data set there, several of them, one that is in use, or one that is not known to be whole.
+    pub fn open_at(path: &Path) -> Result<Self, EngineError> {
+        let manifest = find(path)?;
+        let parents: Vec<PathBuf> = manifest
+            .directories
+            .iter()
+            .filter_map(|directory| Some(directory.parent()?.to_path_buf()))
+            .collect();
+        let locks = lock_all(&parents)?;
+        if manifest.state != DataState::Clean {
+            let says = format!(
+                "the data set at {} was not closed: what it should hold is not known",
+                path.display()
+            );
+            return Err(EngineError::Config(says));
+        }
+        let load = |number: usize| {
+            let file = manifest.generations.join(number.to_string());
+            let bytes = fs::read(&file).map_err(|error| {
+                EngineError::system("reading the generations", sys("open", &file, &error))
+            })?;
+            Ok(Generations::load(&bytes))
+        };
+        let generations: Result<Vec<Generations>, EngineError> =
+            (0..manifest.files.len()).map(load).collect();
+        Ok(Self {
+            generations: Some(generations?.into()),
+            manifest,
+            replaced: false,
+            is_made: true,
+            is_null: false,
+            device: None,
+            _locks: Some(locks),
+        })
+    }
+
+    /// Removes the data set: everything in its own directories, and what it should hold. What was
+    /// written to a device stays there.
+    ///
+    /// # Errors
+    /// What can't be removed.
+    pub fn remove(self) -> Result<(), EngineError> {
+        for directory in &self.manifest.directories {
+            remove_own(directory)?;
+        }
+        let generations = &self.manifest.generations;
+        match fs::remove_dir_all(generations) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let error = sys("rmdir", generations, &error);
+                Err(EngineError::system("removing the generations", error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a file of a data set holds.
+///
+/// # Errors
+/// Content that can't be made for such units.
+fn content(manifest: &Manifest, file: &DataFile) -> Result<Content, EngineError> {
+    let spec = plimsoll_workload::content::ContentSpec {
+        compressibility: file.compressibility,
+        duplicate_share: file.duplicate_share,
+        space_bytes: file.size_bytes,
+        unit_bytes: manifest.unit_bytes,
+        run: manifest.data_id,
+        stamps: file.stamps,
+    };
+    Content::new(&spec).map_err(|error| EngineError::Config(error.to_string()))
+}
+
+/// Whether a stream's layout writes.
+fn lays_out(stream: &plimsoll_plan::Stream) -> bool {
+    matches!(stream.layout, Layout::Written | Layout::Zeros)
+}
+
+fn data_file(path: PathBuf, size_bytes: u64, stream: &plimsoll_plan::Stream) -> DataFile {
+    DataFile {
+        path,
+        size_bytes,
+        compressibility: stream.content.compressibility,
+        duplicate_share: stream.content.duplicate_share,
+        stamps: stream.content.stamps,
+    }
+}
+
+/// The files of all streams, by number: share `s` lies in directory `s mod directories`.
+fn files(matrix: &Matrix, configs: &[StreamConfig], below: &[PathBuf]) -> Vec<DataFile> {
+    let mut all = Vec::new();
+    let several = configs.len() > 1;
+    for (stream, config) in matrix.streams.iter().zip(configs) {
+        for share in 0..config.files.shares {
+            for file in 0..config.files.files_per_share {
+                let prefix = if several { format!("{}-", stream.name) } else { String::new() };
+                let name = format!("{}s{share:02}-f{file:03}.data", prefix.replace('/', "_"));
+                let directory = &below[share as usize % below.len().max(1)];
+                let size_bytes = config.files.file_size_bytes;
+                all.push(data_file(directory.join(name), size_bytes, stream));
+            }
+        }
+    }
+    all
+}
+
+fn named_directories(target: &Target) -> Result<Vec<PathBuf>, EngineError> {
+    let looking = |call, path: &Path, error: &std::io::Error| {
+        EngineError::system("looking at a target", sys(call, path, error))
+    };
+    let each = target.database_directories().iter().map(|named| {
+        let path = Path::new(named);
+        let metadata = fs::metadata(path).map_err(|error| looking("stat", path, &error))?;
+        if !metadata.is_dir() {
+            let error = SysError::new("open", libc::ENOTDIR).at(path);
+            return Err(EngineError::system("files are made in a directory", error));
+        }
+        path.canonicalize().map_err(|error| looking("stat", path, &error))
+    });
+    each.collect()
+}
+
+/// The manifest at `path`, or in the only data set directly below it.
+fn find(path: &Path) -> Result<Manifest, EngineError> {
+    if let Some(manifest) = Manifest::read(path)? {
+        return Ok(manifest);
+    }
+    let entries = fs::read_dir(path)
+        .map_err(|error| EngineError::system("looking for data", sys("open", path, &error)))?;
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with("plimsoll-")
+            && let Some(manifest) = Manifest::read(&entry.path())?
+        {
+            found.push((entry.path(), manifest));
+        }
+    }
+    match found.len() {
+        1 => Ok(found.remove(0).1),
+        0 => Err(EngineError::Config(format!("there is no data set at {}", path.display()))),
+        _ => {
+            let names: Vec<String> = found.iter().map(|(p, _)| p.display().to_string()).collect();
+            Err(EngineError::Config(format!("name one of the data sets {}", names.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Streams of reads and writes on files, a block device or nothing: the phases of a matrix run.
+//!
+//! - [`streams`]: the plan's streams as the workload and the driver want them.
+//! - [`home`], [`manifest`]: where the data lies, whose it is, and what it should hold.
+//! - [`device`]: what keeps a block device with somebody's data from being overwritten.
+//! - [`data`]: making the data, and checking all of it.
+//! - [`pace`]: when operations start.
+//! - [`record`]: what the driver measures, as evidence.
+//! - [`run`]: the phases, one after the other.
+
+pub mod data;
+pub mod device;
+pub mod home;
+pub mod manifest;
+pub mod pace;
+pub mod record;
+pub mod run;
+pub mod streams;
+
+pub use home::{DataHome, HomeRequest};
+pub use run::{MatrixRun, run};

@@ -1,0 +1,135 @@
+//! When the operations of a stream start, from what the plan says.
+
+use std::fs;
+use std::path::Path;
+
+use plimsoll_plan::{Arrival, Stream};
+use plimsoll_sys::SysError;
+use plimsoll_workload::arrival::{Rate, Recording, Schedule, Warp};
+
+use crate::EngineError;
+use crate::stream::run::{CapTurns, Pace, Turns};
+
+/// Buffers of a group in an open loop take at most this much.
+const OPEN_ARENA_BYTES: u64 = 64 << 20;
+/// Most operations that one thread of an open loop has in flight.
+const OPEN_PLACES_MAX: u64 = 1024;
+
+/// When a stream's operations start: one of these per stream, [`StreamPace::group`] for each thread.
+#[derive(Debug)]
+pub struct StreamPace {
+    schedule: Option<Schedule>,
+    open: bool,
+    batch: bool,
+    think_ns: u64,
+    depth: u32,
+    clients: u32,
+    size_bytes_max: u32,
+    seed: u64,
+}
+
+impl StreamPace {
+    /// From a plan's stream, whose operations are of up to `size_bytes_max`.
+    ///
+    /// # Errors
+    /// A rate that can't be kept, a recording that can't be read.
+    pub fn new(stream: &Stream, size_bytes_max: u32, seed: u64) -> Result<Self, EngineError> {
+        let rate = |per_s: f64| {
+            Rate::per_s(per_s)
+                .map_err(|error| EngineError::Config(format!("stream {}: {error}", stream.name)))
+        };
+        let ramp = |ramp_ns: u64| if ramp_ns > 0 { Warp::Ramp { ramp_ns } } else { Warp::None };
+        let schedule = match &stream.arrival {
+            Arrival::Closed { rate_cap_per_s: None } => None,
+            Arrival::Closed { rate_cap_per_s: Some(cap) } => {
+                Some(Schedule::Constant { rate: rate(*cap)?, warp: Warp::None })
+            }
+            Arrival::Constant { rate_per_s, ramp_ns } => {
+                Some(Schedule::Constant { rate: rate(*rate_per_s)?, warp: ramp(*ramp_ns) })
+            }
+            Arrival::Poisson { rate_per_s, ramp_ns } => {
+                Some(Schedule::Poisson { rate: rate(*rate_per_s)?, warp: ramp(*ramp_ns) })
+            }
+            Arrival::Bursts { rate_per_s, on_ns, off_ns } => {
+                let warp = Warp::Bursts { on_ns: *on_ns, off_ns: *off_ns };
+                Some(Schedule::Poisson { rate: rate(*rate_per_s)?, warp })
+            }
+            Arrival::Recorded { file } => Some(Schedule::Recorded(recording(Path::new(file))?)),
+        };
+        Ok(Self {
+            schedule,
+            open: stream.arrival.is_open(),
+            batch: stream.batch,
+            think_ns: stream.think_time_ns,
+            depth: stream.queue_depth,
+            clients: stream.clients,
+            size_bytes_max,
+            seed,
+        })
+    }
+
+    /// Whether operations start whether or not earlier ones have completed.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// The starts of the clients `clients`, and the cap on them.
+    #[must_use]
+    pub fn group(&self, clients: std::ops::Range<u32>) -> (Pace, Option<CapTurns>) {
+        let depth = self.depth.max(1);
+        let part = |client: u32| -> Option<Turns> {
+            let schedule = self.schedule.as_ref()?;
+            let all = u64::from(self.clients.max(1));
+            Some(Box::new(schedule.part(client.into(), all, self.seed)))
+        };
+        if self.open {
+            let arrivals: Vec<Turns> = clients.clone().filter_map(part).collect();
+            let asked = u64::from(depth) * u64::from(clients.len() as u32);
+            let fits = OPEN_ARENA_BYTES / u64::from(self.size_bytes_max.max(1));
+            let places = fits.clamp(asked.min(OPEN_PLACES_MAX), OPEN_PLACES_MAX);
+            return (Pace::Open { arrivals, places: places as u32 }, None);
+        }
+        let pace = if self.batch {
+            Pace::Barrier { depth }
+        } else if self.think_ns > 0 {
+            Pace::Thinking { depth, think_ns: self.think_ns }
+        } else {
+            Pace::Closed { depth }
+        };
+        let turns: Option<Vec<Turns>> = clients.map(part).collect();
+        (pace, turns.map(|turns| CapTurns(merged(turns))))
+    }
+}
+
+/// The turns of several clients in order of time.
+fn merged(turns: Vec<Turns>) -> Turns {
+    let mut heads: Vec<_> = turns.into_iter().map(Iterator::peekable).collect();
+    Box::new(std::iter::from_fn(move || {
+        let next = heads
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(at, head)| head.peek().map(|turn| (*turn, at)))
+            .min()?;
+        heads[next.1].next()
+    }))
+}
+
+fn recording(path: &Path) -> Result<Recording, EngineError> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        EngineError::system("reading recorded arrivals", SysError::from_io("read", &error).at(path))
+    })?;
+    Recording::parse(&text)
+        .map_err(|error| EngineError::Config(format!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_of_several_clients_come_in_order() {
+        let turns: Vec<Turns> = vec![Box::new([1, 5, 9].into_iter()), Box::new([2, 3].into_iter())];
+        assert_eq!(merged(turns).collect::<Vec<_>>(), [1, 2, 3, 5, 9]);
+    }
+}

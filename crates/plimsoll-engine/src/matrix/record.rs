@@ -1,0 +1,194 @@
+//! What the stream driver measures, as evidence: rows of the series, histograms, totals.
+
+use plimsoll_evidence::latency::Interval as Histogram;
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_evidence::series::{Data, Row};
+use plimsoll_workload::matrix::{OpKind, StreamConfig, classes};
+use plimsoll_workload::step::{Class, ClassGroup};
+
+use crate::recording::{Recording, empty_totals};
+use crate::stream::collect::{Collector, Interval};
+use crate::stream::histogram::Totals;
+use crate::stream::matrix::MatrixSource;
+use crate::stream::recorder::Sums;
+
+/// Histograms are handed over at most this often over the measured phase.
+const HISTOGRAMS_MAX: u64 = 600;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The classes of the streams, each stream's after those of the one before it.
+#[must_use]
+pub fn stream_classes(streams: &[StreamConfig]) -> Vec<Class> {
+    let mut all = Vec::new();
+    for (instance, stream) in (0u32..).zip(streams) {
+        let count = MatrixSource::class_count(stream);
+        for class in classes(&stream.name, stream.sync.kind).into_iter().take(count) {
+            let group = match class.kind {
+                OpKind::Fsync | OpKind::Fdatasync => ClassGroup::Sync,
+                OpKind::Metadata(_) => ClassGroup::Metadata,
+                _ => ClassGroup::Transactional,
+            };
+            let is_read = class.kind == OpKind::Read;
+            all.push(Class { name: class.name, group, is_read, instance });
+        }
+    }
+    all
+}
+
+/// The classes of a pass over the data.
+#[must_use]
+pub fn pass_classes() -> Vec<Class> {
+    let class = |name: &str, is_read| Class {
+        name: name.to_owned(),
+        group: ClassGroup::Phase,
+        is_read,
+        instance: 0,
+    };
+    vec![class("data.read", true), class("data.write", false)]
+}
+
+/// Turns a driver's intervals into rows and histograms of a recording.
+#[derive(Debug)]
+pub struct Scribe {
+    classes: Vec<Class>,
+    interval_ns: u64,
+    histogram_ns: u64,
+    /// Latency and service times by class since the last histograms.
+    open: Vec<(Totals, Totals)>,
+    open_from_ns: Option<u64>,
+    open_to_ns: u64,
+    open_warm: bool,
+}
+
+/// The phases that rows belong to.
+#[derive(Clone, Copy, Debug)]
+pub struct Phases {
+    /// Before the measurement, if there is one.
+    pub warm_up: Option<u32>,
+    /// The measurement.
+    pub measure: u32,
+    /// When the measurement starts, on the driver's clock.
+    pub measure_from_ns: u64,
+}
+
+impl Scribe {
+    /// For a phase of `measure_ns` in intervals of `interval_ns`.
+    #[must_use]
+    pub fn new(classes: Vec<Class>, interval_ns: u64, measure_ns: u64) -> Self {
+        let histogram_ns = (measure_ns / HISTOGRAMS_MAX).max(interval_ns).max(SECOND_NS);
+        let open = classes.iter().map(|_| Default::default()).collect();
+        Self {
+            classes,
+            interval_ns,
+            histogram_ns,
+            open,
+            open_from_ns: None,
+            open_to_ns: 0,
+            open_warm: false,
+        }
+    }
+
+    /// The classes.
+    #[must_use]
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// Takes an interval in.
+    pub fn take(&mut self, row: &Interval, phases: &Phases, recording: &mut Recording) {
+        let from_ns = i128::from(phases.measure_from_ns)
+            + i128::from(row.number) * i128::from(self.interval_ns);
+        let from_ns = u64::try_from(from_ns).unwrap_or(0);
+        let warm = row.number < 0;
+        let phase = if warm { phases.warm_up.unwrap_or(phases.measure) } else { phases.measure };
+        self.rows(row, phase, from_ns, recording);
+        let lasts_ns = from_ns.saturating_sub(self.open_from_ns.unwrap_or(from_ns));
+        // What comes after the stop belongs to the last histogram of the measurement.
+        if !row.drain && (lasts_ns >= self.histogram_ns || warm != self.open_warm) {
+            self.close(recording);
+        }
+        if self.open_from_ns.is_none() {
+            (self.open_from_ns, self.open_warm) = (Some(from_ns), warm);
+        }
+        self.open_to_ns = from_ns + self.interval_ns;
+        for ((latency, service), class) in self.open.iter_mut().zip(&row.classes) {
+            latency.merge(&class.latency);
+            service.merge(&class.service);
+        }
+    }
+
+    fn rows(&self, row: &Interval, phase: u32, from_ns: u64, recording: &mut Recording) {
+        let start_ns = recording.since_start_ns(from_ns);
+        for ((class, totals), drained) in self.classes.iter().zip(&row.classes).zip(&row.drained) {
+            let within = totals.sums.operations - drained.operations;
+            if let Some(phase) = recording.phases.get_mut(phase as usize) {
+                let bytes =
+                    if class.is_read { &mut phase.read_bytes } else { &mut phase.written_bytes };
+                *bytes += totals.sums.bytes;
+            }
+            if within == 0 {
+                continue;
+            }
+            let data = Data::Class {
+                count: within,
+                sum_ns: totals.sums.latency_ns - drained.latency_ns,
+                bytes: totals.sums.bytes - drained.bytes,
+                max_ns: totals.latency.max_ns().unwrap_or(0),
+            };
+            let (duration_ns, name) = (self.interval_ns, class.name.clone());
+            recording.series.push(Row { phase, start_ns, duration_ns, name, data });
+        }
+    }
+
+    /// Hands over what is open; to be called once after the last interval.
+    pub fn close(&mut self, recording: &mut Recording) {
+        let Some(from_ns) = self.open_from_ns.take() else { return };
+        let start_ns = recording.since_start_ns(from_ns);
+        let duration_ns = self.open_to_ns.saturating_sub(from_ns);
+        for ((latency, service), class) in self.open.iter_mut().zip(&self.classes) {
+            let tags = [class.name.clone(), format!("{}.service", class.name)];
+            for (tag, totals) in tags.into_iter().zip([latency, service]) {
+                if totals.count() > 0 {
+                    let histogram = totals.to_hdr();
+                    recording.intervals.push(Histogram { tag, start_ns, duration_ns, histogram });
+                    totals.clear();
+                }
+            }
+        }
+    }
+}
+
+/// Writes the totals of the measured phase down.
+pub fn totals(recording: &mut Recording, classes: &[Class], collected: &Collector) {
+    for ((class, totals), window) in classes.iter().zip(&collected.totals).zip(&collected.window) {
+        let Sums { operations, bytes, latency_ns, service_ns, errors } = totals.sums;
+        if operations == 0 && errors == 0 {
+            continue;
+        }
+        let mut out = empty_totals(class);
+        (out.count, out.size_bytes, out.errors) = (operations, bytes, errors);
+        (out.latency_ns_sum, out.service_ns_sum) = (latency_ns, service_ns);
+        out.latency_ns_max = totals.latency.max_ns().unwrap_or(0);
+        out.service_ns_max = totals.service.max_ns().unwrap_or(0);
+        out.drained = operations - window.operations;
+        out.drained_bytes = bytes - window.bytes;
+        recording.classes.push(out);
+    }
+}
+
+/// Ends rows where their phase ended.
+pub fn clip(recording: &mut Recording) {
+    let ends: Vec<(PhaseKind, u64)> = recording
+        .phases
+        .iter()
+        .map(|phase| (phase.kind, phase.start_ns + phase.duration_ns))
+        .collect();
+    for row in &mut recording.series {
+        let Some((PhaseKind::Measure, end_ns)) = ends.get(row.phase as usize).copied() else {
+            continue;
+        };
+        if row.start_ns < end_ns {
+            row.duration_ns = row.duration_ns.min(end_ns - row.start_ns);
+        }
+    }
+}

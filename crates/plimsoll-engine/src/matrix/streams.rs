@@ -1,0 +1,165 @@
+//! The plan's streams as the workload wants them. The same for files, devices, NFS and S3: a plan gives
+//! the same operations everywhere.
+
+use plimsoll_plan as plan;
+use plimsoll_workload::address::Pattern;
+use plimsoll_workload::content::{ContentSpec, unit_bytes_for};
+use plimsoll_workload::matrix::{
+    FileSet, MetadataMix, SizeShare, StreamConfig, SyncKind, SyncPolicy,
+};
+
+use crate::EngineError;
+
+/// Small files that each client has when a stream with metadata operations starts.
+const NAMES_PER_CLIENT: u32 = 64;
+
+/// Multiplier of SplitMix64 (Steele, Lea and Flood, 2014), to give each stream a seed of its own.
+const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The streams of `matrix` on a file table in which each stream's files follow those of the one before
+/// it. On a device, which is one file for all, `device_bytes` is its size.
+///
+/// # Errors
+/// Sizes that are too large for one transfer, or files too many for one table.
+pub fn streams(
+    matrix: &plan::Matrix,
+    seed: u64,
+    device_bytes: Option<u64>,
+) -> Result<Vec<StreamConfig>, EngineError> {
+    let mut first_file = 0u32;
+    let mut streams = Vec::new();
+    for (number, stream) in matrix.streams.iter().enumerate() {
+        let config = config(stream, number as u64, seed, first_file, device_bytes)?;
+        if device_bytes.is_none() {
+            let after = u64::from(first_file) + config.files.files();
+            first_file = u32::try_from(after)
+                .map_err(|_| EngineError::Config("the plan has more than 2^32 files".into()))?;
+        }
+        streams.push(config);
+    }
+    Ok(streams)
+}
+
+fn config(
+    stream: &plan::Stream,
+    number: u64,
+    seed: u64,
+    first_file: u32,
+    device_bytes: Option<u64>,
+) -> Result<StreamConfig, EngineError> {
+    let files = &stream.files;
+    let (shares, files_per_share) =
+        if device_bytes.is_some() { (1, 1) } else { (files.shares, files.files_per_share) };
+    let file_size_bytes = match (device_bytes, files.file_size_bytes) {
+        (Some(device), Some(size)) => size.min(device),
+        (Some(device), None) => device,
+        (None, size) => size.unwrap_or(0),
+    };
+    Ok(StreamConfig {
+        name: stream.name.clone(),
+        seed: seed.wrapping_add(number.wrapping_mul(SEED_STEP)),
+        clients: stream.clients,
+        queue_depth: stream.queue_depth,
+        files: FileSet {
+            first_file,
+            shares,
+            files_per_share,
+            file_size_bytes,
+            offset_bytes: files.offset_bytes,
+            working_set_bytes: files.working_set_bytes,
+        },
+        read_percent: stream.read_percent,
+        sizes: sizes(stream, &stream.sizes)?,
+        write_sizes: sizes(stream, &stream.write_sizes)?,
+        pattern: pattern(&stream.pattern),
+        align_bytes: stream.align_bytes,
+        sync: SyncPolicy {
+            kind: match stream.sync.kind {
+                plan::SyncKind::None => SyncKind::None,
+                plan::SyncKind::Fsync => SyncKind::Fsync,
+                plan::SyncKind::Fdatasync => SyncKind::Fdatasync,
+                plan::SyncKind::Dsync | plan::SyncKind::FileSync => SyncKind::Durable,
+            },
+            every_writes: stream.sync.every_writes,
+        },
+        metadata_percent: stream.metadata_percent,
+        metadata_mix: mix(&stream.metadata_mix),
+        names_per_client: if stream.metadata_percent > 0.0 { NAMES_PER_CLIENT } else { 0 },
+    })
+}
+
+fn sizes(stream: &plan::Stream, sizes: &[plan::SizeShare]) -> Result<Vec<SizeShare>, EngineError> {
+    let one = |size: &plan::SizeShare| {
+        let size_bytes = u32::try_from(size.size_bytes).map_err(|_| {
+            let (name, bytes) = (&stream.name, size.size_bytes);
+            EngineError::Config(format!("stream {name}: a transfer of {bytes} bytes is too large"))
+        })?;
+        Ok(SizeShare { size_bytes, share: size.share_percent })
+    };
+    sizes.iter().map(one).collect()
+}
+
+fn pattern(pattern: &plan::Pattern) -> Pattern {
+    match *pattern {
+        plan::Pattern::Random => Pattern::Random,
+        plan::Pattern::Permutation => Pattern::Permutation,
+        plan::Pattern::Sequential => Pattern::Sequential,
+        plan::Pattern::SequentialShared => Pattern::SequentialShared,
+        plan::Pattern::Strided { stride_bytes } => Pattern::Strided { stride_bytes },
+        plan::Pattern::Zipf { exponent } => Pattern::Zipf { exponent },
+        plan::Pattern::HotCold { hot_space, hot_access } => {
+            Pattern::HotCold { hot_space, hot_access }
+        }
+        plan::Pattern::Normal { deviation } => Pattern::Normal { deviation },
+    }
+}
+
+fn mix(mix: &plan::MetadataMix) -> MetadataMix {
+    MetadataMix {
+        getattr: mix.getattr_percent,
+        lookup: mix.lookup_percent,
+        access: mix.access_percent,
+        readdir: mix.readdir_percent,
+        create: mix.create_percent,
+        remove: mix.remove_percent,
+        rename: mix.rename_percent,
+        setattr: mix.setattr_percent,
+    }
+}
+
+/// What a stream's files hold. `unit_bytes` is that of the whole data set, `run` its number.
+#[must_use]
+pub fn content(
+    stream: &plan::Stream,
+    file_size_bytes: u64,
+    unit_bytes: u32,
+    run: u64,
+) -> ContentSpec {
+    ContentSpec {
+        compressibility: stream.content.compressibility,
+        duplicate_share: stream.content.duplicate_share,
+        space_bytes: file_size_bytes,
+        unit_bytes,
+        run,
+        stamps: stream.content.stamps,
+    }
+}
+
+/// The unit of stamps and content: the largest that every transfer of every point of a sweep, every
+/// boundary and every file is whole multiples of.
+///
+/// # Errors
+/// Where there is none: something is no multiple of 512 bytes.
+pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32, EngineError> {
+    let mut numbers = matrix.axes.sizes_bytes.clone();
+    for stream in streams {
+        numbers.extend(stream.all_sizes_bytes());
+        let files = &stream.files;
+        numbers.extend([files.offset_bytes, files.file_size_bytes, stream.align_bytes]);
+    }
+    numbers.retain(|number| *number > 0);
+    unit_bytes_for(&numbers).ok_or_else(|| {
+        let says = "sizes, offsets, boundaries and files must be multiples of 512 bytes";
+        EngineError::Config(says.to_owned())
+    })
+}

@@ -1,0 +1,114 @@
+//! `plimsoll run` on plans with `[workload.matrix]`: files, a block device, nothing.
+
+mod support;
+
+use support::{LoopDevice, Sandbox, json, names};
+
+/// A plan of a few seconds; `target` and `workload` are lines of those sections.
+fn plan(sandbox: &Sandbox, target: &str, workload: &str, phases: &str) -> String {
+    let text = format!(
+        "version = 1\nname = \"small\"\nseed = 7\n[target]\n{target}\n[workload.matrix]\n{workload}\n\
+         [phases]\nwarm_up = \"500ms\"\nmeasure = \"2s\"\n{phases}\n[evidence]\n\
+         min_measure = \"1s\"\ninterval = \"100ms\"\n"
+    );
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn files_are_made_loaded_checked_and_removed() {
+    let sandbox = Sandbox::new();
+    let target = sandbox.path("target");
+    std::fs::create_dir(&target).unwrap();
+    let workload = "sizes = \"4KiB\"\nreads = 70\nfiles = 3\nfile_size = \"8MiB\"\nclients = 2\n\
+                    queue_depth = 4\nverify_reads = true";
+    let path = plan(&sandbox, &format!("path = {target:?}"), workload, "verify = true");
+    let ran = sandbox.run(&["run", &path, "--json", "-q"]).expect(0);
+    assert_eq!(ran.json()["verdict"], "MEASURED", "{}", ran.stdout);
+    assert!(names(&target).is_empty(), "{:?}", names(&target));
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["checks"]["errors"], 0);
+    // 24 MiB in blocks of 4 KiB.
+    assert_eq!(run["checks"]["pages_checked"], 6144);
+    let count = |name: &str| {
+        let classes = run["classes"].as_array().unwrap();
+        let class = classes.iter().find(|class| class["name"] == name).unwrap();
+        class["count"].as_u64().unwrap() as f64
+    };
+    let (reads, writes) = (count("matrix.read"), count("matrix.write"));
+    let share = reads / (reads + writes);
+    assert!((0.69..0.71).contains(&share), "{share}");
+    let created = &run["phases"][0];
+    assert_eq!(
+        (created["kind"].as_str(), created["written_bytes"].as_u64()),
+        (Some("create"), Some(24 << 20))
+    );
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_and_a_sync_policy_its_count() {
+    let sandbox = Sandbox::new();
+    let target = sandbox.path("target");
+    std::fs::create_dir(&target).unwrap();
+    let workload = "sizes = \"4KiB\"\nreads = 0\nfile_size = \"8MiB\"\nclients = 2\n\
+                    arrival = \"poisson\"\nrate = 200\nsync = \"fdatasync\"\nsync_every = 4";
+    let path = plan(&sandbox, &format!("path = {target:?}"), workload, "");
+    sandbox.run(&["run", &path, "--json", "-q"]).expect(0);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["engine"]["closed_loop"], false);
+    let classes = run["classes"].as_array().unwrap();
+    let count = |name: &str| {
+        classes.iter().find(|class| class["name"] == name).unwrap()["count"].as_u64().unwrap()
+    };
+    // A sync follows each fourth write of a client and is one of the starts.
+    let (writes, syncs) = (count("matrix.write"), count("matrix.sync"));
+    assert!(writes.abs_diff(4 * syncs) <= 16, "{writes} writes, {syncs} syncs");
+    // Poisson: 400 starts in two seconds have a deviation of 20; five of those either way.
+    assert!((300..=500).contains(&(writes + syncs)), "{}", writes + syncs);
+}
+
+#[test]
+fn a_device_with_data_is_refused_until_it_is_named() {
+    let sandbox = Sandbox::new();
+    let device = LoopDevice::new(sandbox.root.path(), 64);
+    support::tool("mkfs.ext4", &["-q", &device.name]);
+    let workload = "sizes = \"64KiB\"\nreads = 50\nqueue_depth = 2\nfile_size = \"16MiB\"";
+    let path = plan(&sandbox, &format!("device = {:?}", device.name), workload, "verify = true");
+    let ran = sandbox.run(&["run", &path, "-q"]).expect(2);
+    ran.says("holds an ext2, ext3 or ext4 file system");
+    ran.says("--destroy");
+    // Naming another one is no leave.
+    sandbox.run(&["run", &path, "-q", "--destroy", "/dev/null"]).expect(2);
+    let ran = sandbox.run(&["run", &path, "--json", "-q", "--destroy", &device.name]).expect(0);
+    assert_eq!(ran.json()["verdict"], "MEASURED", "{}", ran.stdout);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["checks"]["pages_checked"], 4096, "16 MiB in blocks of 4 KiB");
+    assert_eq!(run["engine"]["paths"][0]["path"], device.name.as_str());
+}
+
+#[test]
+fn nothing_swallows_everything_and_counts_it() {
+    let sandbox = Sandbox::new();
+    let path = plan(&sandbox, "null = true", "sizes = \"4KiB\"\nreads = 50\nqueue_depth = 32", "");
+    sandbox.run(&["run", &path, "--json", "-q"]).expect(0);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["engine"]["kind"], "null");
+    let classes = run["classes"].as_array().unwrap();
+    assert!(classes.iter().all(|class| class["count"].as_u64().unwrap() > 1000), "{classes:?}");
+}
+
+#[test]
+fn what_cannot_be_run_is_said_before_anything_is_made() {
+    let sandbox = Sandbox::new();
+    let target = sandbox.path("target");
+    std::fs::create_dir(&target).unwrap();
+    let on = format!("path = {target:?}");
+    let path = plan(&sandbox, &on, "metadata = 5\nfile_size = \"1MiB\"", "");
+    sandbox.run(&["run", &path, "-q"]).says("metadata operations");
+    let path = plan(&sandbox, &on, "sizes = [\"4KiB\", \"8KiB\"]\nfile_size = \"1MiB\"", "");
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("a sweep of 2 points");
+    let path = plan(&sandbox, &on, "sizes = \"3000B\"\ndirect = \"off\"\nfile_size = \"1MiB\"", "");
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("multiples of 512");
+    assert!(names(&target).is_empty(), "{:?}", names(&target));
+}
