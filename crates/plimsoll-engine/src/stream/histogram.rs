@@ -187,8 +187,8 @@ impl Totals {
 
     /// Each bucket that holds something: its least value and its count, in order of value.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let range = if self.count == 0 { 1..=0 } else { self.first()..=self.last() };
-        range.filter_map(|index| {
+        let range = (self.count > 0).then(|| self.first()..=self.last());
+        range.into_iter().flatten().filter_map(|index| {
             let count = self.counts[index];
             (count > 0).then(|| (value_of(index), count))
         })
