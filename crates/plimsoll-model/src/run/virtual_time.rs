@@ -30,7 +30,7 @@ fn kind_of(class: &Class) -> u16 {
         (ClassGroup::Log, _) => 2,
         (ClassGroup::Maintenance, _) => 3,
         (ClassGroup::Replication, _) => 4,
-        (ClassGroup::Upkeep | ClassGroup::Phase, _) => 5,
+        (ClassGroup::Upkeep | ClassGroup::Sync | ClassGroup::Metadata | ClassGroup::Phase, _) => 5,
     }
 }
 
