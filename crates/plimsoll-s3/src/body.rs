@@ -1,0 +1,191 @@
+//! The body of a response: how far it is, and the bytes of chunks (RFC 9112, 7.1).
+
+use crate::error::Violation;
+use crate::head::Framing;
+
+/// Longest line of a chunk's size, with its extensions.
+const LINE_BYTES_MAX: usize = 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// In a body of known length, or to the end of the connection.
+    Plain,
+    /// In the line with a chunk's size: digits so far, past them, length of the line.
+    Size { value: u64, digits: u8, past: bool, line: usize },
+    /// In a chunk's data.
+    Data(u64),
+    /// Behind a chunk's data: bytes of its line end that are still to come.
+    Crlf(u8),
+    /// Behind the last chunk: trailers, to an empty line; length of the present one.
+    Trailer(usize),
+    /// At the end.
+    Done,
+}
+
+const SIZE: At = At::Size { value: 0, digits: 0, past: false, line: 0 };
+
+/// Decodes a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoder {
+    at: At,
+    left: Option<u64>,
+}
+
+impl Decoder {
+    /// At the start of a body.
+    #[must_use]
+    pub fn new(framing: Framing) -> Self {
+        match framing {
+            Framing::Length(0) => Self { at: At::Done, left: Some(0) },
+            Framing::Length(length) => Self { at: At::Plain, left: Some(length) },
+            Framing::Close => Self { at: At::Plain, left: None },
+            Framing::Chunked => Self { at: SIZE, left: None },
+        }
+    }
+
+    /// Whether the body is whole.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.at == At::Done
+    }
+
+    /// Bytes that may be received straight to where they belong, where that is known.
+    #[must_use]
+    pub fn plain_left(&self) -> Option<u64> {
+        self.left.filter(|_| self.at == At::Plain)
+    }
+
+    /// Notes that so many bytes of [`Decoder::plain_left`] were received.
+    pub fn skip(&mut self, bytes: u64) {
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(bytes);
+            if *left == 0 {
+                self.at = At::Done;
+            }
+        }
+    }
+
+    /// The connection ended. True where the body is whole.
+    pub fn close(&mut self) -> bool {
+        if self.at == At::Plain && self.left.is_none() {
+            self.at = At::Done;
+        }
+        self.is_done()
+    }
+
+    /// Takes received bytes, hands those of the body to `give`, and returns how many it took: all, or
+    /// fewer where the body ends before.
+    ///
+    /// # Errors
+    /// A [`Violation`], or what `give` finds.
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        give: &mut dyn FnMut(&[u8]) -> Result<(), Violation>,
+    ) -> Result<usize, Violation> {
+        let mut taken = 0;
+        while taken < bytes.len() && self.at != At::Done {
+            let rest = &bytes[taken..];
+            taken += match self.at {
+                At::Plain => {
+                    let most = self.left.unwrap_or(u64::MAX).min(rest.len() as u64) as usize;
+                    give(&rest[..most])?;
+                    self.skip(most as u64);
+                    most
+                }
+                At::Data(left) => {
+                    let most = left.min(rest.len() as u64) as usize;
+                    give(&rest[..most])?;
+                    let left = left - most as u64;
+                    self.at = if left == 0 { At::Crlf(2) } else { At::Data(left) };
+                    most
+                }
+                _ => {
+                    self.step(rest[0])?;
+                    1
+                }
+            };
+        }
+        Ok(taken)
+    }
+
+    /// One byte that is none of the body.
+    fn step(&mut self, byte: u8) -> Result<(), Violation> {
+        self.at = match self.at {
+            At::Size { value, digits, .. } if byte == b'\n' => match (digits, value) {
+                (0, _) => return Err(Violation::Chunk),
+                (_, 0) => At::Trailer(0),
+                (_, size) => At::Data(size),
+            },
+            At::Size { line: LINE_BYTES_MAX.., .. } => return Err(Violation::Chunk),
+            At::Size { value, digits, past, line } => match (char::from(byte).to_digit(16), past) {
+                (Some(digit), false) if digits < 15 => At::Size {
+                    value: value << 4 | u64::from(digit),
+                    digits: digits + 1,
+                    past,
+                    line: line + 1,
+                },
+                (Some(_), false) => return Err(Violation::Chunk),
+                _ => At::Size { value, digits, past: true, line: line + 1 },
+            },
+            At::Crlf(left) => match (left, byte) {
+                (2, b'\r') => At::Crlf(1),
+                (_, b'\n') => SIZE,
+                _ => return Err(Violation::Chunk),
+            },
+            At::Trailer(0) if byte == b'\n' => At::Done,
+            At::Trailer(_) if byte == b'\n' => At::Trailer(0),
+            At::Trailer(LINE_BYTES_MAX) => return Err(Violation::Chunk),
+            At::Trailer(line) => At::Trailer(line + usize::from(byte != b'\r')),
+            other => other,
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decode(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, bool), Violation> {
+        let (mut decoder, mut out) = (Decoder::new(framing), Vec::new());
+        for piece in pieces {
+            decoder.feed(piece, &mut |bytes| {
+                out.extend_from_slice(bytes);
+                Ok(())
+            })?;
+        }
+        Ok((out, decoder.is_done()))
+    }
+
+    #[test]
+    fn chunks_are_put_together_wherever_they_are_cut() {
+        let wire = b"4;x=y\r\nWiki\r\n5\r\npedia\r\n0\r\nA: b\r\n\r\n";
+        for cut in 0..wire.len() {
+            let got = decode(Framing::Chunked, &[&wire[..cut], &wire[cut..]]).unwrap();
+            assert_eq!(got, (b"Wikipedia".to_vec(), true), "cut at {cut}");
+        }
+        let bad: [&[u8]; 4] = [b"x\r\n", b"\r\n", b"1\r\naXX", b"1234567890123456\r\n"];
+        for bad in bad {
+            assert_eq!(decode(Framing::Chunked, &[bad]), Err(Violation::Chunk));
+        }
+    }
+
+    #[test]
+    fn lengths_and_ends_of_connections() {
+        assert_eq!(decode(Framing::Length(3), &[b"ab", b"cd"]).unwrap(), (b"abc".to_vec(), true));
+        assert_eq!(decode(Framing::Close, &[b"ab"]).unwrap(), (b"ab".to_vec(), false));
+        let mut decoder = Decoder::new(Framing::Close);
+        assert!(decoder.close());
+        assert!(!Decoder::new(Framing::Length(1)).close());
+        assert!(Decoder::new(Framing::Length(0)).is_done());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = decode(Framing::Chunked, &[&bytes]);
+        }
+    }
+}

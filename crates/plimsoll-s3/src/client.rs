@@ -1,0 +1,443 @@
+//! The client: connections, requests in flight, retries; driven by epoll from the thread that polls it.
+
+use std::collections::BTreeMap;
+
+use rustix::event::{Timespec, epoll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rusty_s3::actions::ListObjectsV2;
+
+use crate::connection::{Broken, Connection, Response, is_good};
+use crate::error::{CallError, SubmitError, TargetError, Violation};
+use crate::op::{Completion, Kind, Op};
+use crate::request::{self, Payload};
+use crate::steps::{Job, Outcome, code};
+use crate::target::Target;
+
+/// First pause before a request is made again; it doubles with each try, in ns.
+const BACKOFF_NS: u64 = 50_000_000;
+/// Longest such pause, in ns.
+const BACKOFF_NS_MAX: u64 = 2_000_000_000;
+/// How often retries and requests that take too long are looked for, in ns.
+const TICK_NS: u64 = 20_000_000;
+/// Events taken from epoll at a time.
+const EVENTS_MAX: usize = 64;
+
+/// What a client is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Connections: the most operations outstanding.
+    pub connections: u32,
+    /// Objects longer than this are written in parts of this size. S3 wants 5 MiB at least.
+    pub part_bytes: u32,
+    /// Largest object.
+    pub object_bytes_max: u32,
+    /// A request that fails for a reason that may pass is made again for so long, in ns.
+    pub give_up_after_ns: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            connections: 16,
+            part_bytes: 8 << 20,
+            object_bytes_max: 1 << 30,
+            give_up_after_ns: 60_000_000_000,
+        }
+    }
+}
+
+/// How long [`Client::poll`] may wait for a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timeout {
+    /// Not at all.
+    Now,
+    /// Until this time of the monotonic clock.
+    Until(u64),
+    /// As long as it takes. Returns at once when nothing is outstanding.
+    Completion,
+}
+
+/// Counters of a client since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Operations that were handed over, by kind.
+    pub operations: BTreeMap<Kind, u64>,
+    /// Requests sent, with those made again and all steps of uploads in parts.
+    pub requests: u64,
+    /// Requests made again.
+    pub retries: u64,
+    /// Of these, after 429 or 503: the store asked to be spared.
+    pub slow_downs: u64,
+    /// Connections made.
+    pub connects: u64,
+    /// Connections lost with a request on them.
+    pub disconnects: u64,
+    /// Uploads in parts.
+    pub multipart_uploads: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    connection: Connection,
+    job: Option<Job>,
+    spare: String,
+    watches_write: bool,
+}
+
+/// A client of one bucket, owned by one thread.
+pub struct Client {
+    target: Target,
+    config: Config,
+    epoll: OwnedFd,
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    /// Submitted and not handed over.
+    fresh: Vec<usize>,
+    events: Vec<epoll::Event>,
+    next_tick_ns: u64,
+    stats: Stats,
+    listed: Vec<String>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Client({} outstanding of {})", self.outstanding(), self.slots.len())
+    }
+}
+
+/// The system's monotonic clock, in ns.
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    // Not negative: the clock starts at boot.
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+impl Client {
+    /// A client of a bucket. Connections are made when they are needed.
+    ///
+    /// # Errors
+    /// [`TargetError::Epoll`].
+    pub fn new(target: Target, config: Config) -> Result<Self, TargetError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(|error| TargetError::Epoll(error.raw_os_error()))?;
+        let connections = config.connections.max(1) as usize;
+        let slot = |_| Slot {
+            connection: Connection::new(target.address),
+            job: None,
+            spare: String::with_capacity(128),
+            watches_write: false,
+        };
+        Ok(Self {
+            slots: (0..connections).map(slot).collect(),
+            free: (0..connections).rev().collect(),
+            fresh: Vec::with_capacity(connections),
+            events: Vec::with_capacity(EVENTS_MAX),
+            next_tick_ns: 0,
+            stats: Stats::default(),
+            listed: Vec::new(),
+            target,
+            config,
+            epoll,
+        })
+    }
+
+    /// The bucket.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Counters.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The names of the last LIST that completed.
+    #[must_use]
+    pub fn listed(&self) -> &[String] {
+        &self.listed
+    }
+
+    /// Operations that have not completed.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Takes an operation; it is handed over by the next [`Client::poll`].
+    ///
+    /// # Errors
+    /// [`SubmitError`].
+    pub fn submit(&mut self, token: u64, op: &Op<'_>) -> Result<(), SubmitError> {
+        if let Op::Get { size_bytes, .. } | Op::Put { size_bytes, .. } = op
+            && *size_bytes > self.config.object_bytes_max
+        {
+            return Err(SubmitError::Size {
+                size_bytes: u64::from(*size_bytes),
+                limit_bytes: u64::from(self.config.object_bytes_max),
+            });
+        }
+        let index = self.free.pop().ok_or(SubmitError::Full)?;
+        let slot = &mut self.slots[index];
+        let spare = std::mem::take(&mut slot.spare);
+        slot.job = Some(Job::new(token, op, self.config.part_bytes, spare));
+        if let Op::Put { size_bytes, .. } = op
+            && *size_bytes > self.config.part_bytes
+        {
+            self.stats.multipart_uploads += 1;
+        }
+        *self.stats.operations.entry(op.kind()).or_default() += 1;
+        self.fresh.push(index);
+        Ok(())
+    }
+
+    /// Makes one operation and waits for it.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn call(&mut self, op: &Op<'_>, arena: &mut [u8]) -> Result<u32, CallError> {
+        let busy =
+            CallError::GivenUp { after_ns: 0, tries: 0, last: "no connection is free".into() };
+        self.submit(0, op).map_err(|_| busy.clone())?;
+        let mut out = Vec::with_capacity(1);
+        while out.is_empty() && self.outstanding() > 0 {
+            self.poll(arena, Timeout::Completion, &mut out);
+        }
+        out.pop().map_or(Err(busy), |completion| completion.result)
+    }
+
+    /// Hands over what was submitted, goes on with what is under way, and appends completions to `out`.
+    /// Returns when there is at least one, or at the timeout.
+    pub fn poll(&mut self, arena: &mut [u8], timeout: Timeout, out: &mut Vec<Completion>) {
+        let before = out.len();
+        let mut now_ns = monotonic_ns();
+        while let Some(index) = self.fresh.pop() {
+            if let Some(job) = &mut self.slots[index].job {
+                job.submitted_ns = now_ns;
+            }
+            self.start(index, arena, now_ns, out);
+        }
+        loop {
+            if now_ns >= self.next_tick_ns {
+                self.next_tick_ns = now_ns + TICK_NS;
+                self.tick(arena, now_ns, out);
+            }
+            let until_ns = match timeout {
+                _ if out.len() > before => now_ns,
+                Timeout::Now => now_ns,
+                Timeout::Until(at_ns) => at_ns.min(self.next_tick_ns),
+                Timeout::Completion => self.next_tick_ns,
+            };
+            self.wait(until_ns.saturating_sub(now_ns));
+            now_ns = monotonic_ns();
+            for at in 0..self.events.len() {
+                let index = self.events[at].data.u64() as usize;
+                self.advance(index, arena, now_ns, out);
+            }
+            let expired = match timeout {
+                Timeout::Now => true,
+                Timeout::Until(at_ns) => now_ns >= at_ns,
+                Timeout::Completion => self.outstanding() == 0,
+            };
+            if out.len() > before || expired {
+                return;
+            }
+        }
+    }
+
+    fn wait(&mut self, wait_ns: u64) {
+        let timeout = Timespec {
+            tv_sec: (wait_ns / 1_000_000_000) as i64,
+            tv_nsec: (wait_ns % 1_000_000_000) as i64,
+        };
+        self.events.clear();
+        let room = rustix::buffer::spare_capacity(&mut self.events);
+        // An interrupted wait has no events; any other failure would be of arguments that are right.
+        let _ = epoll::wait(&self.epoll, room, Some(&timeout));
+    }
+
+    /// Makes the request that a slot's job asks for.
+    fn start(&mut self, index: usize, arena: &mut [u8], now_ns: u64, out: &mut Vec<Completion>) {
+        let slot = &mut self.slots[index];
+        let Some(job) = &mut slot.job else { return };
+        (job.retry_at_ns, job.tries) = (None, job.tries + 1);
+        let (ask, payload, sink) = job.ask();
+        let document = request::write(&self.target, &ask, &mut slot.connection.request);
+        let payload = document.map_or(payload, Payload::Text);
+        self.stats.requests += 1;
+        match slot.connection.open() {
+            Ok(true) => {
+                self.stats.connects += 1;
+                slot.watches_write = true;
+                if let Some(fd) = &slot.connection.fd {
+                    let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT;
+                    let data = epoll::EventData::new_u64(index as u64);
+                    // Of a new descriptor: it is not watched yet.
+                    let _ = epoll::add(&self.epoll, fd, data, flags);
+                }
+                slot.connection.begin(payload, sink);
+            }
+            Ok(false) => {
+                slot.connection.begin(payload, sink);
+                self.advance(index, arena, now_ns, out);
+            }
+            Err(broken) => self.broken(index, broken, arena, now_ns, out),
+        }
+    }
+
+    fn advance(&mut self, index: usize, arena: &mut [u8], now_ns: u64, out: &mut Vec<Completion>) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        match slot.connection.advance(arena) {
+            Ok(None) => self.watch(index),
+            Ok(Some(response)) => {
+                self.watch(index);
+                self.answered(index, &response, arena, now_ns, out);
+            }
+            Err(broken) => self.broken(index, broken, arena, now_ns, out),
+        }
+    }
+
+    /// Watches for room to send only where it is needed.
+    fn watch(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let wants = slot.connection.wants_write();
+        if let Some(fd) = &slot.connection.fd
+            && wants != slot.watches_write
+        {
+            let mut flags = epoll::EventFlags::IN;
+            if wants {
+                flags |= epoll::EventFlags::OUT;
+            }
+            let data = epoll::EventData::new_u64(index as u64);
+            // The descriptor is watched: it was added when it was opened.
+            let _ = epoll::modify(&self.epoll, fd, data, flags);
+            slot.watches_write = wants;
+        }
+    }
+
+    fn answered(
+        &mut self,
+        index: usize,
+        response: &Response,
+        arena: &mut [u8],
+        now_ns: u64,
+        out: &mut Vec<Completion>,
+    ) {
+        let Some(job) = &mut self.slots[index].job else { return };
+        if is_good(response.status) {
+            let listed = &mut self.listed;
+            let outcome = job.good(response, &mut |text| {
+                let found = ListObjectsV2::parse_response(text)
+                    .map_err(|_| CallError::from(Violation::Document("LIST")))?;
+                listed.clear();
+                listed.extend(found.contents.into_iter().map(|object| object.key));
+                Ok(listed.len() as u32)
+            });
+            return match outcome {
+                Ok(Outcome::Next) => {
+                    job.tries = 0;
+                    self.start(index, arena, now_ns, out);
+                }
+                Ok(Outcome::Done(value)) => self.complete(index, Ok(value), now_ns, out),
+                Err(error) => self.complete(index, Err(error), now_ns, out),
+            };
+        }
+        let code = code(&response.text);
+        let status = response.status;
+        if matches!(status, 429 | 500 | 502 | 503 | 504) {
+            self.stats.slow_downs += u64::from(matches!(status, 429 | 503));
+            return self.retry(index, format!("{code} (HTTP {status})"), now_ns, out);
+        }
+        self.complete(index, Err(CallError::Status { status, code }), now_ns, out);
+    }
+
+    fn broken(
+        &mut self,
+        index: usize,
+        broken: Broken,
+        arena: &mut [u8],
+        now_ns: u64,
+        out: &mut Vec<Completion>,
+    ) {
+        let slot = &mut self.slots[index];
+        let stale = slot.connection.proven && !slot.connection.answered;
+        slot.connection.drop_socket();
+        if slot.job.is_none() {
+            return;
+        }
+        self.stats.disconnects += 1;
+        match broken {
+            Broken::Violation(violation) => {
+                self.complete(index, Err(violation.into()), now_ns, out);
+            }
+            // A server may end a connection that was idle at any time (RFC 9112, 9.3.1).
+            Broken::Lost(_) if stale => {
+                self.stats.retries += 1;
+                self.start(index, arena, now_ns, out);
+            }
+            Broken::Lost(says) => self.retry(index, says, now_ns, out),
+        }
+    }
+
+    /// Makes a request again after a pause, or gives it up.
+    fn retry(&mut self, index: usize, says: String, now_ns: u64, out: &mut Vec<Completion>) {
+        let Some(job) = &mut self.slots[index].job else { return };
+        let after_ns = now_ns.saturating_sub(job.submitted_ns);
+        if after_ns >= self.config.give_up_after_ns {
+            let error = CallError::GivenUp { after_ns, tries: job.tries, last: says };
+            return self.complete(index, Err(error), now_ns, out);
+        }
+        let doubled = BACKOFF_NS << job.tries.min(10);
+        job.retry_at_ns = Some(now_ns + doubled.min(BACKOFF_NS_MAX));
+        job.last = says;
+        self.stats.retries += 1;
+    }
+
+    /// Makes due requests again, and gives up what takes too long.
+    fn tick(&mut self, arena: &mut [u8], now_ns: u64, out: &mut Vec<Completion>) {
+        for index in 0..self.slots.len() {
+            let Some(job) = &self.slots[index].job else { continue };
+            if job.submitted_ns == 0 {
+                continue;
+            }
+            let after_ns = now_ns.saturating_sub(job.submitted_ns);
+            if job.retry_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+                self.start(index, arena, now_ns, out);
+            } else if after_ns > self.config.give_up_after_ns {
+                let last =
+                    if job.last.is_empty() { "no answer".to_owned() } else { job.last.clone() };
+                let error = CallError::GivenUp { after_ns, tries: job.tries, last };
+                // What it would still send belongs to nobody.
+                self.slots[index].connection.drop_socket();
+                self.complete(index, Err(error), now_ns, out);
+            }
+        }
+    }
+
+    fn complete(
+        &mut self,
+        index: usize,
+        result: Result<u32, CallError>,
+        now_ns: u64,
+        out: &mut Vec<Completion>,
+    ) {
+        let slot = &mut self.slots[index];
+        let Some(job) = slot.job.take() else { return };
+        // A response that came before its request was sent whole, or none: the connection is of no use.
+        if !slot.connection.is_idle() {
+            slot.connection.drop_socket();
+        }
+        let (token, kind, submitted_ns) = (job.token, job.kind, job.submitted_ns);
+        slot.spare = job.into_spare();
+        self.free.push(index);
+        out.push(Completion { token, kind, result, submitted_ns, completed_ns: now_ns });
+    }
+}
+
+impl From<Errno> for TargetError {
+    fn from(error: Errno) -> Self {
+        Self::Epoll(error.raw_os_error())
+    }
+}

@@ -1,0 +1,365 @@
+//! One connection: a request goes out, its response comes in, then the next.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::net::SocketAddr;
+
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, connect, sendmsg,
+    socket_with, sockopt,
+};
+
+use crate::body::Decoder;
+use crate::error::Violation;
+use crate::head::{self, Framing, HEAD_BYTES_MAX, Head};
+use crate::request::Payload;
+
+/// Longest document that is accepted, in bytes: 1,000 names of 1,024 bytes with their attributes.
+const TEXT_BYTES_MAX: usize = 4 << 20;
+/// Received at a time where it can't go straight to the arena, in bytes.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Why a response did not come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// The connection could not be made, or was lost.
+    Lost(String),
+    /// The server broke the protocol.
+    Violation(Violation),
+}
+
+impl From<Violation> for Broken {
+    fn from(violation: Violation) -> Self {
+        Self::Violation(violation)
+    }
+}
+
+/// Where a successful response's body goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sink {
+    /// Nowhere: there is none (HEAD).
+    None,
+    /// To a range of the arena.
+    Arena { offset_bytes: u64, size_bytes: u32 },
+    /// Kept as a document.
+    Text,
+}
+
+/// A whole response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Response {
+    pub status: u16,
+    pub etag: Option<String>,
+    /// Bytes that went to the arena.
+    pub arena_bytes: u32,
+    /// The document, or what came with an error.
+    pub text: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// No request under way.
+    Idle,
+    Connecting,
+    Sending,
+    Receiving,
+}
+
+/// A connection to the store.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    address: SocketAddr,
+    pub fd: Option<OwnedFd>,
+    phase: Phase,
+    /// The request's head, made by the caller.
+    pub request: Vec<u8>,
+    pub payload: Payload,
+    sent: usize,
+    sink: Sink,
+    /// Received before the head was whole.
+    input: Vec<u8>,
+    head: Option<Head>,
+    decoder: Decoder,
+    arena_bytes: u32,
+    text: Vec<u8>,
+    piece: Vec<u8>,
+    /// A response has come on this connection.
+    pub proven: bool,
+    /// Something of the present response has come.
+    pub answered: bool,
+}
+
+impl Connection {
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            fd: None,
+            phase: Phase::Idle,
+            request: Vec::with_capacity(1024),
+            payload: Payload::None,
+            sent: 0,
+            sink: Sink::None,
+            input: Vec::with_capacity(4096),
+            head: None,
+            decoder: Decoder::new(Framing::Length(0)),
+            arena_bytes: 0,
+            text: Vec::new(),
+            piece: Vec::new(),
+            proven: false,
+            answered: false,
+        }
+    }
+
+    /// A socket that is being connected, for the caller to watch. `None` where there is one already.
+    pub fn open(&mut self) -> Result<bool, Broken> {
+        if self.fd.is_some() {
+            return Ok(false);
+        }
+        let lost = |error: Errno| Broken::Lost(format!("connecting: {error}"));
+        let family = match self.address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = socket_with(family, SocketType::STREAM, flags, None).map_err(lost)?;
+        sockopt::set_tcp_nodelay(&fd, true).map_err(lost)?;
+        match connect(&fd, &self.address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(lost(error)),
+        }
+        (self.fd, self.phase, self.proven) = (Some(fd), Phase::Connecting, false);
+        Ok(true)
+    }
+
+    /// Begins the request in [`Connection::request`].
+    pub fn begin(&mut self, payload: Payload, sink: Sink) {
+        (self.payload, self.sink, self.sent) = (payload, sink, 0);
+        self.input.clear();
+        self.text.clear();
+        (self.head, self.arena_bytes, self.answered) = (None, 0, false);
+        if self.phase != Phase::Connecting {
+            self.phase = Phase::Sending;
+        }
+    }
+
+    /// Drops the connection.
+    pub fn drop_socket(&mut self) {
+        (self.fd, self.phase) = (None, Phase::Idle);
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.phase == Phase::Idle
+    }
+
+    /// Goes on as far as the socket lets it.
+    pub fn advance(&mut self, arena: &mut [u8]) -> Result<Option<Response>, Broken> {
+        if self.phase == Phase::Connecting && !self.connected()? {
+            return Ok(None);
+        }
+        if self.phase == Phase::Sending {
+            self.send(arena)?;
+        }
+        // A server may answer before it has all of the body.
+        match self.phase {
+            Phase::Sending | Phase::Receiving => self.receive(arena),
+            Phase::Idle => self.watch_idle(),
+            Phase::Connecting => Ok(None),
+        }
+    }
+
+    fn connected(&mut self) -> Result<bool, Broken> {
+        let Some(fd) = &self.fd else { return Ok(false) };
+        let lost = |error: Errno| Broken::Lost(format!("connecting: {error}"));
+        sockopt::socket_error(fd).and_then(|outcome| outcome).map_err(lost)?;
+        match rustix::net::getpeername(fd) {
+            Ok(Some(peer)) if rustix::net::getsockname(fd).ok() == Some(peer.clone()) => {
+                // The kernel connected the socket to itself: nobody listens there.
+                return Err(lost(Errno::CONNREFUSED));
+            }
+            Ok(Some(_)) => {}
+            Ok(None) | Err(Errno::NOTCONN) => return Ok(false),
+            Err(error) => return Err(lost(error)),
+        }
+        self.phase = if self.request.is_empty() { Phase::Idle } else { Phase::Sending };
+        Ok(true)
+    }
+
+    fn send(&mut self, arena: &[u8]) -> Result<(), Broken> {
+        let Some(fd) = &self.fd else { return Ok(()) };
+        let body: &[u8] = match &self.payload {
+            Payload::None => &[],
+            Payload::Text(text) => text.as_bytes(),
+            Payload::Arena { offset_bytes, size_bytes } => {
+                let start = *offset_bytes as usize;
+                arena.get(start..start + *size_bytes as usize).unwrap_or_default()
+            }
+        };
+        let head = self.request.len();
+        let all = head + body.len();
+        while self.sent < all {
+            let slices = [
+                IoSlice::new(self.request.get(self.sent..).unwrap_or_default()),
+                IoSlice::new(&body[self.sent.saturating_sub(head)..]),
+            ];
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match sendmsg(fd, &slices, &mut SendAncillaryBuffer::default(), flags) {
+                Ok(sent) => self.sent += sent,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Broken::Lost(format!("sending: {error}"))),
+            }
+        }
+        self.phase = Phase::Receiving;
+        Ok(())
+    }
+
+    /// Whether the socket must be watched for room to send.
+    pub fn wants_write(&self) -> bool {
+        matches!(self.phase, Phase::Connecting | Phase::Sending)
+    }
+
+    fn receive(&mut self, arena: &mut [u8]) -> Result<Option<Response>, Broken> {
+        loop {
+            let read = match self.window(arena) {
+                Some(window) => {
+                    let Some(fd) = &self.fd else { return Ok(None) };
+                    let read = rustix::io::readv(fd, &mut [IoSliceMut::new(window)]);
+                    if let Ok(read @ 1..) = read {
+                        self.arena_bytes += read as u32;
+                        self.decoder.skip(read as u64);
+                    }
+                    read
+                }
+                None => {
+                    self.piece.resize(PIECE_BYTES, 0);
+                    let Some(fd) = &self.fd else { return Ok(None) };
+                    let read = rustix::io::read(fd, &mut self.piece[..]);
+                    if let Ok(read @ 1..) = read {
+                        let piece = std::mem::take(&mut self.piece);
+                        let taken = self.take(&piece[..read], arena);
+                        self.piece = piece;
+                        taken?;
+                    }
+                    read
+                }
+            };
+            match read {
+                Ok(0) => return self.ended(),
+                Ok(_) => self.answered = true,
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Broken::Lost(format!("receiving: {error}"))),
+            }
+            if self.head.is_some() && self.decoder.is_done() {
+                return Ok(Some(self.finish()));
+            }
+        }
+    }
+
+    /// The part of the arena that the next bytes belong to, where that is known.
+    fn window<'a>(&self, arena: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        let (Some(head), Sink::Arena { offset_bytes, size_bytes }) = (&self.head, self.sink) else {
+            return None;
+        };
+        let left = self.decoder.plain_left()?;
+        let room = u64::from(size_bytes - self.arena_bytes);
+        if !is_good(head.status) || left > room || left == 0 {
+            return None;
+        }
+        let start = offset_bytes as usize + self.arena_bytes as usize;
+        arena.get_mut(start..start + left as usize)
+    }
+
+    fn take(&mut self, bytes: &[u8], arena: &mut [u8]) -> Result<(), Broken> {
+        if self.head.is_some() {
+            return Ok(self.feed(bytes, arena)?);
+        }
+        self.input.extend_from_slice(bytes);
+        loop {
+            let Some(head) = head::parse(&self.input)? else { return Ok(()) };
+            let behind = self.input.split_off(head.size_bytes);
+            self.input = behind;
+            if head.status >= 200 {
+                let none = self.sink == Sink::None || head.status == 204 || head.status == 304;
+                let framing = if none { Framing::Length(0) } else { head.framing };
+                self.decoder = Decoder::new(framing);
+                self.head = Some(head);
+                break;
+            }
+        }
+        let input = std::mem::take(&mut self.input);
+        self.feed(&input, arena)?;
+        Ok(())
+    }
+
+    fn feed(&mut self, bytes: &[u8], arena: &mut [u8]) -> Result<(), Violation> {
+        let good = self.head.as_ref().is_some_and(|head| is_good(head.status));
+        let (sink, text, got) = (self.sink, &mut self.text, &mut self.arena_bytes);
+        let taken = self.decoder.feed(bytes, &mut |piece| match sink {
+            Sink::Arena { offset_bytes, size_bytes } if good => {
+                let most = u64::from(size_bytes);
+                if u64::from(*got) + piece.len() as u64 > most {
+                    return Err(Violation::TooMuch { limit_bytes: most });
+                }
+                let start = offset_bytes as usize + *got as usize;
+                if let Some(window) = arena.get_mut(start..start + piece.len()) {
+                    window.copy_from_slice(piece);
+                }
+                *got += piece.len() as u32;
+                Ok(())
+            }
+            _ if text.len() + piece.len() > TEXT_BYTES_MAX => {
+                Err(Violation::TooMuch { limit_bytes: TEXT_BYTES_MAX as u64 })
+            }
+            _ => {
+                text.extend_from_slice(piece);
+                Ok(())
+            }
+        })?;
+        if taken < bytes.len() {
+            return Err(Violation::TooMuch { limit_bytes: taken as u64 });
+        }
+        Ok(())
+    }
+
+    /// The server ended the connection.
+    fn ended(&mut self) -> Result<Option<Response>, Broken> {
+        if self.head.is_some() && self.decoder.close() {
+            let response = self.finish();
+            self.drop_socket();
+            return Ok(Some(response));
+        }
+        if self.head.is_some() || self.input.len() >= HEAD_BYTES_MAX {
+            return Err(Broken::Lost(Violation::Truncated.to_string()));
+        }
+        Err(Broken::Lost("the server ended the connection".to_owned()))
+    }
+
+    /// Anything on an idle connection is its end.
+    fn watch_idle(&mut self) -> Result<Option<Response>, Broken> {
+        self.drop_socket();
+        Ok(None)
+    }
+
+    fn finish(&mut self) -> Response {
+        let head = self.head.take();
+        let early = self.phase == Phase::Sending;
+        (self.phase, self.proven) = (Phase::Idle, true);
+        // Where the server did not wait for the whole body, what it takes the rest for is unknown.
+        if early || head.as_ref().is_none_or(|head| head.closes) {
+            self.drop_socket();
+        }
+        Response {
+            status: head.as_ref().map_or(0, |head| head.status),
+            etag: head.and_then(|head| head.etag),
+            arena_bytes: self.arena_bytes,
+            text: std::mem::take(&mut self.text),
+        }
+    }
+}
+
+/// Whether a status says success.
+pub(crate) fn is_good(status: u16) -> bool {
+    (200..300).contains(&status)
+}

@@ -1,0 +1,156 @@
+//! What can go wrong with a request, by name.
+
+use thiserror::Error;
+
+/// How a server broke HTTP/1.1 or the protocol of S3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Violation {
+    /// The status line is not one.
+    #[error("the response does not begin with a status line of HTTP/1.1")]
+    StatusLine,
+    /// The head is longer than any sane one.
+    #[error("the response's head exceeds {limit_bytes} bytes")]
+    HeadTooLong {
+        /// The most that is accepted.
+        limit_bytes: usize,
+    },
+    /// `Content-Length` is not a number, or there are two that differ.
+    #[error("the response's Content-Length is not one number")]
+    Length,
+    /// A chunk's size line is not one.
+    #[error("a chunk of the response has no size")]
+    Chunk,
+    /// More came than was asked for.
+    #[error("the response carries more than the {limit_bytes} bytes that were asked for")]
+    TooMuch {
+        /// The most that is accepted.
+        limit_bytes: u64,
+    },
+    /// The connection ended in the middle of a response.
+    #[error("the connection ended in the middle of a response")]
+    Truncated,
+    /// A document that was to be XML could not be read.
+    #[error("the response to {0} is not the document that S3 defines")]
+    Document(&'static str),
+}
+
+/// Why a request did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CallError {
+    /// The store answered with an error.
+    #[error("{code} (HTTP {status}): {}", explain(.code, *.status))]
+    Status {
+        /// HTTP status.
+        status: u16,
+        /// S3's word for it, such as `NoSuchKey`; `no code` where it gave none.
+        code: String,
+    },
+    /// The server broke the protocol.
+    #[error("the server broke the protocol: {0}")]
+    Violation(#[from] Violation),
+    /// No answer came in time, further tries included.
+    #[error("no answer within {} ms, in {tries} tries; the last ended with: {last}", after_ns / 1_000_000)]
+    GivenUp {
+        /// Time since the request was first handed over.
+        after_ns: u64,
+        /// How often it was made.
+        tries: u32,
+        /// How the last ended.
+        last: String,
+    },
+}
+
+impl CallError {
+    /// The closest `errno`, for callers that speak in those.
+    #[must_use]
+    pub fn errno(&self) -> i32 {
+        match self {
+            Self::Status { status: 404, .. } => 2,
+            Self::Status { status: 401 | 403, .. } => 13,
+            Self::Status { status: 507, .. } => 28,
+            Self::Status { .. } => 5,
+            Self::Violation(_) => 71,
+            Self::GivenUp { .. } => 110,
+        }
+    }
+}
+
+fn explain(code: &str, status: u16) -> &'static str {
+    match (code, status) {
+        ("NoSuchBucket", _) => "the bucket does not exist: make it first",
+        ("NoSuchKey", _) => "the object does not exist",
+        ("InvalidAccessKeyId", _) => "the access key is unknown there: check AWS_ACCESS_KEY_ID",
+        ("SignatureDoesNotMatch", _) => {
+            "the signature is not accepted: check AWS_SECRET_ACCESS_KEY and the region"
+        }
+        ("AccessDenied", _) | (_, 401 | 403) => "access denied: check the credentials' rights",
+        ("RequestTimeTooSkewed", _) => "the clocks of this host and the store differ",
+        ("InvalidRange", _) => "the object is shorter than the range asked for",
+        (_, 404) => "there is no such object or bucket",
+        (_, 507) => "the store is full",
+        (_, 500..) => "the store failed inside: look at its log",
+        _ => "the store refuses the request",
+    }
+}
+
+/// Why an operation was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SubmitError {
+    /// As many are outstanding as there are connections: poll first.
+    #[error("as many requests are outstanding as there are connections: poll first")]
+    Full,
+    /// A transfer of more than a request may carry.
+    #[error("a transfer of {size_bytes} bytes; {limit_bytes} are possible")]
+    Size {
+        /// What was asked for.
+        size_bytes: u64,
+        /// The most that is possible.
+        limit_bytes: u64,
+    },
+}
+
+/// Why a store could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TargetError {
+    /// `https`.
+    #[error("{0}: TLS is not spoken; name the store's http:// address")]
+    Tls(String),
+    /// The endpoint is not an address.
+    #[error("{0} is not the address of a store: http://host:port is wanted")]
+    Endpoint(String),
+    /// The bucket's address is not one.
+    #[error("{0} is not a bucket: s3://bucket or s3://bucket/prefix is wanted")]
+    Bucket(String),
+    /// No credentials.
+    #[error("there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")]
+    Credentials,
+    /// The host has no address.
+    #[error("the host of {endpoint} is unknown: {says}")]
+    Host {
+        /// As given.
+        endpoint: String,
+        /// Why.
+        says: String,
+    },
+    /// The system gave no epoll instance.
+    #[error("waiting for sockets is not possible: {0}")]
+    Epoll(i32),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_to_do() {
+        let error = CallError::Status { status: 404, code: "NoSuchBucket".to_owned() };
+        assert_eq!(
+            error.to_string(),
+            "NoSuchBucket (HTTP 404): the bucket does not exist: make it first"
+        );
+        assert_eq!(error.errno(), 2);
+        let error = CallError::Status { status: 403, code: "no code".to_owned() };
+        assert!(error.to_string().contains("rights"));
+        assert_eq!(CallError::from(Violation::Length).errno(), 71);
+    }
+}

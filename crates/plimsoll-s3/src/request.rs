@@ -1,0 +1,94 @@
+//! Requests as they go over the wire.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use rusty_s3::S3Action;
+use rusty_s3::actions::{
+    CompleteMultipartUpload, CreateMultipartUpload, ListObjectsV2, UploadPart,
+};
+
+use crate::target::Target;
+
+/// How long a signature is good for: longer than any request is tried.
+const VALID: Duration = Duration::from_secs(24 * 3600);
+
+/// What a request's body is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Payload {
+    /// None.
+    #[default]
+    None,
+    /// A range of the arena.
+    Arena { offset_bytes: u64, size_bytes: u32 },
+    /// A document.
+    Text(String),
+}
+
+/// What one request asks.
+#[derive(Clone, Debug)]
+pub(crate) enum Ask<'a> {
+    Get { key: &'a str, range: Option<(u64, u32)> },
+    Put { key: &'a str, size_bytes: u32 },
+    Head { key: &'a str },
+    Delete { key: &'a str },
+    List { prefix: &'a str, names_max: u16 },
+    Begin { key: &'a str },
+    Part { key: &'a str, upload: &'a str, number: u16, size_bytes: u32 },
+    Complete { key: &'a str, upload: &'a str, etags: &'a [String] },
+}
+
+/// Writes the head of a request into `out`; returns its document, where it has one.
+pub(crate) fn write(target: &Target, ask: &Ask<'_>, out: &mut Vec<u8>) -> Option<String> {
+    let (bucket, credentials) = (&target.bucket, Some(&target.credentials));
+    let mut document = None;
+    let (method, url, length) = match *ask {
+        Ask::Get { key, .. } => ("GET", bucket.get_object(credentials, key).sign(VALID), None),
+        Ask::Put { key, size_bytes } => {
+            ("PUT", bucket.put_object(credentials, key).sign(VALID), Some(size_bytes as usize))
+        }
+        Ask::Head { key } => ("HEAD", bucket.head_object(credentials, key).sign(VALID), None),
+        Ask::Delete { key } => ("DELETE", bucket.delete_object(credentials, key).sign(VALID), None),
+        Ask::List { prefix, names_max } => {
+            let mut list = ListObjectsV2::new(bucket, credentials);
+            list.with_prefix(prefix);
+            list.with_max_keys(names_max.into());
+            ("GET", list.sign(VALID), None)
+        }
+        Ask::Begin { key } => {
+            let begin = CreateMultipartUpload::new(bucket, credentials, key);
+            ("POST", begin.sign(VALID), Some(0))
+        }
+        Ask::Part { key, upload, number, size_bytes } => {
+            let part = UploadPart::new(bucket, credentials, key, number, upload);
+            ("PUT", part.sign(VALID), Some(size_bytes as usize))
+        }
+        Ask::Complete { key, upload, etags } => {
+            let etags = etags.iter().map(String::as_str);
+            let complete = CompleteMultipartUpload::new(bucket, credentials, key, upload, etags);
+            let url = complete.sign(VALID);
+            let body = complete.body();
+            let length = body.len();
+            document = Some(body);
+            ("POST", url, Some(length))
+        }
+    };
+    let mut head = String::with_capacity(640);
+    // Writing to a string can't fail.
+    let _ = write!(head, "{method} {}", url.path());
+    if let Some(query) = url.query() {
+        let _ = write!(head, "?{query}");
+    }
+    let _ = write!(head, " HTTP/1.1\r\nHost: {}\r\n", target.host);
+    if let Some(length) = length {
+        let _ = write!(head, "Content-Length: {length}\r\n");
+    }
+    if let Ask::Get { range: Some((offset, size)), .. } = *ask {
+        let last = offset + u64::from(size).saturating_sub(1);
+        let _ = write!(head, "Range: bytes={offset}-{last}\r\n");
+    }
+    head.push_str("\r\n");
+    out.clear();
+    out.extend_from_slice(head.as_bytes());
+    document
+}

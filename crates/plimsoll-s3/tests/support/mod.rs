@@ -1,0 +1,85 @@
+//! A real S3 server for tests: `s3s-fs`, which keeps objects as files.
+#![allow(dead_code)] // each test binary uses a part of it
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use plimsoll_s3::Target;
+
+pub const KEY: &str = "plimsoll";
+pub const SECRET: &str = "load line";
+
+/// A running server; ended when dropped.
+pub struct Server {
+    pub directory: tempfile::TempDir,
+    pub port: u16,
+    child: Option<Child>,
+}
+
+/// The server's program: where `tests/support/install.sh` puts it, or on the path.
+fn program() -> PathBuf {
+    if let Ok(program) = std::env::var("PLIMSOLL_S3S_FS") {
+        return program.into();
+    }
+    let here = std::env::current_exe().unwrap();
+    let made = here.ancestors().map(|above| above.join("tools/bin/s3s-fs"));
+    made.into_iter().find(|program| program.is_file()).unwrap_or_else(|| "s3s-fs".into())
+}
+
+impl Server {
+    /// Starts a server with one bucket, `load`.
+    pub fn start() -> Self {
+        let directory = tempfile::Builder::new().prefix("plimsoll-s3-").tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("load")).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Self { directory, port, child: None };
+        server.again();
+        server
+    }
+
+    /// Starts it again as it was.
+    pub fn again(&mut self) {
+        let child = Command::new(program())
+            .args(["--host", "127.0.0.1", "--access-key", KEY, "--secret-key", SECRET])
+            .args(["--port", &self.port.to_string()])
+            .arg(self.directory.path())
+            .env("RUST_LOG", "off")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("s3s-fs: run crates/plimsoll-s3/tests/support/install.sh, which installs it");
+        self.child = Some(child);
+        for _ in 0..100 {
+            if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("s3s-fs did not listen on 127.0.0.1:{}", self.port);
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    pub fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn target(&self) -> Target {
+        Target::with_key("s3://load/unit", &self.endpoint(), "us-east-1", (KEY, SECRET)).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
