@@ -102,6 +102,9 @@ fn proved_by_a_rule_of_its_own(findings: &[Finding], claim: Claim) -> bool {
     findings.iter().any(|f| own.contains(&f.rule.as_str()) && f.outcome == Outcome::Pass)
 }
 
+/// Rules whose unknown leaves a run undecided whatever is claimed: it was not carried out as planned.
+const ALWAYS_DECIDE: [&str; 3] = ["measured-too-short", "not-completed", "check-failed"];
+
 fn decide(
     bundle: &Bundle,
     requirement: Option<&Requirement>,
@@ -132,8 +135,13 @@ fn decide(
         }
         return (VerdictKind::Fail, reason);
     }
-    if let Some(reason) = worst(Outcome::Unknown) {
-        return (VerdictKind::Inconclusive, reason);
+    let unknown = claimed.iter().flat_map(|&claim| mandatory(findings, claim)).find(|(rule, f)| {
+        // Who claims must show; a plan that only measures is told what it does not show.
+        let decides = !bundle.plan.claims_assumed || ALWAYS_DECIDE.contains(&rule.id);
+        f.outcome == Outcome::Unknown && decides
+    });
+    if let Some((_, finding)) = unknown {
+        return (VerdictKind::Inconclusive, finding.says.clone());
     }
     let open: Vec<String> = checks.iter().filter(|c| c.ok.is_none()).map(undecided).collect();
     if !open.is_empty() {

@@ -175,7 +175,12 @@ fn a_good_run_passes_with_headroom_and_shows_no_more_than_it_can() {
     for claim in ["media-read", "durable-write", "sustained-write", "tail-latency"] {
         assert_eq!(verdict.claims[claim], Standing::NotShown, "{claim}");
     }
-    assert_eq!(verdict.findings, []);
+    // What this evidence does not tell is said, and nothing speaks against it.
+    assert!(
+        verdict.findings.iter().all(|f| f.outcome == Outcome::Unknown),
+        "{:?}",
+        verdict.findings
+    );
 }
 
 #[test]

@@ -9,15 +9,54 @@ use plimsoll_evidence::Bundle;
 use crate::claim::Claim;
 use crate::finding::Finding;
 
+pub mod best_of_many;
+pub mod burst_credit;
+pub mod cached_read;
 pub mod check_failed;
+pub mod clock_stepped;
+pub mod conditioned;
+pub mod coordinated_omission;
+pub mod cpu_frequency;
+pub mod cpu_steal;
 pub mod data_content;
+pub mod data_reduced;
+pub mod experiment;
+pub mod flush_left_out;
 pub mod generator_limit;
+pub mod holes_read;
 pub mod io_errors;
+pub mod issuers_together;
+pub mod latency_floor;
+pub mod link_exceeded;
+pub mod littles_law;
+pub mod load_not_reached;
+#[cfg(test)]
+pub(crate) mod made_up;
 pub mod measured_too_short;
+pub mod memory_target;
+pub mod misaligned;
+pub mod noisy_neighbour;
 pub mod not_completed;
+pub mod not_steady;
+pub mod one_run_only;
+pub mod operations_missing;
 pub mod page_cache_served;
+pub mod pattern_other;
+pub mod percentile_samples;
+pub mod pool_full;
+pub mod raid_degraded;
+pub mod rate_capped;
+mod reads;
+mod seen;
+pub mod served_from_cache_below;
+mod two_modes;
+pub mod volatile_cache_unflushed;
 pub mod warm_up_short;
+pub mod working_set_small;
 pub mod working_set_stated;
+pub mod write_back_left_out;
+pub mod write_cache;
+pub mod zero_data;
 
 /// Whether a rule decides over a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,12 +94,45 @@ pub const ALL: &[Rule] = &[
     io_errors::RULE,
     check_failed::RULE,
     not_completed::RULE,
+    memory_target::RULE,
+    holes_read::RULE,
+    zero_data::RULE,
     page_cache_served::RULE,
+    data_reduced::RULE,
     data_content::RULE,
+    served_from_cache_below::RULE,
+    cached_read::RULE,
+    burst_credit::RULE,
+    working_set_stated::RULE,
+    working_set_small::RULE,
+    operations_missing::RULE,
+    pattern_other::RULE,
+    littles_law::RULE,
+    link_exceeded::RULE,
+    latency_floor::RULE,
+    write_back_left_out::RULE,
+    volatile_cache_unflushed::RULE,
+    write_cache::RULE,
+    flush_left_out::RULE,
+    raid_degraded::RULE,
+    issuers_together::RULE,
+    clock_stepped::RULE,
+    noisy_neighbour::RULE,
+    cpu_steal::RULE,
+    cpu_frequency::RULE,
     generator_limit::RULE,
+    load_not_reached::RULE,
+    rate_capped::RULE,
+    coordinated_omission::RULE,
+    percentile_samples::RULE,
     measured_too_short::RULE,
     warm_up_short::RULE,
-    working_set_stated::RULE,
+    not_steady::RULE,
+    conditioned::RULE,
+    pool_full::RULE,
+    misaligned::RULE,
+    one_run_only::RULE,
+    best_of_many::RULE,
 ];
 
 /// The rule of that identifier.

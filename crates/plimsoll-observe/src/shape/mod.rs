@@ -109,7 +109,7 @@ impl Shape {
         side.order.take(client, file, offset_bytes, size);
         self.size_bytes_min = self.size_bytes_min.min(size);
         self.size_bytes_max = self.size_bytes_max.max(size);
-        self.misaligned += u64::from((offset_bytes | size) % BLOCK_BYTES != 0);
+        self.misaligned += u64::from(!(offset_bytes | size).is_multiple_of(BLOCK_BYTES));
         let Some((first, last)) = self.blocks.range(file, offset_bytes, size) else { return };
         for block in first..=last {
             let place = self.blocks.place(block);

@@ -43,6 +43,8 @@ pub(crate) fn resolve(
     let evidence = phases::evidence(root, &phases, cx);
     let requirement = requirement::resolve(root, &loaded.workload, &phases, cx);
     let claims = requirement::claims(root, requirement.is_some(), &loaded.workload, &targets, cx);
+    let stated = root.requirement.as_ref().is_some_and(|r| r.value.fields.claims.is_some());
+    let claims_assumed = requirement.is_none() && !stated;
     let name = root.name.as_ref().map_or_else(|| stem.to_owned(), |n| n.value.0.clone());
     Some(ResolvedPlan {
         resolved_version: RESOLVED_VERSION,
@@ -52,6 +54,7 @@ pub(crate) fn resolve(
         demonstration: root.demonstration.value,
         practice: root.practice.as_ref().map(|p| p.value.0.clone()),
         claims,
+        claims_assumed,
         requirement,
         targets,
         workload: loaded.workload,

@@ -60,6 +60,10 @@ pub struct ResolvedPlan {
     pub practice: Option<String>,
     /// What the figures are said to show.
     pub claims: Vec<Claim>,
+    /// True where the plan states no claim and no requirement, so that the claims are those that its
+    /// operations suggest: what then can't be shown is said, and doesn't leave the run undecided.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub claims_assumed: bool,
     /// What the application needs. Without it there is no PASS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requirement: Option<Requirement>,

@@ -1,0 +1,60 @@
+//! Did the clock jump?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// A jump of the wall clock that slewing (at most 500 ppm) and reading two clocks do not explain.
+const STEP_NS_MIN: u64 = 100_000_000;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "clock-stepped",
+    asks: "did a clock jump while it was measured?",
+    explains: "Latencies come from the monotonic clock, which never jumps. The wall clock is compared \
+        with it once a second: a jump of more than 100 ms misplaces the run against other hosts' logs \
+        and is a warning. A change of the kernel's clock source in mid-run (the time-stamp counter was \
+        found unstable) is a failure for percentiles.",
+    bears_on: &[(Claim::TailLatency, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let clock = &bundle.observed.clock;
+    if let Some(change) = &clock.source_changed {
+        let says = format!("the kernel changed its clock source in mid-run: {change}");
+        return Some(
+            Finding::new(RULE.id, Outcome::Fail, says)
+                .advise("look at the kernel's log for an unstable time-stamp counter"),
+        );
+    }
+    let step_ns = clock.step_ns_max?;
+    let finding = if step_ns > STEP_NS_MIN {
+        let says = format!("the wall clock jumped by {:.2} s in mid-run", step_ns as f64 / 1e9);
+        Finding::new(RULE.id, Outcome::Warn, says)
+            .advise("let the clock be disciplined before the run (chrony, ntpd)")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, "no clock jumped")
+    };
+    Some(finding.with("step_ns", step_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_jump_warns_and_a_new_clock_source_fails() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        bundle.observed.clock.step_ns_max = Some(99_000_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.clock.step_ns_max = Some(101_000_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        bundle.observed.clock.source_changed = Some("tsc to hpet".into());
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+}

@@ -1,0 +1,114 @@
+//! Were the media in the state that they have after long use?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_plan::{Condition, Media};
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::figures::measured;
+use crate::finding::{Finding, Outcome};
+
+/// SNIA SSS PTS 2.0.2: twice the user capacity is written before the measurement.
+const TIMES_WRITTEN_MIN: f64 = 2.0;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "conditioned",
+    asks: "had the storage been written as much as it takes to reach its long-term state?",
+    explains: "Fresh flash writes several times as fast as flash that has been written through, and an \
+        empty pool as one without anything to move aside. SNIA SSS PTS 2.0.2 writes twice the capacity \
+        before it measures; a test that only looks whether the rate is steady passes fresh flash too \
+        early (measured: 88 % too high). What this run wrote to its working set, preparation and \
+        conditioning included, is set against it. `phases.condition = \"fill-twice\"` does it. Rotating \
+        disks (`observe.media = \"hdd\"`) have no such state. Only the working set is known here, not \
+        the whole device: what lies outside it keeps the device's spare room.",
+    bears_on: &[
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::BurstWrite, Weight::Advisory),
+        (Claim::Comparative, Weight::Advisory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    measured(bundle)?;
+    if !seen::is_real(bundle) || seen::operations(bundle, false) == 0 {
+        return None;
+    }
+    if bundle.plan.observe.media == Some(Media::Hdd) {
+        let says = "rotating disks, as declared, have no fresh state";
+        return Some(Finding::new(RULE.id, Outcome::Pass, says));
+    }
+    let written: u64 = bundle
+        .run
+        .phases
+        .iter()
+        .take_while(|phase| phase.kind != PhaseKind::Measure)
+        .map(|phase| phase.written_bytes)
+        .sum();
+    let asked = bundle.plan.phases.condition != Condition::None;
+    let carried_out = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Condition);
+    let Some(size) = data_bytes(bundle) else {
+        let says = "how much was written before the measurement is not known";
+        return Some(
+            Finding::new(RULE.id, Outcome::Unknown, says)
+                .advise("run it with plimsoll and `phases.condition = \"fill-twice\"`"),
+        );
+    };
+    let times = written as f64 / size.max(1) as f64;
+    let text = format!("{times:.1} times the working set was written before the measurement");
+    let done = times >= TIMES_WRITTEN_MIN && (!asked || carried_out.is_some_and(|p| p.reached));
+    let finding = if done {
+        Finding::new(RULE.id, Outcome::Pass, text)
+    } else {
+        let says = format!("{text}, where twice brings flash to its long-term state");
+        Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("set `phases.condition = \"fill-twice\"`, or declare `observe.media = \"hdd\"`")
+    };
+    Some(finding.with("times_written", times))
+}
+
+/// Bytes of the data that the run works on.
+fn data_bytes(bundle: &Bundle) -> Option<u64> {
+    let files = bundle.observed.extents.as_ref().map(|extents| extents.size_bytes);
+    let databases: u64 = bundle.run.instances.iter().map(|i| i.allocated_bytes).sum();
+    let of_plan = || {
+        let streams = seen::streams(bundle).iter();
+        streams.map(|s| s.files.working_set_bytes.or(s.files.total_bytes())).sum::<Option<u64>>()
+    };
+    Some(databases).filter(|bytes| *bytes > 0).or_else(of_plan).or(files).filter(|bytes| *bytes > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn twice_the_working_set_is_enough_and_less_is_unknown() {
+        let mut bundle = made_up::writes();
+        bundle.run.phases[0].written_bytes = 2 << 30;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.phases[0].written_bytes = (2 << 30) - (64 << 20);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.plan.observe.media = Some(Media::Hdd);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+
+    #[test]
+    fn conditioning_that_was_cut_short_is_none() {
+        let mut bundle = made_up::writes();
+        bundle.plan.phases.condition = Condition::FillTwice;
+        bundle.run.phases[0].kind = PhaseKind::Condition;
+        bundle.run.phases[0].written_bytes = 3 << 30;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.phases[0].reached = false;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn reads_alone_are_not_asked() {
+        assert_eq!(made_up::outcome(&RULE, &made_up::reads()), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! Does a closed loop hide stalls?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::Arrival;
+
+use super::{Rule, Weight, littles_law, reads, seen};
+use crate::claim::Claim;
+use crate::figures::measured;
+use crate::finding::{Finding, Outcome};
+use crate::stats::omission::{Bin, corrected, quantile};
+use crate::stats::percentile_gate;
+
+/// A corrected p99 of more than twice the recorded one: the percentile was of the loop's politeness
+/// (measured: 0.28 ms recorded where 1.8 s was true).
+const TIMES_MAX: f64 = 2.0;
+const P: f64 = 0.99;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "coordinated-omission",
+    asks: "does the closed loop hide stalls from its percentiles?",
+    explains: "A client that waits for a stalled operation issues none of those that were due \
+        meanwhile, and their waiting is left out (measured: a stall of 2 s at 1,000 a second gives a \
+        p99 of 0.28 ms, where 1.8 s is true). The missing ones are put back (Gil Tene's correction), \
+        one for each mean interval of a client, and the p99 is taken again: more than twice the \
+        recorded one is a warning, and refutes `tail-latency` where the load was to come at a rate. An \
+        open loop (`arrival = \"poisson\"`) records from the intended start and needs no correction.",
+    bears_on: &[
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Requirement, Weight::Advisory),
+        (Claim::Comparative, Weight::Advisory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    measured(bundle)?;
+    if seen::streams(bundle).iter().any(|stream| stream.arrival.is_open()) && !foreign(bundle) {
+        let says = "an open loop: latency counts from the intended start";
+        return Some(Finding::new(RULE.id, Outcome::Pass, says));
+    }
+    if !bundle.run.engine.closed_loop && !foreign(bundle) {
+        return None;
+    }
+    [true, false].into_iter().filter_map(|is_read| of(bundle, is_read)).min_by_key(|f| f.outcome)
+}
+
+fn foreign(bundle: &Bundle) -> bool {
+    bundle.run.driver == plimsoll_evidence::run::Driver::Foreign
+}
+
+fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
+    let histogram = reads::merged(bundle, is_read)?;
+    let total = histogram.len();
+    percentile_gate(total as usize, total as f64, P).ok()?;
+    let bins: Vec<Bin> = histogram
+        .iter_recorded()
+        .map(|step| Bin { latency_ns: step.value_iterated_to(), count: step.count_at_value() })
+        .collect();
+    let interval_ns = interval_ns(bundle, total)?;
+    let (raw, put_back) = (quantile(&bins, P)?, quantile(&corrected(&bins, interval_ns).ok()?, P)?);
+    let word = if is_read { "reads" } else { "writes" };
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let finding = if put_back as f64 > raw as f64 * TIMES_MAX {
+        let says = format!(
+            "the p99 of {word} is {:.2} ms as the closed loop recorded it, and {:.2} ms with the \
+             operations that it held back",
+            ms(raw),
+            ms(put_back)
+        );
+        let outcome = if at_a_rate(bundle) { Outcome::Fail } else { Outcome::Warn };
+        Finding::new(RULE.id, outcome, says)
+            .advise("use an open loop (`arrival = \"poisson\"`), or quote the corrected figure")
+    } else {
+        let says =
+            format!("stalls move the p99 of {word} from {:.2} to {:.2} ms", ms(raw), ms(put_back));
+        Finding::new(RULE.id, Outcome::Pass, says)
+    };
+    Some(
+        finding
+            .with("p99_recorded_ns", raw)
+            .with("p99_corrected_ns", put_back)
+            .with("interval_ns", interval_ns),
+    )
+}
+
+/// Whether the load was to come at a rate, so that what was held back was really due.
+fn at_a_rate(bundle: &Bundle) -> bool {
+    seen::streams(bundle).iter().any(|stream| {
+        stream.arrival.is_open() || stream.arrival != Arrival::Closed { rate_cap_per_s: None }
+    })
+}
+
+/// Mean time between two starts of one place in flight.
+fn interval_ns(bundle: &Bundle, operations: u64) -> Option<u64> {
+    let places = match littles_law::outstanding(bundle) {
+        Some(places) => places,
+        None => seen::streams(bundle).iter().map(|s| u64::from(s.clients)).sum::<u64>(),
+    };
+    let places = places.max(u64::from(bundle.run.engine.sessions)).max(1);
+    (measured(bundle)?.duration_ns.saturating_mul(places)).checked_div(operations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    /// One client at 1,000 a second; a stall of 2 s in 20.
+    fn stalled(bundle: &mut Bundle) {
+        let mut histogram = plimsoll_evidence::latency::histogram();
+        histogram.record_n(200_000, 58_000).unwrap();
+        histogram.record_n(2_000_000_000, 3).unwrap();
+        bundle.latency.insert("matrix.read".into(), histogram);
+    }
+
+    #[test]
+    fn a_stall_at_a_rate_refutes_the_tail() {
+        let to = "queue_depth = 1\nrate = 1000";
+        let mut bundle = made_up::reads_with("queue_depth = 8", to);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        stalled(&mut bundle);
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Fail, "{}", finding.says);
+        assert!(finding.says.contains("0.20 ms"), "{}", finding.says);
+    }
+
+    #[test]
+    fn as_fast_as_it_goes_it_is_a_warning() {
+        let mut bundle = made_up::reads_with("queue_depth = 8", "queue_depth = 1");
+        stalled(&mut bundle);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn an_open_loop_has_nothing_to_correct() {
+        let to = "arrival = \"poisson\"\nrate = 1000";
+        let mut bundle = made_up::reads_with("queue_depth = 8", to);
+        stalled(&mut bundle);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+}

@@ -1,0 +1,53 @@
+//! Did the CPUs change their speed?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// The lowest sample below this share of the highest: the host throttled or saved power.
+const SHARE_MIN: f64 = 0.8;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "cpu-frequency",
+    asks: "did the CPUs change their frequency while it was measured?",
+    explains: "Where the kernel shows the CPUs' frequency, the mean over all of them is sampled. A \
+        lowest sample below 80 % of the highest is a warning: the load generator was not equally fast \
+        throughout. Set the governor to `performance`, and look at the temperature. Virtual machines \
+        mostly show none: then the rule says nothing.",
+    bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::TailLatency, Weight::Advisory)],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let cpu = &bundle.observed.cpu;
+    let (least, most) = (cpu.frequency_hz_min?, cpu.frequency_hz_max?);
+    let share = least as f64 / most.max(1) as f64;
+    let says = format!("the CPUs ran at {:.2} to {:.2} GHz", least as f64 / 1e9, most as f64 / 1e9);
+    let finding = if share < SHARE_MIN {
+        Finding::new(RULE.id, Outcome::Warn, says)
+            .advise("set the governor to `performance`, and look at the temperature")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, says)
+    };
+    Some(finding.with("least_over_most", seen::percent(share)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_fall_by_a_fifth_warns() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        bundle.observed.cpu.frequency_hz_max = Some(3_000_000_000);
+        bundle.observed.cpu.frequency_hz_min = Some(2_400_000_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.cpu.frequency_hz_min = Some(2_390_000_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+}

@@ -1,0 +1,91 @@
+//! Did the hypervisor, or a quota, take the CPU away?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::figures::measured;
+use crate::finding::{Finding, Outcome};
+
+/// Stolen time above which latencies are the hypervisor's. Conventions of this project; a quiet
+/// virtual machine has 0.06 % (measured).
+const STEAL_FAIL: f64 = 0.10;
+const STEAL_WARN: f64 = 0.02;
+/// Time throttled by a CPU quota.
+const THROTTLED_WARN: f64 = 0.01;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "cpu-steal",
+    asks: "was CPU time stolen by the hypervisor or withheld by a quota?",
+    explains: "A virtual CPU that is not running sees completions late: its latencies are the \
+        hypervisor's. Steal of 2 % of all CPU time is a warning, 10 % a failure for percentiles and \
+        comparisons; so is a control group that was throttled. Run on a host of your own, or when it is \
+        quiet.",
+    bears_on: &[
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+        (Claim::Requirement, Weight::Advisory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if !seen::is_real(bundle) {
+        return None;
+    }
+    let duration_ns = measured(bundle)?.duration_ns;
+    let Some(steal) = bundle.observed.cpu.steal_avg else {
+        // A result file alone says nothing of the host.
+        return (bundle.run.driver == Driver::Real || !bundle.observed.devices.is_empty()).then(
+            || {
+                Finding::new(RULE.id, Outcome::Unknown, "stolen CPU time cannot be read")
+                    .advise("mount /proc")
+            },
+        );
+    };
+    let throttled_ns = bundle.observed.cpu.throttled_ns.unwrap_or(0);
+    let throttled = throttled_ns as f64 / duration_ns as f64;
+    let outcome = match steal {
+        s if s > STEAL_FAIL => Outcome::Fail,
+        s if s > STEAL_WARN => Outcome::Warn,
+        _ if throttled > THROTTLED_WARN => Outcome::Warn,
+        _ => Outcome::Pass,
+    };
+    let mut says = format!("the hypervisor took {} of the CPU time", seen::percent(steal));
+    if throttled > THROTTLED_WARN {
+        says.push_str(&format!(", and a quota withheld {} of it", seen::percent(throttled)));
+    }
+    let finding = Finding::new(RULE.id, outcome, says).with("steal_share", steal);
+    Some(match outcome {
+        Outcome::Pass => finding,
+        _ => finding.advise("run on a host of your own, or when it is quiet"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn steal_warns_and_then_fails() {
+        let mut bundle = made_up::reads();
+        let mut at = |steal| {
+            bundle.observed.cpu.steal_avg = steal;
+            made_up::outcome(&RULE, &bundle)
+        };
+        assert_eq!(at(Some(0.02)), Some(Outcome::Pass));
+        assert_eq!(at(Some(0.03)), Some(Outcome::Warn));
+        assert_eq!(at(Some(0.11)), Some(Outcome::Fail));
+        assert_eq!(at(None), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn a_quota_warns() {
+        let mut bundle = made_up::reads();
+        bundle.observed.cpu.throttled_ns = Some(made_up::SECONDS * made_up::SECOND_NS / 50);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+}

@@ -1,0 +1,138 @@
+//! Did the system beneath make the data smaller, and was that declared?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::Workload;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// Data that compresses less than this is not reduced by compressing it.
+const REDUCTION_MIN: f64 = 1.1;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "data-reduced",
+    asks: "did the storage reduce the data, so that it moved less than the figure says?",
+    explains: "A file system or array that compresses or deduplicates moves fewer bytes than were \
+        read or written: the figure is that of the reduced data. Plimsoll looks at the compression \
+        that is set on the files (mount options, Btrfs attributes), at extents that are stored \
+        compressed, at what the device moved, and at the system's own ratio where metrics name it. It \
+        is a failure unless the plan declares as much (`observe.data_reduction`).",
+    bears_on: &[
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+        (Claim::Requirement, Weight::Advisory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if !seen::is_real(bundle) {
+        return None;
+    }
+    let observed = &bundle.observed;
+    if let Some(ratio) = observed.sources.data_reduction {
+        let says = format!("the storage system says that it reduces the data {ratio:.1}:1");
+        return Some(judged(bundle, ratio, says));
+    }
+    let compression = observed.file_systems.iter().find_map(|fs| {
+        let word = fs.compression.as_deref().filter(|word| !word.is_empty())?;
+        Some((word, fs.path.as_str()))
+    });
+    let Some((word, path)) = compression else {
+        let unknown = observed.file_systems.iter().any(|fs| fs.compression.is_none())
+            || observed.file_systems.is_empty();
+        return Some(if unknown {
+            Finding::new(RULE.id, Outcome::Unknown, "whether the storage reduces data is not known")
+                .advise("name the system's metrics, or declare `observe.data_reduction`")
+        } else {
+            Finding::new(RULE.id, Outcome::Pass, "the file systems do not compress")
+        });
+    };
+    let Some(share) = observed.workload.compressed_share.or_else(|| declared_share(bundle)) else {
+        let says = format!("{path} compresses ({word}), and what the data was is not known");
+        return Some(
+            Finding::new(RULE.id, Outcome::Unknown, says).advise("use data that does not compress"),
+        );
+    };
+    let ratio = 1.0 / share.max(1e-3);
+    let says = format!(
+        "{path} compresses ({word}) and the data compresses {ratio:.1}:1: the device moves that much \
+         less than the figure says"
+    );
+    Some(judged(bundle, ratio, says))
+}
+
+fn judged(bundle: &Bundle, ratio: f64, says: String) -> Finding {
+    let declared = bundle.plan.observe.data_reduction;
+    let finding = if ratio < REDUCTION_MIN {
+        Finding::new(RULE.id, Outcome::Pass, "the data does not let itself be reduced")
+    } else if declared.is_some_and(|declared| declared * REDUCTION_MIN >= ratio) {
+        Finding::new(RULE.id, Outcome::Warn, format!("{says}, as declared"))
+            .advise("compare only with runs of the same reduction")
+    } else {
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("use incompressible data, or declare `observe.data_reduction`")
+    };
+    finding.with("reduction", ratio)
+}
+
+/// What our own engine made, where nothing was read back.
+fn declared_share(bundle: &Bundle) -> Option<f64> {
+    if bundle.run.driver != plimsoll_evidence::run::Driver::Real {
+        return None;
+    }
+    let ratio = match &bundle.plan.workload {
+        Workload::Mailbox(store) => store.compressibility,
+        Workload::Matrix(m) => {
+            m.streams.iter().map(|s| s.content.compressibility).fold(1.0, f64::max)
+        }
+    };
+    Some(1.0 / ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    fn outcome(bundle: &Bundle) -> Outcome {
+        made_up::finding(&RULE, bundle).outcome
+    }
+
+    #[test]
+    fn compression_reduces_only_what_compresses() {
+        let mut bundle = made_up::reads();
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+        bundle.observed.file_systems[0].compression = Some("zstd:3".into());
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+        bundle.observed.workload.compressed_share = Some(0.25);
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Fail);
+        assert!(finding.says.contains("4.0:1"), "{}", finding.says);
+        bundle.plan.observe.data_reduction = Some(4.0);
+        assert_eq!(outcome(&bundle), Outcome::Warn);
+        bundle.plan.observe.data_reduction = Some(2.0);
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+    }
+
+    #[test]
+    fn an_array_may_say_so_itself() {
+        let mut bundle = made_up::reads();
+        bundle.observed.sources.data_reduction = Some(1.05);
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+        bundle.observed.sources.data_reduction = Some(3.0);
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+    }
+
+    #[test]
+    fn compressible_data_without_compression_is_not_reduced() {
+        let mut bundle = made_up::reads();
+        bundle.observed.workload.compressed_share = Some(0.25);
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+        bundle.observed.file_systems.clear();
+        assert_eq!(outcome(&bundle), Outcome::Unknown);
+    }
+}

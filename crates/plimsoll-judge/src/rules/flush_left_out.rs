@@ -1,0 +1,77 @@
+//! Does the write latency leave the flush out that makes the write durable?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::ClassTotals;
+use plimsoll_plan::SyncKind;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// A flush that adds less than this share to the write is no matter.
+const ADDED_MIN: f64 = 0.1;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "flush-left-out",
+    asks: "does the write latency leave out the flushes that made the writes durable?",
+    explains: "Where writes are followed by fsync or fdatasync, the write's own latency is not the \
+        time to a durable write (measured: median 63 us for the write, 127 us with its flush). The \
+        flushes' time is added here and shared among the writes.",
+    bears_on: &[(Claim::DurableWrite, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let mut kinds = seen::streams(bundle).iter().map(|stream| stream.sync.kind);
+    if !kinds.any(|kind| matches!(kind, SyncKind::Fsync | SyncKind::Fdatasync)) {
+        return None;
+    }
+    let sum = |pick: &dyn Fn(&ClassTotals) -> bool| {
+        (bundle.run.sum(pick, |c| c.count), bundle.run.sum(pick, |c| c.latency_ns_sum))
+    };
+    let (writes, write_ns) = sum(&|class| !class.is_read && class.size_bytes > 0);
+    let (flushes, flush_ns) = sum(&|class| class.name.ends_with(".sync"));
+    if writes == 0 {
+        return None;
+    }
+    let (alone, together) =
+        (write_ns as f64 / writes as f64, (write_ns + flush_ns) as f64 / writes as f64);
+    let finding = if flushes == 0 {
+        let says = "writes are to be flushed, and no flush was timed";
+        Finding::new(RULE.id, Outcome::Unknown, says).advise("measure for longer")
+    } else if together > alone * (1.0 + ADDED_MIN) {
+        let says = format!(
+            "a write took {:.3} ms and with its share of the flushes {:.3} ms",
+            alone / 1e6,
+            together / 1e6
+        );
+        Finding::new(RULE.id, Outcome::Warn, says)
+            .advise("quote the time with the flush, or use `sync = \"dsync\"`")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, "flushes add little to the writes")
+    };
+    Some(
+        finding.with("write_ns", alone).with("durable_write_ns", together).with("flushes", flushes),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn the_flush_belongs_to_the_write() {
+        assert_eq!(made_up::outcome(&RULE, &made_up::writes()), None);
+        let to = "queue_depth = 8\nsync = \"fsync\"";
+        let mut bundle = made_up::writes_with("queue_depth = 8", to);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        let mut sync = bundle.run.classes[0].clone();
+        (sync.name, sync.size_bytes) = ("matrix.sync".into(), 0);
+        bundle.run.classes.push(sync);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        bundle.run.classes[1].latency_ns_sum /= 11;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+}

@@ -1,0 +1,191 @@
+//! Were reads answered from nowhere: holes, and space that was never written?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
+use plimsoll_plan::{Layout, Workload};
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// More than this share of the files never written. Files that were written in full have none; a
+/// file system keeps a last, unwritten, extent behind the end of some.
+const EMPTY_SHARE_MAX: f64 = 0.01;
+/// A disk that moved less than this share of what its loop device was asked for did not serve it.
+const BELOW_RATIO_MIN: f64 = 0.5;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "holes-read",
+    asks: "did reads go to blocks that were never written?",
+    explains: "A file system answers reads of holes, and of space that was allocated but never \
+        written, with zeroes from nowhere: no device is asked (measured: 1.10 million reads a \
+        second from a file made by fallocate, 63 thousand from the same file written). The size \
+        in blocks (st_blocks) does not tell; the extents do. Plimsoll lists them (FIEMAP, \
+        SEEK_HOLE) when the measurement begins, and follows loop devices into the holes of their \
+        backing files. More than 1 % is a failure. Write the whole file once before reading it: \
+        `layout = \"written\"`, which is the default.",
+    bears_on: &[
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+        (Claim::CachedRead, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if !seen::is_real(bundle) || seen::operations(bundle, true) == 0 {
+        return None;
+    }
+    files(bundle).filter(|finding| finding.outcome == Outcome::Fail).or_else(|| {
+        let backing = backing(bundle);
+        match (backing, files(bundle)) {
+            (Some(backing), _) if backing.outcome == Outcome::Fail => Some(backing),
+            (_, Some(files)) => Some(files),
+            (backing, None) => backing,
+        }
+    })
+}
+
+fn files(bundle: &Bundle) -> Option<Finding> {
+    let Some(extents) = &bundle.observed.extents else { return unseen(bundle) };
+    let empty = seen::empty_share(extents)?;
+    let (holes, unwritten) = (extents.hole_bytes, extents.unwritten_bytes);
+    let finding = if empty > EMPTY_SHARE_MAX {
+        let says = format!(
+            "{} of the {} that were read was never written ({} of holes, {} allocated and \
+             unwritten): such reads never reach a device",
+            seen::percent(empty),
+            seen::size(extents.size_bytes),
+            seen::size(holes),
+            unwritten.map_or_else(|| "an unknown part".to_owned(), seen::size),
+        );
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("write the files in full before reading them (`layout = \"written\"`)")
+    } else if unwritten.is_none() {
+        let says = "the files have no holes; whether their space was ever written is not told";
+        Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("use a file system that lists extents (FIEMAP)")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, "all that was read had been written")
+    };
+    let finding = finding
+        .with("size_bytes", extents.size_bytes)
+        .with("hole_bytes", holes)
+        .with("empty_share", empty);
+    Some(match unwritten {
+        Some(bytes) => finding.with("unwritten_bytes", bytes),
+        None => finding,
+    })
+}
+
+/// Extents that were not listed: what our engine wrote in full needs no listing.
+fn unseen(bundle: &Bundle) -> Option<Finding> {
+    let written = match &bundle.plan.workload {
+        Workload::Mailbox(_) => true,
+        Workload::Matrix(m) => m.streams.iter().all(|stream| stream.layout == Layout::Written),
+    };
+    if bundle.run.driver == Driver::Real && written {
+        let says = "this run wrote all that it read";
+        return Some(Finding::new(RULE.id, Outcome::Pass, says));
+    }
+    let says = "whether the blocks that were read had ever been written is not known";
+    Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
+        "run it with plimsoll, or under `plimsoll observe` by a user who may read the files",
+    ))
+}
+
+/// Loop devices: what the disks below moved of what was asked, where the backing file has holes.
+fn backing(bundle: &Bundle) -> Option<Finding> {
+    let extents = bundle.observed.backing.as_ref()?;
+    let empty = seen::empty_share(extents).filter(|share| *share > EMPTY_SHARE_MAX)?;
+    let top: u64 = seen::top_devices(bundle)?.iter().map(|device| device.read_bytes).sum();
+    let bottom = seen::bottom_devices(bundle)?.iter().map(|device| device.read_bytes).sum::<u64>();
+    if top == 0 || bottom as f64 >= top as f64 * BELOW_RATIO_MIN {
+        return None;
+    }
+    let says = format!(
+        "the loop device's backing file is {} holes, and of {} asked of the loop device the disk \
+         below moved {}",
+        seen::percent(empty),
+        seen::size(top),
+        seen::size(bottom)
+    );
+    Some(
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .with("empty_share", empty)
+            .with("loop_read_bytes", top)
+            .with("disk_read_bytes", bottom)
+            .advise("write the whole loop device once, then read it"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::environment::Device;
+    use plimsoll_evidence::observed::{DeviceTotals, Extents};
+
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_sparse_or_unwritten_file_fails_and_one_percent_does_not() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let extents = bundle.observed.extents.as_mut().unwrap();
+        extents.unwritten_bytes = Some(extents.size_bytes);
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Fail);
+        assert!(finding.says.contains("100 %"), "{}", finding.says);
+        let extents = bundle.observed.extents.as_mut().unwrap();
+        (extents.unwritten_bytes, extents.hole_bytes) = (Some(0), extents.size_bytes / 50);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        let extents = bundle.observed.extents.as_mut().unwrap();
+        extents.hole_bytes = extents.size_bytes / 101;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+
+    #[test]
+    fn what_is_not_listed_passes_only_where_the_run_wrote_it() {
+        let mut bundle = made_up::reads();
+        bundle.observed.extents = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.driver = Driver::Foreign;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        let mut sparse =
+            made_up::reads_with("queue_depth = 8", "queue_depth = 8\nlayout = \"sparse\"");
+        sparse.observed.extents = None;
+        assert_eq!(made_up::outcome(&RULE, &sparse), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn holes_that_cannot_be_told_from_unwritten_space_are_unknown() {
+        let mut bundle = made_up::reads();
+        bundle.observed.extents.as_mut().unwrap().unwritten_bytes = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn a_loop_device_is_followed_into_its_holes() {
+        let mut bundle = made_up::reads();
+        let read = bundle.observed.devices[0].read_bytes;
+        bundle.environment.devices[0].kind = "loop".into();
+        let disk = Device { name: "sdb".into(), kind: "disk".into(), ..Device::default() };
+        bundle.environment.devices.push(disk);
+        let below =
+            DeviceTotals { name: "sdb".into(), read_bytes: read, ..DeviceTotals::default() };
+        bundle.observed.devices.push(below);
+        let holes = Extents { size_bytes: 1 << 30, hole_bytes: 1 << 29, ..Extents::default() };
+        bundle.observed.backing = Some(holes);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.devices[1].read_bytes = read / 3;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn writes_alone_are_not_asked() {
+        assert_eq!(made_up::outcome(&RULE, &made_up::writes()), None);
+    }
+}

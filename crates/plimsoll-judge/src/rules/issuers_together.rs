@@ -1,0 +1,74 @@
+//! Did all hosts or jobs run at the same time?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// Share of the whole time in which all ran. Below it the sum of their rates is of times that did not
+/// coincide.
+const TOGETHER_MIN: f64 = 0.95;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "issuers-together",
+    asks: "did all hosts or jobs start and stop together?",
+    explains: "Rates of several hosts or jobs add up only for the time in which all of them ran. The \
+        time from the last start to the first end is set against that from the first start to the last \
+        end: below 95 % the sum is of loads that did not coincide. Use a barrier at the start and the \
+        same length for all.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let issuers = &bundle.observed.issuers;
+    if issuers.len() < 2 {
+        return None;
+    }
+    let starts = issuers.iter().map(|issuer| issuer.start_ns);
+    let ends = issuers.iter().map(|issuer| issuer.end_ns);
+    let (first, last) = (starts.clone().min()?, ends.clone().max()?);
+    let together_ns = ends.min()?.saturating_sub(starts.max()?);
+    let share = together_ns as f64 / last.saturating_sub(first).max(1) as f64;
+    let says =
+        format!("{} issuers ran together for {} of the time", issuers.len(), seen::percent(share));
+    let finding = if share < TOGETHER_MIN {
+        Finding::new(RULE.id, Outcome::Fail, format!("{says}: their rates do not add up"))
+            .advise("start all at a barrier, and let all run equally long")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, says)
+    };
+    Some(finding.with("together_ns", together_ns).with("together_share", share))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::observed::Issuer;
+
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_late_starter_fails_beyond_five_percent() {
+        let mut bundle = made_up::reads();
+        let issuer = |start_s: u64| Issuer {
+            name: format!("job{start_s}"),
+            start_ns: start_s * made_up::SECOND_NS,
+            end_ns: 100 * made_up::SECOND_NS,
+        };
+        bundle.observed.issuers = vec![issuer(0)];
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        bundle.observed.issuers = vec![issuer(0), issuer(5)];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.issuers = vec![issuer(0), issuer(6)];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+}

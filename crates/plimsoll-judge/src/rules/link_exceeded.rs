@@ -1,0 +1,62 @@
+//! Did more come over the link than it carries?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::figures::{NS_PER_S, measured};
+use crate::finding::{Finding, Outcome};
+
+/// Rounding of a declared rate. A link's framing takes more than this.
+const SLACK: f64 = 0.01;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "link-exceeded",
+    asks: "is the bandwidth higher than the link to the storage carries?",
+    explains: "A link is full duplex: reads and writes are each held to the rate that the plan \
+        declares for the slowest link (`observe.link`). What exceeds it did not come over it: it was \
+        answered on this side, or the figure is wrong.",
+    bears_on: &[
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let link = bundle.plan.observe.link_bytes_per_s?;
+    let seconds = measured(bundle)?.duration_ns as f64 / NS_PER_S;
+    let rates = [seen::read_bytes(bundle), seen::written_bytes(bundle)].map(|b| b as f64 / seconds);
+    let (word, rate) =
+        if rates[0] >= rates[1] { ("read", rates[0]) } else { ("written", rates[1]) };
+    let text = format!("{}/s were {word}", seen::size(rate as u64));
+    let carries = seen::size(link);
+    let finding = if rate > link as f64 * (1.0 + SLACK) {
+        let says = format!("{text} over a link that carries {carries}/s");
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("look at what answered on this side of it")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, format!("{text}; the link carries {carries}/s"))
+    };
+    Some(finding.with("rate_bytes_per_s", rate).with("link_bytes_per_s", link))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_link_carries_what_it_carries() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        // 10,000 × 4 KiB = 40.96 MB/s.
+        bundle.plan.observe.link_bytes_per_s = Some(40_500_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.plan.observe.link_bytes_per_s = Some(40_600_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+}

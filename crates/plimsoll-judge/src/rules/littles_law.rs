@@ -1,0 +1,111 @@
+//! Do rate, latency and concurrency fit each other?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
+use plimsoll_plan::Arrival;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::figures::{NS_PER_S, measured};
+use crate::finding::{Finding, Outcome};
+use crate::stats::little;
+
+/// In flight below this share of the depth: a foreign figure leaves part of the time out. Engines
+/// that are slow to refill a queue reach 0.95 and more of it (measured 7.99 of 8).
+const SHARE_MIN: f64 = 0.8;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "littles-law",
+    asks: "do rate, latency and the number of operations in flight fit each other?",
+    explains: "In a closed loop rate × mean latency is the number of operations in flight (J. D. C. \
+        Little, 1961), which is clients × queue depth. More is impossible: rate or latency is wrong. \
+        Less, in a result made elsewhere, means that the latency leaves part of the time out or that \
+        the depth was not the one stated. In our own engine that is the rule `load-not-reached`.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::CachedRead, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::BurstWrite, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+    ],
+    check,
+};
+
+/// Operations that closed loops keep in flight; `None` where pauses, batches, caps or open loops make
+/// it another number.
+pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
+    let streams = seen::streams(bundle);
+    let plain = |stream: &plimsoll_plan::Stream| {
+        stream.arrival == Arrival::Closed { rate_cap_per_s: None }
+            && stream.think_time_ns == 0
+            && !stream.batch
+    };
+    if streams.is_empty() || !streams.iter().all(plain) {
+        return None;
+    }
+    Some(streams.iter().map(|s| u64::from(s.clients) * u64::from(s.queue_depth)).sum())
+}
+
+/// Operations in flight on average, by summed latency over time.
+pub(super) fn in_flight(bundle: &Bundle) -> Option<f64> {
+    let duration_ns = measured(bundle)?.duration_ns as f64;
+    let sum: u64 = bundle.run.classes.iter().map(|c| c.latency_ns_sum).sum();
+    (sum > 0).then(|| sum as f64 / duration_ns)
+}
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let outstanding = outstanding(bundle)? as f64;
+    let in_flight = in_flight(bundle)?;
+    let seconds = measured(bundle)?.duration_ns as f64 / NS_PER_S;
+    let count: u64 = bundle.run.classes.iter().map(|c| c.count).sum();
+    let rate = count as f64 / seconds;
+    let law = little(rate, in_flight / rate * 1e9, outstanding).ok()?;
+    let foreign = bundle.run.driver == Driver::Foreign;
+    let numbers = format!(
+        "{rate:.0} operations a second of {:.3} ms each make {:.2} in flight, where clients × depth \
+         is {outstanding:.0}",
+        in_flight / rate * 1e3,
+        law.in_flight
+    );
+    let broken = law.deviation > little::TOLERANCE || foreign && law.deviation < SHARE_MIN - 1.0;
+    let finding = if broken {
+        Finding::new(RULE.id, Outcome::Fail, numbers)
+            .advise("the latency, the rate or the depth is not what it is said to be")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, numbers)
+    };
+    Some(finding.with("in_flight", law.in_flight).with("outstanding", outstanding))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn eight_in_flight_are_eight_and_nine_are_impossible() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let sum = bundle.run.classes[0].latency_ns_sum;
+        bundle.run.classes[0].latency_ns_sum = sum / 8 * 9;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn a_foreign_latency_that_leaves_out_a_quarter_fails_and_ours_is_the_generators() {
+        let mut bundle = made_up::reads();
+        bundle.run.classes[0].latency_ns_sum = bundle.run.classes[0].latency_ns_sum / 4 * 3;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.driver = Driver::Foreign;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn pauses_and_open_loops_are_not_asked() {
+        let to = "queue_depth = 8\nthink_time = \"1ms\"";
+        assert_eq!(made_up::outcome(&RULE, &made_up::reads_with("queue_depth = 8", to)), None);
+    }
+}

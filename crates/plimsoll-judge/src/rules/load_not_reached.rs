@@ -1,0 +1,91 @@
+//! Were the rate and the depth that were asked for reached?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::Arrival;
+
+use super::{Rule, Weight, littles_law, seen};
+use crate::claim::Claim;
+use crate::figures::{self, Pick, measured};
+use crate::finding::{Finding, Outcome};
+
+/// An open loop within this share of its rate has reached it.
+const RATE_SLACK: f64 = 0.01;
+/// A queue that held less than this share of its depth was never full for long.
+const DEPTH_SHARE_MIN: f64 = 0.9;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "load-not-reached",
+    asks: "was the load that was asked for reached: its rate, or its queue depth?",
+    explains: "The achieved rate stands beside the requested one; the operations in flight on average \
+        (summed latency over time) beside clients × depth. Where a queue was never full, the generator \
+        did not keep up and the figure is the generator's. It is a warning: what was carried was \
+        carried, and the requirement is judged by that.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Advisory),
+        (Claim::Comparative, Weight::Advisory),
+        (Claim::MediaRead, Weight::Advisory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    measured(bundle)?;
+    let requested: Option<f64> = seen::streams(bundle)
+        .iter()
+        .map(|stream| match stream.arrival {
+            Arrival::Constant { rate_per_s, ramp_ns: 0 }
+            | Arrival::Poisson { rate_per_s, ramp_ns: 0 } => Some(rate_per_s),
+            _ => None,
+        })
+        .sum();
+    if let Some(requested) = requested.filter(|rate| *rate > 0.0) {
+        return rate(bundle, requested);
+    }
+    let outstanding = littles_law::outstanding(bundle)? as f64;
+    let in_flight = littles_law::in_flight(bundle)?;
+    let share = in_flight / outstanding;
+    let says = format!("{in_flight:.1} of {outstanding:.0} operations were in flight on average");
+    let finding = if share < DEPTH_SHARE_MIN {
+        Finding::new(RULE.id, Outcome::Warn, format!("{says}: the queue was not kept full"))
+            .advise("use more threads or clients")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, says)
+    };
+    Some(finding.with("in_flight", in_flight).with("outstanding", outstanding))
+}
+
+fn rate(bundle: &Bundle, requested: f64) -> Option<Finding> {
+    let achieved = figures::rate_per_s(bundle, Pick::Transactional)?;
+    let says = format!("{achieved:.1} operations a second of {requested:.1} requested");
+    let finding = if achieved < requested * (1.0 - RATE_SLACK) {
+        Finding::new(RULE.id, Outcome::Warn, format!("{says}: the load was not reached"))
+            .advise("ask for less, or find out what holds the storage back")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, says)
+    };
+    Some(finding.with("requested_per_s", requested).with("achieved_per_s", achieved))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_queue_that_was_never_full_is_named() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.classes[0].latency_ns_sum = bundle.run.classes[0].latency_ns_sum * 89 / 100;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn a_rate_that_was_not_reached_is_named() {
+        let open = |rate: &str| {
+            made_up::reads_with("queue_depth = 8", &format!("arrival = \"poisson\"\nrate = {rate}"))
+        };
+        assert_eq!(made_up::outcome(&RULE, &open("10100")), Some(Outcome::Pass));
+        assert_eq!(made_up::outcome(&RULE, &open("10200")), Some(Outcome::Warn));
+    }
+}

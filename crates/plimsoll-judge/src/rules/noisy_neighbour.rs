@@ -1,0 +1,134 @@
+//! Was somebody else on the device?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// Device bytes over application bytes: 1.00 alone, 2.03 with a neighbour who halved the rate
+/// (measured). A file system's own reads stay below this.
+const READ_RATIO_WARN: f64 = 1.05;
+/// Writes bring journals and metadata with them: a file system's own may be a quarter.
+const WRITE_RATIO_WARN: f64 = 1.5;
+/// From here on the neighbour takes a third of the device.
+const RATIO_FAIL: f64 = 1.5;
+/// Other processes must have moved this share of what the device moved beyond ours, for it to be them.
+const AGREES_MIN: f64 = 0.5;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "noisy-neighbour",
+    asks: "did others use the device at the same time?",
+    explains: "What the device moved beyond what was asked of it was somebody else's, or read-ahead \
+        and metadata of the file system. Reads of 105 % are a warning; from 150 % on it is a failure \
+        for comparisons and percentiles where other processes' own counters (/proc/PID/io, which need \
+        root) show as much. Processes are told apart by their number, never by their name. Run when the \
+        device is quiet.",
+    bears_on: &[
+        (Claim::Comparative, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::MediaRead, Weight::Advisory),
+        (Claim::SustainedWrite, Weight::Advisory),
+        (Claim::Requirement, Weight::Advisory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if !seen::is_real(bundle) {
+        return None;
+    }
+    let (read, written) = (seen::read_ratio(bundle), seen::write_ratio(bundle));
+    if read.is_none() && written.is_none() {
+        let watched = bundle.run.driver == Driver::Real || !bundle.observed.devices.is_empty();
+        return watched.then(|| {
+            let says = "whether others used the device is not known: its counters do not show";
+            Finding::new(RULE.id, Outcome::Unknown, says)
+                .advise("use a local device, or ask the storage system")
+        });
+    }
+    let sides = [
+        (
+            "read",
+            read,
+            READ_RATIO_WARN,
+            seen::read_bytes(bundle),
+            bundle.observed.neighbours.storage_read_bytes,
+        ),
+        (
+            "wrote",
+            written,
+            WRITE_RATIO_WARN,
+            seen::written_bytes(bundle),
+            bundle.observed.neighbours.storage_written_bytes,
+        ),
+    ];
+    let worst = sides
+        .into_iter()
+        .filter_map(|(word, ratio, warn, app, theirs)| Some((word, ratio?, warn, app, theirs)))
+        .filter(|(_, ratio, warn, ..)| ratio > warn)
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((word, ratio, _, app, theirs)) = worst else {
+        let finding = Finding::new(RULE.id, Outcome::Pass, "the device moved what was asked of it");
+        return Some(match read.or(written) {
+            Some(ratio) => finding.with("device_over_application", ratio),
+            None => finding,
+        });
+    };
+    let beyond = (ratio - 1.0) * app as f64;
+    let agrees = theirs.is_some_and(|theirs| theirs as f64 >= beyond * AGREES_MIN);
+    let by = match &bundle.observed.neighbours.largest {
+        Some(process) if agrees => format!(", mostly for {process}"),
+        _ => String::new(),
+    };
+    let says = format!(
+        "the device {word} {ratio:.2} times what was asked of it: {} for others{by}",
+        seen::size(beyond as u64)
+    );
+    let outcome = if ratio >= RATIO_FAIL && agrees { Outcome::Fail } else { Outcome::Warn };
+    Some(
+        Finding::new(RULE.id, outcome, says)
+            .with("device_over_application", ratio)
+            .with("others_bytes", beyond as u64)
+            .advise("run when the device is quiet"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_neighbour_fails_only_where_its_own_counters_agree() {
+        let mut bundle = made_up::reads();
+        let all = bundle.observed.devices[0].read_bytes;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.devices[0].read_bytes = all / 100 * 104;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.devices[0].read_bytes = all * 2;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        bundle.observed.neighbours.storage_read_bytes = Some(all);
+        bundle.observed.neighbours.largest = Some("process 77 (backup)".into());
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Fail);
+        assert!(finding.says.contains("2.00 times"), "{}", finding.says);
+    }
+
+    #[test]
+    fn a_journal_is_no_neighbour() {
+        let mut bundle = made_up::writes();
+        bundle.observed.devices[0].written_bytes =
+            bundle.observed.devices[0].written_bytes / 100 * 140;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+
+    #[test]
+    fn without_a_device_it_is_unknown() {
+        let mut bundle = made_up::reads();
+        bundle.observed.devices.clear();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+}

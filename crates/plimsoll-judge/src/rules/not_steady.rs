@@ -1,0 +1,125 @@
+//! Was the rate steady while it was measured?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight};
+use crate::claim::Claim;
+use crate::figures::{self, Pick, measured};
+use crate::finding::{Finding, Outcome};
+use crate::stats::{Refusal, warm_up};
+
+/// SNIA SSS PTS 2.0.2: the least-squares line may rise by a tenth of the mean over the window.
+const RISE_MAX: f64 = 0.10;
+/// A change that moves the mean by less is no matter: half of SNIA's.
+const WARM_UP_TOLERANCE: f64 = 0.05;
+/// Stretches below which nothing is said.
+const STRETCHES_MIN: usize = 20;
+/// At most as many stretches are made.
+const STRETCHES_MAX: u64 = 600;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "not-steady",
+    asks: "was the rate steady, neither still warming up nor drifting?",
+    explains: "The measured phase is cut into stretches. Where a warm-up still shows (a change of \
+        level that moves the mean by more than 5 %), or the least-squares line through the rates rises \
+        or falls by more than 10 % of the mean (SNIA SSS PTS 2.0.2), the mean is of a system on its way \
+        somewhere else: the figure is not decided. Measure for longer, after a longer warm-up, or use \
+        `measure = \"until-steady\"`. Steadiness alone is not enough for flash: see `conditioned`.",
+    bears_on: &[
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+        (Claim::MediaRead, Weight::Advisory),
+        (Claim::Requirement, Weight::Advisory),
+        (Claim::TailLatency, Weight::Advisory),
+    ],
+    check,
+};
+
+/// Rates of equal stretches of the measured phase.
+pub(super) fn rates(bundle: &Bundle) -> Vec<f64> {
+    let Some(phase) = measured(bundle) else { return Vec::new() };
+    let width_ns = bundle.plan.evidence.interval_ns.max(phase.duration_ns / STRETCHES_MAX).max(1);
+    figures::rates_per_s(bundle, Pick::Transactional, width_ns)
+}
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    measured(bundle)?;
+    let rates = rates(bundle);
+    let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+    if rates.len() < STRETCHES_MIN || mean <= 0.0 {
+        let says = format!("{} stretches do not tell whether the rate was steady", rates.len());
+        return Some(
+            Finding::new(RULE.id, Outcome::Unknown, says)
+                .advise("measure for longer, or at a shorter `evidence.interval`"),
+        );
+    }
+    let rise = rise(&rates) / mean;
+    let finding = match warm_up::settled_within(&rates, WARM_UP_TOLERANCE) {
+        _ if rise.abs() > RISE_MAX => {
+            let way = if rise > 0.0 { "rose" } else { "fell" };
+            let says = format!(
+                "the rate {way} by {:.0} % of its mean while it was measured: it was not steady",
+                rise.abs() * 100.0
+            );
+            Finding::new(RULE.id, Outcome::Unknown, says)
+        }
+        Ok(0) => {
+            let says = format!("the rate was steady: it moved by {:.1} %", rise.abs() * 100.0);
+            return Some(Finding::new(RULE.id, Outcome::Pass, says).with("rise", rise));
+        }
+        Ok(cut) | Err(Refusal::WarmUpTooLong { cut, .. }) => {
+            let says = format!(
+                "the rate changed its level after {:.0} % of the measured phase",
+                cut as f64 / rates.len() as f64 * 100.0
+            );
+            Finding::new(RULE.id, Outcome::Unknown, says)
+        }
+        Err(refusal) => Finding::new(RULE.id, Outcome::Unknown, refusal.to_string()),
+    };
+    Some(finding.with("rise", rise).advise("measure for longer, after a longer warm-up"))
+}
+
+/// Rise of the least-squares line from the first stretch to the last.
+fn rise(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let (middle, mean) = ((n - 1.0) / 2.0, values.iter().sum::<f64>() / n);
+    let (mut moment, mut square) = (0.0, 0.0);
+    for (index, value) in values.iter().enumerate() {
+        let x = index as f64 - middle;
+        moment += x * (value - mean);
+        square += x * x;
+    }
+    if square > 0.0 { moment / square * (n - 1.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_drift_of_eleven_percent_is_not_steady_and_one_of_nine_is() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        made_up::rates(&mut bundle, |t| (10_550 - t * 1100 / 599 + t * 7 % 11, 800_000));
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        made_up::rates(&mut bundle, |t| (10_450 - t * 880 / 599 + t * 7 % 211, 800_000));
+        assert_ne!(made_up::finding(&RULE, &bundle).says.find("by 8"), None);
+    }
+
+    #[test]
+    fn a_warm_up_that_still_shows_is_not_steady() {
+        let mut bundle = made_up::reads();
+        let slow = |t: u64| if t < 150 { 700 + t * 7 % 11 } else { 1000 + t * 7 % 11 };
+        made_up::rates(&mut bundle, |t| (slow(t), 800_000));
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn a_few_stretches_do_not_tell() {
+        let mut bundle = made_up::reads();
+        bundle.plan.evidence.interval_ns = 10 * made_up::SECOND_NS;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+}

@@ -1,0 +1,139 @@
+//! Was there no write where the claim is about writes, or no read where it is about reads?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::{LatencyClass, Workload};
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::figures::measured;
+use crate::finding::{Finding, Outcome};
+
+/// The measured read share may differ from the declared by so many percentage points: the error of
+/// a share of 1,000 operations at two standard errors is 3.
+const SHARE_SLACK: f64 = 0.03;
+/// Operations from which the share is looked at.
+const OPERATIONS_MIN: u64 = 1000;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "operations-missing",
+    asks: "were reads and writes mixed as the plan and its requirement say?",
+    explains: "A figure of reads alone says nothing about a requirement with writes: writes are what \
+        fills caches, makes parity be read and flash be erased. The operations that came back are \
+        counted; a mix that differs from the declared by more than 3 percentage points, a latency \
+        ceiling on writes without a write, or a claim on writes without one, is a failure.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::CachedRead, Weight::Mandatory),
+        (Claim::BurstWrite, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::DurableWrite, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    measured(bundle)?;
+    let (reads, writes) = (seen::operations(bundle, true), seen::operations(bundle, false));
+    let all = reads + writes;
+    if all == 0 {
+        return None;
+    }
+    let share = reads as f64 / all as f64;
+    let finding = if let Some(says) = missing(bundle, reads, writes) {
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("measure the mix that the application has")
+    } else if let Some(declared) = declared_share(bundle)
+        .filter(|declared| all >= OPERATIONS_MIN && (declared - share).abs() > SHARE_SLACK)
+    {
+        let says = format!(
+            "{} of the operations were reads where the plan declares {}",
+            seen::percent(share),
+            seen::percent(declared)
+        );
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("look at why the others did not come back")
+    } else {
+        let says = format!("{reads} reads and {writes} writes, as declared");
+        Finding::new(RULE.id, Outcome::Pass, says)
+    };
+    Some(finding.with("reads", reads).with("writes", writes))
+}
+
+fn missing(bundle: &Bundle, reads: u64, writes: u64) -> Option<String> {
+    let claims = &bundle.plan.claims;
+    let of_writes = [Claim::BurstWrite, Claim::SustainedWrite, Claim::DurableWrite];
+    let of_reads = [Claim::MediaRead, Claim::CachedRead];
+    let claimed = |set: &[Claim]| set.iter().copied().find(|claim| claims.contains(claim));
+    let limits = bundle.plan.requirement.iter().flat_map(|requirement| &requirement.limits);
+    let classes: Vec<LatencyClass> = limits.map(|limit| limit.class).collect();
+    let limited = |wanted: &[LatencyClass]| classes.iter().any(|class| wanted.contains(class));
+    use LatencyClass::{DbRead, DbWrite, LogWrite, Read, Write};
+    if writes == 0 {
+        if let Some(claim) = claimed(&of_writes) {
+            return Some(format!("{} is claimed and nothing was written", claim.word()));
+        }
+        if limited(&[Write, DbWrite, LogWrite]) {
+            return Some(format!("the requirement has writes, and there were only {reads} reads"));
+        }
+    } else if reads == 0 {
+        if let Some(claim) = claimed(&of_reads) {
+            return Some(format!("{} is claimed and nothing was read", claim.word()));
+        }
+        if limited(&[Read, DbRead]) {
+            return Some(format!("the requirement has reads, and there were only {writes} writes"));
+        }
+    }
+    None
+}
+
+/// The declared read share, where one stream has it alone: streams go at paces of their own.
+fn declared_share(bundle: &Bundle) -> Option<f64> {
+    let Workload::Matrix(matrix) = &bundle.plan.workload else { return None };
+    match &matrix.streams[..] {
+        [only] if matrix.axes.read_percents.len() <= 1 => Some(only.read_percent / 100.0),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_requirement_with_writes_is_not_shown_by_reads() {
+        let from = "[target]";
+        let ceiling = "[requirement]\nwrite_latency_avg = \"5ms\"\n[target]";
+        let bundle = made_up::reads_with(from, ceiling);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        let bundle =
+            made_up::reads_with(from, "[requirement]\nread_latency_avg = \"5ms\"\n[target]");
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+
+    #[test]
+    fn a_claim_needs_operations_of_its_kind() {
+        let mut bundle = made_up::writes();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.plan.claims = vec![Claim::MediaRead];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn the_mix_is_held_to_the_plan() {
+        let mut bundle = made_up::reads_with("reads = 100", "reads = 70");
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        let read = bundle.run.classes[0].clone();
+        let mut write = read.clone();
+        (write.name, write.is_read) = ("matrix.write".into(), false);
+        (write.count, bundle.run.classes[0].count) = (280_000, 720_000);
+        bundle.run.classes.push(write);
+        bundle.plan.claims = vec![Claim::Comparative];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.classes[1].count = 250_000;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+}

@@ -1,0 +1,106 @@
+//! Was random really random, and sequential really sequential?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::{Pattern, Stream};
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// Random addresses follow each other by chance alone (measured on traces of the block layer: 0.000
+/// of random I/O, 0.969 of sequential).
+const RANDOM_SHARE_MAX: f64 = 0.2;
+/// Sequential I/O that is told apart from random.
+const SEQUENTIAL_SHARE_MIN: f64 = 0.8;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "pattern-other",
+    asks: "did operations go where the plan says: at random, or one after the other?",
+    explains: "For each client the share of operations that begin where its last one ended is \
+        counted. Uniform random addresses give nearly none, sequential ones nearly all. Random that is \
+        sequential flatters disks and everything that reads ahead; sequential that is random hides what \
+        they can do. Merges at the device tell the same of a tool that cannot be asked.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let shape = &bundle.observed.workload;
+    // Several streams mix their patterns in one figure.
+    let [stream] = seen::streams(bundle) else { return None };
+    let random = is_random(stream)?;
+    let sides = [("reads", shape.read_sequential_share), ("writes", shape.write_sequential_share)];
+    let known: Vec<(&str, f64)> =
+        sides.into_iter().filter_map(|(name, share)| Some((name, share?))).collect();
+    if known.is_empty() && !seen::is_real(bundle) {
+        return None;
+    }
+    if known.is_empty() {
+        let says = "whether operations were random or sequential was not seen";
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it with plimsoll"));
+    }
+    let wrong = known.iter().find(|(_, share)| {
+        if random { *share > RANDOM_SHARE_MAX } else { *share < SEQUENTIAL_SHARE_MIN }
+    });
+    let word = if random { "random" } else { "sequential" };
+    let finding = match wrong {
+        Some((name, share)) => {
+            let says = format!(
+                "{} of the {name} followed the one before, where the plan says {word}",
+                seen::percent(*share)
+            );
+            Finding::new(RULE.id, Outcome::Fail, says).advise("look at what the tool really issued")
+        }
+        None => Finding::new(RULE.id, Outcome::Pass, format!("operations were {word} as declared")),
+    };
+    Some(known.into_iter().fold(finding, |finding, (name, share)| {
+        finding.with(&format!("{name}_sequential_share"), share)
+    }))
+}
+
+/// `None` for patterns that are neither.
+fn is_random(stream: &Stream) -> Option<bool> {
+    match stream.pattern {
+        Pattern::Random | Pattern::Permutation => {
+            // In a space of a few transfers chance is no small number.
+            let space = stream.files.working_set_bytes.or(stream.files.total_bytes());
+            let largest = stream.sizes.iter().map(|s| s.size_bytes).max().unwrap_or(0);
+            space.is_none_or(|bytes| bytes >= largest.saturating_mul(1024)).then_some(true)
+        }
+        Pattern::Sequential | Pattern::SequentialShared => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn random_that_is_sequential_fails_both_ways_round() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.workload.read_sequential_share = Some(0.969);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        let to = "reads = 100\npatterns = \"sequential\"";
+        let mut bundle = made_up::reads_with("reads = 100", to);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.observed.workload.read_sequential_share = Some(0.81);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.workload.read_sequential_share = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn patterns_that_are_neither_are_not_asked() {
+        let to = "reads = 100\npatterns = \"zipf\"";
+        assert_eq!(made_up::outcome(&RULE, &made_up::reads_with("reads = 100", to)), None);
+    }
+}

@@ -1,0 +1,57 @@
+//! Was the file system nearly full?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// Free share below which allocators and copy-on-write file systems slow down (ZFS administrators are
+/// told to stay below 80 to 90 %).
+const FREE_SHARE_MIN: f64 = 0.10;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "pool-full",
+    asks: "was the file system nearly full?",
+    explains: "A file system or pool with less than a tenth free searches long for room, and flash \
+        behind it has little to turn over with. The figure is that of a full one. It is a warning.",
+    bears_on: &[(Claim::SustainedWrite, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if seen::operations(bundle, false) == 0 || !seen::is_real(bundle) {
+        return None;
+    }
+    let room = |path: &str, size: Option<u64>, free: Option<u64>| {
+        Some((path.to_owned(), free? as f64 / size?.max(1) as f64, free?))
+    };
+    let systems = bundle.observed.file_systems.iter();
+    let (path, share, free) = systems
+        .filter_map(|fs| room(&fs.path, fs.size_bytes, fs.free_bytes))
+        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let says = format!("{path} had {} ({}) free", seen::size(free), seen::percent(share));
+    let finding = if share < FREE_SHARE_MIN {
+        Finding::new(RULE.id, Outcome::Warn, says).advise("make room, or say that it was full")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, says)
+    };
+    Some(finding.with("free_share", share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn less_than_a_tenth_free_warns() {
+        let mut bundle = made_up::writes();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.file_systems[0].free_bytes = Some(10 << 30);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.file_systems[0].free_bytes = Some((10 << 30) - 1);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+}

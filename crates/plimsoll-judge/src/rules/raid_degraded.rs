@@ -1,0 +1,85 @@
+//! Was a RAID beneath degraded, or busy with itself?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "raid-degraded",
+    asks: "was a RAID beneath degraded, rebuilding or scrubbing?",
+    explains: "A RAID without one of its members answers reads from parity or from fewer disks, and \
+        one that rebuilds, resyncs or checks itself shares its disks with that. The kernel's own RAIDs \
+        are looked at (/sys/block/md*/md) at both ends of the measurement; an array's are its own \
+        affair. Wait until it is whole and idle.",
+    bears_on: &[
+        (Claim::Comparative, Weight::Mandatory),
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Requirement, Weight::Advisory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let raids = &bundle.observed.raids;
+    if raids.is_empty() {
+        return None;
+    }
+    for raid in raids {
+        let name = &raid.name;
+        let level = raid.level.as_deref().unwrap_or("RAID");
+        let action = raid.sync_action.as_deref();
+        let says = match (raid.degraded, action) {
+            (Some(missing), _) if missing > 0 => {
+                format!("{name} ({level}) was without {missing} of its members")
+            }
+            (_, Some(action)) if action != "idle" && action != "frozen" => {
+                format!("{name} ({level}) was busy with {action}")
+            }
+            (None, None) => {
+                let says = format!("the state of {name} ({level}) cannot be read");
+                let finding = Finding::new(RULE.id, Outcome::Unknown, says);
+                return Some(finding.advise("mount /sys"));
+            }
+            _ => continue,
+        };
+        return Some(
+            Finding::new(RULE.id, Outcome::Fail, says)
+                .with("raid", name.as_str())
+                .advise("wait until it is whole and idle"),
+        );
+    }
+    Some(Finding::new(RULE.id, Outcome::Pass, "the RAIDs beneath were whole and idle"))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::observed::Raid;
+
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn degraded_or_busy_fails_and_idle_does_not() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        let raid = |degraded, action: &str| Raid {
+            name: "md0".into(),
+            level: Some("raid5".into()),
+            degraded: Some(degraded),
+            sync_action: Some(action.into()),
+        };
+        bundle.observed.raids = vec![raid(0, "idle")];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.raids = vec![raid(0, "idle"), raid(1, "idle")];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.observed.raids = vec![raid(0, "check")];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.observed.raids = vec![Raid { name: "md0".into(), ..Raid::default() }];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+}

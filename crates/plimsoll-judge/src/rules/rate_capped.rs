@@ -1,0 +1,81 @@
+//! Is the rate a cap that somebody set?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::Arrival;
+
+use super::not_steady::rates;
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::figures::measured;
+use crate::finding::{Finding, Outcome};
+
+/// A rate that varies less than this between seconds is held by a clock, not by a device.
+const VARIATION_MIN: f64 = 0.005;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "rate-capped",
+    asks: "is the rate that of a cap, and not of the storage?",
+    explains: "A plan may cap a closed loop; pauses between operations do the same. A volume with a \
+        limit on its rate holds it flatter than any device: a variation below 0.5 % from stretch to \
+        stretch. The figure is then the cap, and says of the storage only that it carries as much.",
+    bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    measured(bundle)?;
+    let streams = seen::streams(bundle);
+    if streams.is_empty() || streams.iter().any(|stream| stream.arrival.is_open()) {
+        return None;
+    }
+    let asked = streams.iter().find(|stream| {
+        stream.think_time_ns > 0 || stream.arrival != Arrival::Closed { rate_cap_per_s: None }
+    });
+    if let Some(stream) = asked {
+        let says = format!("the plan holds stream {} back by a cap or pauses", stream.name);
+        return Some(
+            Finding::new(RULE.id, Outcome::Warn, says)
+                .advise("read the rate as one that was carried, not as the most that can be"),
+        );
+    }
+    let rates = rates(bundle);
+    let n = rates.len() as f64;
+    if n < 20.0 {
+        return None;
+    }
+    let mean = rates.iter().sum::<f64>() / n;
+    let square = rates.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
+    let variation = square.sqrt() / mean.max(f64::MIN_POSITIVE);
+    let finding = if variation < VARIATION_MIN {
+        let says = format!(
+            "the rate of {mean:.0} a second varied by {:.2} %: a limit holds it, not a device",
+            variation * 100.0
+        );
+        Finding::new(RULE.id, Outcome::Warn, says).advise("ask who limits this volume")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, "nothing holds the rate flat")
+    };
+    Some(finding.with("variation", variation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_rate_that_is_too_flat_is_a_cap() {
+        let mut bundle = made_up::reads();
+        made_up::rates(&mut bundle, |t| (1000 + t * 7 % 60, 800_000));
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        made_up::rates(&mut bundle, |t| (1000 + t % 4, 800_000));
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn a_cap_of_the_plan_is_named() {
+        let bundle = made_up::reads_with("queue_depth = 8", "queue_depth = 8\nrate = 5000");
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+}

@@ -1,0 +1,35 @@
+//! Latencies of the reads or writes of a run, whatever its classes are called.
+
+use hdrhistogram::Histogram;
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::ClassTotals;
+
+fn classes(bundle: &Bundle, is_read: bool) -> impl Iterator<Item = &ClassTotals> {
+    bundle.run.classes.iter().filter(move |c| c.is_read == is_read && c.size_bytes > 0)
+}
+
+/// Latencies of all reads, merged; `None` without any.
+pub(super) fn histogram(bundle: &Bundle) -> Option<Histogram<u64>> {
+    merged(bundle, true)
+}
+
+/// Latencies of all reads or writes.
+pub(super) fn merged(bundle: &Bundle, is_read: bool) -> Option<Histogram<u64>> {
+    let mut merged = plimsoll_evidence::latency::histogram();
+    for class in classes(bundle, is_read) {
+        if let Some(histogram) = bundle.latency.get(&class.name) {
+            merged.add(histogram).ok()?;
+        }
+    }
+    (!merged.is_empty()).then_some(merged)
+}
+
+/// Median, or mean where no histogram is known.
+pub(super) fn typical_ns(bundle: &Bundle, is_read: bool) -> Option<u64> {
+    if let Some(histogram) = merged(bundle, is_read) {
+        return Some(histogram.value_at_quantile(0.5));
+    }
+    let (count, sum) = classes(bundle, is_read)
+        .fold((0u64, 0u64), |(n, sum), c| (n + c.count, sum.saturating_add(c.latency_ns_sum)));
+    (count > 0 && sum > 0).then(|| sum / count)
+}

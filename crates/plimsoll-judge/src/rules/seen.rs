@@ -1,0 +1,109 @@
+//! Readings of the evidence that several rules share. `None` is unknown.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::{DeviceTotals, Extents};
+use plimsoll_evidence::run::{ClassTotals, Driver};
+use plimsoll_plan::{Matrix, Stream, Workload};
+
+/// Bytes below which a ratio of bytes says nothing: read-ahead and metadata are of this size.
+const RATIO_BYTES_MIN: u64 = 8 << 20;
+
+/// True where the load went to real storage, by our engine or a foreign one.
+pub(super) fn is_real(bundle: &Bundle) -> bool {
+    bundle.run.driver != Driver::Model
+}
+
+/// The matrix's streams; none for a mail store.
+pub(super) fn streams(bundle: &Bundle) -> &[Stream] {
+    matrix(bundle).map_or(&[], |matrix| &matrix.streams)
+}
+
+/// The matrix, if that is the workload.
+pub(super) fn matrix(bundle: &Bundle) -> Option<&Matrix> {
+    match &bundle.plan.workload {
+        Workload::Matrix(matrix) => Some(matrix),
+        Workload::Mailbox(_) => None,
+    }
+}
+
+/// Classes that move data: flushes and operations on names have no bytes.
+fn data_classes(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
+    bundle.run.classes.iter().filter(|class| class.size_bytes > 0)
+}
+
+/// Bytes that the application read in the measured phase.
+pub(super) fn read_bytes(bundle: &Bundle) -> u64 {
+    data_classes(bundle).filter(|c| c.is_read).map(|c| c.size_bytes).sum()
+}
+
+/// Bytes that it wrote.
+pub(super) fn written_bytes(bundle: &Bundle) -> u64 {
+    data_classes(bundle).filter(|c| !c.is_read).map(|c| c.size_bytes).sum()
+}
+
+/// Its writes, and the reads where `reads`.
+pub(super) fn operations(bundle: &Bundle, reads: bool) -> u64 {
+    data_classes(bundle).filter(|c| c.is_read == reads).map(|c| c.count).sum()
+}
+
+/// The devices that the target's file systems lie on; `None` where none is known.
+pub(super) fn top_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
+    let devices: Vec<_> = bundle.observed.devices.iter().filter(|device| device.top).collect();
+    (!devices.is_empty()).then_some(devices)
+}
+
+/// The devices with nothing below them, where they are others than the top ones.
+pub(super) fn bottom_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
+    let known = &bundle.environment.devices;
+    let is_bottom = |device: &&DeviceTotals| {
+        let described = known.iter().find(|d| d.name == device.name);
+        !device.top && described.is_some_and(|d| d.kind == "disk")
+    };
+    let devices: Vec<_> = bundle.observed.devices.iter().filter(is_bottom).collect();
+    (!devices.is_empty()).then_some(devices)
+}
+
+/// Device bytes over application bytes, reads: 0.001 is the page cache, 1.00 direct, 2.03 somebody
+/// else on the disk (measured). `None` where too little was read, or no device is known.
+pub(super) fn read_ratio(bundle: &Bundle) -> Option<f64> {
+    let app = read_bytes(bundle);
+    let device: u64 = top_devices(bundle)?.iter().map(|device| device.read_bytes).sum();
+    (app >= RATIO_BYTES_MIN).then(|| device as f64 / app as f64)
+}
+
+/// The same of writes.
+pub(super) fn write_ratio(bundle: &Bundle) -> Option<f64> {
+    let app = written_bytes(bundle);
+    let device: u64 = top_devices(bundle)?.iter().map(|device| device.written_bytes).sum();
+    (app >= RATIO_BYTES_MIN).then(|| device as f64 / app as f64)
+}
+
+/// Holes and unwritten extents over size; `None` for an empty file.
+pub(super) fn empty_share(extents: &Extents) -> Option<f64> {
+    let empty = extents.hole_bytes + extents.unwritten_bytes.unwrap_or(0);
+    (extents.size_bytes > 0).then(|| empty as f64 / extents.size_bytes as f64)
+}
+
+/// Paths whose I/O goes through the page cache.
+pub(super) fn buffered_paths(bundle: &Bundle) -> Vec<&str> {
+    let paths = bundle.run.engine.paths.iter().filter(|path| !path.direct);
+    paths.map(|path| path.path.as_str()).collect()
+}
+
+/// Bytes in the unit that people read, powers of 1024.
+pub(super) fn size(bytes: u64) -> String {
+    let (kib, mib, gib) = (1u64 << 10, 1u64 << 20, 1u64 << 30);
+    let of = |unit: u64| bytes as f64 / unit as f64;
+    match bytes {
+        b if b >= gib => format!("{:.2} GiB", of(gib)),
+        b if b >= mib => format!("{:.1} MiB", of(mib)),
+        b if b >= kib => format!("{:.0} KiB", of(kib)),
+        b => format!("{b} B"),
+    }
+}
+
+/// A share as a percentage, with a decimal where it is small.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent.abs() < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}

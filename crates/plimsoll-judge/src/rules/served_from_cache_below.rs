@@ -1,0 +1,232 @@
+//! Did something between this host's devices and the media answer the reads: an array's cache, a
+//! controller's, a hypervisor's, the page cache under a loop device?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
+
+use super::two_modes::two_modes;
+use super::{Rule, Weight, reads, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// More than this share of reads from a cache, by the system's own counters. As of the page cache.
+const CACHE_SHARE_MAX: f64 = 0.05;
+/// A lower device that moved less than this share of what the upper one was asked for left the rest
+/// to something between. As of the page cache.
+const BELOW_RATIO_MIN: f64 = 0.8;
+/// Device bytes over application bytes above which somebody else is on the device: then two modes of
+/// latency are the neighbour's (measured: 2.03).
+const NEIGHBOUR_RATIO: f64 = 1.05;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "served-from-cache-below",
+    asks: "were reads answered by a cache below this host's page cache instead of the media?",
+    explains: "In this order: what the storage system says itself (`[[observe.metrics]]`, \
+        `read_source.*`); what lower devices moved of what upper ones were asked for (a loop device \
+        without direct I/O has the page cache under it); the working set against the declared cache \
+        (`observe.array_cache`); two modes of latency, one near and one far. On a host's own disks \
+        that moved everything, nothing lies between. On a virtual machine the hypervisor may cache, \
+        and nothing in the guest shows it: then it is unknown until a cache size is declared and \
+        exceeded, or metrics are named. A neighbour on the disk is judged first: it makes two modes \
+        as well.",
+    bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::TailLatency, Weight::Advisory)],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if seen::operations(bundle, true) == 0 {
+        return None;
+    }
+    by_its_own_counters(bundle)
+        .or_else(|| by_lower_devices(bundle))
+        .or_else(|| by_declared_cache(bundle))
+        .or_else(|| by_latency(bundle))
+        .or_else(|| seen::is_real(bundle).then(|| by_position(bundle)))
+}
+
+fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
+    let from = &bundle.observed.sources.reads_from;
+    let all: f64 = from.values().sum();
+    if all <= 0.0 {
+        return None;
+    }
+    let share = from.get("cache").copied().unwrap_or(0.0) / all;
+    let says =
+        format!("the storage system answered {} of reads from its cache", seen::percent(share));
+    let finding = if share > CACHE_SHARE_MAX {
+        Finding::new(RULE.id, Outcome::Fail, format!("{says}, by its own counters"))
+            .advise("use a working set several times its cache, or claim `cached-read`")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, says)
+    };
+    Some(finding.with("cache_share", share))
+}
+
+fn by_lower_devices(bundle: &Bundle) -> Option<Finding> {
+    let top: u64 = seen::top_devices(bundle)?.iter().map(|device| device.read_bytes).sum();
+    let bottom = seen::bottom_devices(bundle)?;
+    let moved: u64 = bottom.iter().map(|device| device.read_bytes).sum();
+    if top == 0 || moved as f64 >= top as f64 * BELOW_RATIO_MIN {
+        return None;
+    }
+    let names: Vec<&str> = bottom.iter().map(|device| device.name.as_str()).collect();
+    let says = format!(
+        "of {} asked of the upper devices, {} moved {}: a layer between them answered the rest",
+        seen::size(top),
+        names.join(", "),
+        seen::size(moved)
+    );
+    Some(
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .with("upper_read_bytes", top)
+            .with("lower_read_bytes", moved)
+            .advise(
+                "attach the loop device with direct I/O (losetup --direct-io=on), or drop what \
+                     lies between",
+            ),
+    )
+}
+
+fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
+    let cache = bundle.plan.observe.array_cache_bytes?;
+    let shape = &bundle.observed.workload;
+    let read = shape.working_set_read_bytes?;
+    let missed = shape.miss_ratio.iter().rfind(|point| point.cache_bytes <= cache);
+    let hit_share = missed.map_or(0.0, |point| 1.0 - point.miss_share);
+    let (cache_text, read_text) = (seen::size(cache), seen::size(read));
+    let finding = if cache > 0 && read <= cache {
+        let says = format!("all {read_text} that were read fit the declared cache of {cache_text}");
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("use a working set several times the cache")
+    } else if cache > 0 && hit_share > CACHE_SHARE_MAX {
+        let says = format!(
+            "the declared cache of {cache_text} could answer {} of the reads of {read_text}",
+            seen::percent(hit_share)
+        );
+        Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("use a larger working set, or name the system's metrics")
+    } else {
+        let says = format!(
+            "the working set of {read_text} leaves the declared cache of {cache_text} nothing to answer"
+        );
+        Finding::new(RULE.id, Outcome::Pass, says)
+    };
+    Some(finding.with("cache_bytes", cache).with("working_set_bytes", read))
+}
+
+fn by_latency(bundle: &Bundle) -> Option<Finding> {
+    if seen::read_ratio(bundle).is_some_and(|ratio| ratio > NEIGHBOUR_RATIO) {
+        return None;
+    }
+    let modes = two_modes(&reads::histogram(bundle)?)?;
+    let says = format!(
+        "{} of reads took about {:.2} ms and the others about {:.2} ms: some were answered nearer by",
+        seen::percent(modes.fast_share),
+        modes.fast_ns as f64 / 1e6,
+        modes.slow_ns as f64 / 1e6
+    );
+    Some(
+        Finding::new(RULE.id, Outcome::Unknown, says)
+            .with("fast_share", modes.fast_share)
+            .with("fast_ns", modes.fast_ns)
+            .with("slow_ns", modes.slow_ns)
+            .advise("declare `observe.array_cache` and exceed it, or name the system's metrics"),
+    )
+}
+
+fn by_position(bundle: &Bundle) -> Finding {
+    let devices = &bundle.environment.devices;
+    let own_disks = devices.iter().any(|device| device.kind == "disk");
+    if bundle.run.driver != Driver::Foreign
+        && own_disks
+        && bundle.environment.virtualisation.is_none()
+        && seen::read_ratio(bundle).is_some_and(|ratio| ratio >= BELOW_RATIO_MIN)
+    {
+        let says = "this host's own disks moved all that was read, and nothing lies above them";
+        return Finding::new(RULE.id, Outcome::Pass, says);
+    }
+    let why = match &bundle.environment.virtualisation {
+        _ if bundle.observed.devices.is_empty() => "no device can be seen".to_owned(),
+        Some(by) => format!("the disks are given by a hypervisor ({by}), which may cache"),
+        None => "the device may be an array's, with a cache of its own".to_owned(),
+    };
+    Finding::new(
+        RULE.id,
+        Outcome::Unknown,
+        format!("whether a cache below answered reads is not known: {why}"),
+    )
+    .advise("declare `observe.array_cache` and exceed it, or name the system's own metrics")
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::environment::Device;
+    use plimsoll_evidence::observed::{DeviceTotals, MissRatio};
+
+    use super::super::made_up;
+    use super::*;
+
+    fn outcome(bundle: &Bundle) -> Outcome {
+        made_up::finding(&RULE, bundle).outcome
+    }
+
+    #[test]
+    fn the_systems_own_counters_go_first() {
+        let mut bundle = made_up::reads();
+        let from = &mut bundle.observed.sources.reads_from;
+        from.insert("cache".into(), 60.0);
+        from.insert("hdd".into(), 940.0);
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+        bundle.observed.sources.reads_from.insert("hdd".into(), 1140.0);
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+    }
+
+    #[test]
+    fn a_loop_device_on_the_page_cache_is_seen_from_below() {
+        let mut bundle = made_up::reads();
+        let read = bundle.observed.devices[0].read_bytes;
+        bundle.environment.devices[0].kind = "loop".into();
+        let disk = Device { name: "sdb".into(), kind: "disk".into(), ..Device::default() };
+        bundle.environment.devices.push(disk);
+        bundle.observed.devices.push(DeviceTotals {
+            name: "sdb".into(),
+            read_bytes: read * 81 / 100,
+            ..DeviceTotals::default()
+        });
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+        bundle.observed.devices[1].read_bytes = read * 79 / 100;
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+    }
+
+    #[test]
+    fn a_declared_cache_must_be_exceeded() {
+        let mut bundle = made_up::reads();
+        bundle.plan.observe.array_cache_bytes = Some(1 << 30);
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+        bundle.plan.observe.array_cache_bytes = Some((1 << 30) - 1);
+        let hits = |miss_share| vec![MissRatio { cache_bytes: 1 << 29, miss_share }];
+        bundle.observed.workload.miss_ratio = hits(0.5);
+        assert_eq!(outcome(&bundle), Outcome::Unknown);
+        bundle.observed.workload.miss_ratio = hits(0.96);
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+    }
+
+    #[test]
+    fn a_hypervisors_disk_is_unknown() {
+        let mut bundle = made_up::reads();
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+        bundle.environment.virtualisation = Some("KVM".into());
+        assert_eq!(outcome(&bundle), Outcome::Unknown);
+    }
+
+    #[test]
+    fn two_modes_are_unknown_unless_a_neighbour_explains_them() {
+        let mut bundle = made_up::reads();
+        let histogram = bundle.latency.get_mut("matrix.read").unwrap();
+        histogram.record_n(20_000_000, 300_000).unwrap();
+        assert_eq!(outcome(&bundle), Outcome::Unknown);
+        bundle.observed.devices[0].read_bytes *= 2;
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+    }
+}

@@ -1,0 +1,122 @@
+//! Would the acknowledged writes survive a loss of power?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::{SyncKind, Workload};
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// Flushes against durable writes below which the flushes do not reach the device (measured: 800
+/// flushes of 800 writes with a flush after each, 0 without). Group commits share a flush, so that one
+/// in a hundred is enough.
+const FLUSH_SHARE_MIN: f64 = 0.01;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "volatile-cache-unflushed",
+    asks: "were writes flushed out of volatile caches before they counted as done?",
+    explains: "A device with a write-back cache loses what it holds when the power goes, unless it was \
+        flushed. Plimsoll looks whether the workload asks for durability (`sync`, a mail store's log), \
+        whether the devices have such a cache (queue/write_cache), and whether flushes reached them \
+        (the flush counter of the kernel, since 5.5). It cannot pull the plug: that the device keeps \
+        what it was told to keep is for a power-cut test to show.",
+    bears_on: &[(Claim::DurableWrite, Weight::Mandatory), (Claim::BurstWrite, Weight::Advisory)],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let writes = seen::operations(bundle, false);
+    if writes == 0 || !seen::is_real(bundle) {
+        return None;
+    }
+    let asked = match &bundle.plan.workload {
+        Workload::Mailbox(_) => true,
+        Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind != SyncKind::None),
+    };
+    let devices = &bundle.environment.devices;
+    let volatile: Vec<&str> = devices
+        .iter()
+        .filter(|device| device.write_cache.as_deref() == Some("write back"))
+        .map(|device| device.name.as_str())
+        .collect();
+    let known = devices.iter().any(|device| device.write_cache.is_some());
+    let flushes = bundle.observed.devices.iter().filter_map(|device| device.flushes).max();
+    let finding = if !known {
+        Finding::new(RULE.id, Outcome::Unknown, "whether the devices cache writes is not known")
+            .advise("ask the storage system: a result file or a network mount does not tell")
+    } else if volatile.is_empty() {
+        Finding::new(RULE.id, Outcome::Pass, "no device below has a volatile write cache")
+    } else if !asked {
+        let says = format!(
+            "{writes} writes were never flushed, and {} caches writes in what may be volatile memory",
+            volatile.join(", ")
+        );
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("ask for durable writes: `sync = \"dsync\"` or `\"fsync\"`")
+    } else {
+        flushed(bundle, flushes, &volatile)
+    };
+    Some(match flushes {
+        Some(flushes) => finding.with("writes", writes).with("flushes", flushes),
+        None => finding.with("writes", writes),
+    })
+}
+
+fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding {
+    let names = volatile.join(", ");
+    let Some(flushes) = flushes else {
+        let says = format!("{names} caches writes, and the kernel does not count its flushes");
+        return Finding::new(RULE.id, Outcome::Unknown, says).advise("use a kernel from 5.5 on");
+    };
+    let expected = durable_writes(bundle) as f64 * FLUSH_SHARE_MIN;
+    if (flushes as f64) < expected.max(1.0) {
+        let says = format!("{flushes} flushes reached {names}, which caches writes");
+        return Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("look for a mount option or setting that turns flushes off (nobarrier)");
+    }
+    Finding::new(RULE.id, Outcome::Pass, format!("{flushes} flushes reached {names}"))
+}
+
+/// Writes that a flush has to follow: as many as the plan asks, or log writes.
+fn durable_writes(bundle: &Bundle) -> u64 {
+    match &bundle.plan.workload {
+        Workload::Mailbox(_) => {
+            bundle.run.sum(|class| class.group == "log" && !class.is_read, |class| class.count)
+        }
+        Workload::Matrix(m) => {
+            let every = m.streams.iter().filter(|s| s.sync.kind != SyncKind::None);
+            let every = every.map(|s| u64::from(s.sync.every_writes.max(1))).max().unwrap_or(1);
+            seen::operations(bundle, false) / every
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn writes_without_a_flush_into_a_write_back_cache_fail() {
+        let mut bundle = made_up::writes();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.environment.devices[0].write_cache = Some("write through".into());
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.environment.devices[0].write_cache = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn flushes_must_reach_the_device() {
+        let to = "queue_depth = 8\nsync = \"dsync\"";
+        let mut bundle = made_up::writes_with("queue_depth = 8", to);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.observed.devices[0].flushes = Some(6_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.devices[0].flushes = Some(5_999);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.observed.devices[0].flushes = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+}

@@ -1,0 +1,51 @@
+//! Which caches took the writes of a burst?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "write-cache",
+    asks: "is it known which write caches took the burst?",
+    explains: "A burst of writes is taken by the first cache that has room. The claim `burst-write` is \
+        that of a known one: the device's own write cache, as the kernel knows it. What a network mount \
+        or a result file hides is unknown.",
+    bears_on: &[(Claim::BurstWrite, Weight::Mandatory), (Claim::SustainedWrite, Weight::Advisory)],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if seen::operations(bundle, false) == 0 || !bundle.plan.claims.contains(&Claim::BurstWrite) {
+        return None;
+    }
+    let devices = bundle.environment.devices.iter();
+    let caches: Vec<String> = devices
+        .filter_map(|device| Some(format!("{}: {}", device.name, device.write_cache.as_ref()?)))
+        .collect();
+    Some(if caches.is_empty() {
+        Finding::new(RULE.id, Outcome::Unknown, "which caches took the writes is not known")
+            .advise("run it on a device that the host can see")
+    } else {
+        let says = format!("the devices' caches are known ({})", caches.join(", "));
+        Finding::new(RULE.id, Outcome::Pass, says)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn it_is_asked_of_bursts_only() {
+        let mut bundle = made_up::writes();
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        bundle.plan.claims = vec![Claim::BurstWrite];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.environment.devices.clear();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+}

@@ -1,0 +1,81 @@
+//! Was the data zero?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::Layout;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// More than this share of the blocks that were read back. Real data has some; made data has none.
+const ZERO_SHARE_MAX: f64 = 0.01;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "zero-data",
+    asks: "was the data that was read back all zeroes?",
+    explains: "Zeroes are stored as nothing by every system that compresses, deduplicates or detects \
+        zeroes, and are answered from nothing. Plimsoll looks at a sample of what was read back; more \
+        than 1 % of its 4 KiB blocks zero is a failure, whatever the plan declares. Write data that \
+        does not compress: it is the default.",
+    bears_on: &[
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if !seen::is_real(bundle) {
+        return None;
+    }
+    if let Some(share) = bundle.observed.workload.zero_share {
+        let sampled = bundle.observed.workload.blocks_sampled;
+        let says =
+            format!("{} of {sampled} blocks that were read back were zero", seen::percent(share));
+        let outcome = if share > ZERO_SHARE_MAX { Outcome::Fail } else { Outcome::Pass };
+        let finding = Finding::new(RULE.id, outcome, says)
+            .with("zero_share", share)
+            .with("blocks_sampled", sampled);
+        return Some(match outcome {
+            Outcome::Fail => finding.advise("write data that is not zero before reading it"),
+            _ => finding,
+        });
+    }
+    let declared = seen::streams(bundle).iter().find(|s| s.layout == Layout::Zeros)?;
+    let says = format!("the plan fills the files of stream {} with zeroes", declared.name);
+    Some(
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("take `layout = \"zeros\"` out of the plan"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn zeroes_fail_and_one_block_in_a_hundred_does_not() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.workload.zero_share = Some(0.01);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.workload.zero_share = Some(0.011);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn without_a_sample_the_plan_decides() {
+        let mut bundle = made_up::reads();
+        bundle.observed.workload.zero_share = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        let mut zeros =
+            made_up::reads_with("queue_depth = 8", "queue_depth = 8\nlayout = \"zeros\"");
+        zeros.observed.workload.zero_share = None;
+        assert_eq!(made_up::outcome(&RULE, &zeros), Some(Outcome::Fail));
+    }
+}
