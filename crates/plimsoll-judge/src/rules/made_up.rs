@@ -128,6 +128,7 @@ fn run(plan: &Plan, class: ClassTotals) -> Run {
         started_unix_ns: 0,
         duration_ns: 70 * SECOND_NS,
         end: End { kind: EndKind::Completed, says: String::new() },
+        experiment: None,
         ledger: None,
         engine: Engine {
             threads: 1,
