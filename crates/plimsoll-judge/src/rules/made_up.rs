@@ -70,6 +70,8 @@ fn bundle(plan: &str, class: &str, is_read: bool) -> Bundle {
         service_ns_sum: count * LATENCY_NS,
         service_ns_max: histogram.max(),
         errors: 0,
+        drained: 0,
+        drained_bytes: 0,
     };
     let mut bundle = Bundle {
         run: run(&plan, totals),
