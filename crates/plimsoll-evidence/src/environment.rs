@@ -86,9 +86,18 @@ pub struct Device {
 /// Ceilings of the load generator on this host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
+    /// When it was measured, in nanoseconds since 1970.
+    #[serde(default)]
+    pub taken_unix_ns: Option<u64>,
+    /// An empty system call, in picoseconds.
+    #[serde(default)]
+    pub system_call_ps: Option<u64>,
+    /// Instructions that content and checks use.
+    #[serde(default)]
+    pub instructions: Option<String>,
     /// Operations per second of one thread on the null target.
     pub null_rate_ops_per_s: Option<f64>,
-    /// Operations per second of one ring with no-op requests.
+    /// Operations per second of one ring: writes of 4 KiB to `/dev/null` at depth 32.
     pub ring_rate_ops_per_s: Option<f64>,
     /// Copying memory.
     pub memory_bytes_per_s: Option<f64>,

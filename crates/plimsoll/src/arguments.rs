@@ -51,6 +51,8 @@ pub enum Command {
     Tune(commands::tune::Options),
     /// Judge the evidence of a bundle again.
     Judge(commands::judge::Options),
+    /// Measure this host's own ceilings.
+    Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, or the seal of a bundle.
     Verify(commands::verify::Options),
     /// Resolve a plan, or turn a fio job into one.

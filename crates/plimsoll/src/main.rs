@@ -5,6 +5,7 @@
 //! judges.
 
 mod arguments;
+mod ceilings;
 mod commands;
 mod error;
 mod exit;

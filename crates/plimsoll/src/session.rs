@@ -17,6 +17,7 @@ use plimsoll_judge::Verdict;
 use plimsoll_plan::{Mailbox, Matrix, Plan, ResolvedPlan, Target, TargetKind, Workload};
 use plimsoll_sys::clock;
 
+use crate::ceilings;
 use crate::commands::bundle;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -121,7 +122,7 @@ fn run_mail(
     if home.replaced {
         progress.say(REPLACED);
     }
-    let session = match Session::begin(request, &home.directories(), id, data_of_run) {
+    let session = match Session::begin(request, &home.directories(), id, data_of_run, progress) {
         Ok(session) => session,
         Err(error) => {
             home.remove().map_err(|error| engine_error(&error))?;
@@ -158,7 +159,7 @@ fn run_matrix(
     if home.replaced && data_of_run.is_none() {
         progress.say(REPLACED);
     }
-    let session = match Session::begin(request, &home.places(), id, data_of_run) {
+    let session = match Session::begin(request, &home.places(), id, data_of_run, progress) {
         Ok(session) => session,
         Err(error) => {
             home.remove().map_err(|error| engine_error(&error))?;
@@ -259,6 +260,7 @@ impl<'a> Session<'a> {
         places: &[PathBuf],
         id: RunId,
         data_of_run: Option<String>,
+        progress: &mut StderrProgress,
     ) -> Result<Self, CliError> {
         let resolved = request.resolved;
         let plan_sha256 = resolved.sha256_hex().map_err(|e| CliError::usage(e.to_string()))?;
@@ -274,7 +276,8 @@ impl<'a> Session<'a> {
         let mut paths: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
         paths.sort();
         paths.dedup();
-        let environment = plimsoll_observe::environment::collect(&paths);
+        let mut environment = plimsoll_observe::environment::collect(&paths);
+        ceilings::enter(&mut environment, request.places, progress);
         writer.environment(&environment)?;
         Ok(Self { request, plan_sha256, ledger, position, writer, environment, id, experiment })
     }

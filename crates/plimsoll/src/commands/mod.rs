@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod bundle;
+pub mod calibrate;
 pub mod completions;
 pub mod judge;
 pub mod man;
@@ -27,6 +28,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Run(options) => run::carry_out(&options, common),
         Command::Tune(options) => tune::carry_out(&options, common),
         Command::Judge(options) => judge::carry_out(&options, common),
+        Command::Calibrate(options) => calibrate::carry_out(&options, common),
         Command::Verify(options) => verify::carry_out(&options, common),
         Command::Plan(options) => plan::carry_out(&options, common),
         Command::Runs(options) => runs::carry_out(&options, common),

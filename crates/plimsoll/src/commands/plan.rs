@@ -88,5 +88,7 @@ pub fn load(path: &Path) -> Result<Plan, CliError> {
 }
 
 fn wrong(errors: &PlanErrors) -> CliError {
-    CliError::usage(errors.to_string().trim_end().to_owned())
+    // The first begins with what every error begins with here.
+    let text = errors.to_string();
+    CliError::usage(text.trim_end().trim_start_matches("error: ").to_owned())
 }
