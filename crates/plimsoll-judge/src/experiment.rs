@@ -4,7 +4,7 @@
 use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
 
-use crate::figures::{self, Pick};
+use crate::metrics;
 use crate::stats::repeats;
 use crate::verdict::{Verdict, VerdictKind};
 
@@ -49,8 +49,6 @@ pub struct Metric {
 
 /// Takes the runs of one plan together.
 pub fn summarise(runs: &[(&Bundle, &Verdict)]) -> Experiment {
-    let latency =
-        |pick| move |bundle: &Bundle| figures::totals(bundle, pick).mean_ns().map(|ns| ns as f64);
     let metric = |name: &str, higher_is_better, of: &dyn Fn(&Bundle) -> Option<f64>| {
         let values: Vec<Option<f64>> = runs.iter().map(|(bundle, _)| of(bundle)).collect();
         let measured: Vec<f64> = values.iter().flatten().copied().collect();
@@ -64,7 +62,11 @@ pub fn summarise(runs: &[(&Bundle, &Verdict)]) -> Experiment {
             values,
         }
     };
-    let rate = |bundle: &Bundle| figures::rate_per_s(bundle, Pick::Transactional);
+    let figures = runs.first().map_or(&[][..], |(bundle, _)| metrics::of(&bundle.plan.workload));
+    let all = figures.iter().map(|figure| metric(figure.key, figure.higher_is_better, &figure.of));
+    let metrics: Vec<Metric> = all
+        .filter(|metric| metric.name == "achieved_iops_per_s" || metric.mean.is_some())
+        .collect();
     Experiment {
         name: runs.first().map(|(bundle, _)| bundle.run.name.clone()).unwrap_or_default(),
         runs: runs
@@ -75,12 +77,6 @@ pub fn summarise(runs: &[(&Bundle, &Verdict)]) -> Experiment {
                 reason: verdict.reason.clone(),
             })
             .collect(),
-        metrics: vec![
-            metric("achieved_iops_per_s", true, &rate),
-            metric("db_read_latency_ns_avg", false, &latency(Pick::DatabaseReads(None))),
-            metric("db_write_latency_ns_avg", false, &latency(Pick::DatabaseWrites(None))),
-            metric("log_write_latency_ns_avg", false, &latency(Pick::LogWrites(None))),
-            metric("cpu_busy_share", false, &|bundle: &Bundle| bundle.observed.cpu.busy_avg),
-        ],
+        metrics,
     }
 }

@@ -6,10 +6,12 @@
 
 pub mod checks;
 pub mod claim;
+pub mod compare;
 pub mod experiment;
 pub mod figures;
 pub mod finding;
 pub mod judge;
+pub mod metrics;
 pub mod rules;
 pub mod stats;
 pub mod steady;

@@ -2,6 +2,7 @@
 
 use plimsoll_judge::experiment::{Experiment, Metric};
 
+use crate::comparison::{figure, unit};
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
@@ -78,14 +79,8 @@ fn runs_section(experiment: &Experiment) -> Section {
 
 /// A metric's name for people, and its unit.
 fn named(metric: &Metric) -> (&str, Unit) {
-    match metric.name.as_str() {
-        "achieved_iops_per_s" => ("achieved I/Os", Unit::Rate),
-        "db_read_latency_ns_avg" => ("database read, average", Unit::Latency),
-        "db_write_latency_ns_avg" => ("database write, average", Unit::Latency),
-        "log_write_latency_ns_avg" => ("log write, average", Unit::Latency),
-        "cpu_busy_share" => ("CPU of the host", Unit::Share),
-        other => (other, Unit::Plain),
-    }
+    let name = figure(&metric.name).map_or(metric.name.as_str(), |figure| figure.name);
+    (name, unit(&metric.name))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! ([`mod@text`]), the page ([`html`]) and Markdown draw that document.
 
 pub mod chart;
+mod comparison;
 pub mod csv;
 pub mod document;
 pub mod error;
@@ -25,6 +26,7 @@ mod tuning;
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
 
+pub use comparison::comparison_document;
 pub use error::ReportError;
 pub use experiment::{experiment, experiment_document};
 pub use run::run_document;

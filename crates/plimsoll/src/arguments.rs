@@ -49,6 +49,8 @@ pub enum Command {
     Run(commands::run::Options),
     /// Find the load line, and the fewest threads that meet the requirement.
     Tune(commands::tune::Options),
+    /// Compare two or more experiments, or the targets of a plan that names several.
+    Compare(commands::compare::Options),
     /// Judge the evidence of a bundle again.
     Judge(commands::judge::Options),
     /// Measure this host's own ceilings.

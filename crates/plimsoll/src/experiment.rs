@@ -125,6 +125,18 @@ fn unwritten(path: &Path, error: &std::io::Error) -> CliError {
     CliError::environment(format!("cannot write {}: {error}", path.display()))
 }
 
+/// Why the runs of an experiment belong together, from its `experiment.json`.
+///
+/// # Errors
+/// A file that is not there, or none of ours.
+pub fn kind_of(directory: &Path) -> Result<ExperimentKind, CliError> {
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        kind: ExperimentKind,
+    }
+    read(directory).map(|Kind { kind }| kind)
+}
+
 /// The range of loads that a search went over, from its `experiment.json`.
 ///
 /// # Errors
@@ -138,12 +150,15 @@ pub fn range_of(directory: &Path) -> Result<Range, CliError> {
     struct Searches {
         result: Searched,
     }
+    read(directory).map(|Searches { result }| result.range)
+}
+
+fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, CliError> {
     let path = directory.join(FILE);
     let unreadable =
         |error: String| CliError::usage(format!("cannot read {}: {error}", path.display()));
     let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
-    let read: Searches = serde_json::from_str(&text).map_err(|e| unreadable(e.to_string()))?;
-    Ok(read.result.range)
+    serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
 }
 
 /// The bundles in a directory, in the order in which their runs were started. A directory that is a

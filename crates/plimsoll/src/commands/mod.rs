@@ -1,7 +1,9 @@
 //! One file per command.
 
+pub mod arms;
 pub mod bundle;
 pub mod calibrate;
+pub mod compare;
 pub mod completions;
 pub mod judge;
 pub mod man;
@@ -27,6 +29,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Quickstart(options) => quickstart::carry_out(&options, common),
         Command::Run(options) => run::carry_out(&options, common),
         Command::Tune(options) => tune::carry_out(&options, common),
+        Command::Compare(options) => compare::carry_out(&options, common),
         Command::Judge(options) => judge::carry_out(&options, common),
         Command::Calibrate(options) => calibrate::carry_out(&options, common),
         Command::Verify(options) => verify::carry_out(&options, common),

@@ -8,8 +8,8 @@ use plimsoll_evidence::run::{EndKind, ExperimentKind};
 use plimsoll_judge::experiment;
 use plimsoll_plan::{Knob, Plan, ResolvedPlan};
 
-use super::bundle;
 use super::tune::{self, Asked};
+use super::{arms, bundle};
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -34,7 +34,7 @@ pub struct Options {
 }
 
 /// What becomes of the data and the evidence.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct After {
     /// Keep the data after the run: `plimsoll verify` can check it.
     #[arg(long)]
@@ -76,6 +76,9 @@ pub fn run_plan(
 ) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
     let mut resolved = plan.resolve();
+    if resolved.targets.len() > 1 {
+        return arms::run_arms(plan, after, &[], common, progress, interrupt);
+    }
     if resolved.workload.mailbox().is_some_and(|store| store.threads_auto) {
         match with_fewest_threads(plan, &resolved, after, &places, progress, interrupt)? {
             Ok(with_threads) => resolved = with_threads,
@@ -202,7 +205,7 @@ fn show(
 }
 
 /// The exit code of several runs: 70, 130, 4, 5, 3, 1, whichever of them comes first.
-fn worst(finished: &[Finished]) -> Exit {
+pub fn worst(finished: &[Finished]) -> Exit {
     let rank = |exit: &Exit| match exit {
         Exit::Defect => 0,
         Exit::Interrupted => 1,

@@ -87,12 +87,15 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
 
 /// Judges the bundles of an experiment again and shows what they say together.
 fn show_experiment(directory: &Path, common: &Common) -> Result<Exit, CliError> {
+    if experiment::kind_of(directory)? == ExperimentKind::Compare {
+        super::compare::show(&super::compare::compare_directory(directory, &[])?, common)?;
+        return Ok(Exit::Ok);
+    }
     let bundles = experiment::bundles_in(directory)?;
     let verdicts: Vec<_> =
         bundles.iter().map(|(_, bundle)| plimsoll_judge::judge(bundle)).collect();
     let runs: Vec<_> = bundles.iter().map(|(_, bundle)| bundle).zip(&verdicts).collect();
-    let kind = runs.first().and_then(|(bundle, _)| bundle.run.experiment.as_ref()).map(|e| e.kind);
-    if kind == Some(ExperimentKind::Tune) {
+    if experiment::kind_of(directory)? == ExperimentKind::Tune {
         let tuning = tuning::judge_again(&runs[0].0.plan, experiment::range_of(directory)?, &runs)
             .map_err(CliError::usage)?;
         if common.json {

@@ -122,6 +122,10 @@ pub fn search(
     interrupt: &AtomicBool,
 ) -> Result<Found, CliError> {
     check(resolved)?;
+    if resolved.targets.len() > 1 {
+        let says = "the plan names several targets, and each has a load line of its own";
+        return Err(CliError::usage(says).hint("name one [target]"));
+    }
     let knob = Knob::of(resolved).map_err(CliError::usage)?;
     let mut tuner = Tuner::new(resolved, asked.range).map_err(CliError::usage)?;
     let data = if asked.fresh { DataSlot::fresh() } else { DataSlot::handed_on() };
@@ -176,6 +180,18 @@ pub fn search(
         VerdictKind::Invalid | VerdictKind::Inconclusive => Exit::NoVerdict,
     });
     Ok(Found { tuning, report: experiment.report(), kept, exit })
+}
+
+/// Refuses a plan that leaves the number of threads to a search, where there is none to be made.
+///
+/// # Errors
+/// Such a plan.
+pub fn refuse_auto(plan: &ResolvedPlan) -> Result<(), CliError> {
+    if plan.workload.mailbox().is_some_and(|store| store.threads_auto) {
+        let says = "`threads = \"auto\"` would give each target its own number of threads";
+        return Err(CliError::usage(says).hint("tune each target, and state the number of threads"));
+    }
+    Ok(())
 }
 
 /// A step that is too short to see a drift in is not begun.

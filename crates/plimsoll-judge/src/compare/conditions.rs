@@ -1,0 +1,251 @@
+//! Under which conditions each side was measured, and which of them differ.
+//!
+//! A condition is a name and one value per run, as text. Where the runs of one side differ among
+//! themselves, all values are shown. What is compared, the target, is no condition: in a plan that
+//! names several targets, neither are their file systems and mount options.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::{Driver, ExperimentKind};
+use plimsoll_plan::ResolvedPlan;
+use serde_json::Value;
+
+use super::Side;
+use crate::verdict::VerdictKind;
+
+/// Parts of a resolved plan that are not conditions of the measurement: what the plan is called,
+/// what is compared, what is asked, and how often.
+const NOT_CONDITIONS: [&str; 8] = [
+    "resolved_version",
+    "name",
+    "description",
+    "demonstration",
+    "practice",
+    "claims",
+    "targets",
+    "repeat",
+];
+
+/// Settings, as against what the workload is: two plans that each follow their system's best
+/// practice may differ in these.
+const SETTINGS: [&str; 14] = [
+    "engine.",
+    "workload.mailbox.threads",
+    "workload.mailbox.cache_",
+    "workload.mailbox.writes_in_flight",
+    "workload.mailbox.log_writes_in_flight",
+    "workload.mailbox.log_buffer_bytes",
+    "workload.mailbox.log_file",
+    "workload.mailbox.coalesce_max_bytes",
+    "workload.mailbox.checkpoint_",
+    "workload.mailbox.databases",
+    "workload.mailbox.bias",
+    "workload.mailbox.database_",
+    "workload.matrix.streams.0.queue_depth",
+    "workload.matrix.streams.0.clients",
+];
+
+/// A condition that differs.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Unlike {
+    /// The word that accepts it: `--accept kernel`.
+    pub name: String,
+    /// Its value on each side.
+    pub values: Vec<String>,
+    /// Whether it was accepted, or is part of each side's best practice.
+    pub accepted: bool,
+}
+
+/// The conditions that differ between the sides, those accepted included.
+///
+/// `accepted` takes a name, or the part of it before a dot: `plan` is every difference of the plans.
+pub fn unlike(sides: &[Side<'_>], accepted: &[String]) -> Vec<Unlike> {
+    let described: Vec<BTreeMap<String, String>> = sides.iter().map(describe).collect();
+    let names: BTreeSet<&String> = described.iter().flat_map(BTreeMap::keys).collect();
+    let practice = best_practice(sides);
+    let mut unlike = Vec::new();
+    for name in names {
+        let value =
+            |side: &BTreeMap<String, String>| side.get(name).cloned().unwrap_or("none".to_owned());
+        let values: Vec<String> = described.iter().map(value).collect();
+        if values.windows(2).all(|pair| pair[0] == pair[1]) {
+            continue;
+        }
+        let taken = accepted.iter().any(|word| {
+            name == word || name.strip_prefix(word.as_str()).is_some_and(|r| r.starts_with('.'))
+        });
+        let setting = practice && is_setting(name);
+        unlike.push(Unlike { name: name.clone(), values, accepted: taken || setting });
+    }
+    unlike
+}
+
+/// Whether every side's plan says that it follows best practice.
+pub fn best_practice(sides: &[Side<'_>]) -> bool {
+    let says = |side: &Side<'_>| {
+        side.runs.iter().all(|(bundle, _)| {
+            bundle.plan.practice.as_deref().is_some_and(|p| p.eq_ignore_ascii_case("best practice"))
+        })
+    };
+    sides.iter().all(says)
+}
+
+fn is_setting(name: &str) -> bool {
+    name == "mount-options"
+        || name
+            .strip_prefix("plan.")
+            .is_some_and(|field| SETTINGS.iter().any(|setting| field.starts_with(setting)))
+}
+
+/// A side's conditions; values that differ between its runs are joined.
+fn describe(side: &Side<'_>) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (bundle, verdict) in &side.runs {
+        let mut one = plan_leaves(&bundle.plan);
+        one.extend(surroundings(bundle));
+        if verdict.verdict == VerdictKind::Invalid {
+            one.insert("invalid-runs".to_owned(), "some runs are INVALID".to_owned());
+        }
+        for (name, value) in one {
+            all.entry(name).or_default().insert(value);
+        }
+    }
+    let joined = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" and ");
+    all.into_iter().map(|(name, values)| (name, joined(values))).collect()
+}
+
+/// Every number and word of a plan that is a condition, by its dotted name.
+fn plan_leaves(plan: &ResolvedPlan) -> BTreeMap<String, String> {
+    let mut leaves = BTreeMap::new();
+    let Ok(Value::Object(fields)) = serde_json::to_value(plan) else { return leaves };
+    for (name, value) in fields {
+        if !NOT_CONDITIONS.contains(&name.as_str()) {
+            gather(&format!("plan.{name}"), &value, &mut leaves);
+        }
+    }
+    leaves
+}
+
+fn gather(name: &str, value: &Value, leaves: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                gather(&format!("{name}.{field}"), value, leaves);
+            }
+        }
+        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            for (index, value) in items.iter().enumerate() {
+                gather(&format!("{name}.{index}"), value, leaves);
+            }
+        }
+        Value::String(text) => {
+            leaves.insert(name.to_owned(), text.clone());
+        }
+        other => {
+            leaves.insert(name.to_owned(), other.to_string());
+        }
+    }
+}
+
+/// What is not in the plan.
+fn surroundings(bundle: &Bundle) -> BTreeMap<String, String> {
+    let host = &bundle.environment;
+    let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
+    let mut all: BTreeMap<String, String> = BTreeMap::new();
+    let mut put = |name: &str, value: String| {
+        all.insert(name.to_owned(), value);
+    };
+    put("cpu", known(host.cpu_model.clone()));
+    put("cpus", known(host.cpus.map(|count| count.to_string())));
+    put("memory", known(host.memory_bytes.map(gibibytes)));
+    put("kernel", known(host.kernel.clone()));
+    put("virtualisation", host.virtualisation.clone().unwrap_or_else(|| "none seen".to_owned()));
+    put("version", bundle.run.tool_version.clone());
+    put("driver", driver(bundle.run.driver).to_owned());
+    put("tier", format!("{:?}", bundle.run.tier));
+    put("interface", interface(bundle));
+    put("data", data(bundle).to_owned());
+    put("cache-state", cache_state(bundle));
+    put("working-set", working_set(bundle));
+    let place = bundle.run.experiment.as_ref();
+    if !place.is_some_and(|place| place.kind == ExperimentKind::Compare) {
+        put("mount-options", mount_options(bundle));
+    }
+    all
+}
+
+fn driver(driver: Driver) -> &'static str {
+    match driver {
+        Driver::Real => "real storage",
+        Driver::Model => "a model",
+        Driver::Foreign => "a foreign tool",
+    }
+}
+
+fn gibibytes(bytes: u64) -> String {
+    // To a tenth: what a host has free of firmware differs a little from boot to boot.
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}
+
+/// Through which interface I/O was issued, and whether past the page cache.
+fn interface(bundle: &Bundle) -> String {
+    let engine = &bundle.run.engine;
+    let direct = engine.paths.iter().all(|path| path.direct);
+    format!("{}, {}", engine.kind, if direct { "direct" } else { "buffered" })
+}
+
+/// Whether the run found data that an earlier run had worked on.
+fn data(bundle: &Bundle) -> &'static str {
+    match bundle.run.experiment.as_ref().and_then(|place| place.data_of_run.as_ref()) {
+        Some(_) => "left by the run before",
+        None => "made anew",
+    }
+}
+
+/// Shares of the files in the page cache that count as none, and as all.
+const NONE_RESIDENT: f64 = 0.05;
+const ALL_RESIDENT: f64 = 0.95;
+
+/// What the host could see of its caches when the measurement began; an array's own are unknown.
+fn cache_state(bundle: &Bundle) -> String {
+    let cache = &bundle.observed.page_cache;
+    let resident = match (cache.resident_bytes_before, cache.files_bytes) {
+        (Some(resident), Some(files)) if files > 0 => match resident as f64 / files as f64 {
+            share if share < NONE_RESIDENT => "no data in the page cache",
+            share if share > ALL_RESIDENT => "all data in the page cache",
+            _ => "some data in the page cache",
+        },
+        _ => "page cache unknown",
+    };
+    let dropped = match cache.system_dropped {
+        Some(true) => ", system's caches dropped",
+        Some(false) => ", system's caches not dropped",
+        None => "",
+    };
+    format!("{resident}{dropped}")
+}
+
+/// Whether the data fits in the caches that are known: the host's memory, and what the plan declares.
+fn working_set(bundle: &Bundle) -> String {
+    let bytes: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_initial).sum();
+    let against = |cache_bytes: Option<u64>, what: &str| match cache_bytes {
+        _ if bytes == 0 => format!("against {what}: unknown"),
+        Some(cache) if bytes <= cache => format!("fits in {what}"),
+        Some(_) => format!("larger than {what}"),
+        None => format!("against {what}: unknown"),
+    };
+    let memory = against(bundle.environment.memory_bytes, "the host's memory");
+    let array = against(bundle.plan.observe.array_cache_bytes, "the array's cache");
+    format!("{memory}, {array}")
+}
+
+/// File systems with their mount options, one for each directory.
+fn mount_options(bundle: &Bundle) -> String {
+    let mounts = bundle.environment.mounts.iter().map(|mount| {
+        let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+        format!("{} {}", known(&mount.file_system), known(&mount.options))
+    });
+    let all: BTreeSet<String> = mounts.collect();
+    if all.is_empty() { "none".to_owned() } else { all.into_iter().collect::<Vec<_>>().join("; ") }
+}

@@ -1,0 +1,248 @@
+//! What follows from a comparison, in the order in which a buyer should ask.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Metric, Side, Unlike};
+use crate::stats::welch::RUNS_MIN;
+use crate::verdict::VerdictKind;
+
+/// Headroom from which a requirement counts as met with room to spare: what capacity planning keeps
+/// free for growth and failures of a node.
+const HEADROOM: f64 = 0.2;
+
+/// What follows from a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Every side meets the requirement with headroom: the difference should not decide.
+    AllMeetWithHeadroom,
+    /// One side meets the requirement, and no other does.
+    OneMeets,
+    /// No side meets the requirement.
+    NoneMeets,
+    /// Conditions differ that were not accepted: no winner is called.
+    UnlikeConditions,
+    /// Too few runs a side to tell a difference from noise.
+    TooFewRuns,
+    /// The first figure differs by more than the runs scatter.
+    Differ,
+    /// It does not.
+    NotToldApart,
+}
+
+/// How a side stands against its requirement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Runs of the side.
+    pub runs: usize,
+    /// Runs that pass.
+    pub passed: usize,
+    /// Runs without a requirement.
+    pub measured: usize,
+    /// The verdicts in words: `PASS 3`, `FAIL 1`.
+    pub verdicts: String,
+    /// Least headroom of its runs.
+    pub headroom_min: Option<f64>,
+}
+
+impl Standing {
+    /// Whether every run passes.
+    pub fn meets(&self) -> bool {
+        self.runs > 0 && self.passed == self.runs
+    }
+
+    /// Whether every run passes with room to spare.
+    fn with_headroom(&self) -> bool {
+        self.meets() && self.headroom_min.is_some_and(|headroom| headroom >= HEADROOM)
+    }
+}
+
+pub(super) fn standing(side: &Side<'_>) -> Standing {
+    let verdicts: Vec<VerdictKind> = side.runs.iter().map(|(_, v)| v.verdict).collect();
+    let of = |kind: VerdictKind| verdicts.iter().filter(|v| **v == kind).count();
+    let kinds = [
+        VerdictKind::Pass,
+        VerdictKind::Measured,
+        VerdictKind::Fail,
+        VerdictKind::Inconclusive,
+        VerdictKind::Invalid,
+    ];
+    let words: Vec<String> = kinds
+        .into_iter()
+        .filter(|kind| of(*kind) > 0)
+        .map(|kind| format!("{kind} {}", of(kind)))
+        .collect();
+    let headrooms: Option<Vec<f64>> = side.runs.iter().map(|(_, v)| v.headroom).collect();
+    Standing {
+        runs: verdicts.len(),
+        passed: of(VerdictKind::Pass),
+        measured: of(VerdictKind::Measured),
+        verdicts: words.join(", "),
+        headroom_min: headrooms.and_then(|all| all.into_iter().reduce(f64::min)),
+    }
+}
+
+pub(super) struct Decided {
+    pub outcome: Outcome,
+    pub winner: Option<String>,
+    pub reason: String,
+}
+
+impl Decided {
+    fn new(outcome: Outcome, reason: String) -> Self {
+        Self { outcome, winner: None, reason }
+    }
+}
+
+pub(super) fn decide(
+    sides: &[Side<'_>],
+    standings: &[Standing],
+    metrics: &[Metric],
+    unlike: &[Unlike],
+) -> Decided {
+    if standings.iter().all(Standing::with_headroom) {
+        let each = sides.iter().zip(standings).map(|(side, standing)| {
+            format!("{} {:.0} %", side.name, standing.headroom_min.unwrap_or(0.0) * 100.0)
+        });
+        let each: Vec<String> = each.collect();
+        return Decided::new(
+            Outcome::AllMeetWithHeadroom,
+            format!(
+                "{} meet the requirement with headroom ({}): the difference between them should \
+                 not decide.{}",
+                if sides.len() == 2 { "Both" } else { "All" },
+                each.join(", "),
+                primary(sides, metrics).map_or(String::new(), |p| format!(" {}", p.says)),
+            ),
+        );
+    }
+    let open: Vec<&str> =
+        unlike.iter().filter(|one| !one.accepted).map(|one| one.name.as_str()).collect();
+    if !open.is_empty() {
+        return Decided::new(
+            Outcome::UnlikeConditions,
+            format!(
+                "No winner is called: {} of the conditions differ ({}). Make them alike, or accept \
+                 each with --accept.",
+                open.len(),
+                shortened(&open)
+            ),
+        );
+    }
+    if let Some(decided) = by_requirement(sides, standings) {
+        return decided;
+    }
+    by_figures(sides, metrics)
+}
+
+/// At most six names.
+fn shortened(names: &[&str]) -> String {
+    const SHOWN: usize = 6;
+    let mut text = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
+
+/// Where only one side meets what is required, or none does.
+fn by_requirement(sides: &[Side<'_>], standings: &[Standing]) -> Option<Decided> {
+    if standings.iter().any(|standing| standing.measured > 0) {
+        return None;
+    }
+    let failed = |standing: &Standing| standing.runs > 0 && standing.passed == 0;
+    let meeting: Vec<usize> = (0..sides.len()).filter(|&i| standings[i].meets()).collect();
+    let failing = standings.iter().filter(|standing| failed(standing)).count();
+    match meeting[..] {
+        [one] if failing == sides.len() - 1 => Some(Decided {
+            outcome: Outcome::OneMeets,
+            winner: Some(sides[one].name.clone()),
+            reason: format!("Only {} meets the requirement.", sides[one].name),
+        }),
+        [] if failing == sides.len() => {
+            let says = "No side meets the requirement, in any run.".to_owned();
+            Some(Decided::new(Outcome::NoneMeets, says))
+        }
+        _ => None,
+    }
+}
+
+fn by_figures(sides: &[Side<'_>], metrics: &[Metric]) -> Decided {
+    match primary(sides, metrics) {
+        None => Decided::new(Outcome::TooFewRuns, "Nothing was measured on both sides.".to_owned()),
+        Some(primary) => {
+            Decided { outcome: primary.outcome, winner: primary.winner, reason: primary.says }
+        }
+    }
+}
+
+/// What the first figure says.
+struct Primary {
+    outcome: Outcome,
+    winner: Option<String>,
+    says: String,
+}
+
+/// The figure that is compared first: the rate; of an open loop, which cannot exceed its target, the
+/// first latency.
+fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
+    let closed = sides.iter().flat_map(|s| &s.runs).all(|(b, _)| b.run.engine.closed_loop);
+    let metric = metrics.iter().find(|m| !m.estimate && m.higher_is_better == closed)?;
+    let first = metric.sides.first()?;
+    let best = |a: f64, b: f64| if metric.higher_is_better { a > b } else { a < b };
+    // The side that is ahead, and whether it is by more than noise.
+    let (mut at, mut ratio) = (0, 1.0);
+    for (i, side) in metric.sides.iter().enumerate().skip(1) {
+        if let Some(r) = side.ratio.filter(|r| best(*r, ratio)) {
+            (at, ratio) = (i, r);
+        }
+    }
+    let runs = metric.sides.iter().map(|side| side.values.len()).min().unwrap_or(0);
+    let by = |ratio: f64| format!("{:.1} %", (ratio - 1.0).abs() * 100.0);
+    let interval = |side: &super::SideFigure| {
+        let told = side.ratio_interval.map(|[low, high]| format!("{low:.3} to {high:.3}"));
+        told.unwrap_or_else(|| "n/a".to_owned())
+    };
+    let told: Vec<String> = sides
+        .iter()
+        .zip(&metric.sides)
+        .skip(1)
+        .filter_map(|(side, figure)| {
+            let ratio = figure.ratio?;
+            Some(format!("{} over {} {ratio:.3} ({})", side.name, sides[0].name, interval(figure)))
+        })
+        .collect();
+    if told.is_empty() || first.values.is_empty() {
+        return None;
+    }
+    let told = format!("{}: {}", metric.name, told.join("; "));
+    if runs < RUNS_MIN {
+        let says = format!("{told}. With {runs} runs a side no difference can be told from noise.");
+        return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, says });
+    }
+    // Ahead of the first side by more than noise; or, where that is the first itself, of the others.
+    let significant = |side: &super::SideFigure| side.significant == Some(true);
+    let clear = match at {
+        0 => metric.sides.iter().skip(1).all(significant),
+        at if sides.len() == 2 => significant(&metric.sides[at]),
+        at => significant(&metric.sides[at]) && ahead_of_all(metric, at),
+    };
+    if !clear {
+        let says = format!("{told}: not told apart from noise.");
+        return Some(Primary { outcome: Outcome::NotToldApart, winner: None, says });
+    }
+    let margin = if at == 0 { String::new() } else { format!(" by {}", by(ratio)) };
+    let says = format!("{} is ahead{margin}, by more than the noise. {told}.", sides[at].name);
+    Some(Primary { outcome: Outcome::Differ, winner: Some(sides[at].name.clone()), says })
+}
+
+/// Whether a side is ahead of every other side by more than noise, sharing the risk among them.
+fn ahead_of_all(metric: &Metric, at: usize) -> bool {
+    let others = (metric.sides.len() - 1).max(1) as f64;
+    let confidence = 1.0 - 0.05 / others;
+    metric.sides.iter().enumerate().filter(|(i, _)| *i != at).all(|(_, other)| {
+        let ahead = &metric.sides[at];
+        crate::stats::welch::compare_at(&other.values, &ahead.values, confidence)
+            .is_ok_and(|c| c.significant)
+    })
+}

@@ -1,0 +1,260 @@
+//! Two or more experiments side by side.
+//!
+//! The requirement comes first: where both sides meet it with headroom, the difference between them
+//! should not decide. Then the conditions: across unlike ones no winner is called unless each
+//! difference was accepted. Then the ratio of the runs' means with its interval (Welch's t on their
+//! logarithms, [`crate::stats::welch`]), and whether it is more than the runs scatter. With fewer
+//! than four runs a side nothing is called significant.
+
+mod conditions;
+mod decide;
+
+pub use conditions::{Unlike, best_practice, unlike};
+pub use decide::{Outcome, Standing};
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::EndKind;
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::{self, ByCpu, Figure};
+use crate::stats::welch::{RUNS_MIN, compare_at};
+use crate::stats::{Moments, repeats};
+use crate::verdict::Verdict;
+
+/// Confidence of the intervals; with several sides it is shared among them.
+const CONFIDENCE: f64 = 0.95;
+
+/// One side: an experiment's runs with their verdicts.
+#[derive(Clone, Debug)]
+pub struct Side<'a> {
+    /// How it is called.
+    pub name: String,
+    /// Its runs.
+    pub runs: Vec<(&'a Bundle, &'a Verdict)>,
+}
+
+impl Side<'_> {
+    /// Runs that came to their end: the others are listed, and compared with nothing.
+    fn completed(&self) -> impl Iterator<Item = &(&Bundle, &Verdict)> {
+        self.runs.iter().filter(|(bundle, _)| bundle.run.end.kind == EndKind::Completed)
+    }
+}
+
+/// A figure on one side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideFigure {
+    /// One value per completed run.
+    pub values: Vec<f64>,
+    /// Their mean.
+    pub mean: Option<f64>,
+    /// 95 % interval of the mean by Student's t.
+    pub interval: Option<[f64; 2]>,
+    /// Maximum less minimum, over the mean.
+    pub spread: Option<f64>,
+    /// Over the first side.
+    pub ratio: Option<f64>,
+    /// 95 % interval of the ratio.
+    pub ratio_interval: Option<[f64; 2]>,
+    /// Whether the ratio differs from 1 by more than the runs scatter; `None`: too few runs to say.
+    pub significant: Option<bool>,
+}
+
+/// A figure on all sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Its name in JSON.
+    pub key: String,
+    /// Its name for people.
+    pub name: String,
+    /// True where more is better.
+    pub higher_is_better: bool,
+    /// True for a figure adjusted for the speed of each side's CPU: an estimate.
+    pub estimate: bool,
+    /// The sides.
+    pub sides: Vec<SideFigure>,
+    /// What is said of the difference.
+    pub says: String,
+}
+
+/// A comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The sides; the first is what the others are held against.
+    pub names: Vec<String>,
+    /// What follows.
+    pub outcome: Outcome,
+    /// Which side, where one is named.
+    pub winner: Option<String>,
+    /// The sentence that is read first.
+    pub reason: String,
+    /// How each side stands against its requirement.
+    pub standings: Vec<Standing>,
+    /// The figures.
+    pub metrics: Vec<Metric>,
+    /// Conditions that differ.
+    pub unlike: Vec<Unlike>,
+    /// Sentences: what was left out, what is an estimate.
+    pub remarks: Vec<String>,
+}
+
+/// Compares two or more sides.
+pub fn compare(sides: &[Side<'_>], accepted: &[String]) -> Comparison {
+    let unlike = unlike(sides, accepted);
+    let metrics = metrics_of(sides);
+    let standings: Vec<Standing> = sides.iter().map(decide::standing).collect();
+    let decided = decide::decide(sides, &standings, &metrics, &unlike);
+    Comparison {
+        names: sides.iter().map(|side| side.name.clone()).collect(),
+        outcome: decided.outcome,
+        winner: decided.winner,
+        reason: decided.reason,
+        standings,
+        remarks: remarks(sides, &metrics, &unlike, accepted),
+        metrics,
+        unlike,
+    }
+}
+
+fn metrics_of(sides: &[Side<'_>]) -> Vec<Metric> {
+    let Some(first) = sides.iter().find_map(|side| side.runs.first()) else { return Vec::new() };
+    let scores: Option<Vec<f64>> = sides.iter().map(score).collect();
+    let mut metrics = Vec::new();
+    for figure in metrics::of(&first.0.plan.workload) {
+        let values: Vec<Vec<f64>> = sides.iter().map(|side| values(side, figure)).collect();
+        if values.iter().all(Vec::is_empty) {
+            continue;
+        }
+        metrics.push(metric(figure, &values, false));
+        if let Some(scores) = scores.as_ref().filter(|_| figure.by_cpu != ByCpu::Unknown) {
+            metrics.push(metric(figure, &adjusted(figure, &values, scores), true));
+        }
+    }
+    metrics
+}
+
+fn values(side: &Side<'_>, figure: &Figure) -> Vec<f64> {
+    side.completed().filter_map(|(bundle, _)| (figure.of)(bundle)).collect()
+}
+
+/// Mean single-core score of a side's hosts, measured at the start of each run; `None` where one has
+/// none.
+fn score(side: &Side<'_>) -> Option<f64> {
+    let scores: Option<Vec<f64>> =
+        side.runs.iter().map(|(bundle, _)| bundle.environment.cpu_score).collect();
+    Moments::of(&scores?).mean().filter(|score| *score > 0.0)
+}
+
+/// The values as they would be on the first side's CPU, if the CPU alone held them back.
+fn adjusted(figure: &Figure, values: &[Vec<f64>], scores: &[f64]) -> Vec<Vec<f64>> {
+    let reference = scores[0];
+    let factor = |score: f64| match figure.by_cpu {
+        ByCpu::Grows => reference / score,
+        ByCpu::Shrinks => score / reference,
+        ByCpu::Unknown => 1.0,
+    };
+    let scale = |(values, score): (&Vec<f64>, &f64)| {
+        values.iter().map(|value| value * factor(*score)).collect()
+    };
+    values.iter().zip(scores).map(scale).collect()
+}
+
+fn metric(figure: &Figure, values: &[Vec<f64>], estimate: bool) -> Metric {
+    let others = (values.len() - 1).max(1) as f64;
+    // Bonferroni: several sides held against the first share the risk of a false difference.
+    let confidence = 1.0 - (1.0 - CONFIDENCE) / others;
+    let first = values.first().map_or(&[][..], Vec::as_slice);
+    let side = |(at, values): (usize, &Vec<f64>)| {
+        let together = repeats(values).ok();
+        let mut side = SideFigure {
+            values: values.clone(),
+            mean: together.as_ref().map(|t| t.mean),
+            interval: together.as_ref().and_then(|t| t.interval).map(|i| [i.low, i.high]),
+            spread: together.and_then(|t| t.spread),
+            ratio: None,
+            ratio_interval: None,
+            significant: None,
+        };
+        if at == 0 {
+            return side;
+        }
+        match compare_at(first, values, confidence) {
+            Ok(compared) => {
+                side.ratio = Some(compared.ratio.mean);
+                side.ratio_interval = Some([compared.ratio.low, compared.ratio.high]);
+                let enough = first.len().min(values.len()) >= RUNS_MIN;
+                side.significant = enough.then_some(compared.significant);
+            }
+            // A single run has a ratio and nothing to judge it by.
+            Err(_) => side.ratio = single_ratio(first, values),
+        }
+        side
+    };
+    let sides: Vec<SideFigure> = values.iter().enumerate().map(side).collect();
+    let (key, name) = if estimate {
+        let key = format!("{}_cpu_adjusted_estimate", figure.key);
+        (key, format!("{}, adjusted for CPU (estimate)", figure.name))
+    } else {
+        (figure.key.to_owned(), figure.name.to_owned())
+    };
+    let says = says(&sides);
+    Metric { key, name, higher_is_better: figure.higher_is_better, estimate, sides, says }
+}
+
+fn single_ratio(first: &[f64], values: &[f64]) -> Option<f64> {
+    let (a, b) = (Moments::of(first).mean()?, Moments::of(values).mean()?);
+    (a > 0.0).then(|| b / a)
+}
+
+fn says(sides: &[SideFigure]) -> String {
+    let others = &sides[1..];
+    if others.iter().all(|side| side.ratio.is_none()) {
+        return "not compared".to_owned();
+    }
+    if others.iter().any(|side| side.significant == Some(true)) {
+        return "larger than the noise".to_owned();
+    }
+    if others.iter().any(|side| side.significant.is_none()) {
+        return format!("too few runs to tell: at least {RUNS_MIN} a side");
+    }
+    "not told apart from noise".to_owned()
+}
+
+fn remarks(
+    sides: &[Side<'_>],
+    metrics: &[Metric],
+    unlike: &[Unlike],
+    accepted: &[String],
+) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for side in sides {
+        for (bundle, _) in side.runs.iter().filter(|(b, _)| b.run.end.kind != EndKind::Completed) {
+            let run = &bundle.run;
+            remarks.push(format!(
+                "{}: run {} is left out, it did not complete: {}",
+                side.name, run.run_id, run.end.says
+            ));
+        }
+    }
+    if metrics.iter().any(|metric| metric.estimate) {
+        remarks.push(
+            "Figures adjusted for CPU are estimates: what they would be on the first side's CPU if \
+             one core's speed alone held them back. Scores of a single core were measured for two \
+             seconds at the start of each run."
+                .to_owned(),
+        );
+    }
+    if best_practice(sides) {
+        remarks.push(
+            "Both plans say that they follow best practice: each side has its own settings, and this \
+             is best practice against best practice."
+                .to_owned(),
+        );
+    }
+    for word in accepted {
+        let known = |one: &Unlike| one.name == *word || one.name.starts_with(&format!("{word}."));
+        if !unlike.iter().any(known) {
+            remarks.push(format!("--accept {word} had nothing to accept."));
+        }
+    }
+    remarks
+}

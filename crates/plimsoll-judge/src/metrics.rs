@@ -1,0 +1,140 @@
+//! The figures of a run that experiments and comparisons are made of: one value per run each.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::Workload;
+
+use crate::figures::{self, Pick};
+
+/// What a figure is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Per second.
+    PerSecond,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// A share of one.
+    Share,
+}
+
+/// A figure.
+#[derive(Clone, Copy)]
+pub struct Figure {
+    /// Its name in JSON and CSV, with the unit.
+    pub key: &'static str,
+    /// Its name for people.
+    pub name: &'static str,
+    /// What it is counted in.
+    pub counted: Counted,
+    /// True where more is better.
+    pub higher_is_better: bool,
+    /// How it changes with the speed of one core, all else alike.
+    pub by_cpu: ByCpu,
+    /// Its value in a run; `None`: not measured.
+    pub of: fn(&Bundle) -> Option<f64>,
+}
+
+/// How a figure changes with the speed of one core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByCpu {
+    /// It grows with it.
+    Grows,
+    /// It shrinks with it.
+    Shrinks,
+    /// Nothing is said of that.
+    Unknown,
+}
+
+/// Throughput, first in every comparison.
+const RATE: Figure = Figure {
+    key: "achieved_iops_per_s",
+    name: "achieved I/Os",
+    counted: Counted::PerSecond,
+    higher_is_better: true,
+    by_cpu: ByCpu::Grows,
+    of: |bundle| figures::rate_per_s(bundle, Pick::Transactional),
+};
+
+const BANDWIDTH: Figure = Figure {
+    key: "bandwidth_bytes_per_s",
+    name: "bandwidth",
+    counted: Counted::BytesPerSecond,
+    higher_is_better: true,
+    by_cpu: ByCpu::Unknown,
+    of: |bundle| {
+        let seconds = figures::measured(bundle)?.duration_ns as f64 / figures::NS_PER_S;
+        Some(figures::totals(bundle, Pick::Transactional).size_bytes as f64 / seconds)
+    },
+};
+
+const CPU_PER_OP: Figure = Figure {
+    key: "cpu_ns_per_op",
+    name: "CPU per I/O",
+    counted: Counted::Nanoseconds,
+    higher_is_better: false,
+    by_cpu: ByCpu::Shrinks,
+    of: figures::cpu_ns_per_op,
+};
+
+const CPU_BUSY: Figure = Figure {
+    key: "cpu_busy_share",
+    name: "CPU of the host",
+    counted: Counted::Share,
+    higher_is_better: false,
+    by_cpu: ByCpu::Unknown,
+    of: |bundle| bundle.observed.cpu.busy_avg,
+};
+
+const fn latency(key: &'static str, name: &'static str, of: fn(&Bundle) -> Option<f64>) -> Figure {
+    let counted = Counted::Nanoseconds;
+    Figure { key, name, counted, higher_is_better: false, by_cpu: ByCpu::Unknown, of }
+}
+
+fn mean_ns(bundle: &Bundle, pick: Pick) -> Option<f64> {
+    let sums = figures::totals(bundle, pick);
+    (sums.count > 0).then(|| sums.latency_ns as f64 / sums.count as f64)
+}
+
+fn p99_ns(bundle: &Bundle, pick: Pick) -> Option<f64> {
+    figures::percentile_ns(bundle, pick, 0.99).map(|ns| ns as f64)
+}
+
+const READS: Pick = Pick::DatabaseReads(None);
+const WRITES: Pick = Pick::DatabaseWrites(None);
+
+const MAILBOX: &[Figure] = &[
+    RATE,
+    latency("db_read_latency_ns_avg", "database read, average", |b| mean_ns(b, READS)),
+    latency("db_read_latency_ns_p99", "database read, p99", |b| p99_ns(b, READS)),
+    latency("db_write_latency_ns_avg", "database write, average", |b| mean_ns(b, WRITES)),
+    latency("log_write_latency_ns_avg", "log write, average", |b| {
+        mean_ns(b, Pick::LogWrites(None))
+    }),
+    CPU_PER_OP,
+    CPU_BUSY,
+];
+
+const MATRIX: &[Figure] = &[
+    RATE,
+    BANDWIDTH,
+    latency("latency_ns_avg", "latency, average", |b| mean_ns(b, Pick::Transactional)),
+    latency("latency_ns_p99", "latency, p99", |b| p99_ns(b, Pick::Transactional)),
+    latency("read_latency_ns_avg", "read, average", |b| mean_ns(b, READS)),
+    latency("write_latency_ns_avg", "write, average", |b| mean_ns(b, WRITES)),
+    CPU_PER_OP,
+    CPU_BUSY,
+];
+
+/// The figures of a workload; those that no run measured may be left out by whoever shows them.
+pub fn of(workload: &Workload) -> &'static [Figure] {
+    match workload {
+        Workload::Mailbox(_) => MAILBOX,
+        Workload::Matrix(_) => MATRIX,
+    }
+}
+
+/// The figures of every workload; a key may come twice.
+pub fn all() -> impl Iterator<Item = &'static Figure> {
+    MAILBOX.iter().chain(MATRIX)
+}

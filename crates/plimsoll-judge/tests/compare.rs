@@ -1,0 +1,152 @@
+//! Comparisons of made-up experiments: what is said first, what is refused, what is found.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod made_up;
+
+use made_up::{PLAN, plan, run};
+use plimsoll_evidence::Bundle;
+use plimsoll_judge::compare::{Comparison, Outcome, Side, compare};
+use plimsoll_judge::{Verdict, judge};
+
+const MS: u64 = 1_000_000;
+
+/// Five runs around a rate, with a standard deviation of 1 %.
+fn five(plan_text: &str, rate_per_s: f64, latency_ns: u64) -> Vec<Bundle> {
+    // Five values of mean 0 and standard deviation 1.
+    let noise = [-1.264_9, -0.632_5, 0.0, 0.632_5, 1.264_9];
+    let plan = plan(plan_text);
+    let of = |(i, z): (usize, f64)| {
+        run(&plan, &format!("r{i}"), rate_per_s * (1.0 + 0.01 * z), latency_ns)
+    };
+    noise.into_iter().enumerate().map(of).collect()
+}
+
+fn compared(a: &[Bundle], b: &[Bundle], accepted: &[&str]) -> Comparison {
+    let verdicts = |runs: &[Bundle]| runs.iter().map(judge).collect::<Vec<Verdict>>();
+    let (of_a, of_b) = (verdicts(a), verdicts(b));
+    let side = |name: &str, runs, verdicts| Side {
+        name: String::from(name),
+        runs: Iterator::zip(<[Bundle]>::iter(runs), <[Verdict]>::iter(verdicts)).collect(),
+    };
+    let accepted: Vec<String> = accepted.iter().map(|word| String::from(*word)).collect();
+    compare(&[side("A", a, &of_a), side("B", b, &of_b)], &accepted)
+}
+
+#[test]
+fn both_meet_it_with_headroom_comes_first_whatever_the_ratio() {
+    let found = compared(&five(PLAN, 300.0, 5 * MS), &five(PLAN, 600.0, 5 * MS), &[]);
+    assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::AllMeetWithHeadroom, None));
+    assert!(found.reason.contains("should not decide"), "{}", found.reason);
+    assert!(found.unlike.is_empty(), "{:?}", found.unlike);
+}
+
+#[test]
+fn only_one_meets_it() {
+    let found = compared(&five(PLAN, 300.0, 5 * MS), &five(PLAN, 300.0, 50 * MS), &[]);
+    assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::OneMeets, Some("A")));
+    let none = compared(&five(PLAN, 300.0, 50 * MS), &five(PLAN, 300.0, 50 * MS), &[]);
+    assert_eq!(none.outcome, Outcome::NoneMeets);
+}
+
+/// Without a requirement the figures decide.
+fn measured() -> String {
+    PLAN.replace("[requirement]\n", "")
+}
+
+#[test]
+fn five_percent_with_one_percent_noise_is_found_with_five_runs_and_not_with_three() {
+    let (a, b) = (five(&measured(), 300.0, 5 * MS), five(&measured(), 315.0, 5 * MS));
+    let found = compared(&a, &b, &[]);
+    assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::Differ, Some("B")));
+    let rate = &found.metrics[0];
+    let [low, high] = rate.sides[1].ratio_interval.unwrap();
+    assert!(low < 1.05 && high > 1.05 && low > 1.03 && high < 1.07, "{low} {high}");
+    let three = compared(&a[1..4], &b[1..4], &[]);
+    assert_eq!((three.outcome, three.winner), (Outcome::TooFewRuns, None));
+    assert_eq!(three.metrics[0].sides[1].significant, None);
+    let same = compared(&a, &five(&measured(), 300.5, 5 * MS), &[]);
+    assert_eq!(same.outcome, Outcome::NotToldApart);
+}
+
+#[test]
+fn the_first_side_can_be_ahead_too() {
+    let (a, b) = (five(&measured(), 315.0, 5 * MS), five(&measured(), 300.0, 5 * MS));
+    let found = compared(&a, &b, &[]);
+    assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::Differ, Some("A")));
+}
+
+#[test]
+fn no_winner_across_unlike_conditions_unless_each_is_accepted() {
+    let other = measured().replace("threads = 4", "threads = 8");
+    let a = five(&measured(), 300.0, 5 * MS);
+    let mut b = five(&other, 400.0, 5 * MS);
+    b.iter_mut().for_each(|bundle| bundle.environment.kernel = Some("6.9.9".into()));
+    let found = compared(&a, &b, &[]);
+    assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::UnlikeConditions, None));
+    let names: Vec<&str> = found.unlike.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["kernel", "plan.workload.mailbox.threads"]);
+    assert_eq!(found.unlike[1].values, ["4", "8"]);
+    let one = compared(&a, &b, &["plan"]);
+    assert_eq!(one.outcome, Outcome::UnlikeConditions);
+    let both = compared(&a, &b, &["plan", "kernel"]);
+    assert_eq!((both.outcome, both.winner.as_deref()), (Outcome::Differ, Some("B")));
+    assert!(both.unlike.iter().all(|one| one.accepted));
+    // A word that is no condition is said, not swallowed.
+    let stray = compared(&a, &b, &["colour"]);
+    assert!(stray.remarks.iter().any(|says| says.contains("--accept colour")));
+}
+
+#[test]
+fn best_practice_on_both_sides_takes_each_sides_settings_as_they_are() {
+    let practice =
+        |text: &str| text.replace("version = 1\n", "version = 1\npractice = \"best practice\"\n");
+    let a = five(&practice(&measured()), 300.0, 5 * MS);
+    let b = five(&practice(&measured().replace("threads = 4", "threads = 8")), 400.0, 5 * MS);
+    let found = compared(&a, &b, &[]);
+    assert_eq!(found.outcome, Outcome::Differ);
+    assert!(found.remarks.iter().any(|says| says.contains("best practice against best practice")));
+    // What the workload is, is no setting.
+    let other = practice(&measured().replace("mailboxes = 500", "mailboxes = 400"));
+    let found = compared(&a, &five(&other, 400.0, 5 * MS), &[]);
+    assert_eq!(found.outcome, Outcome::UnlikeConditions);
+    // And one side alone does not make it so.
+    let found = compared(&five(&measured(), 300.0, 5 * MS), &b, &[]);
+    assert_eq!(found.outcome, Outcome::UnlikeConditions);
+}
+
+#[test]
+fn a_faster_cpu_is_taken_out_as_an_estimate_beside_the_raw_ratio() {
+    let a = five(&measured(), 300.0, 5 * MS);
+    let mut b = five(&measured(), 360.0, 5 * MS);
+    b.iter_mut().for_each(|bundle| bundle.environment.cpu_score = Some(1200.0));
+    let found = compared(&a, &b, &[]);
+    let ratio = |key: &str| {
+        let metric = found.metrics.iter().find(|metric| metric.key == key).unwrap();
+        (metric.sides[1].ratio.unwrap(), metric.estimate)
+    };
+    let (raw, estimate) = ratio("achieved_iops_per_s");
+    assert!((raw - 1.2).abs() < 1e-3 && !estimate, "{raw}");
+    let (adjusted, estimate) = ratio("achieved_iops_per_s_cpu_adjusted_estimate");
+    assert!((adjusted - 1.0).abs() < 1e-3 && estimate, "{adjusted}");
+    // CPU per I/O: the same CPU time for 1.2 times the I/Os on a core 1.2 times as fast.
+    let (adjusted, _) = ratio("cpu_ns_per_op_cpu_adjusted_estimate");
+    assert!((adjusted - 1.0).abs() < 1e-3, "{adjusted}");
+    b.iter_mut().for_each(|bundle| bundle.environment.cpu_score = None);
+    let unknown = compared(&a, &b, &[]);
+    assert!(unknown.metrics.iter().all(|metric| !metric.estimate), "no score, no estimate");
+}
+
+#[test]
+fn runs_that_did_not_complete_are_left_out_and_invalid_ones_stand_in_the_way() {
+    let a = five(&measured(), 300.0, 5 * MS);
+    let mut b = five(&measured(), 400.0, 5 * MS);
+    b[0].run.end.kind = plimsoll_evidence::run::EndKind::Interrupted;
+    b[0].run.end.says = "interrupted by the operator".into();
+    let found = compared(&a, &b, &[]);
+    assert_eq!(found.metrics[0].sides[1].values.len(), 4);
+    assert!(found.remarks.iter().any(|says| says.contains("left out")), "{:?}", found.remarks);
+    b[1].run.classes[0].errors = 3;
+    let found = compared(&a, &b, &[]);
+    assert_eq!(found.outcome, Outcome::UnlikeConditions);
+    assert!(found.unlike.iter().any(|one| one.name == "invalid-runs"), "{:?}", found.unlike);
+}
