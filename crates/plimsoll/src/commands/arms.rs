@@ -53,6 +53,7 @@ pub fn run_arms(
             resolved: &arms[arm],
             keep: after.keep,
             witness: after.witness.as_deref(),
+            destroy: &after.destroy,
             bundles: experiment.directory(),
             places: &places,
             interrupt,

@@ -40,6 +40,9 @@ pub struct Options {
     /// Write the report as a page to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// A block device that the plan names and whose data may be overwritten, named in full.
+    #[arg(long, value_name = "DEVICE")]
+    destroy: Vec<PathBuf>,
     /// Directory to make the experiment of a plan in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -74,7 +77,8 @@ fn run_plan(path: &Path, options: &Options, common: &Common) -> Result<Exit, Cli
     }
     let mut progress = StderrProgress::new(common.quiet);
     let interrupt = interrupt::flag_on_signal()?;
-    let after = After { out: options.out.clone(), ..After::default() };
+    let (out, destroy) = (options.out.clone(), options.destroy.clone());
+    let after = After { out, destroy, ..After::default() };
     super::arms::run_arms(&plan, &after, &options.accept, common, &mut progress, &interrupt)
 }
 
