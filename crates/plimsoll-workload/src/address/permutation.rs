@@ -51,9 +51,8 @@ impl Permutation {
     pub fn at(&self, i: u64) -> u64 {
         let mut x = if i < self.n { i } else { i % self.n };
         loop {
-            for round in 0..ROUNDS {
-                x = x.wrapping_add(self.keys[round]) & self.mask;
-                x = x.wrapping_mul(MULTIPLIERS[round]) & self.mask;
+            for (key, multiplier) in self.keys.iter().zip(MULTIPLIERS) {
+                x = x.wrapping_add(*key).wrapping_mul(multiplier) & self.mask;
                 x ^= x >> self.shift;
             }
             if x < self.n {

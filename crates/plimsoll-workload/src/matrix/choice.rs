@@ -6,15 +6,18 @@
 //! choice can be told from those before it, except that a stratum does not come twice. (Independent
 //! choices would be off by 1 % of themselves after 10,000.)
 
-use crate::address::{Permutation, mix, unit_open};
+use crate::address::{Permutation, mix, share_below};
 
-const STRATA: u64 = 1024;
+const STRATA_BITS: u32 = 10;
+const STRATA: u64 = 1 << STRATA_BITS;
 
 /// Chooses among things by their shares.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// Upper ends of the things' parts of 0 to 1; the last is 1.
-    ends: Box<[f64]>,
+    /// The only thing that can come, if that is so.
+    only: Option<u32>,
+    /// Upper ends of the things' parts of 0 to 2^64; the last is open.
+    ends: Box<[u64]>,
     seed: u64,
     index: u64,
     order: Permutation,
@@ -38,11 +41,19 @@ impl Choice {
         // Rounding may leave the sum just below 1; and nothing after the last weight above 0 may be
         // chosen.
         if let Some(last) = weights.iter().rposition(|w| weight(w) > 0.0) {
-            for end in &mut ends[last..] {
-                *end = 1.0;
-            }
+            ends.truncate(last + 1);
+        } else {
+            ends.truncate(1);
         }
-        Self { ends: ends.into(), seed, index: 0, order: Permutation::new(STRATA, mix(seed, 0)) }
+        let possible = |at: &usize| weights.get(*at).is_some_and(|w| weight(w) > 0.0);
+        let mut possible = (0..ends.len()).filter(possible);
+        let only = match (possible.next(), possible.next()) {
+            (None, _) => Some(0),
+            (Some(only), None) => Some(only as u32),
+            _ => None,
+        };
+        let ends = ends.into_iter().map(share_below).collect();
+        Self { only, ends, seed, index: 0, order: Permutation::new(STRATA, mix(seed, 0)) }
     }
 
     /// Two things: `true` with a share of `percent`.
@@ -54,25 +65,30 @@ impl Choice {
 
     /// The number of the next thing.
     #[inline]
-    pub fn next(&mut self) -> usize {
-        // One thing, or one that has everything: nothing to choose.
-        if self.ends.first().is_none_or(|end| *end >= 1.0) {
-            return 0;
+    pub fn take(&mut self) -> usize {
+        match self.only {
+            Some(only) => only as usize,
+            None => self.choose(),
         }
+    }
+
+    fn choose(&mut self) -> usize {
         let within = self.index % STRATA;
         if within == 0 && self.index > 0 {
             self.order = Permutation::new(STRATA, mix(self.seed, self.index));
         }
-        let jitter = unit_open(mix(!self.seed, self.index));
+        let jitter = mix(!self.seed, self.index) >> STRATA_BITS;
         self.index += 1;
-        let x = (self.order.at(within) as f64 + jitter) / STRATA as f64;
-        self.ends.iter().position(|end| x < *end).unwrap_or(self.ends.len() - 1)
+        let x = self.order.at(within) << (u64::BITS - STRATA_BITS) | jitter;
+        // Few things: counting the ends that lie below needs no branch.
+        let below = self.ends.iter().map(|end| usize::from(x >= *end)).sum::<usize>();
+        below.min(self.ends.len() - 1)
     }
 
     /// For [`Choice::percent`].
     #[inline]
     pub fn next_is(&mut self) -> bool {
-        self.next() == 1
+        self.take() == 1
     }
 }
 
@@ -95,7 +111,7 @@ mod tests {
             let mut choice = Choice::new(&weights, seed);
             let mut counts = vec![0u64; weights.len()];
             for _ in 0..blocks * STRATA {
-                counts[choice.next()] += 1;
+                counts[choice.take()] += 1;
             }
             for (count, weight) in counts.iter().zip(&weights) {
                 let wanted = weight / total * (blocks * STRATA) as f64;
@@ -131,9 +147,9 @@ mod tests {
     #[test]
     fn nothing_without_weight_is_chosen() {
         let mut choice = Choice::new(&[0.0, 1.0, f64::NAN, 3.0, -1.0, 0.0], 1);
-        assert!((0..5_000).map(|_| choice.next()).all(|thing| thing == 1 || thing == 3));
-        assert_eq!(Choice::new(&[], 1).next(), 0);
-        assert_eq!(Choice::new(&[0.0, 0.0], 1).next(), 0);
+        assert!((0..5_000).map(|_| choice.take()).all(|thing| thing == 1 || thing == 3));
+        assert_eq!(Choice::new(&[], 1).take(), 0);
+        assert_eq!(Choice::new(&[0.0, 0.0], 1).take(), 0);
         assert!((0..100).all(|seed| Choice::percent(100.0, seed).next_is()));
         assert!((0..100).all(|seed| !Choice::percent(0.0, seed).next_is()));
     }

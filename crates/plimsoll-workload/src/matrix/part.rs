@@ -151,7 +151,7 @@ impl StreamPart {
         } else {
             (&self.write_sizes, &mut client.write_size)
         };
-        let size_bytes = *sizes.get(choice.next())?;
+        let size_bytes = *sizes.get(choice.take())?;
         let walks = self.walks[client.share as usize].as_mut()?;
         let place = walks.next(&mut client.walk, size_bytes.into());
         let kind = if is_read { OpKind::Read } else { client.write_kind(&self.config, place.file) };
@@ -186,7 +186,7 @@ impl Client {
     }
 
     fn metadata_op(&mut self, config: &StreamConfig) -> Op {
-        let asked = MetadataKind::ALL[self.metadata.next().min(MetadataKind::ALL.len() - 1)];
+        let asked = MetadataKind::ALL[self.metadata.take().min(MetadataKind::ALL.len() - 1)];
         let change = match asked {
             MetadataKind::Create => self.names.create(),
             MetadataKind::Remove => self.names.remove(),
