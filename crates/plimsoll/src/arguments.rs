@@ -57,6 +57,8 @@ pub enum Command {
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, or the seal of a bundle.
     Verify(commands::verify::Options),
+    /// Storage systems in virtual time: list, show, fit.
+    Model(commands::model::Options),
     /// Resolve a plan, or turn a fio job into one.
     Plan(commands::plan::Options),
     /// List the runs of this machine, and show or remove one.

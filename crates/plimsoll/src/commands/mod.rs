@@ -7,6 +7,7 @@ pub mod compare;
 pub mod completions;
 pub mod judge;
 pub mod man;
+pub mod model;
 pub mod plan;
 pub mod quickstart;
 pub mod report;
@@ -33,6 +34,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Judge(options) => judge::carry_out(&options, common),
         Command::Calibrate(options) => calibrate::carry_out(&options, common),
         Command::Verify(options) => verify::carry_out(&options, common),
+        Command::Model(options) => model::carry_out(&options, common),
         Command::Plan(options) => plan::carry_out(&options, common),
         Command::Runs(options) => runs::carry_out(&options, common),
         Command::Report(options) => report::carry_out(&options, common),

@@ -1,0 +1,87 @@
+//! `plimsoll model`: storage systems written down in TOML and simulated in virtual time. One file per
+//! subcommand.
+
+mod fit;
+mod list;
+mod show;
+
+use std::collections::BTreeMap;
+
+use clap::{Args, Subcommand};
+use plimsoll_model::fit::FitError;
+use plimsoll_model::spec::ModelError;
+use plimsoll_report::document::Document;
+
+use super::bundle;
+use crate::arguments::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Options of `model`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  plimsoll model list\n  plimsoll model show zfs-flash\n  plimsoll model \
+    fit zfs-flash measured.csv --predict other.csv --with 'pool.layout=\"raidz2\"'"
+)]
+pub struct Options {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the models that come with the program.
+    List,
+    /// Show a model: what it stands for, and every parameter with its unit and source.
+    Show(show::Options),
+    /// Fit the free parameters of a model to a measured table, and predict another.
+    Fit(fit::Options),
+}
+
+/// Carries a subcommand out.
+///
+/// # Errors
+/// A model, plan or table that is wrong.
+pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+    match &options.what {
+        What::List => list::carry_out(common),
+        What::Show(options) => show::carry_out(options, common),
+        What::Fit(options) => fit::carry_out(options, common),
+    }
+}
+
+/// A model's error, with where models are.
+pub fn model_error(error: &ModelError) -> CliError {
+    let shown = CliError::usage(error.to_string());
+    match error {
+        ModelError::NoSuchModel { .. } => {
+            shown.hint("`plimsoll model list` lists them; a path to a model file works too")
+        }
+        ModelError::Unreadable { .. } => shown,
+        _ => shown.hint("`plimsoll model show MODEL` shows a model's parameters"),
+    }
+}
+
+fn fit_error(error: &FitError) -> CliError {
+    match error {
+        FitError::Model(error) => model_error(error),
+        other => CliError::usage(other.to_string()),
+    }
+}
+
+/// `path=value` arguments: parameters that differ from the model file.
+fn settings(given: &[String]) -> Result<BTreeMap<String, String>, CliError> {
+    let one = |text: &String| match text.split_once('=') {
+        Some((path, value)) if path.contains('.') && !value.is_empty() => {
+            Ok((path.to_owned(), value.to_owned()))
+        }
+        _ => Err(CliError::usage(format!("\"{text}\" is no parameter and value"))
+            .hint("write BLOCK.FIELD=VALUE, such as pool.groups=6 or 'pool.layout=\"raidz2\"'")),
+    };
+    given.iter().map(one).collect()
+}
+
+/// Prints a document to the terminal.
+fn show(document: &Document, common: &Common) -> Result<(), CliError> {
+    bundle::print(&plimsoll_report::text::document(document, &bundle::style(common)))
+}
