@@ -2,8 +2,8 @@
 //! PLAN`, where the plan's target is a model.
 
 use plimsoll_engine::progress::Unwatched;
-use plimsoll_model::run::{ModelMail, Modelled, run_mailbox};
-use plimsoll_plan::{Plan, TargetKind, Workload};
+use plimsoll_model::run::{ModelRun, Modelled, run_plan};
+use plimsoll_plan::{Plan, TargetKind};
 use std::sync::atomic::AtomicBool;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,12 +13,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let TargetKind::Model { model, set } = &plan.targets[0].kind else {
         return Err("the plan's target is no model".into());
     };
-    let Workload::Mailbox(mailbox) = &plan.workload else { return Err("no mail store".into()) };
     let model = Modelled::load(model, set)?;
     let started = std::time::Instant::now();
-    let recording = run_mailbox(ModelMail {
+    let recording = run_plan(ModelRun {
         plan: &plan,
-        mailbox,
         model: &model,
         seed: plan.seed,
         interrupt: &AtomicBool::new(false),

@@ -6,8 +6,8 @@ use plimsoll_engine::progress::{Progress, Unwatched, Watcher};
 use plimsoll_engine::recording::Recording;
 use plimsoll_evidence::run::{EndKind, Phase, PhaseKind};
 use plimsoll_evidence::series::{self, Data};
-use plimsoll_model::run::{ModelMail, Modelled, run_mailbox};
-use plimsoll_plan::{Plan, ResolvedPlan, TargetKind, Workload};
+use plimsoll_model::run::{ModelRun, Modelled, run_plan};
+use plimsoll_plan::{Plan, ResolvedPlan, TargetKind};
 
 /// A small store, with every phase that a model has.
 fn plan(changes: &[(&str, &str)]) -> ResolvedPlan {
@@ -27,10 +27,9 @@ fn plan(changes: &[(&str, &str)]) -> ResolvedPlan {
 
 fn run(plan: &ResolvedPlan, interrupt: &AtomicBool, watcher: &mut dyn Watcher) -> Recording {
     let TargetKind::Model { model, set } = &plan.targets[0].kind else { panic!("no model") };
-    let Workload::Mailbox(mailbox) = &plan.workload else { panic!("no mail store") };
     let model = Modelled::load(model, set).unwrap();
     let seed = plan.seed;
-    run_mailbox(ModelMail { plan, mailbox, model: &model, seed, interrupt, watcher }).unwrap()
+    run_plan(ModelRun { plan, model: &model, seed, interrupt, watcher }).unwrap()
 }
 
 fn carried_out(plan: &ResolvedPlan) -> Recording {
@@ -112,7 +111,7 @@ fn the_inner_statistics_agree_with_the_load() {
         let (area, sojourn) = (station.customers_ns as f64, station.sojourn_ns as f64);
         assert!((area - sojourn).abs() <= 0.001 * area, "Little's law at {}", station.name);
     }
-    let read = inside.paths.iter().find(|path| path.operation == "database read").unwrap();
+    let read = inside.paths.iter().find(|path| path.operation == "read").unwrap();
     let parts: u64 = read.parts.iter().map(|part| part.waited_ns_sum + part.served_ns_sum).sum();
     assert_eq!(parts, read.latency_ns_sum);
     assert!(read.traced > 500, "{}", read.traced);

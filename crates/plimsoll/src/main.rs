@@ -12,6 +12,7 @@ mod exit;
 mod experiment;
 mod interrupt;
 mod kept_data;
+mod modelled;
 mod places;
 mod progress;
 mod run_id;

@@ -22,6 +22,7 @@ use crate::commands::bundle;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::kept_data::{Data, DataSlot, Held};
+use crate::modelled;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::run_id::RunId;
@@ -86,6 +87,7 @@ pub fn run_once(
     progress: &mut StderrProgress,
 ) -> Result<Finished, CliError> {
     match what_to_run(request.resolved)? {
+        What::Model(kind) => run_model(request, kind, progress),
         What::Mail(target, mailbox) => run_mail(request, target, mailbox, progress),
         What::Matrix(target, matrix) => run_matrix(request, target, matrix, progress),
     }
@@ -95,10 +97,24 @@ const REPLACED: &str = "the data that an earlier run kept there is replaced";
 
 /// What a plan asks to be run.
 enum What<'p> {
+    /// Any workload on a model.
+    Model(&'p TargetKind),
     /// A mail store in directories.
     Mail(&'p Target, &'p Mailbox),
     /// Streams on files, a device or nothing.
     Matrix(&'p Target, &'p Matrix),
+}
+
+fn run_model(
+    request: &Request<'_>,
+    kind: &TargetKind,
+    progress: &mut StderrProgress,
+) -> Result<Finished, CliError> {
+    let model = modelled::load(request.resolved, kind)?;
+    let id = RunId::now(&request.resolved.name);
+    let session = Session::begin(request, &[], id, None)?;
+    let recording = modelled::carry_out(request, &model, progress)?;
+    session.end(recording, DataEnd::default())
 }
 
 fn run_mail(
@@ -209,11 +225,13 @@ fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, CliError> {
             .hint("name one [target]"));
     };
     let kind = target.kind_word();
+    let is_model = matches!(target.kind, TargetKind::Model { .. });
     match &plan.workload {
         Workload::Mailbox(mailbox) if mailbox.threads_auto => {
             Err(CliError::usage("`threads = \"auto\"` cannot be run by this version")
                 .hint("state the number of threads"))
         }
+        Workload::Mailbox(_) if is_model => Ok(What::Model(&target.kind)),
         Workload::Mailbox(_) if target.database_directories().is_empty() => {
             let says = format!("a mail store cannot be run on a target of kind {kind}");
             Err(CliError::usage(says).hint("name directories: `path`, or `databases` and `logs`"))
@@ -224,8 +242,9 @@ fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, CliError> {
             Err(CliError::usage(format!("the plan is a sweep of {points} points"))
                 .hint("give one size, read share, pattern and queue depth to run one point"))
         }
+        Workload::Matrix(_) if is_model => Ok(What::Model(&target.kind)),
         Workload::Matrix(matrix) => match target.kind {
-            TargetKind::Nfs { .. } | TargetKind::S3 { .. } | TargetKind::Model { .. } => {
+            TargetKind::Nfs { .. } | TargetKind::S3 { .. } => {
                 let says = format!("a target of kind {kind} cannot be run by this version");
                 Err(CliError::usage(says).hint("name a `path`, a `device`, or `null = true`"))
             }
@@ -302,14 +321,17 @@ impl<'a> Session<'a> {
         self.writer.latency(started_unix_ns, &recording.intervals)?;
         self.writer.series(&recording.series)?;
         self.writer.observed(&recording.observed)?;
-        let duration_ns = clock::monotonic_ns().saturating_sub(recording.start_ns);
+        let modelled = recording.observed.inside.is_some() || recording.engine.kind == "model";
+        let virtual_ns = recording.phases.last().map_or(0, |last| last.start_ns + last.duration_ns);
+        let real_ns = clock::monotonic_ns().saturating_sub(recording.start_ns);
+        let duration_ns = if modelled { virtual_ns } else { real_ns };
         self.writer.run(&Run {
             schema_version: SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             run_id: self.id.name().to_owned(),
             name: self.request.resolved.name.clone(),
             plan_sha256: self.plan_sha256,
-            driver: Driver::Real,
+            driver: if modelled { Driver::Model } else { Driver::Real },
             tier: Tier::T1,
             started_unix_ns,
             duration_ns,

@@ -1,24 +1,31 @@
 //! Running a load against a system in virtual time, and what comes out of it.
 
+mod clients;
 mod gauges;
 mod mailbox;
 mod matrix;
 mod measured;
 mod modelled;
+mod phases;
 mod recorder;
+mod streams;
 mod virtual_time;
 
 pub use gauges::{Gauges, like, word};
-pub use mailbox::{ModelMail, RunError, run_mailbox};
+pub use mailbox::run_mailbox;
 pub use matrix::{MatrixLoad, Pattern};
 pub use measured::{ClassResult, Contribution, Measured, StationResult};
 pub use modelled::Modelled;
+pub use phases::{ModelRun, RunError};
+pub use streams::run_matrix;
 pub use virtual_time::{Place, VirtualTime};
 
 pub(crate) use matrix::Requests;
 pub(crate) use recorder::Recorder;
 
 use crate::system::System;
+use plimsoll_engine::recording::Recording;
+use plimsoll_plan::{ResolvedPlan, Workload};
 
 /// How long to run. A run is cut into a warm-up, which is forgotten, and a measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +40,31 @@ impl Default for Limits {
     fn default() -> Self {
         Self { warm_up_ops: 4_000, measure_ops: 40_000 }
     }
+}
+
+/// Carries out what a plan asks of a model.
+///
+/// # Errors
+/// [`RunError`]: a plan or model whose numbers do not fit. What happens later is in the recording.
+pub fn run_plan(run: ModelRun<'_>) -> Result<Recording, RunError> {
+    let plan = run.plan;
+    match &plan.workload {
+        Workload::Mailbox(mailbox) => run_mailbox(run, mailbox),
+        Workload::Matrix(matrix) => run_matrix(run, matrix),
+    }
+}
+
+/// Whether a plan's numbers can be run on a model: what [`run_plan`] refuses, said before a run begins.
+///
+/// # Errors
+/// As [`run_plan`].
+pub fn check_plan(plan: &ResolvedPlan, model: &Modelled) -> Result<(), RunError> {
+    model.build(plan.seed)?;
+    match &plan.workload {
+        Workload::Mailbox(mailbox) => mailbox::store(mailbox, plan.seed, plan.seed).map(|_| ())?,
+        Workload::Matrix(matrix) => streams::check(matrix, plan.seed)?,
+    }
+    Ok(())
 }
 
 /// Runs a matrix load on a system.

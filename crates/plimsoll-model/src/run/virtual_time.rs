@@ -19,8 +19,11 @@ const STRETCH: u32 = (1 << 31) - 1;
 const NEVER: u64 = u64::MAX;
 
 /// Kinds of operations whose critical paths are followed.
-pub const KINDS: [&str; 6] =
-    ["database read", "database write", "log write", "maintenance read", "log read", "other"];
+pub const KINDS: [&str; 7] =
+    ["read", "write", "log write", "maintenance read", "log read", "metadata", "other"];
+
+/// Place of metadata operations in [`KINDS`].
+const METADATA: u16 = 5;
 
 /// Index into [`KINDS`].
 fn kind_of(class: &Class) -> u16 {
@@ -30,7 +33,8 @@ fn kind_of(class: &Class) -> u16 {
         (ClassGroup::Log, _) => 2,
         (ClassGroup::Maintenance, _) => 3,
         (ClassGroup::Replication, _) => 4,
-        (ClassGroup::Upkeep | ClassGroup::Sync | ClassGroup::Metadata | ClassGroup::Phase, _) => 5,
+        (ClassGroup::Metadata, _) => METADATA,
+        (ClassGroup::Upkeep | ClassGroup::Sync | ClassGroup::Phase, _) => 6,
     }
 }
 
@@ -271,7 +275,9 @@ impl<W> Part<W> {
                 self.flying.len() as u32 - 1
             }
         };
+        let kind = self.kinds[usize::from(io.class)];
         let action = match io.kind {
+            _ if kind == METADATA => Action::Meta,
             IoKind::Read => Action::Read,
             IoKind::Write | IoKind::WriteDurable => Action::Write,
             IoKind::Flush => Action::Flush,
@@ -285,6 +291,6 @@ impl<W> Part<W> {
         request.sequential = *end == (disk, offset_bytes);
         *end = (disk, offset_bytes + u64::from(io.size_bytes));
         let tag = (at as u64) << 32 | u64::from(index);
-        system.submit(tag, self.kinds[usize::from(io.class)], &request);
+        system.submit(tag, kind, &request);
     }
 }

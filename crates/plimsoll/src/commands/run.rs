@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use plimsoll_evidence::run::{EndKind, ExperimentKind};
+use plimsoll_evidence::run::{EndKind, ExperimentKind, Membership};
 use plimsoll_judge::experiment;
 use plimsoll_plan::{Knob, Plan, ResolvedPlan};
 
@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::experiment::Experiment;
 use crate::interrupt;
 use crate::kept_data::DataSlot;
+use crate::modelled;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::session::{Finished, Request, run_once};
@@ -93,6 +94,28 @@ pub fn run_plan(
         .then(|| Experiment::begin(ExperimentKind::Repeat, &resolved.name, bundles))
         .transpose()?;
     let mut finished: Vec<Finished> = Vec::new();
+    if let (Some(experiment), Some(_)) = (&mut experiment, modelled::named(&resolved)) {
+        let request = Request {
+            plan,
+            resolved: &resolved,
+            keep: false,
+            witness: None,
+            destroy: &[],
+            bundles: experiment.directory(),
+            places: &places,
+            interrupt,
+            experiment: None,
+            data: &data,
+        };
+        let place = |number| Membership { number, ..experiment.next("") };
+        let all = modelled::side_by_side(&request, (1..=runs).map(place).collect(), progress);
+        for one in all {
+            finished.push(one?);
+            note(experiment, &finished)?;
+        }
+        show(&finished, Some(experiment), common)?;
+        return Ok(worst(&finished));
+    }
     for run in 1..=runs {
         if runs > 1 {
             progress.say(&format!("run {run} of {runs}"));

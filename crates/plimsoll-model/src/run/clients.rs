@@ -1,0 +1,294 @@
+//! A plan's streams as a stateful workload: the clients that one node runs, in the closed and open loops
+//! of the driver of real files. Every operation comes from `plimsoll_workload::matrix`, so that a plan
+//! asks the same of a model as of files.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
+
+use plimsoll_engine::EngineError;
+use plimsoll_engine::matrix::pace::StreamPace;
+use plimsoll_engine::matrix::record::stream_classes;
+use plimsoll_engine::stream::matrix::MatrixSource;
+use plimsoll_engine::stream::run::{Pace, Turns};
+use plimsoll_plan::Matrix;
+use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart};
+use plimsoll_workload::step::{Arena, Class, Completion, FileSpec, Io, IoKind, StepWorkload, Wait};
+
+/// Some clients of one stream.
+struct Stream {
+    part: StreamPart,
+    clients: Range<u32>,
+    first_class: u16,
+    depth: u32,
+    batch: bool,
+    think_ns: u64,
+    /// By client: operations in flight.
+    outstanding: Vec<u32>,
+    /// Open loop: when each client's next operation is due.
+    arrivals: Option<Vec<Turns>>,
+    places: u32,
+    in_flight: u32,
+    /// Rate cap of a closed loop.
+    cap: Option<(Turns, u64)>,
+    /// Clients that may start an operation, with the time that it was intended for.
+    waiting: VecDeque<(u32, u64)>,
+}
+
+/// The clients of all streams that one node runs.
+pub struct Clients {
+    streams: Vec<Stream>,
+    classes: Vec<Class>,
+    files: Vec<FileSpec>,
+    /// Clients that think, or whose operation arrives: (time, stream, client).
+    timers: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    /// By token: stream and client.
+    flying: Vec<(u32, u32)>,
+    free: Vec<u32>,
+    start_ns: Option<u64>,
+    stopping: bool,
+    in_flight: u32,
+}
+
+impl Clients {
+    /// The clients that node `part` of `parts` runs.
+    ///
+    /// # Errors
+    /// A stream that can't be, a rate that can't be kept.
+    pub fn new(
+        matrix: &Matrix,
+        configs: &[StreamConfig],
+        part: u32,
+        parts: u32,
+    ) -> Result<Self, EngineError> {
+        let mut streams = Vec::new();
+        let mut first_class = 0;
+        for (stream, config) in matrix.streams.iter().zip(configs) {
+            let bound = |part: u32| {
+                (u64::from(config.clients) * u64::from(part) / u64::from(parts.max(1))) as u32
+            };
+            let clients = bound(part)..bound(part + 1);
+            let size_bytes_max = MatrixSource::size_bytes_max(config);
+            let pace = StreamPace::new(stream, size_bytes_max, config.seed)?;
+            let (pace, cap) = pace.group(clients.clone());
+            let of = StreamPart::new(config.clone(), clients.clone())
+                .map_err(|error| EngineError::Config(error.to_string()))?;
+            let mut one = Stream {
+                part: of,
+                outstanding: vec![0; clients.len()],
+                clients,
+                first_class,
+                depth: config.queue_depth.max(1),
+                batch: false,
+                think_ns: 0,
+                arrivals: None,
+                places: u32::MAX,
+                in_flight: 0,
+                cap: None,
+                waiting: VecDeque::new(),
+            };
+            match pace {
+                Pace::Closed { depth } => one.depth = depth,
+                Pace::Barrier { depth } => (one.depth, one.batch) = (depth, true),
+                Pace::Thinking { depth, think_ns } => (one.depth, one.think_ns) = (depth, think_ns),
+                Pace::Open { arrivals, places } => {
+                    (one.arrivals, one.places) = (Some(arrivals), places);
+                }
+            }
+            one.cap = cap.and_then(|mut turns| turns.0.next().map(|first| (turns.0, first)));
+            streams.push(one);
+            first_class += MatrixSource::class_count(config) as u16;
+        }
+        Ok(Self {
+            streams,
+            classes: stream_classes(configs),
+            files: files(configs),
+            timers: BinaryHeap::new(),
+            flying: Vec::new(),
+            free: Vec::new(),
+            start_ns: None,
+            stopping: false,
+            in_flight: 0,
+        })
+    }
+
+    /// Whether no operation is left.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    fn begin(&mut self, now_ns: u64) {
+        self.start_ns = Some(now_ns);
+        for (at, stream) in (0u32..).zip(&mut self.streams) {
+            for client in 0..stream.clients.len() as u32 {
+                match &mut stream.arrivals {
+                    None => {
+                        (0..stream.depth).for_each(|_| stream.waiting.push_back((client, now_ns)))
+                    }
+                    Some(arrivals) => {
+                        if let Some(first) = arrivals[client as usize].next() {
+                            self.timers.push(Reverse((now_ns + first, at, client)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn completed(&mut self, completion: &Completion) {
+        let (at, client) = self.flying[completion.token as usize];
+        self.free.push(completion.token as u32);
+        self.in_flight -= 1;
+        let now_ns = completion.completed_ns;
+        let stream = &mut self.streams[at as usize];
+        stream.in_flight -= 1;
+        let outstanding = &mut stream.outstanding[client as usize];
+        *outstanding -= 1;
+        if stream.arrivals.is_some() || stream.batch && *outstanding > 0 {
+            return;
+        }
+        let count = if stream.batch { stream.depth } else { 1 };
+        for _ in 0..count {
+            if stream.think_ns > 0 {
+                self.timers.push(Reverse((now_ns + stream.think_ns, at, client)));
+            } else {
+                stream.waiting.push_back((client, now_ns));
+            }
+        }
+    }
+
+    /// Moves those whose time has come from the timers to their streams.
+    fn wake(&mut self, now_ns: u64) {
+        let start_ns = self.start_ns.unwrap_or(now_ns);
+        while let Some(&Reverse((due_ns, at, client))) = self.timers.peek() {
+            if due_ns > now_ns {
+                return;
+            }
+            self.timers.pop();
+            let stream = &mut self.streams[at as usize];
+            stream.waiting.push_back((client, due_ns));
+            if let Some(arrivals) = &mut stream.arrivals
+                && let Some(next) = arrivals[client as usize].next()
+            {
+                self.timers.push(Reverse((start_ns + next, at, client)));
+            }
+        }
+    }
+
+    fn issue(&mut self, now_ns: u64, out: &mut Vec<Io>) {
+        let start_ns = self.start_ns.unwrap_or(now_ns);
+        for (at, stream) in (0u32..).zip(&mut self.streams) {
+            while let Some(&(client, intended_ns)) = stream.waiting.front() {
+                if stream.in_flight >= stream.places {
+                    break;
+                }
+                if let Some((turns, next)) = &mut stream.cap {
+                    if start_ns + *next > now_ns {
+                        break;
+                    }
+                    *next = turns.next().unwrap_or(u64::MAX - start_ns);
+                }
+                stream.waiting.pop_front();
+                let Some(op) = stream.part.next(stream.clients.start + client) else { continue };
+                let token = self.free.pop().unwrap_or_else(|| {
+                    self.flying.push((0, 0));
+                    self.flying.len() as u32 - 1
+                });
+                self.flying[token as usize] = (at, client);
+                stream.outstanding[client as usize] += 1;
+                stream.in_flight += 1;
+                self.in_flight += 1;
+                let kind = match op.kind {
+                    OpKind::Read => IoKind::Read,
+                    OpKind::Write => IoKind::Write,
+                    OpKind::WriteDurable => IoKind::WriteDurable,
+                    OpKind::Fsync | OpKind::Fdatasync | OpKind::Metadata(_) => IoKind::Flush,
+                };
+                out.push(Io {
+                    token: token.into(),
+                    kind,
+                    file: op.file,
+                    class: stream.first_class + op.class,
+                    offset_bytes: op.offset_bytes,
+                    size_bytes: op.size_bytes,
+                    buffer_offset_bytes: 0,
+                    intended_ns: intended_ns.min(now_ns),
+                });
+            }
+        }
+    }
+
+    /// When something is due without a completion.
+    fn due_ns(&self) -> Option<u64> {
+        let start_ns = self.start_ns.unwrap_or(0);
+        let capped = self.streams.iter().filter(|stream| !stream.waiting.is_empty());
+        let turn = capped.filter_map(|s| s.cap.as_ref().map(|cap| start_ns.saturating_add(cap.1)));
+        let timer = self.timers.peek().map(|Reverse((due_ns, ..))| *due_ns);
+        turn.chain(timer).min()
+    }
+}
+
+/// The files of all streams, by their numbers.
+fn files(configs: &[StreamConfig]) -> Vec<FileSpec> {
+    let mut files = Vec::new();
+    for config in configs {
+        for number in 0..config.files.files() {
+            files.push(FileSpec {
+                name: format!("{}-{number}", config.name),
+                directory: 0,
+                size_bytes: config.files.file_size_bytes,
+            });
+        }
+    }
+    files
+}
+
+impl StepWorkload for Clients {
+    fn files(&self) -> &[FileSpec] {
+        &self.files
+    }
+
+    fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    fn arena_size_bytes(&self) -> u64 {
+        0
+    }
+
+    fn depth_max(&self) -> usize {
+        let depth = |s: &Stream| s.clients.len() * s.depth as usize;
+        self.streams.iter().map(depth).sum()
+    }
+
+    fn step(
+        &mut self,
+        now_ns: u64,
+        completions: &[Completion],
+        _arena: &mut dyn Arena,
+        out: &mut Vec<Io>,
+    ) -> Wait {
+        if self.start_ns.is_none() {
+            self.begin(now_ns);
+        }
+        for completion in completions {
+            self.completed(completion);
+        }
+        if self.stopping {
+            return if self.is_idle() { Wait::Done } else { Wait::Completion };
+        }
+        self.wake(now_ns);
+        self.issue(now_ns, out);
+        match self.due_ns() {
+            Some(due_ns) => Wait::Until(due_ns.max(now_ns)),
+            None if self.in_flight > 0 => Wait::Completion,
+            None => Wait::Done,
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    fn counters(&self, _each: &mut dyn FnMut(&'static str, u32, u64)) {}
+}

@@ -1,0 +1,310 @@
+//! What the runs of all workloads on a model share: phases, the load's three stretches of time, counters.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_engine::EngineError;
+use plimsoll_engine::progress::{Progress, Watcher};
+use plimsoll_engine::recording::Recording;
+use plimsoll_engine::step::Snapshot;
+use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::run::{Clock, EndKind, PathEngine, PhaseKind};
+use plimsoll_plan::ResolvedPlan;
+use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
+use thiserror::Error;
+
+use super::gauges::{Gauges, sources};
+use super::modelled::Modelled;
+use super::virtual_time::VirtualTime;
+use crate::spec::ModelError;
+use crate::system::System;
+
+pub(super) const SECOND_NS: u64 = 1_000_000_000;
+/// Histograms are a quarter of a megabyte for each class: so many intervals of them over the measured
+/// phase.
+const HISTOGRAM_INTERVALS: u64 = 12;
+/// Samples of the stations over the measured phase.
+const GAUGE_INTERVALS: u64 = 120;
+/// Counters that are levels and not sums: their change over a phase says nothing.
+const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
+
+/// Why a plan cannot be run on a model.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The plan's numbers.
+    #[error(transparent)]
+    Plan(#[from] EngineError),
+}
+
+/// A run to be carried out on a model.
+pub struct ModelRun<'a> {
+    /// The plan, with one target and one point of a sweep.
+    pub plan: &'a ResolvedPlan,
+    /// The system.
+    pub model: &'a Modelled,
+    /// Seed of the load and of the system's own choices.
+    pub seed: u64,
+    /// Turns true when the operator wants it to end.
+    pub interrupt: &'a AtomicBool,
+    /// Is told how it goes.
+    pub watcher: &'a mut dyn Watcher,
+}
+
+/// A run under way.
+pub(super) struct Running<'a> {
+    pub(super) run: ModelRun<'a>,
+    pub(super) recording: Recording,
+    pub(super) gauges: Gauges,
+}
+
+type Counters = BTreeMap<(u32, u32), Vec<(&'static str, u64)>>;
+
+impl<'a> Running<'a> {
+    /// Begins the recording of a run on this system.
+    pub(super) fn new(run: ModelRun<'a>, system: &mut System) -> Self {
+        let gauges = Gauges::new(system);
+        let mut recording = Recording::new(0);
+        let (name, origin) = (&run.model.spec().name, run.model.origin());
+        let engine = &mut recording.engine;
+        engine.kind = "model".to_owned();
+        engine.why = format!("the target is the model {name} ({origin})");
+        engine.threads = 1;
+        engine.clock = Clock { source: "virtual".to_owned(), resolution_ns: 1, cost_ps: 0 };
+        engine.paths =
+            vec![PathEngine { path: format!("model {name}"), direct: true, why: String::new() }];
+        recording.observed.unknown.push(Unknown {
+            what: "what the host did".to_owned(),
+            why: "the target is a model in virtual time: the host only computed".to_owned(),
+            would_show: "a run on real storage".to_owned(),
+        });
+        Self { run, recording, gauges }
+    }
+
+    pub(super) fn begin(&mut self, system: &System, kind: PhaseKind) -> u32 {
+        self.run.watcher.begin(kind);
+        self.recording.begin(kind, system.now_ns())
+    }
+
+    pub(super) fn finish(&mut self, system: &System, phase: u32, reached: bool, note: &str) {
+        self.recording.finish(phase, system.now_ns(), reached, note);
+        self.run.watcher.end(&self.recording.phases[phase as usize]);
+    }
+
+    pub(super) fn interrupted(&mut self, kind: PhaseKind) {
+        let says = format!("interrupted by the operator during {}", kind.label());
+        self.recording.fail(EndKind::Interrupted, says);
+    }
+
+    pub(super) fn stuck(&mut self) {
+        let says = "nothing is left to happen in the model although I/O is in flight: a defect";
+        self.recording.fail(EndKind::Environment, says);
+    }
+}
+
+/// The load under way.
+pub(super) struct Load<'r, 'a, 's, W> {
+    pub(super) running: &'r mut Running<'a>,
+    pub(super) time: VirtualTime<'s, W>,
+    /// Whether a part has warmed up; `None` where its warm-up goes by time alone.
+    pub(super) ready: Option<fn(&W) -> bool>,
+    latest: Latest,
+    counters: Counters,
+}
+
+/// Transactional I/O of the last interval, for progress.
+#[derive(Default)]
+struct Latest {
+    ios: u64,
+    latency_ns: u64,
+    size_bytes: u64,
+}
+
+impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
+    pub(super) fn new(
+        running: &'r mut Running<'a>,
+        time: VirtualTime<'s, W>,
+        ready: Option<fn(&W) -> bool>,
+    ) -> Self {
+        Self { running, time, ready, latest: Latest::default(), counters: Counters::new() }
+    }
+
+    /// Warms up, measures and closes; gives the parts. `warm_up` is the phase that has begun.
+    pub(super) fn carry_out(mut self, warm_up: u32, closed: fn(&W) -> bool) -> Vec<W> {
+        let phases = &self.running.run.plan.phases;
+        let (warm_up_ns, measure_ns) = (phases.warm_up_ns, phases.measure_ns);
+        let ready = self.stretch(PhaseKind::WarmUp, warm_up, warm_up_ns);
+        let short = "cache and log depth were not there when its time was up";
+        let well = self.running.recording.is_well();
+        let note = if ready || !well { "" } else { short };
+        let counters = self.measure(warm_up, ready, note, measure_ns);
+        self.running.recording.counters = counters;
+        let close = self.close();
+        let all = self.time.workloads().all(closed);
+        self.end(close, all, "");
+        self.time.into_workloads()
+    }
+
+    /// Runs for a phase's length, interval by interval. A warm-up ends when the store is warm. True
+    /// where the phase reached what it was for.
+    fn stretch(&mut self, kind: PhaseKind, phase: u32, length_ns: u64) -> bool {
+        let start_ns = self.time.now_ns();
+        let end_ns = start_ns + length_ns;
+        let interval_ns = self.running.run.plan.evidence.interval_ns.max(10_000_000);
+        let gauges_ns = (length_ns / GAUGE_INTERVALS).max(interval_ns);
+        let mut sample_ns = start_ns + gauges_ns;
+        loop {
+            let now_ns = self.time.now_ns();
+            let warming = kind == PhaseKind::WarmUp;
+            if warming && self.ready.is_some_and(|ready| self.time.workloads().all(ready)) {
+                return true;
+            }
+            if now_ns >= end_ns {
+                return !warming || self.ready.is_none();
+            }
+            if self.running.run.interrupt.load(Ordering::Relaxed) {
+                self.running.interrupted(kind);
+                return false;
+            }
+            if !self.run_until((now_ns + interval_ns).min(end_ns)) {
+                self.running.stuck();
+                return false;
+            }
+            let now_ns = self.time.now_ns();
+            if now_ns >= sample_ns || now_ns >= end_ns {
+                let series = &mut self.running.recording.series;
+                self.running.gauges.sample(self.time.system(), phase, series);
+                sample_ns += gauges_ns;
+            }
+            let progress = self.progress(now_ns - start_ns, length_ns, interval_ns);
+            self.running.run.watcher.progress(kind, &progress);
+        }
+    }
+
+    fn progress(&self, elapsed_ns: u64, total_ns: u64, interval_ns: u64) -> Progress {
+        let Latest { ios, latency_ns, size_bytes } = self.latest;
+        let seconds = interval_ns as f64 / SECOND_NS as f64;
+        Progress {
+            elapsed_ns,
+            total_ns,
+            rate_ops_per_s: ios as f64 / seconds,
+            rate_bytes_per_s: size_bytes as f64 / seconds,
+            latency_ns_avg: (ios > 0).then(|| latency_ns / ios),
+            ..Progress::default()
+        }
+    }
+
+    fn run_until(&mut self, until_ns: u64) -> bool {
+        let Self { running, time, latest, counters, .. } = self;
+        *latest = Latest::default();
+        time.run_until(until_ns, &mut taker(&mut running.recording, latest, counters))
+    }
+
+    fn change(&mut self, phase: u32) {
+        let Self { running, time, latest, counters, .. } = self;
+        time.begin(phase, &mut taker(&mut running.recording, latest, counters));
+    }
+
+    /// Ends the warm-up, measures; gives what the workload counted meanwhile.
+    fn measure(
+        &mut self,
+        warm_up: u32,
+        ready: bool,
+        note: &str,
+        length_ns: u64,
+    ) -> BTreeMap<String, u64> {
+        self.end(warm_up, ready, note);
+        if !self.running.recording.is_well() {
+            return BTreeMap::new();
+        }
+        let phase = self.start(PhaseKind::Measure);
+        self.running.gauges.open(self.time.system());
+        let reached = self.stretch(PhaseKind::Measure, phase, length_ns);
+        let run = &self.running.run;
+        let inside = self.running.gauges.close(self.time.system(), run.model, run.seed);
+        self.running.recording.observed.sources = sources(&inside);
+        self.running.recording.observed.inside = Some(inside);
+        self.end(phase, reached, "");
+        rise(&self.counters, phase)
+    }
+
+    /// Has every group close; gives the phase, which the caller ends.
+    fn close(&mut self) -> u32 {
+        let phase = self.start(PhaseKind::Close);
+        self.time.stop();
+        while !self.time.has_ended() {
+            if !self.run_until(self.time.now_ns() + SECOND_NS) {
+                self.running.stuck();
+                break;
+            }
+        }
+        phase
+    }
+
+    fn start(&mut self, kind: PhaseKind) -> u32 {
+        let now_ns = self.time.now_ns();
+        self.running.run.watcher.begin(kind);
+        let phase = self.running.recording.begin(kind, now_ns);
+        self.change(phase);
+        phase
+    }
+
+    fn end(&mut self, phase: u32, reached: bool, note: &str) {
+        self.change(phase);
+        self.running.recording.finish(phase, self.time.now_ns(), reached, note);
+        self.running.run.watcher.end(&self.running.recording.phases[phase as usize]);
+    }
+}
+
+/// What takes the intervals of all parts in.
+fn taker<'t>(
+    recording: &'t mut Recording,
+    latest: &'t mut Latest,
+    counters: &'t mut Counters,
+) -> impl FnMut(&Snapshot, &[Class]) + 't {
+    |snapshot, classes| {
+        recording.take(snapshot, classes);
+        for (sums, class) in snapshot.classes.iter().zip(classes) {
+            if class.group == ClassGroup::Transactional {
+                latest.ios += sums.count;
+                latest.latency_ns += sums.latency_ns_sum;
+                latest.size_bytes += sums.size_bytes;
+            }
+        }
+        let mut sums: Vec<(&'static str, u64)> = Vec::new();
+        for (name, _, value) in &snapshot.counters {
+            match sums.iter_mut().find(|(known, _)| known == name) {
+                Some((_, sum)) => *sum += value,
+                None => sums.push((name, *value)),
+            }
+        }
+        counters.insert((snapshot.phase, snapshot.thread), sums);
+    }
+}
+
+/// How much each counter rose during a phase, over all parts.
+fn rise(counters: &Counters, phase: u32) -> BTreeMap<String, u64> {
+    let mut totals: BTreeMap<String, u64> = BTreeMap::new();
+    for ((_, thread), after) in counters.range((phase, 0)..(phase + 1, 0)) {
+        let mut earlier = counters.range(..(phase, 0)).rev().filter(|((_, t), _)| t == thread);
+        let before = earlier.next().map(|(_, counted)| counted);
+        for (name, value) in after.iter().filter(|(name, _)| !LEVELS.contains(name)) {
+            let known = before.and_then(|b| b.iter().find(|(n, _)| n == name));
+            let rise = value.saturating_sub(known.map_or(0, |(_, value)| *value));
+            *totals.entry((*name).to_owned()).or_default() += rise;
+        }
+    }
+    totals
+}
+
+/// Part `i` runs on node `i`.
+pub(super) fn on_nodes<W>(parts: Vec<W>) -> Vec<(W, u16)> {
+    parts.into_iter().enumerate().map(|(at, part)| (part, at as u16)).collect()
+}
+
+/// Length of the intervals of histograms.
+pub(super) fn histogram_interval_ns(plan: &ResolvedPlan) -> u64 {
+    (plan.phases.measure_ns / HISTOGRAM_INTERVALS).max(SECOND_NS)
+}

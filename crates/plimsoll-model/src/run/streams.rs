@@ -1,0 +1,158 @@
+//! Streams of reads, writes and metadata operations on a modelled system, in virtual time.
+//!
+//! Each file is a virtual disk; clients are dealt to the nodes that run load. Files are laid out in bulk
+//! as the plan says; a sparse or allocated file holds nothing, and reads of it are zeros.
+
+use plimsoll_engine::EngineError;
+use plimsoll_engine::matrix::record::clip;
+use plimsoll_engine::matrix::streams::streams;
+use plimsoll_engine::recording::Recording;
+use plimsoll_evidence::run::{Instance, PhaseKind};
+use plimsoll_plan::{CacheState, Layout, Matrix};
+use plimsoll_workload::matrix::StreamConfig;
+use plimsoll_workload::step::FileSpec;
+
+use super::clients::Clients;
+use super::phases::{Load, ModelRun, RunError, Running, histogram_interval_ns, on_nodes};
+use super::virtual_time::{Place, VirtualTime};
+use crate::blocks::{Action, Request};
+use crate::system::{Event, System};
+
+/// Size of the reads that warm caches.
+const WARMING_BYTES: u64 = 1 << 20;
+/// How many of them are in flight.
+const WARMING_DEPTH: u64 = 32;
+
+/// Carries a matrix run out and gives its evidence.
+///
+/// # Errors
+/// [`RunError`]: a plan or model whose numbers do not fit. What happens later is in the recording.
+pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunError> {
+    let configs = streams(matrix, run.seed, None)?;
+    let mut system = run.model.build(run.seed)?;
+    let nodes = u32::from(system.compute_nodes());
+    let most = configs.iter().map(|config| config.clients).max().unwrap_or(1);
+    let parts = nodes.clamp(1, most.max(1));
+    let mut clients = Vec::new();
+    for part in 0..parts {
+        clients.push(Clients::new(matrix, &configs, part, parts)?);
+    }
+    let mut running = Running::new(run, &mut system);
+    describe(&mut running, matrix, &configs);
+    lay_out(&mut running, &mut system, matrix, &configs);
+    caches(&mut running, &mut system, &configs);
+    if running.recording.is_well() {
+        let warm_up = running.begin(&system, PhaseKind::WarmUp);
+        let histograms_ns = histogram_interval_ns(running.run.plan);
+        let place = placer(&configs);
+        let time = VirtualTime::new(&mut system, on_nodes(clients), place, warm_up, histograms_ns);
+        Load::new(&mut running, time, None).carry_out(warm_up, Clients::is_idle);
+    }
+    clip(&mut running.recording);
+    Ok(running.recording)
+}
+
+/// Whether the streams can be.
+pub(super) fn check(matrix: &Matrix, seed: u64) -> Result<(), EngineError> {
+    Clients::new(matrix, &streams(matrix, seed, None)?, 0, 1).map(|_| ())
+}
+
+fn describe(running: &mut Running<'_>, matrix: &Matrix, configs: &[StreamConfig]) {
+    let engine = &mut running.recording.engine;
+    engine.sessions = configs.iter().map(|config| config.clients * config.queue_depth).sum();
+    engine.closed_loop = !matrix.streams.iter().all(|stream| stream.arrival.is_open());
+    let path = format!("model {}", running.run.model.spec().name);
+    let instance = |config: &StreamConfig| {
+        let size_bytes = config.files.file_size_bytes * config.files.files();
+        Instance {
+            name: config.name.clone(),
+            path: path.clone(),
+            log_path: None,
+            size_bytes_initial: size_bytes,
+            size_bytes_final: size_bytes,
+            allocated_bytes: size_bytes,
+        }
+    };
+    running.recording.instances = configs.iter().map(instance).collect();
+}
+
+fn lay_out(
+    running: &mut Running<'_>,
+    system: &mut System,
+    matrix: &Matrix,
+    configs: &[StreamConfig],
+) {
+    let phase = running.begin(system, PhaseKind::Create);
+    let nodes = system.compute_nodes();
+    let mut written = 0;
+    for (stream, config) in matrix.streams.iter().zip(configs) {
+        if stream.layout != Layout::Written {
+            continue;
+        }
+        for number in 0..config.files.files() {
+            let disk = config.files.first_file + number as u32;
+            system.lay_file(disk, config.files.file_size_bytes, disk as u16 % nodes);
+            written += config.files.file_size_bytes;
+        }
+    }
+    running.recording.phases[phase as usize].written_bytes = written;
+    let note = match matrix.streams.first().map_or(Layout::Written, |stream| stream.layout) {
+        Layout::Written => "laid out in bulk; not simulated".to_owned(),
+        other => format!("files are {}: reads of them are zeros", other.word()),
+    };
+    running.finish(system, phase, true, &note);
+}
+
+/// Cold caches are as a system begins with them; warm ones have seen every byte once.
+fn caches(running: &mut Running<'_>, system: &mut System, configs: &[StreamConfig]) {
+    let phase = running.begin(system, PhaseKind::Caches);
+    if running.run.plan.phases.cache != CacheState::Warm {
+        return running.finish(system, phase, true, "the model begins with empty caches");
+    }
+    let nodes = system.compute_nodes();
+    let (mut in_flight, mut read) = (0, 0);
+    let await_one = |system: &mut System, in_flight: &mut u64| {
+        while let Some(event) = system.next() {
+            if let Event::Done { .. } = event {
+                *in_flight -= 1;
+                return;
+            }
+        }
+    };
+    for config in configs {
+        for number in 0..config.files.files() {
+            let disk = config.files.first_file + number as u32;
+            let mut at = 0;
+            while at < config.files.file_size_bytes {
+                let size = WARMING_BYTES.min(config.files.file_size_bytes - at);
+                let mut request = Request::new(Action::Read, disk, at, size);
+                (request.node, request.sequential) = (disk as u16 % nodes, true);
+                system.submit(0, 6, &request);
+                in_flight += 1;
+                if in_flight >= WARMING_DEPTH {
+                    await_one(system, &mut in_flight);
+                }
+                (at, read) = (at + size, read + size);
+            }
+        }
+    }
+    while in_flight > 0 {
+        await_one(system, &mut in_flight);
+    }
+    running.recording.phases[phase as usize].read_bytes = read;
+    running.finish(system, phase, true, "everything read once");
+}
+
+/// File `n` is virtual disk `n`.
+fn placer(configs: &[StreamConfig]) -> impl Fn(&FileSpec) -> Place + use<> {
+    let names: Vec<(String, u32)> = configs
+        .iter()
+        .flat_map(|config| {
+            (0..config.files.files()).map(|number| {
+                (format!("{}-{number}", config.name), config.files.first_file + number as u32)
+            })
+        })
+        .collect();
+    let disks: std::collections::BTreeMap<String, u32> = names.into_iter().collect();
+    move |file| Place { disk: disks.get(&file.name).copied().unwrap_or(0), base_bytes: 0 }
+}

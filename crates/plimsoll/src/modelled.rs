@@ -1,0 +1,124 @@
+//! Runs on a model: what `session` needs of them, and repeats side by side on cores.
+
+use plimsoll_engine::recording::Recording;
+use plimsoll_evidence::run::Membership;
+use plimsoll_model::run::{ModelRun, Modelled, RunError, check_plan, run_plan};
+use plimsoll_plan::{ResolvedPlan, TargetKind};
+
+use crate::commands::model::model_error;
+use crate::error::CliError;
+use crate::kept_data::DataSlot;
+use crate::progress::StderrProgress;
+use crate::session::{Finished, Request, engine_error, run_once};
+
+/// The model that a plan names, if its target is one.
+pub fn named(plan: &ResolvedPlan) -> Option<&TargetKind> {
+    match &plan.targets[..] {
+        [target] => Some(&target.kind).filter(|kind| matches!(kind, TargetKind::Model { .. })),
+        _ => None,
+    }
+}
+
+/// Loads the model of a plan and checks that it can carry the plan's workload.
+///
+/// # Errors
+/// A model that is not there or is wrong, numbers that do not fit.
+pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<Modelled, CliError> {
+    let TargetKind::Model { model, set } = kind else {
+        return Err(CliError::usage("the target is no model"));
+    };
+    let modelled = Modelled::load(model, set).map_err(|error| model_error(&error))?;
+    check_plan(plan, &modelled).map_err(|error| run_error(&error))?;
+    Ok(modelled)
+}
+
+/// Carries the run out in virtual time.
+///
+/// # Errors
+/// As [`load`].
+pub fn carry_out(
+    request: &Request<'_>,
+    model: &Modelled,
+    progress: &mut StderrProgress,
+) -> Result<Recording, CliError> {
+    let number = request.experiment.as_ref().map_or(1, |place| place.number);
+    run_plan(ModelRun {
+        plan: request.resolved,
+        model,
+        seed: seed_of(request.resolved.seed, number),
+        interrupt: request.interrupt,
+        watcher: progress,
+    })
+    .map_err(|error| run_error(&error))
+}
+
+/// Seed of the `number`th run of an experiment: the plan's own for the first. Nothing but chance differs
+/// between repeats on a model, so that equal seeds would give equal runs.
+fn seed_of(plan_seed: u64, number: u32) -> u64 {
+    /// Multiplier of SplitMix64 (Steele, Lea and Flood, 2014).
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    plan_seed.wrapping_add(u64::from(number.saturating_sub(1)).wrapping_mul(STEP))
+}
+
+fn run_error(error: &RunError) -> CliError {
+    match error {
+        RunError::Model(error) => model_error(error),
+        RunError::Plan(error) => engine_error(error),
+    }
+}
+
+/// Runs a plan once for each place in an experiment, as many at a time as there are cores. The order of
+/// the results is that of the places.
+pub fn side_by_side(
+    request: &Request<'_>,
+    places: Vec<Membership>,
+    progress: &StderrProgress,
+) -> Vec<Result<Finished, CliError>> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    progress.say(&format!("{} runs with seeds of their own, {cores} at a time", places.len()));
+    let Request { plan, resolved, bundles, places: catalogue, interrupt, .. } = *request;
+    let one = |place: Membership| {
+        let data = DataSlot::fresh();
+        let request = Request {
+            plan,
+            resolved,
+            keep: false,
+            witness: None,
+            destroy: &[],
+            bundles,
+            places: catalogue,
+            interrupt,
+            experiment: Some(place),
+            data: &data,
+        };
+        run_once(&request, &mut StderrProgress::new(true))
+    };
+    let mut finished = Vec::new();
+    for batch in places.chunks(cores) {
+        let batch = batch.to_vec();
+        finished.extend(std::thread::scope(|scope| {
+            let started: Vec<_> =
+                batch.into_iter().map(|place| scope.spawn(move || one(place))).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            started.into_iter().map(join).collect::<Vec<_>>()
+        }));
+    }
+    finished
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_run_has_the_plans_seed_and_each_one_its_own() {
+        assert_eq!(seed_of(42, 1), 42);
+        let mut seeds: Vec<u64> = (1..100).map(|number| seed_of(42, number)).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), 99);
+    }
+}
