@@ -103,3 +103,29 @@ pub struct Part {
     /// Time in service.
     pub served_ns_sum: u64,
 }
+
+/// A station's name with a star for each number in it, so that like stations go together.
+pub fn like(name: &str) -> String {
+    let mut out = String::new();
+    let mut digits = false;
+    for c in name.chars() {
+        if !c.is_ascii_digit() {
+            out.push(c);
+        } else if !digits {
+            out.push('*');
+        }
+        digits = c.is_ascii_digit();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::like;
+
+    #[test]
+    fn numbers_in_names_become_stars() {
+        assert_eq!(like("node12.drive.3"), "node*.drive.*");
+        assert_eq!(like("cpu"), "cpu");
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::{EndKind, Tier};
+use plimsoll_evidence::run::{Driver, EndKind, Tier};
 use plimsoll_plan::Requirement;
 
 use crate::checks;
@@ -30,6 +30,9 @@ pub fn judge(bundle: &Bundle) -> Verdict {
     };
     let claims = standings(&findings, &claimed, bundle.run.tier);
     let (verdict, reason) = decide(bundle, requirement, &findings, &claimed, &checks, headroom);
+    // A figure of a model must never be taken for one of real storage, wherever the sentence goes.
+    let modelled = bundle.run.driver == Driver::Model;
+    let reason = if modelled { format!("modelled: {reason}") } else { reason };
     findings.sort_by_key(|finding| finding.outcome);
     let (passed, findings): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|finding| finding.outcome == Outcome::Pass);

@@ -10,6 +10,7 @@ pub mod compare;
 pub mod experiment;
 pub mod figures;
 pub mod finding;
+pub mod inside;
 pub mod judge;
 pub mod metrics;
 pub mod rules;

@@ -57,7 +57,7 @@ pub enum Command {
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, or the seal of a bundle.
     Verify(commands::verify::Options),
-    /// Storage systems in virtual time: list, show, fit.
+    /// Storage systems in virtual time: list, show, run, fit.
     Model(commands::model::Options),
     /// Resolve a plan, or turn a fio job into one.
     Plan(commands::plan::Options),

@@ -202,21 +202,6 @@ fn node_totals(node: usize, now: &blocks::Inside, before: &blocks::Inside) -> in
     }
 }
 
-/// A station's name with a star for each number in it, so that like stations go together.
-pub fn like(name: &str) -> String {
-    let mut out = String::new();
-    let mut digits = false;
-    for c in name.chars() {
-        if !c.is_ascii_digit() {
-            out.push(c);
-        } else if !digits {
-            out.push('*');
-        }
-        digits = c.is_ascii_digit();
-    }
-    out
-}
-
 fn path(
     sim: &crate::core::Sim,
     class: usize,
@@ -229,7 +214,7 @@ fn path(
     }
     let mut parts: BTreeMap<String, inside::Part> = BTreeMap::new();
     for (station, traced) in stations.iter().zip(at).filter(|(_, t)| t.visits > 0) {
-        let station = like(station);
+        let station = inside::like(station);
         let part = parts.entry(station.clone()).or_default();
         part.station = station;
         part.visits += traced.visits;

@@ -11,7 +11,7 @@ mod recorder;
 mod streams;
 mod virtual_time;
 
-pub use gauges::{Gauges, like, word};
+pub use gauges::{Gauges, word};
 pub use mailbox::run_mailbox;
 pub use matrix::{MatrixLoad, Pattern};
 pub use measured::{ClassResult, Contribution, Measured, StationResult};

@@ -9,6 +9,7 @@ mod checks;
 pub(crate) mod distribution;
 mod findings;
 mod host;
+mod inside;
 mod io;
 pub(crate) mod kinds;
 mod method;
@@ -20,6 +21,8 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, Tier};
 use plimsoll_judge::figures::measured;
 use plimsoll_judge::{Verdict, VerdictKind};
+
+pub use self::inside::explain;
 
 use self::kinds::Operation;
 use crate::document::{Document, Fact, Headline, Section};
@@ -33,12 +36,14 @@ pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
         checks::section(verdict),
         findings::section(verdict),
         findings::claims_line(verdict),
+        inside::brief(bundle),
         io::brief(bundle),
         timeline::section(bundle, verdict),
         sizing::summary(bundle, verdict),
         sizing::section(bundle, verdict),
         io::section(bundle),
         distribution::section(bundle),
+        inside::section(bundle),
         phases::section(bundle),
         host::performance(bundle),
         findings::claims_section(verdict),
@@ -79,7 +84,9 @@ fn identity(bundle: &Bundle) -> Vec<(String, String)> {
         let load = if engine.closed_loop { "closed loop" } else { "open loop" };
         pairs.push(("load".to_owned(), format!("{load}, {} threads", engine.sessions)));
     }
-    if let Some(host) = &bundle.environment.host {
+    if let Some(inside) = &bundle.observed.inside {
+        pairs.push(("model".to_owned(), format!("{} ({})", inside.model, inside.origin)));
+    } else if let Some(host) = &bundle.environment.host {
         pairs.push(("host".to_owned(), host.clone()));
     }
     pairs.push(("evidence".to_owned(), tier_words(run.tier, run.driver).to_owned()));

@@ -3,6 +3,7 @@
 
 mod fit;
 mod list;
+mod run;
 mod show;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll model list\n  plimsoll model show zfs-flash\n  plimsoll model \
-    fit zfs-flash measured.csv --predict other.csv --with 'pool.layout=\"raidz2\"'"
+    run plan.toml --model adsf-hybrid --explain\n  plimsoll model fit zfs-flash measured.csv --predict other.csv --with 'pool.layout=\"raidz2\"'"
 )]
 pub struct Options {
     #[command(subcommand)]
@@ -34,6 +35,8 @@ enum What {
     List,
     /// Show a model: what it stands for, and every parameter with its unit and source.
     Show(show::Options),
+    /// Run a plan on a model, and explain what limits it.
+    Run(run::Options),
     /// Fit the free parameters of a model to a measured table, and predict another.
     Fit(fit::Options),
 }
@@ -46,6 +49,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     match &options.what {
         What::List => list::carry_out(common),
         What::Show(options) => show::carry_out(options, common),
+        What::Run(options) => run::carry_out(options, common),
         What::Fit(options) => fit::carry_out(options, common),
     }
 }
@@ -84,4 +88,10 @@ fn settings(given: &[String]) -> Result<BTreeMap<String, String>, CliError> {
 /// Prints a document to the terminal.
 fn show(document: &Document, common: &Common) -> Result<(), CliError> {
     bundle::print(&plimsoll_report::text::document(document, &bundle::style(common)))
+}
+
+/// As [`show`], without the headline.
+fn show_sections(document: &Document, common: &Common) -> Result<(), CliError> {
+    let text = plimsoll_report::text::document(document, &bundle::style(common));
+    bundle::print(&format!("\n{}", text.trim_start()))
 }

@@ -1,0 +1,222 @@
+//! Figures of a modelled system's own statistics: shares, utilisation, the bottleneck, and what each
+//! station contributes to latency. Means are made from the sums of the evidence.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::inside::{Inside, Path, Station, Tally, like};
+
+/// Like stations of all nodes, taken together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stations {
+    /// Their name, with a star for each number.
+    pub name: String,
+    /// How many.
+    pub stations: u64,
+    /// Servers of each.
+    pub servers: u32,
+    /// Mean busy share; `None` for delays, gates and buckets.
+    pub utilisation: Option<f64>,
+    /// Busy share of the busiest.
+    pub utilisation_max: Option<f64>,
+    /// The busiest.
+    pub busiest: String,
+    /// Mean number waiting or in service, all together.
+    pub customers: f64,
+    /// Visits per second, all together.
+    pub visits_per_s: f64,
+    /// Mean time of a visit.
+    pub time_ns: Option<f64>,
+    /// Share of the visits that are background work.
+    pub background_share: f64,
+}
+
+/// Busy share of a station's servers over a window.
+pub fn utilisation(station: &Station, window_ns: u64) -> Option<f64> {
+    let capacity_ns = window_ns as f64 * f64::from(station.servers.max(1));
+    (station.queues && window_ns > 0).then(|| station.busy_ns as f64 / capacity_ns)
+}
+
+/// All stations that were visited, like ones together, the busiest first.
+pub fn stations(inside: &Inside, window_ns: u64) -> Vec<Stations> {
+    let mut groups: BTreeMap<String, Vec<&Station>> = BTreeMap::new();
+    for station in inside.stations.iter().filter(|s| s.visits > 0 || s.customers_ns > 0) {
+        groups.entry(like(&station.name)).or_default().push(station);
+    }
+    let seconds = window_ns.max(1) as f64 / 1e9;
+    let one = |(name, all): (String, Vec<&Station>)| {
+        let busy = |station: &&Station| utilisation(station, window_ns);
+        let known: Vec<f64> = all.iter().filter_map(busy).collect();
+        let busiest = all
+            .iter()
+            .max_by(|a, b| busy(a).partial_cmp(&busy(b)).unwrap_or(std::cmp::Ordering::Equal));
+        let sum = |of: fn(&Station) -> u64| all.iter().map(|s| of(s)).sum::<u64>() as f64;
+        let visits = sum(|s| s.visits);
+        Stations {
+            name,
+            stations: all.len() as u64,
+            servers: all.first().map_or(0, |s| s.servers),
+            utilisation: (!known.is_empty())
+                .then(|| known.iter().sum::<f64>() / known.len() as f64),
+            utilisation_max: known.iter().copied().reduce(f64::max),
+            busiest: busiest.map(|s| s.name.clone()).unwrap_or_default(),
+            customers: sum(|s| s.customers_ns) / window_ns.max(1) as f64,
+            visits_per_s: visits / seconds,
+            time_ns: (visits > 0.0).then(|| sum(|s| s.sojourn_ns) / visits),
+            background_share: sum(|s| s.background_visits) / visits.max(1.0),
+        }
+    };
+    let mut all: Vec<Stations> = groups.into_iter().map(one).collect();
+    all.sort_by(|a, b| {
+        let key = |s: &Stations| s.utilisation_max.unwrap_or(-1.0);
+        key(b).total_cmp(&key(a)).then_with(|| a.name.cmp(&b.name))
+    });
+    all
+}
+
+/// The busiest stations: what limits the rate. `None` where nothing queues.
+pub fn bottleneck(inside: &Inside, window_ns: u64) -> Option<Stations> {
+    stations(inside, window_ns).into_iter().find(|group| group.utilisation_max.is_some())
+}
+
+/// Reads (or writes) of all nodes by place, with their shares, the largest first.
+pub fn shares(inside: &Inside, writes: bool) -> Vec<(String, Tally, f64)> {
+    let mut sums: BTreeMap<&str, Tally> = BTreeMap::new();
+    for node in &inside.nodes {
+        for (place, tally) in if writes { &node.writes } else { &node.reads } {
+            let sum = sums.entry(place).or_default();
+            sum.ios += tally.ios;
+            sum.size_bytes += tally.size_bytes;
+        }
+    }
+    let all = sums.values().map(|tally| tally.ios).sum::<u64>().max(1) as f64;
+    let mut shares: Vec<_> =
+        sums.into_iter().map(|(p, t)| (p.to_owned(), t, t.ios as f64 / all)).collect();
+    shares.sort_by_key(|(_, tally, _)| std::cmp::Reverse(tally.ios));
+    shares
+}
+
+/// What one kind of station has of the mean latency of an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contribution {
+    /// The station.
+    pub station: String,
+    /// Mean time queued there, per operation.
+    pub waited_ns: f64,
+    /// Mean time in service there, per operation.
+    pub served_ns: f64,
+    /// Share of the latency.
+    pub share: f64,
+}
+
+/// Mean latency of the operations that were followed, and what each station has of it.
+pub fn contributions(path: &Path) -> (f64, Vec<Contribution>) {
+    let traced = path.traced.max(1) as f64;
+    let all = path.latency_ns_sum.max(1) as f64;
+    let one = |part: &plimsoll_evidence::inside::Part| Contribution {
+        station: part.station.clone(),
+        waited_ns: part.waited_ns_sum as f64 / traced,
+        served_ns: part.served_ns_sum as f64 / traced,
+        share: (part.waited_ns_sum + part.served_ns_sum) as f64 / all,
+    };
+    (path.latency_ns_sum as f64 / traced, path.parts.iter().map(one).collect())
+}
+
+/// The bottleneck and the sources of reads in a sentence.
+pub fn says(inside: &Inside, window_ns: u64) -> String {
+    let place = |word: &str| match word {
+        "zero" => "holes and zeros",
+        "dram" => "caches in memory",
+        "log" => "the write log",
+        "ssd" => "flash",
+        "hdd" => "disks",
+        _ => "elsewhere",
+    };
+    let reads = shares(inside, false);
+    let mut parts = Vec::new();
+    if let Some((word, _, share)) = reads.first() {
+        parts.push(format!("{:.0} % of reads came from {}", 100.0 * share, place(word)));
+    }
+    if let Some(busiest) = bottleneck(inside, window_ns) {
+        let most = busiest.utilisation_max.unwrap_or(0.0);
+        parts.push(format!(
+            "the busiest station, {}, was at {:.0} %",
+            busiest.busiest,
+            100.0 * most
+        ));
+    }
+    parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_evidence::inside::{Node, Part};
+
+    fn inside() -> Inside {
+        let station = |name: &str, busy_ns| Station {
+            name: name.to_owned(),
+            servers: 2,
+            queues: true,
+            busy_ns,
+            customers_ns: 3_000,
+            sojourn_ns: 3_000,
+            visits: 10,
+            ..Station::default()
+        };
+        let tally = |ios| Tally { ios, size_bytes: ios * 4096 };
+        let node = |dram, hdd| Node {
+            reads: [("dram".to_owned(), tally(dram)), ("hdd".to_owned(), tally(hdd))].into(),
+            ..Node::default()
+        };
+        Inside {
+            stations: vec![
+                station("node0.hdd.0", 1_800),
+                station("node1.hdd.0", 600),
+                station("cpu", 900),
+            ],
+            nodes: vec![node(5, 30), node(8, 57)],
+            ..Inside::default()
+        }
+    }
+
+    #[test]
+    fn the_busiest_of_like_stations_is_the_bottleneck() {
+        let bottleneck = bottleneck(&inside(), 1_000).unwrap();
+        assert_eq!((bottleneck.name.as_str(), bottleneck.stations), ("node*.hdd.*", 2));
+        assert_eq!(bottleneck.busiest, "node0.hdd.0");
+        assert_eq!((bottleneck.utilisation, bottleneck.utilisation_max), (Some(0.6), Some(0.9)));
+        assert_eq!(bottleneck.customers, 6.0);
+        assert_eq!(bottleneck.time_ns, Some(300.0));
+        let says = says(&inside(), 1_000);
+        assert_eq!(
+            says,
+            "87 % of reads came from disks; the busiest station, node0.hdd.0, was at 90 %"
+        );
+    }
+
+    #[test]
+    fn contributions_add_up_to_the_latency() {
+        let part = |station: &str, waited_ns_sum, served_ns_sum| Part {
+            station: station.to_owned(),
+            visits: 4,
+            waited_ns_sum,
+            served_ns_sum,
+        };
+        let path = Path {
+            operation: "read".to_owned(),
+            traced: 4,
+            latency_ns_sum: 400,
+            parts: vec![part("hdd", 200, 100), part("cpu", 0, 100)],
+        };
+        let (mean_ns, parts) = contributions(&path);
+        assert_eq!(mean_ns, 100.0);
+        assert_eq!((parts[0].waited_ns, parts[0].served_ns, parts[0].share), (50.0, 25.0, 0.75));
+        assert_eq!(parts.iter().map(|p| p.waited_ns + p.served_ns).sum::<f64>(), mean_ns);
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_system_that_did_nothing() {
+        assert_eq!(says(&Inside::default(), 0), "");
+        assert_eq!(bottleneck(&Inside::default(), 1_000), None);
+    }
+}

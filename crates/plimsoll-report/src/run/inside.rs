@@ -1,0 +1,168 @@
+//! What a modelled system knows of itself: where reads came from, what its stations did, and where the
+//! time of operations went.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::inside::Inside;
+use plimsoll_judge::figures::measured;
+use plimsoll_judge::inside::{Stations, bottleneck, contributions, says, shares, stations};
+
+use super::{nothing, sentence};
+use crate::document::{Block, Depth, Section};
+use crate::number::Unit;
+use crate::table::{Cell, Column, Table, Tone};
+
+/// Rows of stations that are shown: like ones are one row, so that this is a whole system.
+const STATIONS_MAX: usize = 40;
+/// Above this a station waits long in any open network: a quarter of its time at most is idle.
+const BUSY: f64 = 0.75;
+
+/// In the terminal's summary: the sentence.
+pub(super) fn brief(bundle: &Bundle) -> Section {
+    let Some((inside, window_ns)) = known(bundle) else { return nothing() };
+    let title = format!("Inside the model {}", inside.model);
+    Section::terminal("inside-brief", &title).with(Block::Words(sentence(&says(inside, window_ns))))
+}
+
+/// Everything.
+pub(super) fn section(bundle: &Bundle) -> Section {
+    explain(bundle, Depth::Full)
+}
+
+/// Everything, for the terminal too.
+pub fn explain(bundle: &Bundle, depth: Depth) -> Section {
+    let Some((inside, window_ns)) = known(bundle) else { return nothing() };
+    let title = format!("Inside the model {}", inside.model);
+    let mut section = Section { depth, ..Section::brief("inside", &title) };
+    section = section.with(Block::Words(sentence(&says(inside, window_ns))));
+    if let Some(most) = bottleneck(inside, window_ns) {
+        section = section.with(Block::Words(limit(&most)));
+    }
+    section = section.with(Block::Table(places(inside)));
+    for path in &inside.paths {
+        section = section.with(Block::Table(path_table(path)));
+    }
+    section.with(Block::Table(station_table(inside, window_ns)))
+}
+
+fn known(bundle: &Bundle) -> Option<(&Inside, u64)> {
+    let window_ns = measured(bundle)?.duration_ns;
+    bundle.observed.inside.as_ref().map(|inside| (inside, window_ns))
+}
+
+fn limit(most: &Stations) -> String {
+    let utilisation = most.utilisation_max.unwrap_or(0.0);
+    if utilisation <= 0.0 {
+        return "No station was busy.".to_owned();
+    }
+    // The utilisation law: at a load that is 1 / utilisation times as high this station is full.
+    format!(
+        "The bottleneck is {}: it would be full at {:.2} times this load, if the load kept its shape.",
+        most.busiest,
+        1.0 / utilisation
+    )
+}
+
+fn places(inside: &Inside) -> Table {
+    let mut table = Table::new(
+        "Where reads came from and writes went",
+        vec![
+            Column::words("place", "place"),
+            Column::of(Unit::Count, "reads", "reads"),
+            Column::of(Unit::Share, "share", "read_share"),
+            Column::of(Unit::Count, "writes", "writes"),
+            Column::of(Unit::Share, "share", "write_share"),
+        ],
+    );
+    let (reads, writes) = (shares(inside, false), shares(inside, true));
+    let names = [
+        ("zero", "holes and zeros"),
+        ("dram", "cache in memory"),
+        ("log", "write log"),
+        ("ssd", "flash"),
+        ("hdd", "disk"),
+    ];
+    for (word, name) in names {
+        let of = |all: &[(String, plimsoll_evidence::inside::Tally, f64)]| {
+            let found = all.iter().find(|(place, ..)| place == word);
+            match found {
+                Some((_, tally, share)) => {
+                    [Cell::count(tally.ios), Cell::number(Unit::Share, *share)]
+                }
+                None => [Cell::empty(), Cell::empty()],
+            }
+        };
+        let (read, write) = (of(&reads), of(&writes));
+        if read[0] == Cell::empty() && write[0] == Cell::empty() {
+            continue;
+        }
+        let mut row = vec![Cell::text(name)];
+        row.extend(read);
+        row.extend(write);
+        table.rows.push(row);
+    }
+    let remote: u64 = inside.nodes.iter().map(|node| node.remote_reads.ios).sum();
+    if remote > 0 {
+        let all: u64 = reads.iter().map(|(_, tally, _)| tally.ios).sum();
+        let share = 100.0 * remote as f64 / all.max(1) as f64;
+        table.note = format!("{share:.1} % of the reads needed another node");
+    }
+    table
+}
+
+fn path_table(path: &plimsoll_evidence::inside::Path) -> Table {
+    let (mean_ns, parts) = contributions(path);
+    let mut table = Table::new(
+        &format!("Where the time of a {} goes", path.operation),
+        vec![
+            Column::words("station", "station"),
+            Column::of(Unit::Latency, "waiting", "waited_ns"),
+            Column::of(Unit::Latency, "in service", "served_ns"),
+            Column::of(Unit::Share, "share", "share"),
+        ],
+    );
+    for part in parts.iter().filter(|part| part.share >= 0.005) {
+        table.rows.push(vec![
+            Cell::text(part.station.clone()),
+            Cell::number(Unit::Latency, part.waited_ns),
+            Cell::number(Unit::Latency, part.served_ns),
+            Cell::number(Unit::Share, part.share),
+        ]);
+    }
+    table.note = format!(
+        "{} of mean latency on the critical path of {} operations; below half a percent left out",
+        Unit::Latency.show(mean_ns, Default::default()),
+        path.traced
+    );
+    table
+}
+
+fn station_table(inside: &Inside, window_ns: u64) -> Table {
+    let mut table = Table::new(
+        "Stations, like ones together",
+        vec![
+            Column::words("station", "station"),
+            Column::numbers("number", "stations"),
+            Column::numbers("servers", "servers"),
+            Column::of(Unit::Share, "mean", "utilisation").under("utilisation"),
+            Column::of(Unit::Share, "busiest", "utilisation_max").under("utilisation"),
+            Column::numbers("inside", "customers"),
+            Column::of(Unit::Rate, "visits", "visits_per_s"),
+            Column::of(Unit::Latency, "time of a visit", "time_ns"),
+        ],
+    );
+    for group in stations(inside, window_ns).into_iter().take(STATIONS_MAX) {
+        let busy = group.utilisation_max.is_some_and(|most| most >= BUSY);
+        let tone = if busy { Tone::Warn } else { Tone::Plain };
+        table.rows.push(vec![
+            Cell::text(group.name),
+            Cell::count(group.stations),
+            Cell::count(group.servers.into()),
+            Cell::maybe(Unit::Share, group.utilisation),
+            Cell::maybe(Unit::Share, group.utilisation_max).tone(tone),
+            Cell::number(Unit::Plain, group.customers),
+            Cell::number(Unit::Rate, group.visits_per_s),
+            Cell::maybe(Unit::Latency, group.time_ns),
+        ]);
+    }
+    table
+}

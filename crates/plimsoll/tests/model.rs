@@ -1,0 +1,208 @@
+//! `plimsoll model`, and plans whose target is a model.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::path::Path;
+
+use support::Sandbox;
+
+/// Two seconds of a mail store on a model.
+const MAIL: &str = r#"
+version = 1
+name = "modelled"
+seed = 5
+[requirement]
+iops = 200
+db_read_latency_avg = "20ms"
+log_write_latency_avg = "10ms"
+[target]
+model = "zfs-flash"
+[workload.mailbox]
+mailboxes = 100
+iops_per_mailbox = 2.0
+mailbox_size = "10MiB"
+databases = 2
+threads = 8
+cache = "16MiB"
+[phases]
+warm_up = "1m"
+measure = "2s"
+[evidence]
+min_measure = "2s"
+"#;
+
+const MATRIX: &str = r#"
+version = 1
+name = "streams"
+[target]
+model = "zfs-flash"
+[workload.matrix]
+clients = 4
+queue_depth = 2
+files = 2
+file_size = "1GiB"
+sizes = "8KiB"
+reads = 50
+[phases]
+warm_up = "100ms"
+measure = "1s"
+[evidence]
+min_measure = "1s"
+"#;
+
+fn plan(sandbox: &Sandbox, text: &str) -> String {
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+fn read(bundle: &Path, file: &str) -> String {
+    std::fs::read_to_string(bundle.join(file)).unwrap()
+}
+
+#[test]
+fn a_plan_on_a_model_gives_a_verdict_that_says_so_everywhere() {
+    let sandbox = Sandbox::new();
+    let path = plan(&sandbox, MAIL);
+    let json = sandbox.run(&["run", &path, "--json"]).expect(0).json();
+    assert_eq!(json["verdict"], "PASS");
+    assert!(json["reason"].as_str().unwrap().starts_with("modelled: "), "{json}");
+    let bundle = sandbox.bundle();
+    let run: serde_json::Value = serde_json::from_str(&read(&bundle, "run.json")).unwrap();
+    assert_eq!((&run["driver"], &run["engine"]["kind"]), (&"model".into(), &"model".into()));
+    assert_eq!(run["engine"]["clock"]["source"], "virtual");
+    let page = read(&bundle, "report.html");
+    assert!(page.contains("modelled system in virtual time") && page.contains("zfs-flash"));
+    let observed: serde_json::Value =
+        serde_json::from_str(&read(&bundle, "observed.json")).unwrap();
+    assert_eq!(observed["inside"]["origin"], "shipped");
+    assert!(read(&bundle, "series.csv").contains("model.cpu.utilisation"));
+    // Judging again needs the bundle alone.
+    let again = sandbox.run(&["judge", bundle.to_str().unwrap(), "--json"]).expect(0).json();
+    assert_eq!(again, json);
+    sandbox.run(&["verify", bundle.to_str().unwrap()]).expect(0);
+}
+
+#[test]
+fn explain_names_the_bottleneck_and_where_the_time_goes() {
+    let sandbox = Sandbox::new();
+    let path = plan(&sandbox, MATRIX);
+    let text = sandbox.run(&["model", "run", &path, "--explain"]).expect(0);
+    text.says("The bottleneck is");
+    text.says("Where the time of a read goes");
+    let json = sandbox.run(&["model", "run", &path, "--explain", "--json"]).expect(0).json();
+    let explain = &json["explain"];
+    assert!(explain["bottleneck"]["utilisation_max"].as_f64().unwrap() > 0.05);
+    for path in explain["paths"].as_array().unwrap() {
+        let parts = path["parts"].as_array().unwrap();
+        let shares: f64 = parts.iter().map(|part| part["share"].as_f64().unwrap()).sum();
+        assert!((shares - 1.0).abs() < 1e-9, "{path}");
+    }
+}
+
+/// One core instead of sixteen: what the model says follows what it is told.
+#[test]
+fn a_parameter_can_be_changed() {
+    let sandbox = Sandbox::new();
+    let path = plan(&sandbox, MATRIX);
+    let rate = |set: &[&str]| {
+        let all: Vec<&str> =
+            ["model", "run", &path, "--json"].into_iter().chain(set.iter().copied()).collect();
+        sandbox.run(&all).expect(0).json()["achieved_iops_per_s"].as_f64().unwrap()
+    };
+    assert!(rate(&["--set", "cpu.cores=1"]) < 0.8 * rate(&[]));
+    let wrong = sandbox.run(&["model", "run", &path, "--set", "cpu.crores=1"]).expect(2);
+    wrong.says("cores");
+    sandbox.run(&["model", "run", &path, "--set", "cores"]).expect(2).says("BLOCK.FIELD=VALUE");
+}
+
+/// Each repeat has a seed of its own; the same plan gives the same evidence again.
+#[test]
+fn repeats_differ_and_runs_repeat() {
+    let sandbox = Sandbox::new();
+    let path = plan(&sandbox, &format!("{MATRIX}[repeat]\nruns = 3\n"));
+    sandbox.run(&["run", &path]).expect(0);
+    let once = plan(&sandbox, MATRIX);
+    sandbox.run(&["run", &once]).expect(0);
+    let bundles = sandbox.bundles();
+    let (experiment, single) = match &bundles[..] {
+        [a, b] if a.join("run.json").exists() => (b, a),
+        [a, b] => (a, b),
+        _ => panic!("{bundles:?}"),
+    };
+    let runs = support::names(experiment);
+    let runs: Vec<_> =
+        runs.iter().filter(|n| experiment.join(n).join("run.json").exists()).collect();
+    assert_eq!(runs.len(), 3);
+    let series: Vec<String> =
+        runs.iter().map(|n| read(&experiment.join(n), "series.csv")).collect();
+    assert!(series[0] != series[1] && series[1] != series[2] && series[0] != series[2]);
+    assert!(series.contains(&read(single, "series.csv")));
+}
+
+#[test]
+fn models_are_listed_and_shown() {
+    let sandbox = Sandbox::new();
+    let list = sandbox.run(&["model", "list", "--json"]).expect(0).json();
+    let names: Vec<&str> =
+        list.as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"zfs-flash") && names.contains(&"adsf-hybrid"), "{names:?}");
+    for name in names {
+        sandbox.run(&["model", "show", name]).expect(0).says(name);
+        let toml = sandbox.run(&["model", "show", name, "--toml"]).expect(0).stdout;
+        let path = sandbox.path("mine.toml");
+        std::fs::write(&path, toml).unwrap();
+        let shown = sandbox.run(&["model", "show", path.to_str().unwrap(), "--json"]).expect(0);
+        let shown = shown.json();
+        assert_eq!(shown["origin"], path.to_str().unwrap());
+        for parameter in shown["parameters"].as_array().unwrap() {
+            assert!(!parameter["from"].as_str().unwrap().is_empty(), "{parameter}");
+        }
+    }
+    sandbox.run(&["model", "show", "zfs-flush"]).expect(2).says("did you mean");
+}
+
+#[test]
+fn what_cannot_be_modelled_is_refused_before_anything_is_written() {
+    let sandbox = Sandbox::new();
+    let path = plan(&sandbox, &MATRIX.replace("zfs-flash", "zfs-flush"));
+    sandbox.run(&["run", &path]).expect(2).says("zfs-flash");
+    let path = plan(&sandbox, &MATRIX.replace("model = \"zfs-flash\"", "path = \"/nowhere\""));
+    sandbox.run(&["model", "run", &path]).expect(2).says("--model");
+    assert!(sandbox.bundles().is_empty());
+}
+
+/// A table that a model made is fitted again: what made it is found, and rows it never saw are right.
+#[test]
+fn a_fit_finds_what_made_the_table() {
+    let sandbox = Sandbox::new();
+    let model = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom = \"chosen\"\n\
+        [load]\nfrom = \"chosen\"\nclients = 8\ndepth = 2\nfiles = 8\nfile_bytes = \"1 GB\"\n\
+        [block.path]\nkind = \"path\"\nbelow = \"drive\"\ncpu = \"cpu\"\nfrom = \"assumed\"\n\
+        read_us = { value = 60, from = \"fitted\", free = [10, 400] }\nwrite_us = 50\nmeta_us = 20\n\
+        [block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 1\n\
+        [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 4\nread_us = 20\nwrite_us = 20\n\
+        read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\n";
+    std::fs::write(sandbox.path("tiny.toml"), model).unwrap();
+    // 8 x 2 operations in flight on one core that needs 100 us a read: 10,000/s and 1.6 ms.
+    let rows = "io_kib,pattern,read_percent,ops_per_s,latency_ms\n4,random,100,10000,1.6\n\
+        8,random,100,10000,1.6\n16,random,100,10000,1.6\n";
+    std::fs::write(sandbox.path("rows.csv"), rows).unwrap();
+    std::fs::write(sandbox.path("half.csv"), rows.replace("10000,1.6", "5000,3.2")).unwrap();
+    let all = ["model", "fit", "./tiny.toml", "rows.csv", "--predict", "half.csv"];
+    let with =
+        ["--with", "path.read_us=200", "--starts", "1", "--quick", "--save", "fitted", "--json"];
+    let all: Vec<&str> = all.into_iter().chain(with).collect();
+    let json = sandbox.run(&all).expect(0).json();
+    let read_us = json["parameters"][0]["fitted"].as_f64().unwrap();
+    assert!((read_us - 100.0).abs() < 3.0, "{json}");
+    assert!(json["fitted"]["ops_error_median"].as_f64().unwrap() < 0.03);
+    assert!(json["predicted"]["scores"]["ops_error_median"].as_f64().unwrap() < 0.03, "{json}");
+    // Copying the fitted rows would be off by 100 %.
+    assert!((json["predicted"]["copied"]["ops_error_median"].as_f64().unwrap() - 1.0).abs() < 1e-9);
+    assert_eq!(json["checks"]["concurrency_possible"], 16.0);
+    assert!(read(sandbox.root.path(), "fitted").starts_with("path.read_us=10"));
+    std::fs::write(sandbox.path("bad.csv"), "io_kib,ops_per_s\n4,1\n").unwrap();
+    sandbox.run(&["model", "fit", "./tiny.toml", "bad.csv"]).expect(2).says("latency_ms");
+}
