@@ -112,7 +112,7 @@ fn run_model(
 ) -> Result<Finished, CliError> {
     let model = modelled::load(request.resolved, kind)?;
     let id = RunId::now(&request.resolved.name);
-    let session = Session::begin(request, &[], id, None)?;
+    let session = Session::begin(request, &[], id, None, progress)?;
     let recording = modelled::carry_out(request, &model, progress)?;
     session.end(recording, DataEnd::default())
 }
