@@ -29,9 +29,9 @@ think_time = "5ms"
 cache = "64MiB"
 [phases]
 warm_up = "1m"
-measure = "2s"
+measure = "30s"
 [evidence]
-min_measure = "2s"
+min_measure = "30s"
 "#;
 
 const MATRIX: &str = r#"
