@@ -36,6 +36,7 @@ pub(super) fn make(
         write_settle_ms: reader.number_or("write_settle_ms", 0.5, 0.0, 100.0)?,
         queue_depth: reader.count_or("queue_depth", 32, 1, 1024)? as usize,
         age_weight: reader.number_or("age_weight", 0.01, 0.0, 10.0)?,
+        background_wait_ms: reader.number_or("background_wait_ms", 1000.0, 0.0, 1e6)?,
     };
     let extent_bytes = reader.count_or("extent_bytes", 4 << 20, 4096, 1 << 40)?;
     let used = reader.number_or("used_share", 1.0, 0.001, 1.0)?;

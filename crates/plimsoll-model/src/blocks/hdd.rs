@@ -39,6 +39,9 @@ pub struct HddSpec {
     /// How much of its age a command has subtracted from its positioning time. 0 is pure shortest
     /// positioning time first, which can starve; 1 approaches first come first served.
     pub age_weight: f64,
+    /// How long background commands wait behind foreground ones before they compete as equals: the
+    /// grace that the scheduler above the disk gives.
+    pub background_wait_ms: f64,
 }
 
 /// A command in the queue of a disk.
@@ -154,11 +157,11 @@ impl Arm {
     pub(crate) fn start_next(&mut self, now_ns: u64) -> Option<(u32, u64)> {
         let depth = self.spec.queue_depth.clamp(1, self.waiting.len().max(1));
         let mut best: Option<(usize, f64, f64)> = None;
-        // Background commands wait while foreground ones do, unless a second old: no starvation.
+        // Background commands wait while foreground ones do, but not for ever.
         let foreground = self.waiting.iter().any(|c| !c.background);
-        let eligible = |c: &Command| {
-            !foreground || !c.background || now_ns - c.queued_ns > crate::core::NS_PER_S
-        };
+        let grace_ns = (1e6 * self.spec.background_wait_ms) as u64;
+        let eligible =
+            |c: &Command| !foreground || !c.background || now_ns - c.queued_ns > grace_ns;
         let window = self.waiting.iter().enumerate().filter(|(_, c)| eligible(c)).take(depth);
         for (at, command) in window {
             let position_ns = self.positioning_ns(command, now_ns);
@@ -210,6 +213,7 @@ mod tests {
             write_settle_ms: 0.5,
             queue_depth: 32,
             age_weight: 0.01,
+            background_wait_ms: 1000.0,
         }
     }
 

@@ -53,6 +53,23 @@ impl Bits {
         fresh
     }
 
+    /// Adds a range of units.
+    pub(crate) fn set_range(&mut self, file: u32, units: std::ops::Range<u64>) {
+        let mut unit = units.start;
+        while unit < units.end {
+            if unit.is_multiple_of(64) && units.end - unit >= 64 {
+                self.set(file, unit);
+                let word = &mut self.files[file as usize][(unit / 64) as usize];
+                self.count += u64::from(word.count_zeros());
+                *word = u64::MAX;
+                unit += 64;
+            } else {
+                self.set(file, unit);
+                unit += 1;
+            }
+        }
+    }
+
     /// Whether a unit is there.
     #[inline]
     pub(crate) fn has(&self, file: u32, unit: u64) -> bool {
@@ -78,5 +95,8 @@ mod tests {
         assert!(!bits.set(3, 70));
         assert!(bits.has(3, 70) && !bits.has(3, 71) && !bits.has(2, 70));
         assert_eq!(bits.count(), 1);
+        bits.set_range(3, 60..200);
+        assert_eq!(bits.count(), 140);
+        assert!(bits.has(3, 60) && bits.has(3, 199) && !bits.has(3, 59) && !bits.has(3, 200));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Every request needs the map entry of each `unit_bytes` that it touches. An entry that is cached costs
 //! nothing; one that is not costs `miss_reads` reads of `entry_bytes` from the device that holds the
-//! map, one after the other (an index is a tree), before the data can be asked for. ADSF documents an
+//! map, one after the other (an index is a tree), and `miss_us` of CPU time for each, before the data can
+//! be asked for. ADSF documents an
 //! extra read on a miss and no size for its cache, so the capacity is assumed. `warm` fills it with the
 //! entries of everything that is laid out, as far as they fit. The map also knows what was never
 //! written: reads of that are zeros and go no further.
@@ -17,6 +18,10 @@ use crate::spec::{ModelError, Reader};
 struct Metadata {
     below: BlockRef,
     device: BlockRef,
+    cpu: Option<BlockRef>,
+    miss_ns: u64,
+    hits: u64,
+    misses: u64,
     cache: Cache,
     known: Bits,
     unit_bytes: u64,
@@ -31,6 +36,7 @@ pub(super) fn make(
 ) -> Result<Box<dyn Block>, ModelError> {
     let below = reader.block("below", "where the data are")?;
     let device = reader.block("device", "where the map is")?;
+    let cpu = reader.block_or_none("cpu")?;
     let unit_bytes = reader.count("unit_bytes", 4096, 1 << 40, "what one map entry covers")?;
     let bytes = reader.number("capacity_bytes", 0.0, 1e15, "memory for cached map entries")?;
     let cached_bytes = reader.number_or("cached_entry_bytes", 256.0, 1.0, 1e6)?;
@@ -38,6 +44,10 @@ pub(super) fn make(
     Ok(Box::new(Metadata {
         below: builder.find(below),
         device: builder.find(device),
+        cpu: builder.find_or_none(cpu),
+        miss_ns: (1e3 * reader.number_or("miss_us", 0.0, 0.0, 1e6)?) as u64,
+        hits: 0,
+        misses: 0,
         cache: Cache::new(Policy::Lru, capacity),
         known: Bits::default(),
         unit_bytes,
@@ -61,8 +71,10 @@ impl Block for Metadata {
                     _ => self.known.has(request.file, unit),
                 };
                 if self.cache.access(key, false).hit {
+                    self.hits += 1;
                     continue;
                 }
+                self.misses += 1;
                 // The place of an entry on its device has nothing to do with that of the data; what
                 // a map read is served from is not counted as the source of the data.
                 let before = (cx.served, cx.landed);
@@ -72,6 +84,9 @@ impl Block for Metadata {
                     read.action = Action::Read;
                     read.device = ANY_DEVICE;
                     cx.route(self.device, &read);
+                    if let Some(cpu) = self.cpu {
+                        cx.charge(cpu, request.node, self.miss_ns, false);
+                    }
                 }
                 (cx.served, cx.landed) = before;
             }
@@ -84,9 +99,11 @@ impl Block for Metadata {
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
-        for unit in request.units(self.unit_bytes) {
-            self.known.set(request.file, unit);
-            if self.warm && self.cache.len() < self.cache.capacity() {
+        let units = request.units(self.unit_bytes);
+        self.known.set_range(request.file, units.clone());
+        if self.warm {
+            let room = (self.cache.capacity() - self.cache.len()) as u64;
+            for unit in units.take(room as usize) {
                 self.cache.access(request.key(unit), false);
             }
         }
@@ -100,8 +117,7 @@ impl Block for Metadata {
     }
 
     fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
-        let (hits, misses) = self.cache.counts();
-        each("hit_share", hits as f64 / (hits + misses).max(1) as f64);
+        each("hit_share", self.hits as f64 / (self.hits + self.misses).max(1) as f64);
         each("entries", self.cache.len() as f64);
     }
 }

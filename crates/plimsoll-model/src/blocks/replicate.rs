@@ -301,7 +301,9 @@ impl Block for Replicate {
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
         for unit in request.units(self.unit_bytes) {
             let nodes = self.place(request, unit, true);
-            let part = request.range(unit * self.unit_bytes, self.unit_bytes);
+            let start = request.offset_bytes.max(unit * self.unit_bytes);
+            let end = (request.offset_bytes + request.size_bytes).min((unit + 1) * self.unit_bytes);
+            let part = request.range(start, end - start);
             for node in nodes.into_iter().filter(|n| *n != NOWHERE) {
                 cx.lay(self.below, &Request { node, ..part });
             }

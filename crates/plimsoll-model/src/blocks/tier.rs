@@ -46,6 +46,9 @@ struct Tier {
     held: Cache,
     /// Extents that were ever written.
     known: Bits,
+    /// What was laid out and has not been placed yet, oldest first, and its number of extents.
+    laid: VecDeque<(u32, std::ops::Range<u64>)>,
+    laid_extents: u64,
     /// Extents that are planned to move up, or on their way.
     rising: Keyed<()>,
     ups: VecDeque<u64>,
@@ -90,6 +93,8 @@ pub(super) fn make(
         slow: builder.find(slow),
         held: Cache::new(Policy::Lru, room(&rules, 1.0)),
         known: Bits::default(),
+        laid: VecDeque::new(),
+        laid_extents: 0,
         rising: Keyed::default(),
         ups: VecDeque::new(),
         moving: Keyed::default(),
@@ -119,6 +124,19 @@ impl Tier {
             self.stored_share = request.stored_share;
             self.held = Cache::new(Policy::Lru, room(&self.rules, self.stored_share));
         }
+    }
+
+    /// Places on the fast tier what was laid out last.
+    fn settle(&mut self) {
+        let mark = self.mark();
+        for (file, units) in std::mem::take(&mut self.laid) {
+            let skip = self.laid_extents.saturating_sub(mark as u64).min(units.end - units.start);
+            self.laid_extents -= skip;
+            for unit in units.start + skip..units.end {
+                self.held.access((u64::from(file) << 40) | unit, false);
+            }
+        }
+        self.laid_extents = 0;
     }
 
     fn has_room(&self) -> bool {
@@ -245,6 +263,7 @@ impl Block for Tier {
             return;
         }
         self.resize(request);
+        self.settle();
         let extent_bytes = self.rules.extent_bytes;
         cx.each_part(request, extent_bytes, |part, unit, cx| match request.action {
             Action::Read => self.read(part, part.key(unit), cx),
@@ -268,15 +287,22 @@ impl Block for Tier {
     /// What was laid last is what the fast tier still holds, up to its mark; the rest has moved down.
     fn lay(&mut self, request: &Request, _cx: &mut Context<'_>) {
         self.resize(request);
-        let mark = self.mark();
-        for unit in request.units(self.rules.extent_bytes) {
-            self.known.set(request.file, unit);
-            if mark > 0 {
-                self.held.access(request.key(unit), false);
-                if self.held.len() > mark {
-                    self.held.remove_oldest();
-                }
+        let units = request.units(self.rules.extent_bytes);
+        self.known.set_range(request.file, units.clone());
+        self.laid_extents += units.end - units.start;
+        match self.laid.back_mut() {
+            Some((file, last)) if *file == request.file && last.end == units.start => {
+                last.end = units.end;
             }
+            _ => self.laid.push_back((request.file, units)),
+        }
+        // Only the end of the list will be needed: forget what is too far back.
+        let mark = self.mark() as u64;
+        while let Some((_, first)) = self.laid.front()
+            && self.laid_extents - (first.end - first.start) >= mark
+        {
+            self.laid_extents -= first.end - first.start;
+            self.laid.pop_front();
         }
     }
 

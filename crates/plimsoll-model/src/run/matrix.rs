@@ -145,10 +145,11 @@ impl Requests {
 pub(super) fn run(system: &mut System, load: &MatrixLoad, limits: Limits, seed: u64) -> Measured {
     let mut recorder = Recorder::new(system, &CLASSES);
     let nodes = system.compute_nodes();
-    for file in 0..load.files {
-        // A file lies where its first client is.
-        system.lay_file(file, load.file_bytes, (file % u32::from(nodes)) as u16);
-    }
+    // A file lies where its first client is.
+    let files: Vec<(u32, u64, u16)> = (0..load.files)
+        .map(|file| (file, load.file_bytes, (file % u32::from(nodes)) as u16))
+        .collect();
+    system.lay_files(&files);
     let mut driver = Driver {
         requests: Requests::new(load, nodes, seed),
         outstanding: vec![0; load.clients as usize],

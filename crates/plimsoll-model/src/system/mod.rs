@@ -132,21 +132,35 @@ impl System {
         self.launch();
     }
 
-    /// Lays out a file that exists before the run, written by a node from its beginning to its end,
-    /// in bulk: the blocks place it as they would have, without its I/O being simulated.
-    pub fn lay_file(&mut self, file: u32, size_bytes: u64, node: u16) {
+    /// Lays out files that exist before the run, each written from its beginning to its end by a node
+    /// (file, bytes, node), all at the same time: in bulk, the blocks place them as they would have,
+    /// without any I/O being simulated. Files are small numbers.
+    pub fn lay_files(&mut self, files: &[(u32, u64, u16)]) {
         const STEP: u64 = 64 << 20;
         if !self.keeps_layout {
             return;
         }
-        let mut at = 0;
-        while at < size_bytes {
-            let mut request = Request::new(Action::Write, file, at, STEP.min(size_bytes - at));
-            request.node = node;
-            request.sequential = true;
-            self.lay(&request);
-            at += STEP;
+        let largest = files.iter().map(|(_, size_bytes, _)| *size_bytes).max().unwrap_or(0);
+        let rounds = largest.div_ceil(STEP).max(1);
+        for round in 0..rounds {
+            for &(file, size_bytes, node) in files {
+                // Steps of a mebibyte at least, so that all of them are whole units of most blocks.
+                let step = size_bytes.div_ceil(rounds).next_multiple_of(1 << 20);
+                let start = (round * step).min(size_bytes);
+                let end = (start + step).min(size_bytes);
+                if start < end {
+                    let mut request = Request::new(Action::Write, file, start, end - start);
+                    request.node = node;
+                    request.sequential = true;
+                    self.lay(&request);
+                }
+            }
         }
+    }
+
+    /// Lays out one file; see [`System::lay_files`].
+    pub fn lay_file(&mut self, file: u32, size_bytes: u64, node: u16) {
+        self.lay_files(&[(file, size_bytes, node)]);
     }
 
     /// Tells the blocks of data that exist before the run.

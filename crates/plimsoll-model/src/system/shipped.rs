@@ -19,7 +19,16 @@ macro_rules! models {
 
 /// The models that come with the program, by name.
 pub fn shipped() -> &'static [Shipped] {
-    models!["adsf-hybrid", "zfs-flash"]
+    models![
+        "adsf-hybrid",
+        "cloud-volume",
+        "fs-ntfs",
+        "fs-refs",
+        "laptop-nvme",
+        "single-hdd",
+        "vsan-hybrid",
+        "zfs-flash"
+    ]
 }
 
 /// Reads a shipped model, or the file at a path.
