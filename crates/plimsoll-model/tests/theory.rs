@@ -2,6 +2,8 @@
 //! 1 % (above), the exact value has to lie in its 95 % confidence interval, and Little's law has to
 //! hold at every station. The seeds are the run's only freedom; they are the small integers.
 
+#![allow(clippy::expect_used)] // A simulation that ends early ends the test.
+
 use plimsoll_model::analytic::mva::{self, Centre};
 use plimsoll_model::analytic::queues::{mg1_sojourn_s, mmc_sojourn_s};
 use plimsoll_model::core::rng::Stream;
@@ -33,7 +35,7 @@ fn open(order: Order, servers: u32, load: f64, variation: f64, count: u64, seed:
     let mut done = 0u64;
     sim.set_timer(0, 0);
     while done < warm_up + count {
-        match sim.next().unwrap() {
+        match sim.next().expect("a closed loop never ends") {
             Happening::Timer { .. } => {
                 program.visit(station, services.duration_ns(SERVICE_NS, variation));
                 sim.submit(0, 0, &mut program);
@@ -190,7 +192,7 @@ fn background_yields_to_foreground() {
     sim.set_timer(0, 0);
     let mut done = 0;
     while done < 6_000_000 {
-        match sim.next().unwrap() {
+        match sim.next().expect("a closed loop never ends") {
             Happening::Timer { .. } => {
                 let class = arrivals.below(2) as u16;
                 program.set_background(class == 1);

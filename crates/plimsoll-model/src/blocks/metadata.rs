@@ -5,12 +5,9 @@
 //! map, one after the other (an index is a tree), and `miss_us` of CPU time for each, before the data can
 //! be asked for. ADSF documents an
 //! extra read on a miss and no size for its cache, so the capacity is assumed. `warm` fills it with the
-//! entries of everything that is laid out, as far as they fit. The map also knows what was never
-//! written: reads of that are zeros and go no further.
+//! entries of everything that is laid out, as far as they fit.
 
 use super::context::{Block, BlockRef, Builder, Context};
-use super::inside::Source;
-use super::keys::Bits;
 use super::request::{ANY_DEVICE, Action, Request};
 use crate::cache::{Cache, Policy};
 use crate::spec::{ModelError, Reader};
@@ -23,7 +20,6 @@ struct Metadata {
     hits: u64,
     misses: u64,
     cache: Cache,
-    known: Bits,
     unit_bytes: u64,
     entry_bytes: u64,
     miss_reads: u64,
@@ -49,7 +45,6 @@ pub(super) fn make(
         hits: 0,
         misses: 0,
         cache: Cache::new(Policy::Lru, capacity),
-        known: Bits::default(),
         unit_bytes,
         entry_bytes: reader.count_or("entry_bytes", 4096, 512, 1 << 20)?,
         miss_reads: reader.count_or("miss_reads", 1, 0, 100)?,
@@ -60,16 +55,8 @@ pub(super) fn make(
 impl Block for Metadata {
     fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
         if matches!(request.action, Action::Read | Action::Write) {
-            let mut written = false;
             for unit in request.units(self.unit_bytes) {
                 let key = request.key(unit);
-                written |= match request.action {
-                    Action::Write => {
-                        self.known.set(request.file, unit);
-                        true
-                    }
-                    _ => self.known.has(request.file, unit),
-                };
                 if self.cache.access(key, false).hit {
                     self.hits += 1;
                     continue;
@@ -90,17 +77,12 @@ impl Block for Metadata {
                 }
                 (cx.served, cx.landed) = before;
             }
-            if !written {
-                cx.serve(Source::Zero);
-                return;
-            }
         }
         cx.route(self.below, request);
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
         let units = request.units(self.unit_bytes);
-        self.known.set_range(request.file, units.clone());
         if self.warm {
             let room = (self.cache.capacity() - self.cache.len()) as u64;
             for unit in units.take(room as usize) {

@@ -8,8 +8,9 @@
 //!   beyond the file's share always goes below.
 //! - Streams bypass the log: sequential writes once a file has more than `bypass_bytes` outstanding.
 //! - A unit that is written again while it waits in the log is drained once: coalescing. Units that
-//!   follow each other in a file are drained together, up to `drain_bytes`. Draining begins above
-//!   `drain_share` of the capacity, or when a unit is `drain_after_s` old, with `drainers` at a time.
+//!   follow each other in a file are drained together, up to `drain_bytes`. A file is drained, oldest
+//!   first, while it holds more than `drain_share` of its own share, or the node's log is fuller than
+//!   that, or what came first is `drain_after_s` old, with `drainers` at a time.
 //! - Reads of units that are in the log are served from it, until the drain has ended.
 //!
 //! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J. Menon,
@@ -33,7 +34,7 @@ struct Rules {
     file_bytes: u64,
     wait: bool,
     bypass_bytes: u64,
-    drain_from_bytes: u64,
+    drain_share: f64,
     drain_after_ns: u64,
     drain_units: u64,
     drainers: u32,
@@ -51,9 +52,20 @@ struct Held {
     drain: u64,
 }
 
+/// A file's part of the log.
+#[derive(Debug, Default)]
+struct FileLog {
+    /// Units in the order of their coming; entries that are out of date are skipped.
+    order: VecDeque<(u64, u64)>,
+    /// Bytes that wait, and bytes that are being drained.
+    held_bytes: u64,
+    draining_bytes: u64,
+}
+
 /// A drain under way.
 #[derive(Clone, Copy, Debug)]
 struct Drain {
+    log: usize,
     first: u64,
     count: u64,
     bytes: u64,
@@ -66,11 +78,12 @@ struct Oplog {
     nic: Option<BlockRef>,
     cpu: Option<BlockRef>,
     units: Keyed<Held>,
-    /// Units in the order of their coming; entries that are out of date are skipped.
-    order: VecDeque<(u64, u64)>,
+    logs: Vec<FileLog>,
+    log_of: Keyed<usize>,
     held_bytes: u64,
     draining_bytes: u64,
-    by_file: Keyed<u64>,
+    /// The log that is looked at next when the node's log is too full.
+    turn: usize,
     outstanding: Keyed<u64>,
     drains: Keyed<Drain>,
     drain_count: u64,
@@ -106,7 +119,7 @@ pub(super) fn make(
         file_bytes: reader.number_or("file_bytes", 1e15, 0.0, 1e15)? as u64,
         wait: reader.word("when_full", &[("spill", false), ("wait", true)])?,
         bypass_bytes: reader.count_or("bypass_bytes", 1_500_000, 0, 1 << 50)?,
-        drain_from_bytes: (capacity * drain_share) as u64,
+        drain_share,
         drain_after_ns: (period_s * NS_PER_S as f64) as u64,
         drain_units: (reader.count_or("drain_bytes", 1 << 20, 4096, 1 << 30)? / unit_bytes).max(1),
         drainers: reader.count_or("drainers", 4, 1, 10_000)? as u32,
@@ -122,10 +135,11 @@ pub(super) fn make(
         nic: builder.find_or_none(nic),
         cpu: builder.find_or_none(cpu),
         units: Keyed::default(),
-        order: VecDeque::new(),
+        logs: Vec::new(),
+        log_of: Keyed::default(),
         held_bytes: 0,
         draining_bytes: 0,
-        by_file: Keyed::default(),
+        turn: 0,
         outstanding: Keyed::default(),
         drains: Keyed::default(),
         drain_count: 0,
@@ -187,8 +201,9 @@ impl Oplog {
     fn write(&mut self, request: &Request, cx: &mut Context<'_>) {
         let streams = request.sequential && self.streams(request);
         let fresh = self.fresh_bytes(request);
+        let log = self.log(request.file);
         let rules = &self.rules;
-        let in_file = self.by_file.get(&u64::from(request.file)).copied().unwrap_or(0);
+        let in_file = self.logs[log].held_bytes + self.logs[log].draining_bytes;
         if streams {
             self.bypassed += 1;
             cx.route(self.below, request);
@@ -199,24 +214,35 @@ impl Oplog {
             self.spilled += 1;
             cx.route(self.below, request);
         } else {
-            self.absorb(request, fresh, cx);
+            self.absorb(request, log, fresh, cx);
         }
         if request.sequential {
             let grains = (request.size_bytes / GRAIN_BYTES).min(0x3ff_ffff);
             let value = (u64::from(request.file) & 0xf_ffff) << 1 | grains << 21;
             cx.program.notice(self.own, value << 16 | u64::from(self.node));
         }
-        self.drain(cx);
+        self.drain_log(log, cx);
+        self.drain_node(cx);
     }
 
-    fn absorb(&mut self, request: &Request, fresh: u64, cx: &mut Context<'_>) {
+    /// The log of a file.
+    fn log(&mut self, file: u32) -> usize {
+        let next = self.logs.len();
+        let log = *self.log_of.entry(u64::from(file)).or_insert(next);
+        if log == next {
+            self.logs.push(FileLog::default());
+        }
+        log
+    }
+
+    fn absorb(&mut self, request: &Request, log: usize, fresh: u64, cx: &mut Context<'_>) {
         self.absorbed += 1;
         cx.land(Source::Log);
         if self.rules.wait && fresh > 0 {
             cx.program.take(self.room, fresh);
         }
         self.held_bytes += fresh;
-        *self.by_file.entry(u64::from(request.file)).or_insert(0) += fresh;
+        self.logs[log].held_bytes += fresh;
         let now_ns = cx.sim.now_ns();
         for unit in request.units(self.rules.unit_bytes) {
             let (key, parts) = (request.key(unit), self.parts(request, unit));
@@ -227,7 +253,7 @@ impl Oplog {
                 }
                 _ => {
                     self.units.insert(key, Held { came_ns: now_ns, parts, drain: 0 });
-                    self.order.push_back((key, now_ns));
+                    self.logs[log].order.push_back((key, now_ns));
                 }
             }
         }
@@ -273,25 +299,53 @@ impl Oplog {
         }
     }
 
-    /// Drains while the log is above its mark, or holds something old.
-    fn drain(&mut self, cx: &mut Context<'_>) {
-        while self.active < self.rules.drainers {
-            let Some(&(key, came_ns)) = self.order.front() else { return };
-            let stands = |held: &&mut Held| held.came_ns == came_ns && held.drain == 0;
-            if self.units.get_mut(&key).filter(stands).is_none() {
-                self.order.pop_front();
-                continue;
+    /// When the first unit that waits in a log came, and its key. Drops what is out of date.
+    fn oldest(&mut self, log: usize) -> Option<(u64, u64)> {
+        while let Some(&(key, came_ns)) = self.logs[log].order.front() {
+            if self.units.get(&key).is_some_and(|h| h.came_ns == came_ns && h.drain == 0) {
+                return Some((key, came_ns));
             }
-            let old = cx.sim.now_ns().saturating_sub(came_ns) > self.rules.drain_after_ns;
-            if self.held_bytes <= self.rules.drain_from_bytes && !old {
-                return;
-            }
-            self.order.pop_front();
-            self.launch_drain(key, cx);
+            self.logs[log].order.pop_front();
+        }
+        None
+    }
+
+    /// Drains a file's log while it holds more than it should.
+    fn drain_log(&mut self, log: usize, cx: &mut Context<'_>) {
+        let mark = (self.rules.file_bytes as f64 * self.rules.drain_share) as u64;
+        while self.active < self.rules.drainers && self.logs[log].held_bytes > mark {
+            let Some((key, _)) = self.oldest(log) else { return };
+            self.launch_drain(log, key, cx);
         }
     }
 
-    fn launch_drain(&mut self, first: u64, cx: &mut Context<'_>) {
+    /// Drains the files' logs in turn while the node's log holds more than it should.
+    fn drain_node(&mut self, cx: &mut Context<'_>) {
+        let mark = (self.rules.capacity_bytes as f64 * self.rules.drain_share) as u64;
+        let mut empty = 0;
+        while self.active < self.rules.drainers && self.held_bytes > mark && empty < self.logs.len()
+        {
+            self.turn = (self.turn + 1) % self.logs.len();
+            match self.oldest(self.turn) {
+                Some((key, _)) => self.launch_drain(self.turn, key, cx),
+                None => empty += 1,
+            }
+        }
+    }
+
+    /// Drains what has waited long enough.
+    fn drain_old(&mut self, cx: &mut Context<'_>) {
+        for log in 0..self.logs.len() {
+            while self.active < self.rules.drainers
+                && let Some((key, came_ns)) = self.oldest(log)
+                && cx.sim.now_ns() - came_ns > self.rules.drain_after_ns
+            {
+                self.launch_drain(log, key, cx);
+            }
+        }
+    }
+
+    fn launch_drain(&mut self, log: usize, first: u64, cx: &mut Context<'_>) {
         self.drain_count += 1;
         let (mut count, mut bytes) = (0, 0);
         let (mut low, mut high) = (0, 0);
@@ -312,7 +366,9 @@ impl Oplog {
         }
         self.held_bytes -= bytes;
         self.draining_bytes += bytes;
-        self.drains.insert(self.drain_count, Drain { first, count, bytes });
+        self.logs[log].held_bytes -= bytes;
+        self.logs[log].draining_bytes += bytes;
+        self.drains.insert(self.drain_count, Drain { log, first, count, bytes });
         self.active += 1;
         let at = (first & ((1 << 40) - 1)) * self.rules.unit_bytes;
         let mut write = Request::new(Action::Write, (first >> 40) as u32, at + low, high - low);
@@ -329,19 +385,19 @@ impl Oplog {
         });
     }
 
-    fn drained(&mut self, number: u64) {
+    /// A drain has ended. Gives the log that it was of.
+    fn drained(&mut self, number: u64) -> Option<usize> {
         self.active -= 1;
-        let Some(drain) = self.drains.remove(&number) else { return };
+        let drain = self.drains.remove(&number)?;
         self.draining_bytes -= drain.bytes;
-        if let Some(held) = self.by_file.get_mut(&(drain.first >> 40)) {
-            *held = held.saturating_sub(drain.bytes);
-        }
+        self.logs[drain.log].draining_bytes -= drain.bytes;
         for key in drain.first..drain.first + drain.count {
             // What was written again in the meantime stays.
             if self.units.get(&key).is_some_and(|held| held.drain == number) {
                 self.units.remove(&key);
             }
         }
+        Some(drain.log)
     }
 
     fn read(&mut self, request: &Request, cx: &mut Context<'_>) {
@@ -371,8 +427,11 @@ impl Block for Oplog {
 
     fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
         if value & 1 == DRAINED {
-            self.drained(value >> 1);
-            self.drain(cx);
+            if let Some(log) = self.drained(value >> 1) {
+                self.drain_log(log, cx);
+            }
+            self.drain_node(cx);
+            self.drain_old(cx);
         } else {
             let (file, size) = (value >> 1 & 0xf_ffff, (value >> 21) * GRAIN_BYTES);
             if let Some(outstanding) = self.outstanding.get_mut(&file) {
@@ -382,7 +441,7 @@ impl Block for Oplog {
     }
 
     fn tick(&mut self, cx: &mut Context<'_>) {
-        self.drain(cx);
+        self.drain_old(cx);
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {

@@ -12,9 +12,12 @@
 //! - A failed node serves nothing. What it held is copied from the other copies to other nodes,
 //!   `rebuild_active` units at a time, in competition with the foreground.
 //!
+//! - What was never written is on no node: reads of it are zeros and go no further.
+//!
 //! One instance serves all nodes.
 
 use super::context::{Block, BlockRef, Builder, Context};
+use super::inside::Source;
 use super::request::{Action, Request, scatter};
 use crate::spec::{ModelError, Reader};
 
@@ -172,7 +175,12 @@ impl Replicate {
     }
 
     fn read(&mut self, request: &Request, unit: u64, cx: &mut Context<'_>) {
-        let nodes = self.place(request, unit, false);
+        let units = self.places.get(request.file as usize);
+        let place = units.and_then(|units| units.get(unit as usize)).copied();
+        let Some(nodes) = place.filter(|nodes| nodes[0] != NOWHERE) else {
+            cx.serve(Source::Zero);
+            return;
+        };
         let alive = |n: &u16| *n != NOWHERE && !self.failed.contains(n);
         if nodes.contains(&request.node) && !self.failed.contains(&request.node) {
             self.local_reads += 1;

@@ -128,7 +128,7 @@ impl Tier {
 
     /// Places on the fast tier what was laid out last.
     fn settle(&mut self) {
-        let mark = self.mark();
+        let mark = self.laid_mark();
         for (file, units) in std::mem::take(&mut self.laid) {
             let skip = self.laid_extents.saturating_sub(mark as u64).min(units.end - units.start);
             self.laid_extents -= skip;
@@ -146,6 +146,12 @@ impl Tier {
     /// Extents above which the fast tier is too full.
     fn mark(&self) -> usize {
         (self.held.capacity() as f64 * self.rules.demote_share) as usize
+    }
+
+    /// Extents on the fast tier after a layout.
+    fn laid_mark(&self) -> usize {
+        let share = self.rules.demote_share - 0.5 * self.rules.demote_step_share;
+        (self.held.capacity() as f64 * share.max(0.0)) as usize
     }
 
     /// Plans a move up, unless the tier cannot keep up with its plans.
@@ -284,7 +290,8 @@ impl Block for Tier {
         self.start_moves(cx);
     }
 
-    /// What was laid last is what the fast tier still holds, up to its mark; the rest has moved down.
+    /// What was laid last is what the fast tier still holds, the rest has moved down. How far the last
+    /// demotion went is not known: half a step below the mark.
     fn lay(&mut self, request: &Request, _cx: &mut Context<'_>) {
         self.resize(request);
         let units = request.units(self.rules.extent_bytes);
@@ -297,7 +304,7 @@ impl Block for Tier {
             _ => self.laid.push_back((request.file, units)),
         }
         // Only the end of the list will be needed: forget what is too far back.
-        let mark = self.mark() as u64;
+        let mark = self.laid_mark() as u64;
         while let Some((_, first)) = self.laid.front()
             && self.laid_extents - (first.end - first.start) >= mark
         {

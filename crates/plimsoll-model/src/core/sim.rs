@@ -286,6 +286,7 @@ impl Sim {
 
     /// Runs until something happens that the caller must know of, or nothing is left.
     #[inline]
+    #[allow(clippy::should_implement_trait)] // An iterator could not be fed while it is read.
     pub fn next(&mut self) -> Option<Happening> {
         loop {
             if self.out_read < self.out.len() {

@@ -143,8 +143,9 @@ pub(crate) fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
         }
         for row in column + 1..n {
             let factor = a[row][column] / head;
-            for k in column..n {
-                a[row][k] -= factor * a[column][k];
+            let (above, below) = a.split_at_mut(row);
+            for (left, pivot) in below[0][column..n].iter_mut().zip(&above[column][column..n]) {
+                *left -= factor * pivot;
             }
             b[row] -= factor * b[column];
         }

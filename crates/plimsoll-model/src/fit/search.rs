@@ -242,6 +242,9 @@ pub fn fit(spec: &Spec, table: &Table, options: &FitOptions) -> Result<Fit, FitE
     })
 }
 
+/// A simulated point of a search: its loss, where it is, what was simulated, and the ratios there.
+type Confirmed = (f64, Minimum, Vec<Point>, Vec<(f64, f64)>);
+
 /// Alternates simulation and search until simulation no longer improves; gives the best simulated
 /// point, with the ratios taken there.
 fn confirm(
@@ -250,7 +253,7 @@ fn confirm(
     options: &FitOptions,
 ) -> Result<(Minimum, Vec<Point>), FitError> {
     let fixed = vec![false; at.parameters.len()];
-    let mut best: Option<(f64, Minimum, Vec<Point>, Vec<(f64, f64)>)> = None;
+    let mut best: Option<Confirmed> = None;
     for _ in 0..options.rounds.max(1) {
         let simulated = search.map(&at.parameters, options.limits)?;
         let loss = super::least_squares::loss(&residuals(&search.rows, &simulated));

@@ -119,16 +119,18 @@ impl Mail<'_> {
         let page_bytes = u64::from(config.page_bytes);
         let mut first = true;
         let (mut created, mut copied, mut logs) = (0, 0, 0);
+        let mut files = Vec::new();
         for state in store.databases() {
             let id = state.config.id;
             let node = self.node_of(id);
             let data_bytes = u64::from(state.pages_used) * page_bytes;
-            system.lay_file(2 * id, data_bytes, node);
-            system.lay_file(2 * id + 1, store.ring_bytes(), node);
+            files.push((2 * id, data_bytes, node));
+            files.push((2 * id + 1, store.ring_bytes(), node));
             *(if first { &mut created } else { &mut copied }) += data_bytes;
             logs += store.ring_bytes();
             first = false;
         }
+        system.lay_files(&files);
         let kinds = [
             (PhaseKind::Create, created),
             (PhaseKind::Duplicate, copied),

@@ -145,11 +145,12 @@ impl Requests {
 pub(super) fn run(system: &mut System, load: &MatrixLoad, limits: Limits, seed: u64) -> Measured {
     let mut recorder = Recorder::new(system, &CLASSES);
     let nodes = system.compute_nodes();
-    // A file lies where its first client is.
-    let files: Vec<(u32, u64, u16)> = (0..load.files)
-        .map(|file| (file, load.file_bytes, (file % u32::from(nodes)) as u16))
-        .collect();
-    system.lay_files(&files);
+    if !system.has_layout() {
+        // A file lies where its first client is.
+        let node = |file: u32| (file % u32::from(nodes)) as u16;
+        let files: Vec<_> = (0..load.files).map(|f| (f, load.file_bytes, node(f))).collect();
+        system.lay_files(&files);
+    }
     let mut driver = Driver {
         requests: Requests::new(load, nodes, seed),
         outstanding: vec![0; load.clients as usize],

@@ -87,6 +87,7 @@ impl System {
             inside: vec![Inside::default(); nodes as usize],
             failed,
             keeps_layout,
+            has_layout: false,
             compute_nodes: compute_nodes as u16,
             program: Program::new(),
             launched: Vec::new(),

@@ -43,6 +43,7 @@ pub struct System {
     compute_nodes: u16,
     failed: std::ops::Range<u16>,
     keeps_layout: bool,
+    has_layout: bool,
     program: Program,
     launched: Vec<Launch>,
     spare: Vec<Program>,
@@ -137,6 +138,7 @@ impl System {
     /// without any I/O being simulated. Files are small numbers.
     pub fn lay_files(&mut self, files: &[(u32, u64, u16)]) {
         const STEP: u64 = 64 << 20;
+        self.has_layout = true;
         if !self.keeps_layout {
             return;
         }
@@ -156,6 +158,11 @@ impl System {
                 }
             }
         }
+    }
+
+    /// Whether anything was laid out.
+    pub fn has_layout(&self) -> bool {
+        self.has_layout
     }
 
     /// Lays out one file; see [`System::lay_files`].
@@ -200,6 +207,7 @@ impl System {
     }
 
     /// Runs until something concerns the driver. `None` when nothing is left to happen.
+    #[allow(clippy::should_implement_trait)] // An iterator could not be fed while it is read.
     pub fn next(&mut self) -> Option<Event> {
         loop {
             match self.sim.next()? {

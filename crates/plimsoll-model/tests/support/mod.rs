@@ -1,0 +1,120 @@
+//! Small versions of the shipped systems, and a load for them.
+#![allow(dead_code, clippy::unwrap_used)] // Each test file uses a part; a wrong model ends the test.
+
+use plimsoll_model::blocks::{Source, Tally};
+use plimsoll_model::run::{Limits, MatrixLoad, Measured, Pattern, simulate};
+use plimsoll_model::spec::Spec;
+use plimsoll_model::system::System;
+
+/// What a run showed, and the system after it.
+pub struct Run {
+    pub measured: Measured,
+    pub system: System,
+}
+
+/// A model with some fields changed.
+pub fn model(name: &str, changes: &[(&str, &str)]) -> Spec {
+    let mut spec = Spec::load(name).unwrap();
+    for (path, value) in changes {
+        spec.assign(path, value).unwrap();
+    }
+    spec
+}
+
+/// Closed loop of 32 KiB I/Os at random addresses.
+pub fn load(clients: u32, read_share: f64, file_bytes: u64) -> MatrixLoad {
+    MatrixLoad {
+        clients,
+        depth: 1,
+        barrier: false,
+        think_ns: 0,
+        arrivals_per_s: None,
+        io_bytes: 32_768,
+        read_share,
+        metadata_share: 0.0,
+        pattern: Pattern::Uniform,
+        density: 0.05,
+        files: 4,
+        file_bytes,
+    }
+}
+
+/// Runs a load; Little's law has to hold in every station.
+pub fn run(spec: Spec, load: &MatrixLoad, warm_up_ops: u64, measure_ops: u64) -> Run {
+    run_on(System::build(spec, 1).unwrap(), load, warm_up_ops, measure_ops)
+}
+
+/// Runs a load on a system that may have data already.
+pub fn run_on(mut system: System, load: &MatrixLoad, warm_up_ops: u64, measure_ops: u64) -> Run {
+    let measured = simulate(&mut system, load, Limits { warm_up_ops, measure_ops }, 1);
+    let worst = measured.little_error_max;
+    assert!(worst < 1e-3, "Little's law is off by {worst} in {}", system.spec().name);
+    Run { measured, system }
+}
+
+impl Run {
+    pub fn rate(&self) -> f64 {
+        self.measured.ops_per_s
+    }
+
+    /// Mean latency of a class in milliseconds.
+    pub fn ms(&self, class: &str) -> f64 {
+        self.measured.latency_ns_mean(|c| c.name == class) * 1e-6
+    }
+
+    fn share(&self, of: impl Fn(&plimsoll_model::blocks::Inside) -> [Tally; 5], at: Source) -> f64 {
+        let sums = self.measured.inside.iter().fold((0, 0), |(part, all), inside| {
+            let tallies = of(inside);
+            let sum: u64 = tallies.iter().map(|t| t.ios).sum();
+            (part + tallies[at as usize].ios, all + sum)
+        });
+        sums.0 as f64 / sums.1.max(1) as f64
+    }
+
+    /// Share of the reads that came from a place.
+    pub fn reads_from(&self, source: Source) -> f64 {
+        self.share(|inside| inside.reads, source)
+    }
+
+    /// Share of the writes that went to a place.
+    pub fn writes_to(&self, place: Source) -> f64 {
+        self.share(|inside| inside.writes, place)
+    }
+
+    /// Share of the reads that needed another node.
+    pub fn remote(&self) -> f64 {
+        let sums = self.measured.inside.iter().fold((0, 0), |(part, all), inside| {
+            (part + inside.remote_reads.ios, all + inside.reads_all().ios)
+        });
+        sums.0 as f64 / sums.1.max(1) as f64
+    }
+
+    /// A block's reading, summed over nodes.
+    pub fn reading(&self, block: &str, reading: &str) -> f64 {
+        let mut sum = 0.0;
+        self.system.readings(&mut |b, _, r, value| {
+            if b == block && r == reading {
+                sum += value;
+            }
+        });
+        sum
+    }
+
+    /// Mean utilisation of the stations whose names contain a word.
+    pub fn busy(&self, word: &str) -> f64 {
+        let stations: Vec<f64> = self
+            .measured
+            .stations
+            .iter()
+            .filter(|s| s.queues && s.name.contains(word))
+            .map(|s| s.utilisation)
+            .collect();
+        stations.iter().sum::<f64>() / stations.len().max(1) as f64
+    }
+
+    /// Visits to the stations whose names contain a word.
+    pub fn visits(&self, word: &str) -> u64 {
+        let all = self.measured.stations.iter().filter(|s| s.name.contains(word));
+        all.map(|s| s.stats.departures).sum()
+    }
+}
