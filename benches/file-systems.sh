@@ -1,6 +1,6 @@
 #!/bin/bash
 # ext4 against Btrfs on two loop devices, three fresh runs each, in one command with one report.
-# Needs root, e2fsprogs, btrfs-progs and 3 GiB below DIR.
+# Needs root, e2fsprogs, btrfs-progs and 3.5 GiB below DIR.
 # usage: benches/file-systems.sh [DIR [PLIMSOLL]]
 set -euo pipefail
 dir=$(mktemp -d "${1:-/var/tmp}/plimsoll-file-systems.XXXXXX")
@@ -16,7 +16,7 @@ trap clean_up EXIT
 for fs in ext4 btrfs; do
     mkdir "$dir/$fs"
     # Written in full, so that the first write to a block is not an allocation below the loop device.
-    dd if=/dev/urandom of="$dir/$fs.image" bs=1M count=1280 status=none
+    dd if=/dev/urandom of="$dir/$fs.image" bs=1M count=1536 status=none
     device=$(losetup --find --show --direct-io=on "$dir/$fs.image")
     devices+=("$device")
     "mkfs.$fs" -q "$device"
@@ -34,7 +34,7 @@ path = "$dir/ext4"
 name = "btrfs"
 path = "$dir/btrfs"
 [workload.mailbox]
-mailboxes = 100
+mailboxes = 50
 mailbox_size = "4MiB"
 databases = 2
 threads = 8

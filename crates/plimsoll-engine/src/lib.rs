@@ -4,6 +4,7 @@
 pub mod backend;
 mod caches;
 pub mod calibrate;
+pub mod ending;
 mod error;
 mod issue;
 pub mod mailbox;

@@ -106,7 +106,8 @@ fn proved_by_a_rule_of_its_own(findings: &[Finding], claim: Claim) -> bool {
 }
 
 /// Rules whose unknown leaves a run undecided whatever is claimed: it was not carried out as planned.
-const ALWAYS_DECIDE: [&str; 3] = ["measured-too-short", "not-completed", "check-failed"];
+const ALWAYS_DECIDE: [&str; 4] =
+    ["measured-too-short", "not-completed", "check-failed", "never-settled"];
 
 fn decide(
     bundle: &Bundle,

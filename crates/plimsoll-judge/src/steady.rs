@@ -8,9 +8,11 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_plan::ResolvedPlan;
+use plimsoll_evidence::series::Data;
+use plimsoll_plan::{Condition, ResolvedPlan, Stream};
 
-use crate::figures::{self, Pick, Sums};
+use crate::figures::{self, Pick};
+use crate::stats::snia::WINDOW_ROUNDS;
 use crate::stats::until_steady::{self, Progress, Rule, Settings, UntilSteady, Writes};
 use crate::stats::{self, Refusal, settled_from};
 
@@ -36,63 +38,84 @@ pub struct Steadiness {
     pub interval_per_s: Option<[f64; 2]>,
 }
 
-/// How a phase that ends `until-steady` is judged, from its plan: SNIA's five rounds must be over
-/// before the first look, and the phase's cap is the last.
+/// Whether a phase ends as soon as it is steady.
+pub fn ends_when_steady(plan: &ResolvedPlan, phase: PhaseKind) -> bool {
+    match phase {
+        PhaseKind::Measure => plan.phases.until_steady,
+        PhaseKind::Condition => plan.phases.condition == Condition::RandomOverwrite,
+        _ => false,
+    }
+}
+
+/// How a phase that ends when steady is judged: SNIA's five rounds must be over before the first look,
+/// and the phase's cap is the last.
 ///
 /// # Errors
-/// A plan whose cap is shorter than five rounds, or whose rounds have too few intervals.
-pub fn settings(plan: &ResolvedPlan, writes: Option<Writes>) -> Result<Settings, Refusal> {
+/// A plan whose cap is shorter than five rounds.
+pub fn settings(
+    plan: &ResolvedPlan,
+    phase: PhaseKind,
+    writes: Option<Writes>,
+) -> Result<Settings, Refusal> {
     let interval_ns = plan.evidence.interval_ns.max(1);
     let count = |ns: u64| usize::try_from(ns / interval_ns).unwrap_or(usize::MAX);
-    let rounds = count(plan.phases.round_ns.saturating_mul(5));
+    let rounds = count(plan.phases.round_ns.saturating_mul(WINDOW_ROUNDS as u64));
+    let cap_ns = match phase {
+        PhaseKind::Condition => plan.phases.condition_max_ns,
+        _ => plan.phases.measure_ns,
+    };
     let settings = Settings {
         rule: Rule::Series {
             values_min: rounds.max(INTERVALS_MIN),
             relative_half_width: RELATIVE_HALF_WIDTH,
         },
-        values_max: count(plan.phases.measure_ns),
+        values_max: count(cap_ns),
         writes,
     };
     UntilSteady::new(settings).map(|_| settings)
 }
 
-/// What the load writes to, where it writes: its bytes count against the data's capacity, those of
-/// conditioning included.
-pub fn writes(plan: &ResolvedPlan, capacity_bytes: u64, conditioned_bytes: u64) -> Option<Writes> {
-    let does = match &plan.workload {
-        // A mail store spreads its writes by its own rules; its claim is the requirement, and what
-        // a device makes of sustained writes is asked of the matrix.
-        plimsoll_plan::Workload::Mailbox(_) => false,
-        plimsoll_plan::Workload::Matrix(matrix) => matrix.writes(),
-    };
-    (does && capacity_bytes > 0).then_some(Writes { capacity_bytes, conditioned_bytes })
+/// What a phase's writes are measured against: the working set, of which `sizes_bytes` is each stream's
+/// data. `None` where it does not write, and for a mail store, whose claim is the requirement: what a
+/// device makes of sustained writes is asked of the matrix.
+pub fn writes(
+    plan: &ResolvedPlan,
+    phase: PhaseKind,
+    sizes_bytes: &[u64],
+    written_bytes: u64,
+) -> Option<Writes> {
+    let matrix = plan.workload.matrix()?;
+    let does = |stream: &Stream| phase == PhaseKind::Condition || stream.read_percent < 100.0;
+    let sets = matrix.streams.iter().zip(sizes_bytes).filter(|(stream, _)| does(stream));
+    let capacity_bytes =
+        sets.map(|(stream, size)| stream.files.working_set_bytes.unwrap_or(*size)).sum();
+    (capacity_bytes > 0).then_some(Writes { capacity_bytes, conditioned_bytes: written_bytes })
 }
 
 /// Judges a run's measured phase.
 pub fn of(bundle: &Bundle) -> Steadiness {
-    let interval_ns = bundle.plan.evidence.interval_ns.max(1);
-    let stretches = figures::stretches(bundle, Pick::Transactional, interval_ns);
     if bundle.plan.phases.until_steady {
-        return of_ended(bundle, &stretches, interval_ns);
+        return of_ended(bundle);
     }
-    let rates = figures::rates_per_s(bundle, Pick::Transactional, interval_ns);
-    of_fixed(&rates)
+    let interval_ns = bundle.plan.evidence.interval_ns.max(1);
+    of_fixed(&figures::rates_per_s(bundle, Pick::Transactional, interval_ns))
 }
 
 /// A measurement that ended, or not, by being steady.
-fn of_ended(bundle: &Bundle, stretches: &[Sums], interval_ns: u64) -> Steadiness {
-    let settings = settings(&bundle.plan, writes_of(bundle));
-    let mut state = match settings.and_then(UntilSteady::new) {
+fn of_ended(bundle: &Bundle) -> Steadiness {
+    let sizes_bytes: Vec<u64> = bundle.run.instances.iter().map(|i| i.allocated_bytes).collect();
+    let condition = bundle.run.phases.iter().filter(|p| p.kind == PhaseKind::Condition);
+    let conditioned_bytes = condition.map(|phase| phase.written_bytes).sum();
+    let phase = PhaseKind::Measure;
+    let writes = writes(&bundle.plan, phase, &sizes_bytes, conditioned_bytes);
+    let mut state = match settings(&bundle.plan, phase, writes).and_then(UntilSteady::new) {
         Ok(state) => state,
         Err(refusal) => {
             return Steadiness { says: refusal.to_string(), ..Steadiness::default() };
         }
     };
-    let written = figures::stretches(bundle, Pick::DatabaseWrites(None), interval_ns);
-    let seconds = interval_ns as f64 / figures::NS_PER_S;
-    for (at, sums) in stretches.iter().enumerate() {
-        let bytes = written.get(at).map_or(0, |sums| sums.size_bytes);
-        state.push(sums.count as f64 / seconds, bytes);
+    for (rate_per_s, written_bytes) in whole_intervals(bundle) {
+        state.push(rate_per_s, written_bytes);
     }
     match state.progress() {
         Progress::Steady(steady) => Steadiness {
@@ -110,11 +133,27 @@ fn of_ended(bundle: &Bundle, stretches: &[Sums], interval_ns: u64) -> Steadiness
     }
 }
 
-/// What the run's writes are measured against.
-pub fn writes_of(bundle: &Bundle) -> Option<Writes> {
-    let capacity_bytes = bundle.run.instances.iter().map(|i| i.allocated_bytes).sum();
-    let condition = bundle.run.phases.iter().filter(|p| p.kind == PhaseKind::Condition);
-    writes(&bundle.plan, capacity_bytes, condition.map(|phase| phase.written_bytes).sum())
+/// Rate and written bytes of each whole interval of the measured phase, as the driver told them: what
+/// comes after the last whole one is left out, so that both judge the same.
+fn whole_intervals(bundle: &Bundle) -> Vec<(f64, u64)> {
+    let Some(measure) = figures::measured(bundle) else { return Vec::new() };
+    let interval_ns = bundle.plan.evidence.interval_ns.max(1);
+    let mut sums = vec![(0, 0); (measure.duration_ns / interval_ns) as usize];
+    let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
+    for row in bundle.series.iter().filter(|row| Some(row.phase as usize) == index) {
+        let Data::Class { count, bytes, .. } = row.data else { continue };
+        let class = bundle.run.classes.iter().find(|class| class.name == row.name);
+        let middle_ns = (row.start_ns + row.duration_ns / 2).saturating_sub(measure.start_ns);
+        let slot: Option<&mut (u64, u64)> = sums.get_mut((middle_ns / interval_ns) as usize);
+        if let (Some(slot), Some(class)) = (slot, class)
+            && Pick::Transactional.takes(class)
+        {
+            slot.0 += count;
+            slot.1 += if Pick::Writes(None).takes(class) { bytes } else { 0 };
+        }
+    }
+    let seconds = interval_ns as f64 / figures::NS_PER_S;
+    sums.into_iter().map(|(count, bytes)| (count as f64 / seconds, bytes)).collect()
 }
 
 /// A measurement of fixed length.

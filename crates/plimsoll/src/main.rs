@@ -17,6 +17,7 @@ mod places;
 mod progress;
 mod run_id;
 mod session;
+mod until_steady;
 
 use std::process::ExitCode;
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::mailbox::{self, Home, MailRun};
+use plimsoll_engine::matrix::condition::random_overwrite;
 use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
 use plimsoll_engine::recording::Recording;
 use plimsoll_engine::{EngineError, ErrorKind};
@@ -14,7 +15,7 @@ use plimsoll_evidence::run::{
 };
 use plimsoll_evidence::{Bundle, BundleWriter};
 use plimsoll_judge::Verdict;
-use plimsoll_plan::{Mailbox, Matrix, Plan, ResolvedPlan, Target, TargetKind, Workload};
+use plimsoll_plan::{Condition, Mailbox, Matrix, Plan, ResolvedPlan, Target, TargetKind, Workload};
 use plimsoll_sys::clock;
 
 use crate::ceilings;
@@ -26,6 +27,7 @@ use crate::modelled;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::run_id::RunId;
+use crate::until_steady::UntilSteady;
 
 /// What to run, and what becomes of it.
 pub struct Request<'a> {
@@ -124,6 +126,7 @@ fn run_mail(
     progress: &mut StderrProgress,
 ) -> Result<Finished, CliError> {
     let resolved = request.resolved;
+    let mut ending = UntilSteady::new(resolved)?;
     let id = RunId::now(&resolved.name);
     let held = request.data.take();
     let data_of_run = held.as_ref().map(|held| held.run_id.clone());
@@ -153,6 +156,7 @@ fn run_mail(
         interrupt: request.interrupt,
         watcher: progress,
         witness: request.witness,
+        ending: &mut ending,
     });
     let can_be_used_again = home.is_prepared() && recording.is_well();
     let ended = session.give_back(Data::Mail(home), can_be_used_again);
@@ -165,6 +169,8 @@ fn run_matrix(
     matrix: &Matrix,
     progress: &mut StderrProgress,
 ) -> Result<Finished, CliError> {
+    let mut ending = UntilSteady::new(request.resolved)?;
+    let overwriting = random_overwrite(matrix);
     let id = RunId::now(&request.resolved.name);
     let held = request.data.take();
     let data_of_run = held.as_ref().map(|held| held.run_id.clone());
@@ -188,6 +194,8 @@ fn run_matrix(
         home,
         interrupt: request.interrupt,
         watcher: progress,
+        ending: &mut ending,
+        overwriting: &overwriting,
     });
     let can_be_used_again = home.is_made && recording.is_well();
     let ended = session.give_back(Data::Matrix(home), can_be_used_again);
@@ -235,6 +243,11 @@ fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, CliError> {
         Workload::Mailbox(_) if target.database_directories().is_empty() => {
             let says = format!("a mail store cannot be run on a target of kind {kind}");
             Err(CliError::usage(says).hint("name directories: `path`, or `databases` and `logs`"))
+        }
+        Workload::Mailbox(_) if plan.phases.condition != Condition::None => {
+            let says = "a mail store is not conditioned: making its databases writes them";
+            Err(CliError::usage(says)
+                .hint("leave `condition` out, or run [workload.matrix] on the device first"))
         }
         Workload::Mailbox(mailbox) => Ok(What::Mail(target, mailbox)),
         Workload::Matrix(matrix) if matrix.point_count() > 1 => {

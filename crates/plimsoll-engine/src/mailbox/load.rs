@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use plimsoll_evidence::run::PhaseKind;
+use plimsoll_evidence::series::Data;
 use plimsoll_observe::Observer;
 use plimsoll_sys::clock;
 use plimsoll_workload::mailbox::{Group, Store, spread};
@@ -101,6 +102,11 @@ struct Conductor<'r, 'a> {
     /// Each thread's counters at the end of each phase so far.
     counters: BTreeMap<(u32, u32), Vec<(&'static str, u64)>>,
     measure_phase: Option<u32>,
+    /// When each thread's latest interval of the measured phase ended.
+    measured_to_ns: BTreeMap<u32, u64>,
+    /// Whole intervals of the measured phase that were told.
+    told: u64,
+    may_end: bool,
 }
 
 impl<'r, 'a> Conductor<'r, 'a> {
@@ -127,6 +133,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
             next_sample_ns,
             counters: BTreeMap::new(),
             measure_phase: None,
+            measured_to_ns: BTreeMap::new(),
+            told: 0,
+            may_end: false,
         }
     }
 
@@ -140,6 +149,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
     fn take(&mut self, snapshot: Snapshot) {
         let classes = &self.classes[snapshot.thread as usize];
         self.running.recording.take(&snapshot, classes);
+        if self.kind == PhaseKind::Measure && snapshot.phase == self.phase {
+            self.measured_to_ns.insert(snapshot.thread, snapshot.end_ns);
+        }
         let sums = sum_counters(&snapshot);
         self.counters.insert((snapshot.phase, snapshot.thread), sums);
         let transactional = |class: usize| classes[class].group == ClassGroup::Transactional;
@@ -171,9 +183,56 @@ impl<'r, 'a> Conductor<'r, 'a> {
             PhaseKind::WarmUp if self.latest.ready() || elapsed_ns >= warm_up_ns => {
                 self.measure(now_ns);
             }
-            PhaseKind::Measure if elapsed_ns >= measure_ns => self.close(now_ns, true),
+            PhaseKind::Measure => {
+                self.tell_intervals();
+                if self.may_end || elapsed_ns >= measure_ns {
+                    self.close(now_ns, true);
+                }
+            }
             _ => {}
         }
+    }
+
+    /// Tells whoever judges the intervals that all threads have handed over.
+    fn tell_intervals(&mut self) {
+        if !self.running.mail.plan.phases.until_steady
+            || self.measured_to_ns.len() < self.classes.len()
+        {
+            return;
+        }
+        let interval_ns = self.running.stage.interval_ns;
+        let to_ns = self.measured_to_ns.values().min().copied().unwrap_or(0);
+        // A thread's interval ends on its first completion after the grid's line, or a little before.
+        let reached_ns = to_ns.saturating_sub(self.phase_started_ns) + interval_ns / 4;
+        while !self.may_end && (self.told + 1) * interval_ns <= reached_ns {
+            let (operations, written_bytes) = self.interval(self.told, interval_ns);
+            self.told += 1;
+            self.may_end = self.running.mail.ending.take(operations, written_bytes);
+        }
+    }
+
+    /// Transactional I/Os and written bytes of interval `number` of the measured phase, as the series
+    /// has them: what begins and ends around the grid's lines belongs where its middle lies.
+    fn interval(&self, number: u64, interval_ns: u64) -> (u64, u64) {
+        let recording = &self.running.recording;
+        let start_ns = recording.since_start_ns(self.phase_started_ns);
+        // Rows of other threads come a little later; none comes by two intervals.
+        let oldest_ns = start_ns + number.saturating_sub(2) * interval_ns;
+        let (mut operations, mut written_bytes) = (0, 0);
+        for row in recording.series.iter().rev().take_while(|row| row.start_ns >= oldest_ns) {
+            let Data::Class { count, bytes, .. } = row.data else { continue };
+            let middle_ns = (row.start_ns + row.duration_ns / 2).saturating_sub(start_ns);
+            if row.phase != self.phase || middle_ns / interval_ns != number {
+                continue;
+            }
+            let class = self.classes.iter().flatten().find(|class| class.name == row.name);
+            let transactional = |c: &&Class| c.group == ClassGroup::Transactional;
+            if let Some(class) = class.filter(transactional) {
+                operations += count;
+                written_bytes += if class.is_read { 0 } else { bytes };
+            }
+        }
+        (operations, written_bytes)
     }
 
     /// Ends the warm-up and begins to measure.
@@ -186,6 +245,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
         // The time that this took is the warm-up's, not the measurement's.
         let now_ns = clock::monotonic_ns();
         self.observer.begin(self.running.recording.since_start_ns(now_ns));
+        let instances = self.running.recording.instances.iter();
+        let sizes_bytes: Vec<u64> = instances.map(|instance| instance.allocated_bytes).collect();
+        self.running.mail.ending.begin(PhaseKind::Measure, &sizes_bytes, 0);
         self.begin_phase(PhaseKind::Measure, now_ns);
         self.next_sample_ns = now_ns + self.running.stage.interval_ns;
         self.measure_phase = Some(self.phase);
@@ -199,10 +261,13 @@ impl<'r, 'a> Conductor<'r, 'a> {
 
     /// Ends the phase that is on and asks the groups to close.
     fn close(&mut self, now_ns: u64, reached: bool) {
+        let (mut reached, mut note) = (reached, String::new());
         if self.kind == PhaseKind::Measure {
             self.end_measure(now_ns);
+            let (settled, says) = self.running.mail.ending.end();
+            (reached, note) = (reached && settled, says);
         }
-        self.end_phase(now_ns, reached, String::new());
+        self.end_phase(now_ns, reached, note);
         self.begin_phase(PhaseKind::Close, now_ns);
         self.control.stop();
     }

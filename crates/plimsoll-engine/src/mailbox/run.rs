@@ -17,6 +17,7 @@ use super::marks::MappedMarks;
 use super::{caches, settings};
 use crate::EngineError;
 use crate::backend::BackendReport;
+use crate::ending::Ending;
 use crate::error::ErrorKind;
 use crate::issue;
 use crate::progress::{Progress, Watcher};
@@ -46,6 +47,8 @@ pub struct MailRun<'a> {
     pub watcher: &'a mut dyn Watcher,
     /// Where each acknowledged durable commit is written, if anywhere.
     pub witness: Option<&'a Path>,
+    /// Decides when a measurement until steady ends.
+    pub ending: &'a mut dyn Ending,
 }
 
 /// Carries the run out. Whatever happens, what was recorded up to then comes back, with the home.

@@ -4,10 +4,12 @@
 //! - [`home`], [`manifest`]: where the data lies, whose it is, and what it should hold.
 //! - [`device`]: what keeps a block device with somebody's data from being overwritten.
 //! - [`data`]: making the data, and checking all of it.
+//! - [`condition`]: writes before the measurement.
 //! - [`pace`]: when operations start.
 //! - [`record`]: what the driver measures, as evidence.
 //! - [`run`]: the phases, one after the other.
 
+pub mod condition;
 pub mod data;
 pub mod device;
 pub mod home;

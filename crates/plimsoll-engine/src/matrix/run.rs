@@ -12,6 +12,7 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::matrix::StreamConfig;
 use plimsoll_workload::stamp::Finding;
 
+use super::condition::whole;
 use super::data::{CHUNK_BYTES, CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource, lay_out, sync};
 use super::home::DataHome;
 use super::manifest::DataState;
@@ -20,6 +21,7 @@ use super::record::{Phases, Scribe, clip, pass_classes, stream_classes, totals};
 use super::streams;
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
+use crate::ending::Ending;
 use crate::error::ErrorKind;
 use crate::progress::{Progress, Watcher};
 use crate::recording::Recording;
@@ -51,6 +53,10 @@ pub struct MatrixRun<'a> {
     pub interrupt: &'a AtomicBool,
     /// Is told how it goes.
     pub watcher: &'a mut dyn Watcher,
+    /// Decides when conditioning and a measurement until steady end.
+    pub ending: &'a mut dyn Ending,
+    /// The load of `random-overwrite` conditioning ([`super::condition::random_overwrite`]).
+    pub overwriting: &'a Matrix,
 }
 
 /// Carries the run out. Whatever happens, what was recorded up to then comes back, with the home.
@@ -70,9 +76,9 @@ pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataHome) {
     (running.recording, running.matrix.home)
 }
 
-struct Running<'a> {
-    matrix: MatrixRun<'a>,
-    recording: Recording,
+pub(super) struct Running<'a> {
+    pub(super) matrix: MatrixRun<'a>,
+    pub(super) recording: Recording,
     /// What is observed.
     places: Vec<PathBuf>,
     cpus: Vec<usize>,
@@ -90,7 +96,7 @@ impl Running<'_> {
             return Ok(());
         }
         self.matrix.home.mark(DataState::InUse)?;
-        if !self.caches()? {
+        if !self.condition()? || !self.caches()? {
             return Ok(());
         }
         self.load(&configs, groups)?;
@@ -209,7 +215,7 @@ impl Running<'_> {
     }
 
     /// Writes or reads all data once. `None` where not all of it was done.
-    fn pass(
+    pub(super) fn pass(
         &mut self,
         kind: PhaseKind,
         pass: Pass,
@@ -275,7 +281,12 @@ impl Running<'_> {
         Ok((whole && self.recording.is_well()).then_some(sources))
     }
 
-    fn run_config(&self, classes: Vec<String>, warm_up_ns: u64, measure_ns: u64) -> RunConfig {
+    pub(super) fn run_config(
+        &self,
+        classes: Vec<String>,
+        warm_up_ns: u64,
+        measure_ns: u64,
+    ) -> RunConfig {
         RunConfig {
             classes,
             warm_up_ns,
@@ -290,7 +301,10 @@ impl Running<'_> {
     // The load.
 
     /// The clients of all streams, dealt to threads.
-    fn groups(&self, configs: &[StreamConfig]) -> Result<Vec<Group<MatrixSource>>, EngineError> {
+    pub(super) fn groups(
+        &self,
+        configs: &[StreamConfig],
+    ) -> Result<Vec<Group<MatrixSource>>, EngineError> {
         let threads = self.threads();
         let mut parts: Vec<(usize, Range<u32>)> = Vec::new();
         for (number, config) in configs.iter().enumerate() {
@@ -373,9 +387,11 @@ impl Running<'_> {
         let names = classes.iter().map(|class| class.name.clone()).collect();
         let (warm_up_ns, measure_ns) = (plan.phases.warm_up_ns, plan.phases.measure_ns);
         let config = self.run_config(names, warm_up_ns, measure_ns);
-        let interrupt = self.matrix.interrupt;
-        let mut conductor = Conductor::new(self, classes, &config);
-        let outcome = watch(&config, groups, interrupt, &mut |event| conductor.hear(event));
+        let stop = AtomicBool::new(false);
+        let (sizes_bytes, conditioned_bytes) = (self.sizes_bytes(), self.conditioned_bytes());
+        self.matrix.ending.begin(PhaseKind::Measure, &sizes_bytes, conditioned_bytes);
+        let mut conductor = Conductor::new(self, classes, &config, &stop);
+        let outcome = watch(&config, groups, &stop, &mut |event| conductor.hear(event));
         let (report, sources) = match outcome {
             Ok(ended) => ended,
             Err(error) => {
@@ -433,9 +449,13 @@ impl Running<'_> {
 
     // What becomes of it.
 
-    fn note_groups(&mut self, groups: &[GroupReport]) {
+    pub(super) fn note_groups(&mut self, groups: &[GroupReport]) {
+        // What warmed the page cache went through it on purpose: that says nothing of the load.
+        let warming = self.recording.phases.last().is_some_and(|p| p.kind == PhaseKind::Caches);
         for group in groups {
-            issue::note(&mut self.recording.engine, &group.backend, &self.places);
+            if !warming {
+                issue::note(&mut self.recording.engine, &group.backend, &self.places);
+            }
             if let Some(error) = group.failure()
                 && error.kind() != ErrorKind::Corrupt
             {
@@ -445,7 +465,7 @@ impl Running<'_> {
     }
 
     /// Counts damaged data and ends the run as corrupt.
-    fn note_damage(&mut self, damaged: u64, first: Option<Finding>) {
+    pub(super) fn note_damage(&mut self, damaged: u64, first: Option<Finding>) {
         if damaged == 0 {
             return;
         }
@@ -491,7 +511,7 @@ impl Running<'_> {
         self.matrix.interrupt.load(Ordering::Relaxed)
     }
 
-    fn note_interrupt(&mut self) {
+    pub(super) fn note_interrupt(&mut self) {
         if self.matrix.interrupt.load(Ordering::Relaxed) {
             let phases = self.recording.phases.iter().rev();
             let mut kinds = phases.map(|phase| phase.kind).filter(|k| *k != PhaseKind::Close);
@@ -501,7 +521,7 @@ impl Running<'_> {
         }
     }
 
-    fn end_phase(&mut self, phase: u32, now_ns: u64, reached: bool, note: &str) {
+    pub(super) fn end_phase(&mut self, phase: u32, now_ns: u64, reached: bool, note: &str) {
         self.recording.finish(phase, now_ns, reached, note);
         if let Some(phase) = self.recording.phases.get(phase as usize) {
             self.matrix.watcher.end(phase);
@@ -531,7 +551,7 @@ impl Running<'_> {
 }
 
 /// The latest interval, for progress.
-struct Pulse {
+pub(super) struct Pulse {
     rate_ops_per_s: f64,
     rate_bytes_per_s: f64,
     latency_ns_avg: Option<u64>,
@@ -539,11 +559,11 @@ struct Pulse {
 }
 
 impl Pulse {
-    fn new(classes: usize) -> Self {
+    pub(super) fn new(classes: usize) -> Self {
         Self { rate_ops_per_s: 0.0, rate_bytes_per_s: 0.0, latency_ns_avg: None, classes }
     }
 
-    fn take(&mut self, row: &Interval, interval_ns: u64) {
+    pub(super) fn take(&mut self, row: &Interval, interval_ns: u64) {
         if row.supplement {
             return;
         }
@@ -559,7 +579,7 @@ impl Pulse {
         self.latency_ns_avg = (count > 0).then(|| latency_ns / count);
     }
 
-    fn progress(&self, elapsed_ns: u64, total_ns: u64) -> Progress {
+    pub(super) fn progress(&self, elapsed_ns: u64, total_ns: u64) -> Progress {
         Progress {
             elapsed_ns,
             done_bytes: 0,
@@ -584,6 +604,10 @@ struct Conductor<'r, 'a> {
     interval_ns: u64,
     next_sample_ns: u64,
     kind: PhaseKind,
+    /// Ends the load.
+    stop: &'r AtomicBool,
+    /// Whether it ended because whoever judges said that it may.
+    may_end: bool,
 }
 
 impl<'r, 'a> Conductor<'r, 'a> {
@@ -591,6 +615,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         running: &'r mut Running<'a>,
         classes: Vec<plimsoll_workload::step::Class>,
         config: &RunConfig,
+        stop: &'r AtomicBool,
     ) -> Self {
         let now_ns = monotonic_ns();
         let since_ns = running.recording.since_start_ns(now_ns);
@@ -608,6 +633,8 @@ impl<'r, 'a> Conductor<'r, 'a> {
             interval_ns: config.interval_ns,
             next_sample_ns: now_ns,
             kind: PhaseKind::WarmUp,
+            stop,
+            may_end: false,
             running,
         }
     }
@@ -625,6 +652,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
             Event::Row(row) => {
                 self.pulse.take(row, self.interval_ns);
                 self.scribe.take(row, &self.phases, &mut self.running.recording);
+                if let Some((operations, bytes)) = whole(row, self.scribe.classes()) {
+                    self.may_end |= self.running.matrix.ending.take(operations, bytes);
+                }
             }
             Event::Tick => self.tick(now_ns),
         }
@@ -649,6 +679,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
     }
 
     fn tick(&mut self, now_ns: u64) {
+        if self.may_end || self.running.matrix.interrupt.load(Ordering::Relaxed) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
         let measuring = self.kind == PhaseKind::Measure;
         if now_ns >= self.next_sample_ns {
             let since_ns = self.running.recording.since_start_ns(now_ns);
@@ -687,8 +720,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
         totals(&mut running.recording, self.scribe.classes(), &report.collected);
         self.observe_end(now_ns);
         let running = &mut *self.running;
-        let reached = report.measured_ns() >= self.measure_ns;
-        running.end_phase(self.phases.measure, report.stop_ns, reached, "");
+        let (settled, note) = running.matrix.ending.end();
+        let reached = settled && (self.may_end || report.measured_ns() >= self.measure_ns);
+        running.end_phase(self.phases.measure, report.stop_ns, reached, &note);
         let phase = running.recording.begin(PhaseKind::Close, report.stop_ns);
         running.matrix.watcher.begin(PhaseKind::Close);
         running.end_phase(phase, now_ns, true, "operations in flight at the end");

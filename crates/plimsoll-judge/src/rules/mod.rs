@@ -11,6 +11,7 @@ use crate::finding::Finding;
 
 pub mod best_of_many;
 pub mod burst_credit;
+pub mod cache_state;
 pub mod cached_read;
 pub mod check_failed;
 pub mod clock_stepped;
@@ -35,6 +36,7 @@ pub(crate) mod made_up;
 pub mod measured_too_short;
 pub mod memory_target;
 pub mod misaligned;
+pub mod never_settled;
 pub mod noisy_neighbour;
 pub mod not_completed;
 pub mod not_steady;
@@ -102,6 +104,8 @@ pub const ALL: &[Rule] = &[
     data_content::RULE,
     served_from_cache_below::RULE,
     cached_read::RULE,
+    cache_state::RULE,
+    never_settled::RULE,
     burst_credit::RULE,
     working_set_stated::RULE,
     working_set_small::RULE,

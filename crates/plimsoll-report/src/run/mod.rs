@@ -6,6 +6,7 @@
 //! what is done here is sums and quotients of totals that stand in the evidence.
 
 mod checks;
+mod condition;
 pub(crate) mod distribution;
 mod findings;
 mod host;
@@ -39,6 +40,7 @@ pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
         inside::brief(bundle),
         io::brief(bundle),
         timeline::section(bundle, verdict),
+        condition::section(bundle),
         sizing::summary(bundle, verdict),
         sizing::section(bundle, verdict),
         io::section(bundle),

@@ -1,0 +1,162 @@
+//! Conditioning: writes before the measurement that bring flash to its long-term state (SNIA SSS PTS
+//! 2.0.2). `fill-twice` writes all data in order, twice. `random-overwrite:until-steady` writes the
+//! working set at random until whoever judges says that the rate is steady, or its time is up.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_plan::{Arrival, Condition, Matrix, Pattern, Stream, SyncKind, SyncPolicy};
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_workload::step::{Class, ClassGroup};
+
+use super::data::Pass;
+use super::record::{Phases, Scribe, stream_classes};
+use super::run::{Pulse, Running};
+use super::streams;
+use crate::EngineError;
+use crate::stream::collect::Interval;
+use crate::stream::run::{Event, watch};
+
+/// Operations that each client keeps outstanding while it conditions, where the plan has fewer: flash
+/// is brought to its long-term state sooner.
+const DEPTH_MIN: u32 = 32;
+/// Passes of `fill-twice`.
+const FILLS: u32 = 2;
+
+/// The load of `random-overwrite`: every stream of the plan as random writes to the same data, at
+/// least 32 deep, as fast as they go.
+#[must_use]
+pub fn random_overwrite(matrix: &Matrix) -> Matrix {
+    let overwrite = |stream: &Stream| Stream {
+        read_percent: 0.0,
+        metadata_percent: 0.0,
+        queue_depth: stream.queue_depth.max(DEPTH_MIN),
+        batch: false,
+        think_time_ns: 0,
+        verify_reads: false,
+        pattern: Pattern::Random,
+        arrival: Arrival::Closed { rate_cap_per_s: None },
+        sync: SyncPolicy { kind: SyncKind::None, every_writes: 1 },
+        ..stream.clone()
+    };
+    let mut overwriting = matrix.clone();
+    overwriting.streams = matrix.streams.iter().map(overwrite).collect();
+    overwriting.axes.read_percents = vec![0.0];
+    overwriting
+}
+
+impl Running<'_> {
+    /// Conditions as the plan says. `false` where it was ended before it was done.
+    pub(super) fn condition(&mut self) -> Result<bool, EngineError> {
+        if self.matrix.home.is_null {
+            return Ok(true);
+        }
+        match self.matrix.plan.phases.condition {
+            Condition::None => Ok(true),
+            Condition::FillTwice => {
+                for _ in 0..FILLS {
+                    if self.pass(PhaseKind::Condition, Pass::Fill, false)?.is_none() {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Condition::RandomOverwrite => {
+                // The load's own streams wait while these are driven.
+                let load = std::mem::replace(&mut self.matrix.matrix, self.matrix.overwriting);
+                let done = self.overwrite();
+                self.matrix.matrix = load;
+                done
+            }
+        }
+    }
+
+    fn overwrite(&mut self) -> Result<bool, EngineError> {
+        let plan = self.matrix.plan;
+        let device_bytes = self.matrix.home.device_bytes();
+        let configs = streams::streams(self.matrix.matrix, plan.seed, device_bytes)?;
+        let groups = self.groups(&configs)?;
+        let classes: Vec<Class> = stream_classes(&configs)
+            .into_iter()
+            .map(|class| Class {
+                name: format!("condition.{}", class.name),
+                group: ClassGroup::Phase,
+                ..class
+            })
+            .collect();
+        let names = classes.iter().map(|class| class.name.clone()).collect();
+        let config = self.run_config(names, 0, plan.phases.condition_max_ns);
+        let kind = PhaseKind::Condition;
+        let started_ns = monotonic_ns();
+        let phase = self.recording.begin(kind, started_ns);
+        self.matrix.watcher.begin(kind);
+        let sizes_bytes = self.sizes_bytes();
+        self.matrix.ending.begin(kind, &sizes_bytes, 0);
+        let mut scribe = Scribe::new(classes, config.interval_ns, 0);
+        let mut phases = Phases { warm_up: None, measure: phase, measure_from_ns: started_ns };
+        let mut pulse = Pulse::new(scribe.classes().len());
+        let stop = AtomicBool::new(false);
+        let (recording, matrix) = (&mut self.recording, &mut self.matrix);
+        let outcome = watch(&config, groups, &stop, &mut |event| match event {
+            Event::Starts { measure_from_ns } => phases.measure_from_ns = measure_from_ns,
+            Event::Row(row) => {
+                pulse.take(row, config.interval_ns);
+                scribe.take(row, &phases, recording);
+                if let Some((operations, bytes)) = whole(row, scribe.classes())
+                    && matrix.ending.take(operations, bytes)
+                {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
+            Event::Tick => {
+                if matrix.interrupt.load(Ordering::Relaxed) {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                let elapsed_ns = monotonic_ns().saturating_sub(started_ns);
+                let progress = pulse.progress(elapsed_ns, config.measure_ns);
+                matrix.watcher.progress(kind, &progress);
+            }
+        });
+        scribe.close(&mut self.recording);
+        let (reached, note) = self.matrix.ending.end();
+        self.end_phase(phase, monotonic_ns(), reached, &note);
+        let (report, sources) = outcome?;
+        for source in sources {
+            let checks = source.checks();
+            self.note_damage(checks.counts.damaged(), checks.first_finding);
+        }
+        self.note_groups(&report.groups);
+        self.note_interrupt();
+        Ok(self.recording.is_well())
+    }
+
+    /// Bytes of each stream's data.
+    pub(super) fn sizes_bytes(&self) -> Vec<u64> {
+        self.recording.instances.iter().map(|instance| instance.allocated_bytes).collect()
+    }
+
+    /// Bytes that conditioning wrote.
+    pub(super) fn conditioned_bytes(&self) -> u64 {
+        let phases = self.recording.phases.iter();
+        phases.filter(|p| p.kind == PhaseKind::Condition).map(|p| p.written_bytes).sum()
+    }
+}
+
+/// Operations and written bytes of a whole interval of the phase; `None` for one before it began, after
+/// the stop, or that adds to an earlier one.
+pub(super) fn whole(row: &Interval, classes: &[Class]) -> Option<(u64, u64)> {
+    if row.number < 0 || row.drain || row.supplement {
+        return None;
+    }
+    let (mut operations, mut written_bytes) = (0, 0);
+    for (class, totals) in classes.iter().zip(&row.classes) {
+        if class.group == ClassGroup::Sync {
+            continue;
+        }
+        operations += totals.sums.operations;
+        if !class.is_read && class.group != ClassGroup::Metadata {
+            written_bytes += totals.sums.bytes;
+        }
+    }
+    Some((operations, written_bytes))
+}

@@ -1,0 +1,126 @@
+//! Were the caches in the state that the plan declares?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::CacheState;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::figures::measured;
+use crate::finding::{Finding, Outcome};
+
+/// Share of the files in the page cache up to which it counts as dropped. Reading extent maps and the
+/// first blocks of files brings back a little.
+const DROPPED_MAX: f64 = 0.05;
+/// Share from which it counts as warm.
+const WARM_MIN: f64 = 0.95;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "cache-state",
+    asks: "were the caches in the state that the plan declares when the load began?",
+    explains: "`phases.cache` is cold (the files' page cache and, with root, the system's caches are \
+        dropped), warm-metadata (data dropped, metadata read) or warm (everything read once). Whether \
+        that came about is seen in the page cache (`mincore` before the measurement). What the host \
+        cannot see stays unknown: an array's own caches, and any cache where I/O goes past the page \
+        cache. Two systems compared warm and cold are not compared.",
+    bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::MediaRead, Weight::Advisory)],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    measured(bundle)?;
+    if !seen::is_real(bundle) {
+        return None;
+    }
+    let cache = &bundle.observed.page_cache;
+    let state = bundle.plan.phases.cache;
+    let direct = bundle.run.engine.paths.iter().all(|path| path.direct);
+    let share = match (cache.resident_bytes_before, cache.files_bytes) {
+        (Some(resident), Some(files)) if files > 0 => Some(resident as f64 / files as f64),
+        _ => None,
+    };
+    let unknown = |says: &str| Finding::new(RULE.id, Outcome::Unknown, says);
+    let Some(share) = share else {
+        let says = "how much of the data the page cache held is not known";
+        return Some(unknown(says).advise("run on files, as root").with("declared", state.word()));
+    };
+    let percent = share * 100.0;
+    let dropped = share <= DROPPED_MAX;
+    let finding = match state {
+        CacheState::Cold | CacheState::WarmMetadata if !dropped => {
+            let says =
+                format!("declared {state}, but {percent:.0} % of the data was in the page cache");
+            Finding::new(RULE.id, Outcome::Warn, says)
+                .advise("find out who reads the files meanwhile")
+        }
+        CacheState::Cold if cache.system_dropped == Some(true) => {
+            let says = format!(
+                "cold on this host: {percent:.1} % of the data in the page cache, the system's caches \
+                 dropped; caches of the storage itself are not seen"
+            );
+            Finding::new(RULE.id, Outcome::Pass, says)
+        }
+        CacheState::Cold => unknown(
+            "the data was not in the page cache, but the system's caches, its \
+            metadata among them, were not dropped",
+        )
+        .advise("run as root, or declare warm-metadata"),
+        CacheState::WarmMetadata => unknown(
+            "the data was not in the page cache; its metadata was read, \
+            and whether it stayed in memory, or in an array's own metadata cache, is not seen",
+        ),
+        CacheState::Warm if direct => unknown(
+            "everything was read once, but the I/O goes past the page \
+            cache: whether the storage's own caches are warm is not seen",
+        )
+        .advise("declare cold, or measure with direct = \"off\" where the page cache is meant"),
+        CacheState::Warm if share >= WARM_MIN => {
+            let says = format!("warm: {percent:.0} % of the data was in the page cache");
+            Finding::new(RULE.id, Outcome::Pass, says)
+        }
+        CacheState::Warm => {
+            let says =
+                format!("declared warm, but only {percent:.0} % of the data was in the page cache");
+            Finding::new(RULE.id, Outcome::Warn, says)
+                .advise("the data does not fit in memory: declare cold, or plan less data")
+        }
+    };
+    Some(finding.with("resident_share", share).with("declared", state.word()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    fn outcome(state: CacheState, resident: f64, dropped: Option<bool>, direct: bool) -> Outcome {
+        let mut bundle = made_up::reads();
+        bundle.plan.phases.cache = state;
+        bundle.run.engine.paths.iter_mut().for_each(|path| path.direct = direct);
+        let cache = &mut bundle.observed.page_cache;
+        cache.files_bytes = Some(1 << 30);
+        cache.resident_bytes_before = Some((resident * f64::from(1 << 30)) as u64);
+        cache.system_dropped = dropped;
+        made_up::outcome(&RULE, &bundle).unwrap()
+    }
+
+    #[test]
+    fn what_the_host_sees_decides_and_what_it_cannot_see_is_unknown() {
+        use CacheState::{Cold, Warm, WarmMetadata};
+        assert_eq!(outcome(Cold, 0.0, Some(true), true), Outcome::Pass);
+        assert_eq!(outcome(Cold, 0.0, Some(false), true), Outcome::Unknown);
+        assert_eq!(outcome(Cold, 0.5, Some(true), true), Outcome::Warn);
+        assert_eq!(outcome(WarmMetadata, 0.0, None, true), Outcome::Unknown);
+        assert_eq!(outcome(WarmMetadata, 0.5, None, true), Outcome::Warn);
+        assert_eq!(outcome(Warm, 1.0, None, true), Outcome::Unknown);
+        assert_eq!(outcome(Warm, 1.0, None, false), Outcome::Pass);
+        assert_eq!(outcome(Warm, 0.5, None, false), Outcome::Warn);
+    }
+
+    #[test]
+    fn without_a_look_at_the_page_cache_nothing_is_known() {
+        let mut bundle = made_up::reads();
+        bundle.observed.page_cache = Default::default();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+}

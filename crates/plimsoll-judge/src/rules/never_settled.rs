@@ -1,0 +1,66 @@
+//! Did a measurement that waits for the system to be steady see it steady?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight};
+use crate::claim::Claim;
+use crate::figures::measured;
+use crate::finding::{Finding, Outcome};
+use crate::steady;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "never-settled",
+    asks: "did the measurement that waits for a steady rate see one?",
+    explains: "With `measure = \"until-steady\"` the phase ends when SNIA's criteria hold over the \
+        fifths of what is left after the warm-up (they differ by at most 20 % of their mean and drift \
+        by at most 10 %, PTS 2.0.2), the mean is known to 5 %, and, for writes, twice the working set was \
+        written in all and once in the window. A phase that reaches its cap without that is \
+        INCONCLUSIVE, and its chart shows why: measure for longer, or find out what keeps moving.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::CachedRead, Weight::Mandatory),
+        (Claim::BurstWrite, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::DurableWrite, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    measured(bundle)?;
+    if !bundle.plan.phases.until_steady {
+        return None;
+    }
+    let found = steady::of(bundle);
+    Some(if found.steady == Some(true) {
+        let [low, high] = found.interval_per_s.unwrap_or_default();
+        let says = format!("the rate was steady: {low:.1} to {high:.1} per second");
+        Finding::new(RULE.id, Outcome::Pass, says)
+    } else {
+        Finding::new(RULE.id, Outcome::Unknown, found.says)
+            .advise("raise `phases.measure_max`, or find out what keeps the rate moving")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_rate_that_settles_passes_and_one_that_rises_to_the_cap_does_not() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), None, "a fixed length waits for nothing");
+        bundle.plan.phases.until_steady = true;
+        bundle.plan.phases.round_ns = 10 * made_up::SECOND_NS;
+        bundle.plan.phases.measure_ns = bundle.run.measure().unwrap().duration_ns;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        made_up::rates(&mut bundle, |t| (1_000 + t * 10 + t * 7 % 11, 800_000));
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert!(made_up::finding(&RULE, &bundle).says.contains("never became steady"));
+    }
+}

@@ -1,0 +1,66 @@
+//! Ends conditioning and measurements `until-steady`: the judge's rule, fed by the driver.
+
+use plimsoll_engine::ending::Ending;
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_judge::stats::Progress;
+use plimsoll_judge::stats::UntilSteady as State;
+use plimsoll_judge::steady;
+use plimsoll_plan::ResolvedPlan;
+
+use crate::error::CliError;
+
+/// The rule over the phase that is on.
+pub struct UntilSteady<'a> {
+    plan: &'a ResolvedPlan,
+    /// `None`: the phase ends when its time is up.
+    state: Option<State>,
+}
+
+impl<'a> UntilSteady<'a> {
+    /// For the phases of a plan.
+    ///
+    /// # Errors
+    /// A plan whose phases could never be found steady: too short for the rounds that it asks for.
+    pub fn new(plan: &'a ResolvedPlan) -> Result<Self, CliError> {
+        for phase in [PhaseKind::Condition, PhaseKind::Measure] {
+            if steady::ends_when_steady(plan, phase) {
+                steady::settings(plan, phase, None).map_err(|refusal| {
+                    CliError::usage(format!("until-steady can never be reached: {refusal}"))
+                        .hint("give it more time, or write a shorter `round` in [phases]")
+                })?;
+            }
+        }
+        Ok(Self { plan, state: None })
+    }
+}
+
+impl Ending for UntilSteady<'_> {
+    fn begin(&mut self, phase: PhaseKind, sizes_bytes: &[u64], written_bytes: u64) {
+        let writes = steady::writes(self.plan, phase, sizes_bytes, written_bytes);
+        self.state = steady::ends_when_steady(self.plan, phase)
+            .then(|| steady::settings(self.plan, phase, writes).and_then(State::new).ok())
+            .flatten();
+    }
+
+    fn take(&mut self, operations: u64, written_bytes: u64) -> bool {
+        let seconds = self.plan.evidence.interval_ns.max(1) as f64 / 1e9;
+        self.state.as_mut().is_some_and(|state| {
+            let progress = state.push(operations as f64 / seconds, written_bytes);
+            !matches!(progress, Progress::NotYet(_))
+        })
+    }
+
+    fn end(&mut self) -> (bool, String) {
+        let Some(state) = self.state.take() else { return (true, String::new()) };
+        let lasts =
+            |values: usize| values as f64 * self.plan.evidence.interval_ns.max(1) as f64 / 1e9;
+        match state.progress() {
+            Progress::Steady(steady) => {
+                (true, format!("steady from {:.1} s on", lasts(steady.start)))
+            }
+            Progress::NotYet(why) | Progress::Never(why) => {
+                (false, format!("never became steady: {why}"))
+            }
+        }
+    }
+}
