@@ -136,6 +136,8 @@ pub enum EngineError {
         doing: String,
         /// What the server answered, or why it did not.
         says: String,
+        /// The closest `errno` of an operation that failed; `None` in preparation.
+        errno: Option<i32>,
     },
     /// A device holds something, and nobody said that it may be destroyed.
     #[error("{} holds {what}, which this plan would overwrite", .path.display())]
@@ -171,7 +173,8 @@ impl EngineError {
             Self::TooSmall { .. } => ErrorKind::TooSmall,
             Self::Precious { .. } => ErrorKind::Precious,
             Self::Config(_) => ErrorKind::Config,
-            Self::Remote { .. } => ErrorKind::Remote,
+            Self::Remote { errno: Some(errno), .. } => kind_of(*errno),
+            Self::Remote { errno: None, .. } => ErrorKind::Remote,
             Self::Push(_) => ErrorKind::Defect,
         }
     }

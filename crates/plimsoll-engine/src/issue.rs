@@ -37,6 +37,7 @@ pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[P
         BackendKind::Threads | BackendKind::Inline => "threads",
         BackendKind::Null => "null",
         BackendKind::Nfs => "nfs",
+        BackendKind::S3 => "s3",
     }
     .to_owned();
     engine.why.clone_from(&report.why);
@@ -50,6 +51,19 @@ pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[P
                 direct: file.direct,
                 why: file.why_not_direct.clone().unwrap_or_default(),
             }),
+        }
+    }
+}
+
+/// Notes that I/O went to servers, past every cache of this host.
+pub(crate) fn note_remote(engine: &mut Engine, directories: &[String]) {
+    for directory in directories {
+        if !engine.paths.iter().any(|path| path.path == *directory) {
+            engine.paths.push(PathEngine {
+                path: directory.clone(),
+                direct: true,
+                why: String::new(),
+            });
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod nfs;
 mod own;
 pub mod progress;
 pub mod recording;
+pub mod s3;
 pub mod step;
 pub mod stream;
 

@@ -18,6 +18,7 @@ pub mod markdown;
 pub mod number;
 pub mod run;
 pub mod study;
+mod sweep;
 pub mod table;
 pub mod text;
 pub mod time;
@@ -29,7 +30,9 @@ use plimsoll_judge::Verdict;
 pub use comparison::comparison_document;
 pub use error::ReportError;
 pub use experiment::{experiment, experiment_document};
+pub use number::elapsed;
 pub use run::run_document;
+pub use sweep::{sweep_csv, sweep_document};
 pub use text::Style;
 pub use tuning::tuning_document;
 

@@ -51,6 +51,8 @@ pub enum Command {
     Tune(commands::tune::Options),
     /// Compare two or more experiments, or the targets of a plan that names several.
     Compare(commands::compare::Options),
+    /// Sweep I/O size, read share and pattern: one table and charts.
+    Sweep(commands::sweep::Options),
     /// Judge the evidence of a bundle again.
     Judge(commands::judge::Options),
     /// Measure this host's own ceilings.

@@ -68,6 +68,18 @@ impl Experiment {
         Ok(Self { id, kind, name: name.to_owned(), directory, runs: Vec::new() })
     }
 
+    /// One that was interrupted, in its directory; the runs that it has are to be noted again.
+    ///
+    /// # Errors
+    /// A directory that cannot be written.
+    pub fn resume(kind: ExperimentKind, name: &str, directory: &Path) -> Result<Self, CliError> {
+        let id =
+            directory.file_name().map_or(String::new(), |id| id.to_string_lossy().into_owned());
+        fs::create_dir_all(directory).map_err(|error| unwritten(directory, &error))?;
+        let directory = directory.to_path_buf();
+        Ok(Self { id, kind, name: name.to_owned(), directory, runs: Vec::new() })
+    }
+
     /// Where its bundles are made.
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -111,6 +123,25 @@ impl Experiment {
     pub fn report(&self) -> PathBuf {
         self.directory.join("report.html")
     }
+}
+
+/// The latest experiment of a kind below `bundles` whose result `takes` says is to be gone on with.
+pub fn unfinished(
+    bundles: &Path,
+    kind: ExperimentKind,
+    takes: impl Fn(&serde_json::Value) -> bool,
+) -> Option<PathBuf> {
+    let entries = fs::read_dir(bundles).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|directory| {
+            let Ok(text) = fs::read_to_string(directory.join(FILE)) else { return false };
+            let Ok(record) = serde_json::from_str::<serde_json::Value>(&text) else { return false };
+            record["kind"] == kind.word() && takes(&record["result"])
+        })
+        .collect();
+    found.sort();
+    found.pop()
 }
 
 /// Writes a file beside its old form and puts it in its place at once.

@@ -37,9 +37,13 @@ impl Data {
     pub fn directories(&self) -> Vec<String> {
         match self {
             Self::Mail(home) => home.manifest.directories.clone(),
-            Self::Matrix(home) => {
-                home.manifest.directories.iter().map(|path| path.display().to_string()).collect()
-            }
+            Self::Matrix(home) => match &home.remote {
+                Some(remote) => remote.directories(),
+                None => {
+                    let directories = home.manifest.directories.iter();
+                    directories.map(|path| path.display().to_string()).collect()
+                }
+            },
         }
     }
 

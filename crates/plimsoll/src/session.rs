@@ -256,13 +256,7 @@ fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, CliError> {
                 .hint("give one size, read share, pattern and queue depth to run one point"))
         }
         Workload::Matrix(_) if is_model => Ok(What::Model(&target.kind)),
-        Workload::Matrix(matrix) => match target.kind {
-            TargetKind::Nfs { .. } | TargetKind::S3 { .. } => {
-                let says = format!("a target of kind {kind} cannot be run by this version");
-                Err(CliError::usage(says).hint("name a `path`, a `device`, or `null = true`"))
-            }
-            _ => Ok(What::Matrix(target, matrix)),
-        },
+        Workload::Matrix(matrix) => Ok(What::Matrix(target, matrix)),
     }
 }
 

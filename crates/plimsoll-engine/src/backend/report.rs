@@ -14,6 +14,8 @@ pub enum BackendKind {
     Inline,
     /// NFS calls from the issuing thread.
     Nfs,
+    /// S3 requests from the issuing thread.
+    S3,
     /// No I/O at all.
     Null,
 }

@@ -43,6 +43,7 @@ pub struct PassSource {
     chunks_left: u64,
     zeros: bool,
     done_bytes: Arc<AtomicU64>,
+    chunk_bytes: u32,
 }
 
 /// What a pass is made from.
@@ -62,6 +63,8 @@ pub struct PassPlan {
     pub zeros: bool,
     /// Counts what is done.
     pub done_bytes: Arc<AtomicU64>,
+    /// Bytes of one transfer.
+    pub chunk_bytes: u32,
 }
 
 impl PassPlan {
@@ -90,6 +93,7 @@ impl PassPlan {
             generations: home.generations.clone(),
             zeros,
             done_bytes: Arc::default(),
+            chunk_bytes: home.chunk_bytes(),
         })
     }
 
@@ -100,7 +104,7 @@ impl PassPlan {
     }
 
     fn chunks(&self) -> u64 {
-        self.sizes_bytes.iter().map(|size| size.div_ceil(CHUNK_BYTES.into())).sum()
+        self.sizes_bytes.iter().map(|size| size.div_ceil(self.chunk_bytes.into())).sum()
     }
 
     /// Part `part` of `parts` of it.
@@ -110,7 +114,7 @@ impl PassPlan {
         let (first, after) = (all * part / parts, all * (part + 1) / parts);
         let tracker = |content: &Content, generations: &Arc<[Generations]>| {
             let generations = Arc::clone(generations);
-            Tracker::new(content.clone(), generations, CHUNKS_IN_FLIGHT, CHUNK_BYTES)
+            Tracker::new(content.clone(), generations, CHUNKS_IN_FLIGHT, self.chunk_bytes)
         };
         let trackers = match &self.generations {
             Some(generations) if self.pass == Pass::Check => {
@@ -129,6 +133,7 @@ impl PassPlan {
             chunks_left: after - first,
             zeros: self.zeros,
             done_bytes: Arc::clone(&self.done_bytes),
+            chunk_bytes: self.chunk_bytes,
         };
         source.skip(first);
         source
@@ -139,9 +144,9 @@ impl PassSource {
     /// Goes to chunk `chunks` of all.
     fn skip(&mut self, mut chunks: u64) {
         for size_bytes in self.sizes_bytes.iter() {
-            let here = size_bytes.div_ceil(CHUNK_BYTES.into());
+            let here = size_bytes.div_ceil(self.chunk_bytes.into());
             if chunks < here {
-                self.offset_bytes = chunks * u64::from(CHUNK_BYTES);
+                self.offset_bytes = chunks * u64::from(self.chunk_bytes);
                 return;
             }
             chunks -= here;
@@ -184,8 +189,8 @@ impl Source for PassSource {
         }
         let (file, offset_bytes) = (self.file, self.offset_bytes);
         let left_bytes = self.sizes_bytes.get(file as usize)? - offset_bytes;
-        let size_bytes = left_bytes.min(CHUNK_BYTES.into()) as u32;
-        self.offset_bytes += u64::from(CHUNK_BYTES);
+        let size_bytes = left_bytes.min(self.chunk_bytes.into()) as u32;
+        self.offset_bytes += u64::from(self.chunk_bytes);
         self.chunks_left -= 1;
         let followed =
             self.tracker(file).and_then(|t| t.begin_read(file, offset_bytes, size_bytes));

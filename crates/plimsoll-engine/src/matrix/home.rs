@@ -13,8 +13,10 @@ use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::StreamConfig;
 use plimsoll_workload::stamp::Generations;
 
+use super::data::CHUNK_BYTES;
 use super::device::Device;
 use super::manifest::{DataFile, DataState, Manifest, VERSION};
+use super::remote::Remote;
 use super::streams;
 use crate::EngineError;
 use crate::own::{self, Locks, check_space, lock_all, make_own, own_name, remove_own, sys};
@@ -52,6 +54,8 @@ pub struct DataHome {
     /// True for a target that swallows everything.
     pub is_null: bool,
     device: Option<Device>,
+    /// Where the data lies on servers.
+    pub remote: Option<Remote>,
     _locks: Option<Locks>,
 }
 
@@ -63,9 +67,13 @@ impl DataHome {
     /// A target that can't be used, is in use, too small, or holds something else.
     pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
         let HomeRequest { plan, target, matrix, .. } = *request;
-        if let Some(stream) = matrix.streams.iter().find(|stream| stream.metadata_percent > 0.0) {
+        let on_servers = matches!(target.kind, TargetKind::Nfs { .. } | TargetKind::S3 { .. });
+        if let Some(stream) = matrix.streams.iter().find(|stream| stream.metadata_percent > 0.0)
+            && !on_servers
+        {
             let says = format!(
-                "stream {}: metadata operations need NFS exports; a target of kind {} has none",
+                "stream {}: metadata operations need NFS exports or a bucket; a target of kind {} \
+                 has none",
                 stream.name,
                 target.kind_word()
             );
@@ -77,6 +85,10 @@ impl DataHome {
             TargetKind::Path { .. } | TargetKind::Directories { .. } => {
                 let configs = streams::streams(matrix, plan.seed, None)?;
                 Self::in_directories(request, &configs)
+            }
+            TargetKind::Nfs { .. } | TargetKind::S3 { .. } => {
+                let configs = streams::streams(matrix, plan.seed, None)?;
+                Self::on_servers(request, &configs)
             }
             _ => {
                 let kind = target.kind_word();
@@ -107,6 +119,7 @@ impl DataHome {
             generations: None,
             is_null: true,
             device: None,
+            remote: None,
             _locks: None,
         })
     }
@@ -129,6 +142,7 @@ impl DataHome {
             generations: None,
             is_null: false,
             device: Some(device),
+            remote: None,
             _locks: None,
         };
         home.follow(request.follow);
@@ -164,6 +178,7 @@ impl DataHome {
             generations: None,
             is_null: false,
             device: None,
+            remote: None,
             _locks: Some(locks),
         };
         let made = home.manifest.write().and_then(|()| home.make_files());
@@ -172,6 +187,34 @@ impl DataHome {
             drop(home.remove());
             return Err(error);
         }
+        home.follow(request.follow);
+        Ok(home)
+    }
+
+    fn on_servers(
+        request: &HomeRequest<'_>,
+        configs: &[StreamConfig],
+    ) -> Result<Self, EngineError> {
+        let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, configs)?);
+        let remote = Remote::create(request, configs)?;
+        for (stream, config) in request.matrix.streams.iter().zip(configs) {
+            let files = u32::try_from(config.files.files()).unwrap_or(u32::MAX);
+            let file = |number| {
+                let size_bytes = config.files.file_size_bytes;
+                data_file(remote.name_of(number).into(), size_bytes, stream)
+            };
+            manifest.files.extend((0..files).map(file));
+        }
+        let mut home = Self {
+            manifest,
+            replaced: remote.replaced(),
+            is_made: false,
+            generations: None,
+            is_null: false,
+            device: None,
+            remote: Some(remote),
+            _locks: None,
+        };
         home.follow(request.follow);
         Ok(home)
     }
@@ -215,6 +258,12 @@ impl DataHome {
             Some(device) => vec![device.path.clone()],
             None => self.manifest.directories.clone(),
         }
+    }
+
+    /// Bytes of one transfer of a pass over all data.
+    #[must_use]
+    pub fn chunk_bytes(&self) -> u32 {
+        self.remote.as_ref().map_or(CHUNK_BYTES, Remote::chunk_bytes)
     }
 
     /// Size of the device, where it is one.
@@ -316,6 +365,7 @@ impl DataHome {
             is_made: true,
             is_null: false,
             device: None,
+            remote: None,
             _locks: Some(locks),
         })
     }
@@ -326,6 +376,9 @@ impl DataHome {
     /// # Errors
     /// What can't be removed.
     pub fn remove(self) -> Result<(), EngineError> {
+        if let Some(remote) = self.remote {
+            return remote.remove();
+        }
         for directory in &self.manifest.directories {
             remove_own(directory)?;
         }

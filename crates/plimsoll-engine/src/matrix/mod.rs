@@ -7,6 +7,7 @@
 //! - [`condition`]: writes before the measurement.
 //! - [`pace`]: when operations start.
 //! - [`record`]: what the driver measures, as evidence.
+//! - [`remote`]: data that lies on NFS exports or in an S3 bucket.
 //! - [`run`]: the phases, one after the other.
 
 pub mod condition;
@@ -16,6 +17,7 @@ pub mod home;
 pub mod manifest;
 pub mod pace;
 pub mod record;
+pub mod remote;
 pub mod run;
 pub mod streams;
 

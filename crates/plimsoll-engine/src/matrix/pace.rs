@@ -76,7 +76,7 @@ impl StreamPace {
 
     /// The starts of the clients `clients`, and the cap on them.
     #[must_use]
-    pub fn group(&self, clients: std::ops::Range<u32>) -> (Pace, Option<CapTurns>) {
+    pub fn group(&self, clients: &[u32]) -> (Pace, Option<CapTurns>) {
         let depth = self.depth.max(1);
         let part = |client: u32| -> Option<Turns> {
             let schedule = self.schedule.as_ref()?;
@@ -84,7 +84,7 @@ impl StreamPace {
             Some(Box::new(schedule.part(client.into(), all, self.seed)))
         };
         if self.open {
-            let arrivals: Vec<Turns> = clients.clone().filter_map(part).collect();
+            let arrivals: Vec<Turns> = clients.iter().copied().filter_map(part).collect();
             let asked = u64::from(depth) * u64::from(clients.len() as u32);
             let fits = OPEN_ARENA_BYTES / u64::from(self.size_bytes_max.max(1));
             let places = fits.clamp(asked.min(OPEN_PLACES_MAX), OPEN_PLACES_MAX);
@@ -97,7 +97,7 @@ impl StreamPace {
         } else {
             Pace::Closed { depth }
         };
-        let turns: Option<Vec<Turns>> = clients.map(part).collect();
+        let turns: Option<Vec<Turns>> = clients.iter().copied().map(part).collect();
         (pace, turns.map(|turns| CapTurns(merged(turns))))
     }
 }

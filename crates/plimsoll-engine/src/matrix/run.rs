@@ -1,6 +1,5 @@
 //! The phases of a matrix run, one after the other.
 
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +12,7 @@ use plimsoll_workload::matrix::StreamConfig;
 use plimsoll_workload::stamp::Finding;
 
 use super::condition::whole;
-use super::data::{CHUNK_BYTES, CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource, lay_out, sync};
+use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource, lay_out, sync};
 use super::home::DataHome;
 use super::manifest::DataState;
 use super::pace::StreamPace;
@@ -72,6 +71,9 @@ pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataHome) {
     if let Err(error) = running.phases() {
         running.fail(&error);
     }
+    if let Some(remote) = &mut running.matrix.home.remote {
+        remote.counters(&mut running.recording.counters);
+    }
     clip(&mut running.recording);
     (running.recording, running.matrix.home)
 }
@@ -90,6 +92,9 @@ impl Running<'_> {
         let device_bytes = self.matrix.home.device_bytes();
         let configs = streams::streams(self.matrix.matrix, plan.seed, device_bytes)?;
         self.recording.instances = self.instances(&configs);
+        if let (Some(remote), Some(config)) = (&mut self.matrix.home.remote, configs.first()) {
+            self.matrix.home.is_made &= remote.fit(config)?;
+        }
         // What can't be driven is found before anything is written.
         let groups = self.groups(&configs)?;
         if !self.matrix.home.is_made && !self.make()? {
@@ -98,6 +103,9 @@ impl Running<'_> {
         self.matrix.home.mark(DataState::InUse)?;
         if !self.condition()? || !self.caches()? {
             return Ok(());
+        }
+        if let (Some(remote), Some(config)) = (&mut self.matrix.home.remote, configs.first()) {
+            remote.reset_small(config)?;
         }
         self.load(&configs, groups)?;
         if self.recording.is_well() && plan.phases.verify && !self.matrix.home.is_null {
@@ -125,6 +133,9 @@ impl Running<'_> {
         let home = &self.matrix.home;
         if home.is_null {
             return Target::Null;
+        }
+        if let Some(remote) = &home.remote {
+            return remote.target(|_| true);
         }
         let source = |path: &PathBuf| FileSource::Path {
             path: path.clone(),
@@ -164,14 +175,20 @@ impl Running<'_> {
             Layout::Allocated | Layout::Sparse => {
                 let phase = self.recording.begin(PhaseKind::Create, monotonic_ns());
                 self.matrix.watcher.begin(PhaseKind::Create);
-                lay_out(&self.matrix.home, layout, self.matrix.interrupt)?;
+                match &mut self.matrix.home.remote {
+                    Some(remote) => remote.lay_out()?,
+                    None => lay_out(&self.matrix.home, layout, self.matrix.interrupt)?,
+                }
                 let note = format!("files are {}", layout.word());
                 self.end_phase(phase, monotonic_ns(), true, &note);
                 !self.is_interrupted()
             }
         };
         if whole {
-            sync(&self.matrix.home)?;
+            // On servers each thread committed what it wrote at its end.
+            if self.matrix.home.remote.is_none() {
+                sync(&self.matrix.home)?;
+            }
             self.matrix.home.is_made = true;
         }
         Ok(whole)
@@ -188,6 +205,11 @@ impl Running<'_> {
         }
         let phase = self.recording.begin(PhaseKind::Caches, monotonic_ns());
         self.matrix.watcher.begin(PhaseKind::Caches);
+        if self.matrix.home.remote.is_some() {
+            let note = "no cache of this host is in the way; the servers' caches are as they were";
+            self.end_phase(phase, monotonic_ns(), true, note);
+            return Ok(!self.is_interrupted());
+        }
         let files = self.paths();
         let dropped = caches::drop_data(&files, state == CacheState::WarmMetadata)?;
         self.recording.observed.page_cache.system_dropped = dropped.system;
@@ -240,7 +262,7 @@ impl Running<'_> {
                 clients: 1,
                 pace: Pace::Closed { depth: CHUNKS_IN_FLIGHT },
                 cap: None,
-                size_bytes_max: CHUNK_BYTES,
+                size_bytes_max: plan.chunk_bytes,
                 operations_max: u64::MAX,
                 reap_min: 1,
                 spin_ns: 0,
@@ -306,12 +328,21 @@ impl Running<'_> {
         configs: &[StreamConfig],
     ) -> Result<Vec<Group<MatrixSource>>, EngineError> {
         let threads = self.threads();
-        let mut parts: Vec<(usize, Range<u32>)> = Vec::new();
+        let mut parts: Vec<(usize, Box<[u32]>)> = Vec::new();
         for (number, config) in configs.iter().enumerate() {
+            if let Some(remote) = &self.matrix.home.remote {
+                // All clients of a share are one thread's.
+                let of = threads.min(remote.shares()).min(config.clients).max(1);
+                let mine = |part: u32| {
+                    (0..config.clients).filter(|c| c % remote.shares() % of == part).collect()
+                };
+                parts.extend((0..of).map(|part| (number, mine(part))));
+                continue;
+            }
             let of = threads.min(config.clients).max(1);
             let bound =
                 |part: u32| (u64::from(config.clients) * u64::from(part) / u64::from(of)) as u32;
-            parts.extend((0..of).map(|part| (number, bound(part)..bound(part + 1))));
+            parts.extend((0..of).map(|part| (number, (bound(part)..bound(part + 1)).collect())));
         }
         let writes = self.matrix.matrix.writes();
         let all = parts.len();
@@ -321,7 +352,7 @@ impl Running<'_> {
             let size_bytes_max = MatrixSource::size_bytes_max(config);
             let pace = StreamPace::new(stream, size_bytes_max, config.seed)?;
             let spin_ns = if pace.is_open() { SPIN_NS } else { 0 };
-            let (pace, cap) = pace.group(clients.clone());
+            let (pace, cap) = pace.group(&clients);
             let places = match &pace {
                 Pace::Open { places, .. } => *places,
                 _ => stream.queue_depth.max(1) * clients.len() as u32,
@@ -330,12 +361,19 @@ impl Running<'_> {
             let before = configs[..number].iter();
             let first_class: usize = before.map(MatrixSource::class_count).sum();
             let content = self.write_content(stream, config)?;
-            let source = MatrixSource::new(config.clone(), clients, content, places)
+            let target = match &self.matrix.home.remote {
+                Some(remote) => {
+                    let shares = remote.shares();
+                    remote.target(|share| clients.iter().any(|c| c % shares == share))
+                }
+                None => self.target(issue::direct(stream.direct), writes),
+            };
+            let source = MatrixSource::of_clients(config.clone(), clients, content, places)
                 .map_err(|error| EngineError::Config(error.to_string()))?;
             groups.push(Group {
                 name: format!("{}-{at}", stream.name),
                 cpu: self.cpu(at, all),
-                target: self.target(issue::direct(stream.direct), writes),
+                target,
                 source: source.with_first_class(first_class as u16),
                 clients: count,
                 pace,
@@ -453,6 +491,10 @@ impl Running<'_> {
         // What warmed the page cache went through it on purpose: that says nothing of the load.
         let warming = self.recording.phases.last().is_some_and(|p| p.kind == PhaseKind::Caches);
         for group in groups {
+            if let (Some(remote), Some(said)) = (&mut self.matrix.home.remote, &group.remote) {
+                remote.note(said);
+                issue::note_remote(&mut self.recording.engine, &remote.directories());
+            }
             if !warming {
                 issue::note(&mut self.recording.engine, &group.backend, &self.places);
             }
@@ -529,12 +571,18 @@ impl Running<'_> {
     }
 
     fn paths(&self) -> Vec<PathBuf> {
+        if self.matrix.home.remote.is_some() {
+            return Vec::new();
+        }
         self.matrix.home.files().iter().map(|file| file.path.clone()).collect()
     }
 
     /// One for each stream.
     fn instances(&self, configs: &[StreamConfig]) -> Vec<Instance> {
-        let place = self.places.first().map_or("null".to_owned(), |p| p.display().to_string());
+        let remote = self.matrix.home.remote.as_ref();
+        let remote = remote.and_then(|remote| remote.directories().into_iter().next());
+        let place = self.places.first().map(|place| place.display().to_string());
+        let place = remote.or(place).unwrap_or_else(|| "null".to_owned());
         let instance = |config: &StreamConfig| {
             let size_bytes = config.files.file_size_bytes * config.files.files();
             Instance {

@@ -89,6 +89,19 @@ impl Calls {
         self.reads_unsure += other.reads_unsure;
     }
 
+    /// What came since an earlier account of the same client; its events are told once anyway.
+    #[must_use]
+    pub fn since(mut self, earlier: &Self) -> Self {
+        for (name, sums) in &mut self.procedures {
+            let before = earlier.procedures.get(name).copied().unwrap_or_default();
+            *sums = (sums.0.saturating_sub(before.0), sums.1.saturating_sub(before.1));
+        }
+        for (name, value) in &mut self.others {
+            *value = value.saturating_sub(earlier.others.get(name).copied().unwrap_or(0));
+        }
+        self
+    }
+
     /// Calls of a procedure, each XID once.
     #[must_use]
     pub fn calls(&self, procedure: Procedure) -> u64 {

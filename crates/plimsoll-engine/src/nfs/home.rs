@@ -18,7 +18,6 @@ use plimsoll_nfs::{
     CallError, Client, Config, CreateHow, Handle, Monotonic, NfsUrl, ObjectId, Op, Procedure,
 };
 use plimsoll_sys::SysError;
-use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::name_text;
 
 use super::queue::MODE;
@@ -27,8 +26,8 @@ use crate::EngineError;
 
 /// Says whose a directory is.
 const MANIFEST: &str = "plimsoll.json";
-/// Largest transfer of preparation and check, in bytes.
-pub(super) const BLOCK_BYTES: u32 = 256 * 1024;
+/// Largest transfer of preparation, in bytes.
+const BLOCK_BYTES: u32 = 256 * 1024;
 /// A server that does not answer for this long fails the preparation, in ns.
 const GIVE_UP_NS: u64 = 120_000_000_000;
 
@@ -64,17 +63,6 @@ pub struct Share {
     pub small: Handle,
     /// The data files.
     pub files: Vec<Handle>,
-}
-
-/// What the data files hold before the first operation.
-#[derive(Clone, Copy, Debug)]
-pub enum Fill<'a> {
-    /// The first generation of this content.
-    Content(&'a Content),
-    /// Zeros, written.
-    Zeros,
-    /// Nothing: holes of the size.
-    Holes,
 }
 
 /// The name of a data file, without allocating.
@@ -121,7 +109,8 @@ pub struct Home {
     /// Data and small files of each share.
     shares: Vec<(ObjectId, ObjectId, Vec<ObjectId>)>,
     file_size_bytes: u64,
-    block_bytes: u32,
+    /// What was told of this client's calls.
+    told: Calls,
     /// True where the data of an earlier run was removed to make room for this one.
     pub replaced: bool,
 }
@@ -161,7 +150,7 @@ impl Home {
             own_name: format!("plimsoll-{}", request.name),
             shares: Vec::new(),
             file_size_bytes: request.file_size_bytes,
-            block_bytes: BLOCK_BYTES,
+            told: Calls::default(),
             replaced: false,
         };
         for (number, url) in request.exports.iter().enumerate() {
@@ -197,8 +186,6 @@ impl Home {
             .map_err(|error| failed(doing("connecting to"), &error))?;
         let root = self.client.register(server, export.root);
         let setup = |error: SetupError| failed(doing("preparing"), &error);
-        let info = self.client.fs_info(root).map_err(setup)?;
-        self.block_bytes = self.block_bytes.min(info.rtmax.min(info.wtmax).max(4096));
         self.clear_old(root, text)?;
         let space = self.client.fs_stat(root).map_err(setup)?;
         if space.abytes < needed_bytes {
@@ -288,41 +275,18 @@ impl Home {
         Ok(())
     }
 
-    /// Gives every data file its size and content. `each` is told the bytes written so far, and says
-    /// whether to go on; false is returned where it did not.
+    /// Gives every data file its size, as one hole.
     ///
     /// # Errors
     /// A call that failed.
-    pub fn fill(
-        &mut self,
-        fill: Fill<'_>,
-        each: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<bool, EngineError> {
-        let files: Vec<ObjectId> =
-            self.shares.iter().flat_map(|(_, _, files)| files.iter().copied()).collect();
-        let (size_bytes, block_bytes) = (self.file_size_bytes, self.block_bytes);
-        let setup = |error: SetupError| failed("filling the data files", &error);
-        for (number, file) in (0u32..).zip(files) {
-            let mut write = |offset_bytes: u64, block: &mut [u8]| match fill {
-                Fill::Content(content) => {
-                    let filled = content.fill(number, offset_bytes, |_| 1, block);
-                    debug_assert!(filled.is_ok(), "blocks are whole units");
-                }
-                _ => block.fill(0),
-            };
-            if let Fill::Holes = fill {
-                let change = size(size_bytes);
-                self.client
-                    .call(&Op::SetAttr { object: file, change: &change }, b"file")
-                    .map_err(setup)?;
-            } else {
-                self.client.fill_file(file, size_bytes, block_bytes, &mut write).map_err(setup)?;
-            }
-            if !each((u64::from(number) + 1) * size_bytes) {
-                return Ok(false);
-            }
+    pub fn truncate(&mut self) -> Result<(), EngineError> {
+        let change = size(self.file_size_bytes);
+        for file in self.shares.iter().flat_map(|(_, _, files)| files) {
+            self.client
+                .call(&Op::SetAttr { object: *file, change: &change }, b"file")
+                .map_err(|error| failed("sizing the data files", &error))?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// The shares, by their handles.
@@ -341,12 +305,6 @@ impl Home {
             .collect()
     }
 
-    /// The data files by number, with the size of each and of the blocks to read them by.
-    pub(super) fn files(&self) -> (Vec<ObjectId>, u64, u32) {
-        let files = self.shares.iter().flat_map(|(_, _, files)| files.iter().copied()).collect();
-        (files, self.file_size_bytes, self.block_bytes)
-    }
-
     /// The name of a data file for messages: export, share and file.
     #[must_use]
     pub fn name_of(&self, file: u32) -> String {
@@ -362,14 +320,16 @@ impl Home {
         self.places.iter().map(|place| format!("{} {}", place.url, self.own_name)).collect()
     }
 
-    /// What this client called so far.
+    /// What this client called since it was last asked.
     #[must_use]
     pub fn calls(&mut self) -> Calls {
-        let mut calls = Calls::default();
+        let mut counted = Calls::default();
+        counted.count(self.client.core().stats());
+        let mut calls = counted.clone().since(&self.told);
+        self.told = counted;
         for event in self.client.stats_mut().take_events() {
             calls.note(&event);
         }
-        calls.count(self.client.core().stats());
         calls
     }
 

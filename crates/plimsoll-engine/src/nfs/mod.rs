@@ -4,26 +4,24 @@
 //! - [`Home`]: the run's own directory on each export, its files, what they hold.
 //! - [`NfsQueue`]: a thread's calls in flight, driven as any other queue of the stream engine.
 //! - [`Doubt`]: what a restarted server may have forgotten.
-//! - [`check`]: reads everything back and holds it against what was written.
 //! - [`Calls`]: what was called, and what the servers did meanwhile.
 //!
 //! A share is an export. All clients of a share are driven by one thread: their writes to a file are
 //! then kept, and after a restart of the server sent again, in one order.
 
 mod calls;
-pub mod check;
 mod doubt;
 mod home;
 mod queue;
 
 pub use calls::{Calls, Outage};
 pub use doubt::Doubt;
-pub use home::{Fill, Home, HomeRequest, Share};
+pub use home::{Home, HomeRequest, Share};
 pub use queue::{NfsQueue, NfsTarget};
 
 use crate::EngineError;
 
 /// An error of the protocol's set-up, as the engine's.
 fn failed(doing: impl Into<String>, error: &dyn std::fmt::Display) -> EngineError {
-    EngineError::Remote { doing: doing.into(), says: error.to_string() }
+    EngineError::Remote { doing: doing.into(), says: error.to_string(), errno: None }
 }

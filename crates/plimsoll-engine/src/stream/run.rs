@@ -18,6 +18,7 @@ use super::source::Source;
 use crate::EngineError;
 use crate::backend::{AnyQueue, BackendConfig, BackendKind, BackendReport, NullQueue, Queue, open};
 use crate::nfs::{self, NfsQueue, NfsTarget};
+use crate::s3::{self, S3Queue, S3Target};
 
 /// Time between the last thread's being ready and the start, in which all of them wake up.
 const LEAD_NS: u64 = 5_000_000;
@@ -76,6 +77,8 @@ pub enum Target {
     Files(BackendConfig),
     /// NFS exports.
     Nfs(NfsTarget),
+    /// An S3 bucket.
+    S3(S3Target),
 }
 
 /// Clients that one thread drives.
@@ -173,11 +176,31 @@ pub struct GroupReport {
 
 /// What a group said over the network.
 #[derive(Clone, Debug)]
-pub struct Remote {
-    /// NFS calls, and what the servers did meanwhile.
-    pub calls: nfs::Calls,
+pub enum Remote {
+    /// NFS.
+    Nfs {
+        /// Calls, and what the servers did meanwhile.
+        calls: nfs::Calls,
+        /// The first call that failed, by its name, with the server's answer.
+        first_error: Option<String>,
+    },
+    /// S3.
+    S3 {
+        /// Requests.
+        calls: s3::Calls,
+        /// As above.
+        first_error: Option<String>,
+    },
+}
+
+impl Remote {
     /// The first call that failed, by its name, with the server's answer.
-    pub first_error: Option<String>,
+    #[must_use]
+    pub fn first_error(&self) -> Option<&str> {
+        match self {
+            Self::Nfs { first_error, .. } | Self::S3 { first_error, .. } => first_error.as_deref(),
+        }
+    }
 }
 
 impl GroupReport {
@@ -187,11 +210,11 @@ impl GroupReport {
         let Failure { op, result, .. } = self.end.failure?;
         let path = self.backend.files.get(op.file as usize);
         let path = path.map_or_else(PathBuf::new, |file| PathBuf::from(&file.path));
-        let remote = self.remote.as_ref().and_then(|remote| remote.first_error.clone());
-        if let (Some(says), Err(_)) = (remote, result) {
-            let (file, offset_bytes) = (op.file, op.offset_bytes);
-            let doing = format!("file {file} at byte {offset_bytes}");
-            return Some(EngineError::Remote { doing, says });
+        let says = self.remote.as_ref().and_then(Remote::first_error);
+        if let (Some(says), Err(errno)) = (says, result) {
+            let doing = format!("file {} at byte {}", op.file, op.offset_bytes);
+            let says = says.to_owned();
+            return Some(EngineError::Remote { doing, says, errno: Some(errno) });
         }
         Some(super::failure::describe(path, &op, result))
     }
@@ -366,6 +389,7 @@ fn run_group<S: Source + Send>(
     let end = match &mut queue {
         Either::Null(queue) => job.paced(queue, pace, cap, clients, start_ns, outbox),
         Either::Nfs(queue) => job.paced(queue.as_mut(), pace, cap, clients, start_ns, outbox),
+        Either::S3(queue) => job.paced(queue.as_mut(), pace, cap, clients, start_ns, outbox),
         Either::Files(AnyQueue::Ring(ring)) => {
             job.paced(ring.as_mut(), pace, cap, clients, start_ns, outbox)
         }
@@ -378,7 +402,11 @@ fn run_group<S: Source + Send>(
     let remote = match queue {
         Either::Nfs(queue) => {
             let (calls, first_error) = queue.close()?;
-            Some(Remote { calls, first_error })
+            Some(Remote::Nfs { calls, first_error })
+        }
+        Either::S3(queue) => {
+            let (calls, first_error) = queue.close();
+            Some(Remote::S3 { calls, first_error })
         }
         _ => None,
     };
@@ -389,6 +417,7 @@ fn run_group<S: Source + Send>(
 enum Either {
     Null(NullQueue),
     Nfs(Box<NfsQueue>),
+    S3(Box<S3Queue>),
     Files(AnyQueue),
 }
 
@@ -431,6 +460,12 @@ fn prepare(
                 ..unlike_files(BackendKind::Nfs, "the target is NFS exports", depth, arena_bytes)
             };
             return Ok((Either::Nfs(Box::new(queue)), report));
+        }
+        Target::S3(s3) => {
+            let queue = S3Queue::open(s3, depth, arena(arena_bytes)?)?;
+            let report =
+                unlike_files(BackendKind::S3, "the target is an S3 bucket", depth, arena_bytes);
+            return Ok((Either::S3(Box::new(queue)), report));
         }
     };
     let (mut queue, _, report) = open(BackendConfig { arena_bytes, depth, ..files })?;

@@ -1,7 +1,7 @@
 //! Do rate, latency and concurrency fit each other?
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::Driver;
+use plimsoll_evidence::run::{Driver, PhaseKind};
 use plimsoll_plan::Arrival;
 
 use super::{Rule, Weight, seen};
@@ -51,7 +51,12 @@ pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
 
 /// Operations in flight on average, by summed latency over time.
 pub(super) fn in_flight(bundle: &Bundle) -> Option<f64> {
-    let duration_ns = measured(bundle)?.duration_ns as f64;
+    // What was in flight at the stop is counted with all of its latency: an outage at the end would
+    // seem to hold more than there is.
+    let drained = bundle.run.classes.iter().any(|class| class.drained > 0);
+    let close = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Close);
+    let drain_ns = close.filter(|_| drained).map_or(0, |phase| phase.duration_ns);
+    let duration_ns = (measured(bundle)?.duration_ns + drain_ns) as f64;
     let sum: u64 = bundle.run.classes.iter().map(|c| c.latency_ns_sum).sum();
     (sum > 0).then(|| sum as f64 / duration_ns)
 }

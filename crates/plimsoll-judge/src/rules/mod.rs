@@ -51,6 +51,7 @@ pub mod rate_capped;
 mod reads;
 mod seen;
 pub mod served_from_cache_below;
+pub mod server_outage;
 mod two_modes;
 pub mod volatile_cache_unflushed;
 pub mod warm_up_short;
@@ -94,6 +95,7 @@ impl Rule {
 /// All rules, in the order they are reported where equally bad.
 pub const ALL: &[Rule] = &[
     io_errors::RULE,
+    server_outage::RULE,
     check_failed::RULE,
     not_completed::RULE,
     memory_target::RULE,

@@ -447,10 +447,8 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
         let help = "write stamps = true and layout = \"written\", or take it away";
         cx.fail(&raw.verify_reads.at, "has no stamps to check", help);
     }
-    let has_names = targets
-        .iter()
-        .any(|t| !matches!(t.kind, TargetKind::Device { .. } | TargetKind::S3 { .. }));
+    let has_names = targets.iter().any(|t| !matches!(t.kind, TargetKind::Device { .. }));
     if s.metadata_percent > 0.0 && !has_names {
-        cx.fail(&raw.metadata.at, "needs files", "take it away, or name a path or NFS exports");
+        cx.fail(&raw.metadata.at, "needs files", "take it away, or name NFS exports or a bucket");
     }
 }

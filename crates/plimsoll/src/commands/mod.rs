@@ -13,6 +13,7 @@ pub mod quickstart;
 pub mod report;
 pub mod run;
 pub mod runs;
+pub mod sweep;
 pub mod tune;
 pub mod verify;
 
@@ -31,6 +32,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Run(options) => run::carry_out(&options, common),
         Command::Tune(options) => tune::carry_out(&options, common),
         Command::Compare(options) => compare::carry_out(&options, common),
+        Command::Sweep(options) => sweep::carry_out(&options, common),
         Command::Judge(options) => judge::carry_out(&options, common),
         Command::Calibrate(options) => calibrate::carry_out(&options, common),
         Command::Verify(options) => verify::carry_out(&options, common),

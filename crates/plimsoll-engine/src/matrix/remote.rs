@@ -1,0 +1,256 @@
+//! Data that lies on servers: NFS exports or an S3 bucket.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use plimsoll_nfs::Stability;
+use plimsoll_plan::{SyncKind, TargetKind};
+use plimsoll_workload::matrix::StreamConfig;
+
+use super::data::CHUNK_BYTES;
+use super::home::HomeRequest;
+use crate::EngineError;
+use crate::nfs::{self, NfsTarget};
+use crate::s3::{self, S3Target};
+use crate::stream::run::{Remote as Said, Target};
+
+/// A call without a reply for this long fails, and with it the run, in ns: how long an outage is
+/// waited for.
+const GIVE_UP_NS: u64 = 600_000_000_000;
+/// Where the XIDs of a run's client start: scattered, so that those of two clients hardly ever meet
+/// and no server takes a call for an earlier run's. (SplitMix64: Steele, Lea and Flood, 2014.)
+fn xid_seed(run: u64, client: u32) -> u32 {
+    let mut z = run.wrapping_add(u64::from(client + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 32) as u32
+}
+
+/// The data of a run on servers.
+#[derive(Debug)]
+pub struct Remote {
+    lies: Lies,
+    /// The data set's number.
+    run: u64,
+    /// Clients made so far.
+    clients: AtomicU32,
+    shares: u32,
+    files_per_share: u32,
+    durable: Stability,
+    connections: u32,
+    nfs_calls: nfs::Calls,
+    s3_calls: s3::Calls,
+}
+
+#[derive(Debug)]
+enum Lies {
+    Nfs(Box<nfs::Home>),
+    S3(Box<s3::Home>),
+}
+
+impl Remote {
+    /// Takes the target of a plan with one stream, and makes what there is to make before the data.
+    ///
+    /// # Errors
+    /// A server that can't be reached or refuses; what the target can't do.
+    pub fn create(
+        request: &HomeRequest<'_>,
+        configs: &[StreamConfig],
+    ) -> Result<Self, EngineError> {
+        let ([stream], [config]) = (&request.matrix.streams[..], configs) else {
+            let says = "several streams at once can't be run on NFS or S3: give one";
+            return Err(EngineError::Config(says.to_owned()));
+        };
+        let name = &request.plan.name;
+        let mut connections = 1;
+        let lies = match &request.target.kind {
+            TargetKind::Nfs { exports, connections: each, uid, gid } => {
+                connections = *each;
+                Lies::Nfs(Box::new(nfs::Home::create(&nfs::HomeRequest {
+                    name,
+                    exports,
+                    uid: *uid,
+                    gid: *gid,
+                    shares: config.files.shares,
+                    files_per_share: config.files.files_per_share,
+                    file_size_bytes: config.files.file_size_bytes,
+                    xid_seed: xid_seed(request.data_id, 0),
+                })?))
+            }
+            TargetKind::S3 { url, endpoint, region } => {
+                s3::object_bytes(config).map_err(EngineError::Config)?;
+                let request = s3::HomeRequest { name, url, endpoint, region };
+                Lies::S3(Box::new(s3::Home::create(&request)?))
+            }
+            _ => {
+                let kind = request.target.kind_word();
+                let says = format!("a target of kind {kind} lies on no server");
+                return Err(EngineError::Config(says));
+            }
+        };
+        let file_sync = stream.sync.kind == SyncKind::FileSync;
+        Ok(Self {
+            lies,
+            run: request.data_id,
+            clients: AtomicU32::new(1),
+            shares: config.files.shares,
+            files_per_share: config.files.files_per_share,
+            durable: if file_sync { Stability::FileSync } else { Stability::DataSync },
+            connections,
+            nfs_calls: nfs::Calls::default(),
+            s3_calls: s3::Calls::default(),
+        })
+    }
+
+    /// True where the data of an earlier run was removed to make room.
+    #[must_use]
+    pub fn replaced(&self) -> bool {
+        match &self.lies {
+            Lies::Nfs(home) => home.replaced,
+            Lies::S3(home) => home.replaced,
+        }
+    }
+
+    /// The shares.
+    #[must_use]
+    pub fn shares(&self) -> u32 {
+        self.shares
+    }
+
+    /// Where the data lies, one for each export or bucket.
+    #[must_use]
+    pub fn directories(&self) -> Vec<String> {
+        match &self.lies {
+            Lies::Nfs(home) => home.directories(),
+            Lies::S3(home) => vec![home.directory()],
+        }
+    }
+
+    /// Where a data file lies, for messages.
+    #[must_use]
+    pub fn name_of(&self, file: u32) -> String {
+        match &self.lies {
+            Lies::Nfs(home) => home.name_of(file),
+            Lies::S3(home) => format!("{} file {file}", home.directory()),
+        }
+    }
+
+    /// What the shares that `mine` takes are to a thread.
+    #[must_use]
+    pub fn target(&self, mine: impl Fn(u32) -> bool) -> Target {
+        match &self.lies {
+            Lies::Nfs(home) => {
+                let client = self.clients.fetch_add(1, Ordering::Relaxed);
+                let shares = (0..).zip(home.shares());
+                Target::Nfs(NfsTarget {
+                    shares: shares.map(|(n, share)| mine(n).then_some(share)).collect(),
+                    files_per_share: self.files_per_share,
+                    connections: self.connections,
+                    durable: self.durable,
+                    give_up_after_ns: GIVE_UP_NS,
+                    xid_seed: xid_seed(self.run, client),
+                })
+            }
+            Lies::S3(home) => {
+                let (target, prefix) = home.bucket();
+                Target::S3(S3Target {
+                    target,
+                    prefix,
+                    files_per_share: self.files_per_share,
+                    object_bytes: home.object_bytes.unwrap_or(1),
+                })
+            }
+        }
+    }
+
+    /// Bytes of one transfer of a pass over all data.
+    #[must_use]
+    pub fn chunk_bytes(&self) -> u32 {
+        match &self.lies {
+            Lies::Nfs(_) => CHUNK_BYTES,
+            Lies::S3(home) => home.object_bytes.unwrap_or(1),
+        }
+    }
+
+    /// Whether the data has to be made anew for a stream: objects of another size are other objects.
+    ///
+    /// # Errors
+    /// What the target can't do; objects that can't be removed.
+    pub fn fit(&mut self, config: &StreamConfig) -> Result<bool, EngineError> {
+        let Lies::S3(home) = &mut self.lies else { return Ok(true) };
+        let object_bytes = s3::object_bytes(config).map_err(EngineError::Config)?;
+        if home.object_bytes == Some(object_bytes) {
+            return Ok(true);
+        }
+        if home.object_bytes.is_some() {
+            home.clear("s")?;
+        }
+        home.object_bytes = Some(object_bytes);
+        Ok(false)
+    }
+
+    /// Gives the files their size without writing them.
+    ///
+    /// # Errors
+    /// A call that failed, or a target whose files have no size of their own.
+    pub fn lay_out(&mut self) -> Result<(), EngineError> {
+        match &mut self.lies {
+            Lies::Nfs(home) => home.truncate(),
+            Lies::S3(_) => {
+                let says = "on S3 every object has to be written: set layout = \"written\"";
+                Err(EngineError::Config(says.to_owned()))
+            }
+        }
+    }
+
+    /// Makes the small files that a stream's clients have at its start.
+    ///
+    /// # Errors
+    /// A call that failed.
+    pub fn reset_small(&mut self, config: &StreamConfig) -> Result<(), EngineError> {
+        if config.metadata_percent <= 0.0 {
+            return Ok(());
+        }
+        let (clients, names) = (config.clients, config.names_per_client);
+        match &mut self.lies {
+            Lies::Nfs(home) => home.reset_small(clients, names),
+            Lies::S3(home) => home.reset_small(self.shares, clients, names),
+        }
+    }
+
+    /// Takes what a thread said into account.
+    pub fn note(&mut self, said: &Said) {
+        match said {
+            Said::Nfs { calls, .. } => self.nfs_calls.merge(calls),
+            Said::S3 { calls, .. } => self.s3_calls.merge(calls),
+        }
+    }
+
+    /// Writes down what was said in all since the data was taken, and what the servers did
+    /// meanwhile; what was said up to here is not counted again.
+    pub fn counters(&mut self, into: &mut BTreeMap<String, u64>) {
+        match &mut self.lies {
+            Lies::Nfs(home) => {
+                let mut calls = home.calls();
+                calls.merge(&std::mem::take(&mut self.nfs_calls));
+                calls.counters(into);
+            }
+            Lies::S3(home) => {
+                let mut calls = home.calls();
+                calls.merge(&std::mem::take(&mut self.s3_calls));
+                calls.counters(into);
+            }
+        }
+    }
+
+    /// Removes everything that was made.
+    ///
+    /// # Errors
+    /// A call that failed.
+    pub fn remove(self) -> Result<(), EngineError> {
+        match self.lies {
+            Lies::Nfs(home) => home.remove(),
+            Lies::S3(home) => home.remove(),
+        }
+    }
+}

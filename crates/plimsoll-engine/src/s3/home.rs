@@ -1,0 +1,217 @@
+//! The run's objects: whose they are, and how they are removed.
+
+use std::fmt;
+
+use plimsoll_s3::{CallError, Client, Config, Op, Target, Timeout};
+use plimsoll_sys::SysError;
+use plimsoll_workload::matrix::name_text;
+
+use super::queue::Calls;
+use crate::EngineError;
+
+/// Says whose the objects below it are.
+const MANIFEST: &str = "plimsoll.json";
+/// Requests in flight of preparation and removal.
+const CONNECTIONS: u32 = 8;
+/// Names asked for at a time.
+const NAMES_MAX: u16 = 1000;
+
+/// What is to be made where.
+#[derive(Clone, Debug)]
+pub struct HomeRequest<'a> {
+    /// Name of the plan.
+    pub name: &'a str,
+    /// The bucket, `s3://bucket/prefix`.
+    pub url: &'a str,
+    /// Where the store answers.
+    pub endpoint: &'a str,
+    /// Region in the signature.
+    pub region: &'a str,
+}
+
+/// The objects of a run in their bucket.
+pub struct Home {
+    client: Client,
+    /// What the names of all objects begin with.
+    prefix: String,
+    url: String,
+    /// What was told of this client's requests.
+    told: Calls,
+    /// Size of the objects that are there; `None` before any was made.
+    pub object_bytes: Option<u32>,
+    /// True where the objects of an earlier run were removed to make room for this one.
+    pub replaced: bool,
+}
+
+impl fmt::Debug for Home {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Home({} in {})", self.prefix, self.url)
+    }
+}
+
+fn failed(doing: String, error: &CallError) -> EngineError {
+    EngineError::Remote { doing, says: error.to_string(), errno: Some(error.errno()) }
+}
+
+impl Home {
+    /// Takes the prefix `plimsoll-NAME/` of the bucket. What an earlier run of a plan of this name left
+    /// there is removed first.
+    ///
+    /// # Errors
+    /// A store that can't be reached, a bucket that is not there, objects of others below the prefix.
+    pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
+        let HomeRequest { name, url, endpoint, region } = *request;
+        let target = Target::from_environment(url, endpoint, region)
+            .map_err(|error| EngineError::Config(error.to_string()))?;
+        let prefix = format!("{}plimsoll-{name}/", target.prefix);
+        let config = Config { connections: CONNECTIONS, ..Config::default() };
+        let client =
+            Client::new(target, config).map_err(|error| EngineError::Config(error.to_string()))?;
+        let mut home = Self {
+            client,
+            prefix,
+            url: url.to_owned(),
+            told: Calls::default(),
+            object_bytes: None,
+            replaced: false,
+        };
+        home.take()?;
+        Ok(home)
+    }
+
+    fn take(&mut self) -> Result<(), EngineError> {
+        let doing = format!("looking at {} in {}", self.prefix, self.url);
+        let prefix = self.prefix.clone();
+        let list = Op::List { prefix: &prefix, names_max: 1 };
+        let found =
+            self.client.call(&list, &mut []).map_err(|error| failed(doing.clone(), &error))?;
+        let manifest = format!("{prefix}{MANIFEST}");
+        if found > 0 {
+            match self.client.call(&Op::Head { key: &manifest }, &mut []) {
+                Ok(_) => {}
+                Err(CallError::Status { status: 404, .. }) => {
+                    let path = format!("{}: {prefix}", self.url);
+                    let source = SysError::new("create", libc::EEXIST).at(path.as_ref());
+                    return Err(EngineError::system("making the run's objects", source));
+                }
+                Err(error) => return Err(failed(doing, &error)),
+            }
+            self.clear("")?;
+            self.replaced = true;
+        }
+        let mut text = b"{\"plimsoll\": 1}\n".to_vec();
+        let put = Op::Put { key: &manifest, size_bytes: text.len() as u32, buffer_offset_bytes: 0 };
+        self.client.call(&put, &mut text).map_err(|error| failed(doing, &error))?;
+        Ok(())
+    }
+
+    /// Removes all objects whose names begin with the prefix and `below`.
+    ///
+    /// # Errors
+    /// A request that failed.
+    pub fn clear(&mut self, below: &str) -> Result<(), EngineError> {
+        let prefix = format!("{}{below}", self.prefix);
+        let doing = || format!("removing {prefix} from {}", self.url);
+        loop {
+            let list = Op::List { prefix: &prefix, names_max: NAMES_MAX };
+            let found =
+                self.client.call(&list, &mut []).map_err(|error| failed(doing(), &error))?;
+            if found == 0 {
+                return Ok(());
+            }
+            let keys = self.client.listed().to_vec();
+            each(&mut self.client, &keys, |key| Op::Delete { key })
+                .map_err(|error| failed(doing(), &error))?;
+        }
+    }
+
+    /// Makes the small objects that clients have at the start, and removes all others.
+    ///
+    /// # Errors
+    /// A request that failed.
+    pub fn reset_small(
+        &mut self,
+        shares: u32,
+        clients: u32,
+        names_per_client: u32,
+    ) -> Result<(), EngineError> {
+        for share in 0..shares.max(1) {
+            self.clear(&small(share))?;
+            let mut keys = Vec::new();
+            for client in (share..clients).step_by(shares.max(1) as usize) {
+                let name = |number: u32| name_text(client, number.into());
+                let keys_of = (0..names_per_client).map(name);
+                keys.extend(keys_of.map(|name| format!("{}{}{name}", self.prefix, small(share))));
+            }
+            let put = |key| Op::Put { key, size_bytes: 0, buffer_offset_bytes: 0 };
+            let url = &self.url;
+            each(&mut self.client, &keys, put)
+                .map_err(|error| failed(format!("making small objects in {url}"), &error))?;
+        }
+        Ok(())
+    }
+
+    /// The bucket, and what the names of all objects begin with.
+    #[must_use]
+    pub fn bucket(&self) -> (Target, String) {
+        (self.client.target().clone(), self.prefix.clone())
+    }
+
+    /// Where the objects are.
+    #[must_use]
+    pub fn directory(&self) -> String {
+        format!("{} {}", self.url, self.prefix)
+    }
+
+    /// What this client asked since it was last asked.
+    #[must_use]
+    pub fn calls(&mut self) -> Calls {
+        let mut counted = Calls::default();
+        counted.count(self.client.stats());
+        let calls = counted.clone().since(&self.told);
+        self.told = counted;
+        calls
+    }
+
+    /// Removes everything that the run made.
+    ///
+    /// # Errors
+    /// A request that failed.
+    pub fn remove(mut self) -> Result<(), EngineError> {
+        self.clear("")
+    }
+}
+
+/// What follows the prefix in names of a share's small objects.
+pub(super) fn small(share: u32) -> String {
+    format!("s{share:03}/small/")
+}
+
+/// Makes one request for each key, several in flight.
+fn each<'k>(
+    client: &mut Client,
+    keys: &'k [String],
+    op: impl Fn(&'k str) -> Op<'k>,
+) -> Result<(), CallError> {
+    let (mut keys, mut out) = (keys.iter().peekable(), Vec::new());
+    let mut result = Ok(());
+    loop {
+        while result.is_ok()
+            && let Some(key) = keys.peek()
+        {
+            if client.submit(0, &op(key)).is_err() {
+                break;
+            }
+            keys.next();
+        }
+        if client.outstanding() == 0 {
+            return result;
+        }
+        client.poll(&mut [], Timeout::Completion, &mut out);
+        for completion in out.drain(..) {
+            if let Err(error) = completion.result {
+                result = result.and(Err(error));
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! An S3 bucket as a target (`plimsoll-s3`): the streams' files are cut into objects.
+//!
+//! An object can't be written in parts of it, so a file of the plan is as many objects as transfers of
+//! the largest size fit into it. A write replaces one whole object (PUT, in parts where it is large); a read
+//! gets one (GET), or a range of one where it is smaller.
+//!
+//! | operation | request |
+//! |---|---|
+//! | read | GET, with a range where the transfer is smaller than the object |
+//! | write | PUT |
+//! | getattr, lookup, access | HEAD of the first object of a data file |
+//! | readdir | LIST of the share's small objects, up to 1,000 |
+//! | create, remove | PUT of an empty object, DELETE |
+//!
+//! What S3 does not have (rename, setattr, syncs apart from the write) is refused.
+
+mod home;
+mod queue;
+
+pub use home::{Home, HomeRequest};
+pub use queue::{Calls, S3Queue, S3Target};
+
+/// Sizes that a stream may transfer: reads that divide the object, writes of whole objects.
+///
+/// # Errors
+/// The sentence that says what is not possible.
+pub fn object_bytes(config: &plimsoll_workload::matrix::StreamConfig) -> Result<u32, String> {
+    use plimsoll_workload::matrix::SyncKind;
+    let (name, mix) = (&config.name, &config.metadata_mix);
+    let sizes = config.all_sizes_bytes();
+    let object = sizes.iter().copied().max().unwrap_or(0);
+    let writes = if config.write_sizes.is_empty() { &config.sizes } else { &config.write_sizes };
+    let whole = writes.iter().all(|size| u64::from(size.size_bytes) == object);
+    if config.read_percent < 100.0 && !whole {
+        return Err(format!(
+            "stream {name}: on S3 a write replaces an object, so that all writes must be of the \
+             largest size, {object} bytes"
+        ));
+    }
+    if let Some(size) = sizes.iter().find(|size| !object.is_multiple_of(**size)) {
+        return Err(format!(
+            "stream {name}: a read of {size} bytes is no even part of an object of {object}"
+        ));
+    }
+    let files = &config.files;
+    if [files.file_size_bytes, files.offset_bytes].iter().any(|b| !b.is_multiple_of(object)) {
+        return Err(format!(
+            "stream {name}: file_size and offset must be multiples of {object} bytes, the objects' size"
+        ));
+    }
+    if config.align_bytes > 0 && config.align_bytes != object {
+        return Err(format!("stream {name}: on S3 `align` can't differ from the objects' size"));
+    }
+    if config.metadata_percent > 0.0 && (mix.rename > 0.0 || mix.setattr > 0.0) {
+        return Err(format!(
+            "stream {name}: S3 has no rename and no setattr: set both to 0 in metadata_mix"
+        ));
+    }
+    if matches!(config.sync.kind, SyncKind::Fsync | SyncKind::Fdatasync) {
+        return Err(format!(
+            "stream {name}: S3 has no sync apart from the write: set sync = \"none\""
+        ));
+    }
+    u32::try_from(object).map_err(|_| format!("stream {name}: objects of {object} bytes"))
+}

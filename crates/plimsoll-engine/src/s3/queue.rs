@@ -1,0 +1,253 @@
+//! A thread's requests in flight, as a queue of the stream engine.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use plimsoll_s3::{Client, Completion, Config, Kind, Op, Stats, SubmitError, Target, Timeout};
+use plimsoll_sys::SysError;
+use plimsoll_sys::arena::AlignedBuffer;
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::op::{OpKind, PushError, RingOp};
+use plimsoll_workload::matrix::{MetadataKind, name_text};
+
+use super::home::small;
+use crate::EngineError;
+use crate::backend::Queue;
+use crate::stream::source::NameOp;
+
+/// How often a wait without a time limit looks up, unless it is told otherwise, in ns.
+const TICK_NS: u64 = 100_000_000;
+/// Names asked for with LIST.
+const NAMES_MAX: u16 = 1000;
+
+/// What a thread works on.
+#[derive(Clone, Debug)]
+pub struct S3Target {
+    /// The bucket.
+    pub target: Target,
+    /// What the names of all objects begin with.
+    pub prefix: String,
+    /// Files per share; file `f` of share `s` has the number `s * files + f`.
+    pub files_per_share: u32,
+    /// Size of an object.
+    pub object_bytes: u32,
+}
+
+/// Requests of the clients of a run, summed.
+#[derive(Clone, Debug, Default)]
+pub struct Calls {
+    sums: BTreeMap<String, u64>,
+}
+
+impl Calls {
+    /// Adds a client's counters at its end.
+    pub fn count(&mut self, stats: &Stats) {
+        let mut add = |name: String, value: u64| *self.sums.entry(name).or_default() += value;
+        for (kind, operations) in &stats.operations {
+            add(format!("operations.{}", kind.name()), *operations);
+        }
+        for (name, value) in [
+            ("requests", stats.requests),
+            ("retries", stats.retries),
+            ("slow_downs", stats.slow_downs),
+            ("connects", stats.connects),
+            ("disconnects", stats.disconnects),
+            ("multipart_uploads", stats.multipart_uploads),
+        ] {
+            add(name.to_owned(), value);
+        }
+    }
+
+    /// Adds another's.
+    pub fn merge(&mut self, other: &Self) {
+        for (name, value) in &other.sums {
+            *self.sums.entry(name.clone()).or_default() += value;
+        }
+    }
+
+    /// What came since an earlier account of the same client.
+    #[must_use]
+    pub fn since(mut self, earlier: &Self) -> Self {
+        for (name, value) in &mut self.sums {
+            *value = value.saturating_sub(earlier.sums.get(name).copied().unwrap_or(0));
+        }
+        self
+    }
+
+    /// As counters of a run: `s3.operations.get`, `s3.retries`, and so on.
+    pub fn counters(&self, into: &mut BTreeMap<String, u64>) {
+        into.extend(self.sums.iter().map(|(name, value)| (format!("s3.{name}"), *value)));
+    }
+}
+
+/// The queue. See the module above.
+#[derive(Debug)]
+pub struct S3Queue {
+    client: Client,
+    arena: AlignedBuffer,
+    capacity: usize,
+    tick_ns: u64,
+    target: S3Target,
+    key: String,
+    out: Vec<Completion>,
+    in_flight: usize,
+    first_error: Option<String>,
+}
+
+impl S3Queue {
+    /// A queue of `depth` requests over `arena`. Connections are made when they are needed.
+    ///
+    /// # Errors
+    /// Where the kernel gives no epoll instance.
+    pub fn open(target: S3Target, depth: u32, arena: AlignedBuffer) -> Result<Self, EngineError> {
+        let config = Config { connections: depth.max(1), ..Config::default() };
+        let client = Client::new(target.target.clone(), config)
+            .map_err(|error| EngineError::Config(error.to_string()))?;
+        Ok(Self {
+            client,
+            arena,
+            capacity: depth.max(1) as usize,
+            tick_ns: TICK_NS,
+            target,
+            key: String::with_capacity(128),
+            out: Vec::with_capacity(depth as usize),
+            in_flight: 0,
+            first_error: None,
+        })
+    }
+
+    /// The account of everything.
+    #[must_use]
+    pub fn close(self) -> (Calls, Option<String>) {
+        let mut calls = Calls::default();
+        calls.count(self.client.stats());
+        (calls, self.first_error)
+    }
+
+    /// Writes the name of an object of a data file.
+    fn data_key(&mut self, file: u32, object: u64) {
+        let per_share = self.target.files_per_share.max(1);
+        let (share, within) = (file / per_share, file % per_share);
+        self.key.clear();
+        // Writing to a string can't fail.
+        let prefix = &self.target.prefix;
+        let _ = write!(self.key, "{prefix}s{share:03}/f{within:05}/{object:010}");
+    }
+
+    fn small_key(&mut self, op: &NameOp, name: bool) {
+        let small = small(op.share);
+        let name = if name { name_text(op.client, op.name) } else { String::new() };
+        self.key.clear();
+        let _ = write!(self.key, "{}{small}{name}", self.target.prefix);
+    }
+
+    fn submit(&mut self, user_data: u64, op: &Op<'_>) -> Result<(), PushError> {
+        self.client.submit(user_data, op).map_err(|error| match error {
+            SubmitError::Full => PushError::Full,
+            SubmitError::Size { .. } => PushError::OutsideArena { offset_bytes: 0, size_bytes: 0 },
+        })?;
+        self.in_flight += 1;
+        Ok(())
+    }
+}
+
+impl Queue for S3Queue {
+    fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
+        let RingOp { file, offset_bytes, size_bytes, buffer_offset_bytes, .. } = *op;
+        let object_bytes = u64::from(self.target.object_bytes.max(1));
+        self.data_key(file, offset_bytes / object_bytes);
+        let key = std::mem::take(&mut self.key);
+        let request = match op.kind {
+            OpKind::Read => Op::Get {
+                key: &key,
+                offset_bytes: offset_bytes % object_bytes,
+                size_bytes,
+                whole: u64::from(size_bytes) == object_bytes,
+                buffer_offset_bytes,
+            },
+            OpKind::Write | OpKind::WriteDurable => {
+                Op::Put { key: &key, size_bytes, buffer_offset_bytes }
+            }
+            OpKind::Flush | OpKind::Sync | OpKind::Nop => Op::Head { key: &key },
+        };
+        let result = self.submit(op.user_data, &request);
+        self.key = key;
+        result
+    }
+
+    fn push_names(&mut self, op: &NameOp, user_data: u64) -> Result<(), PushError> {
+        match op.kind {
+            MetadataKind::Readdir => self.small_key(op, false),
+            MetadataKind::Create | MetadataKind::Remove => self.small_key(op, true),
+            _ => self.data_key(op.file, 0),
+        }
+        let key = std::mem::take(&mut self.key);
+        let request = match op.kind {
+            MetadataKind::Getattr | MetadataKind::Lookup | MetadataKind::Access => {
+                Op::Head { key: &key }
+            }
+            MetadataKind::Readdir => Op::List { prefix: &key, names_max: NAMES_MAX },
+            MetadataKind::Create => Op::Put { key: &key, size_bytes: 0, buffer_offset_bytes: 0 },
+            MetadataKind::Remove => Op::Delete { key: &key },
+            MetadataKind::Rename | MetadataKind::Setattr => return Err(PushError::NoNames),
+        };
+        let result = self.submit(user_data, &request);
+        self.key = key;
+        result
+    }
+
+    fn submit_and_wait(
+        &mut self,
+        min_complete: u32,
+        timeout_ns: Option<u64>,
+    ) -> Result<(), SysError> {
+        let until_ns = monotonic_ns().saturating_add(timeout_ns.unwrap_or(self.tick_ns));
+        loop {
+            let enough = self.out.len() >= min_complete as usize;
+            let timeout = if enough { Timeout::Now } else { Timeout::Until(until_ns) };
+            self.client.poll(self.arena.as_mut_slice(), timeout, &mut self.out);
+            if self.out.len() >= min_complete as usize || monotonic_ns() >= until_ns {
+                return Ok(());
+            }
+        }
+    }
+
+    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+        let reaped = self.out.len();
+        for completion in self.out.drain(..) {
+            self.in_flight = self.in_flight.saturating_sub(1);
+            let is_data = matches!(completion.kind, Kind::Get | Kind::Put);
+            each(
+                completion.token,
+                match completion.result {
+                    Ok(value) => Ok(if is_data { value } else { 0 }),
+                    Err(error) => {
+                        let errno = error.errno();
+                        self.first_error
+                            .get_or_insert_with(|| format!("{}: {error}", completion.kind.name()));
+                        Err(errno)
+                    }
+                },
+            );
+        }
+        reaped
+    }
+
+    fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
+        let start = usize::try_from(offset_bytes).ok()?;
+        let end = start.checked_add(size_bytes as usize)?;
+        self.arena.as_mut_slice().get_mut(start..end)
+    }
+
+    fn tick_every(&mut self, every_ns: u64) {
+        self.tick_ns = every_ns.min(TICK_NS);
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+}

@@ -1,0 +1,70 @@
+//! Did a server of the target go away while it was measured?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "server-outage",
+    asks: "did a server of the target stay reachable, without a restart?",
+    explains: "Where the target is spoken to over the network, Plimsoll counts the connections that \
+        were lost, how long it took until there were others, and whether an NFS server's write verifier \
+        changed, which says that it had restarted (RFC 1813, 3.3.7). The run goes on, the time lost is \
+        in the latencies, and writes that the server may have forgotten are sent again. The figures are \
+        those of a system that failed and came back: no evidence of what it carries when it does not.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Advisory),
+        (Claim::MediaRead, Weight::Advisory),
+        (Claim::SustainedWrite, Weight::Advisory),
+        (Claim::TailLatency, Weight::Advisory),
+        (Claim::DurableWrite, Weight::Advisory),
+        (Claim::Comparative, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let counters = &bundle.run.counters;
+    let get = |name: &str| counters.get(name).copied().unwrap_or(0);
+    if let Some(outages) = counters.get("nfs.outages").copied() {
+        return Some(nfs(outages, &get));
+    }
+    let lost = counters.get("s3.disconnects").copied()?;
+    let finding = if lost == 0 {
+        Finding::new(RULE.id, Outcome::Pass, "no request met a lost connection")
+    } else {
+        let says = format!("{lost} requests met a lost connection and were made again");
+        Finding::new(RULE.id, Outcome::Warn, says).advise("see the store's log for the time")
+    };
+    Some(finding.with("disconnects", lost).with("retries", get("s3.retries")))
+}
+
+fn nfs(outages: u64, get: &dyn Fn(&str) -> u64) -> Finding {
+    let (restarts, longest_ns) = (get("nfs.restarts"), get("nfs.outage_ns_max"));
+    let finding = if outages == 0 && restarts == 0 {
+        Finding::new(RULE.id, Outcome::Pass, "every connection stayed up, and no server restarted")
+    } else {
+        let mut says = format!(
+            "{outages} connections were lost and made again, for up to {:.1} s",
+            longest_ns as f64 / 1e9
+        );
+        if restarts > 0 {
+            let resent = get("nfs.writes_resent");
+            says.push_str(&format!(
+                "; the server had restarted, and {resent} writes that it may have forgotten were \
+                 sent again"
+            ));
+        }
+        Finding::new(RULE.id, Outcome::Warn, says)
+            .advise("see the server's log for the time, and run again")
+    };
+    finding
+        .with("outages", outages)
+        .with("outage_ns_max", longest_ns)
+        .with("restarts", restarts)
+        .with("writes_resent", get("nfs.writes_resent"))
+        .with("retransmissions_of_writes", get("nfs.retransmissions.write"))
+}

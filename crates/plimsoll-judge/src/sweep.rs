@@ -1,0 +1,226 @@
+//! A sweep over I/O size, read share, pattern and depth, from the bundles of its points. A pure function
+//! of the bundles, so that it can be told again from what the sweep left.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::EndKind;
+use plimsoll_plan::Workload;
+use serde::{Deserialize, Serialize};
+
+use crate::figures::{self, NS_PER_S, Pick};
+use crate::steady;
+use crate::verdict::{Verdict, VerdictKind};
+
+/// The read share at which architects keep figures in mind, in percent.
+const READ_PERCENT_KEPT: f64 = 75.0;
+/// And the sizes.
+const SIZES_KEPT_BYTES: [u64; 2] = [4096, 32_768];
+
+/// One point of a sweep. Figures are `None` where they were not measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepPoint {
+    /// Such as `random 4KiB r75 q4`.
+    pub label: String,
+    /// The run.
+    pub run_id: String,
+    /// `random`, `sequential`, `zipf`…
+    pub pattern: String,
+    /// Outstanding operations per client.
+    pub queue_depth: u32,
+    /// Size of a transfer; 0 where sizes are mixed.
+    pub size_bytes: u64,
+    /// Read share of the data operations, in percent.
+    pub read_percent: f64,
+    /// Operations per second, those of metadata included.
+    pub rate_per_s: Option<f64>,
+    /// Its 95 % interval, where the samples bear one.
+    pub rate_interval_per_s: Option<[f64; 2]>,
+    /// Bytes per second.
+    pub bandwidth_bytes_per_s: Option<f64>,
+    /// Mean latency of all operations.
+    pub latency_ns_avg: Option<u64>,
+    /// Reads per second.
+    pub read_rate_per_s: Option<f64>,
+    /// Writes per second.
+    pub write_rate_per_s: Option<f64>,
+    /// Metadata operations per second.
+    pub metadata_rate_per_s: Option<f64>,
+    /// Median of latency.
+    pub latency_ns_p50: Option<u64>,
+    /// Its 99th percentile.
+    pub latency_ns_p99: Option<u64>,
+    /// Its 99.9th percentile.
+    pub latency_ns_p999: Option<u64>,
+    /// Busy share of the host's CPUs, 0 to 1.
+    pub cpu_share: Option<f64>,
+    /// Whether the system was steady; `None` where the intervals do not tell.
+    pub steady: Option<bool>,
+    /// The run's verdict.
+    pub verdict: VerdictKind,
+    /// Why, where it is none that can be relied on.
+    pub note: String,
+}
+
+/// A figure to keep in mind, derived by rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// What it is of, such as `4 KiB random at 75 % reads, depth 4`.
+    pub name: String,
+    /// The point that it is from.
+    pub label: String,
+    /// Operations per second there.
+    pub rate_per_s: f64,
+    /// Bytes per second there.
+    pub bandwidth_bytes_per_s: f64,
+    /// Mean latency there.
+    pub latency_ns_avg: Option<u64>,
+}
+
+/// A whole sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// Name of the plan.
+    pub name: String,
+    /// SHA-256 of the resolved plan of the whole sweep: by it an interrupted one is found again.
+    pub plan_sha256: String,
+    /// Number of points that the plan has.
+    pub points_planned: usize,
+    /// The points measured so far, in the plan's order.
+    pub points: Vec<SweepPoint>,
+    /// Figures to keep in mind.
+    pub remember: Vec<Remembered>,
+    /// Conditions that hold for every point.
+    pub conditions: Vec<String>,
+}
+
+impl SweepPoint {
+    /// The point that a bundle measured; `None` where its plan is no matrix.
+    pub fn of(bundle: &Bundle, verdict: &Verdict) -> Option<Self> {
+        let Workload::Matrix(matrix) = &bundle.plan.workload else { return None };
+        let stream = matrix.streams.first()?;
+        let label = bundle.run.experiment.as_ref().map_or("", |place| place.arm.as_str());
+        let completed = bundle.run.end.kind == EndKind::Completed;
+        let rate = |pick| figures::rate_per_s(bundle, pick).filter(|_| completed);
+        let measured = figures::measured(bundle).filter(|_| completed);
+        let all = figures::totals(bundle, Pick::All(None));
+        let percentile = |q| measured.and(figures::percentile_ns(bundle, Pick::All(None), q));
+        let steadiness = steady::of(bundle);
+        let relied_on = matches!(verdict.verdict, VerdictKind::Measured | VerdictKind::Pass);
+        Some(Self {
+            label: label.to_owned(),
+            run_id: bundle.run.run_id.clone(),
+            pattern: stream.pattern.word().to_owned(),
+            queue_depth: stream.queue_depth,
+            size_bytes: match &stream.sizes[..] {
+                [one] => one.size_bytes,
+                _ => 0,
+            },
+            read_percent: stream.read_percent,
+            rate_per_s: rate(Pick::All(None)),
+            rate_interval_per_s: steadiness.interval_per_s.filter(|_| completed),
+            bandwidth_bytes_per_s: measured
+                .map(|phase| all.bytes_within() as f64 * NS_PER_S / phase.duration_ns as f64),
+            latency_ns_avg: measured.and(all.mean_ns()),
+            read_rate_per_s: rate(Pick::Reads(None)),
+            write_rate_per_s: rate(Pick::Writes(None)),
+            metadata_rate_per_s: rate(Pick::Metadata(None)),
+            latency_ns_p50: percentile(0.5),
+            latency_ns_p99: percentile(0.99),
+            latency_ns_p999: percentile(0.999),
+            cpu_share: bundle.observed.cpu.busy_avg,
+            steady: steadiness.steady,
+            verdict: verdict.verdict,
+            note: if relied_on { String::new() } else { verdict.reason.clone() },
+        })
+    }
+
+    fn remembered(&self, name: String) -> Option<Remembered> {
+        Some(Remembered {
+            name,
+            label: self.label.clone(),
+            rate_per_s: self.rate_per_s?,
+            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s?,
+            latency_ns_avg: self.latency_ns_avg,
+        })
+    }
+}
+
+/// The figures to keep in mind: each pattern and depth at 4 KiB and 32 KiB with 75 % reads, and the
+/// highest bandwidth of reads and of writes. Points that are not what they claim to be are left out.
+pub fn remember(points: &[SweepPoint]) -> Vec<Remembered> {
+    let sound: Vec<&SweepPoint> =
+        points.iter().filter(|point| point.verdict != VerdictKind::Invalid).collect();
+    let mut kept = Vec::new();
+    for size_bytes in SIZES_KEPT_BYTES {
+        let here = sound.iter().filter(|point| {
+            point.size_bytes == size_bytes && point.read_percent == READ_PERCENT_KEPT
+        });
+        kept.extend(here.filter_map(|point| {
+            let (kib, pattern, depth) = (size_bytes / 1024, &point.pattern, point.queue_depth);
+            point.remembered(format!("{kib} KiB {pattern}, 75 % reads, depth {depth}"))
+        }));
+    }
+    for (read_percent, name) in [(100.0, "top read bandwidth"), (0.0, "top write bandwidth")] {
+        let here = sound.iter().filter(|point| point.read_percent == read_percent);
+        let with = here.filter_map(|point| Some((point.bandwidth_bytes_per_s?, point)));
+        let top = with.max_by(|a, b| a.0.total_cmp(&b.0));
+        kept.extend(
+            top.and_then(|(_, point)| point.remembered(format!("{name} ({})", point.label))),
+        );
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(size_bytes: u64, read_percent: f64, bandwidth: f64) -> SweepPoint {
+        SweepPoint {
+            label: format!("random {size_bytes} r{read_percent}"),
+            run_id: String::new(),
+            pattern: "random".to_owned(),
+            queue_depth: 4,
+            size_bytes,
+            read_percent,
+            rate_per_s: Some(bandwidth / size_bytes as f64),
+            rate_interval_per_s: None,
+            bandwidth_bytes_per_s: Some(bandwidth),
+            latency_ns_avg: Some(1),
+            read_rate_per_s: None,
+            write_rate_per_s: None,
+            metadata_rate_per_s: None,
+            latency_ns_p50: None,
+            latency_ns_p99: None,
+            latency_ns_p999: None,
+            cpu_share: None,
+            steady: None,
+            verdict: VerdictKind::Measured,
+            note: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_in_mind_follows_its_rule() {
+        let mut points = vec![
+            point(4096, 75.0, 1e6),
+            point(4096, 100.0, 2e6),
+            point(32_768, 75.0, 5e6),
+            point(131_072, 100.0, 9e6),
+            point(131_072, 0.0, 4e6),
+            point(65_536, 0.0, 8e6),
+        ];
+        points[5].verdict = VerdictKind::Invalid;
+        let names: Vec<String> = remember(&points).into_iter().map(|kept| kept.name).collect();
+        assert_eq!(
+            names,
+            [
+                "4 KiB random, 75 % reads, depth 4",
+                "32 KiB random, 75 % reads, depth 4",
+                "top read bandwidth (random 131072 r100)",
+                "top write bandwidth (random 131072 r0)",
+            ]
+        );
+        points[0].rate_per_s = None;
+        assert_eq!(remember(&points).len(), 3, "what was not measured is not remembered");
+    }
+}

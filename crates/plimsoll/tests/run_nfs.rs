@@ -1,0 +1,126 @@
+//! `plimsoll run` on NFS exports, against a real NFS-Ganesha server.
+
+#[path = "../../plimsoll-nfs/tests/support/mod.rs"]
+mod ganesha;
+#[path = "../../plimsoll-nfs/tests/support/relay.rs"]
+mod relay;
+mod support;
+
+use std::time::Duration;
+
+use ganesha::Ganesha;
+use serde_json::Value;
+use support::{Sandbox, json};
+
+/// A plan of `measure` seconds on `exports`.
+fn plan(sandbox: &Sandbox, exports: &[String], workload: &str, measure: &str) -> String {
+    let text = format!(
+        "version = 1\nname = \"nfs\"\nseed = 7\n[target]\nnfs = {exports:?}\nconnections = 2\n\
+         [workload.matrix]\nfiles = 2\nfile_size = \"4MiB\"\nverify_reads = true\n{workload}\n\
+         [phases]\nwarm_up = \"300ms\"\nmeasure = \"{measure}\"\nverify = true\n[evidence]\n\
+         min_measure = \"1s\"\ninterval = \"100ms\"\n"
+    );
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+fn counter(run: &Value, name: &str) -> u64 {
+    run["counters"][format!("nfs.{name}")].as_u64().unwrap_or(0)
+}
+
+const ALL_KINDS: &str = "sizes = \"4KiB\"\nreads = 60\nmetadata = 20\nqueue_depth = 4\nclients = 3\n\
+    sync = \"fsync\"\nsync_every = 16";
+
+#[test]
+fn calls_are_those_that_a_relay_counts() {
+    let server = Ganesha::start(2);
+    let (address, counts) = relay::start(server.address());
+    let url = |n: u32| {
+        let (nfs, mount) = (address.port(), server.mount_port);
+        format!("nfs://127.0.0.1/export{n}?nfsport={nfs}&mountport={mount}")
+    };
+    let sandbox = Sandbox::new();
+    let path = plan(&sandbox, &[url(1), url(2)], ALL_KINDS, "1s");
+    // Kept, so that no call comes after those that are counted.
+    let ran = sandbox.run(&["run", &path, "--json", "-q", "--keep"]).expect(0);
+    let verdict = ran.json();
+    assert_eq!(verdict["verdict"], "MEASURED", "{}", ran.stdout);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["engine"]["kind"], "nfs");
+    assert_eq!(run["checks"]["errors"], 0);
+    // 16 MiB in blocks of 4 KiB, but for those that two clients wrote at the same time.
+    assert!(run["checks"]["pages_checked"].as_u64().unwrap() > 4000, "{run}");
+    let counts = counts.lock().unwrap();
+    let numbers = [
+        ("read", 6),
+        ("write", 7),
+        ("commit", 21),
+        ("getattr", 1),
+        ("setattr", 2),
+        ("lookup", 3),
+        ("access", 4),
+        ("create", 8),
+        ("mkdir", 9),
+        ("remove", 12),
+        ("rename", 14),
+        ("readdir", 16),
+        ("fsstat", 18),
+    ];
+    for (name, procedure) in numbers {
+        let (ours, seen) = (counter(&run, &format!("calls.{name}")), counts.distinct(procedure));
+        assert_eq!(ours, seen, "{name}");
+        assert!(seen > 0, "{name}");
+    }
+    let total: u64 = counts.calls.values().map(|xids| xids.len() as u64).sum();
+    let named: u64 = numbers.iter().map(|(_, procedure)| counts.distinct(*procedure)).sum();
+    assert_eq!(total, named, "no other call was made");
+    let finding = |verdict: &Value| {
+        let findings = verdict["findings"].as_array().cloned().unwrap_or_default();
+        findings.into_iter().find(|finding| finding["rule"] == "server-outage")
+    };
+    assert!(finding(&verdict).is_none_or(|found| found["outcome"] == "pass"), "{verdict}");
+}
+
+#[test]
+fn a_server_killed_in_mid_run_loses_nothing_and_is_a_finding() {
+    let server = Ganesha::start(1);
+    let sandbox = Sandbox::new();
+    let workload = "sizes = \"4KiB\"\nreads = 40\nqueue_depth = 8";
+    let path = plan(&sandbox, &[server.url_text(1)], workload, "5s");
+    let child = sandbox.start(&["run", &path, "--json", "-q"]);
+    let last = server.path(1).join("plimsoll-nfs/s000/f0000000001");
+    while std::fs::metadata(&last).map_or(0, |file| file.len()) < 4 << 20 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Past the warm-up, and well before the end.
+    std::thread::sleep(Duration::from_millis(1500));
+    server.kill();
+    std::thread::sleep(Duration::from_millis(1000));
+    server.again();
+    let ran = support::Ran::from(child.wait_with_output().unwrap()).expect(0);
+    let verdict = ran.json();
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["end"]["kind"], "completed", "{run}");
+    assert_eq!(run["checks"]["errors"], 0);
+    // 8 MiB in blocks of 4 KiB, but for those that were written twice at the same time.
+    assert!(run["checks"]["pages_checked"].as_u64().unwrap() > 2000, "{run}");
+    assert!(counter(&run, "restarts") > 0 && counter(&run, "doubt_commits") > 0, "{run}");
+    let outage_ns = counter(&run, "outage_ns_max");
+    assert!(outage_ns >= 1_000_000_000, "{outage_ns}");
+    let classes = run["classes"].as_array().unwrap();
+    let longest = classes.iter().filter_map(|class| class["latency_ns_max"].as_u64()).max();
+    assert!(longest.unwrap() >= 1_000_000_000, "the outage is in the latency: {longest:?}");
+    let findings = verdict["findings"].as_array().unwrap();
+    let outage = findings.iter().find(|finding| finding["rule"] == "server-outage").unwrap();
+    assert_eq!(outage["outcome"], "warn", "{outage}");
+    assert!(outage["evidence"]["outage_ns_max"].as_u64().unwrap() >= 1_000_000_000);
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let sandbox = Sandbox::new();
+    let nowhere = ["nfs://127.0.0.1/export?nfsport=1&mountport=1".to_owned()];
+    let path = plan(&sandbox, &nowhere, ALL_KINDS, "1s");
+    sandbox.run(&["run", &path, "-q"]).expect(5).says("the mount service at 127.0.0.1:1");
+}

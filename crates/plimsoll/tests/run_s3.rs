@@ -1,0 +1,84 @@
+//! `plimsoll run` on a bucket, against a real S3 server.
+
+#[path = "../../plimsoll-s3/tests/support/mod.rs"]
+mod s3;
+mod support;
+
+use s3::{KEY, SECRET, Server};
+use serde_json::Value;
+use support::{Ran, Sandbox, json};
+
+fn run(sandbox: &Sandbox, endpoint: &str, workload: &str, more: &[&str]) -> Ran {
+    let text = format!(
+        "version = 1\nname = \"objects\"\nseed = 7\n[target]\ns3 = \"s3://load/unit\"\n\
+         endpoint = {endpoint:?}\n[workload.matrix]\n{workload}\n[phases]\nwarm_up = \"200ms\"\n\
+         measure = \"1s\"\nverify = true\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
+    );
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, text).unwrap();
+    let path = path.display().to_string();
+    let mut command = sandbox.command(&["run", &path, "--json", "-q"]);
+    command.args(more).env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+    Ran::from(command.output().unwrap())
+}
+
+fn count(run: &Value, class: &str) -> u64 {
+    let classes = run["classes"].as_array().unwrap();
+    let found = classes.iter().find(|found| found["name"] == class);
+    found.map_or(0, |found| found["count"].as_u64().unwrap())
+}
+
+const MIX: &str = "metadata_mix = { getattr = 40, lookup = 10, access = 10, readdir = 10, \
+    create = 15, remove = 15, rename = 0, setattr = 0 }";
+
+#[test]
+fn objects_are_put_got_checked_and_removed() {
+    let server = Server::start();
+    let sandbox = Sandbox::new();
+    let workload = format!(
+        "sizes = \"16KiB\"\nreads = 70\nfiles = 2\nfile_size = \"1MiB\"\nclients = 2\n\
+         queue_depth = 4\nmetadata = 10\nverify_reads = true\n{MIX}"
+    );
+    let ran = run(&sandbox, &server.endpoint(), &workload, &[]).expect(0);
+    assert_eq!(ran.json()["verdict"], "MEASURED", "{}", ran.stdout);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["engine"]["kind"], "s3");
+    assert_eq!(run["checks"]["pages_checked"], 512, "2 MiB in blocks of 4 KiB");
+    let kinds = ["read", "write", "getattr", "lookup", "access", "readdir", "create", "remove"];
+    for kind in kinds {
+        assert!(count(&run, &format!("matrix.{kind}")) > 0, "{kind}");
+    }
+    // Filled once, read once at the end, and between them the run.
+    let gets = run["counters"]["s3.operations.get"].as_u64().unwrap();
+    assert!(gets >= count(&run, "matrix.read") + 128, "{gets}");
+    let left = server.directory.path().join("load/unit/plimsoll-objects/s000");
+    let files = |path: &std::path::Path| {
+        std::fs::read_dir(path).map_or(0, |entries| entries.flatten().count())
+    };
+    assert_eq!(files(&left.join("f00000")), 0, "objects were removed");
+}
+
+#[test]
+fn ranges_of_larger_objects_are_read() {
+    let server = Server::start();
+    let sandbox = Sandbox::new();
+    let workload = "size_mix = [{ size = \"8KiB\", share = 100 }]\nwrite_size_mix = [{ size = \
+        \"64KiB\", share = 100 }]\nreads = 80\nfiles = 1\nfile_size = \"1MiB\"\nqueue_depth = 4\n\
+        verify_reads = true";
+    let ran = run(&sandbox, &server.endpoint(), workload, &[]).expect(0);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["checks"]["errors"], 0, "{}", ran.stdout);
+    assert!(count(&run, "matrix.read") > 0 && count(&run, "matrix.write") > 0);
+}
+
+#[test]
+fn what_s3_does_not_have_is_refused() {
+    let sandbox = Sandbox::new();
+    let small = "files = 1\nfile_size = \"1MiB\"";
+    let refused = |workload: &str| run(&sandbox, "http://127.0.0.1:1", workload, &[]).expect(2);
+    refused(&format!("metadata = 5\n{small}")).says("S3 has no rename");
+    refused(&format!("reads = 50\nsync = \"fsync\"\n{small}")).says("no sync apart from the write");
+    let mixed = "size_mix = [{ size = \"8KiB\", share = 50 }, { size = \"64KiB\", share = 50 }]";
+    refused(&format!("reads = 50\n{mixed}\n{small}")).says("a write replaces an object");
+    run(&sandbox, "https://127.0.0.1:1", small, &[]).expect(2).says("TLS is not spoken");
+}
