@@ -70,7 +70,7 @@ impl Clients {
             let clients = bound(part)..bound(part + 1);
             let size_bytes_max = MatrixSource::size_bytes_max(config);
             let pace = StreamPace::new(stream, size_bytes_max, config.seed)?;
-            let (pace, cap) = pace.group(clients.clone());
+            let (pace, cap) = pace.group(&clients.clone().collect::<Vec<u32>>());
             let of = StreamPart::new(config.clone(), clients.clone())
                 .map_err(|error| EngineError::Config(error.to_string()))?;
             let mut one = Stream {

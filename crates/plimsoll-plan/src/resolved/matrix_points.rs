@@ -1,7 +1,7 @@
 //! The points of a sweep: one value from each axis.
 
 use super::matrix::{Matrix, SizeShare};
-use super::{ResolvedPlan, Workload};
+use super::{Claim, ResolvedPlan, Workload};
 
 /// One point of a sweep.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +66,16 @@ impl ResolvedPlan {
     pub fn points(&self) -> Vec<MatrixPoint> {
         let Workload::Matrix(matrix) = &self.workload else { return Vec::new() };
         let points = matrix.points();
-        let plan = |one| ResolvedPlan { workload: Workload::Matrix(one), ..self.clone() };
+        let plan = |one: Matrix| {
+            // A point that writes nothing can't be claimed to show what is written, nor the reverse.
+            let fits = |claim: &Claim| match claim {
+                Claim::MediaRead | Claim::CachedRead => one.reads(),
+                Claim::BurstWrite | Claim::SustainedWrite | Claim::DurableWrite => one.writes(),
+                _ => true,
+            };
+            let claims = self.claims.iter().copied().filter(fits).collect();
+            ResolvedPlan { claims, workload: Workload::Matrix(one), ..self.clone() }
+        };
         points
             .into_iter()
             .enumerate()
