@@ -138,11 +138,12 @@ fn without_a_requirement_there_is_none() {
 #[test]
 fn claims_follow_the_operations() {
     let claims = |reads: &str| {
-        resolve(&format!("[target]\nnull = true\n[workload.matrix]\nreads = {reads}")).claims
+        resolve(&format!("[target]\npath = \"/x\"\n[workload.matrix]\nreads = {reads}")).claims
     };
     assert_eq!(claims("100"), [Claim::MediaRead]);
     assert_eq!(claims("0"), [Claim::SustainedWrite]);
     assert_eq!(claims("[100, 50]"), [Claim::MediaRead, Claim::SustainedWrite]);
+    assert_eq!(resolve("[target]\nnull = true\n[workload.matrix]").claims, []);
     let two = "[[target]]\nname = \"a\"\nnull = true\n[[target]]\nname = \"b\"\npath = \"/x\"\n\
                [workload.matrix]";
     assert_eq!(resolve(two).claims, [Claim::MediaRead, Claim::Comparative]);

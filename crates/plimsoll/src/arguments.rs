@@ -57,7 +57,7 @@ pub enum Command {
     Judge(commands::judge::Options),
     /// Measure this host's own ceilings.
     Calibrate(commands::calibrate::Options),
-    /// Check the pages of a mail store, or the seal of a bundle.
+    /// Check the pages of a mail store, the blocks of a data set, or the seal of a bundle.
     Verify(commands::verify::Options),
     /// Storage systems in virtual time: list, show, run, fit.
     Model(commands::model::Options),

@@ -5,11 +5,13 @@
 //! - [`device`]: what keeps a block device with somebody's data from being overwritten.
 //! - [`data`]: making the data, and checking all of it.
 //! - [`condition`]: writes before the measurement.
+//! - [`check`]: checking what a run left.
 //! - [`pace`]: when operations start.
 //! - [`record`]: what the driver measures, as evidence.
 //! - [`remote`]: data that lies on NFS exports or in an S3 bucket.
 //! - [`run`]: the phases, one after the other.
 
+pub mod check;
 pub mod condition;
 pub mod data;
 pub mod device;
@@ -21,5 +23,6 @@ pub mod remote;
 pub mod run;
 pub mod streams;
 
+pub use check::{DataCheck, check_data, is_data_set};
 pub use home::{DataHome, HomeRequest};
 pub use run::{MatrixRun, run};

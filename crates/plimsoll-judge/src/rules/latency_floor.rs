@@ -41,12 +41,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Some(Media::Memory) => return None,
         Some(Media::Hdd) if random(bundle) => ("rotating disks", DISK_FLOOR_NS),
         Some(Media::Ssd | Media::Nvme) => ("flash", FLASH_FLOOR_NS),
-        _ => ("any storage device", ANY_FLOOR_NS),
+        _ => ("even the fastest storage", ANY_FLOOR_NS),
     };
     let (is, floor) = (typical_ns as f64 / 1e3, floor_ns as f64 / 1e3);
     let finding = if typical_ns < floor_ns {
         let says = format!(
-            "half of the reads took {is:.1} us or less, and {class} can not do it below {floor:.0} us"
+            "half of the reads took {is:.1} us or less, and {class} needs {floor:.0} us at least"
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("look at what answered: a cache, holes, zeroes")

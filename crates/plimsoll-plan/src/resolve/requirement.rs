@@ -4,7 +4,7 @@ use crate::raw::Root;
 use crate::read::{Cx, Given};
 use crate::resolved::{
     Claim, LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet, Phases,
-    Requirement, Target, Workload,
+    Requirement, Target, TargetKind, Workload,
 };
 use crate::units::DurationNs;
 
@@ -149,6 +149,8 @@ pub(super) fn claims(
     let Some(stated) = stated else {
         let mut claims = match workload {
             _ if has_requirement => vec![Claim::Requirement],
+            // What nothing does shows nothing of a storage system.
+            _ if targets.iter().all(|target| target.kind == TargetKind::Null) => Vec::new(),
             Workload::Mailbox(_) => vec![Claim::MediaRead, Claim::SustainedWrite],
             Workload::Matrix(matrix) => {
                 let mut claims = Vec::new();

@@ -1,9 +1,10 @@
-//! `plimsoll verify PATH`: the pages of a mail store, or the seal of a bundle.
+//! `plimsoll verify PATH`: the pages of a mail store, the blocks of a data set, or the seal of a bundle.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use plimsoll_engine::mailbox::{StoreCheck, StoreState, check_store};
+use plimsoll_engine::matrix::{DataCheck, check_data, is_data_set};
 use plimsoll_evidence::run::Damage;
 use plimsoll_evidence::seal;
 use serde::Serialize;
@@ -19,8 +20,8 @@ use crate::session::engine_error;
 /// Options of `verify`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store that a run \
-    left there with --keep\n  plimsoll verify ./bundle            the seal of a bundle\n\nExit code 4 \
+    after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store or data set that \
+    a run left there with --keep\n  plimsoll verify ./bundle            the seal of a bundle\n\nExit code 4 \
     means that damage was found; each damaged page is named."
 )]
 pub struct Options {
@@ -55,6 +56,11 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     let interrupt = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
+    if is_data_set(&options.path) {
+        let check = check_data(&options.path, &interrupt, &mut progress)
+            .map_err(|error| engine_error(&error))?;
+        return told(&check, common);
+    }
     let check = check_store(&options.path, options.witness.as_deref(), &interrupt, &mut progress)
         .map_err(|error| engine_error(&error))?;
     let mut unknown = Vec::new();
@@ -75,6 +81,47 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     Ok(match check {
         _ if check.damage_count > 0 => Exit::Corruption,
         StoreCheck { complete: false, .. } => Exit::Interrupted,
+        _ => Exit::Ok,
+    })
+}
+
+/// What `--json` prints of a data set.
+#[derive(Debug, Serialize)]
+struct FoundInData<'a> {
+    intact: bool,
+    blocks_checked: u64,
+    damage_count: u64,
+    damage: &'a [Damage],
+}
+
+/// Tells what the check of a data set found.
+fn told(check: &DataCheck, common: &Common) -> Result<Exit, CliError> {
+    let intact = check.damage_count == 0 && check.complete;
+    if common.json {
+        bundle::print(&bundle::json(&FoundInData {
+            intact,
+            blocks_checked: check.blocks_checked,
+            damage_count: check.damage_count,
+            damage: &check.damage,
+        })?)?;
+    } else {
+        let mut text = match (check.damage_count, check.complete) {
+            (0, true) => "INTACT: every block holds what was written last\n\n".to_owned(),
+            (0, false) => "NOT COMPLETE: nothing damaged in what was checked\n\n".to_owned(),
+            (damaged, _) => format!("DAMAGED: {damaged} blocks\n\n"),
+        };
+        for damage in &check.damage {
+            text.push_str(&format!("  {}\n", damage.says));
+        }
+        text.push_str(&format!("  blocks checked  {}\n", check.blocks_checked));
+        bundle::print(&text)?;
+    }
+    if let Some(error) = &check.io_error {
+        return Err(CliError::environment(error).hint("look at the kernel's log (dmesg)"));
+    }
+    Ok(match check {
+        _ if check.damage_count > 0 => Exit::Corruption,
+        DataCheck { complete: false, .. } => Exit::Interrupted,
         _ => Exit::Ok,
     })
 }

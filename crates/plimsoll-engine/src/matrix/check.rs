@@ -1,0 +1,135 @@
+//! Checks a data set that a run left: every unit against what it should hold.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_evidence::run::{Damage, Phase, PhaseKind};
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_workload::stamp::Finding;
+
+use super::data::{CHUNK_BYTES, CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
+use super::home::DataHome;
+use super::manifest::Manifest;
+use super::record::pass_classes;
+use crate::EngineError;
+use crate::backend::{BackendConfig, Direct, FileSource};
+use crate::progress::{Progress, Watcher};
+use crate::stream::run::{Event, Group, Pace, RunConfig, Target, watch};
+
+/// What a check found.
+#[derive(Clone, Debug)]
+pub struct DataCheck {
+    /// Whether everything was read.
+    pub complete: bool,
+    /// Units that were looked at.
+    pub blocks_checked: u64,
+    /// Units that are not what they should be.
+    pub damage_count: u64,
+    /// The first of each thread.
+    pub damage: Vec<Damage>,
+    /// The first I/O error, which ended the check.
+    pub io_error: Option<String>,
+}
+
+/// Whether a data set, and not a mail store, lies at `path` or directly below it.
+#[must_use]
+pub fn is_data_set(path: &Path) -> bool {
+    let below = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let ours = |path: &PathBuf| matches!(Manifest::read(path), Ok(Some(_)));
+    std::iter::once(path.to_path_buf()).chain(below).any(|path| ours(&path))
+}
+
+/// Reads and checks the data set at `path`, with all processors.
+///
+/// # Errors
+/// No data set there, one in use or not closed, files that can't be opened.
+pub fn check_data(
+    path: &Path,
+    interrupt: &AtomicBool,
+    watcher: &mut dyn Watcher,
+) -> Result<DataCheck, EngineError> {
+    let home = DataHome::open_at(path)?;
+    let plan = PassPlan::new(&home, Pass::Check, false)?;
+    let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
+    let threads = cpus.len().max(1);
+    let groups = (0..threads).map(|at| group(&home, &plan, at, threads, cpus.get(at).copied()));
+    let names = pass_classes().into_iter().map(|class| class.name).collect();
+    let config = RunConfig { classes: names, ..RunConfig::new(&[], u64::MAX / 4) };
+    let started_ns = monotonic_ns();
+    watcher.begin(PhaseKind::Verify);
+    let (report, sources) = watch(&config, groups.collect(), interrupt, &mut |event| {
+        if matches!(event, Event::Tick) {
+            let progress = Progress {
+                elapsed_ns: monotonic_ns().saturating_sub(started_ns),
+                done_bytes: plan.done_bytes.load(Ordering::Relaxed),
+                total_bytes: plan.total_bytes(),
+                ..Progress::default()
+            };
+            watcher.progress(PhaseKind::Verify, &progress);
+        }
+    })?;
+    let done_bytes = plan.done_bytes.load(Ordering::Relaxed);
+    let complete = done_bytes == plan.total_bytes();
+    watcher.end(&Phase {
+        kind: PhaseKind::Verify,
+        start_ns: 0,
+        duration_ns: monotonic_ns().saturating_sub(started_ns),
+        read_bytes: done_bytes,
+        written_bytes: 0,
+        reached: complete,
+        note: String::new(),
+    });
+    let (mut blocks_checked, mut damage_count, mut damage) = (0, 0, Vec::new());
+    for source in &sources {
+        let (counts, first) = source.found();
+        damage_count += counts.damaged();
+        blocks_checked += counts.good + counts.damaged();
+        damage.extend(first.map(|finding| describe(&home, &finding)));
+    }
+    let failure = report.groups.iter().find_map(|group| group.failure());
+    let io_error = failure.map(|error| error.to_string());
+    Ok(DataCheck { complete, blocks_checked, damage_count, damage, io_error })
+}
+
+fn group(
+    home: &DataHome,
+    plan: &PassPlan,
+    at: usize,
+    threads: usize,
+    cpu: Option<usize>,
+) -> Group<PassSource> {
+    let files = home.files().iter().map(|file| FileSource::read_only(&file.path)).collect();
+    Group {
+        name: format!("check-{at}"),
+        cpu,
+        target: Target::Files(BackendConfig {
+            files,
+            direct: Direct::Auto,
+            ..BackendConfig::default()
+        }),
+        source: plan.part(at as u64, threads as u64),
+        clients: 1,
+        pace: Pace::Closed { depth: CHUNKS_IN_FLIGHT },
+        cap: None,
+        size_bytes_max: CHUNK_BYTES,
+        operations_max: u64::MAX,
+        reap_min: 1,
+        spin_ns: 0,
+    }
+}
+
+/// A finding as the bundle lists it.
+pub(super) fn describe(home: &DataHome, finding: &Finding) -> Damage {
+    let file = home.files().get(finding.target as usize);
+    let path = file.map_or(String::new(), |file| file.path.display().to_string());
+    let (offset_bytes, kind) = (finding.offset_bytes, finding.damage.name());
+    let (generation, damage) = (finding.expected.generation, finding.damage);
+    Damage {
+        page: offset_bytes / u64::from(home.manifest.unit_bytes.max(1)),
+        kind: kind.to_owned(),
+        says: format!(
+            "{path} at byte {offset_bytes}: {kind} ({damage}; generation {generation} was expected)"
+        ),
+        target: path,
+    }
+}
