@@ -5,12 +5,16 @@ pub mod queue;
 pub mod rng;
 
 mod program;
+mod serve;
 mod sim;
 mod station;
+mod trace;
+mod window;
 
 pub use program::{Program, StationId};
-pub use sim::{Happening, Sim, Traced};
+pub use sim::{Happening, Sim};
 pub use station::{Order, StationStats};
+pub use trace::Traced;
 
 /// Nanoseconds in a second.
 pub const NS_PER_S: u64 = 1_000_000_000;

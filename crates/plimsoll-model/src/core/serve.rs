@@ -1,0 +1,258 @@
+//! How stations take I/Os in, serve them and let them go, for each discipline.
+
+use super::StationId;
+use super::program::Step;
+use super::sim::{EVENT_STATION, Sim, Token};
+use super::station::{Discipline, NONE};
+use super::trace::Mark;
+
+impl Sim {
+    /// A token arrives at a station.
+    #[inline]
+    pub(super) fn enter(&mut self, index: u32, step: Step) {
+        let now_ns = self.now_ns;
+        let token = &mut self.tokens[index as usize];
+        token.enter_ns = now_ns;
+        let station = &mut self.stations[step.target as usize];
+        station.account(now_ns);
+        station.count_arrival();
+        match &mut station.discipline {
+            Discipline::Fcfs { .. } | Discipline::Disordered { .. } => {
+                if station.busy < station.servers {
+                    station.busy += 1;
+                    token.start_ns = now_ns;
+                    self.events.push(now_ns + step.amount, index);
+                } else {
+                    self.queue(index, step);
+                }
+            }
+            Discipline::Disk(arm) => {
+                let write = step.extra & crate::core::program::DISK_WRITE != 0;
+                let address = step.extra & !crate::core::program::DISK_WRITE;
+                arm.queue(index, address, step.amount, write, step.background, now_ns);
+                if station.busy == 0 {
+                    station.busy = 1;
+                    self.start_disk(step.target);
+                }
+            }
+            Discipline::Sharing(sharing) => {
+                token.start_ns = now_ns;
+                sharing.enter(now_ns, station.servers, index, step.amount);
+                self.plan_shared(step.target);
+            }
+            Discipline::Delay => {
+                token.start_ns = now_ns;
+                station.busy += 1;
+                self.events.push(now_ns + step.amount, index);
+            }
+            Discipline::Bucket { ns_per_token, burst_ns, theoretical_ns } => {
+                let cost_ns = step.amount as f64 * *ns_per_token;
+                let pass_ns = (*theoretical_ns - (*burst_ns - cost_ns)).max(now_ns as f64);
+                *theoretical_ns = theoretical_ns.max(pass_ns) + cost_ns;
+                let at_ns = libm::ceil(pass_ns) as u64;
+                token.start_ns = at_ns;
+                self.events.push(at_ns, index);
+            }
+            Discipline::Doors { closed } => match closed.get_mut(&step.amount) {
+                Some(waiting) => waiting.push(index),
+                None => {
+                    token.start_ns = now_ns;
+                    self.leave(index, step);
+                    self.ready.push(index);
+                }
+            },
+            Discipline::Gate { free, waiting, .. } => {
+                if waiting.is_empty() && *free >= step.amount {
+                    *free -= step.amount;
+                    token.start_ns = now_ns;
+                    self.leave(index, step);
+                    self.ready.push(index);
+                } else {
+                    waiting.push_back((index, step.amount));
+                }
+            }
+        }
+    }
+
+    /// Puts a token that found every server busy into the queue.
+    #[inline]
+    fn queue(&mut self, index: u32, step: Step) {
+        let station = &mut self.stations[step.target as usize];
+        if let Discipline::Disordered { waiting, .. } = &mut station.discipline {
+            waiting.push_back(index);
+            return;
+        }
+        self.tokens[index as usize].next = NONE;
+        let fifo = if step.background { &mut station.background } else { &mut station.foreground };
+        if fifo.tail == NONE {
+            fifo.head = index;
+        } else {
+            self.tokens[fifo.tail as usize].next = index;
+        }
+        fifo.tail = index;
+    }
+
+    /// The next token to serve, taken from the queue.
+    #[inline]
+    fn dequeue(&mut self, target: u32) -> Option<u32> {
+        let station = &mut self.stations[target as usize];
+        let background_every = match &mut station.discipline {
+            Discipline::Disordered { waiting, random_share, stream } => {
+                if waiting.len() > 1 && stream.chance(*random_share) {
+                    let at = stream.below(waiting.len() as u64) as usize;
+                    return waiting.remove(at);
+                }
+                return waiting.pop_front();
+            }
+            Discipline::Fcfs { background_every } => *background_every,
+            _ => return None,
+        };
+        let due = background_every != 0 && station.since_background >= background_every;
+        let take_background =
+            station.background.head != NONE && (due || station.foreground.head == NONE);
+        let fifo = if take_background {
+            station.since_background = 0;
+            &mut station.background
+        } else {
+            station.since_background = station.since_background.saturating_add(1);
+            &mut station.foreground
+        };
+        let index = fifo.head;
+        if index == NONE {
+            return None;
+        }
+        fifo.head = self.tokens[index as usize].next;
+        if fifo.head == NONE {
+            fifo.tail = NONE;
+        }
+        Some(index)
+    }
+
+    /// A service (or a wait at a delay or bucket) ended.
+    #[inline]
+    pub(super) fn served(&mut self, index: u32) {
+        let Token { io, pc, .. } = self.tokens[index as usize];
+        let step = self.slots[io as usize].steps[pc as usize];
+        let now_ns = self.now_ns;
+        self.leave(index, step);
+        let station = &mut self.stations[step.target as usize];
+        match station.discipline {
+            Discipline::Fcfs { .. } | Discipline::Disordered { .. } => {
+                match self.dequeue(step.target) {
+                    Some(next) => {
+                        let Token { io, pc, .. } = self.tokens[next as usize];
+                        let demand_ns = self.slots[io as usize].steps[pc as usize].amount;
+                        self.tokens[next as usize].start_ns = now_ns;
+                        self.events.push(now_ns + demand_ns, next);
+                    }
+                    None => self.stations[step.target as usize].busy -= 1,
+                }
+            }
+            Discipline::Disk(_) => self.start_disk(step.target),
+            Discipline::Delay => station.busy -= 1,
+            _ => {}
+        }
+    }
+
+    /// Lets the disk choose its next command, or rest.
+    fn start_disk(&mut self, target: u32) {
+        let station = &mut self.stations[target as usize];
+        let Discipline::Disk(arm) = &mut station.discipline else { return };
+        match arm.start_next(self.now_ns) {
+            Some((index, service_ns)) => {
+                self.tokens[index as usize].start_ns = self.now_ns;
+                self.events.push(self.now_ns + service_ns, index);
+            }
+            None => station.busy = 0,
+        }
+    }
+
+    /// A departure from a processor-sharing station may be due.
+    pub(super) fn shared(&mut self, target: u32) {
+        let now_ns = self.now_ns;
+        let station = &mut self.stations[target as usize];
+        let Discipline::Sharing(sharing) = &mut station.discipline else { return };
+        // An arrival since this event was set has moved the departure: then another event is due.
+        if sharing.next_ns(station.servers).is_none_or(|due_ns| due_ns > now_ns) {
+            return;
+        }
+        if let Some(index) = sharing.leave(now_ns, station.servers) {
+            let Token { io, pc, .. } = self.tokens[index as usize];
+            let step = self.slots[io as usize].steps[pc as usize];
+            self.leave(index, step);
+            self.ready.push(index);
+        }
+        self.plan_shared(target);
+    }
+
+    fn plan_shared(&mut self, target: u32) {
+        let station = &mut self.stations[target as usize];
+        let Discipline::Sharing(sharing) = &station.discipline else { return };
+        station.busy = station.servers.min(station.customers);
+        if let Some(due_ns) = sharing.next_ns(station.servers) {
+            self.events.push(due_ns, EVENT_STATION | target);
+        }
+    }
+
+    /// Accounts for a token's departure and moves its program on.
+    #[inline]
+    fn leave(&mut self, index: u32, step: Step) {
+        let now_ns = self.now_ns;
+        let token = &mut self.tokens[index as usize];
+        let station = &mut self.stations[step.target as usize];
+        station.account(now_ns);
+        station.count_departure(now_ns, token.enter_ns, token.start_ns, step.background);
+        let slot = &mut self.slots[token.io as usize];
+        if slot.traced {
+            slot.marks[token.pc as usize] =
+                Mark { enter_ns: token.enter_ns, start_ns: token.start_ns, end_ns: now_ns };
+        }
+        token.pc += 1;
+    }
+
+    /// Returns tokens to a gate and lets in those that wait, in order.
+    pub(super) fn give(&mut self, target: u32, amount: u64) {
+        let now_ns = self.now_ns;
+        let mut back = amount;
+        loop {
+            let station = &mut self.stations[target as usize];
+            let index = match &mut station.discipline {
+                Discipline::Gate { free, waiting, random } => {
+                    *free += std::mem::take(&mut back);
+                    let at = match random {
+                        Some(stream) => stream.below(waiting.len() as u64) as usize,
+                        None => 0,
+                    };
+                    match waiting.get(at) {
+                        Some(&(index, need)) if need <= *free => {
+                            *free -= need;
+                            waiting.remove(at);
+                            index
+                        }
+                        _ => return,
+                    }
+                }
+                Discipline::Doors { closed } => match closed.get_mut(&amount).and_then(Vec::pop) {
+                    Some(index) => index,
+                    None => {
+                        closed.remove(&amount);
+                        return;
+                    }
+                },
+                _ => return,
+            };
+            self.tokens[index as usize].start_ns = now_ns;
+            let Token { io, pc, .. } = self.tokens[index as usize];
+            let step = self.slots[io as usize].steps[pc as usize];
+            self.leave(index, step);
+            self.ready.push(index);
+        }
+    }
+
+    /// Closes a door: whoever comes to it waits until a program gives its number.
+    pub fn close(&mut self, doors: StationId, door: u64) {
+        if let Discipline::Doors { closed } = &mut self.stations[doors.0 as usize].discipline {
+            closed.insert(door, Vec::new());
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The critical paths of some I/Os: what each station contributed to their latency.
+
+use super::program::StepKind;
+use super::sim::Sim;
+
+/// What one traced I/O, or the sum of several, spent at a station on its critical path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traced {
+    /// Visits on the critical path.
+    pub visits: u64,
+    /// Time queued.
+    pub waited_ns: u64,
+    /// Time in service.
+    pub served_ns: u64,
+}
+
+/// When a traced I/O was at a step.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mark {
+    pub(super) enter_ns: u64,
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+}
+
+impl Sim {
+    /// Follows the critical path of one I/O in `every` (0: none), over `classes` classes.
+    pub fn trace_one_in(&mut self, every: u32, classes: usize) {
+        self.trace_every = every;
+        self.traced = vec![Traced::default(); classes * self.stations.len()];
+        self.traced_ios = vec![(0, 0); classes];
+    }
+
+    /// Sums over the traced I/Os of a class: their number, their latencies, and per station what
+    /// they spent there. The sum over stations is the sum of the latencies, exactly.
+    pub fn traced(&self, class: usize) -> (u64, u64, &[Traced]) {
+        let n = self.stations.len();
+        let (ios, latency_ns) = self.traced_ios.get(class).copied().unwrap_or_default();
+        (ios, latency_ns, self.traced.get(class * n..(class + 1) * n).unwrap_or(&[]))
+    }
+
+    /// Adds the critical path of a finished I/O to the sums of its class.
+    pub(super) fn add_trace(&mut self, io: u32) {
+        let slot = &self.slots[io as usize];
+        let n = self.stations.len();
+        let base = usize::from(slot.class) * n;
+        let Some(sums) = self.traced.get_mut(base..base + n) else { return };
+        let total = &mut self.traced_ios[usize::from(slot.class)];
+        total.0 += 1;
+        total.1 += self.now_ns - slot.submitted_ns;
+        // Programs to walk: the main one, and at each fork the branch that completed it, found by the
+        // end step that the join noted.
+        let mut walks = vec![(0usize, slot.steps.len() - 1)];
+        while let Some((mut pc, end)) = walks.pop() {
+            while pc < end {
+                let step = &slot.steps[pc];
+                match step.kind {
+                    StepKind::Visit => {
+                        let mark = slot.marks[pc];
+                        let sum = &mut sums[step.target as usize];
+                        sum.visits += 1;
+                        sum.waited_ns += mark.start_ns - mark.enter_ns;
+                        sum.served_ns += mark.end_ns - mark.start_ns;
+                        pc += 1;
+                    }
+                    StepKind::Fork => {
+                        let last_end = slot.marks[pc].enter_ns as usize;
+                        let mut head = pc + 1;
+                        for _ in 0..step.count {
+                            let length = usize::from(slot.steps[head].count);
+                            if step.extra > 0 && head + length == last_end {
+                                walks.push((head + 1, last_end));
+                            }
+                            head += length + 1;
+                        }
+                        pc = head;
+                    }
+                    _ => pc += 1,
+                }
+            }
+        }
+    }
+}

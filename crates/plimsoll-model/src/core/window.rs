@@ -1,0 +1,48 @@
+//! The measured window: where counters begin and how they are read.
+
+use super::StationId;
+use super::program::StepKind;
+use super::sim::{OUTSIDE, Sim};
+use super::station::StationStats;
+use super::trace::Traced;
+
+impl Sim {
+    /// Starts a measured window: counters and traces restart, what is in flight stays.
+    pub fn open_window(&mut self) {
+        for station in &mut self.stations {
+            station.open_window(self.now_ns);
+        }
+        self.traced.iter_mut().for_each(|t| *t = Traced::default());
+        self.traced_ios.iter_mut().for_each(|t| *t = (0, 0));
+    }
+
+    /// A station's counters now, without the customers that are still inside (for time series).
+    pub fn read(&mut self, station: StationId) -> StationStats {
+        let station = &mut self.stations[station.0 as usize];
+        station.account(self.now_ns);
+        station.stats
+    }
+
+    /// Every station's counters of the window up to now, those still inside counted for their part.
+    pub fn close_window(&mut self) -> Vec<StationStats> {
+        let before: Vec<StationStats> = self.stations.iter().map(|s| s.stats).collect();
+        let mut live = vec![true; self.tokens.len()];
+        for &free in &self.tokens_free {
+            live[free as usize] = false;
+        }
+        for station in &mut self.stations {
+            station.account(self.now_ns);
+        }
+        for (token, _) in self.tokens.iter().zip(&live).filter(|(_, live)| **live) {
+            let step = self.slots[token.io as usize].steps[token.pc as usize];
+            if step.kind == StepKind::Visit && token.enter_ns != OUTSIDE {
+                self.stations[step.target as usize].count_resident(self.now_ns, token.enter_ns);
+            }
+        }
+        let closed = self.stations.iter().map(|s| s.stats).collect();
+        for (station, before) in self.stations.iter_mut().zip(before) {
+            station.stats.sojourn_ns = before.sojourn_ns;
+        }
+        closed
+    }
+}
