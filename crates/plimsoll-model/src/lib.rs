@@ -5,6 +5,7 @@ pub mod cache;
 pub mod core;
 pub mod fit;
 pub mod run;
+pub mod serve;
 pub mod spec;
 pub mod stats;
 pub mod system;

@@ -69,6 +69,14 @@ impl EventQueue {
         Some(((top >> (SEQUENCE_BITS + PAYLOAD_BITS)) as u64, top as u32))
     }
 
+    /// When the earliest event is due.
+    pub fn next_ns(&mut self) -> Option<u64> {
+        if self.hole {
+            self.fill();
+        }
+        self.heap.first().map(|top| (top >> (SEQUENCE_BITS + PAYLOAD_BITS)) as u64)
+    }
+
     /// Forgets every event.
     pub fn clear(&mut self) {
         self.heap.clear();

@@ -247,6 +247,11 @@ impl Sim {
         timer
     }
 
+    /// When the next event is due.
+    pub fn due_ns(&mut self) -> Option<u64> {
+        if self.out_read < self.out.len() { Some(self.now_ns) } else { self.events.next_ns() }
+    }
+
     /// Cancels a timer that has not gone off.
     pub fn cancel_timer(&mut self, timer: u32) {
         self.timers[timer as usize].1 = false;

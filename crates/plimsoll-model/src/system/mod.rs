@@ -206,6 +206,11 @@ impl System {
         self.sim.cancel_timer(timer);
     }
 
+    /// When the next event is due: nothing happens in the system before, if nothing is submitted.
+    pub fn due_ns(&mut self) -> Option<u64> {
+        self.sim.due_ns()
+    }
+
     /// Runs until something concerns the driver. `None` when nothing is left to happen.
     #[allow(clippy::should_implement_trait)] // An iterator could not be fed while it is read.
     pub fn next(&mut self) -> Option<Event> {

@@ -4,6 +4,7 @@
 mod fit;
 mod list;
 mod run;
+mod serve;
 mod show;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,8 @@ enum What {
     Show(show::Options),
     /// Run a plan on a model, and explain what limits it.
     Run(run::Options),
+    /// Be the modelled system: an NFS server that answers when the model says so.
+    Serve(serve::Options),
     /// Fit the free parameters of a model to a measured table, and predict another.
     Fit(fit::Options),
 }
@@ -50,6 +53,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         What::List => list::carry_out(common),
         What::Show(options) => show::carry_out(options, common),
         What::Run(options) => run::carry_out(options, common),
+        What::Serve(options) => serve::carry_out(options, common),
         What::Fit(options) => fit::carry_out(options, common),
     }
 }

@@ -1,0 +1,127 @@
+//! A modelled system as a real NFSv3 server in real time: it keeps the data, and answers when the model
+//! says that the answer is due.
+//!
+//! | file | what |
+//! |---|---|
+//! | `pacer` | holds the system's virtual time to the clock, one thread |
+//! | `tree` | directories and files, in memory |
+//! | `nfs` | the server's file system: each call asks the tree, then waits for the pacer |
+//! | `metrics` | the inner statistics, in the Prometheus text format over HTTP |
+//!
+//! This is the one part of the crate that reads a clock.
+
+mod metrics;
+mod nfs;
+mod pacer;
+mod tree;
+
+pub use metrics::{Gauge, Metrics};
+pub use pacer::{Ask, Pacer};
+pub use tree::{Tree, TreeError};
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nfs3_server::tcp::{NFSTcp, NFSTcpListener};
+
+use crate::run::Modelled;
+use crate::spec::ModelError;
+
+/// How often it is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// Threads that answer calls.
+const THREADS: usize = 2;
+
+/// What to serve.
+#[derive(Clone, Copy, Debug)]
+pub struct ServeOptions {
+    /// Where NFS and MOUNT answer; port 0 takes a free one.
+    pub nfs: SocketAddr,
+    /// Where the metrics are served; `None`: nowhere.
+    pub metrics: Option<SocketAddr>,
+    /// Seed of the system's choices.
+    pub seed: u64,
+    /// Most memory for data.
+    pub memory_bytes: u64,
+}
+
+/// Where it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// NFS and MOUNT.
+    pub nfs: SocketAddr,
+    /// Metrics.
+    pub metrics: Option<SocketAddr>,
+}
+
+/// Why it could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// An address that cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// Threads.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    /// An address of a family that the server does not take.
+    #[error("{0} is no IPv4 address: the NFS server listens on IPv4 only")]
+    NotIpv4(SocketAddr),
+}
+
+/// Serves a model until `stop` turns true. `ready` is told where, once it answers.
+///
+/// # Errors
+/// [`ServeError`]: a model that cannot be built, an address that is taken.
+pub fn serve(
+    model: &Modelled,
+    options: ServeOptions,
+    stop: &AtomicBool,
+    ready: impl FnOnce(Served),
+) -> Result<(), ServeError> {
+    if !options.nfs.is_ipv4() {
+        return Err(ServeError::NotIpv4(options.nfs));
+    }
+    let system = model.build(options.seed)?;
+    let nodes = system.compute_nodes();
+    let gauges = Arc::new(Metrics::default());
+    let pacer = Pacer::start(system, Arc::clone(&gauges)).map_err(ServeError::Thread)?;
+    let listening = options.metrics.map(|at| metrics::listen(at, Arc::clone(&gauges)));
+    let metrics = listening.transpose()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+        .map_err(ServeError::Thread)?;
+    let tree = Tree::new(options.memory_bytes);
+    let files = nfs::ModelFiles::new(tree, pacer.asks(), nodes);
+    let result = runtime.block_on(async {
+        let listen = |error| ServeError::Listen { address: options.nfs, error };
+        let listener =
+            NFSTcpListener::bind(&options.nfs.to_string(), files).await.map_err(listen)?;
+        let nfs = SocketAddr::new(listener.get_listen_ip(), listener.get_listen_port());
+        ready(Served { nfs, metrics });
+        let until_stopped = async {
+            while !stop.load(Ordering::Relaxed) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::select! {
+            ended = listener.handle_forever() => ended.map_err(listen),
+            () = until_stopped => Ok(()),
+        }
+    });
+    runtime.shutdown_timeout(LOOK);
+    pacer.stop();
+    result
+}

@@ -1,0 +1,332 @@
+//! The file system that the NFS server serves: each call does its work on the tree at once, and answers
+//! when the model says that the answer is due.
+//!
+//! Every write is stable when it is answered, as a model's writes are complete when they are durable;
+//! COMMIT finds nothing to do and costs the model a flush.
+
+use std::sync::mpsc::Sender;
+use std::sync::{PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nfs3_server::vfs::{
+    DirEntryPlus, FileHandleU64, NextResult, NfsFileSystem, NfsReadFileSystem, ReadDirPlusIterator,
+};
+use nfs3_types::nfs3::{
+    createverf3, fattr3, filename3, ftype3, nfspath3, nfsstat3, nfstime3, sattr3, set_mode3,
+    set_size3, specdata3, stable_how,
+};
+use tokio::sync::oneshot;
+
+use super::pacer::Ask;
+use super::tree::{Facts, ROOT, Tree, TreeError};
+use crate::blocks::{Action, Request};
+
+/// Files behind a model.
+pub(super) struct ModelFiles {
+    tree: RwLock<Tree>,
+    asks: Sender<Ask>,
+    nodes: u16,
+    /// By file, modulo: where the last transfer ended, to know a sequential one.
+    ends: Vec<std::sync::atomic::AtomicU64>,
+}
+
+/// Files whose ends are kept apart.
+const ENDS: usize = 4096;
+
+fn status(error: TreeError) -> nfsstat3 {
+    match error {
+        TreeError::NotFound => nfsstat3::NFS3ERR_NOENT,
+        TreeError::Exists => nfsstat3::NFS3ERR_EXIST,
+        TreeError::NotDirectory => nfsstat3::NFS3ERR_NOTDIR,
+        TreeError::IsDirectory => nfsstat3::NFS3ERR_INVAL,
+        TreeError::NotEmpty => nfsstat3::NFS3ERR_NOTEMPTY,
+        TreeError::NoSpace => nfsstat3::NFS3ERR_NOSPC,
+        TreeError::BadName => nfsstat3::NFS3ERR_INVAL,
+    }
+}
+
+fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn attributes(facts: Facts) -> fattr3 {
+    let time = nfstime3 {
+        seconds: (facts.changed_ns / 1_000_000_000) as u32,
+        nseconds: (facts.changed_ns % 1_000_000_000) as u32,
+    };
+    fattr3 {
+        type_: if facts.is_directory { ftype3::NF3DIR } else { ftype3::NF3REG },
+        mode: facts.mode,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        size: facts.size_bytes,
+        used: facts.used_bytes,
+        rdev: specdata3::default(),
+        fsid: 0,
+        fileid: facts.id,
+        atime: time,
+        mtime: time,
+        ctime: time,
+    }
+}
+
+impl ModelFiles {
+    pub(super) fn new(tree: Tree, asks: Sender<Ask>, nodes: u16) -> Self {
+        let ends = (0..ENDS).map(|_| std::sync::atomic::AtomicU64::new(u64::MAX)).collect();
+        Self { tree: RwLock::new(tree), asks, nodes: nodes.max(1), ends }
+    }
+
+    /// Looks something up in the tree.
+    fn look<T>(&self, of: impl FnOnce(&Tree) -> Result<T, TreeError>) -> Result<T, nfsstat3> {
+        of(&self.tree.read().unwrap_or_else(PoisonError::into_inner)).map_err(status)
+    }
+
+    /// Changes something in the tree.
+    fn change<T>(
+        &self,
+        of: impl FnOnce(&mut Tree, u64) -> Result<T, TreeError>,
+    ) -> Result<T, nfsstat3> {
+        let mut tree = self.tree.write().unwrap_or_else(PoisonError::into_inner);
+        of(&mut tree, now_ns()).map_err(status)
+    }
+
+    /// Waits until the model has done this.
+    async fn wait(
+        &self,
+        action: Action,
+        file: u64,
+        offset: u64,
+        size: u64,
+    ) -> Result<(), nfsstat3> {
+        use std::sync::atomic::Ordering::Relaxed;
+        let mut request = Request::new(action, (file & 0xff_ffff) as u32, offset, size);
+        request.node = (file % u64::from(self.nodes)) as u16;
+        request.client = request.node.into();
+        if size > 0 {
+            let end = self.ends[file as usize % ENDS].swap(offset + size, Relaxed);
+            request.sequential = end == offset;
+        }
+        let (done, waiting) = oneshot::channel();
+        let asked = self.asks.send(Ask { request, done });
+        // The pacer ends only when the server does.
+        asked.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)?;
+        waiting.await.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)
+    }
+
+    async fn metadata(&self, file: u64) -> Result<(), nfsstat3> {
+        self.wait(Action::Meta, file, 0, 0).await
+    }
+
+    fn facts(&self, id: u64) -> Result<fattr3, nfsstat3> {
+        self.look(|tree| tree.facts(id)).map(attributes)
+    }
+}
+
+/// A listing.
+pub(super) struct Listing {
+    entries: std::vec::IntoIter<(Vec<u8>, Facts)>,
+}
+
+impl ReadDirPlusIterator<FileHandleU64> for Listing {
+    async fn next(&mut self) -> NextResult<DirEntryPlus<FileHandleU64>> {
+        match self.entries.next() {
+            None => NextResult::Eof,
+            Some((name, facts)) => NextResult::Ok(DirEntryPlus {
+                fileid: facts.id,
+                name: name.into(),
+                cookie: facts.id,
+                name_attributes: Some(attributes(facts)),
+                name_handle: Some(FileHandleU64::new(facts.id)),
+            }),
+        }
+    }
+}
+
+impl NfsReadFileSystem for ModelFiles {
+    type Handle = FileHandleU64;
+
+    fn root_dir(&self) -> FileHandleU64 {
+        FileHandleU64::new(ROOT)
+    }
+
+    async fn lookup(
+        &self,
+        dirid: &FileHandleU64,
+        filename: &filename3<'_>,
+    ) -> Result<FileHandleU64, nfsstat3> {
+        let found = self.look(|tree| tree.find(dirid.as_u64(), filename.0.as_ref()));
+        self.metadata(dirid.as_u64()).await?;
+        found.map(FileHandleU64::new)
+    }
+
+    /// Every path is the one export, so that any client's idea of its name works.
+    async fn lookup_by_path(&self, path: &str) -> Result<FileHandleU64, nfsstat3> {
+        let mut at = ROOT;
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            match self.look(|tree| tree.find(at, name.as_bytes())) {
+                Ok(next) => at = next,
+                Err(_) if at == ROOT => return Ok(self.root_dir()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(FileHandleU64::new(at))
+    }
+
+    // The server asks for attributes to go with every answer; clients that ask for them alone cannot be
+    // told apart, and charging the model for each would charge twice for most calls.
+    async fn getattr(&self, id: &FileHandleU64) -> Result<fattr3, nfsstat3> {
+        self.facts(id.as_u64())
+    }
+
+    async fn read(
+        &self,
+        id: &FileHandleU64,
+        offset: u64,
+        count: u32,
+    ) -> Result<(Vec<u8>, bool), nfsstat3> {
+        let read = self.look(|tree| tree.read(id.as_u64(), offset, count))?;
+        self.wait(Action::Read, id.as_u64(), offset, read.0.len() as u64).await?;
+        Ok(read)
+    }
+
+    async fn readdirplus(
+        &self,
+        dirid: &FileHandleU64,
+        cookie: u64,
+    ) -> Result<impl ReadDirPlusIterator<FileHandleU64>, nfsstat3> {
+        let entries: Vec<(Vec<u8>, Facts)> = self.look(|tree| {
+            let names = tree.list(dirid.as_u64(), cookie)?;
+            names.into_iter().map(|(name, id)| Ok((name, tree.facts(id)?))).collect()
+        })?;
+        self.metadata(dirid.as_u64()).await?;
+        Ok(Listing { entries: entries.into_iter() })
+    }
+
+    async fn readlink(&self, _id: &FileHandleU64) -> Result<nfspath3<'_>, nfsstat3> {
+        Err(nfsstat3::NFS3ERR_INVAL)
+    }
+}
+
+impl NfsFileSystem for ModelFiles {
+    async fn setattr(&self, id: &FileHandleU64, setattr: sattr3) -> Result<fattr3, nfsstat3> {
+        let size = match setattr.size {
+            set_size3::Some(size) => Some(size),
+            set_size3::None => None,
+        };
+        let mode = match setattr.mode {
+            set_mode3::Some(mode) => Some(mode),
+            set_mode3::None => None,
+        };
+        self.change(|tree, now_ns| tree.set(id.as_u64(), size, mode, now_ns))?;
+        self.metadata(id.as_u64()).await?;
+        self.facts(id.as_u64())
+    }
+
+    async fn write(
+        &self,
+        id: &FileHandleU64,
+        offset: u64,
+        data: &[u8],
+        _stable: stable_how,
+    ) -> Result<(fattr3, stable_how), nfsstat3> {
+        self.change(|tree, now_ns| tree.write(id.as_u64(), offset, data, now_ns))?;
+        self.wait(Action::Write, id.as_u64(), offset, data.len() as u64).await?;
+        Ok((self.facts(id.as_u64())?, stable_how::FILE_SYNC))
+    }
+
+    async fn create(
+        &self,
+        dirid: &FileHandleU64,
+        filename: &filename3<'_>,
+        attr: sattr3,
+    ) -> Result<(FileHandleU64, fattr3), nfsstat3> {
+        let name: &[u8] = filename.0.as_ref();
+        let id = self.change(|tree, now_ns| {
+            match tree.make(dirid.as_u64(), name, false, None, now_ns) {
+                // An unchecked creation takes a file that is there.
+                Err(TreeError::Exists) => tree.find(dirid.as_u64(), name),
+                other => other,
+            }
+        })?;
+        if let set_size3::Some(size) = attr.size {
+            self.change(|tree, now_ns| tree.set(id, Some(size), None, now_ns))?;
+        }
+        self.metadata(id).await?;
+        Ok((FileHandleU64::new(id), self.facts(id)?))
+    }
+
+    async fn create_exclusive(
+        &self,
+        dirid: &FileHandleU64,
+        filename: &filename3<'_>,
+        createverf: createverf3,
+    ) -> Result<FileHandleU64, nfsstat3> {
+        let name: &[u8] = filename.0.as_ref();
+        let id = self.change(|tree, now_ns| {
+            let verifier = Some(createverf.0);
+            match tree.make(dirid.as_u64(), name, false, verifier, now_ns) {
+                Err(TreeError::Exists) => {
+                    let found = tree.find(dirid.as_u64(), name)?;
+                    // The same call again (RFC 1813 section 3.3.8).
+                    let same = tree.facts(found)?.verifier == verifier;
+                    if same { Ok(found) } else { Err(TreeError::Exists) }
+                }
+                other => other,
+            }
+        })?;
+        self.metadata(id).await?;
+        Ok(FileHandleU64::new(id))
+    }
+
+    async fn mkdir(
+        &self,
+        dirid: &FileHandleU64,
+        dirname: &filename3<'_>,
+    ) -> Result<(FileHandleU64, fattr3), nfsstat3> {
+        let name: &[u8] = dirname.0.as_ref();
+        let made = |tree: &mut Tree, now| tree.make(dirid.as_u64(), name, true, None, now);
+        let id = self.change(made)?;
+        self.metadata(id).await?;
+        Ok((FileHandleU64::new(id), self.facts(id)?))
+    }
+
+    async fn remove(
+        &self,
+        dirid: &FileHandleU64,
+        filename: &filename3<'_>,
+    ) -> Result<(), nfsstat3> {
+        let name: &[u8] = filename.0.as_ref();
+        self.change(|tree, now_ns| tree.remove(dirid.as_u64(), name, now_ns))?;
+        self.metadata(dirid.as_u64()).await
+    }
+
+    async fn rename<'a>(
+        &self,
+        from_dirid: &FileHandleU64,
+        from_filename: &filename3<'a>,
+        to_dirid: &FileHandleU64,
+        to_filename: &filename3<'a>,
+    ) -> Result<(), nfsstat3> {
+        let (from, to): (&[u8], &[u8]) = (from_filename.0.as_ref(), to_filename.0.as_ref());
+        self.change(|tree, now_ns| {
+            tree.rename((from_dirid.as_u64(), from), (to_dirid.as_u64(), to), now_ns)
+        })?;
+        self.metadata(from_dirid.as_u64()).await
+    }
+
+    async fn symlink<'a>(
+        &self,
+        _dirid: &FileHandleU64,
+        _linkname: &filename3<'a>,
+        _symlink: &nfspath3<'a>,
+        _attr: &sattr3,
+    ) -> Result<(FileHandleU64, fattr3), nfsstat3> {
+        Err(nfsstat3::NFS3ERR_NOTSUPP)
+    }
+
+    async fn commit(&self, id: &FileHandleU64, _offset: u64, _count: u32) -> Result<(), nfsstat3> {
+        self.wait(Action::Flush, id.as_u64(), 0, 0).await
+    }
+}

@@ -1,0 +1,391 @@
+//! Directories and files in memory. A file's bytes lie in pieces that are made when they are first
+//! written: what was never written is zeros and takes no memory.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// Bytes of a piece.
+const PIECE_BYTES: u64 = 64 << 10;
+/// Number of the root.
+pub const ROOT: u64 = 1;
+/// The longest name (as most file systems have it).
+const NAME_BYTES_MAX: usize = 255;
+
+/// Why something cannot be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TreeError {
+    /// There is no such file.
+    #[error("no such file")]
+    NotFound,
+    /// The name is taken.
+    #[error("the name is taken")]
+    Exists,
+    /// It is no directory.
+    #[error("no directory")]
+    NotDirectory,
+    /// It is a directory.
+    #[error("a directory")]
+    IsDirectory,
+    /// The directory is not empty.
+    #[error("not empty")]
+    NotEmpty,
+    /// The memory for data is used up.
+    #[error("the memory for data is used up")]
+    NoSpace,
+    /// The name is too long, empty, or holds a slash.
+    #[error("no name for a file")]
+    BadName,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Directory(BTreeMap<Vec<u8>, u64>),
+    File { size_bytes: u64, pieces: HashMap<u64, Box<[u8]>> },
+}
+
+/// A file or directory.
+#[derive(Debug)]
+struct Node {
+    kind: Kind,
+    mode: u32,
+    parent: u64,
+    changed_ns: u64,
+    verifier: Option<[u8; 8]>,
+}
+
+/// What is known of a file or directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Its number.
+    pub id: u64,
+    /// True for a directory.
+    pub is_directory: bool,
+    /// Size.
+    pub size_bytes: u64,
+    /// Memory that it takes.
+    pub used_bytes: u64,
+    /// Permissions.
+    pub mode: u32,
+    /// When it last changed, in nanoseconds since 1970.
+    pub changed_ns: u64,
+    /// Verifier of an exclusive creation.
+    pub verifier: Option<[u8; 8]>,
+}
+
+/// All files. Times are passed in.
+#[derive(Debug)]
+pub struct Tree {
+    nodes: HashMap<u64, Node>,
+    next: u64,
+    memory_bytes: u64,
+    used_bytes: u64,
+}
+
+impl Tree {
+    /// An empty directory, with room for this much data.
+    pub fn new(memory_bytes: u64) -> Self {
+        let root = Node {
+            kind: Kind::Directory(BTreeMap::new()),
+            mode: 0o777,
+            parent: ROOT,
+            changed_ns: 0,
+            verifier: None,
+        };
+        Self { nodes: HashMap::from([(ROOT, root)]), next: ROOT + 1, memory_bytes, used_bytes: 0 }
+    }
+
+    fn entries(&self, directory: u64) -> Result<&BTreeMap<Vec<u8>, u64>, TreeError> {
+        match &self.nodes.get(&directory).ok_or(TreeError::NotFound)?.kind {
+            Kind::Directory(entries) => Ok(entries),
+            Kind::File { .. } => Err(TreeError::NotDirectory),
+        }
+    }
+
+    fn entries_mut(
+        &mut self,
+        directory: u64,
+        now_ns: u64,
+    ) -> Result<&mut BTreeMap<Vec<u8>, u64>, TreeError> {
+        let node = self.nodes.get_mut(&directory).ok_or(TreeError::NotFound)?;
+        node.changed_ns = now_ns;
+        match &mut node.kind {
+            Kind::Directory(entries) => Ok(entries),
+            Kind::File { .. } => Err(TreeError::NotDirectory),
+        }
+    }
+
+    /// What is known of one.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn facts(&self, id: u64) -> Result<Facts, TreeError> {
+        let node = self.nodes.get(&id).ok_or(TreeError::NotFound)?;
+        let (is_directory, size_bytes, used_bytes) = match &node.kind {
+            Kind::Directory(entries) => (true, 64 * entries.len() as u64, 0),
+            Kind::File { size_bytes, pieces } => {
+                (false, *size_bytes, pieces.len() as u64 * PIECE_BYTES)
+            }
+        };
+        let Node { mode, changed_ns, verifier, .. } = *node;
+        Ok(Facts { id, is_directory, size_bytes, used_bytes, mode, changed_ns, verifier })
+    }
+
+    /// The one of this name.
+    ///
+    /// # Errors
+    /// The directory is none, or holds no such name.
+    pub fn find(&self, directory: u64, name: &[u8]) -> Result<u64, TreeError> {
+        let entries = self.entries(directory)?;
+        match name {
+            b"." => Ok(directory),
+            b".." => Ok(self.nodes[&directory].parent),
+            _ => entries.get(name).copied().ok_or(TreeError::NotFound),
+        }
+    }
+
+    /// Names and numbers in a directory that come after entry number `after`, in a fixed order.
+    ///
+    /// # Errors
+    /// It is no directory.
+    pub fn list(&self, directory: u64, after: u64) -> Result<Vec<(Vec<u8>, u64)>, TreeError> {
+        let mut all: Vec<_> =
+            self.entries(directory)?.iter().map(|(name, id)| (name.clone(), *id)).collect();
+        // By number, which never changes, so that a listing goes on where it was.
+        all.sort_by_key(|(_, id)| *id);
+        Ok(all.into_iter().filter(|(_, id)| *id > after).collect())
+    }
+
+    /// Makes a file, or a directory.
+    ///
+    /// # Errors
+    /// The name is taken or none.
+    pub fn make(
+        &mut self,
+        directory: u64,
+        name: &[u8],
+        is_directory: bool,
+        verifier: Option<[u8; 8]>,
+        now_ns: u64,
+    ) -> Result<u64, TreeError> {
+        if name.is_empty()
+            || name.len() > NAME_BYTES_MAX
+            || name.contains(&b'/')
+            || name == b"."
+            || name == b".."
+        {
+            return Err(TreeError::BadName);
+        }
+        if self.entries(directory)?.contains_key(name) {
+            return Err(TreeError::Exists);
+        }
+        let id = self.next;
+        self.next += 1;
+        self.entries_mut(directory, now_ns)?.insert(name.to_vec(), id);
+        let (kind, mode) = if is_directory {
+            (Kind::Directory(BTreeMap::new()), 0o777)
+        } else {
+            (Kind::File { size_bytes: 0, pieces: HashMap::new() }, 0o666)
+        };
+        self.nodes.insert(id, Node { kind, mode, parent: directory, changed_ns: now_ns, verifier });
+        Ok(id)
+    }
+
+    /// Removes a file or an empty directory.
+    ///
+    /// # Errors
+    /// It is not there, or not empty.
+    pub fn remove(&mut self, directory: u64, name: &[u8], now_ns: u64) -> Result<(), TreeError> {
+        let id = *self.entries(directory)?.get(name).ok_or(TreeError::NotFound)?;
+        if matches!(&self.nodes[&id].kind, Kind::Directory(entries) if !entries.is_empty()) {
+            return Err(TreeError::NotEmpty);
+        }
+        self.entries_mut(directory, now_ns)?.remove(name);
+        if let Some(Node { kind: Kind::File { pieces, .. }, .. }) = self.nodes.remove(&id) {
+            self.used_bytes -= pieces.len() as u64 * PIECE_BYTES;
+        }
+        Ok(())
+    }
+
+    /// Gives a file or directory another name; what had that name goes.
+    ///
+    /// # Errors
+    /// It is not there, or what has the other name cannot go.
+    pub fn rename(
+        &mut self,
+        from: (u64, &[u8]),
+        to: (u64, &[u8]),
+        now_ns: u64,
+    ) -> Result<(), TreeError> {
+        let id = *self.entries(from.0)?.get(from.1).ok_or(TreeError::NotFound)?;
+        match self.entries(to.0)?.get(to.1) {
+            Some(same) if *same == id => return Ok(()),
+            Some(_) => self.remove(to.0, to.1, now_ns)?,
+            None => {}
+        }
+        self.entries_mut(from.0, now_ns)?.remove(from.1);
+        self.entries_mut(to.0, now_ns)?.insert(to.1.to_vec(), id);
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.parent = to.0;
+        }
+        Ok(())
+    }
+
+    /// Bytes of a file, as many of them as there are, and whether that reaches its end.
+    ///
+    /// # Errors
+    /// It is no file.
+    pub fn read(&self, id: u64, offset: u64, count: u32) -> Result<(Vec<u8>, bool), TreeError> {
+        let Kind::File { size_bytes, pieces } =
+            &self.nodes.get(&id).ok_or(TreeError::NotFound)?.kind
+        else {
+            return Err(TreeError::IsDirectory);
+        };
+        let end = offset.saturating_add(count.into()).min(*size_bytes);
+        let mut bytes = vec![0; end.saturating_sub(offset) as usize];
+        each_piece(offset, bytes.len() as u64, |piece, within, at, length| {
+            if let Some(held) = pieces.get(&piece) {
+                bytes[at..at + length].copy_from_slice(&held[within..within + length]);
+            }
+        });
+        Ok((bytes, end >= *size_bytes))
+    }
+
+    /// Writes bytes; the file grows where they end beyond it.
+    ///
+    /// # Errors
+    /// It is no file, or the memory is used up: then nothing of it is written.
+    pub fn write(
+        &mut self,
+        id: u64,
+        offset: u64,
+        data: &[u8],
+        now_ns: u64,
+    ) -> Result<(), TreeError> {
+        let node = self.nodes.get_mut(&id).ok_or(TreeError::NotFound)?;
+        let Kind::File { size_bytes, pieces } = &mut node.kind else {
+            return Err(TreeError::IsDirectory);
+        };
+        let end = offset.checked_add(data.len() as u64).ok_or(TreeError::NoSpace)?;
+        let mut fresh = 0;
+        each_piece(offset, data.len() as u64, |piece, _, _, _| {
+            fresh += if pieces.contains_key(&piece) { 0 } else { PIECE_BYTES };
+        });
+        if self.used_bytes + fresh > self.memory_bytes {
+            return Err(TreeError::NoSpace);
+        }
+        self.used_bytes += fresh;
+        each_piece(offset, data.len() as u64, |piece, within, at, length| {
+            let held = pieces.entry(piece).or_insert_with(|| vec![0; PIECE_BYTES as usize].into());
+            held[within..within + length].copy_from_slice(&data[at..at + length]);
+        });
+        *size_bytes = (*size_bytes).max(end);
+        node.changed_ns = now_ns;
+        Ok(())
+    }
+
+    /// Sets size or permissions.
+    ///
+    /// # Errors
+    /// It is not there, or a directory that is to have a size.
+    pub fn set(
+        &mut self,
+        id: u64,
+        size: Option<u64>,
+        mode: Option<u32>,
+        now_ns: u64,
+    ) -> Result<(), TreeError> {
+        let node = self.nodes.get_mut(&id).ok_or(TreeError::NotFound)?;
+        node.mode = mode.unwrap_or(node.mode);
+        node.changed_ns = now_ns;
+        let Some(size) = size else { return Ok(()) };
+        let Kind::File { size_bytes, pieces } = &mut node.kind else {
+            return Err(TreeError::IsDirectory);
+        };
+        if size < *size_bytes {
+            let before = pieces.len();
+            pieces.retain(|piece, _| piece * PIECE_BYTES < size);
+            self.used_bytes -= (before - pieces.len()) as u64 * PIECE_BYTES;
+            if let Some(last) = pieces.get_mut(&(size / PIECE_BYTES)) {
+                last[(size % PIECE_BYTES) as usize..].fill(0);
+            }
+        }
+        *size_bytes = size;
+        Ok(())
+    }
+
+    /// Bytes for data in all, and free.
+    pub fn space(&self) -> (u64, u64) {
+        (self.memory_bytes, self.memory_bytes - self.used_bytes)
+    }
+}
+
+/// The pieces of a range: number, offset in the piece, offset in the range, length.
+fn each_piece(offset: u64, length: u64, mut each: impl FnMut(u64, usize, usize, usize)) {
+    let mut done = 0;
+    while done < length {
+        let at = offset + done;
+        let within = at % PIECE_BYTES;
+        let part = (PIECE_BYTES - within).min(length - done);
+        each(at / PIECE_BYTES, within as usize, done as usize, part as usize);
+        done += part;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Writes and truncations give what they give on a vector.
+        #[test]
+        fn a_file_is_its_bytes(
+            steps in proptest::collection::vec((0u64..300_000, 0usize..150_000, any::<u8>(), any::<bool>()), 1..12)
+        ) {
+            let mut tree = Tree::new(1 << 30);
+            let id = tree.make(ROOT, b"f", false, None, 1).unwrap();
+            let mut held: Vec<u8> = Vec::new();
+            for (offset, length, fill, truncate) in steps {
+                if truncate {
+                    tree.set(id, Some(offset), None, 2).unwrap();
+                    held.resize(offset as usize, 0);
+                    continue;
+                }
+                let data = vec![fill; length];
+                tree.write(id, offset, &data, 3).unwrap();
+                let end = offset as usize + length;
+                held.resize(held.len().max(end), 0);
+                held[offset as usize..end].copy_from_slice(&data);
+            }
+            let (bytes, eof) = tree.read(id, 0, u32::MAX).unwrap();
+            prop_assert!(eof && bytes == held);
+            prop_assert_eq!(tree.facts(id).unwrap().size_bytes, held.len() as u64);
+        }
+    }
+
+    #[test]
+    fn names_come_and_go() {
+        let mut tree = Tree::new(1 << 20);
+        let d = tree.make(ROOT, b"d", true, None, 1).unwrap();
+        let a = tree.make(d, b"a", false, None, 1).unwrap();
+        assert_eq!(tree.make(d, b"a", false, None, 1), Err(TreeError::Exists));
+        assert_eq!(tree.make(d, b"a/b", false, None, 1), Err(TreeError::BadName));
+        assert_eq!(tree.remove(ROOT, b"d", 2), Err(TreeError::NotEmpty));
+        tree.write(a, 0, &[1; 100_000], 2).unwrap();
+        tree.rename((d, b"a"), (ROOT, b"b"), 3).unwrap();
+        assert_eq!((tree.find(ROOT, b"b"), tree.find(d, b"a")), (Ok(a), Err(TreeError::NotFound)));
+        assert_eq!(tree.find(d, b".."), Ok(ROOT));
+        assert_eq!(tree.list(ROOT, 0).unwrap().len(), 2);
+        assert_eq!(tree.list(ROOT, d).unwrap(), [(b"b".to_vec(), a)]);
+        tree.remove(ROOT, b"b", 4).unwrap();
+        assert_eq!(tree.space(), (1 << 20, 1 << 20));
+    }
+
+    #[test]
+    fn what_does_not_fit_leaves_the_file_alone() {
+        let mut tree = Tree::new(PIECE_BYTES);
+        let id = tree.make(ROOT, b"f", false, None, 1).unwrap();
+        tree.write(id, 0, &[1; 10], 1).unwrap();
+        assert_eq!(tree.write(id, 5, &vec![2; PIECE_BYTES as usize], 1), Err(TreeError::NoSpace));
+        assert_eq!(tree.read(id, 0, 100).unwrap(), (vec![1; 10], true));
+    }
+}

@@ -1,0 +1,84 @@
+//! `plimsoll model serve MODEL --nfs ADDR`: a modelled system as a real NFS server.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+use plimsoll_model::run::Modelled;
+use plimsoll_model::serve::{ServeError, ServeOptions, Served, serve};
+use serde_json::json;
+
+use super::{model_error, settings};
+use crate::arguments::Common;
+use crate::commands::bundle;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::interrupt;
+
+/// Options of `model serve`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  plimsoll model serve zfs-flash --nfs 127.0.0.1:2049 --metrics \
+    127.0.0.1:9464\n  mount -t nfs -o vers=3,tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ \
+    /mnt\n\nEvery path is the one export. The data lie in memory and are gone when the server ends."
+)]
+pub struct Options {
+    /// Name of a shipped model, or path of a model file.
+    model: String,
+    /// Where NFS and MOUNT answer, both on one port; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR:PORT")]
+    nfs: SocketAddr,
+    /// Where the inner statistics are served over HTTP, in the Prometheus text format.
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<SocketAddr>,
+    /// A parameter that differs from the model file.
+    #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
+    set: Vec<String>,
+    /// Seed of the system's choices.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Most memory for data, in MiB.
+    #[arg(long, default_value_t = 4096, value_name = "MIB")]
+    memory: u64,
+}
+
+/// Serves until a signal ends it.
+pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+    let model = Modelled::load(&options.model, &settings(&options.set)?)
+        .map_err(|error| model_error(&error))?;
+    let interrupt = interrupt::flag_on_signal()?;
+    let serving = ServeOptions {
+        nfs: options.nfs,
+        metrics: options.metrics,
+        seed: options.seed,
+        memory_bytes: options.memory << 20,
+    };
+    let mut unsaid = None;
+    let told = |served: Served| unsaid = say(&model, served, common).err();
+    serve(&model, serving, &interrupt, told).map_err(|error| match error {
+        ServeError::Model(error) => model_error(&error),
+        ServeError::NotIpv4(_) => CliError::usage(error.to_string()),
+        ServeError::Listen { .. } => {
+            CliError::environment(error.to_string()).hint("choose another port: 0 takes a free one")
+        }
+        ServeError::Thread(_) => CliError::environment(error.to_string()),
+    })?;
+    unsaid.map_or(Ok(Exit::Ok), Err)
+}
+
+/// Says where it answers, on stdout, so that scripts can wait for it.
+fn say(model: &Modelled, served: Served, common: &Common) -> Result<(), CliError> {
+    let Served { nfs, metrics } = served;
+    let name = &model.spec().name;
+    let url = format!("nfs://{}/model?nfsport={}&mountport={}", nfs.ip(), nfs.port(), nfs.port());
+    if common.json {
+        let metrics = metrics.map(|at| format!("http://{at}/metrics"));
+        return bundle::print(&bundle::json(
+            &json!({"model": name, "nfs": url, "metrics": metrics}),
+        )?);
+    }
+    let mut text = format!("{name} answers at {url}\n");
+    if let Some(at) = metrics {
+        text.push_str(&format!("its statistics are at http://{at}/metrics\n"));
+    }
+    bundle::print(&text)
+}
