@@ -1,0 +1,48 @@
+#!/bin/bash
+# A system compared with itself: how often is a difference declared where there is none? Each comparison
+# runs two targets that are the same directory, in turns, four runs of a second each; at 95 % confidence
+# one in twenty differs by chance, and more than 6 of 40 has a chance of 1.4 %.
+# usage: benches/same-system.sh [DIR [PLIMSOLL [COMPARISONS]]]
+set -euo pipefail
+dir=$(mktemp -d "${1:-/var/tmp}/plimsoll-same-system.XXXXXX")
+plimsoll=${2:-plimsoll}
+comparisons=${3:-40}
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/data"
+export PLIMSOLL_CALIBRATE=never
+differ=0
+for number in $(seq "$comparisons"); do
+    cat > "$dir/plan.toml" <<PLAN
+version = 1
+name = "same-system"
+seed = $number
+demonstration = true
+[[target]]
+name = "a"
+path = "$dir/data"
+[[target]]
+name = "b"
+path = "$dir/data"
+[workload.matrix]
+sizes = "16KiB"
+reads = 70
+file_size = "32MiB"
+queue_depth = 4
+[phases]
+warm_up = "200ms"
+measure = "1s"
+verify = false
+[evidence]
+min_measure = "500ms"
+interval = "50ms"
+[repeat]
+runs = 4
+PLAN
+    result=$("$plimsoll" compare "$dir/plan.toml" --out "$dir/out" --quiet --json)
+    outcome=$(sed -n 's/^  "outcome": "\(.*\)",$/\1/p' <<< "$result")
+    ratio=$(sed -n 's/^  "reason": "\(.*\)",$/\1/p' <<< "$result")
+    [ "$outcome" = differ ] && differ=$((differ + 1))
+    echo "$number: $outcome: $ratio"
+    rm -rf "$dir/out"
+done
+echo "$differ of $comparisons comparisons of a system with itself declare a difference"
