@@ -87,3 +87,22 @@ fn steps_too_short_to_judge_are_refused() {
     ran.says("at least 20");
     assert!(sandbox.bundles().is_empty() && sandbox.left_in_data().is_empty());
 }
+
+#[test]
+fn the_known_limit_of_a_modelled_volume_is_found() {
+    let sandbox = Sandbox::new();
+    // The volume takes 3,000 I/Os per second while its burst credit lasts, and no more.
+    let text = "version = 1\nname = \"limited\"\n[requirement]\niops = 1000\nread_latency_avg = \
+        \"20ms\"\n[target]\nmodel = \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \
+        \"64MiB\"\nclients = 1\n[phases]\nwarm_up = \"1s\"\nmeasure = \"5s\"\n[evidence]\nmin_measure = \
+        \"5s\"\ninterval = \"200ms\"\n";
+    let path = sandbox.path("limited.toml");
+    std::fs::write(&path, text).unwrap();
+    let tuning = sandbox.run(&["tune", path.to_str().unwrap(), "-q", "--json"]).expect(0).json();
+    let line = tuning["load_line"]["rate_per_s"].as_f64().unwrap();
+    assert!((line / 3000.0 - 1.0).abs() < 0.05, "{line}");
+    assert!(tuning["steps"].as_array().unwrap().len() <= 16);
+    assert_eq!((&tuning["confirmed"], &tuning["fewest_checked"]), (&true.into(), &true.into()));
+    // One outstanding operation carries 2,000/s: enough for the 1,000/s that are required.
+    assert_eq!(tuning["fewest"]["load"], 1);
+}

@@ -9,7 +9,9 @@ use plimsoll_judge::VerdictKind;
 use plimsoll_judge::stats::tune::{Purpose, STEPS_MAX};
 use plimsoll_judge::steady::INTERVALS_MIN;
 use plimsoll_judge::tuning::{Range, Tuner, Tuning};
-use plimsoll_plan::{Knob, Plan, ResolvedPlan, Workload, default_cache_bytes, least_cache_bytes};
+use plimsoll_plan::{
+    Knob, Plan, ResolvedPlan, TargetKind, Workload, default_cache_bytes, least_cache_bytes,
+};
 use plimsoll_report::{text, tuning_document};
 
 use super::bundle;
@@ -243,9 +245,12 @@ fn range(options: &Options, plan: &ResolvedPlan) -> Result<Range, CliError> {
 /// Most threads that the mail store's cache bears: as stated, or in half of the memory available.
 fn most_threads(plan: &ResolvedPlan) -> u64 {
     let Workload::Mailbox(store) = &plan.workload else { return u64::MAX };
-    let half = plimsoll_observe::environment::collect(&[])
-        .memory_available_bytes
-        .map_or(u64::MAX, |bytes| bytes / 2);
+    // The page cache of a modelled host takes no memory of this one.
+    let modelled = plan.targets.iter().any(|t| matches!(t.kind, TargetKind::Model { .. }));
+    let half = match plimsoll_observe::environment::collect(&[]).memory_available_bytes {
+        Some(bytes) if !modelled => bytes / 2,
+        _ => u64::MAX,
+    };
     let bears = |threads: u32| {
         if store.cache_from_threads {
             default_cache_bytes(threads, store.databases, store.coalesce_max_bytes) <= half
