@@ -39,6 +39,8 @@ fn files_are_made_loaded_checked_and_removed() {
     let (reads, writes) = (count("matrix.read"), count("matrix.write"));
     let share = reads / (reads + writes);
     assert!((0.69..0.71).contains(&share), "{share}");
+    let log = std::fs::read_to_string(sandbox.bundle().join("latency.hlog")).unwrap();
+    assert!(log.contains("Tag=matrix.write.client-1,"), "each client has a histogram of its own");
     let created = &run["phases"][0];
     assert_eq!(
         (created["kind"].as_str(), created["written_bytes"].as_u64()),

@@ -7,7 +7,7 @@ use plimsoll_workload::matrix::{OpKind, StreamConfig, classes};
 use plimsoll_workload::step::{Class, ClassGroup};
 
 use crate::recording::{Recording, empty_totals};
-use crate::stream::collect::{Collector, Interval};
+use crate::stream::collect::{Collector, GroupTotals, Interval};
 use crate::stream::histogram::Totals;
 use crate::stream::matrix::MatrixSource;
 use crate::stream::recorder::Sums;
@@ -173,6 +173,29 @@ pub fn totals(recording: &mut Recording, classes: &[Class], collected: &Collecto
         out.drained = operations - window.operations;
         out.drained_bytes = bytes - window.bytes;
         recording.classes.push(out);
+    }
+}
+
+/// Writes the latencies of each client of a group down, where they were kept apart: one histogram of
+/// the measured phase for each class, tagged `CLASS.client-N`.
+pub fn clients(
+    recording: &mut Recording,
+    classes: &[Class],
+    source: &MatrixSource,
+    group: &GroupTotals,
+) {
+    let Some(phase) = recording.phases.iter().find(|phase| phase.kind == PhaseKind::Measure) else {
+        return;
+    };
+    let (start_ns, duration_ns) = (phase.start_ns, phase.duration_ns);
+    for (client, cells) in source.clients().iter().zip(group.cells.chunks(classes.len().max(1))) {
+        for (class, cell) in classes.iter().zip(cells).skip(source.first_class().into()) {
+            if cell.latency.count() > 0 {
+                let tag = format!("{}.client-{client}", class.name);
+                let histogram = cell.latency.to_hdr();
+                recording.intervals.push(Histogram { tag, start_ns, duration_ns, histogram });
+            }
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource, lay_out, sync};
 use super::home::DataHome;
 use super::manifest::DataState;
 use super::pace::StreamPace;
-use super::record::{Phases, Scribe, clip, pass_classes, stream_classes, totals};
+use super::record::{self, Phases, Scribe, clip, pass_classes, stream_classes, totals};
 use super::streams;
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
@@ -35,6 +35,8 @@ use crate::{caches, issue};
 const SPIN_NS: u64 = 50_000;
 /// Counters of the system are read at most this often.
 const SAMPLE_NS_MIN: u64 = 200_000_000;
+/// Up to so many clients have histograms of their own.
+const CLIENTS_APART_MAX: u32 = 64;
 /// How long operations in flight are waited for after the stop.
 const DRAIN_NS: u64 = 60_000_000_000;
 /// Longer than any pass over data takes: it ends when all is done.
@@ -424,7 +426,11 @@ impl Running<'_> {
         let classes = stream_classes(configs);
         let names = classes.iter().map(|class| class.name.clone()).collect();
         let (warm_up_ns, measure_ns) = (plan.phases.warm_up_ns, plan.phases.measure_ns);
-        let config = self.run_config(names, warm_up_ns, measure_ns);
+        let clients: u32 = configs.iter().map(|config| config.clients).sum();
+        let config = RunConfig {
+            per_client: clients <= CLIENTS_APART_MAX,
+            ..self.run_config(names, warm_up_ns, measure_ns)
+        };
         let stop = AtomicBool::new(false);
         let (sizes_bytes, conditioned_bytes) = (self.sizes_bytes(), self.conditioned_bytes());
         self.matrix.ending.begin(PhaseKind::Measure, &sizes_bytes, conditioned_bytes);
@@ -438,7 +444,9 @@ impl Running<'_> {
             }
         };
         conductor.end(&report);
-        for source in sources {
+        let classes = stream_classes(configs);
+        for (source, group) in sources.iter().zip(&report.collected.groups) {
+            record::clients(&mut self.recording, &classes, source, group);
             let checks = source.checks();
             self.note_damage(checks.counts.damaged(), checks.first_finding);
         }

@@ -156,6 +156,18 @@ impl MatrixSource {
         self
     }
 
+    /// The clients, by their numbers in the stream.
+    #[must_use]
+    pub fn clients(&self) -> &[u32] {
+        &self.clients
+    }
+
+    /// Number of the first of its classes.
+    #[must_use]
+    pub fn first_class(&self) -> u16 {
+        self.first_class
+    }
+
     /// Number of classes of a stream.
     #[must_use]
     pub fn class_count(config: &StreamConfig) -> usize {
