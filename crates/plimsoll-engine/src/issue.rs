@@ -87,3 +87,15 @@ pub(crate) fn clock() -> ClockReport {
         cost_ps: quality.cost_ns_hundredths * 10,
     }
 }
+
+/// The endpoints of a plan whose metrics are watched.
+pub(crate) fn endpoints(
+    observe: &plimsoll_plan::Observe,
+) -> Vec<plimsoll_observe::metrics::Endpoint> {
+    let endpoint = |asked: &plimsoll_plan::MetricsEndpoint| plimsoll_observe::metrics::Endpoint {
+        url: asked.url.clone(),
+        interval_ns: asked.interval_ns,
+        names: asked.names.clone(),
+    };
+    observe.metrics.iter().map(endpoint).collect()
+}

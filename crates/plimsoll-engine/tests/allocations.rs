@@ -26,7 +26,7 @@ struct Noting {
 
 impl Source for Noting {
     fn wants(&self) -> Wants {
-        Wants { fill: true, completions: true, names: false }
+        Wants { fill: true, completions: true, names: false, looks: false }
     }
 
     fn next(&mut self, _: u32) -> Option<Op> {

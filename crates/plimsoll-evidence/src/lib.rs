@@ -10,12 +10,13 @@
 //! | `observed.json` | [`observed`], with [`inside`] where the system is a model |
 //! | `SHA256SUMS` | [`seal`] |
 //!
-//! Beside the bundles lies the [`ledger`]: every run in the order started, each entry holding the
+//! [`foreign`] takes results in that were made elsewhere. Beside the bundles lies the [`ledger`]: every run in the order started, each entry holding the
 //! hash of the one before, so that the best of N is seen as such.
 
 pub mod bundle;
 pub mod environment;
 pub mod error;
+pub mod foreign;
 pub mod inside;
 pub mod latency;
 pub mod ledger;

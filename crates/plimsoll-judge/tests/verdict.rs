@@ -3,7 +3,7 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::Environment;
-use plimsoll_evidence::observed::Observed;
+use plimsoll_evidence::observed::{Extents, Observed};
 use plimsoll_evidence::run::{
     Checks, ClassTotals, Damage, Driver, End, EndKind, Engine, Instance, PathEngine, Phase,
     PhaseKind, Run, Tier,
@@ -203,6 +203,14 @@ fn buffered_io_is_invalid_when_the_page_cache_held_the_files() {
     assert_eq!(outcome(&verdict, "page-cache-served"), Some(Outcome::Fail));
     assert_eq!(verdict.claims["requirement"], Standing::Refuted);
     bundle.observed.page_cache.resident_bytes_after = Some(50);
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
+}
+
+#[test]
+fn room_that_a_store_reserves_is_no_hole_that_is_read() {
+    let mut bundle = good();
+    bundle.observed.extents =
+        Some(Extents { size_bytes: 1000, unwritten_bytes: Some(200), ..Extents::default() });
     assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
 }
 

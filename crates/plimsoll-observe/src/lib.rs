@@ -4,9 +4,15 @@
 pub mod cpu;
 pub mod device;
 pub mod environment;
+pub mod files;
+pub mod host;
+pub mod metrics;
 pub mod mount;
+pub mod neighbours;
+pub mod network;
 pub mod observer;
 pub mod process;
+pub mod raid;
 pub mod shape;
 
 pub use observer::Observer;

@@ -3,23 +3,42 @@
 use std::path::PathBuf;
 
 use plimsoll_evidence::environment::Unknown;
-use plimsoll_evidence::observed::{Cpu, DeviceTotals, Observed};
+use plimsoll_evidence::observed::{
+    ClockWatch, Cpu, DeviceTotals, Extents, FileSystem, NetworkMount, Observed, Raid,
+};
 use plimsoll_evidence::series::{Data, Row};
 
 use crate::cpu::CpuReading;
 use crate::device::{self, DeviceNumber};
-use crate::mount;
+use crate::host::HostReading;
+use crate::metrics::{Endpoint, Watch};
+use crate::neighbours::NeighbourReading;
 use crate::process::ProcessReading;
+use crate::{files, mount, network, raid};
 
-/// Watches the devices beneath some paths, the host's CPU and this process.
+/// Watches the devices beneath some paths, the host and this process.
 pub struct Observer {
     paths: Vec<PathBuf>,
     /// Each device once; true where a named path lies on it directly.
     devices: Vec<(DeviceNumber, bool)>,
+    mount_points: Vec<String>,
+    data: Found,
+    metrics: Vec<Watch>,
+    /// Processes whose I/O is not a neighbour's: a foreign tool that is watched.
+    mine: Vec<i32>,
     last: Reading,
     /// The reading at [`Observer::begin`], while a phase is totalled.
-    begun: Option<Reading>,
-    cpu: CpuSamples,
+    begun: Option<Begun>,
+    samples: Samples,
+}
+
+/// What is known of the target's files before the load.
+#[derive(Clone, Debug, Default)]
+struct Found {
+    extents: Option<Extents>,
+    backing: Option<Extents>,
+    file_systems: Vec<FileSystem>,
+    unknown: Vec<Unknown>,
 }
 
 #[derive(Clone)]
@@ -27,12 +46,21 @@ struct Reading {
     at_ns: u64,
     devices: Vec<Option<DeviceTotals>>,
     cpu: Option<CpuReading>,
-    process: Option<ProcessReading>,
+    host: HostReading,
 }
 
-/// Running mean and extremes of the CPU shares.
-#[derive(Clone, Copy, Debug, Default)]
-struct CpuSamples {
+/// What is read only at the ends of a phase.
+struct Begun {
+    reading: Reading,
+    process: Option<ProcessReading>,
+    neighbours: NeighbourReading,
+    raids: Vec<Raid>,
+    network: Vec<NetworkMount>,
+}
+
+/// Running mean and extremes of what is sampled.
+#[derive(Clone, Debug, Default)]
+struct Samples {
     weight_ns: f64,
     busy: f64,
     steal: f64,
@@ -40,6 +68,9 @@ struct CpuSamples {
     busy_min: Option<f64>,
     busy_max: Option<f64>,
     steal_max: Option<f64>,
+    frequency_hz: Option<(u64, u64)>,
+    dirty_bytes_max: Option<u64>,
+    clock: ClockWatch,
 }
 
 impl Observer {
@@ -54,15 +85,57 @@ impl Observer {
                 }
             }
         }
+        let mount_points = paths.iter().filter_map(|path| mount::describe(path).mount_point);
+        let mount_points = mount_points.collect();
         let last = Reading::now(&devices, now_ns);
-        Self { paths, devices, last, begun: None, cpu: CpuSamples::default() }
+        Self {
+            paths,
+            devices,
+            mount_points,
+            data: Found::default(),
+            metrics: Vec::new(),
+            mine: Vec::new(),
+            last,
+            begun: None,
+            samples: Samples::default(),
+        }
+    }
+
+    /// Looks at the target's files and the file systems that hold them, as they are now.
+    pub fn look_at_files(&mut self, target: &[PathBuf]) {
+        let mut found = Found::default();
+        found.extents = files::extents_of(target, &mut found.unknown);
+        let backing = files::backing_files(&self.paths);
+        found.backing = files::extents_of(&backing, &mut found.unknown);
+        for path in &self.paths {
+            let on_it = target.iter().find(|file| file.starts_with(path) && *file != path);
+            found.file_systems.push(files::file_system(path, on_it.map(PathBuf::as_path)));
+        }
+        self.data = found;
+    }
+
+    /// Watches a storage system's own statistics too.
+    pub fn watch_metrics(&mut self, endpoints: Vec<Endpoint>) {
+        self.metrics = endpoints.into_iter().map(Watch::new).collect();
+    }
+
+    /// The I/O of these processes is not a neighbour's.
+    pub fn not_neighbours(&mut self, processes: Vec<i32>) {
+        self.mine = processes;
     }
 
     /// Begins to total: the measured phase starts.
     pub fn begin(&mut self, now_ns: u64) {
         self.last = Reading::now(&self.devices, now_ns);
-        self.begun = Some(self.last.clone());
-        self.cpu = CpuSamples::default();
+        self.metrics.iter_mut().for_each(Watch::begin);
+        self.begun = Some(Begun {
+            reading: self.last.clone(),
+            process: ProcessReading::now(),
+            neighbours: NeighbourReading::now(&self.mine),
+            raids: raid::among(self.devices.iter().map(|(number, _)| *number)),
+            network: network::read(&self.mount_points),
+        });
+        self.samples = Samples::default();
     }
 
     /// Reads all counters and appends one row for each that moved on from the last reading.
@@ -81,7 +154,7 @@ impl Observer {
             gauge("cpu.busy_share".into(), share.busy);
             gauge("cpu.steal_share".into(), share.steal);
             gauge("cpu.busiest_share".into(), share.busiest);
-            self.cpu.add(share, duration_ns as f64);
+            self.samples.add(share, duration_ns as f64);
         }
         for (after, before) in now.devices.iter().zip(&self.last.devices) {
             let (Some(after), Some(before)) = (after, before) else { continue };
@@ -93,6 +166,17 @@ impl Observer {
             gauge(format!("device.{name}.written_bytes"), moved.written_bytes as f64);
             gauge(format!("device.{name}.busy_share"), moved.busy_ns as f64 / duration_ns as f64);
         }
+        let pressure = now.host.pressure_since(&self.last.host);
+        if let Some(share) = pressure.io_some_share {
+            gauge("pressure.io_some_share".into(), share);
+        }
+        if let Some(bytes) = now.host.dirty_bytes {
+            gauge("memory.dirty_bytes".into(), bytes as f64);
+        }
+        for (name, value) in self.metrics.iter().flat_map(Watch::values) {
+            gauge(format!("metrics.{name}"), value);
+        }
+        self.samples.host(&now.host, &self.last.host);
         self.last = now;
     }
 
@@ -101,6 +185,38 @@ impl Observer {
         let mut observed = Observed::default();
         let Some(begun) = self.begun.take() else { return observed };
         let now = Reading::now(&self.devices, now_ns);
+        self.samples.host(&now.host, &self.last.host);
+        self.end_devices(&begun.reading, &now, &mut observed);
+        observed.cpu = self.samples.totals();
+        observed.cpu.throttled_ns = now.host.throttled_since(&begun.reading.host);
+        if let (Some(after), Some(before)) = (ProcessReading::now(), &begun.process) {
+            observed.generator = after.since(before);
+            let time_ns = now_ns.saturating_sub(begun.reading.at_ns).max(1) as f64;
+            // A thread's time is counted in ticks, which may be one more than there was time.
+            let share = |ns: u64| (ns as f64 / time_ns).min(1.0);
+            observed.generator.busiest_thread_share =
+                after.busiest_thread_ns_since(before).map(share);
+        }
+        observed.memory = now.host.memory_since(&begun.reading.host);
+        observed.memory.dirty_bytes_max = self.samples.dirty_bytes_max;
+        observed.pressure = now.host.pressure_since(&begun.reading.host);
+        observed.clock = self.samples.clock.clone();
+        self.end_neighbours(&begun, &mut observed);
+        let raids = raid::among(self.devices.iter().map(|(number, _)| *number));
+        observed.raids = raid::worse(&begun.raids, &raids);
+        let mounts = network::read(&self.mount_points);
+        observed.network_mounts = network::difference(&begun.network, &mounts);
+        for watch in &mut self.metrics {
+            watch.end(&mut observed.sources, &mut observed.unknown);
+        }
+        let Found { extents, backing, file_systems, unknown } = self.data.clone();
+        (observed.extents, observed.backing) = (extents, backing);
+        observed.file_systems = file_systems;
+        observed.unknown.extend(unknown);
+        observed
+    }
+
+    fn end_devices(&self, begun: &Reading, now: &Reading, observed: &mut Observed) {
         for (index, (number, top)) in self.devices.iter().enumerate() {
             match (&begun.devices[index], &now.devices[index]) {
                 (Some(before), Some(after)) => {
@@ -124,11 +240,17 @@ impl Observer {
                 });
             }
         }
-        observed.cpu = self.cpu.totals();
-        if let (Some(after), Some(before)) = (&now.process, &begun.process) {
-            observed.generator = after.since(before);
+    }
+
+    fn end_neighbours(&self, begun: &Begun, observed: &mut Observed) {
+        observed.neighbours = NeighbourReading::now(&self.mine).since(&begun.neighbours);
+        if observed.neighbours.unreadable > 0 {
+            observed.unknown.push(Unknown {
+                what: format!("storage I/O of {} other processes", observed.neighbours.unreadable),
+                why: "their /proc/PID/io belongs to other users".into(),
+                would_show: "root, or CAP_SYS_PTRACE".into(),
+            });
         }
-        observed
     }
 }
 
@@ -138,12 +260,12 @@ impl Reading {
             at_ns,
             devices: devices.iter().map(|(number, _)| number.counters()).collect(),
             cpu: CpuReading::now(),
-            process: ProcessReading::now(),
+            host: HostReading::now(),
         }
     }
 }
 
-impl CpuSamples {
+impl Samples {
     fn add(&mut self, share: crate::cpu::CpuShare, weight_ns: f64) {
         self.weight_ns += weight_ns;
         self.busy += share.busy * weight_ns;
@@ -156,7 +278,16 @@ impl CpuSamples {
         self.steal_max = most(self.steal_max, share.steal);
     }
 
-    fn totals(self) -> Cpu {
+    fn host(&mut self, now: &HostReading, before: &HostReading) {
+        now.note_clock(before, &mut self.clock);
+        self.dirty_bytes_max = self.dirty_bytes_max.max(now.dirty_bytes);
+        if let Some(hz) = now.frequency_hz {
+            let (least, most) = self.frequency_hz.unwrap_or((hz, hz));
+            self.frequency_hz = Some((least.min(hz), most.max(hz)));
+        }
+    }
+
+    fn totals(&self) -> Cpu {
         let mean = |sum: f64| (self.weight_ns > 0.0).then(|| sum / self.weight_ns);
         Cpu {
             busy_avg: mean(self.busy),
@@ -165,7 +296,9 @@ impl CpuSamples {
             steal_avg: mean(self.steal),
             steal_max: self.steal_max,
             busiest_cpu_avg: mean(self.busiest),
-            ..Cpu::default()
+            frequency_hz_min: self.frequency_hz.map(|(least, _)| least),
+            frequency_hz_max: self.frequency_hz.map(|(_, most)| most),
+            throttled_ns: None,
         }
     }
 }
@@ -180,9 +313,11 @@ mod tests {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let mut observer = Observer::new(vec![directory.path().to_path_buf()], 0);
         observer.begin(0);
-        let mut file = std::fs::File::create(directory.path().join("data")).unwrap();
+        let path = directory.path().join("data");
+        let mut file = std::fs::File::create(&path).unwrap();
         file.write_all(&vec![7u8; 4 << 20]).unwrap();
         file.sync_all().unwrap();
+        observer.look_at_files(&[path]);
         let mut rows = Vec::new();
         observer.sample(1_000_000_000, 0, &mut rows);
         let observed = observer.end(1_000_000_000);
@@ -193,6 +328,10 @@ mod tests {
         } else {
             assert!(!observed.unknown.is_empty());
         }
+        assert!(observed.extents.is_some_and(|e| e.size_bytes == 4 << 20 && e.hole_bytes == 0));
+        assert_eq!(observed.file_systems.len(), 1);
+        assert!(observed.memory.cached_bytes_after.is_some());
+        assert_eq!(observed.clock.source_changed, None);
     }
 
     #[test]

@@ -55,6 +55,10 @@ pub enum Command {
     Sweep(commands::sweep::Options),
     /// Judge the evidence of a bundle again.
     Judge(commands::judge::Options),
+    /// Judge a result made elsewhere, and explain the audit's rules.
+    Audit(commands::audit::Options),
+    /// Run any other benchmark and record what the system beneath did.
+    Observe(commands::observe::Options),
     /// Measure this host's own ceilings.
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, the blocks of a data set, or the seal of a bundle.

@@ -34,7 +34,7 @@ pub(super) fn carry_out(
 }
 
 /// Database and log files of a store.
-fn files_below(directories: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn files_below(directories: &[PathBuf]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut stack: Vec<PathBuf> = directories.to_vec();
     while let Some(directory) = stack.pop() {

@@ -119,7 +119,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
         started_ns: u64,
     ) -> Self {
         let since_ns = running.recording.since_start_ns(started_ns);
-        let observer = Observer::new(running.stage.directories.clone(), since_ns);
+        let mut observer = Observer::new(running.stage.directories.clone(), since_ns);
+        observer.look_at_files(&caches::files_below(&running.stage.directories));
+        observer.watch_metrics(crate::issue::endpoints(&running.mail.plan.observe));
         let next_sample_ns = started_ns + running.stage.interval_ns;
         Self {
             running,
@@ -278,7 +280,6 @@ impl<'r, 'a> Conductor<'r, 'a> {
         let mut observed = self.observer.end(since_ns);
         let before = &self.running.recording.observed;
         observed.page_cache = before.page_cache.clone();
-        observed.extents = before.extents.clone();
         observed.unknown.extend(before.unknown.iter().cloned());
         if let Some((resident, files)) = caches::resident_bytes(&self.running.stage.directories) {
             observed.page_cache.resident_bytes_after = Some(resident);

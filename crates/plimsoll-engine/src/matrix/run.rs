@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use plimsoll_evidence::observed::WorkloadShape;
 use plimsoll_evidence::run::{Damage, EndKind, Instance, PhaseKind};
-use plimsoll_observe::Observer;
+use plimsoll_observe::{Observer, Shape};
 use plimsoll_plan::{CacheState, Layout, Matrix, ResolvedPlan};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::matrix::StreamConfig;
@@ -347,6 +348,7 @@ impl Running<'_> {
             parts.extend((0..of).map(|part| (number, (bound(part)..bound(part + 1)).collect())));
         }
         let writes = self.matrix.matrix.writes();
+        let sizes = file_sizes(configs);
         let all = parts.len();
         let mut groups = Vec::new();
         for (at, (number, clients)) in parts.into_iter().enumerate() {
@@ -376,7 +378,11 @@ impl Running<'_> {
                 name: format!("{}-{at}", stream.name),
                 cpu: self.cpu(at, all),
                 target,
-                source: source.with_first_class(first_class as u16),
+                source: source.with_first_class(first_class as u16).with_shape(Shape::new(
+                    &sizes,
+                    count as usize,
+                    config.seed ^ at as u64,
+                )),
                 clients: count,
                 pace,
                 cap,
@@ -443,6 +449,7 @@ impl Running<'_> {
                 return Err(error);
             }
         };
+        let shape = shape_of(&sources);
         conductor.end(&report);
         let classes = stream_classes(configs);
         for (source, group) in sources.iter().zip(&report.collected.groups) {
@@ -451,6 +458,7 @@ impl Running<'_> {
             self.note_damage(checks.counts.damaged(), checks.first_finding);
         }
         self.note_groups(&report.groups);
+        self.recording.observed.workload = shape;
         self.note_generator(&report);
         if report.measured_ns() < measure_ns {
             self.note_interrupt();
@@ -606,6 +614,26 @@ impl Running<'_> {
     }
 }
 
+/// What the operations of all threads together were.
+fn shape_of(sources: &[MatrixSource]) -> WorkloadShape {
+    let mut shapes = sources.iter().filter_map(MatrixSource::shape);
+    let Some(mut all) = shapes.next().cloned() else { return WorkloadShape::default() };
+    shapes.for_each(|shape| all.merge(shape));
+    all.totals()
+}
+
+/// Sizes of all files, by their number in the file table.
+fn file_sizes(configs: &[StreamConfig]) -> Vec<u64> {
+    let mut sizes = Vec::new();
+    for config in configs {
+        let files = &config.files;
+        let end = files.first_file as usize + files.files() as usize;
+        sizes.resize(sizes.len().max(end), 0);
+        sizes[files.first_file as usize..end].fill(files.file_size_bytes);
+    }
+    sizes
+}
+
 /// The latest interval, for progress.
 pub(super) struct Pulse {
     rate_ops_per_s: f64,
@@ -675,7 +703,11 @@ impl<'r, 'a> Conductor<'r, 'a> {
     ) -> Self {
         let now_ns = monotonic_ns();
         let since_ns = running.recording.since_start_ns(now_ns);
-        let observer = Observer::new(running.places.clone(), since_ns);
+        let mut observer = Observer::new(running.places.clone(), since_ns);
+        if !running.matrix.home.is_null {
+            observer.look_at_files(&running.paths());
+        }
+        observer.watch_metrics(crate::issue::endpoints(&running.matrix.plan.observe));
         let pulse = Pulse::new(classes.len());
         let phase = running.recording.begin(PhaseKind::WarmUp, now_ns);
         running.matrix.watcher.begin(PhaseKind::WarmUp);
@@ -792,7 +824,6 @@ impl<'r, 'a> Conductor<'r, 'a> {
         let mut observed = self.observer.end(since_ns);
         let before = &running.recording.observed;
         observed.page_cache = before.page_cache.clone();
-        observed.extents.clone_from(&before.extents);
         observed.unknown.extend(before.unknown.iter().cloned());
         if let Some((resident, files)) = caches::resident_bytes(&running.paths()) {
             observed.page_cache.resident_bytes_after = Some(resident);

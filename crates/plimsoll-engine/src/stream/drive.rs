@@ -228,7 +228,11 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     #[cold]
     fn cut(&mut self, outbox: &mut Outbox, now_ns: u64) {
         self.charge(outbox.current());
+        let was_warming_up = self.interval < 0;
         self.locate(now_ns);
+        if was_warming_up && self.interval >= 0 {
+            self.source.measure_begins();
+        }
         outbox.cut(now_ns, self.interval, now_ns >= self.config.stop_ns);
     }
 
@@ -267,14 +271,22 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         if self.wants.completions {
             self.reap_with_content(snapshot, now_ns)?;
         } else {
-            let Self { queue, pacing, flying, config, end, .. } = self;
+            let Self { queue, source, pacing, flying, config, wants, end, .. } = self;
+            let mut look_at = None;
             queue.reap(&mut |place, result| {
                 let Some(flown) = flying.get(place as usize) else { return };
                 if let Some(cell) = snapshot.cells.get_mut(cell_of(flown, config)) {
                     record(cell, flown, result, now_ns, end);
                 }
+                if wants.looks && is_whole_read(&flown.op, result) && source.wants_look() {
+                    look_at = Some((place as u32, flown.op));
+                }
                 pacing.completed(place as u32, now_ns);
             });
+            // Before anything starts in that place again.
+            if let Some((place, op)) = look_at {
+                source.look(&op, buffer(*queue, config, place, op.size_bytes)?);
+            }
         }
         if self.has_failed() {
             self.begin_stop(now_ns);
@@ -288,7 +300,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         snapshot: &mut Snapshot,
         now_ns: u64,
     ) -> Result<(), EngineError> {
-        let Self { queue, source, pacing, flying, config, end, came, .. } = self;
+        let Self { queue, source, pacing, flying, config, wants, end, came, .. } = self;
         queue.reap(&mut |place, result| came.push((place as u32, result)));
         for (place, result) in came.drain(..) {
             let Some(flown) = flying.get(place as usize) else { continue };
@@ -297,6 +309,9 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             let whole = result == Ok(op.size_bytes);
             let sure = op.kind != OpKind::Read || queue.is_sure(u64::from(place));
             let buffer = buffer(*queue, config, place, op.size_bytes)?;
+            if wants.looks && sure && is_whole_read(op, result) && source.wants_look() {
+                source.look(op, buffer);
+            }
             if whole && sure && !source.completed(flown.client, op, buffer) {
                 end.ended += 1;
                 cell.sums.errors += 1;
@@ -399,6 +414,11 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
 #[inline(always)]
 fn cell_of(flown: &Flying, config: &DriveConfig) -> usize {
     (flown.client * config.classes + u32::from(flown.op.class)) as usize
+}
+
+#[inline(always)]
+fn is_whole_read(op: &Op, result: Result<u32, i32>) -> bool {
+    op.kind == OpKind::Read && result == Ok(op.size_bytes)
 }
 
 #[inline(always)]

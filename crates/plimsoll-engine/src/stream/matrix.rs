@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use plimsoll_observe::Shape;
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::content::{Content, ContentError};
 use plimsoll_workload::matrix::{
@@ -101,6 +102,8 @@ pub struct MatrixSource {
     work: Work,
     /// The last operation, if it was one on names or attributes.
     names: Option<NameOp>,
+    /// What the operations were, where that is counted.
+    shape: Option<Box<Shape>>,
     /// Whether the target carries those.
     has_names: bool,
 }
@@ -146,7 +149,7 @@ impl MatrixSource {
         let end = clients.iter().copied().max().map_or(0, |last| last.saturating_add(1));
         let has_names = config.metadata_percent > 0.0;
         let part = StreamPart::new(config, first..end)?;
-        Ok(Self { part, clients, first_class: 0, work, names: None, has_names })
+        Ok(Self { part, clients, first_class: 0, work, names: None, shape: None, has_names })
     }
 
     /// Counts its classes from `first_class` on, where several streams are recorded side by side.
@@ -187,6 +190,19 @@ impl MatrixSource {
     pub fn size_bytes_max(config: &StreamConfig) -> u32 {
         let largest = config.all_sizes_bytes().into_iter().max().unwrap_or(0);
         u32::try_from(largest).unwrap_or(u32::MAX)
+    }
+
+    /// Has what the operations are counted.
+    #[must_use]
+    pub fn with_shape(mut self, shape: Shape) -> Self {
+        self.shape = Some(Box::new(shape));
+        self
+    }
+
+    /// What the operations were, where that was counted.
+    #[must_use]
+    pub fn shape(&self) -> Option<&Shape> {
+        self.shape.as_deref()
     }
 
     /// What the checks have come to so far.
@@ -258,17 +274,9 @@ impl MatrixSource {
         self.names = Some(NameOp { kind, client, share, file, name, new_name });
         op(next, OpKind::Nop, UNFOLLOWED, self.first_class)
     }
-}
-
-impl Source for MatrixSource {
-    fn wants(&self) -> Wants {
-        let fill = !matches!(self.work, Work::Nothing);
-        let completions = matches!(self.work, Work::Followed { .. });
-        Wants { fill, completions, names: self.has_names }
-    }
 
     #[inline(always)]
-    fn next(&mut self, client: u32) -> Option<Op> {
+    fn choose(&mut self, client: u32) -> Option<Op> {
         let client = *self.clients.get(client as usize)?;
         let first_class = self.first_class;
         let next = self.part.next(client)?;
@@ -313,9 +321,43 @@ impl Source for MatrixSource {
             return Some(op(&next, kind, followed.number(), first_class));
         }
     }
+}
+
+impl Source for MatrixSource {
+    fn wants(&self) -> Wants {
+        let fill = !matches!(self.work, Work::Nothing);
+        let completions = matches!(self.work, Work::Followed { .. });
+        Wants { fill, completions, names: self.has_names, looks: self.shape.is_some() }
+    }
 
     fn names(&self) -> Option<NameOp> {
         self.names
+    }
+
+    #[inline(always)]
+    fn next(&mut self, client: u32) -> Option<Op> {
+        let op = self.choose(client)?;
+        if let Some(shape) = &mut self.shape {
+            let is_read = op.kind == OpKind::Read;
+            shape.operation(client, op.file, is_read, op.offset_bytes, op.size_bytes);
+        }
+        Some(op)
+    }
+
+    fn wants_look(&mut self) -> bool {
+        self.shape.as_mut().is_some_and(|shape| shape.wants_content())
+    }
+
+    fn look(&mut self, op: &Op, buffer: &[u8]) {
+        if let Some(shape) = &mut self.shape {
+            shape.content(op.file, op.offset_bytes, buffer);
+        }
+    }
+
+    fn measure_begins(&mut self) {
+        if let Some(shape) = &mut self.shape {
+            shape.reset();
+        }
     }
 
     #[inline]

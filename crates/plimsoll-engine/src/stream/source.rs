@@ -44,6 +44,8 @@ pub struct Wants {
     pub fill: bool,
     /// [`Source::completed`] or [`Source::failed`] after each operation.
     pub completions: bool,
+    /// [`Source::wants_look`] after each read that moved everything.
+    pub looks: bool,
     /// [`Source::names`] after an operation that is none of data ([`OpKind::Nop`]).
     pub names: bool,
 }
@@ -80,4 +82,17 @@ pub trait Source {
     fn failed(&mut self, client: u32, op: &Op) {
         let _ = (client, op);
     }
+
+    /// Whether the read that has just come back should be looked at.
+    fn wants_look(&mut self) -> bool {
+        false
+    }
+
+    /// Looks at the content of such a read.
+    fn look(&mut self, op: &Op, buffer: &[u8]) {
+        let _ = (op, buffer);
+    }
+
+    /// The measured phase begins: what came before was warm-up.
+    fn measure_begins(&mut self) {}
 }

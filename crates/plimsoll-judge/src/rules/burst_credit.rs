@@ -1,6 +1,7 @@
 //! Did the rate fall from one plateau to a lower one, as where credit runs out?
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::DeviceTotals;
 
 use super::not_steady::rates;
 use super::{Rule, Weight, seen};
@@ -12,11 +13,15 @@ use crate::stats::segments;
 /// A fall by a third: volumes with credit burst at several times their base rate.
 const FALL_MIN: f64 = 1.5;
 /// A capped plateau is flat; what contention leaves is not.
-const FLAT_MAX: f64 = 0.15;
+const FLAT_MAX: f64 = 0.05;
 /// Length of a plateau, of the phase.
 const PLATEAU_MIN: f64 = 0.1;
 /// Device bytes over application bytes above which somebody else was on the device.
 const NEIGHBOUR_RATIO: f64 = 1.05;
+/// Others' storage I/O against ours above which a fall may be theirs.
+const OTHERS_SHARE_MAX: f64 = 0.1;
+/// Share of the time in which tasks waited for a CPU above which a fall may be the host's.
+const CPU_PRESSURE_MAX: f64 = 0.3;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -26,7 +31,8 @@ pub const RULE: Rule = Rule {
         rate until a credit is used up; write caches do so until they are full. The rates of the \
         measured phase are divided at their steps: a fall from one plateau to another that is flat, \
         and lower by a third or more, is a failure: the mean is of the credit, and what lasts is the \
-        lower plateau. Where somebody else was on the device at the time it is not decided.",
+        lower plateau. Where other counters show somebody else at work (on the device, on the host's \
+        storage, on its CPUs) it is not decided.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
@@ -60,17 +66,31 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         high.mean, low.mean
     );
     let flat = variation(&rates[low.start..low.end]) <= FLAT_MAX;
-    let neighbour = [seen::read_ratio(bundle), seen::write_ratio(bundle)]
-        .into_iter()
-        .flatten()
-        .any(|ratio| ratio > NEIGHBOUR_RATIO);
-    let outcome = if flat && !neighbour { Outcome::Fail } else { Outcome::Unknown };
+    let outcome = if flat && !contended(bundle) { Outcome::Fail } else { Outcome::Unknown };
     Some(
         Finding::new(RULE.id, outcome, says)
             .with("before_per_s", high.mean)
             .with("after_per_s", low.mean)
             .advise("measure for longer than the credit lasts; judge by the lower rate"),
     )
+}
+
+/// Whether counters other than the rate show somebody else at work: on the device, on the devices below
+/// it, anywhere on the host's storage, or on its CPUs.
+fn contended(bundle: &Bundle) -> bool {
+    let ratios = [seen::read_ratio(bundle), seen::write_ratio(bundle)];
+    let moved = |d: &DeviceTotals| d.read_bytes + d.written_bytes;
+    let sum = |devices: Option<Vec<&DeviceTotals>>| {
+        devices.map(|devices| devices.into_iter().map(moved).sum::<u64>() as f64)
+    };
+    let below = sum(seen::bottom_devices(bundle)).zip(sum(seen::top_devices(bundle)));
+    let others = &bundle.observed.neighbours;
+    let theirs = others.storage_read_bytes.unwrap_or(0) + others.storage_written_bytes.unwrap_or(0);
+    let ours = (seen::read_bytes(bundle) + seen::written_bytes(bundle)).max(1);
+    ratios.into_iter().flatten().any(|ratio| ratio > NEIGHBOUR_RATIO)
+        || below.is_some_and(|(below, top)| below > top * NEIGHBOUR_RATIO)
+        || theirs as f64 > ours as f64 * OTHERS_SHARE_MAX
+        || bundle.observed.pressure.cpu_some_share.is_some_and(|share| share > CPU_PRESSURE_MAX)
 }
 
 /// Coefficient of variation of stretches ten to one, so that single intervals do not decide.
@@ -107,6 +127,14 @@ mod tests {
     fn a_neighbour_that_came_leaves_it_undecided() {
         let mut bundle = falls_to(1000);
         bundle.observed.devices[0].read_bytes *= 2;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        let mut bundle = falls_to(1000);
+        bundle.observed.neighbours.storage_written_bytes = Some(seen::read_bytes(&bundle) / 9);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        let mut bundle = falls_to(1000);
+        bundle.observed.pressure.cpu_some_share = Some(0.29);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.observed.pressure.cpu_some_share = Some(0.31);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 

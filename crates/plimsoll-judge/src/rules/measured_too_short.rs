@@ -37,6 +37,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         limit => limit,
     };
     let measured_ns = bundle.run.measure().map_or(0, |phase| phase.duration_ns);
+    if let Some(phase) = bundle.run.measure().filter(|phase| foreign && !phase.note.is_empty()) {
+        let says = format!("how long it was measured is not known: {}", phase.note);
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("ask who measured it"));
+    }
     let seconds = |ns: u64| ns as f64 / 1e9;
     let (is, asked) = (seconds(measured_ns), seconds(limit_ns));
     // A phase ends on its first completion after the time is up, and never early; a millisecond

@@ -52,6 +52,7 @@ mod reads;
 mod seen;
 pub mod served_from_cache_below;
 pub mod server_outage;
+pub mod transfer_size;
 mod two_modes;
 pub mod volatile_cache_unflushed;
 pub mod warm_up_short;
@@ -101,18 +102,19 @@ pub const ALL: &[Rule] = &[
     memory_target::RULE,
     holes_read::RULE,
     zero_data::RULE,
-    page_cache_served::RULE,
     data_reduced::RULE,
+    page_cache_served::RULE,
     data_content::RULE,
+    burst_credit::RULE,
     served_from_cache_below::RULE,
     cached_read::RULE,
     cache_state::RULE,
     never_settled::RULE,
-    burst_credit::RULE,
     working_set_stated::RULE,
     working_set_small::RULE,
     operations_missing::RULE,
     pattern_other::RULE,
+    transfer_size::RULE,
     littles_law::RULE,
     link_exceeded::RULE,
     latency_floor::RULE,
@@ -133,8 +135,8 @@ pub const ALL: &[Rule] = &[
     percentile_samples::RULE,
     measured_too_short::RULE,
     warm_up_short::RULE,
-    not_steady::RULE,
     conditioned::RULE,
+    not_steady::RULE,
     pool_full::RULE,
     misaligned::RULE,
     one_run_only::RULE,

@@ -52,7 +52,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             "{writes} writes were never flushed, and {} caches writes in what may be volatile memory",
             volatile.join(", ")
         );
-        Finding::new(RULE.id, Outcome::Fail, says)
+        // Who claims no durability is told that none is shown.
+        let claimed = bundle.plan.claims.contains(&Claim::DurableWrite);
+        let outcome = if claimed { Outcome::Fail } else { Outcome::Unknown };
+        Finding::new(RULE.id, outcome, says)
             .advise("ask for durable writes: `sync = \"dsync\"` or `\"fsync\"`")
     } else {
         flushed(bundle, flushes, &volatile)
@@ -100,6 +103,8 @@ mod tests {
     #[test]
     fn writes_without_a_flush_into_a_write_back_cache_fail() {
         let mut bundle = made_up::writes();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.plan.claims = vec![Claim::DurableWrite];
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.environment.devices[0].write_cache = Some("write through".into());
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));

@@ -25,10 +25,17 @@ const PIECE: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub(super) struct Reservoir {
     bytes: Vec<u8>,
-    /// Start and end of each transfer kept; equal lengths replace each other.
-    slots: Vec<(usize, usize)>,
+    slots: Vec<Slot>,
     handed_in: u64,
     state: u64,
+}
+
+/// A transfer that is kept: where it was read, and where it lies in the sample.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    address: (u32, u64),
+    start: usize,
+    end: usize,
 }
 
 /// What the sample is like; `None` where nothing was sampled.
@@ -57,10 +64,11 @@ impl Reservoir {
         self.handed_in = 0;
     }
 
-    /// Keeps a transfer, or not. Never grows beyond what was reserved.
-    pub(super) fn take(&mut self, transfer: &[u8]) {
+    /// Keeps a transfer that was read at an address (file and offset), or not. Never grows beyond what was
+    /// reserved. What is read twice at one address is no duplicate: an address is kept once.
+    pub(super) fn take(&mut self, address: (u32, u64), transfer: &[u8]) {
         let transfer = &transfer[..transfer.len().min(SLOT)];
-        if transfer.is_empty() {
+        if transfer.is_empty() || self.slots.iter().any(|slot| slot.address == address) {
             return;
         }
         self.handed_in += 1;
@@ -69,13 +77,15 @@ impl Reservoir {
         if fits {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(transfer);
-            self.slots.push((start, start + transfer.len()));
+            self.slots.push(Slot { address, start, end: start + transfer.len() });
             return;
         }
         let at = self.random() % self.handed_in;
-        let Some(&(start, end)) = self.slots.get(at as usize) else { return };
-        let length = transfer.len().min(end - start);
-        self.bytes[start..start + length].copy_from_slice(&transfer[..length]);
+        let Some(slot) = self.slots.get_mut(at as usize) else { return };
+        if slot.end - slot.start == transfer.len() {
+            slot.address = address;
+            self.bytes[slot.start..slot.end].copy_from_slice(transfer);
+        }
     }
 
     /// xorshift64 (G. Marsaglia, *Xorshift RNGs*, JSS 8, 2003): a sample needs no better.
@@ -88,9 +98,15 @@ impl Reservoir {
 
     /// Adds another thread's sample. Not on the data path: it may grow.
     pub(super) fn merge(&mut self, other: &Self) {
-        let base = self.bytes.len();
-        self.bytes.extend_from_slice(&other.bytes);
-        self.slots.extend(other.slots.iter().map(|(start, end)| (base + start, base + end)));
+        for slot in &other.slots {
+            if self.slots.iter().any(|mine| mine.address == slot.address) {
+                continue;
+            }
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(&other.bytes[slot.start..slot.end]);
+            let end = self.bytes.len();
+            self.slots.push(Slot { address: slot.address, start, end });
+        }
         self.handed_in += other.handed_in;
     }
 

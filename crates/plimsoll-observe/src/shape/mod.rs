@@ -131,9 +131,9 @@ impl Shape {
         false
     }
 
-    /// Takes the content of a read that has come back.
-    pub fn content(&mut self, bytes: &[u8]) {
-        self.content.take(bytes);
+    /// Takes the content of a read of `file` at `offset_bytes` that has come back.
+    pub fn content(&mut self, file: u32, offset_bytes: u64, bytes: &[u8]) {
+        self.content.take((file, offset_bytes), bytes);
     }
 
     /// Adds what another thread saw. Both must be of the same files.

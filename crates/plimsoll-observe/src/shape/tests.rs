@@ -122,14 +122,14 @@ fn a_loop_larger_than_the_cache_always_misses_it() {
 fn random_content_is_told_from_zero_compressible_and_repeated() {
     let mut random = Random(13);
     let mut shape = Shape::new(&[MIB], 1, 1);
-    (0..64).for_each(|_| shape.content(&random.bytes(4096)));
+    (0..64).for_each(|at| shape.content(0, at, &random.bytes(4096)));
     let totals = shape.totals();
     assert!(totals.compressed_share.unwrap() > 0.99);
     assert_eq!((totals.zero_share, totals.duplicate_share), (Some(0.0), Some(0.0)));
     assert!(totals.entropy_bits_per_byte.unwrap() > 7.99);
 
     shape.reset();
-    (0..64).for_each(|_| shape.content(&[0; 4096]));
+    (0..64).for_each(|at| shape.content(0, at, &[0; 4096]));
     let totals = shape.totals();
     assert!(totals.compressed_share.unwrap() < 0.02);
     assert_eq!(totals.zero_share, Some(1.0));
@@ -138,7 +138,7 @@ fn random_content_is_told_from_zero_compressible_and_repeated() {
     // One buffer used again and again: no block compresses by itself, and all are the same.
     shape.reset();
     let buffer = random.bytes(4096);
-    (0..64).for_each(|_| shape.content(&buffer));
+    (0..64).for_each(|at| shape.content(0, at, &buffer));
     let totals = shape.totals();
     assert!(totals.compressed_share.unwrap() < 0.1);
     assert!(totals.duplicate_share.unwrap() > 0.95);
@@ -149,10 +149,10 @@ fn compressible_content_is_measured_within_five_percent() {
     // A quarter random, the rest one byte: 4:1.
     let mut random = Random(17);
     let mut shape = Shape::new(&[MIB], 1, 1);
-    for _ in 0..2000 {
+    for at in 0..2000 {
         let mut block = random.bytes(1024);
         block.resize(4096, 0x55);
-        shape.content(&block);
+        shape.content(0, at, &block);
     }
     let share = shape.totals().compressed_share.unwrap();
     assert!((share - 0.25).abs() < 0.25 * 0.05, "{share}");
@@ -161,8 +161,8 @@ fn compressible_content_is_measured_within_five_percent() {
 #[test]
 fn the_sample_is_of_the_whole_run_and_does_not_grow() {
     let mut shape = Shape::new(&[MIB], 1, 9);
-    (0..512).for_each(|_| shape.content(&[0; 4096]));
-    (0..2048).for_each(|_| shape.content(&[1; 4096]));
+    (0..512).for_each(|at| shape.content(0, at, &[0; 4096]));
+    (0..2048).for_each(|at| shape.content(1, at, &[1; 4096]));
     let zero = shape.totals().zero_share.unwrap();
     assert!((zero - 0.2).abs() < 0.1, "{zero}");
     assert_eq!(shape.totals().blocks_sampled, 512);
@@ -192,4 +192,21 @@ fn operations_outside_the_files_are_counted_and_not_placed() {
     let totals = shape.totals();
     assert_eq!((totals.reads, totals.working_set_read_bytes), (Some(3), Some(4096)));
     assert!((totals.misaligned_share.unwrap() - 1.0 / 3.0).abs() < 1e-12);
+}
+
+#[test]
+fn what_is_read_twice_at_one_address_is_no_duplicate() {
+    let mut random = Random(19);
+    let (mut one, mut two) = (Shape::new(&[MIB], 1, 1), Shape::new(&[MIB], 1, 2));
+    let blocks: Vec<Vec<u8>> = (0..32).map(|_| random.bytes(4096)).collect();
+    for _ in 0..4 {
+        for (at, block) in blocks.iter().enumerate() {
+            one.content(0, at as u64 * 4096, block);
+            two.content(0, at as u64 * 4096, block);
+        }
+    }
+    one.merge(&two);
+    let totals = one.totals();
+    assert_eq!((totals.blocks_sampled, totals.duplicate_share), (32, Some(0.0)));
+    assert!(totals.compressed_share.unwrap() > 0.99);
 }

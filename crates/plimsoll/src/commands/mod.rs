@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod arms;
+pub mod audit;
 pub mod bundle;
 pub mod calibrate;
 pub mod compare;
@@ -8,6 +9,7 @@ pub mod completions;
 pub mod judge;
 pub mod man;
 pub mod model;
+pub mod observe;
 pub mod plan;
 pub mod quickstart;
 pub mod report;
@@ -33,6 +35,8 @@ pub fn dispatch(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Tune(options) => tune::carry_out(&options, common),
         Command::Compare(options) => compare::carry_out(&options, common),
         Command::Sweep(options) => sweep::carry_out(&options, common),
+        Command::Audit(options) => audit::carry_out(&options, common),
+        Command::Observe(options) => observe::carry_out(&options, common),
         Command::Judge(options) => judge::carry_out(&options, common),
         Command::Calibrate(options) => calibrate::carry_out(&options, common),
         Command::Verify(options) => verify::carry_out(&options, common),

@@ -1,0 +1,89 @@
+//! What counting the operations costs: the same streams with it and without it, in turns.
+//!
+//! ```console
+//! $ cargo run --release -p plimsoll-engine --example observe_cost -- [FILE] [PAIRS] [SECONDS]
+//! ```
+//!
+//! Without a file: on the null target, in nanoseconds an operation. With a file of 256 MiB or more: buffered
+//! random reads of it, which the page cache answers, as a share of the rate.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_engine::backend::{BackendConfig, Direct, FileSource};
+use plimsoll_engine::matrix::streams;
+use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
+use plimsoll_engine::stream::run::{Group, Pace, RunConfig, Target, run};
+use plimsoll_observe::Shape;
+use plimsoll_plan::Plan;
+
+const DEPTH: u32 = 32;
+
+fn once(file: Option<&PathBuf>, observed: bool, seconds: u64) -> f64 {
+    let size = if file.is_some() { "256MiB" } else { "1GiB" };
+    let text = format!(
+        "version = 1\n[target]\nnull = true\n[workload.matrix]\nfile_size = \"{size}\"\nqueue_depth = {DEPTH}\n"
+    );
+    let plan = Plan::parse(&text, "cost").unwrap().resolve();
+    let configs = streams::streams(plan.workload.matrix().unwrap(), 7, None).unwrap();
+    let config = configs.into_iter().next().unwrap();
+    let bytes = config.files.file_size_bytes;
+    let classes = MatrixSource::class_names(&config);
+    let mut source = MatrixSource::new(config, 0..1, WriteContent::Buffers, DEPTH).unwrap();
+    if observed {
+        source = source.with_shape(Shape::new(&[bytes], 1, 1));
+    }
+    let target = file.map_or(Target::Null, |path| {
+        let path = path.clone();
+        let file = FileSource::Path { path, write: false, create: false, size_bytes: 0 };
+        let backend =
+            BackendConfig { files: vec![file], direct: Direct::Off, ..Default::default() };
+        Target::Files(backend)
+    });
+    let group = Group {
+        name: "cost".into(),
+        cpu: Some(0),
+        target,
+        source,
+        clients: 1,
+        pace: Pace::Closed { depth: DEPTH },
+        cap: None,
+        size_bytes_max: 4096,
+        operations_max: u64::MAX,
+        reap_min: 1,
+        spin_ns: 0,
+    };
+    let names: Vec<&str> = classes.iter().map(String::as_str).collect();
+    let mut config = RunConfig::new(&names, seconds * 1_000_000_000);
+    config.warm_up_ns = 200_000_000;
+    let report = run(&config, vec![group], &AtomicBool::new(false), &mut |_| {}).unwrap();
+    report.groups[0].end.ended as f64 / (report.measured_ns() + config.warm_up_ns) as f64 * 1e9
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().filter(|text| text != "-").map(PathBuf::from);
+    let mut number =
+        |default| arguments.next().map_or(default, |text| text.parse().expect("a number"));
+    let (pairs, seconds): (u64, u64) = (number(7), number(2));
+    let mut costs = Vec::new();
+    for pair in 0..pairs {
+        // In turns, and each goes first as often.
+        let first = pair % 2 == 0;
+        let (a, b) = (once(file.as_ref(), first, seconds), once(file.as_ref(), !first, seconds));
+        let (on, off) = if first { (a, b) } else { (b, a) };
+        println!("{off:.0} operations/s without, {on:.0} with");
+        costs.push(if file.is_some() { (1.0 - on / off) * 100.0 } else { 1e9 / on - 1e9 / off });
+    }
+    costs.sort_by(f64::total_cmp);
+    let median = costs[costs.len() / 2];
+    match file {
+        Some(_) => println!(
+            "counting the operations costs {median:.2} % of the rate (median of {pairs} pairs)"
+        ),
+        None => {
+            println!("counting the operations costs {median:.1} ns each (median of {pairs} pairs)")
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Results made elsewhere, as evidence: what they say is taken over, and nothing is added. What they do
+//! not say stays unknown. They are of tier T3, a result file alone, unless somebody watched.
+
+pub mod fio;
+pub mod table;
+
+use crate::Bundle;
+use crate::environment::Environment;
+use crate::observed::Observed;
+use crate::run::{
+    Checks, ClassTotals, Driver, End, EndKind, Engine, Phase, PhaseKind, Run, SCHEMA_VERSION, Tier,
+};
+use plimsoll_plan::ResolvedPlan;
+
+/// Shortest measurement that is taken from elsewhere without a word, nanoseconds: half a minute of
+/// warm-up and half a minute to look at. Claims on what lasts ask for more.
+const MEASURE_NS_MIN: u64 = 60_000_000_000;
+
+/// A result that cannot be taken over.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ForeignError(pub String);
+
+/// Evidence of a command that left no figures: only how long it ran.
+#[must_use]
+pub fn unfigured(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> Bundle {
+    bundle(name, plan_text, plan, duration_ns)
+}
+
+/// A bundle with nothing in it but one measured phase.
+fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> Bundle {
+    let mut plan = plan;
+    plan.evidence.min_measure_ns = MEASURE_NS_MIN;
+    let plan_sha256 = plan.sha256_hex().unwrap_or_default();
+    Bundle {
+        run: Run {
+            schema_version: SCHEMA_VERSION,
+            tool_version: String::new(),
+            run_id: name.to_owned(),
+            name: name.to_owned(),
+            plan_sha256,
+            driver: Driver::Foreign,
+            tier: Tier::T3,
+            started_unix_ns: 0,
+            duration_ns,
+            end: End { kind: EndKind::Completed, says: String::new() },
+            experiment: None,
+            ledger: None,
+            engine: Engine { closed_loop: true, ..Engine::default() },
+            phases: vec![Phase {
+                kind: PhaseKind::Measure,
+                start_ns: 0,
+                duration_ns,
+                read_bytes: 0,
+                written_bytes: 0,
+                reached: true,
+                note: String::new(),
+            }],
+            classes: Vec::new(),
+            instances: Vec::new(),
+            counters: std::collections::BTreeMap::new(),
+            checks: Checks::default(),
+        },
+        plan_text: plan_text.to_owned(),
+        plan,
+        environment: Environment::default(),
+        series: Vec::new(),
+        observed: Observed::default(),
+        latency: std::collections::BTreeMap::new(),
+    }
+}
+
+fn class(name: String, is_read: bool, instance: u32) -> ClassTotals {
+    ClassTotals {
+        name,
+        group: "transactional".into(),
+        instance,
+        is_read,
+        count: 0,
+        size_bytes: 0,
+        latency_ns_sum: 0,
+        latency_ns_max: 0,
+        service_ns_sum: 0,
+        service_ns_max: 0,
+        errors: 0,
+        drained: 0,
+        drained_bytes: 0,
+    }
+}

@@ -1,0 +1,221 @@
+//! A published table (CSV) as evidence: one bundle for each row.
+//!
+//! Lines that begin with `#` are remarks. The columns that are known, in any order: the transfer
+//! (`io_bytes`, `io_kib`, `size`), the rate (`ops_per_s`, `iops`), the bandwidth
+//! (`bandwidth_bytes_per_s`, `bandwidth_mb_per_s` of 1,000,000 bytes, `bandwidth_mib_per_s`), the mean
+//! latency (`latency_ns`, `latency_us`, `latency_ms`), `read_percent`, `pattern` (random or
+//! sequential), the operations in flight (`outstanding`), the length (`seconds`). Others are passed over.
+
+use plimsoll_plan::Plan;
+
+use super::{ForeignError, bundle, class};
+use crate::Bundle;
+
+/// A row's length where it states none: only ratios are made of it.
+const LENGTH_NS: u64 = 1_000_000_000;
+
+/// What a table says beside its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Declared {
+    /// Operations in flight, all clients together.
+    pub outstanding: Option<u64>,
+}
+
+/// Reads a table. Each bundle is named by its line.
+///
+/// # Errors
+/// A sentence that says what is wrong, with its line.
+pub fn read(text: &str, name: &str, declared: Declared) -> Result<Vec<Bundle>, ForeignError> {
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.trim()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let Some((_, header)) = lines.next() else { return Err(ForeignError("it is empty".into())) };
+    let names: Vec<String> = fields(header).iter().map(|name| name.to_lowercase()).collect();
+    let has = |wanted: &[&str]| names.iter().any(|name| wanted.contains(&name.as_str()));
+    if !has(&RATES) && !has(&BANDWIDTHS.map(|(name, _)| name)) {
+        let says = format!("it has neither a rate nor a bandwidth: its columns are {header}");
+        return Err(ForeignError(says));
+    }
+    lines
+        .map(|(line, text)| {
+            let values = fields(text);
+            if values.len() != names.len() {
+                let says =
+                    format!("line {line}: {} columns where {} belong", values.len(), names.len());
+                return Err(ForeignError(says));
+            }
+            let row = Row { line, names: &names, values };
+            row.bundle(name, declared)
+        })
+        .collect()
+}
+
+fn fields(line: &str) -> Vec<&str> {
+    line.split(',').map(|field| field.trim().trim_matches('"')).collect()
+}
+
+const RATES: [&str; 2] = ["ops_per_s", "iops"];
+const BANDWIDTHS: [(&str, f64); 3] = [
+    ("bandwidth_bytes_per_s", 1.0),
+    ("bandwidth_mb_per_s", 1e6),
+    ("bandwidth_mib_per_s", 1048576.0),
+];
+const SIZES: [(&str, f64); 2] = [("io_bytes", 1.0), ("io_kib", 1024.0)];
+const LATENCIES: [(&str, f64); 3] = [("latency_ns", 1.0), ("latency_us", 1e3), ("latency_ms", 1e6)];
+
+struct Row<'t> {
+    line: usize,
+    names: &'t [String],
+    values: Vec<&'t str>,
+}
+
+impl Row<'_> {
+    fn text(&self, name: &str) -> Option<&str> {
+        let at = self.names.iter().position(|known| known == name)?;
+        self.values.get(at).copied().filter(|text| !text.is_empty())
+    }
+
+    fn number(&self, name: &str) -> Result<Option<f64>, ForeignError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        match text.parse::<f64>() {
+            Ok(value) if value.is_finite() && value >= 0.0 => Ok(Some(value)),
+            _ => {
+                let says = format!("line {}: {name} is {text:?}, not a number", self.line);
+                Err(ForeignError(says))
+            }
+        }
+    }
+
+    fn first_of(&self, names: &[(&str, f64)]) -> Result<Option<f64>, ForeignError> {
+        for (name, unit) in names {
+            if let Some(value) = self.number(name)? {
+                return Ok(Some(value * unit));
+            }
+        }
+        Ok(None)
+    }
+
+    fn bundle(&self, name: &str, declared: Declared) -> Result<Bundle, ForeignError> {
+        let size = match self.first_of(&SIZES)? {
+            Some(bytes) => Some(bytes),
+            None => self.text("size").map(|text| self.size(text)).transpose()?,
+        };
+        let bandwidth = self.first_of(&BANDWIDTHS)?;
+        let rate = self.first_of(&RATES.map(|name| (name, 1.0)))?;
+        let reads = self.number("read_percent")?.unwrap_or(100.0).min(100.0);
+        let seconds = self.number("seconds")?;
+        let length_ns = seconds.map_or(LENGTH_NS, |s| (s * 1e9) as u64).max(1);
+        let length_s = length_ns as f64 / 1e9;
+        // What one column lacks follows from the other two; then there is nothing to check there.
+        let (rate, bandwidth) = match (rate, bandwidth, size) {
+            (Some(rate), Some(bandwidth), _) => (rate, bandwidth),
+            (Some(rate), None, Some(size)) => (rate, rate * size),
+            (None, Some(bandwidth), Some(size)) if size > 0.0 => (bandwidth / size, bandwidth),
+            _ => {
+                let says =
+                    format!("line {}: neither a rate nor a bandwidth with a size", self.line);
+                return Err(ForeignError(says));
+            }
+        };
+        let outstanding = self.number("outstanding")?.map(|n| n as u64).or(declared.outstanding);
+        let plan_text = self.plan(size, reads, outstanding);
+        let plan = Plan::parse(&plan_text, name)
+            .map_err(|errors| ForeignError(format!("line {}: {errors}", self.line)))?;
+        let mut bundle =
+            bundle(&format!("{name}:{}", self.line), &plan_text, plan.resolve(), length_ns);
+        let latency_ns = self.first_of(&LATENCIES)?;
+        for (share, is_read) in [(reads / 100.0, true), (1.0 - reads / 100.0, false)] {
+            let word = if is_read { "read" } else { "write" };
+            let mut totals = class(format!("table.{word}"), is_read, 0);
+            totals.count = (rate * share * length_s).round() as u64;
+            totals.size_bytes = (bandwidth * share * length_s).round() as u64;
+            if let Some(ns) = latency_ns {
+                totals.latency_ns_sum = (ns * totals.count as f64) as u64;
+            }
+            if totals.count > 0 {
+                bundle.run.classes.push(totals);
+            }
+        }
+        if seconds.is_none() {
+            bundle.run.phases[0].note = "its length is not stated".into();
+        }
+        if outstanding.is_none() {
+            bundle.run.engine.closed_loop = false;
+        }
+        Ok(bundle)
+    }
+
+    /// `4KiB`, `64k` (1024, as tables mean it), `4096`.
+    fn size(&self, text: &str) -> Result<f64, ForeignError> {
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
+            "" | "b" => 1.0,
+            "k" | "kb" | "kib" => 1024.0,
+            "m" | "mb" | "mib" => 1048576.0,
+            _ => f64::NAN,
+        };
+        let bytes = digits.trim().parse::<f64>().unwrap_or(f64::NAN) * unit;
+        if bytes.is_finite() && bytes > 0.0 {
+            return Ok(bytes);
+        }
+        Err(ForeignError(format!("line {}: size is {text:?}", self.line)))
+    }
+
+    fn plan(&self, size: Option<f64>, reads: f64, outstanding: Option<u64>) -> String {
+        let pattern = match self.text("pattern").map(str::to_lowercase) {
+            Some(text) if text.starts_with("seq") => "sequential",
+            _ => "random",
+        };
+        let size = size.map_or(String::new(), |bytes| format!("sizes = \"{}B\"\n", bytes as u64));
+        // Where nothing is said of it, pauses keep the law of queues from being applied.
+        let load = match outstanding {
+            Some(count) => format!("queue_depth = {}\n", count.max(1)),
+            None => "think_time = \"1ns\"\n".to_owned(),
+        };
+        format!(
+            "version = 1\nname = \"line {}\"\n[target]\npath = \"/\"\n[workload.matrix]\n{size}reads = \
+             {reads}\npatterns = \"{pattern}\"\n{load}",
+            self.line
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const TABLE: &str = "# a remark\nio_kib,pattern,read_percent,bandwidth_mb_per_s,ops_per_s,latency_ms\n\
+        4,random,100,40.96,10000,0.8\n64,sequential,50,655.36,10000,3.2\n";
+
+    #[test]
+    fn each_row_is_a_bundle() {
+        let rows = read(TABLE, "t.csv", Declared { outstanding: Some(8) }).unwrap();
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0].run.run_id, "t.csv:3");
+        assert_eq!(rows[0].run.classes.len(), 1);
+        assert_eq!(rows[0].run.classes[0].size_bytes, 40_960_000);
+        assert_eq!(rows[1].run.classes[1].count, 5000);
+        let stream = &rows[1].plan.workload.matrix().unwrap().streams[0];
+        assert_eq!((stream.queue_depth, stream.sizes[0].size_bytes), (8, 65_536));
+    }
+
+    #[test]
+    fn sizes_may_be_written_as_people_do() {
+        let rows = read("size,iops\n8k,100\n1MiB,5\n512,7\n", "t", Declared::default()).unwrap();
+        let bytes: Vec<u64> = rows.iter().map(|row| row.run.classes[0].size_bytes).collect();
+        assert_eq!(bytes, [819_200, 5 << 20, 3584]);
+    }
+
+    #[test]
+    fn the_line_that_is_wrong_is_named() {
+        let error = |text: &str| read(text, "t", Declared::default()).unwrap_err().to_string();
+        assert!(error("iops,size\n100,4k\nx,4k\n").starts_with("line 3"));
+        assert!(error("iops,size\n100\n").contains("1 columns where 2"));
+        assert!(error("a,b\n1,2\n").contains("neither a rate nor a bandwidth"));
+        assert!(error("# only\n").contains("empty"));
+        assert!(error("iops,size\n1,huge\n").contains("size is \"huge\""));
+    }
+}

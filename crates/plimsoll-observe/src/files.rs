@@ -1,0 +1,227 @@
+//! The target's files: holes, space never written, compressed or shared extents, and what the file
+//! system beneath is set to do with data. Loop devices are followed into their backing files.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::environment::{Mount, Unknown};
+use plimsoll_evidence::observed::{Extents, FileSystem};
+use plimsoll_sys::extents;
+use rustix::fs::IFlags;
+
+use crate::device::DeviceNumber;
+use crate::mount;
+
+/// Extents listed of one file: a terabyte in pieces of a mebibyte.
+const EXTENTS_MAX: usize = 1 << 20;
+/// `st_blocks` counts these whatever the file system's block is.
+const STAT_BLOCK_BYTES: u64 = 512;
+
+/// Where `files` lie, added up; devices are passed over. `None` where none of them is a file.
+pub fn extents_of(files: &[PathBuf], unknown: &mut Vec<Unknown>) -> Option<Extents> {
+    let mut sum: Option<Extents> = None;
+    for path in files {
+        match of_file(path) {
+            Ok(Some(extents)) => sum = Some(add(sum, extents)),
+            Ok(None) => {}
+            Err(error) => {
+                unknown.push(Unknown {
+                    what: format!("holes and extents of {}", path.display()),
+                    why: error,
+                    would_show: "read permission on the file".into(),
+                });
+                return None;
+            }
+        }
+    }
+    sum
+}
+
+fn add(sum: Option<Extents>, one: Extents) -> Extents {
+    let Some(sum) = sum else { return one };
+    let both = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+    Extents {
+        size_bytes: sum.size_bytes + one.size_bytes,
+        hole_bytes: sum.hole_bytes + one.hole_bytes,
+        unwritten_bytes: both(sum.unwritten_bytes, one.unwritten_bytes),
+        extents: both(sum.extents, one.extents),
+        shared_bytes: both(sum.shared_bytes, one.shared_bytes),
+        encoded_bytes: both(sum.encoded_bytes, one.encoded_bytes),
+        allocated_bytes: both(sum.allocated_bytes, one.allocated_bytes),
+        empty_in_working_set_bytes: None,
+    }
+}
+
+fn of_file(path: &Path) -> Result<Option<Extents>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    if !metadata.file_type().is_file() {
+        return Ok(None);
+    }
+    let size_bytes = metadata.len();
+    let fd = OwnedFd::from(file);
+    let data = extents::data_bytes(&fd).map_err(|error| error.to_string())?;
+    let mut found = Extents {
+        size_bytes,
+        hole_bytes: size_bytes.saturating_sub(data),
+        allocated_bytes: Some(metadata.blocks().saturating_mul(STAT_BLOCK_BYTES)),
+        ..Extents::default()
+    };
+    // SEEK_HOLE takes unwritten space for a hole on some file systems; extents tell them apart.
+    let Ok((list, true)) = extents::extents(&fd, EXTENTS_MAX) else { return Ok(Some(found)) };
+    let within = |extent: &extents::Extent| {
+        let end = extent.logical_bytes.saturating_add(extent.length_bytes).min(size_bytes);
+        end.saturating_sub(extent.logical_bytes)
+    };
+    let sum = |pick: fn(&extents::Extent) -> bool| {
+        list.iter().filter(|extent| pick(extent)).map(within).sum::<u64>()
+    };
+    found.hole_bytes = size_bytes.saturating_sub(sum(|_| true));
+    found.unwritten_bytes = Some(sum(|extent| extent.unwritten));
+    found.shared_bytes = Some(sum(|extent| extent.shared));
+    found.encoded_bytes = Some(sum(|extent| extent.encoded));
+    found.extents = Some(list.len() as u64);
+    Ok(Some(found))
+}
+
+/// Backing files of the loop devices beneath `paths`, and of a loop device that a path is.
+pub fn backing_files(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for number in paths.iter().flat_map(|path| mount::device_numbers(path)) {
+        files.extend(backing_file(number));
+    }
+    files.sort();
+    files.dedup();
+    files
+}
+
+fn backing_file(number: DeviceNumber) -> Option<PathBuf> {
+    let name = format!("/sys/dev/block/{}:{}/loop/backing_file", number.major, number.minor);
+    let text = std::fs::read_to_string(name).ok()?;
+    let path = PathBuf::from(text.trim_end_matches('\n'));
+    path.is_file().then_some(path)
+}
+
+/// What the file system that holds `path` is set to do; `file` is one of the target's on it, whose own
+/// attributes go before the mount's.
+pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
+    let mount = mount::describe(path);
+    let flags = file.and_then(inode_flags);
+    let is_device =
+        std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device());
+    FileSystem {
+        path: path.display().to_string(),
+        compression: if is_device { Some(String::new()) } else { compression(&mount, flags) },
+        checksums: checksums(&mount, flags),
+        memory: mount.file_system.as_deref().map(|kind| matches!(kind, "tmpfs" | "ramfs")),
+        size_bytes: mount.size_bytes,
+        free_bytes: mount.free_bytes,
+        kind: mount.file_system,
+    }
+}
+
+fn inode_flags(file: &Path) -> Option<IFlags> {
+    rustix::fs::ioctl_getflags(File::open(file).ok()?).ok()
+}
+
+/// `FS_NOCOMP_FL` (include/uapi/linux/fs.h): never to be compressed.
+const NO_COMPRESSION: IFlags = IFlags::from_bits_retain(0x400);
+/// File systems that never compress.
+const PLAIN: [&str; 8] = ["ext2", "ext3", "ext4", "xfs", "tmpfs", "ramfs", "vfat", "jfs"];
+
+fn compression(mount: &Mount, flags: Option<IFlags>) -> Option<String> {
+    let kind = mount.file_system.as_deref()?;
+    if PLAIN.contains(&kind) {
+        return Some(String::new());
+    }
+    if kind != "btrfs" {
+        // ZFS, bcachefs, F2FS, network file systems: their settings are not in the mount options.
+        return None;
+    }
+    // No checksums, no compression: a file without copy-on-write is never compressed.
+    if flags.is_some_and(|flags| flags.contains(IFlags::NOCOW)) {
+        return Some(String::new());
+    }
+    let options = mount.options.as_deref().unwrap_or_default().split(',');
+    let of_mount = options.into_iter().find_map(|option| {
+        let (name, value) = option.split_once('=').unwrap_or((option, "zlib"));
+        let forced = name == "compress-force";
+        (forced || name == "compress").then(|| (forced, value.to_owned()))
+    });
+    Some(match of_mount {
+        Some((true, word)) => word,
+        _ if flags.is_some_and(|flags| flags.contains(NO_COMPRESSION)) => String::new(),
+        Some((false, word)) => word,
+        None if flags.is_some_and(|flags| flags.contains(IFlags::COMPRESSED)) => "on".to_owned(),
+        None => String::new(),
+    })
+}
+
+fn checksums(mount: &Mount, flags: Option<IFlags>) -> Option<bool> {
+    match mount.file_system.as_deref()? {
+        "btrfs" => {
+            let options = mount.options.as_deref().unwrap_or_default();
+            let off = options.split(',').any(|o| matches!(o, "nodatasum" | "nodatacow"))
+                || flags.is_some_and(|flags| flags.contains(IFlags::NOCOW));
+            Some(!off)
+        }
+        "zfs" | "bcachefs" => None,
+        kind if PLAIN.contains(&kind) => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn holes_data_and_allocation_are_told_apart() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let (full, sparse) = (folder.path().join("full"), folder.path().join("sparse"));
+        std::fs::write(&full, vec![1u8; 1 << 20]).unwrap();
+        File::create(&sparse).unwrap().set_len(1 << 20).unwrap();
+        let mut unknown = Vec::new();
+        let found = extents_of(&[full, sparse], &mut unknown).unwrap();
+        assert_eq!((found.size_bytes, found.hole_bytes), (2 << 20, 1 << 20));
+        assert!(unknown.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_unknown() {
+        let mut unknown = Vec::new();
+        assert_eq!(extents_of(&[PathBuf::from("/nowhere/file")], &mut unknown), None);
+        assert_eq!(unknown.len(), 1);
+    }
+
+    fn btrfs(options: &str) -> Mount {
+        Mount {
+            file_system: Some("btrfs".into()),
+            options: Some(options.into()),
+            ..Mount::default()
+        }
+    }
+
+    #[test]
+    fn btrfs_says_how_it_compresses() {
+        let of = |options, flags| compression(&btrfs(options), flags).unwrap();
+        assert_eq!(of("rw,compress-force=zstd:3,space_cache", None), "zstd:3");
+        assert_eq!(of("rw,compress=lzo", Some(NO_COMPRESSION)), "");
+        assert_eq!(of("rw,compress-force=lzo", Some(IFlags::NOCOW)), "");
+        assert_eq!(of("rw", Some(IFlags::COMPRESSED)), "on");
+        assert_eq!(of("rw", None), "");
+        assert_eq!(checksums(&btrfs("rw,nodatasum"), None), Some(false));
+        assert_eq!(checksums(&btrfs("rw"), None), Some(true));
+    }
+
+    #[test]
+    fn what_other_file_systems_do_is_not_guessed() {
+        let mount = Mount { file_system: Some("zfs".into()), ..Mount::default() };
+        assert_eq!(compression(&mount, None), None);
+        let mount = Mount { file_system: Some("ext4".into()), ..Mount::default() };
+        assert_eq!(compression(&mount, None), Some(String::new()));
+    }
+}

@@ -1,0 +1,196 @@
+//! The host's memory, what tasks waited for, CPU quotas and frequency, the wall clock.
+
+use std::fs;
+
+use plimsoll_evidence::observed::{ClockWatch, Memory, Pressure};
+use plimsoll_sys::clock;
+use procfs::{Current, Meminfo};
+
+/// Counters of the host at one moment. Each is `None` where it cannot be read.
+#[derive(Clone, Debug, Default)]
+pub struct HostReading {
+    at_ns: u64,
+    cached_bytes: Option<u64>,
+    /// Dirty and under write-back.
+    pub dirty_bytes: Option<u64>,
+    /// Microseconds of pressure so far: I/O some, I/O full, CPU some, memory some.
+    pressure_us: [Option<u64>; 4],
+    throttled_ns: Option<u64>,
+    /// Mean frequency of the CPUs.
+    pub frequency_hz: Option<u64>,
+    /// Wall clock less monotonic clock.
+    offset_ns: i128,
+    source: Option<String>,
+}
+
+impl HostReading {
+    /// Reads everything.
+    pub fn now() -> Self {
+        let memory = Meminfo::current().ok();
+        let pressure = |resource: &str, line: &str| {
+            let text = fs::read_to_string(format!("/proc/pressure/{resource}")).ok()?;
+            total_us(&text, line)
+        };
+        let (before, wall, after) =
+            (clock::monotonic_ns(), clock::realtime_ns(), clock::monotonic_ns());
+        Self {
+            at_ns: after,
+            cached_bytes: memory.as_ref().map(|m| m.cached),
+            dirty_bytes: memory.as_ref().map(|m| m.dirty + m.writeback),
+            pressure_us: [
+                pressure("io", "some"),
+                pressure("io", "full"),
+                pressure("cpu", "some"),
+                pressure("memory", "some"),
+            ],
+            throttled_ns: throttled_ns(),
+            frequency_hz: frequency_hz(),
+            offset_ns: i128::from(wall) - i128::from(before / 2 + after / 2),
+            source: clock_source(),
+        }
+    }
+
+    /// Shares of the time between two readings in which tasks waited.
+    pub fn pressure_since(&self, before: &Self) -> Pressure {
+        let time_us = (self.at_ns.saturating_sub(before.at_ns) / 1000).max(1) as f64;
+        let share = |at: usize| {
+            let rise = self.pressure_us[at]?.checked_sub(before.pressure_us[at]?)?;
+            Some((rise as f64 / time_us).min(1.0))
+        };
+        Pressure {
+            io_some_share: share(0),
+            io_full_share: share(1),
+            cpu_some_share: share(2),
+            memory_some_share: share(3),
+        }
+    }
+
+    /// Time that this control group was throttled between two readings.
+    pub fn throttled_since(&self, before: &Self) -> Option<u64> {
+        self.throttled_ns?.checked_sub(before.throttled_ns?)
+    }
+
+    /// Memory at both ends.
+    pub fn memory_since(&self, before: &Self) -> Memory {
+        Memory {
+            cached_bytes_before: before.cached_bytes,
+            cached_bytes_after: self.cached_bytes,
+            dirty_bytes_before: before.dirty_bytes,
+            dirty_bytes_after: self.dirty_bytes,
+            dirty_bytes_max: before.dirty_bytes.max(self.dirty_bytes),
+        }
+    }
+
+    /// Notes a jump of the wall clock against the monotonic one, less the 500 ppm that the kernel
+    /// slews by, and another clock source.
+    pub fn note_clock(&self, before: &Self, watch: &mut ClockWatch) {
+        let moved = (self.offset_ns - before.offset_ns).unsigned_abs();
+        let slewed = u128::from(self.at_ns.saturating_sub(before.at_ns) / 2000);
+        let step_ns = u64::try_from(moved.saturating_sub(slewed)).unwrap_or(u64::MAX);
+        watch.step_ns_max = Some(watch.step_ns_max.map_or(step_ns, |most| most.max(step_ns)));
+        if let (Some(now), Some(then)) = (&self.source, &before.source)
+            && now != then
+        {
+            watch.source_changed = Some(format!("{then} to {now}"));
+        }
+    }
+}
+
+fn clock_source() -> Option<String> {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+/// `total=` of a line of `/proc/pressure` (kernel: Documentation/accounting/psi.rst), microseconds.
+fn total_us(text: &str, line: &str) -> Option<u64> {
+    let line = text.lines().find_map(|l| l.strip_prefix(line))?;
+    line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
+}
+
+/// Time throttled by the CPU quota of this process's control group (version 2, or version 1).
+fn throttled_ns() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let two = controllers.is_empty();
+        if !two && !controllers.split(',').any(|name| name == "cpu") {
+            continue;
+        }
+        let roots: &[&str] = if two {
+            &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
+        } else {
+            &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
+        };
+        for root in roots {
+            let Ok(text) = fs::read_to_string(format!("{root}{path}/cpu.stat")) else { continue };
+            if let Some(ns) = throttled_in(&text) {
+                return Some(ns);
+            }
+        }
+    }
+    None
+}
+
+fn throttled_in(text: &str) -> Option<u64> {
+    let value = |name: &str| {
+        let line = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' '))?;
+        line.trim().parse::<u64>().ok()
+    };
+    value("throttled_usec").map(|us| us.saturating_mul(1000)).or_else(|| value("throttled_time"))
+}
+
+/// Mean of what cpufreq shows of each CPU; none on most virtual machines.
+fn frequency_hz() -> Option<u64> {
+    let entries = fs::read_dir("/sys/devices/system/cpu/cpufreq").ok()?;
+    let khz: Vec<u64> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let text = fs::read_to_string(entry.path().join("scaling_cur_freq")).ok()?;
+            text.trim().parse::<u64>().ok()
+        })
+        .collect();
+    (!khz.is_empty()).then(|| khz.iter().sum::<u64>() / khz.len() as u64 * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn reads_what_the_kernel_documents() {
+        let text =
+            "some avg10=0.00 avg60=0.12 avg300=0.10 total=795700309\nfull avg10=0 total=84\n";
+        assert_eq!(total_us(text, "some"), Some(795_700_309));
+        assert_eq!(total_us(text, "full"), Some(84));
+        assert_eq!(total_us("", "some"), None);
+        assert_eq!(throttled_in("nr_throttled 3\nthrottled_usec 12\n"), Some(12_000));
+        assert_eq!(throttled_in("nr_throttled 3\nthrottled_time 12\n"), Some(12));
+        assert_eq!(throttled_in("usage_usec 3\n"), None);
+    }
+
+    #[test]
+    fn a_jump_of_the_wall_clock_shows_and_slewing_does_not() {
+        let before = HostReading { at_ns: 0, offset_ns: 5_000, ..HostReading::default() };
+        let mut watch = ClockWatch::default();
+        let at = |offset_ns| HostReading { at_ns: 1_000_000_000, offset_ns, ..before.clone() };
+        at(405_000).note_clock(&before, &mut watch);
+        assert_eq!(watch.step_ns_max, Some(0));
+        at(-2_000_000_000).note_clock(&before, &mut watch);
+        assert!(watch.step_ns_max.unwrap() > 1_900_000_000);
+        assert_eq!(watch.source_changed, None);
+    }
+
+    #[test]
+    fn pressure_is_a_share_of_the_time_between() {
+        let reading = |at_ns, us| HostReading {
+            at_ns,
+            pressure_us: [Some(us), None, None, None],
+            ..HostReading::default()
+        };
+        let pressure = reading(2_000_000_000, 500_000).pressure_since(&reading(0, 0));
+        assert_eq!(pressure.io_some_share, Some(0.25));
+        assert_eq!(pressure.cpu_some_share, None);
+    }
+}

@@ -1,0 +1,366 @@
+//! A storage system's own statistics, in the Prometheus text format over HTTP.
+//!
+//! Each endpoint has a thread that asks at its interval, so that a slow answer holds nothing up. The
+//! values are added up over all samples of a metric that match its labels. Counters are read as their
+//! rise over the measured phase, the reduction ratio as its last value.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::observed::Sources;
+
+/// Connecting, and each wait for an answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// A longer answer is cut off: metrics of whole clusters are some mebibytes.
+const ANSWER_BYTES_MAX: u64 = 32 << 20;
+
+/// A place that answers with metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// `http://host[:port]/path`.
+    pub url: String,
+    /// Time from one question to the next.
+    pub interval_ns: u64,
+    /// Our name to the metric's: `name` or `name{label="value",…}`.
+    pub names: BTreeMap<String, String>,
+}
+
+/// Values by our name.
+type Values = BTreeMap<String, f64>;
+
+#[derive(Debug, Default)]
+struct Latest {
+    values: Option<Values>,
+    problem: Option<String>,
+}
+
+/// Watches an endpoint until it is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    endpoint: Endpoint,
+    latest: Arc<Mutex<Latest>>,
+    begun: Option<Values>,
+    // Dropped before the thread is waited for: that ends it.
+    stop: Option<Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Starts to watch. The first answer is waited for, so that a phase that begins at once has one.
+    pub fn new(endpoint: Endpoint) -> Self {
+        let latest = Arc::new(Mutex::new(ask(&endpoint)));
+        let (stop, stopped) = channel();
+        let (shared, asked) = (Arc::clone(&latest), endpoint.clone());
+        let thread = std::thread::Builder::new()
+            .name("metrics".into())
+            .spawn(move || poll(&asked, &shared, &stopped))
+            .ok();
+        Self { endpoint, latest, begun: None, stop: Some(stop), thread }
+    }
+
+    fn look(&self) -> std::sync::MutexGuard<'_, Latest> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The measured phase begins.
+    pub fn begin(&mut self) {
+        let values = self.look().values.clone();
+        self.begun = values;
+    }
+
+    /// The measured phase ends: adds what moved to `sources`, or says why it is not known.
+    pub fn end(&mut self, sources: &mut Sources, unknown: &mut Vec<Unknown>) {
+        let fresh = ask(&self.endpoint);
+        let url = &self.endpoint.url;
+        let mut say = |what: &str, why: String| {
+            unknown.push(Unknown {
+                what: format!("{what} of {url}"),
+                why,
+                would_show: "an endpoint that answers in the Prometheus text format".into(),
+            });
+        };
+        let (Some(now), Some(then)) = (&fresh.values, &self.begun) else {
+            let why = fresh.problem.or_else(|| self.look().problem.clone());
+            return say("the metrics", why.unwrap_or_else(|| "it gave no answer".into()));
+        };
+        for (ours, metric) in &self.endpoint.names {
+            let Some(value) = now.get(ours) else {
+                say(metric, "it is not in the answer".into());
+                continue;
+            };
+            let rise = then.get(ours).map(|before| (value - before).max(0.0));
+            match (ours.split_once('.'), rise) {
+                (Some(("read_source", from)), Some(rise)) => {
+                    *sources.reads_from.entry(from.to_owned()).or_default() += rise;
+                }
+                (Some(("write_destination", to)), Some(rise)) => {
+                    *sources.writes_to.entry(to.to_owned()).or_default() += rise;
+                }
+                _ if ours == "data_reduction" => sources.data_reduction = Some(*value),
+                _ => say(metric, "it was not there when the measurement began".into()),
+            }
+        }
+    }
+
+    /// The latest values by our name, for the series.
+    pub fn values(&self) -> Values {
+        self.look().values.clone().unwrap_or_default()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has nothing to say that matters now.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
+    let interval = Duration::from_nanos(endpoint.interval_ns.max(10_000_000));
+    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(interval) {
+        let answer = ask(endpoint);
+        let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+        // An answer that did not come leaves the last one.
+        match answer.values {
+            Some(_) => *latest = answer,
+            None => latest.problem = answer.problem,
+        }
+    }
+}
+
+fn ask(endpoint: &Endpoint) -> Latest {
+    match get(&endpoint.url) {
+        Ok(text) => Latest { values: Some(pick(&text, &endpoint.names)), problem: None },
+        Err(problem) => Latest { values: None, problem: Some(problem) },
+    }
+}
+
+/// A plain GET (RFC 9112) on a connection of its own.
+fn get(url: &str) -> Result<String, String> {
+    let rest = url.strip_prefix("http://").ok_or("only http:// can be asked")?;
+    let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let with_port =
+        if host.ends_with(']') || !host.contains(':') { format!("{host}:80") } else { host.into() };
+    let mut addresses = with_port.to_socket_addrs().map_err(|error| error.to_string())?;
+    let address = addresses.next().ok_or("its name has no address")?;
+    let text = |error: std::io::Error| error.to_string();
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(text)?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(text)?;
+    stream.set_write_timeout(Some(TIMEOUT)).map_err(text)?;
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: text/plain\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).map_err(text)?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).map_err(text)?;
+    body(&String::from_utf8_lossy(&answer))
+}
+
+fn body(answer: &str) -> Result<String, String> {
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or("it does not speak HTTP")?;
+    let status = head.split_ascii_whitespace().nth(1).unwrap_or("nothing");
+    if status != "200" {
+        return Err(format!("it answered {status}"));
+    }
+    let chunked = head.lines().any(|line| {
+        let line = line.to_ascii_lowercase();
+        line.starts_with("transfer-encoding:") && line.contains("chunked")
+    });
+    Ok(if chunked { unchunked(body) } else { body.to_owned() })
+}
+
+/// Takes the chunk sizes out (RFC 9112 section 7.1).
+fn unchunked(mut rest: &str) -> String {
+    let mut whole = String::new();
+    while let Some((size, after)) = rest.split_once("\r\n") {
+        let digits = size.split(';').next().unwrap_or("").trim();
+        let Ok(length) = usize::from_str_radix(digits, 16) else { break };
+        let Some(chunk) = after.get(..length).filter(|chunk| !chunk.is_empty()) else { break };
+        whole.push_str(chunk);
+        rest = after.get(length + 2..).unwrap_or("");
+    }
+    whole
+}
+
+/// Sums of the samples that match each name.
+fn pick(text: &str, names: &BTreeMap<String, String>) -> Values {
+    let wanted: Vec<(&String, Metric<'_>)> =
+        names.iter().map(|(ours, theirs)| (ours, Metric::parse(theirs))).collect();
+    let mut values = Values::new();
+    for (sample, value) in text.lines().filter_map(sample) {
+        for (ours, metric) in &wanted {
+            if metric.matches(&sample) {
+                *values.entry((*ours).clone()).or_default() += value;
+            }
+        }
+    }
+    values
+}
+
+/// A metric's name with some of its labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Metric<'t> {
+    name: &'t str,
+    labels: Vec<(&'t str, String)>,
+}
+
+impl<'t> Metric<'t> {
+    fn parse(text: &'t str) -> Self {
+        let Some((name, rest)) = text.split_once('{') else {
+            return Self { name: text.trim(), labels: Vec::new() };
+        };
+        let inner = rest.rsplit_once('}').map_or(rest, |(inner, _)| inner);
+        Self { name: name.trim(), labels: labels(inner) }
+    }
+
+    fn matches(&self, sample: &Metric<'_>) -> bool {
+        self.name == sample.name && self.labels.iter().all(|label| sample.labels.contains(label))
+    }
+}
+
+/// `a="x",b="y\"z"`.
+fn labels(mut text: &str) -> Vec<(&str, String)> {
+    let mut found = Vec::new();
+    while let Some((name, rest)) = text.split_once("=\"") {
+        let mut value = String::new();
+        let mut escaped = false;
+        let mut end = rest.len();
+        for (at, letter) in rest.char_indices() {
+            match letter {
+                '\\' if !escaped => escaped = true,
+                '"' if !escaped => {
+                    end = at + 1;
+                    break;
+                }
+                letter => {
+                    value.push(if escaped && letter == 'n' { '\n' } else { letter });
+                    escaped = false;
+                }
+            }
+        }
+        found.push((name.trim_start_matches([',', ' ']).trim(), value));
+        text = rest.get(end..).unwrap_or("");
+    }
+    found
+}
+
+/// A line of the format: `name{labels} value [timestamp]`.
+fn sample(line: &str) -> Option<(Metric<'_>, f64)> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return None;
+    }
+    let (metric, value) = match line.rfind('}') {
+        Some(at) => line.split_at(at + 1),
+        None => line.split_at(line.find([' ', '\t'])?),
+    };
+    let value: f64 = value.split_ascii_whitespace().next()?.parse().ok()?;
+    value.is_finite().then(|| (Metric::parse(metric), value))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::net::TcpListener;
+
+    use super::*;
+
+    const TEXT: &str = "# HELP reads Reads.\n# TYPE reads counter\n\
+        reads{pool=\"a\",from=\"cache\"} 60 1700000000\nreads{pool=\"b\",from=\"cache\"} 5\n\
+        reads{pool=\"a\",from=\"hdd\"} 9.35e2\nratio 3.5\nbad\nnan_one NaN\n";
+
+    fn names(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+    }
+
+    #[test]
+    fn samples_that_match_are_added_up() {
+        let names = names(&[
+            ("read_source.cache", "reads{from=\"cache\"}"),
+            ("read_source.hdd", "reads{from=\"hdd\"}"),
+            ("data_reduction", "ratio"),
+            ("write_destination.ssd", "writes"),
+        ]);
+        let values = pick(TEXT, &names);
+        assert_eq!(values["read_source.cache"], 65.0);
+        assert_eq!(values["read_source.hdd"], 935.0);
+        assert_eq!(values["data_reduction"], 3.5);
+        assert!(!values.contains_key("write_destination.ssd"));
+    }
+
+    #[test]
+    fn labels_may_hold_anything() {
+        let (metric, value) = sample("m{a=\"x} \\\"y\\\"\", b=\"1\"} 2").unwrap();
+        assert_eq!(metric.labels, [("a", "x} \"y\"".to_owned()), ("b", "1".to_owned())]);
+        assert_eq!(value, 2.0);
+        assert!(sample("nan_one NaN").is_none() && sample("lonely").is_none());
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\na 1\n\r\n2\r\nb \r\n0\r\n\r\n";
+        assert_eq!(body(answer).unwrap(), "a 1\nb ");
+        assert_eq!(body("HTTP/1.1 404 Not Found\r\n\r\n").unwrap_err(), "it answered 404");
+        assert!(body("hello").is_err());
+    }
+
+    /// Answers with a counter that rises by 10 with each question.
+    fn server() -> (String, std::thread::JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/metrics", listener.local_addr().unwrap());
+        let thread = std::thread::spawn(move || {
+            for turn in 1..=2 {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = [0; 1024];
+                let _ = stream.read(&mut request).unwrap();
+                let answer =
+                    format!("HTTP/1.1 200 OK\r\n\r\nhits {}\nmisses 90\nratio 2\n", turn * 10);
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        (url, thread)
+    }
+
+    #[test]
+    fn counters_are_read_as_their_rise() {
+        let (url, thread) = server();
+        let names = names(&[
+            ("read_source.cache", "hits"),
+            ("read_source.hdd", "misses"),
+            ("data_reduction", "ratio"),
+        ]);
+        let mut watch = Watch::new(Endpoint { url, interval_ns: 3_600_000_000_000, names });
+        watch.begin();
+        let (mut sources, mut unknown) = (Sources::default(), Vec::new());
+        watch.end(&mut sources, &mut unknown);
+        thread.join().unwrap();
+        assert_eq!(sources.reads_from["cache"], 10.0);
+        assert_eq!(sources.reads_from["hdd"], 0.0);
+        assert_eq!(sources.data_reduction, Some(2.0));
+        assert!(unknown.is_empty());
+    }
+
+    #[test]
+    fn nobody_there_is_unknown() {
+        // A port that was just free.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let url = format!("http://127.0.0.1:{port}/metrics");
+        let names = names(&[("data_reduction", "ratio")]);
+        let mut watch = Watch::new(Endpoint { url, interval_ns: 1_000_000_000, names });
+        watch.begin();
+        let (mut sources, mut unknown) = (Sources::default(), Vec::new());
+        watch.end(&mut sources, &mut unknown);
+        assert_eq!(sources, Sources::default());
+        assert_eq!(unknown.len(), 1);
+        assert!(unknown[0].why.contains("refused"), "{}", unknown[0].why);
+    }
+}

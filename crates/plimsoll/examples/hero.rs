@@ -1,0 +1,321 @@
+//! Hero numbers and honest ones on file systems of this machine's own making.
+//!
+//! ```console
+//! # cargo build --release && cargo run --release -p plimsoll --example hero
+//! # cargo run --release -p plimsoll --example hero -- honest --count 50 --seconds 30
+//! ```
+//!
+//! Makes loop devices with ext4, XFS and Btrfs (zstd) below a directory, runs every plan of `plans/hero`
+//! on them, and prints which rule caught which trick; or runs honest plans of varied size, mix, depth and
+//! file system, and counts the rules that failed. Needs root, `losetup`, the file systems' tools, and for
+//! the volume with burst credit a control group for block I/O (version 1 or 2). Ends with 1 where a hero
+//! came through, a rule failed on a twin or on an honest run.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A hero, the file system it needs, and the rules of which one must catch it (none: a twin).
+const CASES: [(&str, &str, &[&str]); 12] = [
+    ("sparse", "ext4", &["holes-read"]),
+    ("sparse-twin", "ext4", &[]),
+    ("allocated", "xfs", &["holes-read"]),
+    ("zeros-cached", "ext4", &["zero-data", "page-cache-served"]),
+    ("zeros-cached-twin", "ext4", &[]),
+    ("sequential-cached", "xfs", &["page-cache-served"]),
+    ("sequential-cached-twin", "xfs", &[]),
+    ("compressed", "btrfs", &["data-reduced"]),
+    ("compressed-twin", "btrfs", &[]),
+    ("burst", "ext4", &["burst-credit"]),
+    ("burst-twin", "ext4", &[]),
+    ("fresh", "xfs", &["conditioned"]),
+];
+const FRESH_TWIN: (&str, &str, &[&str]) = ("fresh-twin", "xfs", &[]);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let option = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1).cloned()
+    };
+    let honest = arguments.iter().any(|argument| argument == "honest");
+    let number = |name: &str, default: u64| {
+        option(name).map_or(default, |text| text.parse().expect("a whole number"))
+    };
+    let lab = Lab::new(option("--dir"), option("--plimsoll"));
+    let ok = if honest {
+        honest_runs(&lab, number("--count", 50), number("--seconds", 30))
+    } else {
+        heroes(&lab, option("--only").as_deref())
+    };
+    if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Directory, binary, and the file systems that were made.
+struct Lab {
+    root: PathBuf,
+    plimsoll: PathBuf,
+    plans: PathBuf,
+}
+
+/// A file system on a loop device, undone when dropped.
+struct LoopFs {
+    device: String,
+    mount: PathBuf,
+    image: PathBuf,
+}
+
+#[track_caller]
+fn tool(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {stderr}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+impl LoopFs {
+    fn new(root: &Path, kind: &str) -> Self {
+        let (image, mount) = (root.join(format!("{kind}.img")), root.join(kind));
+        std::fs::create_dir_all(&mount).unwrap();
+        tool("fallocate", &["-l", "2560MiB", image.to_str().unwrap()]);
+        let device = tool("losetup", &["-f", "--show", "--direct-io=on", image.to_str().unwrap()]);
+        let fs = Self { device, mount, image };
+        match kind {
+            "ext4" => {
+                let lazy = "lazy_itable_init=0,lazy_journal_init=0";
+                tool("mkfs.ext4", &["-q", "-E", lazy, &fs.device]);
+            }
+            other => {
+                tool(&format!("mkfs.{other}"), &["-q", &fs.device]);
+            }
+        }
+        let options = if kind == "btrfs" { "compress-force=zstd:3" } else { "defaults" };
+        tool("mount", &["-o", options, &fs.device, fs.mount.to_str().unwrap()]);
+        fs
+    }
+
+    /// Reads that the device has completed.
+    fn reads(&self) -> u64 {
+        let name = self.device.trim_start_matches("/dev/");
+        let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+        text.split_ascii_whitespace().next().unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for LoopFs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.mount).status();
+        let _ = Command::new("losetup").arg("-d").arg(&self.device).status();
+        let _ = std::fs::remove_file(&self.image);
+    }
+}
+
+impl Lab {
+    fn new(root: Option<String>, plimsoll: Option<String>) -> Self {
+        let own = std::env::current_exe().unwrap();
+        let beside = own.parent().and_then(Path::parent).unwrap().join("plimsoll");
+        let root = root.map_or_else(|| PathBuf::from("/var/tmp/plimsoll-hero"), PathBuf::from);
+        std::fs::create_dir_all(&root).unwrap();
+        let plans = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/hero");
+        Self { root, plimsoll: plimsoll.map_or(beside, PathBuf::from), plans }
+    }
+
+    /// Starts plimsoll on a plan whose target is `.`, on another directory.
+    fn start(&self, name: &str, text: &str, on: &Path, group: Option<&Cap>) -> Child {
+        let plan = self.root.join(format!("{name}.toml"));
+        let target = format!("path = {:?}", on.display().to_string());
+        std::fs::write(&plan, text.replace("path = \".\"", &target)).unwrap();
+        let mut command = match group {
+            Some(cap) => {
+                let mut shell = Command::new("sh");
+                let script = "echo $$ > \"$0\"; exec \"$@\"";
+                shell.args(["-c", script, cap.processes().to_str().unwrap()]).arg(&self.plimsoll);
+                shell
+            }
+            None => Command::new(&self.plimsoll),
+        };
+        command
+            .args(["run", plan.to_str().unwrap(), "--json", "-q"])
+            .env("XDG_STATE_HOME", self.root.join("state"))
+            .env("XDG_DATA_HOME", self.root.join("share"))
+            .env("XDG_CACHE_HOME", self.root.join("cache"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.plimsoll.display()))
+    }
+
+    fn run(&self, name: &str, text: &str, on: &Path) -> Judged {
+        Judged::of(self.start(name, text, on, None))
+    }
+}
+
+/// What came of a run.
+struct Judged {
+    verdict: String,
+    reason: String,
+    rate: f64,
+    failed: Vec<String>,
+    unknown: Vec<String>,
+}
+
+impl Judged {
+    fn of(child: Child) -> Self {
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+        let with = |outcome: &str| {
+            let findings = json["findings"].as_array().cloned().unwrap_or_default();
+            let of = findings.iter().filter(|finding| finding["outcome"] == outcome);
+            of.filter_map(|finding| finding["rule"].as_str().map(str::to_owned)).collect()
+        };
+        Self {
+            verdict: json["verdict"].as_str().unwrap_or("NO VERDICT").to_owned(),
+            reason: json["reason"].as_str().map_or(stderr, str::to_owned),
+            rate: json["achieved_iops_per_s"].as_f64().unwrap_or(0.0),
+            failed: with("fail"),
+            unknown: with("unknown"),
+        }
+    }
+}
+
+/// Runs every hero and twin; prints the table as Markdown.
+fn heroes(lab: &Lab, only: Option<&str>) -> bool {
+    println!("| plan | on | I/Os per second | verdict | rules that failed | holds |");
+    println!("|---|---|---|---|---|---|");
+    let mut all_hold = true;
+    for (name, kind, rules) in CASES.into_iter().chain([FRESH_TWIN]) {
+        if only.is_some_and(|only| only != name) {
+            continue;
+        }
+        let fs = LoopFs::new(&lab.root, kind);
+        let text = std::fs::read_to_string(lab.plans.join(format!("{name}.toml"))).unwrap();
+        let judged = match name {
+            "burst" | "burst-twin" => capped(lab, name, &text, &fs),
+            _ => lab.run(name, &text, &fs.mount),
+        };
+        let caught =
+            |rule: &&str| judged.failed.iter().chain(&judged.unknown).any(|found| found == rule);
+        let holds = if rules.is_empty() {
+            judged.failed.is_empty() && judged.verdict != "NO VERDICT"
+        } else {
+            ["INVALID", "INCONCLUSIVE"].contains(&judged.verdict.as_str())
+                && rules.iter().any(caught)
+        };
+        all_hold &= holds;
+        let word = if holds { "yes" } else { "NO" };
+        let fails = if judged.failed.is_empty() { "none".into() } else { judged.failed.join(", ") };
+        println!(
+            "| {name} | {kind} | {:.0} | {} | {fails} | {word} |",
+            judged.rate, judged.verdict
+        );
+        eprintln!("{name}: {}", judged.reason);
+    }
+    all_hold
+}
+
+/// A control group that caps the reads of a device.
+struct Cap {
+    directory: PathBuf,
+    two: bool,
+    device: String,
+}
+
+impl Cap {
+    fn new(device: &str) -> Self {
+        let number = tool("lsblk", &["-dno", "MAJ:MIN", device]);
+        let one = Path::new("/sys/fs/cgroup/blkio");
+        let two = !one.is_dir();
+        let root = if two { Path::new("/sys/fs/cgroup") } else { one };
+        if two {
+            let _ = std::fs::write(root.join("cgroup.subtree_control"), "+io");
+        }
+        let directory = root.join("plimsoll-hero");
+        let _ = std::fs::create_dir(&directory);
+        Self { directory, two, device: number.trim().to_owned() }
+    }
+
+    fn processes(&self) -> PathBuf {
+        self.directory.join("cgroup.procs")
+    }
+
+    fn set(&self, reads_per_s: u64) {
+        let (file, text) = if self.two {
+            ("io.max", format!("{} riops={reads_per_s}", self.device))
+        } else {
+            ("blkio.throttle.read_iops_device", format!("{} {reads_per_s}", self.device))
+        };
+        std::fs::write(self.directory.join(file), text).expect("a control group for block I/O");
+    }
+}
+
+impl Drop for Cap {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.directory);
+    }
+}
+
+/// A volume of 4,000 reads a second whose base rate is 1,500. For the hero the credit lasts for half of
+/// the measurement; its twin has the base rate from the start.
+fn capped(lab: &Lab, name: &str, text: &str, fs: &LoopFs) -> Judged {
+    let cap = Cap::new(&fs.device);
+    let hero = name == "burst";
+    cap.set(if hero { 4000 } else { 1500 });
+    let child = lab.start(name, text, &fs.mount, Some(&cap));
+    if hero {
+        // The reads of the warm-up are the first: its two seconds, and ten of the measurement.
+        let (start, before) = (Instant::now(), fs.reads());
+        while fs.reads() < before + 2000 && start.elapsed() < Duration::from_secs(120) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_secs(11));
+        cap.set(1500);
+    }
+    Judged::of(child)
+}
+
+/// Honest runs of varied size, mix, depth and file system; counts the rules that failed.
+fn honest_runs(lab: &Lab, count: u64, seconds: u64) -> bool {
+    let (mut failed, mut verdicts) = (Vec::new(), std::collections::BTreeMap::new());
+    let systems = ["ext4", "xfs", "btrfs"].map(|kind| (kind, LoopFs::new(&lab.root, kind)));
+    for run in 0..count {
+        let pick =
+            |from: &[&'static str], step: u64| from[((run / step) % from.len() as u64) as usize];
+        let (kind, fs) = &systems[(run % 3) as usize];
+        let size = pick(&["4KiB", "16KiB", "64KiB", "256KiB"], 1);
+        let reads = pick(&["100", "70", "50", "0"], 3);
+        let depth = pick(&["1", "4", "16", "32"], 2);
+        let pattern = pick(&["random", "sequential", "random", "zipf"], 5);
+        let claims = match reads {
+            "100" => "\"media-read\"",
+            "0" => "\"sustained-write\"",
+            _ => "\"media-read\", \"sustained-write\"",
+        };
+        // Btrfs takes no direct I/O on compressed files: there the run says what it is, buffered or not.
+        let direct = if *kind == "btrfs" { "auto" } else { "required" };
+        let text = format!(
+            "version = 1\nname = \"honest-{run}\"\n[requirement]\nclaims = [{claims}]\n[target]\npath = \
+             \".\"\n[workload.matrix]\nfile_size = \"512MiB\"\nsizes = \"{size}\"\nreads = {reads}\n\
+             queue_depth = {depth}\npatterns = \"{pattern}\"\ndirect = \"{direct}\"\n[phases]\nwarm_up = \
+             \"3s\"\nmeasure = \"{seconds}s\"\n[evidence]\nmin_measure = \"{}s\"\ninterval = \"100ms\"\n",
+            seconds.min(10)
+        );
+        let judged = lab.run(&format!("honest-{run}"), &text, &fs.mount);
+        *verdicts.entry(judged.verdict.clone()).or_insert(0u64) += 1;
+        let what = format!("{kind} {size} {reads} % reads, depth {depth}, {pattern}");
+        eprintln!("{run}: {what}: {} {:?}", judged.verdict, judged.failed);
+        if !judged.failed.is_empty() || judged.verdict == "NO VERDICT" {
+            failed.push(format!("{what}: {} ({})", judged.failed.join(", "), judged.reason));
+        }
+    }
+    println!(
+        "{count} honest runs of {seconds} s: {} with a failed rule; {verdicts:?}",
+        failed.len()
+    );
+    failed.iter().for_each(|line| println!("  {line}"));
+    failed.is_empty()
+}

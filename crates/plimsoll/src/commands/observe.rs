@@ -1,0 +1,232 @@
+//! `plimsoll observe -- CMD…`: another benchmark under our eyes (tier T2).
+//!
+//! The command runs as it would alone; the devices beneath the paths, the host and other processes
+//! are sampled meanwhile. With `--result` the figures are those of the JSON that fio wrote; without,
+//! there is what the system did and no figure.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::Args;
+use plimsoll_evidence::environment::Environment;
+use plimsoll_evidence::latency::Interval;
+use plimsoll_evidence::ledger::Ledger;
+use plimsoll_evidence::run::{Driver, End, EndKind, Run, Tier};
+use plimsoll_evidence::series::Row;
+use plimsoll_evidence::{Bundle, BundleWriter, foreign};
+use plimsoll_observe::Observer;
+use plimsoll_plan::Plan;
+use plimsoll_sys::clock::{self, monotonic_ns};
+
+use super::bundle;
+use crate::arguments::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::places::Places;
+use crate::run_id::RunId;
+
+/// Time from one reading of the counters to the next.
+const SAMPLE_NS: u64 = 1_000_000_000;
+/// How often the command is asked whether it has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Options of `observe`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  plimsoll observe --path /mnt/san --result out.json -- fio --filename=/mnt/san/f \
+    --size=10g \\\n      --rw=randread --direct=1 --output-format=json+ --output=out.json --name=a\n  plimsoll \
+    observe --path /mnt/san -- ./my-benchmark\n\nThe exit code is that of the verdict; a command that fails makes \
+    it 5."
+)]
+pub struct Options {
+    /// What the command works on: a directory, file or device. Several may be named.
+    #[arg(long, value_name = "PATH", default_value = ".")]
+    path: Vec<PathBuf>,
+    /// The JSON that fio writes: its figures are judged with what was observed.
+    #[arg(long, value_name = "FILE")]
+    result: Option<PathBuf>,
+    /// Directory to make the bundle in, instead of the catalogue's.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The command with its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// Runs the command, watches, judges.
+///
+/// # Errors
+/// A path or command that is not there, a result that cannot be read, a bundle that cannot be written.
+pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+    for path in &options.path {
+        std::fs::metadata(path).map_err(|error| {
+            CliError::usage(format!("cannot observe {}: {error}", path.display()))
+                .hint("name a directory, file or device that exists with --path")
+        })?;
+    }
+    let name = "observe";
+    let id = RunId::now(name);
+    let places = Places::from_environment()?;
+    let plan = Plan::parse(&plan_text(options), "observe")
+        .map_err(|error| CliError::usage(error.to_string()))?;
+    let sha = plan.resolve().sha256_hex().map_err(|error| CliError::usage(error.to_string()))?;
+    let paths: Vec<PathBuf> =
+        options.path.iter().map(|p| p.canonicalize().unwrap_or_else(|_| p.clone())).collect();
+    let path_refs: Vec<&std::path::Path> = paths.iter().map(PathBuf::as_path).collect();
+    let environment = plimsoll_observe::environment::collect(&path_refs);
+    let mut observer = Observer::new(paths.clone(), 0);
+    // A command that cannot be started is no run; from here on there is one.
+    let child = start(options)?;
+    observer.not_neighbours(vec![i32::try_from(child.id()).unwrap_or(0)]);
+    observer.begin(0);
+    let start_ns = monotonic_ns();
+    let ledger = Ledger::at(places.ledger());
+    let position = ledger.start(id.name(), name, &sha, id.started_unix_ns())?;
+    let watched = watch(child, observer, start_ns, &paths)?;
+    let mut evidence = figures(options, &plan, &watched)?;
+    evidence.run.tier = Tier::T2;
+    evidence.run.driver = Driver::Foreign;
+    evidence.run.run_id = id.name().to_owned();
+    evidence.run.name = name.to_owned();
+    evidence.run.started_unix_ns = id.started_unix_ns();
+    evidence.run.ledger = Some(position);
+    evidence.run.duration_ns = watched.duration_ns;
+    evidence.run.end = watched.end.clone();
+    let bundles = options.out.as_deref().unwrap_or(&places.runs);
+    let directory = write(bundles, &evidence, &environment, &watched)?;
+    let sealed = BundleWriter::open(&directory).seal()?;
+    let evidence = Bundle::read(&directory)?;
+    let verdict = bundle::judge_and_report(&directory, &evidence)?;
+    let word =
+        if evidence.run.end.kind == EndKind::Completed { "completed" } else { "environment" };
+    ledger.end(id.name(), clock::realtime_ns(), word, verdict.verdict.label(), &sealed)?;
+    bundle::show(&directory, &evidence, &verdict, common)?;
+    Ok(Exit::of(&evidence.run, verdict.verdict))
+}
+
+/// What was seen while the command ran.
+struct Watched {
+    observed: plimsoll_evidence::observed::Observed,
+    rows: Vec<Row>,
+    duration_ns: u64,
+    end: End,
+}
+
+fn start(options: &Options) -> Result<Child, CliError> {
+    let [program, arguments @ ..] = &options.command[..] else {
+        return Err(CliError::usage("there is no command to observe"));
+    };
+    // What the command prints is its own; ours goes to stdout alone.
+    let child = Command::new(program).args(arguments).stdout(std::io::stderr()).spawn();
+    child.map_err(|error| {
+        CliError::usage(format!("cannot start {program}: {error}"))
+            .hint("write the command after -- as a shell would find it")
+    })
+}
+
+fn watch(
+    mut child: Child,
+    mut observer: Observer,
+    start_ns: u64,
+    paths: &[PathBuf],
+) -> Result<Watched, CliError> {
+    let stop = interrupt::flag_on_signal()?;
+    let (mut rows, mut next_ns) = (Vec::new(), SAMPLE_NS);
+    let status: ExitStatus = loop {
+        let ended = child.try_wait().map_err(|error| {
+            CliError::environment(format!("cannot wait for the command: {error}"))
+        })?;
+        if let Some(status) = ended {
+            break status;
+        }
+        let now_ns = monotonic_ns() - start_ns;
+        if now_ns >= next_ns {
+            observer.sample(now_ns, 0, &mut rows);
+            next_ns = now_ns + SAMPLE_NS;
+        }
+        std::thread::sleep(LOOK);
+    };
+    let duration_ns = monotonic_ns() - start_ns;
+    observer.sample(duration_ns, 0, &mut rows);
+    // The files are there now, which may have been made by the command itself.
+    let files: Vec<PathBuf> = paths.iter().filter(|path| path.is_file()).cloned().collect();
+    observer.look_at_files(&files);
+    let observed = observer.end(duration_ns);
+    let end = if stop.load(Ordering::Relaxed) {
+        End { kind: EndKind::Interrupted, says: "interrupted by the operator".into() }
+    } else if status.success() {
+        End { kind: EndKind::Completed, says: String::new() }
+    } else {
+        let says = format!("the command ended with {status}");
+        End { kind: EndKind::Environment, says }
+    };
+    Ok(Watched { observed, rows, duration_ns, end })
+}
+
+fn plan_text(options: &Options) -> String {
+    let path = options.path.first().map_or(".".to_owned(), |path| path.display().to_string());
+    let quoted = toml_text(&path);
+    format!(
+        "version = 1\nname = \"observe\"\n[target]\npath = {quoted}\n[workload.matrix]\n[evidence]\nmin_measure = \"60s\"\n"
+    )
+}
+
+/// A TOML basic string; JSON's escapes are a subset of TOML's.
+fn toml_text(text: &str) -> String {
+    serde_json::Value::String(text.to_owned()).to_string()
+}
+
+/// The figures of the result, with what was observed beside them.
+fn figures(options: &Options, plan: &Plan, watched: &Watched) -> Result<Bundle, CliError> {
+    let mut evidence = match &options.result {
+        Some(file) => {
+            let name = file.display().to_string();
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                CliError::environment(format!("cannot read the result {name}: {error}"))
+                    .hint("have the command write it: --output-format=json+ --output=FILE")
+            })?;
+            foreign::fio::read(&text, &name)
+                .map_err(|error| CliError::environment(format!("{name}: {error}")))?
+        }
+        None => foreign::unfigured("observe", plan.text(), plan.resolve(), watched.duration_ns),
+    };
+    let said = std::mem::replace(&mut evidence.observed, watched.observed.clone());
+    // What only the tool knows of itself; our own process was not the generator.
+    evidence.observed.generator = said.generator;
+    evidence.observed.issuers = said.issuers;
+    evidence.observed.workload.zero_share = said.workload.zero_share;
+    if let Some(phase) = evidence.run.phases.first_mut() {
+        // A tool prepares first and measures last.
+        phase.start_ns = watched.duration_ns.saturating_sub(phase.duration_ns);
+    }
+    evidence.series.clone_from(&watched.rows);
+    Ok(evidence)
+}
+
+fn write(
+    bundles: &std::path::Path,
+    evidence: &Bundle,
+    environment: &Environment,
+    watched: &Watched,
+) -> Result<PathBuf, CliError> {
+    let run: &Run = &evidence.run;
+    let writer = BundleWriter::create(bundles, &run.run_id)?;
+    writer.plan(&evidence.plan_text, &evidence.plan)?;
+    writer.environment(environment)?;
+    let phase = run.measure();
+    let interval = |(tag, histogram): (&String, &hdrhistogram::Histogram<u64>)| Interval {
+        tag: tag.clone(),
+        start_ns: phase.map_or(0, |phase| phase.start_ns),
+        duration_ns: phase.map_or(0, |phase| phase.duration_ns),
+        histogram: histogram.clone(),
+    };
+    let intervals: Vec<Interval> = evidence.latency.iter().map(interval).collect();
+    writer.latency(run.started_unix_ns, &intervals)?;
+    writer.series(&watched.rows)?;
+    writer.observed(&evidence.observed)?;
+    writer.run(run)?;
+    Ok(writer.directory().to_path_buf())
+}

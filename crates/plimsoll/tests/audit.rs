@@ -1,0 +1,96 @@
+//! `plimsoll audit`: results made elsewhere, and what the rules are.
+
+mod support;
+
+use support::Sandbox;
+
+/// A minute of fio at eight in flight, with what it saw of the device.
+fn result(direct: &str, device_reads: u64, latency_ns: u64) -> String {
+    format!(
+        r#"{{"fio version": "fio-3.33", "timestamp": 1700000000,
+        "global options": {{"ioengine": "libaio", "direct": "{direct}", "runtime": "60"}},
+        "jobs": [{{"jobname": "a", "error": 0, "usr_cpu": 5.0, "sys_cpu": 15.0,
+          "job options": {{"rw": "randread", "bs": "4k", "iodepth": "8", "filename": "/x/f",
+            "size": "1g"}},
+          "read": {{"io_bytes": 2457600000, "runtime": 60000, "total_ios": 600000,
+            "short_ios": 0, "drop_ios": 0, "lat_ns": {{"mean": {latency_ns}, "max": 9000000}},
+            "clat_ns": {{"bins": {{"500000": 300000, "1000000": 300000}}}}}},
+          "write": {{"total_ios": 0}}, "sync": {{"total_ios": 0}}}}],
+        "disk_util": [{{"name": "sda", "read_ios": {device_reads}, "read_merges": 0}}]}}"#
+    )
+}
+
+fn failed(json: &serde_json::Value) -> Vec<String> {
+    let findings = json["findings"].as_array().unwrap().iter();
+    let failed = findings.filter(|finding| finding["outcome"] == "fail");
+    failed.map(|finding| finding["rule"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_sound_result_fails_no_rule_and_shows_no_claim() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("r.json"), result("1", 600_100, 799_000)).unwrap();
+    let json = sandbox.run(&["audit", "r.json", "--json"]).expect(0).json();
+    assert_eq!((failed(&json), json["tier"].as_str()), (Vec::new(), Some("T3")));
+    for claim in ["media-read", "durable-write", "tail-latency"] {
+        assert_eq!(json["claims"][claim], "not shown", "{claim}");
+    }
+    // Who claims must show, and a file can not.
+    sandbox.run(&["audit", "r.json", "--claim", "media-read"]).expect(3);
+}
+
+#[test]
+fn the_page_cache_and_a_broken_law_show_in_a_result_file() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("cached.json"), result("0", 600, 799_000)).unwrap();
+    let ran = sandbox.run(&["audit", "cached.json", "--json"]).expect(3);
+    assert_eq!(ran.json()["verdict"], "INVALID");
+    assert_eq!(failed(&ran.json()), ["page-cache-served"]);
+    std::fs::write(sandbox.path("law.json"), result("1", 600_100, 900_000)).unwrap();
+    let ran = sandbox.run(&["audit", "law.json"]).expect(3);
+    ran.says("9.00 in flight, where clients × depth is 8");
+}
+
+#[test]
+fn a_table_is_checked_row_by_row() {
+    let sandbox = Sandbox::new();
+    let table = "# published\nio_kib,ops_per_s,bandwidth_mb_per_s,latency_ms\n4,10000,41,0.8\n\
+                 4,10000,82,0.8\n64,10000,655,0.9\n";
+    std::fs::write(sandbox.path("t.csv"), table).unwrap();
+    let arguments = ["audit", "t.csv", "--outstanding", "8", "--link", "500MB/s"];
+    let ran = sandbox.run(&arguments).expect(3);
+    ran.says("INVALID 2 of 3 rows");
+    let ran = sandbox.run(&[&arguments[..], &["--json"]].concat()).expect(3);
+    let rows: Vec<Vec<String>> = ran.json().as_array().unwrap().iter().map(failed).collect();
+    assert_eq!(rows[0], Vec::<String>::new());
+    assert_eq!(rows[1], ["transfer-size"]);
+    assert_eq!(rows[2], ["littles-law", "link-exceeded"]);
+}
+
+#[test]
+fn every_rule_can_be_explained() {
+    let sandbox = Sandbox::new();
+    let rules = sandbox.run(&["audit", "--rules", "--json"]).expect(0).json();
+    let rules = rules.as_array().unwrap();
+    assert!(rules.len() >= 40, "{}", rules.len());
+    for rule in rules {
+        let id = rule["rule"].as_str().unwrap();
+        let ran = sandbox.run(&["audit", "--explain", id]).expect(0);
+        assert!(ran.stdout.starts_with(&format!("{id}: ")), "{}", ran.stdout);
+        assert!(rule["explains"].as_str().unwrap().len() > 80, "{id}");
+    }
+    sandbox.run(&["audit", "--explain", "holes"]).expect(2).says("did you mean holes-read");
+}
+
+#[test]
+fn what_is_no_result_is_refused_with_a_reason() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("x.json"), "{\"a\": 1}").unwrap();
+    sandbox.run(&["audit", "x.json"]).expect(2).says("no result of fio");
+    std::fs::write(sandbox.path("x.csv"), "a,b\n1,2\n").unwrap();
+    sandbox.run(&["audit", "x.csv"]).expect(2).says("neither a rate nor a bandwidth");
+    sandbox.run(&["audit", "nowhere.json"]).expect(2).says("cannot read");
+    std::fs::write(sandbox.path("r.json"), result("1", 1, 1)).unwrap();
+    sandbox.run(&["audit", "r.json", "--link", "fast"]).expect(2).says("no rate of bytes");
+    sandbox.run(&["audit", "r.json", "--media", "tape"]).expect(2).says("no media");
+}

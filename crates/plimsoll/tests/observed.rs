@@ -1,0 +1,71 @@
+//! What is observed against what is known to be true, on a loop device of its own. Needs root.
+
+mod support;
+
+use serde_json::Value;
+use support::{LoopFs, Sandbox, json};
+
+/// Runs a plan on an ext4 of the test's own; returns `run.json`, `observed.json` and the verdict.
+fn run(workload: &str) -> (Value, Value, Value) {
+    let sandbox = Sandbox::new();
+    let fs = LoopFs::new(sandbox.root.path(), "ext4", 128, "defaults");
+    let text = format!(
+        "version = 1\nname = \"known\"\n[requirement]\nclaims = [\"media-read\"]\n[target]\npath = {:?}\n\
+         [workload.matrix]\nfile_size = \"32MiB\"\nqueue_depth = 8\ndirect = \"required\"\n{workload}\n\
+         [phases]\nwarm_up = \"300ms\"\nmeasure = \"2s\"\n[evidence]\nmin_measure = \"1s\"\n\
+         interval = \"100ms\"\n",
+        fs.mount.display().to_string()
+    );
+    std::fs::write(sandbox.path("plan.toml"), text).unwrap();
+    let verdict = sandbox.run(&["run", "plan.toml", "--json", "-q"]).json();
+    let bundle = sandbox.bundle();
+    (json(&bundle.join("run.json")), json(&bundle.join("observed.json")), verdict)
+}
+
+#[track_caller]
+fn close(measured: f64, truth: f64, share: f64) {
+    assert!((measured / truth - 1.0).abs() <= share, "{measured} where {truth} is true");
+}
+
+fn failed(verdict: &Value) -> Vec<&str> {
+    let findings = verdict["findings"].as_array().unwrap().iter();
+    findings.filter(|f| f["outcome"] == "fail").filter_map(|f| f["rule"].as_str()).collect()
+}
+
+#[test]
+fn device_bytes_working_set_and_content_are_what_they_are() {
+    // Each block of 8 MiB once per pass.
+    let workload = "patterns = \"permutation\"\nworking_set = \"8MiB\"\ncompressibility = 2.0";
+    let (run, observed, verdict) = run(workload);
+    let read = run["classes"][0]["size_bytes"].as_f64().unwrap();
+    assert!(read >= f64::from(8 << 20), "a pass is the least that this needs: {read}");
+    let devices = observed["devices"].as_array().unwrap();
+    let top = devices.iter().find(|device| device["top"] == true).unwrap();
+    close(top["read_bytes"].as_f64().unwrap(), read, 0.01);
+    let shape = &observed["workload"];
+    close(shape["working_set_read_bytes"].as_f64().unwrap(), f64::from(8 << 20), 0.02);
+    close(shape["compressed_share"].as_f64().unwrap(), 0.5, 0.05);
+    assert_eq!(shape["duplicate_share"].as_f64(), Some(0.0));
+    assert!(shape["read_sequential_share"].as_f64().unwrap() < 0.05);
+    let extents = &observed["extents"];
+    assert_eq!(
+        (extents["hole_bytes"].as_u64(), extents["unwritten_bytes"].as_u64()),
+        (Some(0), Some(0))
+    );
+    assert_eq!(failed(&verdict), Vec::<&str>::new(), "{verdict}");
+}
+
+#[test]
+fn an_empty_file_is_caught_from_its_extents() {
+    let (_, observed, verdict) = run("layout = \"sparse\"\nstamps = false");
+    assert_eq!(observed["extents"]["hole_bytes"].as_u64(), Some(32 << 20));
+    assert_eq!(verdict["verdict"], "INVALID");
+    assert_eq!(failed(&verdict)[..2], ["holes-read", "zero-data"]);
+}
+
+#[test]
+fn space_that_was_allocated_and_never_written_is_caught_too() {
+    let (_, observed, verdict) = run("layout = \"allocated\"\nstamps = false");
+    assert_eq!(observed["extents"]["unwritten_bytes"].as_u64(), Some(32 << 20));
+    assert_eq!((verdict["verdict"].as_str(), failed(&verdict)[0]), (Some("INVALID"), "holes-read"));
+}
