@@ -104,6 +104,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_in_flight_at_the_stop_took_the_time_of_the_drain_too() {
+        let mut bundle = made_up::reads();
+        let sum = bundle.run.classes[0].latency_ns_sum;
+        bundle.run.classes[0].latency_ns_sum = sum / 8 * 9;
+        bundle.run.classes[0].drained = 8;
+        let mut close = bundle.run.phases[0].clone();
+        (close.kind, close.duration_ns) = (PhaseKind::Close, 0);
+        let measured_ns = measured(&bundle).unwrap().duration_ns;
+        bundle.run.phases.retain(|phase| phase.kind != PhaseKind::Close);
+        bundle.run.phases.push(close);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.run.phases.last_mut().unwrap().duration_ns = measured_ns / 4;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+
+    #[test]
     fn a_foreign_latency_that_leaves_out_a_quarter_fails_and_ours_is_the_generators() {
         let mut bundle = made_up::reads();
         bundle.run.classes[0].latency_ns_sum = bundle.run.classes[0].latency_ns_sum / 4 * 3;

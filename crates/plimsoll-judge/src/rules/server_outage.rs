@@ -68,3 +68,28 @@ fn nfs(outages: u64, get: &dyn Fn(&str) -> u64) -> Finding {
         .with("writes_resent", get("nfs.writes_resent"))
         .with("retransmissions_of_writes", get("nfs.retransmissions.write"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    fn with(counters: &[(&str, u64)]) -> Option<Outcome> {
+        let mut bundle = made_up::reads();
+        for (name, value) in counters {
+            bundle.run.counters.insert((*name).to_owned(), *value);
+        }
+        made_up::outcome(&RULE, &bundle)
+    }
+
+    #[test]
+    fn a_lost_connection_or_a_restart_is_told_and_local_storage_is_not_asked() {
+        assert_eq!(with(&[]), None);
+        assert_eq!(with(&[("nfs.outages", 0)]), Some(Outcome::Pass));
+        assert_eq!(with(&[("nfs.outages", 0), ("nfs.restarts", 1)]), Some(Outcome::Warn));
+        let outage = [("nfs.outages", 2), ("nfs.outage_ns_max", 1_200_000_000)];
+        assert_eq!(with(&outage), Some(Outcome::Warn));
+        assert_eq!(with(&[("s3.disconnects", 0)]), Some(Outcome::Pass));
+        assert_eq!(with(&[("s3.disconnects", 1)]), Some(Outcome::Warn));
+    }
+}
