@@ -34,7 +34,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let mounts = bundle.environment.mounts.iter();
-    let kinds: Vec<&str> = mounts.filter_map(|mount| mount.file_system.as_deref()).collect();
+    // A device's name lies on devtmpfs, its data does not.
+    let kind_of = |target: &plimsoll_plan::Target| target.kind_word();
+    let is_device = bundle.plan.targets.iter().any(|target| kind_of(target) == "device");
+    let kinds: Vec<&str> = mounts
+        .filter_map(|mount| mount.file_system.as_deref())
+        .filter(|kind| !(is_device && *kind == "devtmpfs"))
+        .collect();
     let in_memory = kinds.iter().find(|kind| MEMORY_FILE_SYSTEMS.contains(kind)).copied();
     let devices = bundle.environment.devices.iter().map(|device| device.name.as_str());
     let ram = devices.clone().find(|name| {
@@ -55,14 +61,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 .advise("name a directory on storage"),
         );
     }
-    if kinds.is_empty() && devices.count() == 0 {
+    if kinds.is_empty() && devices.clone().count() == 0 {
         let says = "what the target lies on is not known";
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says)
                 .advise("run it with plimsoll, or under `plimsoll observe`"),
         );
     }
-    let says = format!("the target lies on {}", kinds.join(", "));
+    let on = if kinds.is_empty() { devices.collect::<Vec<_>>() } else { kinds };
+    let says = format!("the target lies on {}", on.join(", "));
     Some(Finding::new(RULE.id, Outcome::Pass, says))
 }
 
