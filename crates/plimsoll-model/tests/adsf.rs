@@ -296,7 +296,7 @@ fn the_published_settings_come_out_in_order() {
     // on a tenth of the SSD tier: per server 200.7, 389.8 and 362.7 IOPS. In test 1 tiering is as it
     // comes and the databases share a virtual disk, so that its part of the log is always full. Test
     // 6 has a third fewer threads than test 3 and all map entries cached. (Mailbox runs of twenty
-    // minutes on the full size give 196, 369 and 335.)
+    // minutes on the full size give 196, 369 and about 330.)
     let setting = |clients, more: &[(&str, &str)]| {
         let scale = ("extents.capacity_bytes", "\"120 GB\"");
         let spec = model("adsf-hybrid", &[&[scale], more].concat());
