@@ -6,6 +6,7 @@ pub mod core;
 pub mod fit;
 pub mod run;
 pub mod serve;
+pub mod size;
 pub mod spec;
 pub mod stats;
 pub mod system;

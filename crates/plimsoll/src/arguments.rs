@@ -63,7 +63,7 @@ pub enum Command {
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, the blocks of a data set, or the seal of a bundle.
     Verify(commands::verify::Options),
-    /// Storage systems in virtual time: list, show, run, fit, serve.
+    /// Storage systems in virtual time: list, show, run, fit, size, serve.
     Model(commands::model::Options),
     /// Resolve a plan, or turn a fio job into one.
     Plan(commands::plan::Options),

@@ -209,3 +209,31 @@ fn a_fit_finds_what_made_the_table() {
     std::fs::write(sandbox.path("bad.csv"), "io_kib,ops_per_s\n4,1\n").unwrap();
     sandbox.run(&["model", "fit", "./tiny.toml", "bad.csv"]).expect(2).says("latency_ms");
 }
+
+/// More disks carry more; the smallest number that carries the load is found, and one less does not.
+#[test]
+fn the_smallest_size_that_carries_the_load_is_found() {
+    let sandbox = Sandbox::new();
+    let model = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom = \"chosen\"\n\
+        [block.path]\nkind = \"path\"\nbelow = \"drive\"\ncpu = \"cpu\"\nfrom = \"assumed\"\n\
+        read_us = 10\nwrite_us = 10\nmeta_us = 10\n\
+        [block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 8\n\
+        [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 1\nread_us = 4000\nwrite_us = 4000\n\
+        read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\n";
+    std::fs::write(sandbox.path("tiny.toml"), model).unwrap();
+    let all = ["model", "size", "./tiny.toml", "--mailboxes", "5000", "--mailbox-size", "1MiB"];
+    let with = ["--databases", "4", "--field", "drive.count", "--from", "1", "--chart", "line.svg"];
+    let all: Vec<&str> = all.into_iter().chain(with).collect();
+    let json: Vec<&str> = all.iter().copied().chain(["--json"]).collect();
+    let json = sandbox.run(&json).expect(0).json();
+    // 1,000 I/Os/s, 119 log writes and 40 background reads, 4 ms each on a drive: five are needed at least.
+    let smallest = json["smallest"].as_u64().unwrap();
+    assert!((5..=9).contains(&smallest), "{json}");
+    for tried in json["tried"].as_array().unwrap() {
+        assert_eq!(tried["passes"], tried["size"].as_u64().unwrap() >= smallest, "{tried}");
+    }
+    assert!(read(sandbox.root.path(), "line.svg").contains("<svg"));
+    let few: Vec<&str> = all.iter().copied().chain(["--to", "2"]).collect();
+    sandbox.run(&few).expect(1);
+    sandbox.run(&["model", "size", "./tiny.toml", "--mailboxes", "10"]).expect(2).says("--field");
+}

@@ -6,6 +6,7 @@ mod list;
 mod run;
 mod serve;
 mod show;
+mod size;
 
 use std::collections::BTreeMap;
 
@@ -38,6 +39,8 @@ enum What {
     Show(show::Options),
     /// Run a plan on a model, and explain what limits it.
     Run(run::Options),
+    /// How many nodes (or disks) a mail store needs: the smallest that passes, its headroom, what is next.
+    Size(size::Options),
     /// Be the modelled system: an NFS server that answers when the model says so.
     Serve(serve::Options),
     /// Fit the free parameters of a model to a measured table, and predict another.
@@ -54,6 +57,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         What::Show(options) => show::carry_out(options, common),
         What::Run(options) => run::carry_out(options, common),
         What::Serve(options) => serve::carry_out(options, common),
+        What::Size(options) => size::carry_out(options, common),
         What::Fit(options) => fit::carry_out(options, common),
     }
 }

@@ -1,0 +1,148 @@
+//! The I/O of a mail store in its steady state, as a stream that any rate can be asked of: what a sizing
+//! puts on a model many times over.
+//!
+//! Shares are those of the mail store's own simulation with every default (20 minutes at 1,000 I/Os/s on
+//! four databases): of its database I/O 60.8 % are reads, and there are 0.119 log writes of 8 KiB to each.
+//! Reads and writes are of 32 KiB pages anywhere in the databases; each database's log is written in
+//! order; background maintenance reads 256 KiB of each database every 100 ms, in order.
+
+use crate::blocks::{Action, Request};
+use crate::core::rng::Stream;
+use crate::run::{Measured, Recorder};
+use crate::system::{Event, System};
+
+/// Share of reads in database I/O.
+const READ_SHARE: f64 = 0.608;
+/// Log writes to each database I/O.
+const LOG_SHARE: f64 = 0.119;
+const LOG_BYTES: u64 = 8 << 10;
+const LOG_RING_BYTES: u64 = 29 << 20;
+const PAGE_BYTES: u64 = 32 << 10;
+const MAINTENANCE_BYTES: u64 = 256 << 10;
+const MAINTENANCE_PER_S: f64 = 10.0;
+
+/// Classes of the result.
+pub const CLASSES: [&str; 4] = ["read", "write", "log write", "maintenance read"];
+
+/// A mail store's load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MailLoad {
+    /// Databases, each with a log.
+    pub databases: u32,
+    /// Bytes of each database.
+    pub database_bytes: u64,
+    /// Database reads and writes per second, all together.
+    pub rate_ios_per_s: f64,
+}
+
+/// Operations that are let in beyond those that end: more in flight than this, and the system does not
+/// carry the load.
+const BACKLOG_MAX: u64 = 4_000;
+
+struct Source {
+    load: MailLoad,
+    stream: Stream,
+    logs: Vec<u64>,
+    scans: Vec<u64>,
+    nodes: u16,
+}
+
+impl Source {
+    fn draw(&mut self) -> (Request, usize) {
+        let per_s = [
+            self.load.rate_ios_per_s * READ_SHARE,
+            self.load.rate_ios_per_s * (1.0 - READ_SHARE),
+            self.load.rate_ios_per_s * LOG_SHARE,
+            MAINTENANCE_PER_S * f64::from(self.load.databases),
+        ];
+        let mut at = self.stream.unit() * per_s.iter().sum::<f64>();
+        let class = per_s.iter().position(|rate| {
+            at -= rate;
+            at < 0.0
+        });
+        let class = class.unwrap_or(0);
+        let database = self.stream.below(u64::from(self.load.databases)) as u32;
+        let pages = (self.load.database_bytes / PAGE_BYTES).max(1);
+        let data = |action, offset, size| Request::new(action, 2 * database, offset, size);
+        let mut request = match class {
+            0 => data(Action::Read, self.stream.below(pages) * PAGE_BYTES, PAGE_BYTES),
+            1 => data(Action::Write, self.stream.below(pages) * PAGE_BYTES, PAGE_BYTES),
+            2 => {
+                let end = &mut self.logs[database as usize];
+                let offset = std::mem::replace(end, (*end + LOG_BYTES) % LOG_RING_BYTES);
+                Request::new(Action::Write, 2 * database + 1, offset, LOG_BYTES)
+            }
+            _ => {
+                let end = &mut self.scans[database as usize];
+                let after = (*end + MAINTENANCE_BYTES) % (pages * PAGE_BYTES);
+                data(Action::Read, std::mem::replace(end, after), MAINTENANCE_BYTES)
+            }
+        };
+        request.sequential = class > 1;
+        request.node = (database % u32::from(self.nodes)) as u16;
+        request.client = request.node.into();
+        (request, class)
+    }
+
+    /// All operations per second.
+    fn rate_per_s(&self) -> f64 {
+        let MailLoad { databases, rate_ios_per_s, .. } = self.load;
+        rate_ios_per_s * (1.0 + LOG_SHARE) + MAINTENANCE_PER_S * f64::from(databases)
+    }
+}
+
+/// Lays the databases and logs out.
+pub fn lay_out(system: &mut System, load: &MailLoad) {
+    let nodes = u32::from(system.compute_nodes());
+    for database in 0..load.databases {
+        let node = (database % nodes) as u16;
+        system.lay_file(2 * database, load.database_bytes, node);
+        system.lay_file(2 * database + 1, LOG_RING_BYTES, node);
+    }
+}
+
+/// Runs the load on a system that holds its data; `None` where it does not carry it.
+pub fn simulate(
+    system: &mut System,
+    load: MailLoad,
+    warm_up_ops: u64,
+    measure_ops: u64,
+    seed: u64,
+) -> Option<Measured> {
+    let databases = load.databases as usize;
+    let mut stream = Stream::new(seed, "size");
+    let pages = (load.database_bytes / PAGE_BYTES).max(1);
+    let scans = (0..databases).map(|_| stream.below(pages) * PAGE_BYTES).collect();
+    let nodes = system.compute_nodes();
+    let mut source = Source { load, stream, logs: vec![0; databases], scans, nodes };
+    let gap_ns = 1e9 / source.rate_per_s();
+    let mut recorder = Recorder::new(system, &CLASSES);
+    system.set_timer(system.now_ns(), 0);
+    let (mut begun, mut ended) = (0, 0);
+    while let Some(event) = system.next() {
+        match event {
+            Event::Timer { .. } => {
+                let (request, class) = source.draw();
+                system.submit(class as u64, class as u16, &request);
+                begun += 1;
+                if begun > ended + BACKLOG_MAX {
+                    return None;
+                }
+                let at_ns = system.now_ns() + source.stream.exponential_ns(gap_ns);
+                system.set_timer(at_ns, 0);
+            }
+            Event::Done { tag, submitted_ns } => {
+                let now_ns = system.now_ns();
+                recorder.add(tag as usize, 0, now_ns - submitted_ns, now_ns);
+                ended += 1;
+                if ended == warm_up_ops {
+                    recorder.open(system);
+                }
+                if ended >= warm_up_ops + measure_ops {
+                    break;
+                }
+            }
+        }
+    }
+    Some(recorder.close(system))
+}

@@ -1,0 +1,248 @@
+//! How much of a system a mail store needs: the smallest value of a model's sizing field at which the
+//! load is carried within its limits, what limits it next, and the load line at each size.
+//!
+//! The search doubles the size until it passes and then halves the gap. Each size is simulated at the
+//! required load. Its load line, the highest load within the limits, is found by the secant between a
+//! load that keeps them and one that does not, starting from the load at which the busiest station would
+//! be full (the utilisation law: utilisation grows with the load).
+
+mod load;
+
+pub use load::{MailLoad, lay_out, simulate};
+
+use crate::run::Modelled;
+use crate::spec::{Field, ModelError};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The load at the required rate.
+    pub load: MailLoad,
+    /// Mean latency that database reads may have.
+    pub read_ns_max: u64,
+    /// Mean latency that log writes may have.
+    pub log_ns_max: u64,
+    /// The field that is searched, such as `model.nodes`; `None` is the model's first.
+    pub field: Option<String>,
+    /// Smallest and largest size that is tried.
+    pub range: (u64, u64),
+    /// Seed of the simulations.
+    pub seed: u64,
+}
+
+/// One size, tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    /// The size.
+    pub size: u64,
+    /// Whether the load is carried within the limits.
+    pub passes: bool,
+    /// Why not.
+    pub why: String,
+    /// Mean latency of database reads at the required load; `None` where it is not carried.
+    pub read_ns: Option<f64>,
+    /// Mean latency of log writes.
+    pub log_ns: Option<f64>,
+    /// Busy share of the busiest station.
+    pub utilisation: Option<f64>,
+    /// That station.
+    pub bottleneck: String,
+    /// Highest load within the limits; `None` where it was not looked for.
+    pub load_line_ios_per_s: Option<f64>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sizing {
+    /// The field that was searched.
+    pub field: String,
+    /// The smallest size that passes; `None`: none in the range does.
+    pub smallest: Option<u64>,
+    /// Every size that was tried, ascending.
+    pub tried: Vec<Tried>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SizeError {
+    /// The model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The model says nothing of sizes.
+    #[error("the model {model} names no sizing field; say which: {known}")]
+    NoField {
+        /// The model.
+        model: String,
+        /// Numbers that it has.
+        known: String,
+    },
+}
+
+/// Operations that a size is judged by, and those before that are forgotten.
+const MEASURE_OPS: u64 = 12_000;
+const WARM_UP_OPS: u64 = 4_000;
+/// Simulations of a load line, beyond the one at the required load.
+const LINE_STEPS: usize = 3;
+/// What is taken for full: above this a station's queue grows over longer times than are simulated.
+const FULL: f64 = 0.98;
+
+/// Searches.
+///
+/// # Errors
+/// [`SizeError`]: a model that names no field, a size that it cannot be built at.
+pub fn size(model: &Modelled, asked: &Asked) -> Result<Sizing, SizeError> {
+    let field = field_of(model, asked)?;
+    let mut tried: Vec<Tried> = Vec::new();
+    let (low, high) = asked.range;
+    let mut size = low.max(1);
+    loop {
+        let one = attempt(model, asked, &field, size)?;
+        let passes = one.passes;
+        tried.push(one);
+        if passes || size >= high {
+            break;
+        }
+        size = (size * 2).min(high);
+    }
+    let passed = tried.last().filter(|t| t.passes).map(|t| t.size);
+    let Some(mut least) = passed else { return Ok(Sizing { field, smallest: None, tried }) };
+    let mut fails = tried.iter().rev().find(|t| !t.passes).map_or(low.max(1) - 1, |t| t.size);
+    while least - fails > 1 {
+        let middle = fails + (least - fails) / 2;
+        let one = attempt(model, asked, &field, middle)?;
+        *(if one.passes { &mut least } else { &mut fails }) = middle;
+        tried.push(one);
+    }
+    tried.sort_by_key(|t| t.size);
+    for one in tried.iter_mut().filter(|t| t.utilisation.is_some()) {
+        one.load_line_ios_per_s = load_line(model, asked, &field, one)?;
+    }
+    Ok(Sizing { field, smallest: Some(least), tried })
+}
+
+fn field_of(model: &Modelled, asked: &Asked) -> Result<String, SizeError> {
+    if let Some(field) = &asked.field {
+        return Ok(field.clone());
+    }
+    let named = model.spec().size.as_ref().and_then(|table| table.fields.get("fields"));
+    match named {
+        Some(Field::List(fields)) if !fields.is_empty() => Ok(fields[0].clone()),
+        _ => {
+            let counts = model.spec().facts();
+            let counts = counts.iter().map(|(path, _)| path.as_str());
+            let counts = counts
+                .filter(|p| p.ends_with("nodes") || p.ends_with("count") || p.ends_with("groups"));
+            let known = counts.collect::<Vec<_>>().join(", ");
+            Err(SizeError::NoField { model: model.spec().name.clone(), known })
+        }
+    }
+}
+
+/// One load on one size.
+struct Point {
+    read_ns: f64,
+    log_ns: f64,
+    utilisation: f64,
+    bottleneck: String,
+}
+
+fn point(
+    model: &Modelled,
+    asked: &Asked,
+    field: &str,
+    size: u64,
+    rate_ios_per_s: f64,
+) -> Result<Result<Point, String>, SizeError> {
+    let mut spec = model.spec().clone();
+    spec.assign(field, &size.to_string())?;
+    let mut system = crate::system::System::build(spec, asked.seed)?;
+    lay_out(&mut system, &asked.load);
+    let mut fullest = 0.0f64;
+    system.readings(&mut |_, _, reading, value| {
+        if reading == "fullest_node_share" {
+            fullest = fullest.max(value);
+        }
+    });
+    if fullest > 1.0 {
+        let says = format!("the data do not fit: {:.0} % of the fullest node", 100.0 * fullest);
+        return Ok(Err(says));
+    }
+    let load = MailLoad { rate_ios_per_s, ..asked.load };
+    let Some(measured) = simulate(&mut system, load, WARM_UP_OPS, MEASURE_OPS, asked.seed) else {
+        return Ok(Err("the load is not carried: queues grow without end".to_owned()));
+    };
+    let mean = |name: &str| measured.latency_ns_mean(|class| class.name == name);
+    let busiest = measured.bottleneck();
+    Ok(Ok(Point {
+        read_ns: mean("read"),
+        log_ns: mean("log write"),
+        utilisation: busiest.map_or(0.0, |station| station.utilisation),
+        bottleneck: busiest.map(|station| station.name.clone()).unwrap_or_default(),
+    }))
+}
+
+fn attempt(model: &Modelled, asked: &Asked, field: &str, size: u64) -> Result<Tried, SizeError> {
+    let failed = |why: String| Tried {
+        size,
+        passes: false,
+        why,
+        read_ns: None,
+        log_ns: None,
+        utilisation: None,
+        bottleneck: String::new(),
+        load_line_ios_per_s: None,
+    };
+    Ok(match point(model, asked, field, size, asked.load.rate_ios_per_s)? {
+        Err(why) => failed(why),
+        Ok(point) => {
+            let mut tried = failed(beyond(&point, asked));
+            tried.passes = tried.why.is_empty();
+            tried.read_ns = Some(point.read_ns);
+            tried.log_ns = Some(point.log_ns);
+            tried.utilisation = Some(point.utilisation);
+            tried.bottleneck = point.bottleneck;
+            tried
+        }
+    })
+}
+
+/// Which limit is not kept; empty: all are.
+fn beyond(point: &Point, asked: &Asked) -> String {
+    let ms = |ns: f64| ns / 1e6;
+    if point.read_ns > asked.read_ns_max as f64 {
+        format!("reads take {:.1} ms", ms(point.read_ns))
+    } else if point.log_ns > asked.log_ns_max as f64 {
+        format!("log writes take {:.1} ms", ms(point.log_ns))
+    } else if point.utilisation > FULL {
+        format!("{} is full", point.bottleneck)
+    } else {
+        String::new()
+    }
+}
+
+/// The highest load that keeps the limits, to about 5 %.
+fn load_line(
+    model: &Modelled,
+    asked: &Asked,
+    field: &str,
+    tried: &Tried,
+) -> Result<Option<f64>, SizeError> {
+    let required = asked.load.rate_ios_per_s;
+    let Some(utilisation) = tried.utilisation.filter(|u| *u > 0.0) else { return Ok(None) };
+    let full = required * FULL / utilisation;
+    let (mut keeps, mut breaks) =
+        if tried.passes { (required, full.max(required)) } else { (0.0, required) };
+    for step in 0..LINE_STEPS {
+        // The limit is mostly met not far below the load at which a station is full.
+        let part = if step == 0 { 0.8 } else { 0.5 };
+        let rate = keeps + part * (breaks - keeps);
+        if breaks - keeps < 0.05 * required || rate <= 0.0 {
+            break;
+        }
+        match point(model, asked, field, tried.size, rate)? {
+            Ok(point) if beyond(&point, asked).is_empty() => keeps = rate,
+            _ => breaks = rate,
+        }
+    }
+    Ok(Some(keeps))
+}
