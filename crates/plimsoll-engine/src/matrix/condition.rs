@@ -9,9 +9,10 @@ use plimsoll_plan::{Arrival, Condition, Matrix, Pattern, Stream, SyncKind, SyncP
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::step::{Class, ClassGroup};
 
+use super::conductor::Pulse;
 use super::data::Pass;
 use super::record::{Phases, Scribe, stream_classes};
-use super::run::{Pulse, Running};
+use super::run::Running;
 use super::streams;
 use crate::EngineError;
 use crate::stream::collect::Interval;

@@ -9,13 +9,15 @@
 //! - [`pace`]: when operations start.
 //! - [`record`]: what the driver measures, as evidence.
 //! - [`remote`]: data that lies on NFS exports or in an S3 bucket.
-//! - [`run`]: the phases, one after the other.
+//! - [`run`]: the phases, one after the other; `load` deals clients to threads, `conductor` listens to them.
 
 pub mod check;
 pub mod condition;
+mod conductor;
 pub mod data;
 pub mod device;
 pub mod home;
+mod load;
 pub mod manifest;
 pub mod pace;
 pub mod record;

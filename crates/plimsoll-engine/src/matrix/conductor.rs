@@ -1,0 +1,217 @@
+//! The calling thread's part while a load goes on: phases, rows, observation.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_observe::Observer;
+use plimsoll_sys::clock::monotonic_ns;
+
+use super::condition::whole;
+use super::record::{Phases, Scribe, totals};
+use super::run::Running;
+use crate::caches;
+use crate::progress::Progress;
+use crate::stream::collect::Interval;
+use crate::stream::run::{Event, RunConfig, RunReport};
+
+/// Counters of the system are read at most this often.
+const SAMPLE_NS_MIN: u64 = 200_000_000;
+
+/// The latest interval, for progress.
+pub(super) struct Pulse {
+    rate_ops_per_s: f64,
+    rate_bytes_per_s: f64,
+    latency_ns_avg: Option<u64>,
+    classes: usize,
+}
+
+impl Pulse {
+    pub(super) fn new(classes: usize) -> Self {
+        Self { rate_ops_per_s: 0.0, rate_bytes_per_s: 0.0, latency_ns_avg: None, classes }
+    }
+
+    pub(super) fn take(&mut self, row: &Interval, interval_ns: u64) {
+        if row.supplement {
+            return;
+        }
+        let (mut count, mut bytes, mut latency_ns) = (0, 0, 0);
+        for class in row.classes.iter().take(self.classes) {
+            count += class.sums.operations;
+            bytes += class.sums.bytes;
+            latency_ns += class.sums.latency_ns;
+        }
+        let seconds = interval_ns as f64 / 1e9;
+        (self.rate_ops_per_s, self.rate_bytes_per_s) =
+            (count as f64 / seconds, bytes as f64 / seconds);
+        self.latency_ns_avg = (count > 0).then(|| latency_ns / count);
+    }
+
+    pub(super) fn progress(&self, elapsed_ns: u64, total_ns: u64) -> Progress {
+        Progress {
+            elapsed_ns,
+            done_bytes: 0,
+            total_bytes: 0,
+            total_ns,
+            rate_ops_per_s: self.rate_ops_per_s,
+            rate_bytes_per_s: self.rate_bytes_per_s,
+            latency_ns_avg: self.latency_ns_avg,
+        }
+    }
+}
+
+/// The calling thread's part of the load: phases, rows, observation.
+pub(super) struct Conductor<'r, 'a> {
+    running: &'r mut Running<'a>,
+    scribe: Scribe,
+    pulse: Pulse,
+    observer: Observer,
+    phases: Phases,
+    warm_up_ns: u64,
+    measure_ns: u64,
+    interval_ns: u64,
+    next_sample_ns: u64,
+    kind: PhaseKind,
+    /// Ends the load.
+    stop: &'r AtomicBool,
+    /// Whether it ended because whoever judges said that it may.
+    may_end: bool,
+}
+
+impl<'r, 'a> Conductor<'r, 'a> {
+    pub(super) fn new(
+        running: &'r mut Running<'a>,
+        classes: Vec<plimsoll_workload::step::Class>,
+        config: &RunConfig,
+        stop: &'r AtomicBool,
+    ) -> Self {
+        let now_ns = monotonic_ns();
+        let since_ns = running.recording.since_start_ns(now_ns);
+        let mut observer = Observer::new(running.places.clone(), since_ns);
+        if !running.matrix.home.is_null {
+            observer.look_at_files(&running.paths());
+        }
+        observer.watch_metrics(crate::issue::endpoints(&running.matrix.plan.observe));
+        let pulse = Pulse::new(classes.len());
+        let phase = running.recording.begin(PhaseKind::WarmUp, now_ns);
+        running.matrix.watcher.begin(PhaseKind::WarmUp);
+        Self {
+            scribe: Scribe::new(classes, config.interval_ns, config.measure_ns),
+            pulse,
+            observer,
+            phases: Phases { warm_up: Some(phase), measure: phase, measure_from_ns: u64::MAX },
+            warm_up_ns: config.warm_up_ns,
+            measure_ns: config.measure_ns,
+            interval_ns: config.interval_ns,
+            next_sample_ns: now_ns,
+            kind: PhaseKind::WarmUp,
+            stop,
+            may_end: false,
+            running,
+        }
+    }
+
+    pub(super) fn hear(&mut self, event: Event<'_>) {
+        let now_ns = monotonic_ns();
+        if self.kind == PhaseKind::WarmUp && now_ns >= self.phases.measure_from_ns {
+            self.measure(now_ns);
+        }
+        match event {
+            Event::Starts { measure_from_ns } => {
+                self.phases.measure_from_ns = measure_from_ns;
+                self.note_residency_before();
+            }
+            Event::Row(row) => {
+                self.pulse.take(row, self.interval_ns);
+                self.scribe.take(row, &self.phases, &mut self.running.recording);
+                if let Some((operations, bytes)) = whole(row, self.scribe.classes()) {
+                    self.may_end |= self.running.matrix.ending.take(operations, bytes);
+                }
+            }
+            Event::Tick => self.tick(now_ns),
+        }
+    }
+
+    fn note_residency_before(&mut self) {
+        let resident = caches::resident_bytes(&self.running.paths());
+        let page_cache = &mut self.running.recording.observed.page_cache;
+        page_cache.resident_bytes_before = resident.map(|r| r.0);
+    }
+
+    /// Ends the warm-up where the measurement has started.
+    fn measure(&mut self, now_ns: u64) {
+        let from_ns = self.phases.measure_from_ns;
+        let Some(warm_up) = self.phases.warm_up else { return };
+        self.running.end_phase(warm_up, from_ns, true, "");
+        self.phases.measure = self.running.recording.begin(PhaseKind::Measure, from_ns);
+        self.running.matrix.watcher.begin(PhaseKind::Measure);
+        self.kind = PhaseKind::Measure;
+        self.observer.begin(self.running.recording.since_start_ns(now_ns));
+        self.next_sample_ns = now_ns + self.interval_ns.max(SAMPLE_NS_MIN);
+    }
+
+    fn tick(&mut self, now_ns: u64) {
+        if self.may_end || self.running.matrix.interrupt.load(Ordering::Relaxed) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        let measuring = self.kind == PhaseKind::Measure;
+        if now_ns >= self.next_sample_ns {
+            let since_ns = self.running.recording.since_start_ns(now_ns);
+            let phase = self.phases.measure;
+            self.observer.sample(since_ns, phase, &mut self.running.recording.series);
+            self.next_sample_ns = now_ns + self.interval_ns.max(SAMPLE_NS_MIN);
+        }
+        let from_ns = self.phases.measure_from_ns;
+        let (began_ns, total_ns) = if measuring {
+            (from_ns, self.measure_ns)
+        } else {
+            (from_ns.saturating_sub(self.warm_up_ns), self.warm_up_ns)
+        };
+        let elapsed_ns = now_ns.saturating_sub(began_ns).min(total_ns);
+        let progress = self.pulse.progress(elapsed_ns, total_ns);
+        self.running.matrix.watcher.progress(self.kind, &progress);
+    }
+
+    /// Ends the phases after a run that could not be driven.
+    pub(super) fn give_up(self) {
+        let now_ns = monotonic_ns();
+        let phase = self.phases.measure;
+        self.running.end_phase(phase, now_ns, false, "");
+    }
+
+    pub(super) fn end(mut self, report: &RunReport) {
+        let now_ns = monotonic_ns();
+        if self.kind == PhaseKind::WarmUp && report.stop_ns > report.measure_from_ns {
+            self.measure(now_ns);
+        }
+        let running = &mut *self.running;
+        self.scribe.close(&mut running.recording);
+        if self.kind == PhaseKind::WarmUp {
+            return running.end_phase(self.phases.measure, now_ns, false, "");
+        }
+        totals(&mut running.recording, self.scribe.classes(), &report.collected);
+        self.observe_end(now_ns);
+        let running = &mut *self.running;
+        let (settled, note) = running.matrix.ending.end();
+        let reached = settled && (self.may_end || report.measured_ns() >= self.measure_ns);
+        running.end_phase(self.phases.measure, report.stop_ns, reached, &note);
+        let phase = running.recording.begin(PhaseKind::Close, report.stop_ns);
+        running.matrix.watcher.begin(PhaseKind::Close);
+        running.end_phase(phase, now_ns, true, "operations in flight at the end");
+    }
+
+    fn observe_end(&mut self, now_ns: u64) {
+        let running = &mut *self.running;
+        let since_ns = running.recording.since_start_ns(now_ns);
+        let phase = self.phases.measure;
+        self.observer.sample(since_ns, phase, &mut running.recording.series);
+        let mut observed = self.observer.end(since_ns);
+        let before = &running.recording.observed;
+        observed.page_cache = before.page_cache.clone();
+        observed.unknown.extend(before.unknown.iter().cloned());
+        if let Some((resident, files)) = caches::resident_bytes(&running.paths()) {
+            observed.page_cache.resident_bytes_after = Some(resident);
+            observed.page_cache.files_bytes = Some(files);
+        }
+        running.recording.observed = observed;
+    }
+}

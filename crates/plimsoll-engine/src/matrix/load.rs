@@ -1,0 +1,221 @@
+//! The load of a matrix run: clients dealt to threads, and what the generator says of itself.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_evidence::observed::WorkloadShape;
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_observe::Shape;
+use plimsoll_workload::matrix::StreamConfig;
+
+use super::conductor::Conductor;
+use super::pace::StreamPace;
+use super::record::{self, stream_classes};
+use super::run::Running;
+use crate::EngineError;
+use crate::issue;
+use crate::stream::matrix::{MatrixSource, WriteContent};
+use crate::stream::run::{Group, GroupReport, Pace, RunConfig, RunReport, watch};
+
+/// How long before a scheduled start a thread watches the clock instead of sleeping.
+const SPIN_NS: u64 = 50_000;
+/// Up to so many clients have histograms of their own.
+const CLIENTS_APART_MAX: u32 = 64;
+
+impl Running<'_> {
+    /// The clients of all streams, dealt to threads.
+    pub(super) fn groups(
+        &self,
+        configs: &[StreamConfig],
+    ) -> Result<Vec<Group<MatrixSource>>, EngineError> {
+        let threads = self.threads();
+        let mut parts: Vec<(usize, Box<[u32]>)> = Vec::new();
+        for (number, config) in configs.iter().enumerate() {
+            if let Some(remote) = &self.matrix.home.remote {
+                // All clients of a share are one thread's.
+                let of = threads.min(remote.shares()).min(config.clients).max(1);
+                let mine = |part: u32| {
+                    (0..config.clients).filter(|c| c % remote.shares() % of == part).collect()
+                };
+                parts.extend((0..of).map(|part| (number, mine(part))));
+                continue;
+            }
+            let of = threads.min(config.clients).max(1);
+            let bound =
+                |part: u32| (u64::from(config.clients) * u64::from(part) / u64::from(of)) as u32;
+            parts.extend((0..of).map(|part| (number, (bound(part)..bound(part + 1)).collect())));
+        }
+        let writes = self.matrix.matrix.writes();
+        let sizes = file_sizes(configs);
+        let all = parts.len();
+        let mut groups = Vec::new();
+        for (at, (number, clients)) in parts.into_iter().enumerate() {
+            let (stream, config) = (&self.matrix.matrix.streams[number], &configs[number]);
+            let size_bytes_max = MatrixSource::size_bytes_max(config);
+            let pace = StreamPace::new(stream, size_bytes_max, config.seed)?;
+            let spin_ns = if pace.is_open() { SPIN_NS } else { 0 };
+            let (pace, cap) = pace.group(&clients);
+            let places = match &pace {
+                Pace::Open { places, .. } => *places,
+                _ => stream.queue_depth.max(1) * clients.len() as u32,
+            };
+            let count = clients.len() as u32;
+            let before = configs[..number].iter();
+            let first_class: usize = before.map(MatrixSource::class_count).sum();
+            let content = self.write_content(stream, config)?;
+            let target = match &self.matrix.home.remote {
+                Some(remote) => {
+                    let shares = remote.shares();
+                    remote.target(|share| clients.iter().any(|c| c % shares == share))
+                }
+                None => self.target(issue::direct(stream.direct), writes),
+            };
+            let source = MatrixSource::of_clients(config.clone(), clients, content, places)
+                .map_err(|error| EngineError::Config(error.to_string()))?;
+            groups.push(Group {
+                name: format!("{}-{at}", stream.name),
+                cpu: self.cpu(at, all),
+                target,
+                source: source.with_first_class(first_class as u16).with_shape(Shape::new(
+                    &sizes,
+                    count as usize,
+                    config.seed ^ at as u64,
+                )),
+                clients: count,
+                pace,
+                cap,
+                size_bytes_max,
+                operations_max: u64::MAX,
+                reap_min: 1,
+                spin_ns,
+            });
+        }
+        Ok(groups)
+    }
+
+    fn write_content(
+        &self,
+        stream: &plimsoll_plan::Stream,
+        config: &StreamConfig,
+    ) -> Result<WriteContent, EngineError> {
+        let home = &self.matrix.home;
+        if home.is_null {
+            return Ok(WriteContent::Buffers);
+        }
+        let Some(file) = home.files().get(config.files.first_file as usize) else {
+            return Ok(WriteContent::Buffers);
+        };
+        let content = home.content(file)?;
+        Ok(match &home.generations {
+            Some(generations) => WriteContent::Followed {
+                content,
+                generations: Arc::clone(generations),
+                verify_reads: stream.verify_reads,
+            },
+            None => WriteContent::Made(content),
+        })
+    }
+
+    pub(super) fn load(
+        &mut self,
+        configs: &[StreamConfig],
+        groups: Vec<Group<MatrixSource>>,
+    ) -> Result<(), EngineError> {
+        let plan = self.matrix.plan;
+        let engine = &mut self.recording.engine;
+        engine.threads = groups.len() as u32;
+        engine.sessions = configs.iter().map(|config| config.clients * config.queue_depth).sum();
+        let open = |stream: &plimsoll_plan::Stream| stream.arrival.is_open();
+        engine.closed_loop = !self.matrix.matrix.streams.iter().all(open);
+        let classes = stream_classes(configs);
+        let names = classes.iter().map(|class| class.name.clone()).collect();
+        let (warm_up_ns, measure_ns) = (plan.phases.warm_up_ns, plan.phases.measure_ns);
+        let clients: u32 = configs.iter().map(|config| config.clients).sum();
+        let config = RunConfig {
+            per_client: clients <= CLIENTS_APART_MAX,
+            ..self.run_config(names, warm_up_ns, measure_ns)
+        };
+        let stop = AtomicBool::new(false);
+        let (sizes_bytes, conditioned_bytes) = (self.sizes_bytes(), self.conditioned_bytes());
+        self.matrix.ending.begin(PhaseKind::Measure, &sizes_bytes, conditioned_bytes);
+        let mut conductor = Conductor::new(self, classes, &config, &stop);
+        let outcome = watch(&config, groups, &stop, &mut |event| conductor.hear(event));
+        let (report, sources) = match outcome {
+            Ok(ended) => ended,
+            Err(error) => {
+                conductor.give_up();
+                return Err(error);
+            }
+        };
+        let shape = shape_of(&sources);
+        conductor.end(&report);
+        let classes = stream_classes(configs);
+        for (source, group) in sources.iter().zip(&report.collected.groups) {
+            record::clients(&mut self.recording, &classes, source, group);
+            let checks = source.checks();
+            self.note_damage(checks.counts.damaged(), checks.first_finding);
+        }
+        self.note_groups(&report.groups);
+        self.recording.observed.workload = shape;
+        self.note_generator(&report);
+        if report.measured_ns() < measure_ns {
+            self.note_interrupt();
+        }
+        Ok(())
+    }
+
+    /// How well the generator kept its schedule, and what the kernel did for it in threads of its own.
+    fn note_generator(&mut self, report: &RunReport) {
+        let counters = &mut self.recording.counters;
+        let mut own = crate::stream::histogram::Totals::new();
+        let mut full = crate::stream::histogram::Totals::new();
+        for group in &report.collected.groups {
+            own.merge(&group.lag_own);
+            full.merge(&group.lag_full);
+        }
+        if own.count() + full.count() > 0 {
+            for (name, totals) in [("generator_lag", &own), ("full_queue_lag", &full)] {
+                counters.insert(format!("{name}_operations"), totals.count());
+                let quantile = |q| totals.quantile_ns(q).unwrap_or(0);
+                counters.insert(format!("{name}_ns_p50"), quantile(0.5));
+                counters.insert(format!("{name}_ns_p99"), quantile(0.99));
+                counters.insert(format!("{name}_ns_max"), totals.max_ns().unwrap_or(0));
+            }
+            self.recording.observed.generator.lag_ns_max = own.max_ns();
+        }
+        let sum = |of: fn(&GroupReport) -> u64| report.groups.iter().map(of).sum::<u64>();
+        counters.insert("operations_never_started".into(), sum(|g| g.end.never_started));
+        counters.insert("operations_abandoned".into(), sum(|g| g.end.abandoned));
+        counters.insert("intervals_merged".into(), sum(|g| g.end.intervals_merged));
+        let workers = sum(|g| g.punt_workers as u64);
+        counters.insert("ring_worker_threads".into(), workers);
+        counters.insert("ring_worker_cpu_ns".into(), sum(|g| g.punt_cpu.total_ns()));
+        if workers > 0 {
+            let why = &mut self.recording.engine.why;
+            why.push_str(&format!(
+                "; the kernel carried operations in {workers} threads of its own, as this file \
+                 system does not take them without waiting"
+            ));
+        }
+    }
+}
+
+/// What the operations of all threads together were.
+fn shape_of(sources: &[MatrixSource]) -> WorkloadShape {
+    let mut shapes = sources.iter().filter_map(MatrixSource::shape);
+    let Some(mut all) = shapes.next().cloned() else { return WorkloadShape::default() };
+    shapes.for_each(|shape| all.merge(shape));
+    all.totals()
+}
+
+/// Sizes of all files, by their number in the file table.
+fn file_sizes(configs: &[StreamConfig]) -> Vec<u64> {
+    let mut sizes = Vec::new();
+    for config in configs {
+        let files = &config.files;
+        let end = files.first_file as usize + files.files() as usize;
+        sizes.resize(sizes.len().max(end), 0);
+        sizes[files.first_file as usize..end].fill(files.file_size_bytes);
+    }
+    sizes
+}
