@@ -39,7 +39,37 @@ pub struct Interval {
     /// Length of the interval.
     pub duration_ns: u64,
     /// Its values, in nanoseconds.
-    pub histogram: Histogram<u64>,
+    pub histogram: Packed,
+}
+
+/// A histogram without its empty buckets. A run keeps hundreds of them for each class until it ends: whole
+/// tables of 270 KiB would fill a host's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed(Box<[(u64, u64)]>);
+
+impl From<&Histogram<u64>> for Packed {
+    fn from(histogram: &Histogram<u64>) -> Self {
+        let buckets = histogram.iter_recorded();
+        Self(buckets.map(|b| (b.value_iterated_to(), b.count_since_last_iteration())).collect())
+    }
+}
+
+impl Packed {
+    /// The histogram again: the same buckets hold the same counts.
+    #[must_use]
+    pub fn unpack(&self) -> Histogram<u64> {
+        let mut whole = histogram();
+        for (value, count) in &self.0 {
+            whole.saturating_record_n(*value, *count);
+        }
+        whole
+    }
+
+    /// Values counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
 }
 
 /// Writes the log. `started_unix_ns` is the wall clock that interval starts count from.
@@ -66,7 +96,7 @@ pub fn write(
             .ok_or_else(|| format!("{:?} cannot be a histogram's tag", interval.tag))?;
         writer
             .write_histogram(
-                &interval.histogram,
+                &interval.histogram.unpack(),
                 Duration::from_nanos(interval.start_ns),
                 Duration::from_nanos(interval.duration_ns),
                 Some(tag),
@@ -91,7 +121,7 @@ pub fn read_merged(
         let start_ns = interval.start_ns + 500_000;
         if start_ns >= from_ns && start_ns < to_ns {
             let into = merged.entry(interval.tag).or_insert_with(histogram);
-            into.add(&interval.histogram).map_err(|error| format!("{error:?}"))?;
+            into.add(&interval.histogram.unpack()).map_err(|error| format!("{error:?}"))?;
         }
         Ok(())
     })?;
@@ -123,7 +153,7 @@ pub fn read(
             tag: interval.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default(),
             start_ns: nanoseconds(interval.start_timestamp()),
             duration_ns: nanoseconds(interval.duration()),
-            histogram,
+            histogram: (&histogram).into(),
         })?;
     }
     Ok(())
@@ -164,7 +194,12 @@ mod tests {
         let mut histogram = histogram();
         values.iter().for_each(|&value| histogram.record(value).unwrap());
         let second = 1_000_000_000;
-        Interval { tag: tag.into(), start_ns: start_s * second, duration_ns: second, histogram }
+        Interval {
+            tag: tag.into(),
+            start_ns: start_s * second,
+            duration_ns: second,
+            histogram: (&histogram).into(),
+        }
     }
 
     #[test]
@@ -184,6 +219,15 @@ mod tests {
         assert_eq!(read.len(), 3);
         assert!(read.equivalent(read.max(), 3_000_000_000));
         assert_eq!(read.min(), 1_000);
+    }
+
+    #[test]
+    fn packing_keeps_every_bucket() {
+        let mut whole = histogram();
+        (0..50_000u64).for_each(|i| whole.record(1 + i * i * 7).unwrap());
+        let packed = Packed::from(&whole);
+        assert_eq!(packed.count(), 50_000);
+        assert_eq!(packed.unpack(), whole);
     }
 
     #[test]

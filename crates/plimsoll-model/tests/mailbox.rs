@@ -82,7 +82,7 @@ fn phases_and_evidence_are_those_of_a_real_run() {
             interval.tag == class.name
                 && (start_ns..start_ns + 60_000_000_000).contains(&interval.start_ns)
         });
-        assert_eq!(mine.map(|i| i.histogram.len()).sum::<u64>(), class.count, "{}", class.name);
+        assert_eq!(mine.map(|i| i.histogram.count()).sum::<u64>(), class.count, "{}", class.name);
     }
 }
 

@@ -149,7 +149,7 @@ impl Scribe {
             let tags = [class.name.clone(), format!("{}.service", class.name)];
             for (tag, totals) in tags.into_iter().zip([latency, service]) {
                 if totals.count() > 0 {
-                    let histogram = totals.to_hdr();
+                    let histogram = (&totals.to_hdr()).into();
                     recording.intervals.push(Histogram { tag, start_ns, duration_ns, histogram });
                     totals.clear();
                 }
@@ -192,7 +192,7 @@ pub fn clients(
         for (class, cell) in classes.iter().zip(cells).skip(source.first_class().into()) {
             if cell.latency.count() > 0 {
                 let tag = format!("{}.client-{client}", class.name);
-                let histogram = cell.latency.to_hdr();
+                let histogram = (&cell.latency.to_hdr()).into();
                 recording.intervals.push(Histogram { tag, start_ns, duration_ns, histogram });
             }
         }

@@ -221,7 +221,7 @@ fn write(
         tag: tag.clone(),
         start_ns: phase.map_or(0, |phase| phase.start_ns),
         duration_ns: phase.map_or(0, |phase| phase.duration_ns),
-        histogram: histogram.clone(),
+        histogram: histogram.into(),
     };
     let intervals: Vec<Interval> = evidence.latency.iter().map(interval).collect();
     writer.latency(run.started_unix_ns, &intervals)?;
