@@ -30,7 +30,9 @@ const DEPTH: usize = 4;
 const READS: usize = 240;
 
 fn model() -> Modelled {
-    let path = format!("{}/two-drives.toml", env!("CARGO_TARGET_TMPDIR"));
+    // A file for each test: they run side by side.
+    let test = std::thread::current().name().unwrap_or("main").replace("::", "-");
+    let path = format!("{}/two-drives-{test}.toml", env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(&path, MODEL).unwrap();
     Modelled::load(&path, &BTreeMap::new()).unwrap()
 }
