@@ -30,6 +30,10 @@ fn stirling_error(x: f64) -> f64 {
 /// Deviance `x ln(x / m) + m - x`, without cancellation when `x` is close to `m`.
 fn deviance(x: f64, m: f64) -> f64 {
     let difference = x - m;
+    // What is no number converges to none.
+    if !difference.is_finite() {
+        return f64::NAN;
+    }
     if difference.abs() >= 0.1 * (x + m) {
         return x * libm::log(x / m) + m - x;
     }
@@ -96,6 +100,9 @@ pub fn beta_regularised(a: f64, b: f64, x: f64) -> f64 {
 /// The same from `x` and `y = 1 - x`, for callers that know both without cancellation.
 #[must_use]
 pub fn beta_of_parts(a: f64, b: f64, x: f64, y: f64) -> f64 {
+    if [a, b, x, y].iter().any(|value| value.is_nan()) {
+        return f64::NAN;
+    }
     if x <= 0.0 {
         return 0.0;
     }
@@ -188,6 +195,14 @@ pub fn kolmogorov_survival(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A series that overflows gives statistics that are no numbers: they end, as no number.
+    #[test]
+    fn what_is_no_number_ends_as_none() {
+        assert!(beta_of_parts(2.0, 0.5, f64::NAN, f64::NAN).is_nan());
+        assert!(beta_of_parts(f64::NAN, 0.5, 0.5, 0.5).is_nan());
+        assert!(deviance(f64::INFINITY, 1.0).is_nan());
+    }
 
     #[test]
     fn binomial_tails_add_up_by_hand() {
