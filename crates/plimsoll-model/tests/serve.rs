@@ -136,8 +136,7 @@ fn use_it(served: Served) {
     let seen = read(&mut client, file);
     let seen_ns = seen.iter().sum::<u64>() as f64 / seen.len() as f64;
     let expected_ns = virtual_ns();
-    // Two drives, 3 ms a read and 50 us of CPU: no read can be faster.
-    assert!(*seen.iter().min().unwrap() >= 3_050_000, "an answer came before it was due");
+    let least_ns = *seen.iter().min().unwrap();
     println!(
         "client {:.3} ms, virtual time {:.3} ms ({:+.1} %)",
         seen_ns / 1e6,
@@ -146,6 +145,9 @@ fn use_it(served: Served) {
     );
     let near = |ns: f64| (ns - expected_ns).abs() <= 0.05 * expected_ns + 200_000.0;
     if std::env::var_os("PLIMSOLL_TIMED").is_some() {
+        // Two drives, 3 ms a read and 50 us of CPU: on an idle machine no read is faster. On a busy one the
+        // server may notice a call late and count its answer from an earlier turn of its loop.
+        assert!(least_ns >= 3_050_000, "an answer came before it was due: {least_ns} ns");
         assert!(near(seen_ns), "the client saw {seen_ns} ns where {expected_ns} ns were due");
     }
     // Metrics are made once a second.
