@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use plimsoll_plan::{ResolvedPlan, Target};
 use plimsoll_sys::SysError;
 use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::EngineError;
 
@@ -160,4 +162,133 @@ pub(crate) fn remove_own(directory: &Path) -> Result<(), EngineError> {
 /// Whether a directory holds a manifest.
 pub(crate) fn is_ours(directory: &Path) -> bool {
     MANIFESTS.iter().any(|manifest| directory.join(manifest).is_file())
+}
+
+/// What a manifest is: of a mail store, or of a data set.
+pub(crate) trait Manifested: Serialize + DeserializeOwned {
+    /// Name of the manifest's file.
+    const FILE: &'static str;
+    /// What it describes, as people name it.
+    const WHAT: &'static str;
+    /// The newest version that this build reads.
+    const VERSION: u32;
+
+    /// The version that it is of.
+    fn version(&self) -> u32;
+}
+
+/// Reads the manifest in `directory`; `None` where there is none.
+///
+/// # Errors
+/// A manifest that can't be read, is none of ours, or is newer than this build.
+pub(crate) fn read_manifest<M: Manifested>(directory: &Path) -> Result<Option<M>, EngineError> {
+    let path = directory.join(M::FILE);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            let doing = format!("reading the manifest of a {}", M::WHAT);
+            return Err(EngineError::system(doing, sys("read", &path, &error)));
+        }
+    };
+    let manifest: M = serde_json::from_str(&text).map_err(|error| {
+        let (path, what) = (path.display(), M::WHAT);
+        EngineError::Config(format!("{path} is not the manifest of a {what}: {error}"))
+    })?;
+    if manifest.version() > M::VERSION {
+        return Err(EngineError::Config(format!(
+            "{} has version {}, and this Plimsoll reads up to {}",
+            path.display(),
+            manifest.version(),
+            M::VERSION
+        )));
+    }
+    Ok(Some(manifest))
+}
+
+/// Writes the manifest to each of `directories`, once: whole or not at all.
+///
+/// # Errors
+/// A directory that can't be written.
+pub(crate) fn write_manifest<M: Manifested>(
+    manifest: &M,
+    directories: &[&Path],
+) -> Result<(), EngineError> {
+    let text = serde_json::to_string_pretty(manifest)
+        .map_err(|error| EngineError::Config(format!("the manifest of a {}: {error}", M::WHAT)))?;
+    for (at, directory) in directories.iter().enumerate() {
+        if directories[..at].contains(directory) {
+            continue;
+        }
+        let path = directory.join(M::FILE);
+        let temporary = directory.join(format!(".{}.new", M::FILE));
+        let write = || {
+            let mut file = fs::File::create(&temporary)?;
+            std::io::Write::write_all(&mut file, text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&temporary, &path)
+        };
+        write().map_err(|error| {
+            let doing = format!("writing the manifest of a {}", M::WHAT);
+            EngineError::system(doing, sys("write", &path, &error))
+        })?;
+    }
+    Ok(())
+}
+
+/// The manifest at `path`, or the only one in a directory of ours directly below it.
+///
+/// # Errors
+/// None there, several of them, or one that can't be read.
+pub(crate) fn find_manifest<M: Manifested>(path: &Path) -> Result<M, EngineError> {
+    if let Some(manifest) = read_manifest(path)? {
+        return Ok(manifest);
+    }
+    let entries = fs::read_dir(path).map_err(|error| {
+        EngineError::system(format!("looking for a {}", M::WHAT), sys("open", path, &error))
+    })?;
+    let mut found: Vec<(PathBuf, M)> = Vec::new();
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with("plimsoll-")
+            && let Some(manifest) = read_manifest(&entry.path())?
+        {
+            found.push((entry.path(), manifest));
+        }
+    }
+    match found.len() {
+        1 => Ok(found.remove(0).1),
+        0 => {
+            let (what, path) = (M::WHAT, path.display());
+            Err(EngineError::Config(format!("there is no {what} at {path}")))
+        }
+        _ => {
+            let names: Vec<String> = found.iter().map(|(p, _)| p.display().to_string()).collect();
+            let (what, names) = (M::WHAT, names.join(", "));
+            Err(EngineError::Config(format!("name one {what} of {names}")))
+        }
+    }
+}
+
+/// Directories that a plan names: there, and absolute.
+///
+/// # Errors
+/// One that is missing, or is no directory.
+pub(crate) fn named_directories<'a>(
+    names: impl Iterator<Item = &'a String>,
+    needs: &str,
+) -> Result<Vec<PathBuf>, EngineError> {
+    let looking = |path: &Path, error: &std::io::Error| {
+        EngineError::system("looking at a target", sys("stat", path, error))
+    };
+    names
+        .map(|named| {
+            let path = Path::new(named);
+            let metadata = fs::metadata(path).map_err(|error| looking(path, &error))?;
+            if !metadata.is_dir() {
+                let error = SysError::new("open", libc::ENOTDIR).at(path);
+                return Err(EngineError::system(needs, error));
+            }
+            path.canonicalize().map_err(|error| looking(path, &error))
+        })
+        .collect()
 }

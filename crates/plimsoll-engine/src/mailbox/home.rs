@@ -41,7 +41,9 @@ impl Home {
         state_directory: &Path,
         store_id: u64,
     ) -> Result<Self, EngineError> {
-        let named: Vec<PathBuf> = named_directories(target)?;
+        // Databases first, then logs, as the store counts them.
+        let all = target.database_directories().iter().chain(target.log_directories());
+        let named = own::named_directories(all, "a mail store needs directories")?;
         let locks = lock_all(&named)?;
         check_space(plan, target)?;
         let below: Vec<PathBuf> =
@@ -84,7 +86,7 @@ impl Home {
     /// # Errors
     /// No store there, several of them, or one that is in use.
     pub fn open(path: &Path) -> Result<Self, EngineError> {
-        let manifest = find(path)?;
+        let manifest: Manifest = own::find_manifest(path)?;
         let mut named: Vec<PathBuf> = Vec::new();
         for directory in &manifest.directories {
             let parent = Path::new(directory).parent().unwrap_or(Path::new("/"));
@@ -199,49 +201,6 @@ impl Home {
                 Err(io("removing the generation maps", Path::new(&self.manifest.marks), &error))
             }
             _ => Ok(()),
-        }
-    }
-}
-
-/// Databases first, then logs, as the store counts them; absolute.
-fn named_directories(target: &Target) -> Result<Vec<PathBuf>, EngineError> {
-    let all = target.database_directories().iter().chain(target.log_directories());
-    all.map(|named| {
-        let path = Path::new(named);
-        let metadata = fs::metadata(path).map_err(|error| {
-            EngineError::system("looking at a target", sys("stat", path, &error))
-        })?;
-        if !metadata.is_dir() {
-            let error = SysError::new("open", libc::ENOTDIR).at(path);
-            return Err(EngineError::system("a mail store needs directories", error));
-        }
-        path.canonicalize()
-            .map_err(|error| EngineError::system("looking at a target", sys("stat", path, &error)))
-    })
-    .collect()
-}
-
-/// The manifest at `path`, or in the only store directly below it.
-fn find(path: &Path) -> Result<Manifest, EngineError> {
-    if let Some(manifest) = Manifest::read(path)? {
-        return Ok(manifest);
-    }
-    let entries = fs::read_dir(path)
-        .map_err(|error| EngineError::system("looking for a store", sys("open", path, &error)))?;
-    let mut found: Vec<(PathBuf, Manifest)> = Vec::new();
-    for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with("plimsoll-")
-            && let Some(manifest) = Manifest::read(&entry.path())?
-        {
-            found.push((entry.path(), manifest));
-        }
-    }
-    match found.len() {
-        1 => Ok(found.remove(0).1),
-        0 => Err(EngineError::Config(format!("there is no mail store at {}", path.display()))),
-        _ => {
-            let names: Vec<String> = found.iter().map(|(p, _)| p.display().to_string()).collect();
-            Err(EngineError::Config(format!("name one of the stores {}", names.join(", "))))
         }
     }
 }

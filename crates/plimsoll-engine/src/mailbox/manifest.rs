@@ -9,6 +9,7 @@ use plimsoll_workload::mailbox::LogPosition;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
+use crate::own::{self, Manifested};
 use plimsoll_sys::SysError;
 
 /// Name of the file in each directory of a store.
@@ -84,29 +85,23 @@ pub struct Manifest {
     pub positions: Vec<Position>,
 }
 
+impl Manifested for Manifest {
+    const FILE: &'static str = FILE;
+    const WHAT: &'static str = "mail store";
+    const VERSION: u32 = VERSION;
+
+    fn version(&self) -> u32 {
+        self.store_version
+    }
+}
+
 impl Manifest {
     /// Reads the manifest in `directory`; `None` where there is none.
     ///
     /// # Errors
     /// A manifest that cannot be read, or is none of ours.
     pub fn read(directory: &Path) -> Result<Option<Self>, EngineError> {
-        let path = directory.join(FILE);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(io("reading the store's manifest", &path, &error)),
-        };
-        let manifest: Self = serde_json::from_str(&text).map_err(|error| {
-            EngineError::Config(format!("{} is not a store's manifest: {error}", path.display()))
-        })?;
-        if manifest.store_version > VERSION {
-            return Err(EngineError::Config(format!(
-                "{} has version {}, and this Plimsoll reads up to {VERSION}",
-                path.display(),
-                manifest.store_version
-            )));
-        }
-        Ok(Some(manifest))
+        own::read_manifest(directory)
     }
 
     /// Writes the manifest to each of the store's directories.
@@ -114,25 +109,8 @@ impl Manifest {
     /// # Errors
     /// A directory that cannot be written.
     pub fn write(&self) -> Result<(), EngineError> {
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|error| EngineError::Config(format!("the store's manifest: {error}")))?;
-        let mut done: Vec<&String> = Vec::new();
-        for directory in &self.directories {
-            if done.contains(&directory) {
-                continue;
-            }
-            done.push(directory);
-            let path = Path::new(directory).join(FILE);
-            let temporary = Path::new(directory).join(".store.json.new");
-            let write = || {
-                let mut file = fs::File::create(&temporary)?;
-                std::io::Write::write_all(&mut file, text.as_bytes())?;
-                file.sync_all()?;
-                fs::rename(&temporary, &path)
-            };
-            write().map_err(|error| io("writing the store's manifest", &path, &error))?;
-        }
-        Ok(())
+        let directories: Vec<&Path> = self.directories.iter().map(Path::new).collect();
+        own::write_manifest(self, &directories)
     }
 
     /// Whether the generation maps can be trusted: since the store was last opened the host was not

@@ -153,7 +153,8 @@ impl DataHome {
         request: &HomeRequest<'_>,
         configs: &[StreamConfig],
     ) -> Result<Self, EngineError> {
-        let named = named_directories(request.target)?;
+        let names = request.target.database_directories().iter();
+        let named = own::named_directories(names, "files are made in a directory")?;
         let locks = lock_all(&named)?;
         check_space(request.plan, request.target)?;
         let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, configs)?);
@@ -219,14 +220,17 @@ impl DataHome {
         Ok(home)
     }
 
-    fn follow(&mut self, follow: bool) {
+    fn follow(&mut self, follow: bool) -> Result<(), EngineError> {
         if !follow || !self.manifest.files.iter().all(|file| file.stamps) {
-            return;
+            return Ok(());
         }
+        let data_bytes: u64 = self.manifest.files.iter().map(|file| file.size_bytes).sum();
+        fits_memory(data_bytes, self.manifest.unit_bytes, memory_bytes())?;
         let unit_bytes = u64::from(self.manifest.unit_bytes);
         let units = |file: &DataFile| (file.size_bytes / unit_bytes) as usize;
         let files = self.manifest.files.iter();
         self.generations = Some(files.map(|file| Generations::new(units(file))).collect());
+        Ok(())
     }
 
     /// Makes the files, empty.
@@ -335,7 +339,7 @@ impl DataHome {
     /// # Errors
     /// No data set there, several of them, one that is in use, or one that is not known to be whole.
     pub fn open_at(path: &Path) -> Result<Self, EngineError> {
-        let manifest = find(path)?;
+        let manifest: Manifest = own::find_manifest(path)?;
         let parents: Vec<PathBuf> = manifest
             .directories
             .iter()
@@ -442,43 +446,41 @@ fn files(matrix: &Matrix, configs: &[StreamConfig], below: &[PathBuf]) -> Vec<Da
     all
 }
 
-fn named_directories(target: &Target) -> Result<Vec<PathBuf>, EngineError> {
-    let looking = |call, path: &Path, error: &std::io::Error| {
-        EngineError::system("looking at a target", sys(call, path, error))
-    };
-    let each = target.database_directories().iter().map(|named| {
-        let path = Path::new(named);
-        let metadata = fs::metadata(path).map_err(|error| looking("stat", path, &error))?;
-        if !metadata.is_dir() {
-            let error = SysError::new("open", libc::ENOTDIR).at(path);
-            return Err(EngineError::system("files are made in a directory", error));
-        }
-        path.canonicalize().map_err(|error| looking("stat", path, &error))
-    });
-    each.collect()
+/// Memory that is available; `None` where the kernel does not tell.
+fn memory_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    Some(line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
 }
 
-/// The manifest at `path`, or in the only data set directly below it.
-fn find(path: &Path) -> Result<Manifest, EngineError> {
-    if let Some(manifest) = Manifest::read(path)? {
-        return Ok(manifest);
+/// Refuses what would fill the host's memory: following takes five bytes for each unit of the data.
+fn fits_memory(
+    data_bytes: u64,
+    unit_bytes: u32,
+    memory_bytes: Option<u64>,
+) -> Result<(), EngineError> {
+    let units = data_bytes / u64::from(unit_bytes.max(1));
+    let needed_bytes = units.saturating_mul(Generations::BYTES_PER_UNIT as u64);
+    match memory_bytes {
+        Some(memory_bytes) if needed_bytes > memory_bytes / 2 => Err(EngineError::Config(format!(
+            "following what each block of {data_bytes} bytes holds takes {needed_bytes} bytes of memory, and \
+             {memory_bytes} are available: turn phases.verify, verify_reads and --keep off, or plan less data"
+        ))),
+        _ => Ok(()),
     }
-    let entries = fs::read_dir(path)
-        .map_err(|error| EngineError::system("looking for data", sys("open", path, &error)))?;
-    let mut found = Vec::new();
-    for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with("plimsoll-")
-            && let Some(manifest) = Manifest::read(&entry.path())?
-        {
-            found.push((entry.path(), manifest));
-        }
-    }
-    match found.len() {
-        1 => Ok(found.remove(0).1),
-        0 => Err(EngineError::Config(format!("there is no data set at {}", path.display()))),
-        _ => {
-            let names: Vec<String> = found.iter().map(|(p, _)| p.display().to_string()).collect();
-            Err(EngineError::Config(format!("name one of the data sets {}", names.join(", "))))
-        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_fill_the_memory_is_refused() {
+        // 1 TiB in blocks of 4 KiB: 2^28 of them, 1.25 GiB.
+        assert!(fits_memory(1 << 40, 4096, Some(4 << 30)).is_ok());
+        let error = fits_memory(1 << 40, 4096, Some(2 << 30)).unwrap_err().to_string();
+        assert!(error.contains("1342177280 bytes of memory"), "{error}");
+        assert!(fits_memory(u64::MAX, 512, Some(1 << 40)).is_err());
+        assert!(fits_memory(1 << 40, 4096, None).is_ok(), "unknown is not too little");
     }
 }

@@ -1,14 +1,12 @@
 //! `data.json`: what a data set on disk is, so that `plimsoll verify` knows what it should hold and a
 //! later run knows that it is ours. Each of its directories holds the same copy.
 
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use plimsoll_sys::SysError;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
+use crate::own::{self, Manifested};
 
 /// Name of the file in each directory of a data set.
 pub const FILE: &str = "data.json";
@@ -63,32 +61,23 @@ pub struct Manifest {
     pub state: DataState,
 }
 
+impl Manifested for Manifest {
+    const FILE: &'static str = FILE;
+    const WHAT: &'static str = "data set";
+    const VERSION: u32 = VERSION;
+
+    fn version(&self) -> u32 {
+        self.data_version
+    }
+}
+
 impl Manifest {
     /// Reads the manifest in `directory`; `None` where there is none.
     ///
     /// # Errors
     /// A manifest that can't be read, or is none of ours.
     pub fn read(directory: &Path) -> Result<Option<Self>, EngineError> {
-        let path = directory.join(FILE);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                let error = SysError::from_io("read", &error).at(&path);
-                return Err(EngineError::system("reading a data set's manifest", error));
-            }
-        };
-        let manifest: Self = serde_json::from_str(&text).map_err(|error| {
-            EngineError::Config(format!("{} is not a data set's manifest: {error}", path.display()))
-        })?;
-        if manifest.data_version > VERSION {
-            return Err(EngineError::Config(format!(
-                "{} has version {}, and this Plimsoll reads up to {VERSION}",
-                path.display(),
-                manifest.data_version
-            )));
-        }
-        Ok(Some(manifest))
+        own::read_manifest(directory)
     }
 
     /// Writes the manifest to each of the directories.
@@ -96,21 +85,7 @@ impl Manifest {
     /// # Errors
     /// A directory that can't be written.
     pub fn write(&self) -> Result<(), EngineError> {
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|error| EngineError::Config(format!("a data set's manifest: {error}")))?;
-        for directory in &self.directories {
-            let (path, temporary) = (directory.join(FILE), directory.join(".data.json.new"));
-            let write = || {
-                let mut file = fs::File::create(&temporary)?;
-                file.write_all(text.as_bytes())?;
-                file.sync_all()?;
-                fs::rename(&temporary, &path)
-            };
-            write().map_err(|error| {
-                let error = SysError::from_io("write", &error).at(&path);
-                EngineError::system("writing a data set's manifest", error)
-            })?;
-        }
-        Ok(())
+        let directories: Vec<&Path> = self.directories.iter().map(PathBuf::as_path).collect();
+        own::write_manifest(self, &directories)
     }
 }
