@@ -4,7 +4,9 @@
 use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
 
+use crate::finding::{Finding, Outcome};
 use crate::metrics;
+use crate::rules;
 use crate::stats::repeats;
 use crate::verdict::{Verdict, VerdictKind};
 
@@ -17,6 +19,10 @@ pub struct Experiment {
     pub runs: Vec<ExperimentRun>,
     /// Each figure over the runs that measured it.
     pub metrics: Vec<Metric>,
+    /// What the rules over several runs found other than `pass`, worst first.
+    pub findings: Vec<Finding>,
+    /// Identifiers of those that passed.
+    pub passed: Vec<String>,
 }
 
 /// One run.
@@ -67,6 +73,10 @@ pub fn summarise(runs: &[(&Bundle, &Verdict)]) -> Experiment {
     let metrics: Vec<Metric> = all
         .filter(|metric| metric.name == "achieved_iops_per_s" || metric.mean.is_some())
         .collect();
+    let bundles: Vec<&Bundle> = runs.iter().map(|(bundle, _)| *bundle).collect();
+    let (passed, findings): (Vec<_>, Vec<_>) = rules::experiment::findings(&bundles)
+        .into_iter()
+        .partition(|finding| finding.outcome == Outcome::Pass);
     Experiment {
         name: runs.first().map(|(bundle, _)| bundle.run.name.clone()).unwrap_or_default(),
         runs: runs
@@ -78,5 +88,7 @@ pub fn summarise(runs: &[(&Bundle, &Verdict)]) -> Experiment {
             })
             .collect(),
         metrics,
+        findings,
+        passed: passed.into_iter().map(|finding| finding.rule).collect(),
     }
 }

@@ -1,10 +1,12 @@
 //! Several runs of one plan together, for the terminal.
 
 use plimsoll_judge::experiment::{Experiment, Metric};
+use plimsoll_judge::finding::Outcome;
 
 use crate::comparison::{figure, unit};
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::Unit;
+use crate::run::findings;
 use crate::table::{Cell, Column, Table, Tone};
 use crate::text;
 
@@ -18,19 +20,24 @@ pub fn experiment_document(experiment: &Experiment) -> Document {
     let runs = experiment.runs.len();
     let mut verdicts: Vec<&str> = experiment.runs.iter().map(|run| run.verdict.label()).collect();
     verdicts.dedup();
-    let (word, tone) = match verdicts[..] {
-        [one] => (one.to_owned(), Tone::Plain),
+    let failed = experiment.findings.iter().find(|finding| finding.outcome == Outcome::Fail);
+    let (word, tone) = match (failed, &verdicts[..]) {
+        (Some(_), _) => ("INVALID".to_owned(), Tone::Bad),
+        (None, [one]) => ((*one).to_owned(), Tone::Plain),
         _ => ("MIXED".to_owned(), Tone::Plain),
+    };
+    let reason = match failed {
+        Some(finding) => format!("{runs} runs, and {}.", finding.says),
+        None => format!("{runs} runs of the same plan; the mean stands first, never the best."),
     };
     Document {
         title: experiment.name.clone(),
-        headline: Headline {
-            word,
-            tone,
-            reason: format!("{runs} runs of the same plan; the mean stands first, never the best."),
-            figures: Vec::new(),
-        },
-        sections: vec![figures(experiment), runs_section(experiment)],
+        headline: Headline { word, tone, reason, figures: Vec::new() },
+        sections: vec![
+            figures(experiment),
+            findings::list(&experiment.findings, "No rule over several runs found anything."),
+            runs_section(experiment),
+        ],
         ..Document::default()
     }
 }
@@ -88,6 +95,7 @@ mod tests {
     use super::*;
     use plimsoll_judge::VerdictKind;
     use plimsoll_judge::experiment::ExperimentRun;
+    use plimsoll_judge::finding::Finding;
 
     #[test]
     fn mean_interval_and_spread_stand_in_the_table_and_what_is_missing_is_not_zero() {
@@ -108,10 +116,17 @@ mod tests {
                 metric("achieved_iops_per_s", Some(105.0), Some([41.5, 168.5]), Some(0.095)),
                 metric("db_read_latency_ns_avg", None, None, None),
             ],
+            findings: vec![Finding::new("spread-between-runs", Outcome::Unknown, "far apart")],
+            passed: vec!["plan-changed".into()],
         };
         let text = super::experiment(&experiment, &text::Style::default());
-        for part in ["MIXED", "105.0/s", "41.5", "168.5", "9.5", "n/a", "PASS", "FAIL"] {
+        for part in ["MIXED", "105.0/s", "41.5", "168.5", "9.5", "n/a", "PASS", "FAIL", "Far apart"]
+        {
             assert!(text.contains(part), "{part:?} is not in:\n{text}");
         }
+        let changed = Finding::new("plan-changed", Outcome::Fail, "the plan changed");
+        let experiment = Experiment { findings: vec![changed], ..experiment };
+        let text = super::experiment(&experiment, &text::Style::default());
+        assert!(text.starts_with("INVALID") && text.contains("the plan changed"), "{text}");
     }
 }

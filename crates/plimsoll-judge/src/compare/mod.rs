@@ -16,7 +16,9 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
 use serde::{Deserialize, Serialize};
 
+use crate::finding::{Finding, Outcome as FindingOutcome};
 use crate::metrics::{self, ByCpu, Figure};
+use crate::rules;
 use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::stats::{Moments, repeats};
 use crate::verdict::Verdict;
@@ -235,6 +237,16 @@ fn remarks(
             ));
         }
     }
+    let told = |f: &Finding| f.outcome != FindingOutcome::Pass;
+    for side in sides {
+        let bundles: Vec<&Bundle> = side.runs.iter().map(|(bundle, _)| *bundle).collect();
+        let found = rules::experiment::findings(&bundles).into_iter().filter(told);
+        remarks.extend(found.map(|f| format!("{}: {} ({}).", side.name, f.says, f.rule)));
+    }
+    // Sides on working sets of different sizes show a cache that neither shows alone.
+    let all: Vec<&Bundle> = sides.iter().flat_map(|s| &s.runs).map(|(bundle, _)| *bundle).collect();
+    let together = (rules::experiment::working_set_grows::RULE.check)(&all).filter(told);
+    remarks.extend(together.map(|f| format!("All sides together: {} ({}).", f.says, f.rule)));
     if metrics.iter().any(|metric| metric.estimate) {
         remarks.push(
             "Figures adjusted for CPU are estimates: what they would be on the first side's CPU if \

@@ -32,7 +32,6 @@ struct Side {
     count: u64,
     bytes: u64,
     seen: Seen,
-    order: Order,
 }
 
 /// What the operations of one driving thread were.
@@ -41,6 +40,7 @@ pub struct Shape {
     blocks: Blocks,
     reads: Side,
     writes: Side,
+    order: Order,
     reuse: Reuse,
     size_bytes_min: u64,
     size_bytes_max: u64,
@@ -56,15 +56,11 @@ impl Shape {
     #[must_use]
     pub fn new(files_bytes: &[u64], clients: usize, seed: u64) -> Self {
         let blocks = Blocks::new(files_bytes);
-        let side = || Side {
-            count: 0,
-            bytes: 0,
-            seen: Seen::new(&blocks),
-            order: Order::new(clients, blocks.total_bytes()),
-        };
+        let side = || Side { count: 0, bytes: 0, seen: Seen::new(&blocks) };
         Self {
             reads: side(),
             writes: side(),
+            order: Order::new(clients, blocks.total_bytes()),
             reuse: Reuse::new(&blocks),
             blocks,
             size_bytes_min: u64::MAX,
@@ -81,8 +77,8 @@ impl Shape {
         for side in [&mut self.reads, &mut self.writes] {
             (side.count, side.bytes) = (0, 0);
             side.seen.clear();
-            side.order.clear();
         }
+        self.order.clear();
         self.reuse.clear();
         (self.size_bytes_min, self.size_bytes_max, self.misaligned) = (u64::MAX, 0, 0);
         self.content.clear();
@@ -106,7 +102,7 @@ impl Shape {
         let side = if is_read { &mut self.reads } else { &mut self.writes };
         side.count += 1;
         side.bytes += size;
-        side.order.take(client, file, offset_bytes, size);
+        self.order.take(client, is_read, file, offset_bytes, size);
         self.size_bytes_min = self.size_bytes_min.min(size);
         self.size_bytes_max = self.size_bytes_max.max(size);
         self.misaligned += u64::from(!(offset_bytes | size).is_multiple_of(BLOCK_BYTES));
@@ -142,8 +138,8 @@ impl Shape {
             mine.count += theirs.count;
             mine.bytes += theirs.bytes;
             mine.seen.merge(&theirs.seen);
-            mine.order.merge(&theirs.order);
         }
+        self.order.merge(&other.order);
         self.reuse.merge(&other.reuse);
         self.size_bytes_min = self.size_bytes_min.min(other.size_bytes_min);
         self.size_bytes_max = self.size_bytes_max.max(other.size_bytes_max);
@@ -168,8 +164,8 @@ impl Shape {
         WorkloadShape {
             working_set_read_bytes: Some(reads.seen.bytes(&self.blocks)),
             working_set_written_bytes: Some(writes.seen.bytes(&self.blocks)),
-            read_sequential_share: reads.order.share(),
-            write_sequential_share: writes.order.share(),
+            read_sequential_share: self.order.share(true),
+            write_sequential_share: self.order.share(false),
             log_sequential_share: None,
             compressed_share: content.compressed_share,
             zero_share: content.zero_share,

@@ -1,9 +1,9 @@
 //! Whether an issuer's operations follow each other: the sequential share per client.
 //!
-//! An operation is sequential where it begins where its client's last one of the same kind ended, or
-//! no further ahead than a few transfers: clients that share one cursor take turns. On random
-//! addresses that happens by chance in `window / total` of the operations, so the window is held to
-//! a thousandth of the space.
+//! An operation is sequential where it begins where its client's last read or its last write ended, or
+//! no further ahead than a few transfers: reads and writes may share one cursor or have one each, and
+//! clients that share one take turns. On random addresses that happens by chance in twice
+//! `window / total` of the operations, so the window is held to a thousandth of the space.
 
 /// Transfers ahead that still count: as many threads as one cursor is likely shared by.
 const AHEAD_TRANSFERS: u64 = 16;
@@ -19,49 +19,63 @@ struct Last {
 
 const NONE: Last = Last { file: u32::MAX, end_bytes: 0 };
 
-/// Sequential share of one side of the traffic.
+impl Last {
+    fn leads_to(self, file: u32, offset: u64, window: u64) -> bool {
+        let ahead = offset.wrapping_sub(self.end_bytes);
+        self.file == file && (ahead == 0 || ahead < window)
+    }
+}
+
+/// Sequential share of the reads and of the writes.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
-    last: Box<[Last]>,
+    /// Of each client: its last write, and its last read.
+    last: Box<[[Last; 2]]>,
     window_bytes_max: u64,
-    sequential: u64,
-    judged: u64,
+    sequential: [u64; 2],
+    judged: [u64; 2],
 }
 
 impl Order {
     pub(super) fn new(clients: usize, total_bytes: u64) -> Self {
         Self {
-            last: vec![NONE; clients.max(1)].into(),
+            last: vec![[NONE; 2]; clients.max(1)].into(),
             window_bytes_max: total_bytes / SPACE_PARTS,
-            sequential: 0,
-            judged: 0,
+            sequential: [0; 2],
+            judged: [0; 2],
         }
     }
 
     #[inline]
-    pub(super) fn take(&mut self, client: u32, file: u32, offset: u64, size: u64) {
-        let Some(last) = self.last.get_mut(client as usize) else { return };
-        if last.file != u32::MAX {
-            self.judged += 1;
+    pub(super) fn take(&mut self, client: u32, is_read: bool, file: u32, offset: u64, size: u64) {
+        let Some(both) = self.last.get_mut(client as usize) else { return };
+        let (side, other) = (usize::from(is_read), usize::from(!is_read));
+        if both[side].file != u32::MAX {
+            self.judged[side] += 1;
             let window = (size * AHEAD_TRANSFERS).min(self.window_bytes_max);
-            let ahead = offset.wrapping_sub(last.end_bytes);
-            self.sequential += u64::from(last.file == file && (ahead == 0 || ahead < window));
+            let follows = both[side].leads_to(file, offset, window)
+                || both[other].leads_to(file, offset, window);
+            self.sequential[side] += u64::from(follows);
         }
-        *last = Last { file, end_bytes: offset + size };
+        both[side] = Last { file, end_bytes: offset + size };
     }
 
     pub(super) fn clear(&mut self) {
-        self.last.fill(NONE);
-        (self.sequential, self.judged) = (0, 0);
+        self.last.fill([NONE; 2]);
+        (self.sequential, self.judged) = ([0; 2], [0; 2]);
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        self.sequential += other.sequential;
-        self.judged += other.judged;
+        for side in 0..2 {
+            self.sequential[side] += other.sequential[side];
+            self.judged[side] += other.judged[side];
+        }
     }
 
-    /// `None` before a client's second operation.
-    pub(super) fn share(&self) -> Option<f64> {
-        (self.judged > 0).then(|| self.sequential as f64 / self.judged as f64)
+    /// Of the reads, or of the writes; `None` before a client's second one.
+    pub(super) fn share(&self, is_read: bool) -> Option<f64> {
+        let side = usize::from(is_read);
+        let judged = self.judged[side];
+        (judged > 0).then(|| self.sequential[side] as f64 / judged as f64)
     }
 }

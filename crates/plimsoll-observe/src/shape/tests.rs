@@ -90,6 +90,25 @@ fn clients_that_share_a_cursor_are_sequential() {
 }
 
 #[test]
+fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
+    // Transfers so large that the window holds two of them.
+    let (size, transfers) = (256u64 << 10, 2048);
+    let mut random = Random(5);
+    let mut one = Shape::new(&[transfers * size], 1, 1);
+    let mut other = one.clone();
+    for turn in 0..2000 {
+        let is_read = random.below(2) == 0;
+        one.operation(0, 0, is_read, turn * size, size as u32);
+        other.operation(0, 0, is_read, random.below(transfers) * size, size as u32);
+    }
+    let (one, other) = (one.totals(), other.totals());
+    assert!(one.read_sequential_share.unwrap() > 0.99, "{one:?}");
+    assert!(one.write_sequential_share.unwrap() > 0.99, "{one:?}");
+    assert!(other.read_sequential_share.unwrap() < 0.01, "{other:?}");
+    assert!(other.write_sequential_share.unwrap() < 0.01, "{other:?}");
+}
+
+#[test]
 fn a_uniform_load_misses_a_cache_by_what_it_lacks() {
     // Uniform over 256 MiB: a cache of a quarter of it hits a quarter.
     let mut shape = Shape::new(&[256 * MIB], 1, 1);

@@ -10,12 +10,16 @@ use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table, Tone};
 
 pub(super) fn section(verdict: &Verdict) -> Section {
+    list(&verdict.findings, "No rule found anything to say against this run.")
+}
+
+/// Findings worst first, or the words that say that there are none.
+pub(crate) fn list(findings: &[Finding], none: &str) -> Section {
     let section = Section::brief("findings", "Findings");
-    if verdict.findings.is_empty() {
-        let words = "No rule found anything to say against this run.";
-        return section.with(Block::Words(words.to_owned()));
+    if findings.is_empty() {
+        return section.with(Block::Words(none.to_owned()));
     }
-    section.with(Block::Findings(verdict.findings.iter().map(line).collect()))
+    section.with(Block::Findings(findings.iter().map(line).collect()))
 }
 
 pub(super) fn claims_section(verdict: &Verdict) -> Section {

@@ -8,7 +8,7 @@
 mod checks;
 mod condition;
 pub(crate) mod distribution;
-mod findings;
+pub(crate) mod findings;
 mod host;
 mod inside;
 mod io;

@@ -1,0 +1,62 @@
+//! Was it the same plan throughout?
+
+use plimsoll_evidence::Bundle;
+
+use super::super::Weight;
+use super::ExperimentRule;
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// The rule.
+pub const RULE: ExperimentRule = ExperimentRule {
+    id: "plan-changed",
+    asks: "did all runs of the experiment follow the same plan, with the same tool on the same host?",
+    explains: "Runs are repeats of each other only where plan, version of the tool, kernel and host are \
+        the same: the plan's SHA-256 is in each bundle. What differs is named; a mean over runs of \
+        different plans is a failure.",
+    bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
+    check,
+};
+
+fn check(runs: &[&Bundle]) -> Option<Finding> {
+    let (first, others) = runs.split_first().filter(|(_, others)| !others.is_empty())?;
+    let differs = |of: for<'a> fn(&'a Bundle) -> Option<&'a str>| {
+        others.iter().any(|run| of(run) != of(first))
+    };
+    type Of = fn(&Bundle) -> Option<&str>;
+    let what: [(&str, Of); 4] = [
+        ("the plan", |b| Some(&b.run.plan_sha256)),
+        ("the tool's version", |b| Some(&b.run.tool_version)),
+        ("the host", |b| b.environment.host.as_deref()),
+        ("the kernel", |b| b.environment.kernel.as_deref()),
+    ];
+    let changed: Vec<&str> =
+        what.iter().filter(|(_, of)| differs(*of)).map(|(name, _)| *name).collect();
+    Some(if changed.is_empty() {
+        let says = format!("{} runs of one plan on one host", runs.len());
+        Finding::new(RULE.id, Outcome::Pass, says)
+    } else {
+        let says = format!("{} changed between the runs", changed.join(" and "));
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("run all of them again under one plan, without changing anything between")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn another_plan_or_kernel_is_named() {
+        let (one, mut two) = (made_up::reads(), made_up::reads());
+        assert!(check(&[&one]).is_none());
+        assert_eq!(check(&[&one, &two]).unwrap().outcome, Outcome::Pass);
+        two.run.plan_sha256 = "other".into();
+        two.environment.kernel = Some("7.0".into());
+        let finding = check(&[&one, &two]).unwrap();
+        assert_eq!(finding.outcome, Outcome::Fail);
+        assert_eq!(finding.says, "the plan and the kernel changed between the runs");
+    }
+}

@@ -1,0 +1,171 @@
+//! Does the figure depend on how much of the working set a cache can hold?
+
+use plimsoll_evidence::Bundle;
+
+use super::super::{Weight, seen};
+use super::ExperimentRule;
+use crate::claim::Claim;
+use crate::figures::{self, Pick};
+use crate::finding::{Finding, Outcome};
+
+/// Working sets, or declared caches, that differ by less say nothing.
+const APART_MIN: f64 = 1.5;
+/// A gain from which nothing but a nearer place explains it: on a rotating disk a small working set saves
+/// the long seeks, 8 ms of about 12, and no more than half of the whole.
+const GAIN_FAIL: f64 = 2.0;
+/// A gain that more than noise explains. Repeats on shared hosts lie within a tenth of each other.
+const GAIN_MAX: f64 = 1.25;
+
+/// The rule.
+pub const RULE: ExperimentRule = ExperimentRule {
+    id: "working-set-grows",
+    asks: "does rate or latency change when the working set, or the cache that is declared, grows?",
+    explains: "Runs of one workload on working sets of several sizes are a test for caches that nothing \
+        else shows: what comes from the media is as fast from a large set as from a small one. The run \
+        whose set is the smallest (against `observe.array_cache`, where every plan declares one) is held \
+        against the one whose set is the largest. From 25 % on it is undecided whether a cache answered, \
+        twice as fast is a failure for `media-read`. Put the runs' bundles in one directory and use \
+        `plimsoll runs show`, or compare them.",
+    bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
+    check,
+};
+
+/// One run.
+struct Point {
+    working_set_bytes: u64,
+    /// Of the declared cache: how many times it is exceeded.
+    times_cache: Option<f64>,
+    rate_per_s: f64,
+    latency_ns_avg: f64,
+}
+
+fn check(runs: &[&Bundle]) -> Option<Finding> {
+    let (first, others) = runs.split_first().filter(|(_, others)| !others.is_empty())?;
+    if !others.iter().all(|other| alike(first, other)) {
+        return None;
+    }
+    let points: Vec<Point> = runs.iter().map(|run| point(run)).collect::<Option<_>>()?;
+    let by_cache = points.iter().all(|point| point.times_cache.is_some());
+    let size = |point: &Point| match point.times_cache {
+        Some(times) if by_cache => times,
+        _ => point.working_set_bytes as f64,
+    };
+    let near = points.iter().min_by(|a, b| size(a).total_cmp(&size(b)))?;
+    let far = points.iter().max_by(|a, b| size(a).total_cmp(&size(b)))?;
+    if size(far) < size(near) * APART_MIN {
+        return None;
+    }
+    let gain = (near.rate_per_s / far.rate_per_s).max(far.latency_ns_avg / near.latency_ns_avg);
+    let told = |point: &Point| match point.times_cache {
+        Some(times) if by_cache => format!("{times:.1} times the declared cache"),
+        _ => seen::size(point.working_set_bytes),
+    };
+    let numbers = format!(
+        "a working set of {} gives {:.0} a second of {:.2} ms, one of {} {:.0} of {:.2} ms",
+        told(near),
+        near.rate_per_s,
+        near.latency_ns_avg / 1e6,
+        told(far),
+        far.rate_per_s,
+        far.latency_ns_avg / 1e6
+    );
+    let advice = "quote the figure of a working set that no cache holds";
+    let finding = if gain >= GAIN_FAIL {
+        let says = format!("{numbers}: a cache answers what fits it");
+        Finding::new(RULE.id, Outcome::Fail, says).advise(advice)
+    } else if gain >= GAIN_MAX {
+        Finding::new(RULE.id, Outcome::Unknown, format!("{numbers}: it may be a cache"))
+            .advise(advice)
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, numbers)
+    };
+    Some(finding.with("gain", gain))
+}
+
+/// Whether both runs carry the same operations, wherever these go.
+fn alike(one: &Bundle, other: &Bundle) -> bool {
+    let operations = |bundle: &Bundle| -> Vec<_> {
+        let streams = seen::streams(bundle).iter();
+        streams
+            .map(|s| (s.sizes.clone(), s.read_percent, s.pattern, s.queue_depth, s.clients))
+            .collect()
+    };
+    let (one, other) = (operations(one), operations(other));
+    !one.is_empty() && one == other
+}
+
+fn point(bundle: &Bundle) -> Option<Point> {
+    let shape = &bundle.observed.workload;
+    let sides = [shape.working_set_read_bytes, shape.working_set_written_bytes];
+    let working_set_bytes = sides.into_iter().flatten().max().filter(|bytes| *bytes > 0)?;
+    let cache = bundle.plan.observe.array_cache_bytes.filter(|bytes| *bytes > 0);
+    let rate_per_s = figures::rate_per_s(bundle, Pick::Transactional)?;
+    let latency_ns_avg = figures::totals(bundle, Pick::Transactional).mean_ns()? as f64;
+    (rate_per_s > 0.0 && latency_ns_avg > 0.0).then_some(Point {
+        working_set_bytes,
+        times_cache: cache.map(|cache| working_set_bytes as f64 / cache as f64),
+        rate_per_s,
+        latency_ns_avg,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::super::made_up;
+    use super::*;
+
+    /// A run on a working set that is so much faster than the honest one.
+    fn run(working_set_bytes: u64, percent: u64) -> Bundle {
+        let mut bundle = made_up::reads();
+        bundle.observed.workload.working_set_read_bytes = Some(working_set_bytes);
+        let class = &mut bundle.run.classes[0];
+        class.count = class.count * percent / 100;
+        bundle
+    }
+
+    fn outcome(near: &Bundle, far: &Bundle) -> Option<Outcome> {
+        let finding = check(&[near, far]);
+        assert_eq!(finding, check(&[far, near]), "the order of runs is no matter");
+        finding.map(|finding| finding.outcome)
+    }
+
+    #[test]
+    fn what_is_faster_on_less_data_came_from_a_cache() {
+        let far = run(64 << 30, 100);
+        assert_eq!(outcome(&run(1 << 30, 124), &far), Some(Outcome::Pass));
+        assert_eq!(outcome(&run(1 << 30, 126), &far), Some(Outcome::Unknown));
+        assert_eq!(outcome(&run(1 << 30, 199), &far), Some(Outcome::Unknown));
+        assert_eq!(outcome(&run(1 << 30, 201), &far), Some(Outcome::Fail));
+        // Slower on less data is something else.
+        assert_eq!(outcome(&run(1 << 30, 50), &far), Some(Outcome::Pass));
+    }
+
+    #[test]
+    fn a_declared_cache_that_grows_shows_it_too() {
+        let with_cache = |bytes: u64, percent| {
+            let mut bundle = run(8 << 30, percent);
+            bundle.plan.observe.array_cache_bytes = Some(bytes);
+            bundle
+        };
+        assert_eq!(
+            outcome(&with_cache(16 << 30, 300), &with_cache(1 << 30, 100)),
+            Some(Outcome::Fail)
+        );
+        assert_eq!(
+            outcome(&with_cache(16 << 30, 101), &with_cache(1 << 30, 100)),
+            Some(Outcome::Pass)
+        );
+    }
+
+    #[test]
+    fn working_sets_of_one_size_and_other_workloads_are_not_asked() {
+        assert_eq!(outcome(&run(10 << 30, 300), &run(14 << 30, 100)), None);
+        let mut deeper = made_up::reads_with("queue_depth = 8", "queue_depth = 32");
+        deeper.observed.workload.working_set_read_bytes = Some(64 << 30);
+        assert_eq!(outcome(&run(1 << 30, 300), &deeper), None);
+        let mut unseen = run(1 << 30, 300);
+        unseen.observed.workload.working_set_read_bytes = None;
+        assert_eq!(outcome(&unseen, &run(64 << 30, 100)), None);
+    }
+}
