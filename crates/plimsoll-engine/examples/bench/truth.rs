@@ -1,10 +1,12 @@
 //! Truths that hold or don't, whatever a peer does: the rate and the shape of arrivals, a stall in the
 //! latencies, and memory.
 
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
 use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
@@ -12,7 +14,7 @@ use plimsoll_engine::stream::run::{
     Group, Pace, RunConfig, RunReport, Target, Turns, run as run_groups,
 };
 use plimsoll_engine::stream::source::{Op, Source};
-use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::clock::{Clock, monotonic_ns};
 use plimsoll_workload::arrival::{Rate, Schedule, Warp};
 use plimsoll_workload::matrix::StreamConfig;
 use serde_json::{Value, json};
@@ -86,6 +88,7 @@ fn arrivals(options: &Options, poisson: bool, clients: u64) -> Result<Vec<Turns>
 /// Notes when operations were really started.
 struct Noted<'a> {
     inner: MatrixSource,
+    clock: Clock,
     every: u64,
     given: u64,
     last_ns: u64,
@@ -97,9 +100,9 @@ impl Source for Noted<'_> {
     fn next(&mut self, client: u32) -> Option<Op> {
         self.given += 1;
         match self.given % self.every {
-            0 => self.last_ns = monotonic_ns(),
+            0 => self.last_ns = self.clock.now_ns(),
             1 if self.given > 1 && self.gaps_ns.len() < SAMPLES => {
-                self.gaps_ns.push((monotonic_ns() - self.last_ns) as f64);
+                self.gaps_ns.push((self.clock.now_ns() - self.last_ns) as f64);
             }
             _ => {}
         }
@@ -188,7 +191,8 @@ fn poisson(options: &Options) -> Result<Value, String> {
     let gaps_ns = Vec::with_capacity(SAMPLES);
     let (given, last_ns) = (0, 0);
     let inner = source(1 << 40, 100.0, 1)?;
-    let source = Noted { inner, every, given, last_ns, gaps_ns, into: &actual };
+    let clock = Clock::new();
+    let source = Noted { inner, clock, every, given, last_ns, gaps_ns, into: &actual };
     let pace = Pace::Open { arrivals: arrivals(options, true, 1)?, places: 1024 };
     let report = go(options, group(options, source, Target::Null, 1, pace), &mut |_| ())?;
     let (intended_distance, limit) = kolmogorov_smirnov(&mut intended, mean_ns);
@@ -254,17 +258,23 @@ fn stall(options: &Options) -> Result<Value, String> {
     let pace = Pace::Open { arrivals: arrivals(options, false, 1)?, places: 4096 };
     let group = group(options, source(bytes, 0.0, 1)?, target, 1, pace);
     let (seconds, stall_s) = (options.seconds as f64, options.stall_s);
-    let frozen = std::thread::scope(|scope| {
-        let freezer = scope.spawn(move || freeze(dir, seconds * 0.4, stall_s));
+    let over = AtomicBool::new(false);
+    let found = std::thread::scope(|scope| {
+        let freezer = scope.spawn(|| freeze(dir, seconds * 0.4, stall_s));
+        let probe = scope.spawn(|| longest_write_ns(&dir.join("plimsoll-probe"), &over));
         let report = go(options, group, &mut |_| ());
-        (report, freezer.join().unwrap_or(Err("the freezer panicked".into())))
+        let frozen = freezer.join().unwrap_or(Err("the freezer panicked".into()));
+        over.store(true, Ordering::Relaxed);
+        let longest = probe.join().unwrap_or(Err("the probe panicked".into()));
+        (report, frozen, longest)
     });
-    let (report, stalled_ns) = (frozen.0?, frozen.1?);
+    let (report, frozen_ns, stalled_ns) = (found.0?, found.1?, found.2?);
     let latency = &report.collected.totals[1].latency;
     let stalled_s = stalled_ns as f64 / 1e9;
     let expected_s = stalled_s - 0.01 * seconds;
     let p99_s = latency.quantile_ns(0.99).unwrap_or(0) as f64 / 1e9;
     Ok(json!({
+        "frozen_s": frozen_ns as f64 / 1e9,
         "stalled_s": stalled_s,
         "operations": latency.count(),
         "rate_achieved_per_s": achieved_per_s(&report),
@@ -277,6 +287,21 @@ fn stall(options: &Options) -> Result<Value, String> {
     }))
 }
 
+/// Another writer's longest write until `over`: how long writes really stalled. `fsfreeze` holds them
+/// up from before it returns, because it writes back first.
+fn longest_write_ns(path: &std::path::Path, over: &AtomicBool) -> Result<u64, String> {
+    let text = |error: std::io::Error| format!("{}: {error}", path.display());
+    let file = std::fs::File::create(path).map_err(text)?;
+    let mut longest_ns = 0;
+    while !over.load(Ordering::Relaxed) {
+        let start_ns = monotonic_ns();
+        file.write_all_at(&[7; 4096], 0).map_err(text)?;
+        longest_ns = longest_ns.max(monotonic_ns() - start_ns);
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    Ok(longest_ns)
+}
+
 /// Stops writes to the file system for `stall_s`, and returns how long they were stopped.
 fn freeze(dir: &std::path::Path, after_s: f64, stall_s: f64) -> Result<u64, String> {
     let call = |how: &str| -> Result<(), String> {
@@ -286,10 +311,10 @@ fn freeze(dir: &std::path::Path, after_s: f64, stall_s: f64) -> Result<u64, Stri
             other => Err(format!("fsfreeze {how} {}: {other:?}", dir.display())),
         }
     };
-    std::thread::sleep(std::time::Duration::from_secs_f64(after_s));
+    std::thread::sleep(Duration::from_secs_f64(after_s));
     call("--freeze")?;
     let start_ns = monotonic_ns();
-    std::thread::sleep(std::time::Duration::from_secs_f64(stall_s));
+    std::thread::sleep(Duration::from_secs_f64(stall_s));
     let result = call("--unfreeze");
     result.map(|()| monotonic_ns() - start_ns)
 }

@@ -8,13 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
-use plimsoll_sys::SysError;
 use plimsoll_sys::file::{self, DirectMode, OpenFlags};
 use plimsoll_workload::mailbox::Store;
 
 use super::manifest::{self, Manifest, Position, StoreState, boot_id, io};
 use crate::EngineError;
-use crate::own::{self, Locks, check_space, lock_all, make_own, own_name, remove_own, sys};
+use crate::own::{self, Locks, check_space, lock_all, make_own, own_name, remove_own};
 
 /// The directories of a store, locked for as long as this lives.
 #[derive(Debug)]

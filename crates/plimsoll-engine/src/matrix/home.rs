@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_plan::{Layout, Matrix, ResolvedPlan, Target, TargetKind};
-use plimsoll_sys::SysError;
 use plimsoll_sys::file::{self, DirectMode, OpenFlags};
 use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::StreamConfig;
@@ -145,7 +144,7 @@ impl DataHome {
             remote: None,
             _locks: None,
         };
-        home.follow(request.follow);
+        home.follow(request.follow)?;
         Ok(home)
     }
 
@@ -183,12 +182,11 @@ impl DataHome {
             _locks: Some(locks),
         };
         let made = home.manifest.write().and_then(|()| home.make_files());
-        if let Err(error) = made {
+        if let Err(error) = made.and_then(|()| home.follow(request.follow)) {
             // The same: the error that made it fail is the one to tell.
             drop(home.remove());
             return Err(error);
         }
-        home.follow(request.follow);
         Ok(home)
     }
 
@@ -216,7 +214,11 @@ impl DataHome {
             remote: Some(remote),
             _locks: None,
         };
-        home.follow(request.follow);
+        if let Err(error) = home.follow(request.follow) {
+            // The error that made it fail is the one to tell.
+            drop(home.remove());
+            return Err(error);
+        }
         Ok(home)
     }
 
