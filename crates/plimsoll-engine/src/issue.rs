@@ -41,6 +41,8 @@ pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[P
     }
     .to_owned();
     engine.why.clone_from(&report.why);
+    engine.ring_features.clone_from(&report.ring_features);
+    engine.ring_refusals.clone_from(&report.ring_refusals);
     for file in &report.files {
         let directory = directory_of(directories, Path::new(&file.path));
         let known = engine.paths.iter_mut().find(|path| path.path == directory);

@@ -207,6 +207,12 @@ pub struct Engine {
     pub paths: Vec<PathEngine>,
     /// Which clock, its resolution and cost.
     pub clock: Clock,
+    /// What io_uring gave of what it was asked for, by the kernel's names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ring_features: Vec<String>,
+    /// What the kernel did not give, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ring_refusals: Vec<String>,
 }
 
 /// The clock that latencies were read from.

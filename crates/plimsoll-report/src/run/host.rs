@@ -65,10 +65,7 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
             .note("by the process, as the kernel counts"),
         Fact::new("written to storage", size(generator.storage_written_bytes)),
     ];
-    if let Some(ns) = generator.lag_ns_max {
-        let lag = Cell::number(Unit::Latency, ns as f64);
-        facts.push(Fact::new("generator late by", lag).note("at most"));
-    }
+    facts.extend(lateness(bundle));
     facts.extend([
         Fact::new(
             "files in the page cache before",
@@ -93,6 +90,25 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
         facts.push(Fact::new("never written", size(extents.unwritten_bytes)));
     }
     facts
+}
+
+/// How late an open loop started what it had to start: by itself, and because every place was taken.
+fn lateness(bundle: &Bundle) -> Vec<Fact> {
+    let counters = &bundle.run.counters;
+    let about = [
+        ("generator_lag", "generator late by", "by itself"),
+        ("full_queue_lag", "held up by", "while every place was taken"),
+    ];
+    let each = about.into_iter().filter_map(|(name, label, why)| {
+        let of = |what: &str| counters.get(&format!("{name}_{what}")).copied();
+        let (count, p99_ns) = (of("operations").filter(|count| *count > 0)?, of("ns_p99")?);
+        let show = |ns: u64| Unit::Latency.show(ns as f64, Letters::Unicode);
+        let (median, most) = (show(of("ns_p50")?), show(of("ns_max")?));
+        let note =
+            format!("99th percentile of {count} {why}; half by up to {median}, at most {most}");
+        Some(Fact::new(label, Cell::number(Unit::Latency, p99_ns as f64)).note(note))
+    });
+    each.collect()
 }
 
 fn devices(bundle: &Bundle) -> Table {

@@ -72,6 +72,12 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
         if engine.why.is_empty() { String::new() } else { format!(" ({})", engine.why) },
         engine.threads
     ));
+    if !engine.ring_features.is_empty() {
+        notes.push(format!("The ring has {}.", engine.ring_features.join(", ")));
+    }
+    if !engine.ring_refusals.is_empty() {
+        notes.push(format!("The kernel did not give {}.", engine.ring_refusals.join("; ")));
+    }
     let clock = &engine.clock;
     if !clock.source.is_empty() {
         notes.push(format!(

@@ -359,6 +359,8 @@ fn engine(sample: Sample) -> Engine {
             .map(|path| PathEngine { path, direct: !sample.buffered, why: why.into() })
             .collect(),
         clock: Clock { source: "CLOCK_MONOTONIC (tsc)".into(), resolution_ns: 1, cost_ps: 21_400 },
+        ring_features: vec!["SINGLE_ISSUER".into(), "REGISTER_FILES".into()],
+        ring_refusals: Vec::new(),
     }
 }
 
