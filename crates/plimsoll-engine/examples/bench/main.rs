@@ -3,6 +3,7 @@
 
 mod case;
 mod compare;
+mod content;
 mod fio;
 mod jobs;
 mod stats;

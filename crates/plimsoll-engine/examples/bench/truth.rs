@@ -46,7 +46,10 @@ fn parse(args: &[String]) -> Result<Options, String> {
         "poisson" => (200_000.0, 30),
         "memory" => (1_000_000.0, 600),
         "stall" => (1000.0, 20),
-        other => return Err(format!("unknown truth {other:?}: poisson, memory or stall")),
+        "content" => (0.0, 0),
+        other => {
+            return Err(format!("unknown truth {other:?}: poisson, memory, stall or content"));
+        }
     };
     (options.rate_per_s, options.seconds) = (rate, seconds);
     let mut rest = args[1..].iter();
@@ -71,6 +74,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let found = match options.what.as_str() {
         "poisson" => poisson(&options)?,
         "memory" => memory(&options)?,
+        "content" if options.dir.as_os_str().is_empty() => {
+            crate::content::content(options.cpu, &std::env::temp_dir())?
+        }
+        "content" => crate::content::content(options.cpu, &options.dir)?,
         _ => stall(&options)?,
     };
     println!("{found:#}");
