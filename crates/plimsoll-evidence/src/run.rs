@@ -275,6 +275,8 @@ pub enum ExperimentKind {
     Compare,
     /// Points of a sweep.
     Sweep,
+    /// Arms of a published experiment.
+    Published,
 }
 
 impl ExperimentKind {
@@ -285,6 +287,7 @@ impl ExperimentKind {
             Self::Tune => "tune",
             Self::Compare => "compare",
             Self::Sweep => "sweep",
+            Self::Published => "published",
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod rules;
 pub mod stats;
 pub mod steady;
+pub mod story;
 pub mod sweep;
 pub mod tuning;
 pub mod verdict;

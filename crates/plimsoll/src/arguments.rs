@@ -63,6 +63,8 @@ pub enum Command {
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, the blocks of a data set, or the seal of a bundle.
     Verify(commands::verify::Options),
+    /// Published experiments, each as one command: list, show, run.
+    Experiment(commands::experiment::Options),
     /// Storage systems in virtual time: list, show, run, fit, size, serve.
     Model(commands::model::Options),
     /// Resolve a plan, or turn a fio job into one.

@@ -15,6 +15,7 @@ mod kept_data;
 mod modelled;
 mod places;
 mod progress;
+mod published;
 mod run_id;
 mod session;
 mod until_steady;

@@ -112,7 +112,7 @@ fn compared(names: &[String], finished: &[(usize, Finished)], accept: &[String])
 }
 
 /// Which arm each run is of: `rounds` times all of them, each time in another random order.
-fn order(arms: usize, rounds: u32, seed: u64) -> Vec<usize> {
+pub fn order(arms: usize, rounds: u32, seed: u64) -> Vec<usize> {
     let mut state = seed;
     let mut order = Vec::new();
     for _ in 0..rounds {

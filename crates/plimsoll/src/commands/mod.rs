@@ -6,6 +6,7 @@ pub mod bundle;
 pub mod calibrate;
 pub mod compare;
 pub mod completions;
+pub mod experiment;
 pub mod judge;
 pub mod man;
 pub mod model;
@@ -39,6 +40,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Observe(options) => observe::carry_out(&options, common),
         Command::Judge(options) => judge::carry_out(&options, common),
         Command::Calibrate(options) => calibrate::carry_out(&options, common),
+        Command::Experiment(options) => experiment::carry_out(&options, common),
         Command::Verify(options) => verify::carry_out(&options, common),
         Command::Model(options) => model::carry_out(&options, common),
         Command::Plan(options) => plan::carry_out(&options, common),

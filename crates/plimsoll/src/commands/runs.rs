@@ -91,6 +91,9 @@ fn show_experiment(directory: &Path, common: &Common) -> Result<Exit, CliError> 
         super::compare::show(&super::compare::compare_directory(directory, &[])?, common)?;
         return Ok(Exit::Ok);
     }
+    if experiment::kind_of(directory)? == ExperimentKind::Published {
+        return super::experiment::show_again(directory, common);
+    }
     let bundles = experiment::bundles_in(directory)?;
     let verdicts: Vec<_> =
         bundles.iter().map(|(_, bundle)| plimsoll_judge::judge(bundle)).collect();

@@ -1,0 +1,202 @@
+//! What an experiment asks, answered from its figures, and published arithmetic held against itself.
+
+use serde::{Deserialize, Serialize};
+
+use super::Told;
+use super::arm::{ArmStory, FigureStory};
+use super::mechanism::{ms, percent};
+use crate::metrics::{self, Counted};
+use crate::verdict::VerdictKind;
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Its text.
+    pub text: String,
+    /// The arm that it is about.
+    pub arm: Option<String>,
+    /// The arm that it is held against.
+    pub over: Option<String>,
+    /// The figure; without it the arm's verdict and mechanism answer.
+    pub figure: Option<String>,
+    /// The arms of which the best is asked for.
+    #[serde(default)]
+    pub among: Vec<String>,
+}
+
+/// A published statement that one result lies below another and that both are alike once corrected for
+/// the speed of their CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// What was published, in a sentence.
+    pub text: String,
+    /// How far below the other the result is said to be, as a share.
+    pub below: f64,
+    /// How much faster a core of the other's CPU is, as a share.
+    pub cpu_faster: f64,
+    /// How far apart both are said to be once corrected, as a share at most.
+    pub apart_max: f64,
+}
+
+/// A question with its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The question.
+    pub question: String,
+    /// The answer.
+    pub answer: String,
+}
+
+pub(super) fn answers(told: &Told<'_>, arms: &[ArmStory]) -> Vec<Answer> {
+    let asked = told.questions.iter().filter_map(|question| {
+        let answer = answer(question, arms, told.modelled)?;
+        Some(Answer { question: question.text.clone(), answer })
+    });
+    let claimed = told
+        .claims
+        .iter()
+        .map(|claim| Answer { question: claim.text.clone(), answer: arithmetic(claim) });
+    asked.chain(claimed).collect()
+}
+
+fn answer(question: &Question, arms: &[ArmStory], modelled: bool) -> Option<String> {
+    let named = |name: &Option<String>| arms.iter().find(|arm| Some(&arm.name) == name.as_ref());
+    let of_arm = named(&question.arm);
+    let over = named(&question.over);
+    // An arm that was left out leaves the question open.
+    if question.arm.is_some() != of_arm.is_some() || question.over.is_some() != over.is_some() {
+        return None;
+    }
+    match (of_arm, over, &question.figure) {
+        (Some(arm), Some(over), Some(key)) => {
+            Some(compared(arm, over, arm.figure(key)?, over.figure(key)?))
+        }
+        (Some(arm), _, Some(key)) => {
+            let figure = arm.figure(key)?;
+            let says = if modelled { "modelled" } else { "measured" };
+            Some(format!("{}: {} ({says}).", arm.name, shown(figure)))
+        }
+        (Some(arm), _, None) => Some(stands(arm)),
+        (None, _, Some(key)) => ranked(arms, &question.among, key),
+        (None, _, None) => None,
+    }
+}
+
+fn counted(key: &str) -> Counted {
+    metrics::all().find(|f| f.key == key).map_or(Counted::PerSecond, |figure| figure.counted)
+}
+
+/// A figure in words.
+fn value(key: &str, value: f64) -> String {
+    match counted(key) {
+        Counted::PerSecond if value >= 10_000.0 => format!("{value:.0}/s"),
+        Counted::PerSecond => format!("{value:.1}/s"),
+        Counted::BytesPerSecond => format!("{:.1} MB/s", value / 1e6),
+        Counted::Nanoseconds => ms(value),
+        Counted::Share => percent(value),
+    }
+}
+
+fn shown(figure: &FigureStory) -> String {
+    let Some(mean) = figure.mean else { return "not measured".to_owned() };
+    let interval = figure.interval.map_or(String::new(), |[low, high]| {
+        format!(" ({} to {})", value(&figure.key, low), value(&figure.key, high))
+    });
+    let published = figure
+        .published
+        .map_or(String::new(), |p| format!("; published {}", value(&figure.key, p)));
+    format!("{}{interval}{published}", value(&figure.key, mean))
+}
+
+fn compared(arm: &ArmStory, over: &ArmStory, a: &FigureStory, b: &FigureStory) -> String {
+    let (Some(mean), Some(base)) = (a.mean, b.mean.filter(|base| *base > 0.0)) else {
+        return "not measured.".to_owned();
+    };
+    let ratio = mean / base;
+    let word = match ratio {
+        r if r >= 1.005 => "more",
+        r if r <= 0.995 => "less",
+        _ => "as much",
+    };
+    // Intervals that overlap: the difference is not told apart from the scatter of the runs.
+    let apart = match (a.interval, b.interval) {
+        (Some([low, high]), Some([b_low, b_high])) if low <= b_high && b_low <= high => {
+            " Their intervals overlap: the runs do not tell them apart."
+        }
+        _ => "",
+    };
+    let published = match (a.published, b.published) {
+        (Some(p), Some(q)) if q > 0.0 => format!(" Published: {:.2} times.", p / q),
+        _ => String::new(),
+    };
+    format!(
+        "{} has {word}: {} against {} of {}, {ratio:.2} times.{apart}{published}",
+        arm.name,
+        value(&a.key, mean),
+        value(&b.key, base),
+        over.name
+    )
+}
+
+/// Verdict, headroom, and the first sentences of the mechanism.
+fn stands(arm: &ArmStory) -> String {
+    let mut kinds: Vec<VerdictKind> = arm.verdicts.clone();
+    kinds.sort();
+    kinds.dedup();
+    let words: Vec<&str> = kinds.iter().map(|kind| kind.label()).collect();
+    let headroom =
+        arm.headroom.map_or(String::new(), |h| format!(" with {} headroom at least", percent(h)));
+    let why = arm.mechanism.iter().take(5).cloned().collect::<Vec<_>>().join(" ");
+    format!("{} is {}{headroom}. {why}", arm.name, words.join(" or ")).trim().to_owned()
+}
+
+/// Arms by a figure: those that were named, or all.
+fn ranked(arms: &[ArmStory], among: &[String], key: &str) -> Option<String> {
+    let mut known: Vec<(&str, f64)> = arms
+        .iter()
+        .filter(|arm| among.is_empty() || among.contains(&arm.name))
+        .filter_map(|arm| Some((arm.name.as_str(), arm.figure(key)?.mean?)))
+        .collect();
+    if known.is_empty() {
+        return None;
+    }
+    let higher = metrics::all().find(|figure| figure.key == key)?.higher_is_better;
+    known.sort_by(|a, b| if higher { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) });
+    let parts: Vec<String> =
+        known.iter().map(|(name, of)| format!("{name} {}", value(key, *of))).collect();
+    Some(format!("From the best: {}.", parts.join(", ")))
+}
+
+/// Both readings of "x % below": below the other's figure, or the other above this one.
+fn arithmetic(claim: &Claim) -> String {
+    let literal = 1.0 / (1.0 - claim.below);
+    let turned = 1.0 + claim.below;
+    let apart = |other: f64| (other / (1.0 + claim.cpu_faster) - 1.0).abs();
+    let (as_said, reversed) = (apart(literal), apart(turned));
+    let holds = |apart: f64| if apart <= claim.apart_max { "holds" } else { "does not hold" };
+    let so = match (as_said <= claim.apart_max, reversed <= claim.apart_max) {
+        (true, _) => "The arithmetic holds as it was said.",
+        (false, true) => {
+            "The arithmetic holds only if the other run was that much above this one, which is not the \
+             same as this one that much below it."
+        }
+        (false, false) => "The arithmetic does not hold either way.",
+    };
+    format!(
+        "This run {} below the other makes the other {literal:.4} times this one; over a CPU {} faster \
+         they are {} apart ({}). The other run {} above this one leaves {} apart ({}). {so}",
+        percent2(claim.below),
+        percent2(claim.cpu_faster),
+        percent2(as_said),
+        holds(as_said),
+        percent2(claim.below),
+        percent2(reversed),
+        holds(reversed)
+    )
+}
+
+fn percent2(share: f64) -> String {
+    format!("{:.2} %", 100.0 * share)
+}

@@ -1,0 +1,193 @@
+//! One arm: its figures over its runs, beside what was published for it.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::EndKind;
+use serde::{Deserialize, Serialize};
+
+use super::front::{Front, front};
+use super::servers::{Server, servers};
+use super::{Arm, Role, Told, mechanism};
+use crate::finding::Outcome;
+use crate::metrics;
+use crate::stats::repeats;
+use crate::verdict::VerdictKind;
+
+/// The rate of transactional I/Os, shown for one of an arm's servers.
+pub(super) const RATE: &str = "achieved_iops_per_s";
+
+/// A figure of an arm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureStory {
+    /// Its key.
+    pub key: String,
+    /// One value per completed run.
+    pub values: Vec<f64>,
+    /// Their mean.
+    pub mean: Option<f64>,
+    /// 95 % interval of the mean by Student's t; `None` for fewer than two runs.
+    pub interval: Option<[f64; 2]>,
+    /// What was published.
+    pub published: Option<f64>,
+    /// What that was to the model; `None` without it.
+    pub role: Option<Role>,
+    /// Mean over published.
+    pub ratio: Option<f64>,
+    /// Its 95 % interval, of the runs alone: the published figure's own error is not known.
+    pub ratio_interval: Option<[f64; 2]>,
+    /// Over the same figure of the reference arm.
+    pub over_reference: Option<f64>,
+    /// The same of the published figures.
+    pub published_over_reference: Option<f64>,
+}
+
+impl FigureStory {
+    /// Whether the ratio to the published figure is within `tolerance` of 1.
+    pub fn within(&self, tolerance: f64) -> bool {
+        self.ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= tolerance)
+    }
+}
+
+/// An arm told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArmStory {
+    /// Its short name.
+    pub name: String,
+    /// What it is.
+    pub title: String,
+    /// The table that it belongs to.
+    pub group: String,
+    /// The achieved rate is shown for one of so many servers.
+    pub servers: u32,
+    /// Settings that differ from the arm before.
+    pub changes: Vec<(String, String)>,
+    /// How many runs it is to have.
+    pub planned: u32,
+    /// How many came to their end.
+    pub completed: u32,
+    /// Its runs.
+    pub run_ids: Vec<String>,
+    /// Their verdicts, in the same order.
+    pub verdicts: Vec<VerdictKind>,
+    /// Why: the reason of the first run.
+    pub reason: String,
+    /// Rules that failed, over all runs.
+    pub failed_rules: Vec<String>,
+    /// The verdict that it was made for.
+    pub expects: Option<VerdictKind>,
+    /// Rules that have to find its trick.
+    pub caught_by: Vec<String>,
+    /// Least headroom over the requirement.
+    pub headroom: Option<f64>,
+    /// Its figures.
+    pub figures: Vec<FigureStory>,
+    /// What limits it and where its time goes, in sentences.
+    pub mechanism: Vec<String>,
+    /// What the load saw beside what the drives did.
+    pub front: Option<Front>,
+    /// Each server of the first run; empty with fewer than two.
+    pub per_server: Vec<Server>,
+}
+
+impl ArmStory {
+    /// A figure by its key.
+    pub fn figure(&self, key: &str) -> Option<&FigureStory> {
+        self.figures.iter().find(|figure| figure.key == key)
+    }
+
+    /// Whether every run has the verdict that the arm was made for, by the rules that were named.
+    pub fn is_as_expected(&self) -> bool {
+        let Some(expects) = self.expects else { return true };
+        // An honest twin may stay undecided for want of privileges: only a failed rule speaks against it.
+        let verdict = |kind: &VerdictKind| match expects {
+            VerdictKind::Invalid => *kind == VerdictKind::Invalid,
+            _ => *kind != VerdictKind::Invalid,
+        };
+        !self.verdicts.is_empty()
+            && self.verdicts.iter().all(verdict)
+            && self.caught_by.iter().all(|rule| self.failed_rules.contains(rule))
+    }
+}
+
+pub(super) fn arm_story(told: &Told<'_>, arm: &Arm<'_>) -> ArmStory {
+    let completed: Vec<&Bundle> = arm
+        .runs
+        .iter()
+        .map(|(bundle, _)| *bundle)
+        .filter(|bundle| bundle.run.end.kind == EndKind::Completed)
+        .collect();
+    let mut failed_rules: Vec<String> = Vec::new();
+    for (_, verdict) in &arm.runs {
+        for finding in verdict.findings.iter().filter(|f| f.outcome == Outcome::Fail) {
+            if !failed_rules.contains(&finding.rule) {
+                failed_rules.push(finding.rule.clone());
+            }
+        }
+    }
+    let headrooms: Option<Vec<f64>> =
+        arm.runs.iter().map(|(_, verdict)| verdict.headroom).collect();
+    ArmStory {
+        name: arm.name.clone(),
+        title: arm.title.clone(),
+        group: arm.group.clone(),
+        servers: arm.servers.max(1),
+        changes: arm.changes.clone(),
+        planned: arm.planned,
+        completed: completed.len() as u32,
+        run_ids: arm.runs.iter().map(|(bundle, _)| bundle.run.run_id.clone()).collect(),
+        verdicts: arm.runs.iter().map(|(_, verdict)| verdict.verdict).collect(),
+        reason: arm.runs.first().map_or(String::new(), |(_, verdict)| verdict.reason.clone()),
+        failed_rules,
+        expects: arm.expects,
+        caught_by: arm.caught_by.clone(),
+        headroom: headrooms.and_then(|all| all.into_iter().reduce(f64::min)),
+        figures: figures(told, arm, &completed),
+        mechanism: completed.first().map_or_else(Vec::new, |bundle| mechanism::sentences(bundle)),
+        front: completed.first().and_then(|bundle| front(bundle)),
+        per_server: completed.first().map_or_else(Vec::new, |bundle| servers(bundle)),
+    }
+}
+
+fn figures(told: &Told<'_>, arm: &Arm<'_>, completed: &[&Bundle]) -> Vec<FigureStory> {
+    let Some(first) = completed.first() else { return Vec::new() };
+    let one = |figure: &metrics::Figure| {
+        let parts = if figure.key == RATE { f64::from(arm.servers.max(1)) } else { 1.0 };
+        let values: Vec<f64> =
+            completed.iter().filter_map(|bundle| Some((figure.of)(bundle)? / parts)).collect();
+        let together = repeats(&values).ok();
+        let given = told.given.iter().find(|g| g.arm == arm.name && g.figure == figure.key);
+        let published = given.map(|given| given.value);
+        let mean = together.as_ref().map(|t| t.mean);
+        let interval = together.as_ref().and_then(|t| t.interval).map(|i| [i.low, i.high]);
+        let over = |value: f64| published.filter(|p| *p > 0.0).map(|p| value / p);
+        FigureStory {
+            key: figure.key.to_owned(),
+            values,
+            mean,
+            interval,
+            published,
+            role: given.map(|given| given.role),
+            ratio: mean.and_then(over),
+            ratio_interval: interval.and_then(|[low, high]| Some([over(low)?, over(high)?])),
+            over_reference: None,
+            published_over_reference: None,
+        }
+    };
+    let all = metrics::of(&first.plan.workload).iter().map(one);
+    all.filter(|figure| !figure.values.is_empty() || figure.published.is_some()).collect()
+}
+
+/// Ratios over the reference arm, of what came out and of what was published.
+pub(super) fn form_ratios(told: &Told<'_>, arms: &mut [ArmStory]) {
+    let Some(reference) = told.reference.as_ref() else { return };
+    let Some(at) = arms.iter().position(|arm| arm.name == *reference) else { return };
+    let base = arms[at].figures.clone();
+    for figure in arms.iter_mut().flat_map(|arm| &mut arm.figures) {
+        let Some(of) = base.iter().find(|base| base.key == figure.key) else { continue };
+        let over = |value: Option<f64>, base: Option<f64>| {
+            let base = base.filter(|base| *base > 0.0)?;
+            value.map(|value| value / base)
+        };
+        figure.over_reference = over(figure.mean, of.mean);
+        figure.published_over_reference = over(figure.published, of.published);
+    }
+}

@@ -1,0 +1,103 @@
+//! What the load saw beside what the drives did: the page of a storage system on which a hero number is
+//! recognised. Front-end I/O without I/O at the drives, a front-end latency below that of the drives, a
+//! working set that fits a cache, and reads that come from memory or from nowhere.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::inside::{Inside, Station};
+use serde::{Deserialize, Serialize};
+
+use crate::figures::{NS_PER_S, Pick, measured, totals};
+use crate::inside::shares;
+
+/// Both sides of a storage system.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Front {
+    /// I/Os per second that the load was given.
+    pub front_ios_per_s: f64,
+    /// Bytes per second that the load was given.
+    pub front_bytes_per_s: f64,
+    /// Mean latency that the load saw.
+    pub front_latency_ns: Option<f64>,
+    /// I/Os per second at the drives; `None`: not observed.
+    pub drive_ios_per_s: Option<f64>,
+    /// Bytes per second at the drives; `None`: not observed.
+    pub drive_bytes_per_s: Option<f64>,
+    /// Mean latency at the drives; `None`: not observed, or no I/O.
+    pub drive_latency_ns: Option<f64>,
+    /// Distinct bytes that were read.
+    pub read_set_bytes: Option<u64>,
+    /// Distinct bytes that were written.
+    pub write_set_bytes: Option<u64>,
+    /// Places that reads came from, with their shares; empty where that was not observed.
+    pub reads_from: Vec<(String, f64)>,
+    /// Share of reads that followed the one before.
+    pub sequential_share: Option<f64>,
+}
+
+pub(super) fn front(bundle: &Bundle) -> Option<Front> {
+    let measure = measured(bundle)?;
+    let seconds = measure.duration_ns as f64 / NS_PER_S;
+    let sums = totals(bundle, Pick::Transactional);
+    let observed = &bundle.observed;
+    let drives = match &observed.inside {
+        Some(inside) => of_model(inside, seconds),
+        None => of_devices(bundle, seconds),
+    };
+    let reads_from = match &observed.inside {
+        Some(inside) => shares(inside, false).into_iter().map(|(p, _, s)| (p, s)).collect(),
+        None => observed.sources.reads_from.iter().map(|(p, s)| (p.clone(), *s)).collect(),
+    };
+    let shape = &observed.workload;
+    Some(Front {
+        front_ios_per_s: sums.count_within() as f64 / seconds,
+        front_bytes_per_s: sums.bytes_within() as f64 / seconds,
+        front_latency_ns: sums.mean_ns().map(|ns| ns as f64),
+        drive_ios_per_s: drives.as_ref().map(|d| d.ios_per_s),
+        drive_bytes_per_s: drives.as_ref().and_then(|d| d.bytes_per_s),
+        drive_latency_ns: drives.as_ref().and_then(|d| d.latency_ns),
+        read_set_bytes: shape.working_set_read_bytes,
+        write_set_bytes: shape.working_set_written_bytes,
+        reads_from,
+        sequential_share: shape.read_sequential_share,
+    })
+}
+
+struct Drives {
+    ios_per_s: f64,
+    bytes_per_s: Option<f64>,
+    latency_ns: Option<f64>,
+}
+
+/// Whether a station is a drive, by the names that models give them.
+pub(super) fn is_drive(station: &str) -> bool {
+    ["ssd", "hdd", "drive", "flash", "disk"].iter().any(|word| station.contains(word))
+}
+
+fn of_model(inside: &Inside, seconds: f64) -> Option<Drives> {
+    let drives: Vec<&Station> = inside.stations.iter().filter(|s| is_drive(&s.name)).collect();
+    if drives.is_empty() {
+        return None;
+    }
+    let visits: u64 = drives.iter().map(|station| station.visits).sum();
+    let sojourn_ns: u64 = drives.iter().map(|station| station.sojourn_ns).sum();
+    Some(Drives {
+        ios_per_s: visits as f64 / seconds,
+        bytes_per_s: None,
+        latency_ns: (visits > 0).then(|| sojourn_ns as f64 / visits as f64),
+    })
+}
+
+fn of_devices(bundle: &Bundle, seconds: f64) -> Option<Drives> {
+    let top: Vec<_> = bundle.observed.devices.iter().filter(|device| device.top).collect();
+    if top.is_empty() {
+        return None;
+    }
+    let ios: u64 = top.iter().map(|device| device.reads + device.writes).sum();
+    let bytes: u64 = top.iter().map(|device| device.read_bytes + device.written_bytes).sum();
+    let spent_ns: u64 = top.iter().map(|device| device.read_ns + device.write_ns).sum();
+    Some(Drives {
+        ios_per_s: ios as f64 / seconds,
+        bytes_per_s: Some(bytes as f64 / seconds),
+        latency_ns: (ios > 0).then(|| spent_ns as f64 / ios as f64),
+    })
+}

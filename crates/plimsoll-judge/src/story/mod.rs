@@ -1,0 +1,293 @@
+//! The story of a published experiment: its arms run again, beside what was published.
+//!
+//! What was published is data that comes with the experiment ([`Given`]); what was measured or modelled
+//! comes from bundles alone. Each published figure says whether a model was fitted to it: a figure that was
+//! an input shows how well the fit went and nothing more. Predictions are those that were not, and they
+//! are scored against what needs no model: copying the nearest row, and drawing a line between rows.
+
+mod answer;
+mod arm;
+mod front;
+mod mechanism;
+mod score;
+mod servers;
+
+pub use answer::{Answer, Claim, Question};
+pub use arm::{ArmStory, FigureStory};
+pub use front::Front;
+pub use score::{Score, ScoreLine};
+pub use servers::Server;
+
+use plimsoll_evidence::Bundle;
+use serde::{Deserialize, Serialize};
+
+use crate::verdict::{Verdict, VerdictKind};
+
+/// What a published figure was to the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The model was fitted to it: no prediction.
+    Input,
+    /// Published with the experiment, and not used for the fit.
+    Given,
+    /// Brought along by the operator: neither the fit nor the naive alternatives knew it.
+    Kept,
+}
+
+/// A published figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Given {
+    /// The arm.
+    pub arm: String,
+    /// Key of the figure, such as `db_read_latency_ns_avg`.
+    pub figure: String,
+    /// Its value in the base unit of the key.
+    pub value: f64,
+    /// What it was to the model.
+    pub role: Role,
+    /// Where it was published; may be empty.
+    pub source: String,
+}
+
+/// An arm as it was planned, with its runs so far.
+#[derive(Clone, Debug)]
+pub struct Arm<'a> {
+    /// Its short name, as in the published figures.
+    pub name: String,
+    /// What it is.
+    pub title: String,
+    /// Arms of one table belong together; empty where there is one table only.
+    pub group: String,
+    /// The achieved rate is shown for one of so many servers.
+    pub servers: u32,
+    /// Settings that differ from the arm before: name and value.
+    pub changes: Vec<(String, String)>,
+    /// The verdict that the experiment is made to show; `None`: whatever comes out.
+    pub expects: Option<VerdictKind>,
+    /// Rules of which each has to find the arm's trick.
+    pub caught_by: Vec<String>,
+    /// Its runs with their verdicts.
+    pub runs: Vec<(&'a Bundle, &'a Verdict)>,
+    /// How many runs it is to have.
+    pub planned: u32,
+}
+
+/// All that a story is told from.
+#[derive(Clone, Debug)]
+pub struct Told<'a> {
+    /// Short name of the experiment.
+    pub name: String,
+    /// What it is called.
+    pub title: String,
+    /// True where the arms are runs of models.
+    pub modelled: bool,
+    /// How far a ratio to the published figure may be from 1.
+    pub tolerance: f64,
+    /// Keys of the figures by which the whole is judged; the first is the order's.
+    pub judged: Vec<String>,
+    /// The arm that ratios between arms are formed over.
+    pub reference: Option<String>,
+    /// The arms in their order.
+    pub arms: Vec<Arm<'a>>,
+    /// What was published.
+    pub given: Vec<Given>,
+    /// What is asked.
+    pub questions: Vec<Question>,
+    /// Published arithmetic that is checked.
+    pub claims: Vec<Claim>,
+}
+
+/// How a story ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// Every judged figure is as published, within the tolerance.
+    AsPublished,
+    /// Some are not.
+    NotAsPublished,
+    /// Every arm has the verdict that it was made for.
+    Caught,
+    /// An arm that was made to be caught came through.
+    CameThrough,
+    /// Nothing was published to hold the figures against.
+    Told,
+    /// Arms or runs are missing, or a run did not complete.
+    Incomplete,
+}
+
+impl Ending {
+    /// In capitals, as shown.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::AsPublished => "AS PUBLISHED",
+            Self::NotAsPublished => "NOT AS PUBLISHED",
+            Self::Caught => "CAUGHT",
+            Self::CameThrough => "CAME THROUGH",
+            Self::Told => "TOLD",
+            Self::Incomplete => "INCOMPLETE",
+        }
+    }
+}
+
+/// Whether arms come in the published order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// The figure.
+    pub figure: String,
+    /// Arms in the published order, the least first.
+    pub published: Vec<String>,
+    /// The same arms in the order that came out.
+    pub found: Vec<String>,
+}
+
+impl Order {
+    /// Whether both are the same.
+    pub fn holds(&self) -> bool {
+        self.published == self.found
+    }
+}
+
+/// A story.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Story {
+    /// Short name of the experiment.
+    pub name: String,
+    /// What it is called.
+    pub title: String,
+    /// True where the arms are runs of models.
+    pub modelled: bool,
+    /// How it ends.
+    pub ending: Ending,
+    /// The sentence that is read first.
+    pub reason: String,
+    /// How far a ratio to the published figure may be from 1.
+    pub tolerance: f64,
+    /// Keys of the figures by which the whole is judged.
+    pub judged: Vec<String>,
+    /// The arm that ratios between arms are formed over.
+    pub reference: Option<String>,
+    /// The arms.
+    pub arms: Vec<ArmStory>,
+    /// Whether they come in the published order; `None` with fewer than two published.
+    pub order: Option<Order>,
+    /// Predictions against naive alternatives; `None` where no published figure is a prediction.
+    pub score: Option<Score>,
+    /// What was asked, with its answer.
+    pub answers: Vec<Answer>,
+}
+
+/// Tells the story of the runs so far.
+pub fn tell(told: &Told<'_>) -> Story {
+    let mut arms: Vec<ArmStory> = told.arms.iter().map(|arm| arm::arm_story(told, arm)).collect();
+    arm::form_ratios(told, &mut arms);
+    mechanism::against_before(told, &mut arms);
+    let order = order(told, &arms);
+    let (ending, reason) = ending(told, &arms, order.as_ref());
+    Story {
+        name: told.name.clone(),
+        title: told.title.clone(),
+        modelled: told.modelled,
+        ending,
+        reason,
+        tolerance: told.tolerance,
+        judged: told.judged.clone(),
+        reference: told.reference.clone(),
+        score: score::score(told, &arms),
+        answers: answer::answers(told, &arms),
+        order,
+        arms,
+    }
+}
+
+/// The arms whose first judged figure was published, in both orders.
+fn order(told: &Told<'_>, arms: &[ArmStory]) -> Option<Order> {
+    let figure = told.judged.first()?;
+    let mut known: Vec<(&str, f64, f64)> = arms
+        .iter()
+        .filter_map(|arm| {
+            let figure = arm.figure(figure)?;
+            Some((arm.name.as_str(), figure.published?, figure.mean?))
+        })
+        .collect();
+    if known.len() < 2 {
+        return None;
+    }
+    let names = |all: &[(&str, f64, f64)]| all.iter().map(|one| one.0.to_owned()).collect();
+    known.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let published = names(&known);
+    // Stable: arms that are alike stay in the published order.
+    known.sort_by(|a, b| a.2.total_cmp(&b.2));
+    Some(Order { figure: figure.clone(), published, found: names(&known) })
+}
+
+fn ending(told: &Told<'_>, arms: &[ArmStory], order: Option<&Order>) -> (Ending, String) {
+    let missing: u32 = arms.iter().map(|arm| arm.planned.saturating_sub(arm.completed)).sum();
+    if missing > 0 {
+        let runs: u32 = arms.iter().map(|arm| arm.planned).sum();
+        return (
+            Ending::Incomplete,
+            format!("{missing} of {runs} runs are missing or incomplete."),
+        );
+    }
+    let made: Vec<&ArmStory> = arms.iter().filter(|arm| arm.expects.is_some()).collect();
+    if !made.is_empty() {
+        return caught(&made);
+    }
+    let says = if told.modelled { "modelled" } else { "measured" };
+    let judged: Vec<&FigureStory> = arms
+        .iter()
+        .flat_map(|arm| &arm.figures)
+        .filter(|figure| told.judged.contains(&figure.key) && figure.published.is_some())
+        .collect();
+    if judged.is_empty() {
+        let runs: u32 = arms.iter().map(|arm| arm.completed).sum();
+        let says =
+            format!("{} arms in {runs} runs, {says}; nothing was published for them.", arms.len());
+        return (Ending::Told, says);
+    }
+    let within = |figure: &&&FigureStory| figure.within(told.tolerance);
+    let kept = judged.iter().filter(within).count();
+    let ordered = order.is_none_or(Order::holds);
+    let order_says = match order {
+        Some(order) if order.holds() => {
+            format!(" The published order holds: {}.", order.found.join(" < "))
+        }
+        Some(order) => format!(
+            " The published order does not hold: {} was published, {} came out.",
+            order.published.join(" < "),
+            order.found.join(" < ")
+        ),
+        None => String::new(),
+    };
+    let reason = format!(
+        "{kept} of {} judged figures are within {:.0} % of the published ones ({says}).{order_says}",
+        judged.len(),
+        100.0 * told.tolerance
+    );
+    let ending =
+        if kept == judged.len() && ordered { Ending::AsPublished } else { Ending::NotAsPublished };
+    (ending, reason)
+}
+
+fn caught(made: &[&ArmStory]) -> (Ending, String) {
+    let through: Vec<&str> =
+        made.iter().filter(|arm| !arm.is_as_expected()).map(|arm| arm.name.as_str()).collect();
+    if through.is_empty() {
+        let heroes = made.iter().filter(|arm| !arm.caught_by.is_empty()).count();
+        let honest = made.len() - heroes;
+        let beside = if honest > 0 {
+            format!("; the {honest} honest twins keep their verdict")
+        } else {
+            String::new()
+        };
+        return (
+            Ending::Caught,
+            format!(
+                "All {heroes} hero numbers are INVALID by the rules that name their tricks{beside}."
+            ),
+        );
+    }
+    let says = format!("{} did not come out as it was made to.", through.join(", "));
+    (Ending::CameThrough, says)
+}

@@ -1,0 +1,115 @@
+//! Predictions against what needs no model: copying the nearest row that was known, and drawing a line
+//! between the rows on both sides of it. A model that does no better than these has explained nothing.
+//!
+//! Errors are |ln(predicted / published)|, so that half and double are alike; medians over the figures.
+
+use serde::{Deserialize, Serialize};
+
+use super::arm::ArmStory;
+use super::{Given, Role, Told};
+
+/// One prediction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScoreLine {
+    /// The arm.
+    pub arm: String,
+    /// The figure.
+    pub figure: String,
+    /// What was published.
+    pub published: f64,
+    /// What came out.
+    pub predicted: f64,
+    /// The nearest row that was known, and its arm; `None`: no other row has the figure.
+    pub copied: Option<(String, f64)>,
+    /// Between the rows on both sides; `None` where one side has none.
+    pub interpolated: Option<f64>,
+}
+
+impl ScoreLine {
+    /// Relative error of a value: of its logarithm, as a share.
+    pub fn error_of(&self, value: f64) -> f64 {
+        libm::fabs(libm::log(value / self.published))
+    }
+}
+
+/// All predictions together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// Each prediction.
+    pub lines: Vec<ScoreLine>,
+    /// Median error of the model over the lines.
+    pub model_error_median: f64,
+    /// Median error of copying, over the lines that have a row to copy.
+    pub copied_error_median: Option<f64>,
+    /// Median error of interpolation, over the lines that have both sides.
+    pub interpolated_error_median: Option<f64>,
+    /// How many published figures were inputs, and are not in the score.
+    pub inputs: usize,
+}
+
+pub(super) fn score(told: &Told<'_>, arms: &[ArmStory]) -> Option<Score> {
+    let place = |name: &str| arms.iter().position(|arm| arm.name == name);
+    let mut lines = Vec::new();
+    for given in told.given.iter().filter(|given| given.role != Role::Input && given.value > 0.0) {
+        let Some(at) = place(&given.arm) else { continue };
+        let mean = arms[at].figure(&given.figure).and_then(|figure| figure.mean);
+        let Some(predicted) = mean.filter(|mean| *mean > 0.0) else { continue };
+        let known: Vec<(usize, &Given)> = told
+            .given
+            .iter()
+            .filter(|other| other.figure == given.figure && other.arm != given.arm)
+            .filter(|other| other.role != Role::Kept && other.value > 0.0)
+            .filter_map(|other| Some((place(&other.arm)?, other)))
+            .collect();
+        lines.push(ScoreLine {
+            arm: given.arm.clone(),
+            figure: given.figure.clone(),
+            published: given.value,
+            predicted,
+            copied: nearest(arms, at, &known),
+            interpolated: between(at, &known),
+        });
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let over = |value: &dyn Fn(&ScoreLine) -> Option<f64>| {
+        median(lines.iter().filter_map(|line| Some(line.error_of(value(line)?))).collect())
+    };
+    Some(Score {
+        model_error_median: over(&|line| Some(line.predicted)).unwrap_or(0.0),
+        copied_error_median: over(&|line| line.copied.as_ref().map(|copied| copied.1)),
+        interpolated_error_median: over(&|line| line.interpolated),
+        inputs: told.given.iter().filter(|given| given.role == Role::Input).count(),
+        lines,
+    })
+}
+
+/// The row to copy: of another table the row of the same label, of this one the nearest arm.
+fn nearest(arms: &[ArmStory], at: usize, known: &[(usize, &Given)]) -> Option<(String, f64)> {
+    let label = |arm: &ArmStory| arm.name.strip_prefix(&arm.group).unwrap_or(&arm.name).to_owned();
+    let (own, group) = (label(&arms[at]), &arms[at].group);
+    let twin = known.iter().find(|(other, _)| {
+        !group.is_empty() && arms[*other].group != *group && label(&arms[*other]) == own
+    });
+    let closest = known.iter().min_by_key(|(other, _)| other.abs_diff(at));
+    twin.or(closest).map(|(_, given)| (given.arm.clone(), given.value))
+}
+
+/// On the line between the nearest known rows on both sides, by their places in the order of the arms.
+fn between(at: usize, known: &[(usize, &Given)]) -> Option<f64> {
+    let before = known.iter().filter(|(other, _)| *other < at).max_by_key(|(other, _)| *other)?;
+    let after = known.iter().filter(|(other, _)| *other > at).min_by_key(|(other, _)| *other)?;
+    let share = (at - before.0) as f64 / (after.0 - before.0) as f64;
+    Some(before.1.value + share * (after.1.value - before.1.value))
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[half]),
+        _ => Some(0.5 * (values[half - 1] + values[half])),
+    }
+}

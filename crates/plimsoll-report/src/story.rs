@@ -1,0 +1,565 @@
+//! The story of a published experiment as a report: the answer first, what was published beside what came
+//! out, why, and how well it was predicted.
+
+use plimsoll_judge::metrics::{self, Figure};
+use plimsoll_judge::story::{ArmStory, Ending, FigureStory, Front, Role, Score, Story};
+
+use crate::chart::plot::Dot;
+use crate::chart::{Axis, Mark, Plot};
+use crate::comparison::unit;
+use crate::document::{Block, Document, Headline, Section};
+use crate::number::{Letters, Unit};
+use crate::table::{Cell, Column, Table, Tone, Value};
+
+/// Above so many arms the terminal shows tables by group and no sentence for each arm.
+const ARMS_FEW: usize = 16;
+
+/// What stands around a story and is no figure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Surroundings {
+    /// What was done, in a paragraph.
+    pub about: String,
+    /// Where it was published.
+    pub source: String,
+    /// What the published experiment taught.
+    pub taught: Vec<String>,
+    /// Parameters of the model that were fitted, with what they were fitted to.
+    pub fitted: Vec<(String, String)>,
+    /// Sentences: what is not modelled, what to know of the figures.
+    pub remarks: Vec<String>,
+    /// Model, seed, version: what tells this report from another.
+    pub identity: Vec<(String, String)>,
+}
+
+/// The report of a story.
+pub fn story_document(story: &Story, around: &Surroundings) -> Document {
+    let mut sections = vec![answers(story), verdicts(story), published(story)];
+    sections.push(charts(story));
+    if story.arms.iter().any(|arm| shows_front(story, arm)) {
+        sections.push(fronts(story));
+    }
+    sections.push(why(story));
+    sections.push(per_server(story));
+    if let Some(score) = &story.score {
+        sections.push(predictions(story, score));
+    }
+    sections.push(provenance(around));
+    sections.push(runs(story));
+    sections.retain(|section| !section.blocks.is_empty());
+    Document {
+        title: format!("{}: {}", story.name, story.title),
+        description: around.about.clone(),
+        identity: around.identity.clone(),
+        headline: Headline {
+            word: story.ending.label().to_owned(),
+            tone: tone(story.ending),
+            reason: story.reason.clone(),
+            figures: Vec::new(),
+        },
+        sections,
+        ..Document::default()
+    }
+}
+
+fn tone(ending: Ending) -> Tone {
+    match ending {
+        Ending::AsPublished | Ending::Caught => Tone::Good,
+        Ending::NotAsPublished | Ending::CameThrough => Tone::Bad,
+        Ending::Incomplete => Tone::Warn,
+        Ending::Told => Tone::Plain,
+    }
+}
+
+fn answers(story: &Story) -> Section {
+    let lines: Vec<String> =
+        story.answers.iter().map(|one| format!("{} {}", one.question, one.answer)).collect();
+    let section = Section::brief("answers", "What was asked");
+    if lines.is_empty() { section } else { section.with(Block::List(lines)) }
+}
+
+/// How each arm stands: verdict, headroom, what differs.
+fn verdicts(story: &Story) -> Section {
+    let made = story.arms.iter().any(|arm| arm.expects.is_some());
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("arm", "arm"),
+            Column::words("verdict", "verdict"),
+            Column::of(Unit::Share, "least headroom", "headroom_min"),
+            Column::numbers("runs", "runs"),
+        ],
+    );
+    if made {
+        table.columns.push(Column::words("made to be", "expects"));
+        table.columns.push(Column::words("rules that failed", "failed_rules"));
+    }
+    table.columns.push(Column::remarks("what it is", "title"));
+    for arm in &story.arms {
+        let mut row = vec![
+            Cell::text(arm.name.clone()).tone(Tone::Strong),
+            Cell::text(verdict_words(arm)),
+            Cell::maybe(Unit::Share, arm.headroom),
+            Cell::count(arm.completed.into()),
+        ];
+        if made {
+            let tone = if arm.is_as_expected() { Tone::Good } else { Tone::Bad };
+            let expects = match arm.expects {
+                Some(plimsoll_judge::VerdictKind::Invalid) => "INVALID",
+                Some(_) => "not INVALID",
+                None => "",
+            };
+            row.push(Cell::text(expects).tone(tone));
+            let rules = if arm.failed_rules.is_empty() {
+                "none".to_owned()
+            } else {
+                arm.failed_rules.join(", ")
+            };
+            row.push(Cell::text(rules));
+        }
+        row.push(Cell::text(what_it_is(arm)));
+        table.rows.push(row);
+    }
+    let few = story.arms.len() <= ARMS_FEW;
+    let section = Section {
+        depth: if few { Default::default() } else { crate::document::Depth::Full },
+        ..Section::brief("arms", "The arms")
+    };
+    section.with(Block::Table(table))
+}
+
+fn what_it_is(arm: &ArmStory) -> String {
+    let changes: Vec<String> =
+        arm.changes.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    match (arm.title.is_empty(), changes.is_empty()) {
+        (false, false) => format!("{} ({})", arm.title, changes.join(", ")),
+        (false, true) => arm.title.clone(),
+        (true, _) => changes.join(", "),
+    }
+}
+
+fn verdict_words(arm: &ArmStory) -> String {
+    let mut kinds = arm.verdicts.clone();
+    kinds.sort();
+    kinds.dedup();
+    let words: Vec<&str> = kinds.iter().map(|kind| kind.label()).collect();
+    if words.is_empty() { "not run".to_owned() } else { words.join(", ") }
+}
+
+/// The figures that any arm has, in the order of the first that has them.
+fn keys(story: &Story) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for figure in story.arms.iter().flat_map(|arm| &arm.figures) {
+        let seen = !figure.values.is_empty() || figure.published.is_some();
+        if seen && !keys.contains(&figure.key) {
+            keys.push(figure.key.clone());
+        }
+    }
+    keys
+}
+
+/// The figures that tables are made for: judged ones and published ones.
+fn told_keys(story: &Story) -> Vec<String> {
+    let all = keys(story);
+    let told: Vec<String> = all
+        .iter()
+        .filter(|key| {
+            let published =
+                |arm: &ArmStory| arm.figure(key).is_some_and(|figure| figure.published.is_some());
+            story.judged.contains(key) || story.arms.iter().any(published)
+        })
+        .cloned()
+        .collect();
+    if told.is_empty() { all.into_iter().take(4).collect() } else { told }
+}
+
+fn name_of(key: &str) -> &str {
+    let found: Option<&'static Figure> = metrics::all().find(|figure| figure.key == key);
+    found.map_or(key, |figure| figure.name)
+}
+
+fn published(story: &Story) -> Section {
+    let says = came_out(story);
+    let mut section = Section::brief("published", &format!("Published and {says}"));
+    for key in told_keys(story) {
+        section = section.with(Block::Table(figure_table(story, &key)));
+    }
+    section
+}
+
+fn came_out(story: &Story) -> &'static str {
+    if story.modelled { "modelled" } else { "measured" }
+}
+
+fn figure_table(story: &Story, key: &str) -> Table {
+    let unit = unit(key);
+    let servers = story.arms.iter().map(|arm| arm.servers).max().unwrap_or(1);
+    let each = if servers > 1 && key == "achieved_iops_per_s" { ", one server" } else { "" };
+    let with_ratio = story.reference.is_some();
+    let has_published =
+        story.arms.iter().any(|arm| arm.figure(key).is_some_and(|f| f.published.is_some()));
+    let mut columns = vec![Column::words("arm", "arm")];
+    if has_published {
+        columns.push(Column::of(unit, "published", "published"));
+    }
+    columns.push(Column::of(unit, came_out(story), "mean"));
+    columns.push(Column::of(unit, "95 % interval", "interval").rank(2));
+    if has_published {
+        columns.push(Column::numbers("ratio", "ratio"));
+        columns.push(Column::numbers("95 % of the ratio", "ratio_interval").rank(3));
+    }
+    if with_ratio {
+        let over = story.reference.clone().unwrap_or_default();
+        if has_published {
+            columns.push(
+                Column::numbers("published", "published_over").under(&format!("over {over}")),
+            );
+        }
+        columns.push(Column::numbers(came_out(story), "over").under(&format!("over {over}")));
+    }
+    if has_published {
+        columns.push(Column::words("the published figure", "role"));
+    }
+    let mut table = Table::new(&format!("{}{each}", capital(name_of(key))), columns);
+    for arm in &story.arms {
+        let nothing = FigureStory {
+            key: key.to_owned(),
+            values: Vec::new(),
+            mean: None,
+            interval: None,
+            published: None,
+            role: None,
+            ratio: None,
+            ratio_interval: None,
+            over_reference: None,
+            published_over_reference: None,
+        };
+        let figure = arm.figure(key).unwrap_or(&nothing);
+        let judged = story.judged.iter().any(|judged| judged == key);
+        let ratio_tone = match figure.ratio {
+            Some(_) if figure.within(story.tolerance) => Tone::Good,
+            Some(_) if judged => Tone::Bad,
+            Some(_) => Tone::Warn,
+            None => Tone::Plain,
+        };
+        let mut row = vec![Cell::text(arm.name.clone())];
+        if has_published {
+            row.push(Cell::maybe(unit, figure.published));
+        }
+        row.push(Cell::maybe(unit, figure.mean).tone(Tone::Strong));
+        row.push(interval(unit, figure.interval));
+        if has_published {
+            row.push(ratio(figure.ratio).tone(ratio_tone));
+            row.push(ratio_interval(figure.ratio_interval));
+        }
+        if with_ratio {
+            if has_published {
+                row.push(ratio(figure.published_over_reference));
+            }
+            row.push(ratio(figure.over_reference));
+        }
+        if has_published {
+            row.push(Cell::text(role(figure.role)).tone(Tone::Faint));
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+fn role(role: Option<Role>) -> &'static str {
+    match role {
+        Some(Role::Input) => "was an input: fitted",
+        Some(Role::Given) => "was no input",
+        Some(Role::Kept) => "was not known",
+        None => "none known: a prediction",
+    }
+}
+
+fn interval(unit: Unit, ends: Option<[f64; 2]>) -> Cell {
+    match ends {
+        Some([low, high]) => Cell { value: Value::Interval(unit, low, high), tone: Tone::Plain },
+        None => Cell::not_applicable(),
+    }
+}
+
+fn two(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+/// A ratio with two places: more digits than runs and published figures bear.
+fn ratio(value: Option<f64>) -> Cell {
+    value.map_or(Cell::not_applicable(), |value| Cell::text(two(value)))
+}
+
+fn ratio_interval(ends: Option<[f64; 2]>) -> Cell {
+    match ends {
+        Some([low, high]) => Cell::text(format!("{} – {}", two(low), two(high))),
+        None => Cell::not_applicable(),
+    }
+}
+
+fn charts(story: &Story) -> Section {
+    let mut section = Section::full("charts", "Side by side");
+    if story.arms.len() > ARMS_FEW {
+        return section;
+    }
+    for key in told_keys(story).into_iter().take(4) {
+        section = section.with(Block::Chart(Box::new(chart(story, &key))));
+    }
+    section
+}
+
+/// Dots with intervals, published beside what came out, an arm a row.
+fn chart(story: &Story, key: &str) -> Plot {
+    let names: Vec<String> = story.arms.iter().rev().map(|arm| arm.name.clone()).collect();
+    let height = 90.0 + 34.0 * names.len() as f64;
+    let dots = |published: bool| -> Vec<Dot> {
+        (0u32..)
+            .zip(story.arms.iter().rev())
+            .filter_map(|(row, arm)| {
+                let figure = arm.figure(key)?;
+                let y = f64::from(row) + if published { 0.12 } else { -0.12 };
+                if published {
+                    return Some(Dot { x: figure.published?, y, ..Dot::default() });
+                }
+                let x_range = figure.interval.map(|[low, high]| (low, high));
+                Some(Dot { x: figure.mean?, y, x_range, ..Dot::default() })
+            })
+            .collect()
+    };
+    let marks = [("published", true), (came_out(story), false)];
+    let mut plot = Plot::new(
+        &format!("arms-{}", key.replace('_', "-")),
+        &capital(name_of(key)),
+        Axis { low: Some(0.0), ..Axis::linear(name_of(key), unit(key)) },
+        Axis::names("", names),
+    )
+    .size(860.0, height.max(150.0));
+    for (colour, (name, published)) in (0u8..).zip(marks) {
+        let dots = dots(published);
+        if !dots.is_empty() {
+            plot = plot.mark(Mark::Dots { name: name.to_owned(), colour, dots, joined: false });
+        }
+    }
+    plot
+}
+
+fn shows_front(story: &Story, arm: &ArmStory) -> bool {
+    arm.front.is_some() && story.arms.iter().any(|arm| arm.expects.is_some())
+}
+
+/// What the load saw, and what the drives did.
+fn fronts(story: &Story) -> Section {
+    let mut table = Table::new(
+        "What the load saw, and what the drives did",
+        vec![
+            Column::words("arm", "arm"),
+            Column::of(Unit::Rate, "front end", "front_ios_per_s").under("I/Os per second"),
+            Column::of(Unit::Rate, "drives", "drive_ios_per_s").under("I/Os per second"),
+            Column::numbers("front end", "front_bytes_per_s").under("bandwidth"),
+            Column::numbers("front end", "front_latency_ns").under("latency"),
+            Column::numbers("drives", "drive_latency_ns").under("latency"),
+            Column::numbers("read", "read_set_bytes").under("working set"),
+            Column::numbers("written", "write_set_bytes").under("working set"),
+            Column::of(Unit::Share, "sequential", "sequential_share"),
+            Column::remarks("reads came from", "reads_from"),
+        ],
+    );
+    let known = |size: Option<u64>| Cell::observed(Unit::Size, size.map(|bytes| bytes as f64));
+    for arm in &story.arms {
+        let Some(front) = &arm.front else { continue };
+        table.rows.push(vec![
+            Cell::text(arm.name.clone()).tone(Tone::Strong),
+            Cell::number(Unit::Rate, front.front_ios_per_s),
+            Cell::observed(Unit::Rate, front.drive_ios_per_s),
+            Cell::number(Unit::Bandwidth, front.front_bytes_per_s),
+            Cell::maybe(Unit::Latency, front.front_latency_ns),
+            Cell::maybe(Unit::Latency, front.drive_latency_ns),
+            known(front.read_set_bytes),
+            known(front.write_set_bytes),
+            Cell::observed(Unit::Share, front.sequential_share),
+            Cell::text(reads_from(front)),
+        ]);
+    }
+    let says = "A figure that the drives did not carry shows in four places: I/O at the front and almost none \
+        at the drives, a latency below that of the drives, a working set that fits a cache, and reads that \
+        come from memory or from nowhere.";
+    Section::brief("front", "Front end and drives")
+        .with(Block::Table(table))
+        .with(Block::Words(says.to_owned()))
+}
+
+fn reads_from(front: &Front) -> String {
+    if front.reads_from.is_empty() {
+        return "unknown".to_owned();
+    }
+    let word = |place: &str| match place {
+        "zero" => "zero (never written)".to_owned(),
+        "dram" => "DRAM cache".to_owned(),
+        "log" => "write log".to_owned(),
+        "ssd" => "SSD".to_owned(),
+        "hdd" => "HDD".to_owned(),
+        other => other.to_owned(),
+    };
+    let parts: Vec<String> = front
+        .reads_from
+        .iter()
+        .map(|(place, share)| {
+            format!("{} {}", Unit::Share.show(*share, Letters::Unicode), word(place))
+        })
+        .collect();
+    parts.join(", ")
+}
+
+/// The mechanism of each arm, in sentences.
+fn why(story: &Story) -> Section {
+    let few = story.arms.len() <= ARMS_FEW;
+    let mut section = if few { Section::brief("why", "Why") } else { Section::full("why", "Why") };
+    for arm in story.arms.iter().filter(|arm| !arm.mechanism.is_empty()) {
+        let title = if arm.title.is_empty() { String::new() } else { format!(" ({})", arm.title) };
+        let lead = format!("In arm {}{title}: {}", arm.name, arm.mechanism.join(" "));
+        section = section.with(Block::List(vec![lead]));
+    }
+    section
+}
+
+fn per_server(story: &Story) -> Section {
+    let mut section = Section::full("servers", "Server by server");
+    for arm in story.arms.iter().filter(|arm| arm.per_server.len() > 1).take(ARMS_FEW) {
+        let mut table = Table::new(
+            &format!("Servers in the first run of arm {}", arm.name),
+            vec![
+                Column::words("server", "server"),
+                Column::numbers("databases", "databases"),
+                Column::of(Unit::Rate, "I/Os", "rate_per_s"),
+                Column::of(Unit::Latency, "reads", "read_latency_ns_avg"),
+                Column::of(Unit::Latency, "writes", "write_latency_ns_avg"),
+                Column::of(Unit::Latency, "log writes", "log_latency_ns_avg"),
+            ],
+        );
+        let ns = |ns: Option<u64>| Cell::maybe(Unit::Latency, ns.map(|ns| ns as f64));
+        for server in &arm.per_server {
+            table.rows.push(vec![
+                Cell::text(server.name.clone()),
+                Cell::count(server.databases.into()),
+                Cell::number(Unit::Rate, server.rate_per_s),
+                ns(server.read_latency_ns_avg),
+                ns(server.write_latency_ns_avg),
+                ns(server.log_latency_ns_avg),
+            ]);
+        }
+        let all: f64 = arm.per_server.iter().map(|server| server.rate_per_s).sum();
+        table.totals.push(vec![
+            Cell::text("mean"),
+            Cell::empty(),
+            Cell::number(Unit::Rate, all / arm.per_server.len() as f64).tone(Tone::Strong),
+            Cell::empty(),
+            Cell::empty(),
+            Cell::empty(),
+        ]);
+        section = section.with(Block::Table(table));
+    }
+    section
+}
+
+fn predictions(story: &Story, score: &Score) -> Section {
+    let share = |value: f64| Unit::Share.show(value, Letters::Unicode);
+    let or_none = |value: Option<f64>| value.map_or("n/a".to_owned(), share);
+    let says = format!(
+        "{} published figures were no input. Median error: the model {}, copying the nearest row {}, \
+         drawing a line between rows {}. {} figures were inputs and are not counted.",
+        score.lines.len(),
+        share(score.model_error_median),
+        or_none(score.copied_error_median),
+        or_none(score.interpolated_error_median),
+        score.inputs
+    );
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("arm", "arm"),
+            Column::words("figure", "figure"),
+            Column::numbers("published", "published"),
+            Column::numbers(came_out(story), "predicted"),
+            Column::of(Unit::Share, "error", "error"),
+            Column::numbers("copied", "copied"),
+            Column::of(Unit::Share, "error", "copied_error"),
+            Column::numbers("interpolated", "interpolated"),
+            Column::of(Unit::Share, "error", "interpolated_error"),
+        ],
+    );
+    for line in &score.lines {
+        let unit = unit(&line.figure);
+        let copied = line.copied.as_ref().map(|copied| copied.1);
+        let error = |value: Option<f64>| Cell::maybe(Unit::Share, value.map(|v| line.error_of(v)));
+        table.rows.push(vec![
+            Cell::text(line.arm.clone()),
+            Cell::text(name_of(&line.figure)),
+            Cell::number(unit, line.published),
+            Cell::number(unit, line.predicted).tone(Tone::Strong),
+            error(Some(line.predicted)),
+            Cell::maybe(unit, copied),
+            error(copied),
+            Cell::maybe(unit, line.interpolated),
+            error(line.interpolated),
+        ]);
+    }
+    table.note = "errors are of logarithms, so that half and double are alike".to_owned();
+    let section =
+        Section::brief("predictions", "How well it was predicted").with(Block::Words(says));
+    if story.arms.len() <= ARMS_FEW {
+        return section.with(Block::Table(table));
+    }
+    section
+}
+
+fn provenance(around: &Surroundings) -> Section {
+    let mut section = Section::full("provenance", "What was done, and where the figures come from");
+    if !around.source.is_empty() {
+        section = section.with(Block::Words(format!("Published figures: {}", around.source)));
+    }
+    if !around.taught.is_empty() {
+        section = section.with(Block::Words("What it taught:".to_owned()));
+        section = section.with(Block::List(around.taught.clone()));
+    }
+    if !around.remarks.is_empty() {
+        section = section.with(Block::Words("To know of these figures:".to_owned()));
+        section = section.with(Block::List(around.remarks.clone()));
+    }
+    if !around.fitted.is_empty() {
+        let mut table = Table::new(
+            "Parameters of the models that are not from a datasheet or documentation",
+            vec![Column::words("parameter", "parameter"), Column::words("from", "from")],
+        );
+        for (name, from) in &around.fitted {
+            table.rows.push(vec![Cell::text(name.clone()), Cell::text(from.clone())]);
+        }
+        section = section.with(Block::Table(table));
+    }
+    section
+}
+
+fn runs(story: &Story) -> Section {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("arm", "arm"),
+            Column::words("run", "run"),
+            Column::words("verdict", "verdict"),
+        ],
+    );
+    for arm in &story.arms {
+        for (run, verdict) in arm.run_ids.iter().zip(&arm.verdicts) {
+            table.rows.push(vec![
+                Cell::text(arm.name.clone()),
+                Cell::text(run.clone()),
+                Cell::text(verdict.label()),
+            ]);
+        }
+    }
+    Section::full("runs", "Runs").with(Block::Table(table))
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}

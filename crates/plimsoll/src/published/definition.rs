@@ -1,0 +1,382 @@
+//! `experiment.toml`: what was done, the arms with the settings that change between them, and what is
+//! asked. An arm's plan is a plan file of the experiment with the arm's changes merged into it, so that
+//! what differs between arms is written down once and each arm can be run by itself.
+
+use std::collections::BTreeMap;
+
+use plimsoll_judge::VerdictKind;
+use plimsoll_judge::story::{Claim, Given, Question, Role};
+use plimsoll_plan::{Plan, ResolvedPlan, merge_plans};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::{Files, given};
+use crate::error::CliError;
+
+/// The form of `experiment.toml` that this build reads.
+const VERSION: u32 = 1;
+
+/// Where the arms run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum On {
+    /// On the experiment's model, in virtual time.
+    #[default]
+    Model,
+    /// On real storage.
+    Real,
+}
+
+/// An experiment.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// Its files.
+    pub files: Files,
+    /// What `experiment.toml` says.
+    pub text: Text,
+    /// Published figures.
+    pub given: Vec<Given>,
+}
+
+/// `experiment.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Text {
+    version: u32,
+    /// What it is called.
+    pub title: String,
+    /// What was done, in a paragraph.
+    pub about: String,
+    /// Where it was published.
+    #[serde(default)]
+    pub source: String,
+    /// The achieved rate is shown for one of so many servers.
+    #[serde(default = "one")]
+    pub servers: u32,
+    /// Runs of each arm.
+    #[serde(default = "three")]
+    pub repeats: u32,
+    /// How far a ratio to a published figure may be from 1.
+    #[serde(default = "tolerance")]
+    pub tolerance: f64,
+    /// Figures by which the whole is judged; the first is the order's.
+    #[serde(default)]
+    pub judged: Vec<String>,
+    /// The arm that ratios between arms are formed over.
+    pub reference: Option<String>,
+    /// True where each arm keeps the changes of those before.
+    #[serde(default)]
+    pub cumulative: bool,
+    /// What it taught.
+    #[serde(default)]
+    pub taught: Vec<String>,
+    /// What to know of its figures.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+    /// What to know of a run on real storage.
+    #[serde(default)]
+    pub real_about: String,
+    /// What is asked.
+    #[serde(default)]
+    pub question: Vec<Question>,
+    /// Published arithmetic.
+    #[serde(default)]
+    pub claim: Vec<Claim>,
+    /// The arms on a model.
+    pub arm: Vec<Arm>,
+    /// The arms on real storage.
+    #[serde(default)]
+    pub real: Vec<Arm>,
+}
+
+/// An arm.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arm {
+    /// Its short name.
+    pub name: String,
+    /// What it is.
+    #[serde(default)]
+    pub title: String,
+    /// The plan file that it begins with.
+    pub plan: String,
+    /// The table that it belongs to.
+    #[serde(default)]
+    pub group: String,
+    /// As the experiment's, where it differs.
+    pub servers: Option<u32>,
+    /// As the experiment's, where it differs.
+    pub repeats: Option<u32>,
+    /// Names of the places that it runs at, on real storage: `--path NAME=DIRECTORY`.
+    #[serde(default)]
+    pub places: Vec<String>,
+    /// The verdict that it is made for.
+    pub expects: Option<VerdictKind>,
+    /// Rules that have to find its trick.
+    #[serde(default)]
+    pub caught_by: Vec<String>,
+    /// What changes in the plan, against the arm before where the experiment is cumulative.
+    #[serde(default)]
+    pub change: Table,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn three() -> u32 {
+    3
+}
+
+fn tolerance() -> f64 {
+    0.15
+}
+
+/// What the operator changes.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Fields of every arm's plan: dotted name and TOML value.
+    pub set: Vec<(String, String)>,
+    /// Directories, devices or exports by the names of places.
+    pub places: BTreeMap<String, String>,
+    /// Runs of each arm.
+    pub repeats: Option<u32>,
+    /// Only these arms.
+    pub arms: Vec<String>,
+}
+
+/// An arm, or one point of an arm that sweeps, ready to run.
+#[derive(Clone, Debug)]
+pub struct PlannedArm {
+    /// Its name in the story.
+    pub name: String,
+    /// The arm that it is of.
+    pub of: Arm,
+    /// Its plan as a file says it.
+    pub plan: Plan,
+    /// As it is run.
+    pub resolved: ResolvedPlan,
+    /// What differs from the arm before: name and value.
+    pub changes: Vec<(String, String)>,
+    /// How often it is run.
+    pub repeats: u32,
+    /// The achieved rate is shown for one of so many servers.
+    pub servers: u32,
+}
+
+impl Definition {
+    /// Reads an experiment's files.
+    ///
+    /// # Errors
+    /// What is wrong with them, with the file.
+    pub fn read(files: Files) -> Result<Self, CliError> {
+        let name = files.name.clone();
+        let wrong = |says: String| CliError::usage(format!("{name}/experiment.toml: {says}"));
+        let text = files.texts.get("experiment.toml").map_or("", String::as_str);
+        let text: Text = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        if text.version != VERSION {
+            return Err(wrong(format!("version {} is not known, {VERSION} is", text.version)));
+        }
+        let given = match files.texts.get("published.csv") {
+            Some(text) => given(&format!("{name}/published.csv"), text, Role::Given)?,
+            None => Vec::new(),
+        };
+        let definition = Self { files, text, given };
+        definition.check().map_err(wrong)?;
+        Ok(definition)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let text = &self.text;
+        if text.arm.is_empty() {
+            return Err("it has no [[arm]]".to_owned());
+        }
+        for arms in [&text.arm, &text.real] {
+            for (at, arm) in arms.iter().enumerate() {
+                if arms[..at].iter().any(|other| other.name == arm.name) {
+                    return Err(format!("two arms are called {}", arm.name));
+                }
+                if !self.files.texts.contains_key(&arm.plan) {
+                    return Err(format!(
+                        "arm {}: there is no plan {} beside it",
+                        arm.name, arm.plan
+                    ));
+                }
+            }
+        }
+        let named = |name: &String| text.arm.iter().chain(&text.real).any(|arm| arm.name == *name);
+        let asked = text.question.iter().flat_map(|q| q.arm.iter().chain(&q.over).chain(&q.among));
+        if let Some(unknown) = asked.chain(&text.reference).find(|name| !named(name)) {
+            return Err(format!("there is no arm {unknown}"));
+        }
+        if !(text.tolerance > 0.0 && text.tolerance < 1.0) {
+            return Err("`tolerance` is no share between 0 and 1".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The arms, each with its plan.
+    ///
+    /// # Errors
+    /// No arms of this kind, an unknown arm or place, a plan that is wrong.
+    pub fn arms(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, CliError> {
+        let arms = match on {
+            On::Model => &self.text.arm,
+            On::Real => &self.text.real,
+        };
+        if arms.is_empty() {
+            let says = format!("{} has no arms for real storage", self.files.name);
+            return Err(CliError::usage(says).hint("run it on its model: leave --on out"));
+        }
+        if let Some(unknown) =
+            overrides.arms.iter().find(|name| !arms.iter().any(|a| a.name == **name))
+        {
+            let known: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
+            return Err(CliError::usage(format!("there is no arm {unknown}"))
+                .hint(format!("arms: {}", known.join(", "))));
+        }
+        self.check_places(arms, overrides)?;
+        let mut kept = Table::new();
+        let mut planned: Vec<PlannedArm> = Vec::new();
+        for arm in arms {
+            let changes = if self.text.cumulative {
+                merge(&mut kept, arm.change.clone());
+                kept.clone()
+            } else {
+                arm.change.clone()
+            };
+            planned.extend(self.plan_arm(arm, on, changes, overrides)?);
+        }
+        if !overrides.arms.is_empty() {
+            planned.retain(|one| overrides.arms.contains(&one.of.name));
+        }
+        Ok(planned)
+    }
+
+    fn check_places(&self, arms: &[Arm], overrides: &Overrides) -> Result<(), CliError> {
+        let wanted = |name: &str| arms.iter().any(|arm| arm.places.iter().any(|p| p == name));
+        let mut names: Vec<&str> =
+            arms.iter().flat_map(|a| &a.places).map(String::as_str).collect();
+        names.sort_unstable();
+        names.dedup();
+        let known = format!("places: {}", names.join(", "));
+        if let Some(unknown) = overrides.places.keys().find(|name| !wanted(name)) {
+            return Err(CliError::usage(format!("there is no place {unknown}")).hint(known));
+        }
+        let needed = |arm: &&Arm| overrides.arms.is_empty() || overrides.arms.contains(&arm.name);
+        let mut needed = arms.iter().filter(needed).flat_map(|arm| &arm.places);
+        if let Some(missing) = needed.find(|name| !overrides.places.contains_key(*name)) {
+            let says = format!("it is not said where {missing} is");
+            return Err(CliError::usage(says).hint(format!(
+                "--path {missing}=DIRECTORY (or a device, or an NFS export); {known}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The plan of an arm, or those of its points.
+    fn plan_arm(
+        &self,
+        arm: &Arm,
+        on: On,
+        mut changes: Table,
+        overrides: &Overrides,
+    ) -> Result<Vec<PlannedArm>, CliError> {
+        let experiment = &self.files.name;
+        let wrong = |error: &dyn std::fmt::Display| {
+            CliError::usage(format!("{experiment}, arm {}: {error}", arm.name))
+        };
+        if let Some(target) = target(&arm.places, overrides) {
+            changes.insert("target".to_owned(), Value::Table(target));
+        }
+        for (field, value) in &overrides.set {
+            let one: Table = format!("{field} = {value}").parse().map_err(|error| {
+                CliError::usage(format!("--set {field}={value}: {error}"))
+                    .hint("write --set FIELD=VALUE as in a plan, such as phases.measure='\"60s\"'")
+            })?;
+            merge(&mut changes, one);
+        }
+        changes.insert("name".to_owned(), Value::String(format!("{experiment}-{}", arm.name)));
+        let base = (self.files.texts.get(&arm.plan).map_or("", String::as_str), arm.plan.as_str());
+        let text = toml::to_string(&changes).map_err(|error| wrong(&error))?;
+        let merged =
+            merge_plans(base, (&text, "experiment.toml")).map_err(|error| wrong(&error))?;
+        let source = format!("{experiment}/{} with the changes of arm {}", arm.plan, arm.name);
+        let plan = Plan::parse(&merged, &source).map_err(|error| wrong(&error))?;
+        let resolved = plan.resolve();
+        // On real storage the published number of servers is not there unless an arm says so.
+        let servers = if on == On::Model { self.text.servers } else { 1 };
+        let one = |name: String, resolved: ResolvedPlan| PlannedArm {
+            name,
+            of: arm.clone(),
+            plan: plan.clone(),
+            resolved,
+            changes: leaves(&arm.change),
+            repeats: overrides.repeats.or(arm.repeats).unwrap_or(self.text.repeats).max(1),
+            servers: arm.servers.unwrap_or(servers).max(1),
+        };
+        let points = resolved.points();
+        if points.len() < 2 {
+            return Ok(vec![one(arm.name.clone(), resolved)]);
+        }
+        Ok(points.into_iter().map(|p| one(format!("{} {}", arm.name, p.label), p.plan)).collect())
+    }
+}
+
+/// The target that the operator's places make.
+fn target(places: &[String], overrides: &Overrides) -> Option<Table> {
+    let mut of: Vec<String> = Vec::new();
+    for place in places {
+        of.push(overrides.places.get(place)?.clone());
+    }
+    let first = of.first()?;
+    let list = |all: &[String]| Value::Array(all.iter().cloned().map(Value::String).collect());
+    let mut table = Table::new();
+    if first.starts_with("nfs://") {
+        table.insert("nfs".to_owned(), list(&of));
+    } else if first.starts_with("/dev/") {
+        table.insert("device".to_owned(), Value::String(first.clone()));
+    } else if of.len() > 1 {
+        table.insert("databases".to_owned(), list(&of));
+        table.insert("logs".to_owned(), list(&of));
+    } else {
+        table.insert("path".to_owned(), Value::String(first.clone()));
+    }
+    Some(table)
+}
+
+/// Tables field by field, everything else replaced.
+fn merge(base: &mut Table, changes: Table) {
+    for (name, change) in changes {
+        match (base.get_mut(&name), change) {
+            (Some(Value::Table(old)), Value::Table(new)) => merge(old, new),
+            (_, change) => {
+                base.insert(name, change);
+            }
+        }
+    }
+}
+
+/// Dotted names and values; those of a model's parameters without the `target.set` before them.
+fn leaves(changes: &Table) -> Vec<(String, String)> {
+    fn gather(at: &str, value: &Value, all: &mut Vec<(String, String)>) {
+        match value {
+            Value::Table(table) => {
+                for (name, value) in table {
+                    let dotted = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+                    gather(&dotted, value, all);
+                }
+            }
+            other => all.push((at.to_owned(), other.to_string())),
+        }
+    }
+    let mut all = Vec::new();
+    gather("", &Value::Table(changes.clone()), &mut all);
+    for (name, _) in &mut all {
+        for prefix in ["target.set.", "workload.mailbox.", "workload.matrix."] {
+            if let Some(rest) = name.strip_prefix(prefix) {
+                *name = rest.to_owned();
+            }
+        }
+    }
+    all
+}

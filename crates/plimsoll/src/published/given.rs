@@ -1,0 +1,79 @@
+//! `published.csv`: `arm,figure,value,role,source`, values in the base unit that the figure's name ends
+//! in. Lines that begin with `#` are remarks.
+
+use plimsoll_judge::metrics;
+use plimsoll_judge::story::{Given, Role};
+
+use crate::error::CliError;
+
+/// Reads published figures. Without a role of its own a row has `default`.
+///
+/// # Errors
+/// The first line that is wrong, and how.
+pub fn given(name: &str, text: &str, default: Role) -> Result<Vec<Given>, CliError> {
+    let wrong = |number: usize, says: &str| {
+        CliError::usage(format!("{name}:{number}: {says}"))
+            .hint("a line is arm,figure,value,role,source; roles are input, given and kept")
+    };
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
+    let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let Some((number, header)) = lines.next() else { return Ok(Vec::new()) };
+    if !header.starts_with("arm,figure,value") {
+        return Err(wrong(number, "the first line names no columns"));
+    }
+    let mut all = Vec::new();
+    for (number, line) in lines {
+        let fields: Vec<&str> = line.splitn(5, ',').map(str::trim).collect();
+        let [arm, figure, value, rest @ ..] = &fields[..] else {
+            return Err(wrong(number, "has fewer than three fields"));
+        };
+        if !metrics::all().any(|known| known.key == *figure) {
+            let known: Vec<&str> = metrics::all().map(|figure| figure.key).collect();
+            return Err(wrong(number, &format!("there is no figure {figure}"))
+                .hint(format!("figures: {}", known.join(", "))));
+        }
+        let value = value.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
+        let Some(value) = value else {
+            return Err(wrong(number, "its value is no number above 0"));
+        };
+        let role = match rest.first().copied().unwrap_or("") {
+            "" => default,
+            "input" => Role::Input,
+            "given" => Role::Given,
+            "kept" => Role::Kept,
+            other => return Err(wrong(number, &format!("there is no role {other}"))),
+        };
+        let source =
+            rest.get(1).map_or(String::new(), |source| source.trim_matches('"').to_owned());
+        let (arm, figure) = ((*arm).to_owned(), (*figure).to_owned());
+        all.push(Given { arm, figure, value, role, source });
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_a_role_and_a_source_and_what_is_wrong_is_said_with_its_line() {
+        let text = "# remark\narm,figure,value,role,source\n1,achieved_iops_per_s,200.7,input,\"a, b\"\n\
+                    2,db_read_latency_ns_avg,1.4e7\n";
+        let read = given("published.csv", text, Role::Kept).unwrap();
+        assert_eq!((read[0].role, read[0].source.as_str()), (Role::Input, "a, b"));
+        assert_eq!((read[1].role, read[1].value), (Role::Kept, 1.4e7));
+        for (line, says) in [
+            ("1,achieved_iops_per_s", "fewer"),
+            ("1,iops,3", "no figure iops"),
+            ("1,achieved_iops_per_s,fast", "no number"),
+            ("1,achieved_iops_per_s,0", "no number"),
+            ("1,achieved_iops_per_s,3,known", "no role"),
+        ] {
+            let text = format!("arm,figure,value,role,source\n{line}\n");
+            let error = given("published.csv", &text, Role::Given).unwrap_err().to_string();
+            assert!(error.contains("published.csv:2") && error.contains(says), "{error}");
+        }
+        assert!(given("published.csv", "1,2,3\n", Role::Given).is_err());
+        assert!(given("published.csv", "", Role::Given).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,248 @@
+//! `plimsoll experiment`: what is shown of the published experiments, and running them on models.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use support::{Sandbox, json};
+
+/// A small experiment of three arms on a model, with figures that nobody published.
+const EXPERIMENT: &str = r#"
+version = 1
+title = "Flash and disk"
+about = "Which of two systems is faster."
+repeats = 2
+judged = ["achieved_iops_per_s"]
+reference = "disk"
+[[question]]
+text = "Is flash faster?"
+arm = "flash"
+over = "disk"
+figure = "read_latency_ns_avg"
+[[question]]
+text = "Why?"
+arm = "disk"
+[[arm]]
+name = "disk"
+plan = "plan.toml"
+[[arm]]
+name = "flash"
+plan = "plan.toml"
+change.target.model = "laptop-nvme"
+[[arm]]
+name = "sizes"
+plan = "plan.toml"
+[arm.change.workload.matrix]
+sizes = ["4KiB", "8KiB"]
+[[real]]
+name = "here"
+plan = "plan.toml"
+places = ["a"]
+"#;
+
+const PLAN: &str = r#"
+version = 1
+name = "small"
+[target]
+model = "single-hdd"
+[workload.matrix]
+file_size = "64MiB"
+queue_depth = 2
+[phases]
+warm_up = "1s"
+measure = "2s"
+[evidence]
+min_measure = "1s"
+"#;
+
+fn written(sandbox: &Sandbox, name: &str, experiment: &str, published: &str) -> PathBuf {
+    let directory = sandbox.path(name);
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::write(directory.join("experiment.toml"), experiment).unwrap();
+    std::fs::write(directory.join("plan.toml"), PLAN).unwrap();
+    std::fs::write(directory.join("published.csv"), published).unwrap();
+    directory
+}
+
+/// The means of a story's figures, without the names of runs.
+fn means(story: &Value) -> Vec<(String, String, f64)> {
+    let mut all = Vec::new();
+    for arm in story["arms"].as_array().unwrap() {
+        for figure in arm["figures"].as_array().unwrap() {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            if let Some(mean) = figure["mean"].as_f64() {
+                all.push((text(&arm["name"]), text(&figure["key"]), mean));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn shipped_experiments_are_listed_shown_and_exported_and_their_plans_are_in_order() {
+    let sandbox = Sandbox::new();
+    let listed = sandbox.run(&["experiment", "list", "--json"]).expect(0).json();
+    let listed = listed.as_array().unwrap().clone();
+    assert!(listed.iter().any(|one| one["name"] == "e1"));
+    sandbox.run(&["experiment", "list"]).expect(0).says("e1");
+    for one in &listed {
+        let name = one["name"].as_str().unwrap();
+        let shown = sandbox.run(&["experiment", "show", name, "--json"]).expect(0).json();
+        assert!(!shown["arms"].as_array().unwrap().is_empty(), "{name}");
+        sandbox.run(&["experiment", "show", name]).expect(0).says("What is asked");
+        // The published arms are arms of the experiment.
+        let arms: Vec<&str> = shown["arms"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|arm| arm["name"].as_str().unwrap())
+            .collect();
+        for given in shown["published"].as_array().unwrap() {
+            assert!(arms.contains(&given["arm"].as_str().unwrap()), "{name}: {given}");
+        }
+    }
+    let plan = sandbox.run(&["experiment", "show", "e1", "--plan", "4"]).expect(0).stdout;
+    assert!(plan.contains("threads = 11") && plan.contains("in-place"), "{plan}");
+    let path = sandbox.path("arm4.toml");
+    std::fs::write(&path, plan).unwrap();
+    sandbox.run(&["plan", "check", path.to_str().unwrap()]).expect(0);
+    let exported = sandbox.path("mine").display().to_string();
+    sandbox.run(&["experiment", "show", "e1", "--export", &exported]).expect(0);
+    sandbox.run(&["experiment", "show", &exported]).expect(0).says("seven settings");
+    sandbox
+        .run(&["experiment", "show", "e1", "--export", &exported])
+        .expect(5)
+        .says("cannot write");
+    sandbox.run(&["experiment", "show", "e9"]).expect(2).says("these come with the program");
+}
+
+#[test]
+fn arms_run_with_repeats_into_one_story_that_is_the_same_from_the_same_seed() {
+    let sandbox = Sandbox::new();
+    let directory = written(&sandbox, "tiny", EXPERIMENT, "");
+    let tiny = directory.to_str().unwrap();
+    let story = sandbox.run(&["experiment", "run", tiny, "-q", "--json"]).expect(0).json();
+    assert_eq!(story["ending"], "told");
+    let arms = story["arms"].as_array().unwrap();
+    let names: Vec<&str> = arms.iter().map(|arm| arm["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["disk", "flash", "sizes random 4KiB r100 q2", "sizes random 8KiB r100 q2"]);
+    for arm in arms {
+        assert_eq!((&arm["completed"], &arm["planned"]), (&Value::from(2), &Value::from(2)));
+        assert!(!arm["mechanism"].as_array().unwrap().is_empty(), "{arm}");
+        let rate = &arm["figures"][0];
+        assert_eq!(rate["key"], "achieved_iops_per_s");
+        assert!(rate["interval"].is_array() && rate["values"].as_array().unwrap().len() == 2);
+    }
+    let answers = story["answers"].to_string();
+    assert!(answers.contains("flash has less") && answers.contains("disks were"), "{answers}");
+
+    let experiment = sandbox.bundle();
+    let record = json(&experiment.join("experiment.json"));
+    assert_eq!((&record["kind"], &record["result"]), (&Value::from("published"), &story));
+    assert_eq!(record["runs"].as_array().unwrap().len(), 8);
+    let page = std::fs::read_to_string(experiment.join("report.html")).unwrap();
+    for part in ["What was asked", "In arm disk", "<svg", "TOLD"] {
+        assert!(page.contains(part), "{part}");
+    }
+    // Told again from the bundles, and run again.
+    let id = experiment.file_name().unwrap().to_str().unwrap();
+    let again = sandbox.run(&["runs", "show", id, "--json"]).expect(0).json();
+    assert_eq!(means(&again), means(&story));
+    let second = sandbox.path("second").display().to_string();
+    let rerun = sandbox.run(&["experiment", "run", tiny, "-q", "--json", "--out", &second]);
+    assert_eq!(means(&rerun.expect(0).json()), means(&story));
+}
+
+#[test]
+fn published_figures_judge_predictions_are_scored_and_what_is_missing_is_gone_on_with() {
+    let sandbox = Sandbox::new();
+    let rows = "arm,figure,value,role,source\ndisk,achieved_iops_per_s,1e9,input,nowhere\n";
+    let directory = written(&sandbox, "tiny", EXPERIMENT, rows);
+    let tiny = directory.to_str().unwrap();
+    let part = sandbox.run(&["experiment", "run", tiny, "-q", "--json", "--arm", "disk"]);
+    let story = part.expect(1).json();
+    assert_eq!((&story["ending"], &story["score"]), (&"not-as-published".into(), &Value::Null));
+    let found = story["arms"][0]["figures"][0]["mean"].as_f64().unwrap();
+    let kept = sandbox.path("kept.csv");
+    let rows = format!(
+        "arm,figure,value\ndisk,achieved_iops_per_s,{found}\nflash,achieved_iops_per_s,1\n"
+    );
+    std::fs::write(&kept, rows).unwrap();
+    let id = sandbox.bundle().display().to_string();
+    let more = ["--published", kept.to_str().unwrap(), "--resume", &id];
+    let ran = sandbox.run(&[&["experiment", "run", tiny, "-q", "--json"][..], &more[..]].concat());
+    let story = ran.expect(1).json();
+    // The arm that was there is not run again, and its error against its own figure is none.
+    assert_eq!(story["arms"][0]["figures"][0]["mean"].as_f64().unwrap(), found);
+    assert_eq!(story["score"]["lines"].as_array().unwrap().len(), 2);
+    assert_eq!(story["order"]["published"], serde_json::json!(["flash", "disk"]));
+    assert_eq!(story["order"]["found"], serde_json::json!(["disk", "flash"]));
+    assert_eq!(
+        json(&sandbox.bundle().join("experiment.json"))["runs"].as_array().unwrap().len(),
+        8
+    );
+}
+
+#[test]
+fn a_directory_that_is_wrong_says_where() {
+    let sandbox = Sandbox::new();
+    let mut number = 0;
+    let mut wrong = |from: &str, to: &str, arguments: &[&str], says: &str| {
+        number += 1;
+        let text = EXPERIMENT.replacen(from, to, 1);
+        let directory = written(&sandbox, &format!("wrong{number}"), &text, "");
+        let directory = directory.to_str().unwrap();
+        sandbox
+            .run(&[&["experiment", "run", directory][..], arguments].concat())
+            .expect(2)
+            .says(says);
+    };
+    wrong("version = 1", "version = 7", &[], "version 7 is not known");
+    wrong("reference = \"disk\"", "reference = \"tape\"", &[], "there is no arm tape");
+    wrong("name = \"flash\"", "name = \"disk\"", &[], "two arms are called disk");
+    wrong("plan = \"plan.toml\"", "plan = \"other.toml\"", &[], "there is no plan other.toml");
+    wrong("model = \"laptop-nvme\"", "model = \"\"", &[], "arm flash");
+    wrong("repeats = 2", "repeats = 2\nspeed = 3", &[], "speed");
+    wrong("", "", &["--arm", "tape"], "there is no arm tape");
+    wrong("", "", &["--set", "phases.measure"], "not FIELD=VALUE");
+    wrong("", "", &["--path", "a=/mnt"], "--on real");
+    wrong("", "", &["--on", "real"], "it is not said where a is");
+    wrong("", "", &["--on", "real", "--path", "b=/mnt"], "there is no place b");
+    let empty = sandbox.data().display().to_string();
+    sandbox.run(&["experiment", "run", &empty]).expect(2).says("holds no experiment.toml");
+}
+
+#[test]
+fn real_arms_run_where_their_places_are() {
+    let sandbox = Sandbox::new();
+    let directory = written(&sandbox, "tiny", EXPERIMENT, "");
+    let place = format!("a={}", sandbox.data().display());
+    let arguments = ["--on", "real", "--path", &place, "--repeats", "1", "-q", "--json"];
+    let tiny = ["experiment", "run", directory.to_str().unwrap()];
+    let ran = sandbox.run(&[&tiny[..], &arguments[..]].concat());
+    // What the audit finds on this machine is its own affair.
+    assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
+    let story = ran.json();
+    assert_eq!((&story["modelled"], &story["arms"][0]["completed"]), (&false.into(), &1.into()));
+    assert!(sandbox.left_in_data().is_empty());
+}
+
+#[test]
+fn the_first_experiment_tells_what_limits_its_settings() {
+    let sandbox = Sandbox::new();
+    let short = ["--arm", "3", "--arm", "6", "--repeats", "1", "--set", "phases.warm_up=\"5s\""];
+    let shorter = ["--set", "phases.measure=\"20s\"", "--set", "evidence.min_measure=\"20s\""];
+    let head = ["experiment", "run", "e1", "-q", "--json"];
+    let ran = sandbox.run(&[&head[..], &short[..], &shorter[..]].concat());
+    // So short a run need not come near the published figures.
+    assert!([0, 1].contains(&ran.code), "{}", ran.stderr);
+    let story = ran.json();
+    assert_eq!(story["arms"].as_array().unwrap().len(), 2);
+    let mechanism = story["arms"][0]["mechanism"].to_string();
+    for part in ["Reads came from", "disks were", "Queueing was", "What is full first"] {
+        assert!(mechanism.contains(part), "{mechanism}");
+    }
+    assert!(story["answers"].to_string().contains("0.58 %"), "the arithmetic of the CPU claim");
+}
