@@ -107,6 +107,7 @@ fn heat() -> Plot {
         unit: Unit::Count,
         title: "I/Os".into(),
         log: true,
+        about: None,
         values: false,
     };
     Plot::new("heat", "Latency over time", time(7_200.0), Axis::log("latency", Unit::Latency))
@@ -165,6 +166,7 @@ fn sweep() -> Plot {
         unit: Unit::Rate,
         title: "operations".into(),
         log: true,
+        about: None,
         values: true,
     };
     Plot::new("sweep", "Rate", Axis::names("I/O size", sizes.to_vec()), {

@@ -43,9 +43,19 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
 }
 
 fn headline(comparison: &Comparison) -> Headline {
-    let ahead = comparison.winner.as_ref().map(|name| name.to_uppercase());
-    let (word, tone) = match (comparison.outcome, ahead) {
-        (Outcome::AllMeetWithHeadroom, _) if comparison.names.len() == 2 => {
+    let winner = comparison.winner.as_deref();
+    let (word, tone) = headline_words(comparison.outcome, winner, comparison.names.len());
+    Headline { word, tone, reason: comparison.reason.clone(), figures: Vec::new() }
+}
+
+/// What is read first of a comparison of so many sides.
+pub(crate) fn headline_words(
+    outcome: Outcome,
+    winner: Option<&str>,
+    sides: usize,
+) -> (String, Tone) {
+    match (outcome, winner.map(str::to_uppercase)) {
+        (Outcome::AllMeetWithHeadroom, _) if sides == 2 => {
             ("BOTH MEET THE REQUIREMENT".to_owned(), Tone::Good)
         }
         (Outcome::AllMeetWithHeadroom, _) => ("ALL MEET THE REQUIREMENT".to_owned(), Tone::Good),
@@ -56,8 +66,7 @@ fn headline(comparison: &Comparison) -> Headline {
         (Outcome::UnlikeConditions, _) => ("UNLIKE CONDITIONS".to_owned(), Tone::Warn),
         (Outcome::TooFewRuns, _) => ("TOO FEW RUNS".to_owned(), Tone::Warn),
         (Outcome::NotToldApart, _) => ("NOT TOLD APART".to_owned(), Tone::Plain),
-    };
-    Headline { word, tone, reason: comparison.reason.clone(), figures: Vec::new() }
+    }
 }
 
 /// How each side stands against its requirement.

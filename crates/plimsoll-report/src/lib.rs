@@ -20,6 +20,7 @@ pub mod run;
 mod story;
 pub mod study;
 mod sweep;
+mod sweeps;
 pub mod table;
 pub mod text;
 pub mod time;
@@ -35,6 +36,7 @@ pub use number::elapsed;
 pub use run::run_document;
 pub use story::{Surroundings, story_document};
 pub use sweep::{sweep_csv, sweep_document};
+pub use sweeps::{sweeps_document, sweeps_table};
 pub use text::Style;
 pub use tuning::tuning_document;
 

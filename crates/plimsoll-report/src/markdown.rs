@@ -1,4 +1,4 @@
-//! The report as Markdown: for issue trackers and wikis. Charts are left out.
+//! The report as Markdown: for issue trackers and wikis. Maps become tables; other charts are left out.
 
 use std::fmt::Write as _;
 
@@ -26,8 +26,13 @@ pub fn document(document: &Document) -> String {
         let _ = writeln!(out, "- {}: {}", escape(name), escape(text));
     }
     for section in document.sections.iter().filter(|s| s.depth != Depth::Terminal) {
+        let mut blocks = String::new();
+        section.blocks.iter().for_each(|b| block(b, &mut blocks));
+        if blocks.is_empty() {
+            continue;
+        }
         let _ = writeln!(out, "\n## {}\n", escape(&section.title));
-        section.blocks.iter().for_each(|b| block(b, &mut out));
+        out.push_str(&blocks);
     }
     out
 }
@@ -54,7 +59,12 @@ fn block(block: &Block, out: &mut String) {
             });
             out.push('\n');
         }
-        Block::Chart(_) | Block::Spark { .. } | Block::Line(_) => {}
+        Block::Chart(plot) => {
+            if let Some(grid) = plot.grid() {
+                table(&grid, out);
+            }
+        }
+        Block::Spark { .. } | Block::Line(_) => {}
     }
 }
 

@@ -22,6 +22,10 @@ pub fn sweep_document(sweep: &Sweep) -> Document {
         let reason = &mut document.headline.reason;
         reason.push_str(&format!(" {invalid} of them are not what they claim to be."));
     }
+    let unsteady = sweep.points.iter().filter(|point| point.steady == Some(false)).count();
+    if unsteady > 0 {
+        document.headline.reason.push_str(&format!(" {unsteady} of them were not steady."));
+    }
     document
 }
 
@@ -53,6 +57,8 @@ fn cell(point: &SweepPoint) -> study::SweepCell {
         latency_ns_avg: float(point.latency_ns_avg),
         read_rate_per_s: point.read_rate_per_s,
         write_rate_per_s: point.write_rate_per_s,
+        metadata_rate_per_s: point.metadata_rate_per_s,
+        steady: point.steady,
         latency_ns_percentiles: percentiles.map(float),
         cpu_share: point.cpu_share,
         verdict: point.verdict.label().to_owned(),

@@ -45,6 +45,7 @@ fn any_mark() -> impl Strategy<Value = Mark> {
             unit: Unit::Rate,
             title: "rate".into(),
             log: true,
+            about: None,
             values: true,
         }
     });

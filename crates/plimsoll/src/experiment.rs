@@ -184,6 +184,18 @@ pub fn range_of(directory: &Path) -> Result<Range, CliError> {
     read(directory).map(|Searches { result }| result.range)
 }
 
+/// What follows from an experiment's runs, as its `experiment.json` has it.
+///
+/// # Errors
+/// A file that is not there, or not of that form.
+pub fn result_of<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, CliError> {
+    #[derive(serde::Deserialize)]
+    struct Found<T> {
+        result: T,
+    }
+    read(directory).map(|Found { result }| result)
+}
+
 fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, CliError> {
     let path = directory.join(FILE);
     let unreadable =

@@ -69,9 +69,18 @@ fn a_small_sweep_is_one_table_in_every_form() {
     assert_eq!(told("csv").lines().count(), 5, "a heading and four points");
     assert!(told("markdown").contains("## Figures to keep in mind"));
     assert!(told("html").contains("map-rate-random-4"));
-    assert!(told("text").contains("Figures to keep in mind"));
+    let text = told("text");
+    for part in ["Figures to keep in mind", "random, queue depth 4: operations per second", "75 %"]
+    {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    // Where nothing can be drawn, a map is a table: a heading, and a row for each read share.
+    let maps = told("markdown").matches("| reads | 4 KiB | 32 KiB |").count();
+    assert_eq!(maps, 3, "{}", told("markdown"));
 
     let [experiment] = &experiments(&sandbox)[..] else { panic!("one experiment") };
+    let id = experiment.file_name().unwrap().to_str().unwrap();
+    assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), sweep);
     let record = json(&experiment.join("experiment.json"));
     assert_eq!((&record["kind"], record["runs"].as_array().unwrap().len()), (&"sweep".into(), 4));
     let page = std::fs::read_to_string(experiment.join("report.html")).unwrap();

@@ -136,7 +136,7 @@ pub(super) fn decide(
 }
 
 /// At most six names.
-fn shortened(names: &[&str]) -> String {
+pub(super) fn shortened(names: &[&str]) -> String {
     const SHOWN: usize = 6;
     let mut text = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {

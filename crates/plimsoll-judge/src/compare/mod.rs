@@ -6,9 +6,13 @@
 //! logarithms, [`crate::stats::welch`]), and whether it is more than the runs scatter. With fewer
 //! than four runs a side nothing is called significant.
 
+mod cells;
 mod conditions;
 mod decide;
 
+pub use cells::{
+    Apart, CellFigure, IntervalOf, Overall, SweepCell, SweepComparison, compare_sweeps,
+};
 pub use conditions::{Unlike, best_practice, unlike};
 pub use decide::{Outcome, Standing};
 
@@ -262,11 +266,16 @@ fn remarks(
                 .to_owned(),
         );
     }
-    for word in accepted {
-        let known = |one: &Unlike| one.name == *word || one.name.starts_with(&format!("{word}."));
-        if !unlike.iter().any(known) {
-            remarks.push(format!("--accept {word} had nothing to accept."));
-        }
-    }
+    remarks.extend(strays(unlike, accepted));
     remarks
+}
+
+/// Words that were accepted and are no condition that differs.
+fn strays(unlike: &[Unlike], accepted: &[String]) -> Vec<String> {
+    let stray = |word: &&String| {
+        let known = |one: &Unlike| one.name == **word || one.name.starts_with(&format!("{word}."));
+        !unlike.iter().any(known)
+    };
+    let says = |word: &String| format!("--accept {word} had nothing to accept.");
+    accepted.iter().filter(stray).map(says).collect()
 }

@@ -17,18 +17,26 @@ pub const PLAN: &str = "version = 1\nname = \"made-up\"\n[requirement]\n[target]
     databases = 1\nthreads = 4\ncache = \"8MiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\n\
     min_measure = \"30s\"\n";
 
+/// A class of I/O: name, group, whether it reads, rate per second, latency, size.
+pub type Shape<'a> = (&'a str, &'a str, bool, f64, u64, u64);
+
 pub fn plan(text: &str) -> ResolvedPlan {
     Plan::parse(text, "made-up.toml").unwrap_or_else(|errors| panic!("{errors}")).resolve()
 }
 
 /// A run that carried `reads_per_s` at `latency_ns`, under that name.
 pub fn run(plan: &ResolvedPlan, id: &str, reads_per_s: f64, latency_ns: u64) -> Bundle {
-    let (mut series, mut classes) = (Vec::new(), Vec::new());
     let shapes = [
-        ("db0.read", "transactional", true, reads_per_s, latency_ns),
-        ("db0.log_write", "log", false, 40.0, 1_000_000),
+        ("db0.read", "transactional", true, reads_per_s, latency_ns, 32_768),
+        ("db0.log_write", "log", false, 40.0, 1_000_000, 32_768),
     ];
-    for (name, group, is_read, per_second, latency_ns) in shapes {
+    run_of(plan, id, &shapes)
+}
+
+/// A run of these classes of I/O.
+pub fn run_of(plan: &ResolvedPlan, id: &str, shapes: &[Shape<'_>]) -> Bundle {
+    let (mut series, mut classes) = (Vec::new(), Vec::new());
+    for &(name, group, is_read, per_second, latency_ns, size_bytes) in shapes {
         let (mut total, mut due) = (0, 0.0);
         for second in 0..SECONDS {
             // A little movement, so that the samples are not all alike.
@@ -36,14 +44,14 @@ pub fn run(plan: &ResolvedPlan, id: &str, reads_per_s: f64, latency_ns: u64) -> 
             let count = due as u64 - total;
             total += count;
             let sum_ns = count * latency_ns;
-            let data = Data::Class { count, sum_ns, bytes: count * 32_768, max_ns: latency_ns };
+            let data = Data::Class { count, sum_ns, bytes: count * size_bytes, max_ns: latency_ns };
             let start_ns = (10 + second) * SECOND_NS;
             let name = name.to_owned();
             series.push(Row { phase: 1, start_ns, duration_ns: SECOND_NS, name, data });
         }
         classes.push(json!({
             "name": name, "group": group, "instance": 0, "is_read": is_read, "count": total,
-            "size_bytes": total * 32_768, "latency_ns_sum": total * latency_ns,
+            "size_bytes": total * size_bytes, "latency_ns_sum": total * latency_ns,
             "latency_ns_max": latency_ns, "service_ns_sum": total * latency_ns,
             "service_ns_max": latency_ns, "errors": 0
         }));

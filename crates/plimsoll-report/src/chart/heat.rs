@@ -23,6 +23,17 @@ impl Scale {
         let counted = || values().filter(|v| !map.log || *v > 0.0);
         let low = counted().fold(f64::INFINITY, f64::min);
         let high = counted().fold(f64::NEG_INFINITY, f64::max);
+        let (low, high) = match map.about {
+            Some(middle) if map.log => {
+                let reach = (high / middle).max(middle / low);
+                (middle / reach, middle * reach)
+            }
+            Some(middle) => {
+                let reach = (high - middle).max(middle - low);
+                (middle - reach, middle + reach)
+            }
+            None => (low, high),
+        };
         (low <= high).then_some(Self { low, high, log: map.log })
     }
 
@@ -150,6 +161,26 @@ pub(super) fn legend(map: &HeatMap, frame: &Frame, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scale_about_a_value_has_it_in_its_middle() {
+        let map = |cells: &[f64]| HeatMap {
+            x_edges: Vec::new(),
+            y_edges: Vec::new(),
+            cells: cells.iter().map(|value| Some(*value)).collect(),
+            unit: crate::number::Unit::Plain,
+            title: String::new(),
+            log: true,
+            about: Some(1.0),
+            values: true,
+        };
+        let scale = Scale::of(&map(&[0.9, 4.0])).unwrap();
+        assert_eq!((scale.low, scale.high), (0.25, 4.0));
+        assert_eq!((scale.step(0.99), scale.step(1.01)), (STEPS / 2 - 1, STEPS / 2));
+        // One side alone does not move the middle.
+        let below = Scale::of(&map(&[0.5, 0.8])).unwrap();
+        assert_eq!((below.low, below.high), (0.5, 2.0));
+    }
 
     #[test]
     fn the_ends_of_the_scale_get_its_ends() {

@@ -1,7 +1,8 @@
 //! A chart as data.
 
-use super::axis::Axis;
+use super::axis::{Axis, AxisScale};
 use crate::number::Unit;
+use crate::table::{Cell, Column, Table};
 
 /// A line's worth of data. X and y are in the base units of their axes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,6 +45,8 @@ pub struct HeatMap {
     pub title: String,
     /// Colour by the logarithm: counts that span powers of ten.
     pub log: bool,
+    /// The scale reaches as far below this value as above it: of ratios 1.
+    pub about: Option<f64>,
     /// Write each value into its cell.
     pub values: bool,
 }
@@ -193,6 +196,29 @@ pub struct Plot {
 }
 
 impl Plot {
+    /// A map over two axes of names as a table, from the top: for where nothing is drawn.
+    #[must_use]
+    pub fn grid(&self) -> Option<Table> {
+        let (AxisScale::Names(columns), AxisScale::Names(rows)) = (&self.x.scale, &self.y.scale)
+        else {
+            return None;
+        };
+        let map = self.marks.iter().find_map(|mark| match mark {
+            Mark::Heat(map) => Some(map),
+            _ => None,
+        })?;
+        let mut heads = vec![Column::words(&self.y.title, "row")];
+        heads.extend(columns.iter().map(|name| Column::numbers(name, name)));
+        let mut table = Table::new(&self.title, heads);
+        for (row, name) in rows.iter().enumerate().rev() {
+            let mut cells = vec![Cell::text(name.clone())];
+            let value = |column| map.cells.get(row * columns.len() + column).copied().flatten();
+            cells.extend((0..columns.len()).map(|at| Cell::maybe(map.unit, value(at))));
+            table.rows.push(cells);
+        }
+        Some(table)
+    }
+
     /// An empty chart, 860 by 260 pixels.
     pub fn new(id: &str, title: &str, x: Axis, y: Axis) -> Self {
         Self {

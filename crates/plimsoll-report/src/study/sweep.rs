@@ -29,10 +29,14 @@ pub struct Cell {
     pub read_rate_per_s: Option<f64>,
     /// Write operations per second.
     pub write_rate_per_s: Option<f64>,
+    /// Metadata operations per second.
+    pub metadata_rate_per_s: Option<f64>,
     /// Percentiles of latency: p50, p99, p99.9.
     pub latency_ns_percentiles: [Option<f64>; 3],
     /// Share of the host's CPUs.
     pub cpu_share: Option<f64>,
+    /// Whether the system was steady; `None`: too few intervals to tell.
+    pub steady: Option<bool>,
     /// The verdict in capitals.
     pub verdict: String,
     /// The bundle, or why there is no figure.
@@ -168,6 +172,7 @@ impl Sweep {
             unit: of.unit(),
             title: of.title().to_owned(),
             log: true,
+            about: None,
             values: true,
         };
         let height = 90.0 + 36.0 * reads.len() as f64;
@@ -251,10 +256,12 @@ impl Sweep {
                 Column::numbers("average latency", "latency_ns_avg"),
                 Column::of(Unit::Rate, "reads per second", "read_rate_per_s").rank(3),
                 Column::of(Unit::Rate, "writes per second", "write_rate_per_s").rank(3),
+                Column::of(Unit::Rate, "metadata per second", "metadata_rate_per_s").rank(3),
                 Column::numbers("p50", "latency_ns_p50").rank(4),
                 Column::numbers("p99", "latency_ns_p99"),
                 Column::numbers("p99.9", "latency_ns_p999").rank(4),
                 Column::numbers("CPU", "cpu_share").rank(2),
+                Column::words("steady", "steady").rank(2),
                 Column::words("verdict", "verdict").rank(1),
                 Column::remarks("remark", "note"),
             ],
@@ -272,10 +279,18 @@ impl Sweep {
             let facts = Block::Facts(self.remember.clone());
             sections.push(Section::brief("remember", "Figures to keep in mind").with(facts));
         }
-        for group in self.groups() {
+        let mut grids = Section::terminal("grids", "Operations per second and average latency");
+        let groups = self.groups();
+        for plot in groups.iter().flat_map(|g| [Of::Rate, Of::Latency].map(|of| self.map(g, of))) {
+            if let Some(grid) = plot.grid() {
+                grids = grids.with(Block::Table(grid));
+            }
+        }
+        sections.push(grids);
+        for group in groups {
             let id = Self::id(&group, "group");
             let mut section = Section::full(&id, &Self::group_name(&group));
-            for of in [Of::Rate, Of::Latency] {
+            for of in [Of::Rate, Of::Bandwidth, Of::Latency] {
                 section = section.with(Block::Chart(Box::new(self.map(&group, of))));
             }
             for of in [Of::Rate, Of::Bandwidth, Of::Latency] {
@@ -327,9 +342,15 @@ fn row(cell: &Cell) -> Vec<Shown> {
         Shown::maybe(Unit::Latency, cell.latency_ns_avg),
         Shown::maybe(Unit::Rate, cell.read_rate_per_s),
         Shown::maybe(Unit::Rate, cell.write_rate_per_s),
+        Shown::maybe(Unit::Rate, cell.metadata_rate_per_s),
     ];
     cells.extend(cell.latency_ns_percentiles.map(|ns| Shown::maybe(Unit::Latency, ns)));
     cells.push(Shown::observed(Unit::Share, cell.cpu_share));
+    cells.push(match cell.steady {
+        Some(true) => Shown::text("yes"),
+        Some(false) => Shown::text("no").tone(Tone::Warn),
+        None => Shown::unknown(),
+    });
     cells.push(Shown::text(cell.verdict.clone()).tone(tone));
     cells.push(Shown::text(cell.note.clone()));
     cells

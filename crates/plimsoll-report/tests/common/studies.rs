@@ -63,6 +63,8 @@ pub fn sweep() -> Sweep {
                 latency_ns_avg: figure(latency),
                 read_rate_per_s: figure(rate * share),
                 write_rate_per_s: figure(rate * (1.0 - share)),
+                metadata_rate_per_s: figure(0.0),
+                steady: if missing { None } else { Some(kib != 8) },
                 latency_ns_percentiles: [
                     figure(latency * 0.8),
                     figure(latency * 3.1),

@@ -11,8 +11,8 @@ use plimsoll_judge::{Verdict, judge};
 use plimsoll_plan::Plan;
 use plimsoll_report::{comparison_document, text};
 
-use super::bundle;
 use super::run::After;
+use super::{bundle, compare_sweeps};
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -24,10 +24,12 @@ use crate::progress::StderrProgress;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll compare EXPERIMENT-A EXPERIMENT-B\n  plimsoll compare \
-    before/ after/ --accept kernel\n  plimsoll compare ext4-against-btrfs.toml\n\nA side is an \
-    experiment or run as `plimsoll runs` lists it, or a directory that holds bundles. A plan\nthat \
-    names several targets is run: each target in turn, in random order.\nExit code 3: conditions \
-    differ that were not accepted, so no winner is called."
+    before/ after/ --accept kernel\n  plimsoll compare ext4-against-btrfs.toml\n  plimsoll compare \
+    SWEEP-A SWEEP-B --html cells.html\n\nA side is an experiment or run as `plimsoll runs` lists it, \
+    or a directory that holds bundles. A plan\nthat names several targets is run: each target in \
+    turn, in random order. Two sweeps are compared cell by\ncell; a directory with several sweeps of \
+    one plan is one side.\nExit code 3: conditions differ that were not accepted, so no winner is \
+    called."
 )]
 pub struct Options {
     /// Experiments, runs or directories of bundles; or one plan with several targets.
@@ -56,7 +58,12 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let compared = match &options.sides[..] {
         [plan] if Path::new(plan).is_file() => return run_plan(Path::new(plan), options, common),
         [experiment] => compare_directory(&bundle::find(experiment)?, &options.accept)?,
-        several => compare_sides(several, &options.accept)?,
+        several => {
+            if let Some(compared) = compare_sweeps::compare_named(several, &options.accept)? {
+                return compare_sweeps::told(&compared, options.html.as_deref(), common);
+            }
+            compare_sides(several, &options.accept)?
+        }
     };
     if let Some(path) = &options.html {
         let page = bundle::document_html(&comparison_document(&compared))?;
@@ -175,7 +182,10 @@ fn compare_sides(named: &[String], accept: &[String]) -> Result<Comparison, CliE
 }
 
 /// The bundles of a directory with their verdicts.
-fn judged(directory: &Path) -> Result<Vec<(Bundle, Verdict)>, CliError> {
+///
+/// # Errors
+/// A directory without bundles, or with one that cannot be read.
+pub fn judged(directory: &Path) -> Result<Vec<(Bundle, Verdict)>, CliError> {
     let bundles = bundles_in(directory)?;
     Ok(bundles
         .into_iter()

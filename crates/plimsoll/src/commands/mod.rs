@@ -5,6 +5,7 @@ pub mod audit;
 pub mod bundle;
 pub mod calibrate;
 pub mod compare;
+pub mod compare_sweeps;
 pub mod completions;
 pub mod experiment;
 pub mod judge;

@@ -94,6 +94,11 @@ fn show_experiment(directory: &Path, common: &Common) -> Result<Exit, CliError> 
     if experiment::kind_of(directory)? == ExperimentKind::Published {
         return super::experiment::show_again(directory, common);
     }
+    if experiment::kind_of(directory)? == ExperimentKind::Sweep {
+        // What was found is shown; whether it is to be relied on stands in it.
+        super::sweep::tell_again(directory, common)?;
+        return Ok(Exit::Ok);
+    }
     let bundles = experiment::bundles_in(directory)?;
     let verdicts: Vec<_> =
         bundles.iter().map(|(_, bundle)| plimsoll_judge::judge(bundle)).collect();

@@ -87,7 +87,7 @@ struct Flags {
     /// Operations that each client keeps outstanding.
     #[arg(long, value_name = "DEPTH", value_delimiter = ',', conflicts_with = "plan")]
     queue_depths: Vec<u32>,
-    /// Share of metadata operations in percent (NFS).
+    /// Share of metadata operations in percent (directories, NFS).
     #[arg(long, value_name = "PERCENT", conflicts_with = "plan")]
     metadata: Option<f64>,
     /// Clients; one per share unless said otherwise.
@@ -188,6 +188,31 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     show(&sweeping, options.format, common)?;
     Ok(ended.unwrap_or_else(|| exit(&sweeping.sweep)))
+}
+
+/// Tells a sweep again from its directory: what it is from its record, its points from their bundles, judged
+/// anew.
+///
+/// # Errors
+/// A directory without bundles, or with one that cannot be read.
+pub fn tell_again(directory: &Path, common: &Common) -> Result<(), CliError> {
+    let told: Sweep = experiment::result_of(directory)?;
+    let order: Vec<String> = told.points.iter().map(|point| point.label.clone()).collect();
+    let bundles = experiment::bundles_in(directory)?;
+    let judged = bundles.iter().map(|(_, evidence)| SweepPoint::of(evidence, &judge(evidence)));
+    let points = judged.flatten().filter(|point| order.contains(&point.label));
+    let mut sweep = Sweep { points: points.collect(), ..told };
+    // A point may have been measured again after its bundle was damaged: the latest counts.
+    let latest: Vec<usize> = order
+        .iter()
+        .filter_map(|label| sweep.points.iter().rposition(|point| point.label == *label))
+        .collect();
+    sweep.points = latest.into_iter().map(|at| sweep.points[at].clone()).collect();
+    sweep.remember = remember(&sweep.points);
+    if common.json {
+        return bundle::print(&bundle::json(&sweep)?);
+    }
+    bundle::print(&text::document(&sweep_document(&sweep), &bundle::style(common)))
 }
 
 /// What all points come to.
@@ -380,7 +405,11 @@ fn conditions(plan: &ResolvedPlan) -> Vec<String> {
         let files = &stream.files;
         let size = files.file_size_bytes.map_or("the whole device".to_owned(), |bytes| {
             let (shares, each) = (files.shares, files.files_per_share);
-            format!("{shares} × {each} files of {}", SizeBytes(bytes))
+            let leaves = match files.leaves() {
+                1 => String::new(),
+                leaves => format!(" in {leaves} directories"),
+            };
+            format!("{shares} × {each} files of {}{leaves}", SizeBytes(bytes))
         });
         all.push(format!("{} clients, {size}", stream.clients));
         all.push(format!(

@@ -1,0 +1,288 @@
+//! Two sweeps cell by cell, as a report: what follows, a map of ratios for each pattern and depth, every
+//! cell, the unlike conditions.
+
+use plimsoll_judge::compare::{Apart, CellFigure, Outcome, Overall, SweepCell, SweepComparison};
+
+use crate::chart::plot::{Dot, HeatMap, RuleKind};
+use crate::chart::{Axis, Mark, Plot, Rule};
+use crate::comparison::headline_words;
+use crate::document::{Block, Document, Headline, Section};
+use crate::number::{Letters, Unit};
+use crate::table::{Cell, Column, Table, Tone, Value};
+
+/// The report of a comparison of sweeps.
+pub fn sweeps_document(compared: &SweepComparison) -> Document {
+    let [first, second] = &compared.names;
+    let groups = Group::all(&compared.cells);
+    let mut maps = Section::full("maps", &format!("{second} over {first}, operations per second"));
+    let mut grids = Section::terminal("grids", &format!("{second} over {first}, ratio of rates"));
+    let mut latency = Section::full("latency", &format!("{second} over {first}, average latency"));
+    for group in &groups {
+        maps = maps.with(Block::Chart(Box::new(group.map("rate", |c| c.rate_per_s))));
+        maps = maps.with(Block::Chart(Box::new(group.lines())));
+        grids = grids.with(Block::Table(group.grid()));
+        latency = latency.with(Block::Chart(Box::new(group.map("latency", |c| c.latency_ns_avg))));
+    }
+    let mut sections = vec![overall(compared)];
+    if !compared.cells.is_empty() {
+        let cells = Section::full("cells", "Every cell").with(Block::Table(table(compared)));
+        sections.extend([grids, maps, latency, cells]);
+    }
+    sections.extend(unlike(compared));
+    if !compared.remarks.is_empty() {
+        let list = Block::List(compared.remarks.clone());
+        sections.push(Section::brief("remarks", "Remarks").with(list));
+    }
+    let (word, tone) = match (compared.outcome, &compared.winner) {
+        // Few sweeps, and not few runs: a sweep has many of them.
+        (Outcome::TooFewRuns, _) if !compared.cells.is_empty() => {
+            ("TOO FEW SWEEPS".to_owned(), Tone::Warn)
+        }
+        (outcome, winner) => headline_words(outcome, winner.as_deref(), 2),
+    };
+    Document {
+        title: format!("{first} and {second}"),
+        headline: Headline { word, tone, reason: compared.reason.clone(), figures: Vec::new() },
+        sections,
+        ..Document::default()
+    }
+}
+
+/// Every cell as a table.
+pub fn sweeps_table(compared: &SweepComparison) -> Table {
+    table(compared)
+}
+
+fn overall(compared: &SweepComparison) -> Section {
+    let [first, second] = &compared.names;
+    let columns = vec![
+        Column::words(&format!("{second} over {first}"), "figure"),
+        Column::numbers("cells", "cells"),
+        Column::numbers("geometric mean", "ratio_mean"),
+        Column::numbers("least", "ratio_min"),
+        Column::numbers("largest", "ratio_max"),
+    ];
+    let mut table = Table::new("", columns);
+    let figures = [
+        ("operations per second", &compared.rate),
+        ("average latency", &compared.latency_avg),
+        ("p99 of latency", &compared.latency_p99),
+    ];
+    for (name, Overall { cells, ratio_mean, ratio_min, ratio_max }) in figures {
+        let ratios = [ratio_mean, ratio_min, ratio_max];
+        let mut row = vec![Cell::text(name), Cell::count(*cells as u64)];
+        row.extend(ratios.map(|ratio| Cell::maybe(Unit::Plain, *ratio)));
+        table.rows.push(row);
+    }
+    Section::brief("overall", "All cells together").with(Block::Table(table))
+}
+
+fn unlike(compared: &SweepComparison) -> Option<Section> {
+    let mut columns = vec![Column::words("condition", "condition")];
+    columns.push(Column::words(&compared.names[0], "a"));
+    columns.push(Column::words(&compared.names[1], "b"));
+    let mut table = Table::new("", columns);
+    for one in &compared.unlike {
+        let accepted = if one.accepted { " (accepted)" } else { "" };
+        let mut row = vec![Cell::text(format!("{}{accepted}", one.name)).tone(Tone::Warn)];
+        let value =
+            |at: usize| one.values.get(at).map_or(Cell::unknown(), |v| Cell::text(v.clone()));
+        row.extend([value(0), value(1)]);
+        table.rows.push(row);
+    }
+    let section = Section::brief("unlike", "Conditions that differ");
+    (!compared.unlike.is_empty()).then(|| section.with(Block::Table(table)))
+}
+
+fn table(compared: &SweepComparison) -> Table {
+    let [first, second] = &compared.names;
+    let pair = |columns: &mut Vec<Column>, name: &str, key: &str| {
+        columns.push(Column::numbers(first, &format!("a_{key}")).under(name));
+        columns.push(Column::numbers(second, &format!("b_{key}")).under(name));
+        columns.push(Column::numbers("ratio", &format!("{key}_ratio")).under(name));
+    };
+    let mut columns = vec![
+        Column::words("pattern", "pattern"),
+        Column::numbers("depth", "queue_depth"),
+        Column::numbers("I/O size", "size_bytes"),
+        Column::numbers("reads", "read_share"),
+    ];
+    pair(&mut columns, "operations per second", "rate_per_s");
+    let interval = Column::numbers("95 % of the ratio", "rate_ratio_interval");
+    columns.push(interval.under("operations per second"));
+    pair(&mut columns, "average latency", "latency_ns_avg");
+    pair(&mut columns, "p99", "latency_ns_p99");
+    columns.push(Column::words("", "apart"));
+    columns.push(Column::remarks("remark", "note"));
+    let mut table = Table::new("", columns);
+    table.rows = compared.cells.iter().map(row).collect();
+    table
+}
+
+fn row(cell: &SweepCell) -> Vec<Cell> {
+    let figure = |cells: &mut Vec<Cell>, unit: Unit, figure: &CellFigure, tone: Tone| {
+        cells.push(Cell::maybe(unit, figure.first));
+        cells.push(Cell::maybe(unit, figure.second));
+        cells.push(Cell::maybe(Unit::Plain, figure.ratio).tone(tone));
+    };
+    let (word, tone) = match cell.apart {
+        Apart::Higher => ("higher", Tone::Good),
+        Apart::Lower => ("lower", Tone::Bad),
+        Apart::NotToldApart => ("not told apart", Tone::Plain),
+        Apart::TooFewSweeps => ("too few sweeps to tell", Tone::Plain),
+        Apart::NotCompared => ("not compared", Tone::Warn),
+    };
+    let mut cells = vec![
+        Cell::text(cell.pattern.clone()),
+        Cell::count(u64::from(cell.queue_depth)),
+        Cell::number(Unit::Size, cell.size_bytes as f64),
+        Cell::number(Unit::Share, cell.read_percent / 100.0),
+    ];
+    figure(&mut cells, Unit::Rate, &cell.rate_per_s, tone);
+    cells.push(match cell.rate_ratio_interval {
+        Some([low, high]) => {
+            Cell { value: Value::Interval(Unit::Plain, low, high), tone: Tone::Plain }
+        }
+        None => Cell::not_applicable(),
+    });
+    figure(&mut cells, Unit::Latency, &cell.latency_ns_avg, Tone::Plain);
+    figure(&mut cells, Unit::Latency, &cell.latency_ns_p99, Tone::Plain);
+    cells.push(Cell::text(word).tone(tone));
+    cells.push(Cell::text(cell.note.clone()));
+    cells
+}
+
+/// The cells of one pattern and depth.
+struct Group<'a> {
+    pattern: &'a str,
+    queue_depth: u32,
+    cells: Vec<&'a SweepCell>,
+    sizes: Vec<u64>,
+    /// From the least.
+    reads: Vec<f64>,
+}
+
+impl<'a> Group<'a> {
+    /// In the order in which they first occur.
+    fn all(cells: &'a [SweepCell]) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for cell in cells {
+            let (pattern, queue_depth) = (cell.pattern.as_str(), cell.queue_depth);
+            let same = |g: &&mut Self| g.pattern == pattern && g.queue_depth == queue_depth;
+            match groups.iter_mut().find(same) {
+                Some(group) => group.cells.push(cell),
+                None => {
+                    let (sizes, reads) = (Vec::new(), Vec::new());
+                    groups.push(Self { pattern, queue_depth, cells: vec![cell], sizes, reads });
+                }
+            }
+        }
+        for group in &mut groups {
+            group.sizes = group.cells.iter().map(|cell| cell.size_bytes).collect();
+            group.sizes.sort_unstable();
+            group.sizes.dedup();
+            group.reads = group.cells.iter().map(|cell| cell.read_percent).collect();
+            group.reads.sort_by(f64::total_cmp);
+            group.reads.dedup();
+        }
+        groups
+    }
+
+    fn name(&self) -> String {
+        format!("{}, queue depth {}", self.pattern, self.queue_depth)
+    }
+
+    fn id(&self, what: &str) -> String {
+        let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let pattern: String = self.pattern.chars().map(letter).collect();
+        format!("{what}-{pattern}-{}", self.queue_depth)
+    }
+
+    fn at(&self, size_bytes: u64, read_percent: f64) -> Option<&'a SweepCell> {
+        let here = |c: &&&SweepCell| c.size_bytes == size_bytes && c.read_percent == read_percent;
+        self.cells.iter().find(here).copied()
+    }
+
+    /// Size along, read share upwards, the ratio as colour and in figures; the middle of the scale is 1.
+    fn map(&self, key: &str, of: fn(&SweepCell) -> CellFigure) -> Plot {
+        let edges = |count: usize| (0..=count).map(|i| i as f64 - 0.5).collect();
+        let each = self.reads.iter().flat_map(|read| self.sizes.iter().map(move |s| (*s, *read)));
+        let map = HeatMap {
+            x_edges: edges(self.sizes.len()),
+            y_edges: edges(self.reads.len()),
+            cells: each.map(|(size, read)| self.at(size, read).and_then(|c| of(c).ratio)).collect(),
+            unit: Unit::Plain,
+            title: "ratio".to_owned(),
+            log: true,
+            about: Some(1.0),
+            values: true,
+        };
+        let what = if key == "rate" { "operations per second" } else { "average latency" };
+        let sizes = self.sizes.iter().map(|bytes| size(*bytes)).collect();
+        let reads = self.reads.iter().map(|read| format!("{} %", plain(*read))).collect();
+        let height = 90.0 + 36.0 * self.reads.len() as f64;
+        Plot::new(
+            &self.id(&format!("ratio-{key}")),
+            &format!("{}: ratio of {what}", self.name()),
+            Axis::names("I/O size", sizes),
+            Axis::names("reads", reads),
+        )
+        .mark(Mark::Heat(map))
+        .size(860.0, height)
+    }
+
+    /// The ratio of the rates with its interval over the size, one line for each read share.
+    fn lines(&self) -> Plot {
+        let mut plot = Plot::new(
+            &self.id("ratio-lines"),
+            &format!("{}: ratio of operations per second against size", self.name()),
+            Axis::log("I/O size", Unit::Size),
+            Axis::log("ratio", Unit::Plain),
+        )
+        .size(860.0, 260.0);
+        for (colour, read) in (0u8..).zip(self.reads.iter().rev()) {
+            let dot = |size: &u64| {
+                let cell = self.at(*size, *read)?;
+                let y_range = cell.rate_ratio_interval.map(|[low, high]| (low, high));
+                Some(Dot { x: *size as f64, y: cell.rate_per_s.ratio?, y_range, ..Dot::default() })
+            };
+            let dots = self.sizes.iter().filter(|size| **size > 0).filter_map(dot).collect();
+            let name = format!("{} % reads", plain(*read));
+            plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
+        }
+        plot.rule(Rule { level: true, at: 1.0, label: "same".to_owned(), kind: RuleKind::Note })
+    }
+
+    /// The map for a terminal: a row for each read share, a column for each size.
+    fn grid(&self) -> Table {
+        let mut columns = vec![Column::numbers("reads", "read_share")];
+        for bytes in &self.sizes {
+            columns.push(Column::numbers(&size(*bytes), &format!("ratio_{bytes}")));
+        }
+        let mut table = Table::new(&self.name(), columns);
+        for read in self.reads.iter().rev() {
+            let mut row = vec![Cell::number(Unit::Share, *read / 100.0)];
+            row.extend(self.sizes.iter().map(|bytes| match self.at(*bytes, *read) {
+                Some(cell) => {
+                    let tone = match cell.apart {
+                        Apart::Higher => Tone::Good,
+                        Apart::Lower => Tone::Bad,
+                        _ => Tone::Plain,
+                    };
+                    Cell::maybe(Unit::Plain, cell.rate_per_s.ratio).tone(tone)
+                }
+                None => Cell::not_applicable(),
+            }));
+            table.rows.push(row);
+        }
+        table
+    }
+}
+
+fn plain(value: f64) -> String {
+    Unit::Plain.show_round(value, Letters::Unicode)
+}
+
+fn size(bytes: u64) -> String {
+    if bytes == 0 { "mixed".to_owned() } else { Unit::Size.show(bytes as f64, Letters::Unicode) }
+}
