@@ -7,6 +7,19 @@ mod ganesha;
 use ganesha::Ganesha;
 use plimsoll_engine::ErrorKind;
 use plimsoll_engine::nfs::{Home, HomeRequest};
+use plimsoll_workload::matrix::FileSet;
+
+/// One file of one share.
+fn files(file_size_bytes: u64) -> [FileSet; 1] {
+    [FileSet {
+        first_file: 0,
+        shares: 1,
+        files_per_share: 1,
+        file_size_bytes,
+        offset_bytes: 0,
+        working_set_bytes: None,
+    }]
+}
 
 #[test]
 fn what_others_left_under_the_name_is_refused_and_our_own_replaced() {
@@ -15,14 +28,13 @@ fn what_others_left_under_the_name_is_refused_and_our_own_replaced() {
     std::fs::create_dir(&others).unwrap();
     std::fs::write(others.join("precious"), "data").unwrap();
     let urls = [server.url_text(1)];
+    let (small, large) = (files(4096), files(1 << 60));
     let request = HomeRequest {
         name: "unit",
         exports: &urls,
         uid: 0,
         gid: 0,
-        shares: 1,
-        files_per_share: 1,
-        file_size_bytes: 4096,
+        files: &small,
         xid_seed: 1,
     };
     let error = Home::create(&request).unwrap_err();
@@ -32,7 +44,7 @@ fn what_others_left_under_the_name_is_refused_and_our_own_replaced() {
     let request = HomeRequest { exports: &urls, ..request };
     assert!(!Home::create(&request).unwrap().replaced);
     assert!(Home::create(&request).unwrap().replaced);
-    let huge = HomeRequest { file_size_bytes: 1 << 60, ..request };
+    let huge = HomeRequest { files: &large, ..request };
     let error = Home::create(&huge).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooSmall, "{error}");
     let elsewhere = ["nfs://127.0.0.1/nothing?nfsport=1&mountport=1".to_owned()];

@@ -152,6 +152,7 @@ mod tests {
             "burst_on" | "burst_off" => "arrival = \"bursts\"\nrate = 10\n",
             "sync_every" => "sync = \"fsync\"\n",
             "metadata_mix" => "metadata = 5\n",
+            "tree_fan_out" => "tree_levels = 1\n",
             _ if section == "workload.matrix.metadata_mix" => "metadata = 5\n",
             _ => "",
         };

@@ -14,6 +14,7 @@ pub mod extents;
 pub mod file;
 mod flight;
 pub mod map;
+pub mod names;
 pub mod op;
 pub mod pool;
 pub mod residency;

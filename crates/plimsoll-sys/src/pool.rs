@@ -16,13 +16,14 @@ use std::time::Duration;
 use crate::SysError;
 use crate::arena::AlignedBuffer;
 use crate::flight::{Flight, Settled};
+use crate::names::{NameOp, NameTable};
 use crate::op::{OpKind, PushError, RingOp};
 
 /// Most worker threads of one pool, and so most operations in flight.
 pub const DEPTH_MAX: u32 = 1024;
 
-/// Stack of a worker: it makes one system call.
-const STACK_BYTES: usize = 64 << 10;
+/// Stack of a worker: it makes one system call, which may list a directory into 32 KiB of it.
+const STACK_BYTES: usize = 128 << 10;
 
 /// How long a dropped pool waits for its workers before it leaves them behind.
 const DROP_WAIT_NS: u64 = 5_000_000_000;
@@ -41,6 +42,8 @@ struct Call {
     size_bytes: u32,
     offset_bytes: u64,
     answer: i32,
+    /// The operation on names or attributes that is made instead.
+    name: Option<NameOp>,
 }
 
 impl Call {
@@ -51,6 +54,7 @@ impl Call {
         size_bytes: 0,
         offset_bytes: 0,
         answer: 0,
+        name: None,
     };
 
     /// Makes the call. Returns bytes moved or a negative `errno`.
@@ -58,7 +62,10 @@ impl Call {
     /// # Safety
     /// `address` and `size_bytes` name memory that nobody else touches until this returns.
     #[inline]
-    unsafe fn make(&self) -> i32 {
+    unsafe fn make(&self, names: Option<&NameTable>) -> i32 {
+        if let (Some(op), Some(names)) = (&self.name, names) {
+            return names.carry_out(op, self.fd);
+        }
         let (size, offset) = (self.size_bytes as usize, self.offset_bytes as libc::off64_t);
         let buffer = self.address.cast::<libc::c_void>();
         // SAFETY: the caller vouches for the memory; a wrong descriptor only makes the call fail.
@@ -103,6 +110,7 @@ struct Shared {
     /// Kept for the workers: they may outlive the pool where a call hangs.
     _arena: Arc<AlignedBuffer>,
     _files: Arc<Vec<OwnedFd>>,
+    names: Option<NameTable>,
 }
 
 /// Worker threads with a queue. Belongs to the thread that made it, as a ring does.
@@ -117,6 +125,8 @@ pub struct Pool {
     /// Slots with their workers, in the order handed over.
     running: Vec<u32>,
     inline_answer: Option<(u32, i32)>,
+    /// By slot.
+    named: Box<[Option<NameOp>]>,
     /// Longest wait, where the caller names none.
     tick_ns: Option<u64>,
     /// Workers unpark the thread that made the pool, so it must stay there.
@@ -141,8 +151,22 @@ impl Pool {
     pub fn new(
         entries: u32,
         files: Vec<OwnedFd>,
+        direct: Vec<bool>,
+        arena: AlignedBuffer,
+    ) -> Result<Self, SysError> {
+        Self::with_names(entries, files, direct, arena, None)
+    }
+
+    /// As [`Pool::new`], with directories for operations on names and attributes.
+    ///
+    /// # Errors
+    /// Those of [`Pool::new`].
+    pub fn with_names(
+        entries: u32,
+        files: Vec<OwnedFd>,
         mut direct: Vec<bool>,
         arena: AlignedBuffer,
+        names: Option<NameTable>,
     ) -> Result<Self, SysError> {
         let entries = entries.clamp(1, DEPTH_MAX);
         direct.resize(files.len(), false);
@@ -156,6 +180,7 @@ impl Pool {
             done: AtomicI32::new(0),
             _arena: Arc::clone(flight.arena()),
             _files: Arc::clone(&files),
+            names,
         });
         let mut pool = Self {
             flight,
@@ -166,6 +191,7 @@ impl Pool {
             queued: Vec::with_capacity(entries as usize),
             running: Vec::with_capacity(entries as usize),
             inline_answer: None,
+            named: vec![None; entries as usize].into_boxed_slice(),
             tick_ns: None,
             _one_thread: PhantomData,
         };
@@ -235,6 +261,35 @@ impl Pool {
         Ok(())
     }
 
+    /// The directories of operations on names and attributes.
+    #[must_use]
+    pub fn names(&self) -> Option<&NameTable> {
+        self.shared.names.as_ref()
+    }
+
+    /// Queues an operation on names or attributes. It completes with 0 bytes.
+    ///
+    /// # Errors
+    /// [`PushError::NoNames`] in a pool without directories, [`PushError::UnknownFile`] for what is not
+    /// in its table; nothing was queued then.
+    pub fn push_name(&mut self, op: &NameOp, user_data: u64) -> Result<(), PushError> {
+        let names = self.shared.names.as_ref().ok_or(PushError::NoNames)?;
+        if !names.has(op) {
+            return Err(PushError::UnknownFile(op.file));
+        }
+        let index = self.flight.begin(&RingOp {
+            kind: OpKind::Nop,
+            file: op.file,
+            offset_bytes: 0,
+            size_bytes: 0,
+            buffer_offset_bytes: 0,
+            user_data,
+        })?;
+        self.named[index as usize] = Some(*op);
+        self.queued.push(index);
+        Ok(())
+    }
+
     /// Hands everything queued to the workers and waits until `min_complete` completions are there to
     /// be reaped, or the timeout. At depth 1 the call is made here, and the timeout has no effect.
     ///
@@ -249,7 +304,8 @@ impl Pool {
             if let Some(index) = self.queued.pop() {
                 let call = self.call(index);
                 // SAFETY: the slot's pages are held by this operation until it is reaped.
-                self.inline_answer = Some((index, unsafe { call.make() }));
+                self.inline_answer =
+                    Some((index, unsafe { call.make(self.shared.names.as_ref()) }));
             }
             return Ok(());
         }
@@ -302,6 +358,7 @@ impl Pool {
             size_bytes: slot.op.size_bytes - slot.done_bytes,
             offset_bytes: slot.op.offset_bytes + u64::from(slot.done_bytes),
             answer: 0,
+            name: self.named.get(index as usize).copied().flatten(),
         }
     }
 
@@ -341,6 +398,9 @@ impl Pool {
         let direct = self.direct.get(file as usize).copied().unwrap_or(false);
         match self.flight.settle(index, answer, direct) {
             Settled::Done { user_data, result } => {
+                if let Some(named) = self.named.get_mut(index as usize) {
+                    *named = None;
+                }
                 each(user_data, result);
                 true
             }
@@ -365,7 +425,9 @@ fn work(shared: &Shared, index: usize) {
             READY => {
                 // SAFETY: READY: the issuer has handed the call over and leaves it alone; the pages
                 // of its buffer are held by the operation.
-                unsafe { (*seat.call.get()).answer = (*seat.call.get()).make() };
+                unsafe {
+                    (*seat.call.get()).answer = (*seat.call.get()).make(shared.names.as_ref())
+                };
                 // Not a plain store: the pool may have asked for the end meanwhile.
                 let handed =
                     seat.state.compare_exchange(READY, DONE, Ordering::AcqRel, Ordering::Acquire);
@@ -462,6 +524,50 @@ mod tests {
                     assert!(bytes.iter().all(|byte| *byte == (round + index) as u8));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn names_go_through_the_same_queue_inline_and_with_workers() {
+        use crate::names::{NameKind, NameOp, NameTable};
+        for entries in [1u32, 4] {
+            let folder = tempfile::tempdir().unwrap();
+            let (file, small) = (folder.path().join("f"), folder.path().join("small"));
+            std::fs::create_dir(&small).unwrap();
+            let flags = OpenFlags { write: true, create: true, ..OpenFlags::default() };
+            let opened = open(&file, flags).unwrap();
+            truncate(&opened.fd, 1 << 20).unwrap();
+            let (direct, arena) = (vec![opened.is_direct()], AlignedBuffer::new(1 << 18).unwrap());
+            let root = [folder.path().to_path_buf()];
+            let table = NameTable::open(&root, std::slice::from_ref(&small), 1, &[file]).unwrap();
+            let fds = vec![opened.fd];
+            let mut pool = Pool::with_names(entries, fds, direct, arena, Some(table)).unwrap();
+            let name = |kind, name| NameOp {
+                kind,
+                directory: 0,
+                new_directory: 0,
+                file: 0,
+                client: 0,
+                name,
+                new_name: name + 100,
+            };
+            for number in 0..20 {
+                pool.push_name(&name(NameKind::Create, number), number).unwrap();
+                assert_eq!(run(&mut pool, 1), [(number, Ok(0))]);
+                // What was queued in the slot before does not stick to it.
+                pool.push(&op(OpKind::Write, 0, 1)).unwrap();
+                assert_eq!(run(&mut pool, 1), [(1, Ok(4096))]);
+                pool.push_name(&name(NameKind::Rename, number), 2).unwrap();
+                assert_eq!(run(&mut pool, 1), [(2, Ok(0))]);
+            }
+            pool.push_name(&name(NameKind::Remove, 5), 3).unwrap();
+            assert_eq!(run(&mut pool, 1), [(3, Err(libc::ENOENT))]);
+            assert_eq!(std::fs::read_dir(&small).unwrap().count(), 20);
+            let unknown = NameOp { directory: 7, ..name(NameKind::Create, 1) };
+            assert_eq!(pool.push_name(&unknown, 0), Err(PushError::UnknownFile(0)));
+            let mut bare = self::pool(folder.path(), 1);
+            let refused = bare.push_name(&name(NameKind::Create, 1), 0);
+            assert_eq!(refused, Err(PushError::NoNames));
         }
     }
 

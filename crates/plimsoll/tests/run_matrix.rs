@@ -106,13 +106,65 @@ fn nothing_swallows_everything_and_counts_it() {
 }
 
 #[test]
+fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
+    let sandbox = Sandbox::new();
+    let target = sandbox.path("target");
+    std::fs::create_dir(&target).unwrap();
+    std::fs::write(target.join("theirs"), "not ours").unwrap();
+    let workload = "sizes = \"4KiB\"\nreads = 50\nmetadata = 50\nfiles = 6\nfile_size = \"1MiB\"\n\
+                    tree_levels = 2\ntree_fan_out = 2\nclients = 2\nqueue_depth = 4";
+    let path = plan(&sandbox, &format!("path = {target:?}"), workload, "verify = true");
+    // All that is done is counted: no warm-up.
+    let text = std::fs::read_to_string(&path).unwrap().replace("\"500ms\"", "\"0s\"");
+    std::fs::write(&path, text).unwrap();
+    let ran = sandbox.run(&["run", &path, "--json", "-q", "--keep"]);
+    assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["engine"]["kind"], "threads");
+    assert!(run["engine"]["why"].as_str().unwrap().contains("metadata operations"), "{run}");
+    // 6 MiB in blocks of 4 KiB, but for those that were written twice at the same time.
+    assert_eq!(run["checks"]["errors"], 0);
+    assert!((1500..=1536).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
+    let class = |name: &str| {
+        let classes = run["classes"].as_array().unwrap();
+        classes.iter().find(|class| class["name"] == format!("matrix.{name}")).unwrap().clone()
+    };
+    let log = std::fs::read_to_string(sandbox.bundle().join("latency.hlog")).unwrap();
+    let kinds = ["getattr", "lookup", "access", "readdir", "create", "remove", "rename", "setattr"];
+    for kind in kinds {
+        let class = class(kind);
+        assert!(class["count"].as_u64().unwrap() > 0 && class["errors"] == 0, "{class}");
+        assert!(class["latency_ns_sum"].as_u64().unwrap() > 0, "{class}");
+        assert!(log.contains(&format!("Tag=matrix.{kind},")), "{kind}");
+    }
+    // Six files dealt over four directories, each with its small files beside.
+    let share = target.join("plimsoll-small/s00");
+    let (mut data, mut small) = (Vec::new(), 0);
+    for leaf in ["d000/d000", "d000/d001", "d001/d000", "d001/d001"].map(|leaf| share.join(leaf)) {
+        data.push(names(&leaf).iter().filter(|name| name.ends_with(".data")).count());
+        small += names(&leaf.join("s00-small")).len() as u64;
+    }
+    assert_eq!(data, [2, 2, 1, 1]);
+    // 64 of each client at the start; a rename keeps their number.
+    let count = |kind: &str| class(kind)["count"].as_u64().unwrap();
+    assert_eq!(small, 2 * 64 + count("create") - count("remove"));
+    sandbox.run(&["verify", target.to_str().unwrap(), "-q"]).expect(0);
+    // What the first run kept is replaced, and this time removed.
+    sandbox.run(&["run", &path, "-q"]);
+    assert_eq!(names(&target), ["theirs"]);
+}
+
+#[test]
 fn what_cannot_be_run_is_said_before_anything_is_made() {
     let sandbox = Sandbox::new();
     let target = sandbox.path("target");
     std::fs::create_dir(&target).unwrap();
     let on = format!("path = {target:?}");
-    let path = plan(&sandbox, &on, "metadata = 5\nfile_size = \"1MiB\"", "");
-    sandbox.run(&["run", &path, "-q"]).says("metadata operations");
+    let path = plan(&sandbox, "null = true", "metadata = 5\nfile_size = \"1MiB\"", "");
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("metadata operations need directories");
+    let tree = "tree_levels = 2\ntree_fan_out = 300\nfile_size = \"1MiB\"";
+    let path = plan(&sandbox, &on, tree, "");
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("more than 65536 directories");
     let path = plan(&sandbox, &on, "sizes = [\"4KiB\", \"8KiB\"]\nfile_size = \"1MiB\"", "");
     sandbox.run(&["run", &path, "-q"]).expect(2).says("a sweep of 2 points");
     let path = plan(&sandbox, &on, "sizes = \"3000B\"\ndirect = \"off\"\nfile_size = \"1MiB\"", "");

@@ -83,6 +83,48 @@ fn calls_are_those_that_a_relay_counts() {
 }
 
 #[test]
+fn several_streams_at_once_have_files_of_their_own() {
+    let server = Ganesha::start(2);
+    let sandbox = Sandbox::new();
+    let exports = [server.url_text(1), server.url_text(2)];
+    let text = format!(
+        "version = 1\nname = \"nfs\"\nseed = 7\n[target]\nnfs = {exports:?}\n\
+         [[workload.matrix]]\nname = \"db\"\nsizes = \"8KiB\"\nreads = 50\nfiles = 2\n\
+         file_size = \"1MiB\"\nverify_reads = true\n\
+         [[workload.matrix]]\nname = \"log\"\nsizes = \"64KiB\"\nreads = 0\npatterns = \
+         \"sequential\"\nsync = \"file-sync\"\nmetadata = 30\nfile_size = \"2MiB\"\n\
+         [phases]\nwarm_up = \"100ms\"\nmeasure = \"1s\"\nverify = true\n[evidence]\n\
+         min_measure = \"1s\"\ninterval = \"50ms\"\n"
+    );
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, text).unwrap();
+    let ran = sandbox.run(&["run", path.to_str().unwrap(), "--json", "-q", "--keep"]);
+    assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
+    let run = json(&sandbox.bundle().join("run.json"));
+    let classes = run["classes"].as_array().unwrap();
+    let kinds = ["db.read", "db.write", "log.write", "log.lookup", "log.create", "log.getattr"];
+    for name in kinds {
+        let class = classes.iter().find(|class| class["name"] == name).unwrap();
+        assert!(class["count"].as_u64().unwrap() > 0 && class["errors"] == 0, "{class}");
+    }
+    // Two shares of each stream, one after the other over both exports: 4 MiB in files of 1 MiB, 4 MiB in
+    // files of 2 MiB, checked in blocks of 4 KiB but for those that were written twice at the same time.
+    assert_eq!(run["checks"]["errors"], 0);
+    assert!((2000..=2048).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
+    for (export, share, files, size) in
+        [(1, "s000", 2, 1u64), (2, "s001", 2, 1), (1, "s002", 1, 2), (2, "s003", 1, 2)]
+    {
+        let share = server.path(export).join("plimsoll-nfs").join(share);
+        for file in 0..files {
+            let file = share.join(format!("f{file:010}"));
+            assert_eq!(std::fs::metadata(&file).unwrap().len(), size << 20, "{}", file.display());
+        }
+        let small = std::fs::read_dir(share.join("small")).unwrap().count();
+        assert_eq!(small > 0, files == 1, "only the second stream has operations on names");
+    }
+}
+
+#[test]
 fn a_server_killed_in_mid_run_loses_nothing_and_is_a_finding() {
     let server = Ganesha::start(1);
     let sandbox = Sandbox::new();
@@ -106,6 +148,9 @@ fn a_server_killed_in_mid_run_loses_nothing_and_is_a_finding() {
     // 8 MiB in blocks of 4 KiB, but for those that were written twice at the same time.
     assert!(run["checks"]["pages_checked"].as_u64().unwrap() > 2000, "{run}");
     assert!(counter(&run, "restarts") > 0 && counter(&run, "doubt_commits") > 0, "{run}");
+    // What it had acknowledged without its being stable was sent again, the latest of each block.
+    let (writes, bytes) = (counter(&run, "writes_resent"), counter(&run, "resent_bytes"));
+    assert!(writes > 0 && (4096..=8 << 20).contains(&bytes), "{run}");
     let outage_ns = counter(&run, "outage_ns_max");
     assert!(outage_ns >= 1_000_000_000, "{outage_ns}");
     let classes = run["classes"].as_array().unwrap();
@@ -123,4 +168,5 @@ fn what_cannot_be_done_is_said() {
     let nowhere = ["nfs://127.0.0.1/export?nfsport=1&mountport=1".to_owned()];
     let path = plan(&sandbox, &nowhere, ALL_KINDS, "1s");
     sandbox.run(&["run", &path, "-q"]).expect(5).says("the mount service at 127.0.0.1:1");
+    sandbox.run(&["verify", &nowhere[0]]).expect(2).says("within its run only");
 }

@@ -84,4 +84,18 @@ pub struct BackendConfig {
     pub poll_completions: bool,
     /// Let a kernel thread fetch submissions (`SQPOLL`; costs a core).
     pub poll_submissions: bool,
+    /// What operations on names and attributes go to. They are made by threads, and with them all others:
+    /// the kernel's ring has no listing, no `faccessat` and no `fchmod`.
+    pub names: Option<Names>,
+}
+
+/// Directories that operations on names and attributes go to; the data files are those of the file table.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// The run's own directories: everything lies below them.
+    pub roots: Vec<PathBuf>,
+    /// Directories of small files, `per_share` of them for each share, one share after the other.
+    pub small: Vec<PathBuf>,
+    /// See [`Names::small`].
+    pub per_share: u32,
 }

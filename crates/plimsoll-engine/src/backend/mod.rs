@@ -47,7 +47,7 @@ mod report;
 
 pub(crate) use opening::open;
 
-pub use config::{BackendConfig, Direct, FileSource, Prefer};
+pub use config::{BackendConfig, Direct, FileSource, Names, Prefer};
 pub use queue::{AnyQueue, NullQueue, Queue};
 pub use report::{BackendKind, BackendReport, FileReport};
 

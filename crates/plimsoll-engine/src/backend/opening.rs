@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use plimsoll_sys::arena::AlignedBuffer;
 use plimsoll_sys::error::describe;
 use plimsoll_sys::file::{self, NotDirect, OpenFlags, Opened};
+use plimsoll_sys::names::NameTable;
 use plimsoll_sys::pool::Pool;
 use plimsoll_sys::ring::{Ring, RingConfig, RingReport};
 
-use super::config::{BackendConfig, Direct, FileSource, Prefer};
+use super::config::{BackendConfig, Direct, FileSource, Names, Prefer};
 use super::queue::AnyQueue;
 use super::report::{BackendKind, BackendReport, FileReport};
 use crate::EngineError;
@@ -54,14 +55,24 @@ pub(crate) fn open(config: BackendConfig) -> Result<Open, EngineError> {
     // At depth 1 a call of our own is cheaper than a kernel worker that makes it for us.
     let punts = report.files.iter().any(|file| file.punts_because.is_some());
     let inline = config.prefer == Prefer::Auto && config.depth <= 1 && punts;
-    let queue = if config.prefer == Prefer::Threads || inline {
-        let why = if inline {
+    let named = config.names.is_some();
+    if named && config.prefer == Prefer::Uring {
+        let says = "engine.io asks for io_uring, which has no listing, no faccessat and no fchmod: \
+                    metadata operations on local files are made by threads";
+        return Err(EngineError::Config(says.to_owned()));
+    }
+    let table = config.names.map(|names| name_table(&names, &paths)).transpose()?;
+    let queue = if config.prefer == Prefer::Threads || inline || named {
+        let why = if named {
+            "metadata operations are made by threads, as io_uring does not have all of them, and data \
+             operations with them"
+        } else if inline {
             "at depth 1 the kernel would punt each operation to a worker thread"
         } else {
             "the thread engine was asked for"
         };
         why.clone_into(&mut report.why);
-        threads(ring, &mut report)?
+        threads(ring, table, &mut report)?
     } else {
         match Ring::new(ring) {
             Ok(ring) => {
@@ -73,7 +84,7 @@ pub(crate) fn open(config: BackendConfig) -> Result<Open, EngineError> {
             }
             Err(refused) => {
                 report.why = refused.0.to_string();
-                threads(refused.1, &mut report)?
+                threads(refused.1, None, &mut report)?
             }
         }
     };
@@ -84,8 +95,18 @@ fn no_room(bytes: u64) -> EngineError {
     EngineError::Config(format!("{bytes} bytes of buffers don't fit into this machine's memory"))
 }
 
-fn threads(config: RingConfig, report: &mut BackendReport) -> Result<AnyQueue, EngineError> {
-    let pool = Pool::new(config.entries, config.files, config.direct, config.arena)
+fn name_table(names: &Names, data: &[PathBuf]) -> Result<NameTable, EngineError> {
+    NameTable::open(&names.roots, &names.small, names.per_share, data)
+        .map_err(|source| EngineError::system("opening the run's directories", source))
+}
+
+fn threads(
+    config: RingConfig,
+    names: Option<NameTable>,
+    report: &mut BackendReport,
+) -> Result<AnyQueue, EngineError> {
+    let RingConfig { entries, files, direct, arena, .. } = config;
+    let pool = Pool::with_names(entries, files, direct, arena, names)
         .map_err(|source| EngineError::system("starting I/O threads", source))?;
     report.depth = pool.capacity() as u32;
     report.worker_threads = pool.workers() as u32;

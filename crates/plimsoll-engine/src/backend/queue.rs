@@ -3,9 +3,11 @@
 use std::os::fd::OwnedFd;
 
 use plimsoll_sys::SysError;
+use plimsoll_sys::names::{self, NameKind};
 use plimsoll_sys::op::{PushError, RingOp};
 use plimsoll_sys::pool::Pool;
 use plimsoll_sys::ring::Ring;
+use plimsoll_workload::matrix::MetadataKind;
 
 use crate::stream::source::NameOp;
 
@@ -52,12 +54,13 @@ pub trait Queue {
 }
 
 macro_rules! queue_of {
-    ($type:ty) => {
+    ($type:ty $(, $names:item)?) => {
         impl Queue for $type {
             #[inline(always)]
             fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
                 <$type>::push(self, op)
             }
+            $($names)?
             #[inline(always)]
             fn submit_and_wait(
                 &mut self,
@@ -88,7 +91,40 @@ macro_rules! queue_of {
 }
 
 queue_of!(Ring);
-queue_of!(Pool);
+queue_of!(
+    Pool,
+    fn push_names(&mut self, op: &NameOp, user_data: u64) -> Result<(), PushError> {
+        let per_share = self.names().ok_or(PushError::NoNames)?.per_share();
+        self.push_name(&local(op, per_share), user_data)
+    }
+);
+
+/// An operation as the directories of this host have it: a share's small files are dealt over its
+/// directories by their numbers, and a listing takes one at random.
+fn local(op: &NameOp, per_share: u32) -> names::NameOp {
+    let first = op.share.saturating_mul(per_share);
+    let of = |number: u64| first.saturating_add((number % u64::from(per_share)) as u32);
+    let kind = match op.kind {
+        MetadataKind::Getattr => NameKind::Getattr,
+        MetadataKind::Lookup => NameKind::Lookup,
+        MetadataKind::Access => NameKind::Access,
+        MetadataKind::Readdir => NameKind::Readdir,
+        MetadataKind::Create => NameKind::Create,
+        MetadataKind::Remove => NameKind::Remove,
+        MetadataKind::Rename => NameKind::Rename,
+        MetadataKind::Setattr => NameKind::Setattr,
+    };
+    let number = if kind == NameKind::Readdir { u64::from(op.file) } else { op.name };
+    names::NameOp {
+        kind,
+        directory: of(number),
+        new_directory: of(if kind == NameKind::Rename { op.new_name } else { number }),
+        file: op.file,
+        client: op.client,
+        name: op.name,
+        new_name: op.new_name,
+    }
+}
 
 /// The null target: every operation completes at once, in full, and moves nothing. It shows what the
 /// driver itself costs.
@@ -176,6 +212,13 @@ impl Queue for AnyQueue {
         match self {
             Self::Ring(ring) => ring.push(op),
             Self::Threads(pool) => pool.push(op),
+        }
+    }
+
+    fn push_names(&mut self, op: &NameOp, user_data: u64) -> Result<(), PushError> {
+        match self {
+            Self::Ring(ring) => ring.as_mut().push_names(op, user_data),
+            Self::Threads(pool) => pool.as_mut().push_names(op, user_data),
         }
     }
 

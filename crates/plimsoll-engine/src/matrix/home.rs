@@ -17,7 +17,9 @@ use super::device::Device;
 use super::manifest::{DataFile, DataState, Manifest, VERSION};
 use super::remote::Remote;
 use super::streams;
+use super::tree::Tree;
 use crate::EngineError;
+use crate::backend::Names;
 use crate::own::{self, Locks, check_space, lock_all, make_own, own_name, remove_own, sys};
 
 /// What a data set is made from.
@@ -55,6 +57,8 @@ pub struct DataHome {
     device: Option<Device>,
     /// Where the data lies on servers.
     pub remote: Option<Remote>,
+    /// The own directories in the plan's order: share `s` lies in number `s mod directories`.
+    below: Vec<PathBuf>,
     _locks: Option<Locks>,
 }
 
@@ -67,12 +71,15 @@ impl DataHome {
     pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
         let HomeRequest { plan, target, matrix, .. } = *request;
         let on_servers = matches!(target.kind, TargetKind::Nfs { .. } | TargetKind::S3 { .. });
+        let in_directories =
+            matches!(target.kind, TargetKind::Path { .. } | TargetKind::Directories { .. });
         if let Some(stream) = matrix.streams.iter().find(|stream| stream.metadata_percent > 0.0)
             && !on_servers
+            && !in_directories
         {
             let says = format!(
-                "stream {}: metadata operations need NFS exports or a bucket; a target of kind {} \
-                 has none",
+                "stream {}: metadata operations need directories, NFS exports or a bucket; a target of \
+                 kind {} has no names",
                 stream.name,
                 target.kind_word()
             );
@@ -119,6 +126,7 @@ impl DataHome {
             is_null: true,
             device: None,
             remote: None,
+            below: Vec::new(),
             _locks: None,
         })
     }
@@ -142,6 +150,7 @@ impl DataHome {
             is_null: false,
             device: Some(device),
             remote: None,
+            below: Vec::new(),
             _locks: None,
         };
         home.follow(request.follow)?;
@@ -168,7 +177,7 @@ impl DataHome {
             }
         }
         manifest.files = files(request.matrix, configs, &below);
-        manifest.directories = below;
+        manifest.directories.clone_from(&below);
         manifest.directories.sort();
         manifest.directories.dedup();
         let mut home = Self {
@@ -179,6 +188,7 @@ impl DataHome {
             is_null: false,
             device: None,
             remote: None,
+            below,
             _locks: Some(locks),
         };
         let made = home.manifest.write().and_then(|()| home.make_files());
@@ -212,6 +222,7 @@ impl DataHome {
             is_null: false,
             device: None,
             remote: Some(remote),
+            below: Vec::new(),
             _locks: None,
         };
         if let Err(error) = home.follow(request.follow) {
@@ -237,7 +248,15 @@ impl DataHome {
 
     /// Makes the files, empty.
     fn make_files(&self) -> Result<(), EngineError> {
+        let mut made: Option<&Path> = None;
         for data in &self.manifest.files {
+            // A tree's directories, below our own.
+            if let Some(parent) = data.path.parent().filter(|parent| made != Some(*parent)) {
+                fs::create_dir_all(parent).map_err(|error| {
+                    EngineError::system("making a directory", sys("mkdir", parent, &error))
+                })?;
+                made = Some(parent);
+            }
             let flags = OpenFlags {
                 write: true,
                 create: true,
@@ -284,6 +303,42 @@ impl DataHome {
     /// Content that can't be made for such units.
     pub fn content(&self, file: &DataFile) -> Result<Content, EngineError> {
         content(&self.manifest, file)
+    }
+
+    /// Directories and files that a stream's operations on names and attributes go to; `None` where the
+    /// data is not in directories of this host.
+    #[must_use]
+    pub fn names(&self, matrix: &Matrix, configs: &[StreamConfig], number: usize) -> Option<Names> {
+        if self.below.is_empty() {
+            return None;
+        }
+        let (stream, config) = (matrix.streams.get(number)?, configs.get(number)?);
+        let tree = Tree::new(stream, config, configs.len() > 1, &self.below);
+        Some(Names {
+            roots: self.manifest.directories.clone(),
+            small: tree.small(),
+            per_share: stream.files.leaves(),
+        })
+    }
+
+    /// Makes the small files that the streams' clients have at their start.
+    ///
+    /// # Errors
+    /// Files that can't be made or removed.
+    pub fn reset_small(
+        &mut self,
+        matrix: &Matrix,
+        configs: &[StreamConfig],
+    ) -> Result<(), EngineError> {
+        let streams = matrix.streams.iter().zip(configs).enumerate();
+        for (number, (stream, config)) in streams.filter(|(_, (_, c))| c.metadata_percent > 0.0) {
+            match &mut self.remote {
+                Some(remote) => remote.reset_small(number, config)?,
+                None if self.below.is_empty() => {}
+                None => Tree::new(stream, config, configs.len() > 1, &self.below).reset_small()?,
+            }
+        }
+        Ok(())
     }
 
     /// Opens a file for something that is no I/O of a workload, through the page cache.
@@ -372,6 +427,7 @@ impl DataHome {
             is_null: false,
             device: None,
             remote: None,
+            below: Vec::new(),
             _locks: Some(locks),
         })
     }
@@ -430,18 +486,15 @@ fn data_file(path: PathBuf, size_bytes: u64, stream: &plimsoll_plan::Stream) -> 
     }
 }
 
-/// The files of all streams, by number: share `s` lies in directory `s mod directories`.
+/// The files of all streams, by number; see [`Tree`].
 fn files(matrix: &Matrix, configs: &[StreamConfig], below: &[PathBuf]) -> Vec<DataFile> {
     let mut all = Vec::new();
-    let several = configs.len() > 1;
     for (stream, config) in matrix.streams.iter().zip(configs) {
+        let tree = Tree::new(stream, config, configs.len() > 1, below);
         for share in 0..config.files.shares {
             for file in 0..config.files.files_per_share {
-                let prefix = if several { format!("{}-", stream.name) } else { String::new() };
-                let name = format!("{}s{share:02}-f{file:03}.data", prefix.replace('/', "_"));
-                let directory = &below[share as usize % below.len().max(1)];
                 let size_bytes = config.files.file_size_bytes;
-                all.push(data_file(directory.join(name), size_bytes, stream));
+                all.push(data_file(tree.data_file(share, file), size_bytes, stream));
             }
         }
     }

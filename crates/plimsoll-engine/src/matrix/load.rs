@@ -13,9 +13,10 @@ use super::pace::StreamPace;
 use super::record::{self, stream_classes};
 use super::run::Running;
 use crate::EngineError;
+use crate::backend::BackendConfig;
 use crate::issue;
 use crate::stream::matrix::{MatrixSource, WriteContent};
-use crate::stream::run::{Group, GroupReport, Pace, RunConfig, RunReport, watch};
+use crate::stream::run::{Group, GroupReport, Pace, RunConfig, RunReport, Target, watch};
 
 /// How long before a scheduled start a thread watches the clock instead of sleeping.
 const SPIN_NS: u64 = 50_000;
@@ -33,10 +34,10 @@ impl Running<'_> {
         for (number, config) in configs.iter().enumerate() {
             if let Some(remote) = &self.matrix.home.remote {
                 // All clients of a share are one thread's.
-                let of = threads.min(remote.shares()).min(config.clients).max(1);
-                let mine = |part: u32| {
-                    (0..config.clients).filter(|c| c % remote.shares() % of == part).collect()
-                };
+                let shares = remote.shares(number);
+                let of = threads.min(shares).min(config.clients).max(1);
+                let mine =
+                    |part: u32| (0..config.clients).filter(|c| c % shares % of == part).collect();
                 parts.extend((0..of).map(|part| (number, mine(part))));
                 continue;
             }
@@ -65,10 +66,10 @@ impl Running<'_> {
             let content = self.write_content(stream, config)?;
             let target = match &self.matrix.home.remote {
                 Some(remote) => {
-                    let shares = remote.shares();
-                    remote.target(|share| clients.iter().any(|c| c % shares == share))
+                    let shares = remote.shares(number);
+                    remote.target(number, |share| clients.iter().any(|c| c % shares == share))
                 }
-                None => self.target(issue::direct(stream.direct), writes),
+                None => self.local_target(stream, configs, number, writes),
             };
             let source = MatrixSource::of_clients(config.clone(), clients, content, places)
                 .map_err(|error| EngineError::Config(error.to_string()))?;
@@ -91,6 +92,24 @@ impl Running<'_> {
             });
         }
         Ok(groups)
+    }
+
+    /// Files of this host, with what operations on names and attributes go to where the stream has any.
+    fn local_target(
+        &self,
+        stream: &plimsoll_plan::Stream,
+        configs: &[StreamConfig],
+        number: usize,
+        writes: bool,
+    ) -> Target {
+        let target = self.target(issue::direct(stream.direct), writes);
+        match target {
+            Target::Files(files) if stream.metadata_percent > 0.0 => {
+                let names = self.matrix.home.names(self.matrix.matrix, configs, number);
+                Target::Files(BackendConfig { names, ..files })
+            }
+            other => other,
+        }
     }
 
     fn write_content(

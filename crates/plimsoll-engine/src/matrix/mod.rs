@@ -9,6 +9,7 @@
 //! - [`pace`]: when operations start.
 //! - [`record`]: what the driver measures, as evidence.
 //! - [`remote`]: data that lies on NFS exports or in an S3 bucket.
+//! - `tree`: where a share's files lie in directories of this host.
 //! - [`run`]: the phases, one after the other; `load` deals clients to threads, `conductor` listens to them.
 
 pub mod check;
@@ -24,6 +25,7 @@ pub mod record;
 pub mod remote;
 pub mod run;
 pub mod streams;
+mod tree;
 
 pub use check::{DataCheck, check_data, is_data_set};
 pub use home::{DataHome, HomeRequest};

@@ -1,11 +1,12 @@
 //! Data that lies on servers: NFS exports or an S3 bucket.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use plimsoll_nfs::Stability;
-use plimsoll_plan::{SyncKind, TargetKind};
-use plimsoll_workload::matrix::StreamConfig;
+use plimsoll_plan::{Stream, SyncKind, TargetKind};
+use plimsoll_workload::matrix::{FileSet, StreamConfig};
 
 use super::data::CHUNK_BYTES;
 use super::home::HomeRequest;
@@ -34,9 +35,10 @@ pub struct Remote {
     run: u64,
     /// Clients made so far.
     clients: AtomicU32,
-    shares: u32,
-    files_per_share: u32,
-    durable: Stability,
+    /// Of each stream.
+    files: Vec<FileSet>,
+    /// How each stream's durable writes are made so.
+    durable: Vec<Stability>,
     connections: u32,
     nfs_calls: nfs::Calls,
     s3_calls: s3::Calls,
@@ -49,7 +51,7 @@ enum Lies {
 }
 
 impl Remote {
-    /// Takes the target of a plan with one stream, and makes what there is to make before the data.
+    /// Takes the target of a plan, and makes what there is to make before the data.
     ///
     /// # Errors
     /// A server that can't be reached or refuses; what the target can't do.
@@ -57,10 +59,7 @@ impl Remote {
         request: &HomeRequest<'_>,
         configs: &[StreamConfig],
     ) -> Result<Self, EngineError> {
-        let ([stream], [config]) = (&request.matrix.streams[..], configs) else {
-            let says = "several streams at once can't be run on NFS or S3: give one";
-            return Err(EngineError::Config(says.to_owned()));
-        };
+        let files: Vec<FileSet> = configs.iter().map(|config| config.files).collect();
         let name = &request.plan.name;
         let mut connections = 1;
         let lies = match &request.target.kind {
@@ -71,13 +70,16 @@ impl Remote {
                     exports,
                     uid: *uid,
                     gid: *gid,
-                    shares: config.files.shares,
-                    files_per_share: config.files.files_per_share,
-                    file_size_bytes: config.files.file_size_bytes,
+                    files: &files,
                     xid_seed: xid_seed(request.data_id, 0),
                 })?))
             }
             TargetKind::S3 { url, endpoint, region } => {
+                let [config] = configs else {
+                    let says = "several streams at once can't be run on S3, where all objects have the \
+                                size of one stream's writes: give one";
+                    return Err(EngineError::Config(says.to_owned()));
+                };
                 s3::object_bytes(config).map_err(EngineError::Config)?;
                 let request = s3::HomeRequest { name, url, endpoint, region };
                 Lies::S3(Box::new(s3::Home::create(&request)?))
@@ -88,14 +90,16 @@ impl Remote {
                 return Err(EngineError::Config(says));
             }
         };
-        let file_sync = stream.sync.kind == SyncKind::FileSync;
+        let durable = |stream: &Stream| match stream.sync.kind {
+            SyncKind::FileSync => Stability::FileSync,
+            _ => Stability::DataSync,
+        };
         Ok(Self {
             lies,
             run: request.data_id,
             clients: AtomicU32::new(1),
-            shares: config.files.shares,
-            files_per_share: config.files.files_per_share,
-            durable: if file_sync { Stability::FileSync } else { Stability::DataSync },
+            files,
+            durable: request.matrix.streams.iter().map(durable).collect(),
             connections,
             nfs_calls: nfs::Calls::default(),
             s3_calls: s3::Calls::default(),
@@ -111,10 +115,16 @@ impl Remote {
         }
     }
 
-    /// The shares.
+    /// The shares of a stream.
     #[must_use]
-    pub fn shares(&self) -> u32 {
-        self.shares
+    pub fn shares(&self, stream: usize) -> u32 {
+        self.files.get(stream).map_or(1, |set| set.shares)
+    }
+
+    /// The shares of a stream among those of all.
+    fn range(&self, stream: usize) -> Range<usize> {
+        let before: usize = self.files.iter().take(stream).map(|set| set.shares as usize).sum();
+        before..before + self.shares(stream) as usize
     }
 
     /// Where the data lies, one for each export or bucket.
@@ -135,18 +145,39 @@ impl Remote {
         }
     }
 
-    /// What the shares that `mine` takes are to a thread.
+    /// What the shares of a stream that `mine` takes are to a thread.
     #[must_use]
-    pub fn target(&self, mine: impl Fn(u32) -> bool) -> Target {
+    pub fn target(&self, stream: usize, mine: impl Fn(u32) -> bool) -> Target {
+        let range = self.range(stream);
+        let first = range.start;
+        let durable = self.durable.get(stream).copied().unwrap_or(Stability::DataSync);
+        let takes = |share: usize| range.contains(&share) && mine((share - first) as u32);
+        self.target_of(first as u32, durable, takes)
+    }
+
+    /// What all shares are to a thread.
+    #[must_use]
+    pub fn whole(&self) -> Target {
+        self.target_of(0, Stability::DataSync, |_| true)
+    }
+
+    fn target_of(
+        &self,
+        first_share: u32,
+        durable: Stability,
+        takes: impl Fn(usize) -> bool,
+    ) -> Target {
         match &self.lies {
             Lies::Nfs(home) => {
                 let client = self.clients.fetch_add(1, Ordering::Relaxed);
-                let shares = (0..).zip(home.shares());
+                let each = |set: &FileSet| vec![set.files_per_share; set.shares as usize];
+                let shares = home.shares().into_iter().enumerate();
                 Target::Nfs(NfsTarget {
-                    shares: shares.map(|(n, share)| mine(n).then_some(share)).collect(),
-                    files_per_share: self.files_per_share,
+                    shares: shares.map(|(n, share)| takes(n).then_some(share)).collect(),
+                    files: self.files.iter().flat_map(each).collect(),
+                    first_share,
                     connections: self.connections,
-                    durable: self.durable,
+                    durable,
                     give_up_after_ns: GIVE_UP_NS,
                     xid_seed: xid_seed(self.run, client),
                 })
@@ -156,7 +187,7 @@ impl Remote {
                 Target::S3(S3Target {
                     target,
                     prefix,
-                    files_per_share: self.files_per_share,
+                    files_per_share: self.files.first().map_or(1, |set| set.files_per_share),
                     object_bytes: home.object_bytes.unwrap_or(1),
                 })
             }
@@ -207,14 +238,12 @@ impl Remote {
     ///
     /// # Errors
     /// A call that failed.
-    pub fn reset_small(&mut self, config: &StreamConfig) -> Result<(), EngineError> {
-        if config.metadata_percent <= 0.0 {
-            return Ok(());
-        }
+    pub fn reset_small(&mut self, stream: usize, config: &StreamConfig) -> Result<(), EngineError> {
         let (clients, names) = (config.clients, config.names_per_client);
+        let (range, shares) = (self.range(stream), self.shares(stream));
         match &mut self.lies {
-            Lies::Nfs(home) => home.reset_small(clients, names),
-            Lies::S3(home) => home.reset_small(self.shares, clients, names),
+            Lies::Nfs(home) => home.reset_small(range, clients, names),
+            Lies::S3(home) => home.reset_small(shares, clients, names),
         }
     }
 

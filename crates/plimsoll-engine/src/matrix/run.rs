@@ -95,12 +95,14 @@ impl Running<'_> {
         if !self.condition()? || !self.caches()? {
             return Ok(());
         }
-        if let (Some(remote), Some(config)) = (&mut self.matrix.home.remote, configs.first()) {
-            remote.reset_small(config)?;
-        }
+        self.matrix.home.reset_small(self.matrix.matrix, &configs)?;
         self.load(&configs, groups)?;
         if self.recording.is_well() && plan.phases.verify && !self.matrix.home.is_null {
-            self.verify()?;
+            // How the load was issued is told, and not how the data was checked afterwards.
+            let engine = self.recording.engine.clone();
+            let checked = self.verify();
+            self.recording.engine = engine;
+            checked?;
         }
         if self.recording.is_well() {
             self.matrix.home.mark(DataState::Clean)?;
@@ -126,7 +128,7 @@ impl Running<'_> {
             return Target::Null;
         }
         if let Some(remote) = &home.remote {
-            return remote.target(|_| true);
+            return remote.whole();
         }
         let source = |path: &PathBuf| FileSource::Path {
             path: path.clone(),

@@ -6,10 +6,13 @@
 //! EXPORT/plimsoll-NAME/s000/small/m…     its small files, for operations on names
 //! ```
 //!
+//! The shares of a plan's streams are numbered one stream after the other.
+//!
 //! A directory of that name without the manifest is not ours and is refused. Files are made with a
 //! guarded CREATE, so that nothing that was there is ever opened for writing.
 
 use std::fmt;
+use std::ops::Range;
 
 use nfs3_types::nfs3::{ftype3, nfsstat3};
 use plimsoll_nfs::mount::{Export, mount};
@@ -18,7 +21,7 @@ use plimsoll_nfs::{
     CallError, Client, Config, CreateHow, Handle, Monotonic, NfsUrl, ObjectId, Op, Procedure,
 };
 use plimsoll_sys::SysError;
-use plimsoll_workload::matrix::name_text;
+use plimsoll_workload::matrix::{FileSet, name_text};
 
 use super::queue::MODE;
 use super::{Calls, failed};
@@ -36,18 +39,14 @@ const GIVE_UP_NS: u64 = 120_000_000_000;
 pub struct HomeRequest<'a> {
     /// Name of the plan.
     pub name: &'a str,
-    /// `nfs://…`; share `s` lies on export `s mod exports`.
+    /// `nfs://…`; a stream's share `s` lies on export `s mod exports`.
     pub exports: &'a [String],
     /// User id of the calls, where the address says none.
     pub uid: u32,
     /// Group id of the calls, where the address says none.
     pub gid: u32,
-    /// Shares.
-    pub shares: u32,
-    /// Data files of each.
-    pub files_per_share: u32,
-    /// Size of each.
-    pub file_size_bytes: u64,
+    /// The files of each stream: its shares follow those of the one before it.
+    pub files: &'a [FileSet],
     /// Where XIDs start: different for each client of a run.
     pub xid_seed: u32,
 }
@@ -101,14 +100,23 @@ struct Place {
     own: ObjectId,
 }
 
+/// A share as the setting-up client knows it.
+struct OwnShare {
+    /// Index of its export.
+    place: usize,
+    data: ObjectId,
+    small: ObjectId,
+    files: Vec<ObjectId>,
+    file_size_bytes: u64,
+}
+
 /// The directories and files of a run on its exports.
 pub struct Home {
     pub(super) client: Client<Monotonic>,
     places: Vec<Place>,
     own_name: String,
-    /// Data and small files of each share.
-    shares: Vec<(ObjectId, ObjectId, Vec<ObjectId>)>,
-    file_size_bytes: u64,
+    /// Of all streams, one stream's after the other's.
+    shares: Vec<OwnShare>,
     /// What was told of this client's calls.
     told: Calls,
     /// True where the data of an earlier run was removed to make room for this one.
@@ -149,18 +157,21 @@ impl Home {
             places: Vec::new(),
             own_name: format!("plimsoll-{}", request.name),
             shares: Vec::new(),
-            file_size_bytes: request.file_size_bytes,
             told: Calls::default(),
             replaced: false,
         };
+        let exports = request.exports.len();
         for (number, url) in request.exports.iter().enumerate() {
-            let shares = request.shares as usize;
-            let here = (number..shares).step_by(request.exports.len()).count() as u64;
-            let bytes = here * u64::from(request.files_per_share) * request.file_size_bytes;
-            home.take_place(request, url, bytes)?;
+            let bytes = |set: &FileSet| {
+                let here = (number..set.shares as usize).step_by(exports).count() as u64;
+                here * u64::from(set.files_per_share) * set.file_size_bytes
+            };
+            home.take_place(request, url, request.files.iter().map(bytes).sum())?;
         }
-        for share in 0..request.shares {
-            home.make_share(share, request.files_per_share)?;
+        for set in request.files {
+            for share in 0..set.shares {
+                home.make_share(share as usize % exports.max(1), set)?;
+            }
         }
         Ok(home)
     }
@@ -235,40 +246,46 @@ impl Home {
         Ok(())
     }
 
-    fn make_share(&mut self, share: u32, files: u32) -> Result<(), EngineError> {
-        let place = share as usize % self.places.len().max(1);
+    fn make_share(&mut self, place: usize, set: &FileSet) -> Result<(), EngineError> {
         let Some(Place { own, url, .. }) = self.places.get(place) else {
             return Err(EngineError::Config("the target names no export".to_owned()));
         };
         let setup = |error: SetupError| failed(format!("making files on {url}"), &error);
-        let name = format!("s{share:03}");
+        let name = format!("s{:03}", self.shares.len());
         let data = self.client.make_dirs(*own, name.as_bytes()).map_err(setup)?;
         let small = self.client.make_dirs(data, b"small").map_err(setup)?;
-        let mut objects = Vec::with_capacity(files as usize);
-        for file in 0..files {
-            objects
-                .push(guarded(&mut self.client, data, data_name(file).as_bytes()).map_err(setup)?);
+        let mut files = Vec::with_capacity(set.files_per_share as usize);
+        for file in 0..set.files_per_share {
+            files.push(guarded(&mut self.client, data, data_name(file).as_bytes()).map_err(setup)?);
         }
-        self.shares.push((data, small, objects));
+        let file_size_bytes = set.file_size_bytes;
+        self.shares.push(OwnShare { place, data, small, files, file_size_bytes });
         Ok(())
     }
 
-    /// Makes the small files that clients have at the start, and removes all others.
+    /// Makes the small files that a stream's clients have at its start, and removes all others; its
+    /// shares are those of `shares`.
     ///
     /// # Errors
     /// A call that failed.
-    pub fn reset_small(&mut self, clients: u32, names_per_client: u32) -> Result<(), EngineError> {
+    pub fn reset_small(
+        &mut self,
+        shares: Range<usize>,
+        clients: u32,
+        names_per_client: u32,
+    ) -> Result<(), EngineError> {
         let setup = |error: SetupError| failed("making small files", &error);
-        let shares = self.shares.len().max(1) as u32;
-        for (share, (_, small, _)) in self.shares.iter().enumerate() {
-            for found in self.client.list(*small, false).map_err(setup)? {
+        let of = shares.len().max(1);
+        let small = self.shares.get(shares).unwrap_or_default().iter().map(|share| share.small);
+        for (share, small) in small.enumerate() {
+            for found in self.client.list(small, false).map_err(setup)? {
                 let name = &found.name;
-                self.client.call(&Op::Remove { dir: *small, name }, name).map_err(setup)?;
+                self.client.call(&Op::Remove { dir: small, name }, name).map_err(setup)?;
             }
-            for client in (share as u32..clients).step_by(shares as usize) {
+            for client in (share as u32..clients).step_by(of) {
                 for number in 0..names_per_client {
                     let name = name_text(client, number.into());
-                    guarded(&mut self.client, *small, name.as_bytes()).map_err(setup)?;
+                    guarded(&mut self.client, small, name.as_bytes()).map_err(setup)?;
                 }
             }
         }
@@ -280,11 +297,13 @@ impl Home {
     /// # Errors
     /// A call that failed.
     pub fn truncate(&mut self) -> Result<(), EngineError> {
-        let change = size(self.file_size_bytes);
-        for file in self.shares.iter().flat_map(|(_, _, files)| files) {
-            self.client
-                .call(&Op::SetAttr { object: *file, change: &change }, b"file")
-                .map_err(|error| failed("sizing the data files", &error))?;
+        for share in &self.shares {
+            let change = size(share.file_size_bytes);
+            for file in &share.files {
+                self.client
+                    .call(&Op::SetAttr { object: *file, change: &change }, b"file")
+                    .map_err(|error| failed("sizing the data files", &error))?;
+            }
         }
         Ok(())
     }
@@ -293,25 +312,31 @@ impl Home {
     #[must_use]
     pub fn shares(&self) -> Vec<Share> {
         let handle = |object: &ObjectId| self.client.core().handle(*object);
-        let places = self.places.iter().cycle();
-        let shares = self.shares.iter().zip(places);
-        shares
-            .map(|((data, small, files), place)| Share {
-                export: place.export.clone(),
-                data: handle(data),
-                small: handle(small),
-                files: files.iter().map(handle).collect(),
+        let share = |share: &OwnShare| {
+            Some(Share {
+                export: self.places.get(share.place)?.export.clone(),
+                data: handle(&share.data),
+                small: handle(&share.small),
+                files: share.files.iter().map(handle).collect(),
             })
-            .collect()
+        };
+        // Each was made on an export that is there.
+        self.shares.iter().filter_map(share).collect()
     }
 
     /// The name of a data file for messages: export, share and file.
     #[must_use]
     pub fn name_of(&self, file: u32) -> String {
-        let per_share = self.shares.first().map_or(1, |(_, _, files)| files.len().max(1)) as u32;
-        let (share, within) = (file / per_share, file % per_share);
-        let url = self.places.iter().cycle().nth(share as usize).map_or("", |p| p.url.as_str());
-        format!("{url} {}/s{share:03}/{}", self.own_name, data_name(within))
+        let mut within = file as usize;
+        for (number, share) in self.shares.iter().enumerate() {
+            if within < share.files.len() {
+                let url = self.places.get(share.place).map_or("", |place| place.url.as_str());
+                let name = data_name(within as u32);
+                return format!("{url} {}/s{number:03}/{name}", self.own_name);
+            }
+            within -= share.files.len();
+        }
+        format!("{} file {file}", self.own_name)
     }
 
     /// Where the data lies: one directory for each export.

@@ -45,10 +45,12 @@ const TICK_NS: u64 = 100_000_000;
 /// The part of a target that a thread works on.
 #[derive(Clone, Debug)]
 pub struct NfsTarget {
-    /// The shares; `None` for those that other threads work on.
+    /// The shares of all streams; `None` for those that other threads work on.
     pub shares: Vec<Option<Share>>,
-    /// Files per share; file `f` of share `s` has the number `s * files + f`.
-    pub files_per_share: u32,
+    /// Files of each of them: the numbers of a share's files follow those of the one before it.
+    pub files: Vec<u32>,
+    /// Which of the shares operations on names count from: the stream's first.
+    pub first_share: u32,
     /// Connections to each export (`nconnect`).
     pub connections: u32,
     /// How durable writes are made so.
@@ -74,9 +76,9 @@ pub struct NfsQueue {
     in_flight: usize,
     tick_ns: u64,
     durable: Stability,
-    files_per_share: u32,
-    /// By number; `None`: another thread's.
-    files: Vec<Option<ObjectId>>,
+    first_share: u32,
+    /// By number, with their number in their share; `None`: another thread's.
+    files: Vec<Option<(ObjectId, u32)>>,
     shares: Vec<Option<Directories>>,
     attributes: sattr3,
     out: Vec<Completion>,
@@ -116,10 +118,11 @@ impl NfsQueue {
             let source = SysError::new("epoll_create1", error.raw_os_error());
             EngineError::system("making an NFS client", source)
         })?;
-        let per_share = target.files_per_share as usize;
-        let mut files = vec![None; target.shares.len() * per_share];
+        let mut files = Vec::new();
         let mut shares = Vec::with_capacity(target.shares.len());
-        for (number, share) in target.shares.iter().enumerate() {
+        for (share, count) in target.shares.iter().zip(&target.files) {
+            let first = files.len();
+            files.resize(first + *count as usize, None);
             let Some(share) = share else {
                 shares.push(None);
                 continue;
@@ -131,8 +134,9 @@ impl NfsQueue {
                 data: client.register(server, share.data),
                 small: client.register(server, share.small),
             }));
-            for (file, handle) in share.files.iter().enumerate().take(per_share) {
-                files[number * per_share + file] = Some(client.register(server, *handle));
+            let places = files[first..].iter_mut().zip(0..);
+            for (handle, (place, number)) in share.files.iter().zip(places) {
+                *place = Some((client.register(server, *handle), number));
             }
         }
         let capacity = depth.max(1) as usize;
@@ -143,7 +147,7 @@ impl NfsQueue {
             in_flight: 0,
             tick_ns: TICK_NS,
             durable: target.durable,
-            files_per_share: target.files_per_share.max(1),
+            first_share: target.first_share,
             doubt: Doubt::new(files.len()),
             files,
             shares,
@@ -164,9 +168,9 @@ impl NfsQueue {
         let dirty: Vec<u32> = self.doubt.dirty().collect();
         let mut result = Ok(());
         for file in dirty {
-            let Some(object) = self.files[file as usize] else { continue };
+            let Some((object, number)) = self.files[file as usize] else { continue };
             let commit = Op::Commit { file: object, offset_bytes: 0, size_bytes: 0 };
-            let name = data_name(file % self.files_per_share);
+            let name = data_name(number);
             if let Err(error) = self.client.call(&commit, name.as_bytes()) {
                 result = Err(failed("making the last writes stable", &error));
                 break;
@@ -205,7 +209,7 @@ impl NfsQueue {
     /// Hands over COMMITs of files in doubt, as far as there is room.
     fn dispel(&mut self) {
         while let Some(file) = self.doubt.next() {
-            let Some(Some(object)) = self.files.get(file as usize).copied() else {
+            let Some(Some((object, _))) = self.files.get(file as usize).copied() else {
                 self.doubt.took();
                 self.doubt.ended();
                 continue;
@@ -220,6 +224,10 @@ impl NfsQueue {
     }
 
     fn file(&self, number: u32) -> Result<ObjectId, PushError> {
+        self.place(number).map(|(object, _)| object)
+    }
+
+    fn place(&self, number: u32) -> Result<(ObjectId, u32), PushError> {
         self.files.get(number as usize).copied().flatten().ok_or(PushError::UnknownFile(number))
     }
 
@@ -281,11 +289,12 @@ impl Queue for NfsQueue {
             return Err(PushError::Full);
         }
         let unknown = PushError::UnknownFile(op.file);
-        let share = self.shares.get(op.share as usize).copied().flatten().ok_or(unknown)?;
+        let share = (self.first_share + op.share) as usize;
+        let share = self.shares.get(share).copied().flatten().ok_or(unknown)?;
         let (mut old, mut new) = ([0; 32], [0; 32]);
         let name = small_name(op.client, op.name, &mut old);
         let dir = share.small;
-        let data = data_name(op.file % self.files_per_share);
+        let data;
         let call = match op.kind {
             MetadataKind::Getattr => Op::GetAttr { object: self.file(op.file)? },
             MetadataKind::Access => Op::Access { object: self.file(op.file)?, mask: ACCESS_ALL },
@@ -293,6 +302,7 @@ impl Queue for NfsQueue {
                 Op::SetAttr { object: self.file(op.file)?, change: &self.attributes }
             }
             MetadataKind::Lookup => {
+                data = data_name(self.place(op.file)?.1);
                 Op::Lookup { dir: share.data, name: data.as_bytes(), into: None }
             }
             MetadataKind::Readdir => {

@@ -43,6 +43,10 @@ section! {
         shares: Count | "as many as the target names";
         /// Files in each of them.
         files: Count = 1;
+        /// Levels of directories below each share, over whose last level its files are dealt (`path`).
+        tree_levels: Count | "none: a share's files lie in one directory";
+        /// Directories in each directory of such a tree.
+        tree_fan_out: Count = 8;
         /// Size of a file.
         file_size: SizeBytes | "1 GiB; a device is taken whole";
         /// Where in each file the working set begins.

@@ -239,6 +239,7 @@ fn refuse_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
             raw.metadata.value.0 > 0.0,
             "a share of `metadata`",
         ),
+        (raw.tree_fan_out.written, &raw.tree_fan_out.at, raw.tree_levels.is_some(), "tree_levels"),
         (
             raw.sync_every.written,
             &raw.sync_every.at,
@@ -324,9 +325,36 @@ fn files(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> Option<FileSet> {
         file_size_bytes,
         offset_bytes: raw.offset.value.0,
         working_set_bytes: raw.working_set.as_ref().map(|g| g.value.0),
+        tree_levels: 0,
+        tree_fan_out: 0,
     };
+    let set = with_tree(raw, set, targets, cx);
     check_files(raw, &set, cx);
     Some(set)
+}
+
+/// Most directories in the last level of a share's tree.
+const LEAVES_MAX: u32 = 65_536;
+/// Most levels.
+const LEVELS_MAX: u64 = 16;
+
+/// The tree of directories below each share, where one is asked for.
+fn with_tree(raw: &MatrixRaw, set: FileSet, targets: &[Target], cx: &mut Cx) -> FileSet {
+    let Some(levels) = &raw.tree_levels else { return set };
+    let tree_levels = small(levels.value.0, LEVELS_MAX, &levels.at, cx);
+    let tree_fan_out = small(raw.tree_fan_out.value.0, LEAVES_MAX.into(), &raw.tree_fan_out.at, cx);
+    let set = FileSet { tree_levels, tree_fan_out, ..set };
+    if set.leaves() > LEAVES_MAX {
+        let message = format!("makes more than {LEAVES_MAX} directories in the last level");
+        cx.fail(&levels.at, message, "write fewer levels, or a smaller tree_fan_out");
+    }
+    let in_directories = |target: &Target| {
+        matches!(target.kind, TargetKind::Path { .. } | TargetKind::Directories { .. })
+    };
+    if !targets.iter().all(in_directories) {
+        cx.fail(&levels.at, "needs directories of this host", "take it away, or name a path");
+    }
+    set
 }
 
 fn shares(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> u32 {
@@ -449,6 +477,7 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
     }
     let has_names = targets.iter().any(|t| !matches!(t.kind, TargetKind::Device { .. }));
     if s.metadata_percent > 0.0 && !has_names {
-        cx.fail(&raw.metadata.at, "needs files", "take it away, or name NFS exports or a bucket");
+        let help = "take it away, or name a path, NFS exports or a bucket";
+        cx.fail(&raw.metadata.at, "needs files", help);
     }
 }

@@ -246,9 +246,25 @@ pub struct FileSet {
     /// Bytes that operations go to, all files together; absent when they go to everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_bytes: Option<u64>,
+    /// Levels of directories below each share; 0: a share's files lie in one directory.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tree_levels: u32,
+    /// Directories in each directory of such a tree; 0 where there is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tree_fan_out: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl FileSet {
+    /// Directories in the last level of each share's tree; 1 without a tree.
+    #[must_use]
+    pub fn leaves(&self) -> u32 {
+        self.tree_fan_out.max(1).saturating_pow(self.tree_levels)
+    }
+
     /// Files in all.
     #[must_use]
     pub fn files(&self) -> u64 {

@@ -51,6 +51,13 @@ struct Found<'a> {
 /// # Errors
 /// Nothing to verify there, or something that cannot be read.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+    if let Some(given) = options.path.to_str()
+        && (given.starts_with("nfs://") || given.starts_with("s3://"))
+    {
+        let says =
+            format!("{given}: data on NFS exports and in buckets is checked within its run only");
+        return Err(CliError::usage(says).hint("set verify = true in [phases], and run the plan"));
+    }
     if options.path.join(seal::FILE).is_file() {
         return verify_seal(&options.path, common);
     }

@@ -1,0 +1,113 @@
+//! Where a share's files lie in directories of this host.
+//!
+//! A share has one of the plan's directories. Without a tree its data files lie there side by side; with
+//! one, `tree_levels` levels of directories of `tree_fan_out` each lie below a directory of the share's own,
+//! and its files are dealt over the last level in turn. Small files (operations on names) have a directory
+//! of their own beside each of these places.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plimsoll_plan::Stream;
+use plimsoll_workload::matrix::{StreamConfig, name_text};
+
+use crate::EngineError;
+use crate::own::sys;
+
+/// The places of a stream's files.
+#[derive(Debug)]
+pub struct Tree<'a> {
+    stream: &'a Stream,
+    config: &'a StreamConfig,
+    /// The data set's own directories.
+    below: &'a [PathBuf],
+    /// `STREAM-` where the plan has several.
+    prefix: String,
+}
+
+impl<'a> Tree<'a> {
+    /// Of one of a plan's streams.
+    #[must_use]
+    pub fn new(
+        stream: &'a Stream,
+        config: &'a StreamConfig,
+        several: bool,
+        below: &'a [PathBuf],
+    ) -> Self {
+        let prefix = if several { format!("{}-", stream.name) } else { String::new() };
+        Self { stream, config, below, prefix: prefix.replace('/', "_") }
+    }
+
+    fn share(&self, share: u32) -> PathBuf {
+        self.below[share as usize % self.below.len().max(1)].clone()
+    }
+
+    /// The directory of the last level with that number.
+    fn leaf(&self, share: u32, number: u32) -> PathBuf {
+        let set = &self.stream.files;
+        let mut path = self.share(share);
+        if set.tree_levels > 0 {
+            path.push(format!("{}s{share:02}", self.prefix));
+        }
+        let fan_out = set.tree_fan_out.max(1);
+        for level in (0..set.tree_levels).rev() {
+            let at = number / fan_out.saturating_pow(level) % fan_out;
+            path.push(format!("d{at:03}"));
+        }
+        path
+    }
+
+    /// A data file.
+    #[must_use]
+    pub fn data_file(&self, share: u32, file: u32) -> PathBuf {
+        let leaf = self.leaf(share, file % self.stream.files.leaves());
+        leaf.join(format!("{}s{share:02}-f{file:03}.data", self.prefix))
+    }
+
+    /// The directories of small files of all shares, one share after the other.
+    #[must_use]
+    pub fn small(&self) -> Vec<PathBuf> {
+        let leaves = self.stream.files.leaves();
+        let each = (0..self.config.files.shares).flat_map(|s| (0..leaves).map(move |l| (s, l)));
+        let name = |share: u32| format!("{}s{share:02}-small", self.prefix);
+        each.map(|(share, leaf)| self.leaf(share, leaf).join(name(share))).collect()
+    }
+
+    /// Makes the small files that the clients have at the start, and removes all others.
+    ///
+    /// # Errors
+    /// A file or directory that can't be made or removed.
+    pub fn reset_small(&self) -> Result<(), EngineError> {
+        let config = self.config;
+        let directories = self.small();
+        for directory in &directories {
+            empty(directory)?;
+        }
+        let (shares, leaves) = (config.files.shares.max(1), self.stream.files.leaves());
+        for client in 0..config.clients {
+            for number in 0..u64::from(config.names_per_client) {
+                let leaf = (number % u64::from(leaves)) as u32;
+                let directory = &directories[(client % shares * leaves + leaf) as usize];
+                let path = directory.join(name_text(client, number));
+                fs::File::create_new(&path).map_err(|error| {
+                    EngineError::system("making a small file", sys("open", &path, &error))
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes a directory of small files anew, below one of ours.
+fn empty(directory: &Path) -> Result<(), EngineError> {
+    let failed = |call, error: &std::io::Error| {
+        EngineError::system("making a directory of small files", sys(call, directory, error))
+    };
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(failed("rmdir", &error));
+        }
+        _ => {}
+    }
+    fs::create_dir_all(directory).map_err(|error| failed("mkdir", &error))
+}

@@ -1,0 +1,342 @@
+//! Operations on names and attributes of local files, each one by the system calls that an application
+//! makes.
+//!
+//! | operation | system calls |
+//! |---|---|
+//! | getattr | `statx` of an open data file |
+//! | lookup | `openat` with `O_PATH` of a data file's name, and `close` |
+//! | access | `faccessat` of a data file's name, for reading and writing |
+//! | readdir | `openat` of a directory of small files, `getdents64` once from its start, and `close` |
+//! | create | `openat` with `O_CREAT` and `O_EXCL` of a small file, and `close` |
+//! | remove | `unlinkat` of a small file |
+//! | rename | `renameat` of a small file within its directory |
+//! | setattr | `fchmod` of an open data file |
+//!
+//! Small files are named by numbers, in directories below roots that the caller names, and every path is
+//! walked from its root: nothing outside of the roots is touched.
+
+use std::ffi::CString;
+use std::fmt::Write as _;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::SysError;
+
+/// Bytes of the longest path from a root to a small file, with its end.
+const PATH_BYTES: usize = 256;
+/// Bytes of a small file's name at most, with `/` before it and its end: `m`, 10 digits, `-`, 20 digits.
+const NAME_BYTES: usize = 34;
+/// Bytes asked for with `getdents64`: what the C library asks for.
+const DIR_BYTES: usize = 32 * 1024;
+/// Permissions of a small file, and what setattr sets.
+const MODE: libc::mode_t = 0o644;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NameKind {
+    /// Reads attributes.
+    Getattr,
+    /// Resolves a name.
+    Lookup,
+    /// Asks for permissions.
+    Access,
+    /// Lists a directory.
+    Readdir,
+    /// Makes a file.
+    Create,
+    /// Removes one.
+    Remove,
+    /// Renames one.
+    Rename,
+    /// Sets attributes.
+    Setattr,
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameOp {
+    /// What it does.
+    pub kind: NameKind,
+    /// Index of the directory of small files.
+    pub directory: u32,
+    /// Index of the directory that a renamed small file is in afterwards.
+    pub new_directory: u32,
+    /// Index of the data file.
+    pub file: u32,
+    /// First number of the small file's name.
+    pub client: u32,
+    /// Its second number.
+    pub name: u64,
+    /// Its second number after a rename.
+    pub new_name: u64,
+}
+
+/// Directories and files that operations name.
+#[derive(Debug)]
+pub struct NameTable {
+    roots: Vec<OwnedFd>,
+    /// Directories of small files: their root, and their path below it.
+    directories: Vec<(usize, Box<[u8]>)>,
+    /// Data files: their root, and their path below it.
+    files: Vec<(usize, CString)>,
+    per_share: u32,
+}
+
+impl NameTable {
+    /// Opens the roots, and notes the directories of small files (`per_share` of them for each share, one
+    /// share after the other) and the data files, each of which lies below a root.
+    ///
+    /// # Errors
+    /// The `errno` of `open`; `EINVAL` for a path below none of the roots, or too long.
+    pub fn open(
+        roots: &[PathBuf],
+        small: &[PathBuf],
+        per_share: u32,
+        data: &[PathBuf],
+    ) -> Result<Self, SysError> {
+        let below = |path: &PathBuf| -> Option<(usize, Vec<u8>)> {
+            let found = |(at, root): (usize, &PathBuf)| Some((at, path.strip_prefix(root).ok()?));
+            let (at, rest) = roots.iter().enumerate().find_map(found)?;
+            Some((at, rest.as_os_str().as_bytes().to_vec()))
+        };
+        let wrong = |path: &PathBuf| SysError::new("open", libc::EINVAL).at(path);
+        let directory = |path: &PathBuf| {
+            let (at, rest) = below(path).ok_or_else(|| wrong(path))?;
+            let fits = rest.len() + NAME_BYTES <= PATH_BYTES && !rest.contains(&0);
+            if fits { Ok((at, rest.into_boxed_slice())) } else { Err(wrong(path)) }
+        };
+        let file = |path: &PathBuf| {
+            let (at, rest) = below(path).ok_or_else(|| wrong(path))?;
+            Ok((at, CString::new(rest).map_err(|_| wrong(path))?))
+        };
+        Ok(Self {
+            roots: roots.iter().map(|path| open_directory(path)).collect::<Result<_, _>>()?,
+            directories: small.iter().map(directory).collect::<Result<_, _>>()?,
+            files: data.iter().map(file).collect::<Result<_, _>>()?,
+            per_share: per_share.max(1),
+        })
+    }
+
+    /// Directories of small files that each share has.
+    #[must_use]
+    pub fn per_share(&self) -> u32 {
+        self.per_share
+    }
+
+    /// Whether the table has what an operation names.
+    #[must_use]
+    pub fn has(&self, op: &NameOp) -> bool {
+        match op.kind {
+            NameKind::Readdir | NameKind::Create | NameKind::Remove | NameKind::Rename => {
+                let most = op.directory.max(op.new_directory);
+                (most as usize) < self.directories.len()
+            }
+            _ => (op.file as usize) < self.files.len(),
+        }
+    }
+
+    /// Carries an operation out. `data` is the open data file, for those on its attributes. Returns 0 or
+    /// a negative `errno`.
+    #[must_use]
+    pub fn carry_out(&self, op: &NameOp, data: libc::c_int) -> i32 {
+        match op.kind {
+            NameKind::Getattr => get_attributes(data),
+            NameKind::Setattr => {
+                // SAFETY: the call takes no memory; a wrong descriptor only makes it fail.
+                answer(unsafe { libc::fchmod(data, MODE) })
+            }
+            NameKind::Lookup | NameKind::Access => self.on_data_file(op),
+            _ => self.on_small_file(op),
+        }
+    }
+
+    fn on_data_file(&self, op: &NameOp) -> i32 {
+        let Some((root, path)) = self.files.get(op.file as usize) else { return -libc::EBADF };
+        let (root, path) = (self.roots[*root].as_raw_fd(), path.as_ptr());
+        if op.kind == NameKind::Access {
+            // SAFETY: `path` is a terminated string of the table's.
+            return answer(unsafe { libc::faccessat(root, path, libc::R_OK | libc::W_OK, 0) });
+        }
+        let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        // SAFETY: `path` is a terminated string of the table's.
+        opened(unsafe { libc::openat(root, path, flags) }).map_or_else(|errno| errno, |_| 0)
+    }
+
+    fn on_small_file(&self, op: &NameOp) -> i32 {
+        let place = |directory: u32, number: Option<u64>| {
+            let (root, path) = self.directories.get(directory as usize)?;
+            let path = SmallPath::of(path, number.map(|number| (op.client, number)));
+            Some((self.roots[*root].as_raw_fd(), path))
+        };
+        let name = if op.kind == NameKind::Readdir { None } else { Some(op.name) };
+        let Some((root, path)) = place(op.directory, name) else { return -libc::EBADF };
+        match op.kind {
+            NameKind::Create => {
+                let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
+                // SAFETY: `path` is a terminated string that outlives the call.
+                let fd = unsafe { libc::openat(root, path.as_ptr(), flags, MODE) };
+                opened(fd).map_or_else(|errno| errno, |_| 0)
+            }
+            // SAFETY: `path` is a terminated string that outlives the call.
+            NameKind::Remove => answer(unsafe { libc::unlinkat(root, path.as_ptr(), 0) }),
+            NameKind::Rename => {
+                let Some((to, new)) = place(op.new_directory, Some(op.new_name)) else {
+                    return -libc::EBADF;
+                };
+                // SAFETY: both are terminated strings that outlive the call.
+                answer(unsafe { libc::renameat(root, path.as_ptr(), to, new.as_ptr()) })
+            }
+            _ => list(root, &path),
+        }
+    }
+}
+
+/// The path of a small file, or of a directory of them, below its root: terminated, without allocating.
+struct SmallPath {
+    bytes: [u8; PATH_BYTES],
+    used: usize,
+}
+
+impl SmallPath {
+    fn of(directory: &[u8], name: Option<(u32, u64)>) -> Self {
+        let mut path = Self { bytes: [0; PATH_BYTES], used: directory.len() };
+        // The table takes no directory beside whose path a name has no room.
+        path.bytes[..directory.len()].copy_from_slice(directory);
+        if let Some((client, number)) = name {
+            let _ = write!(path, "/m{client:05}-{number:010}");
+        }
+        path
+    }
+
+    fn as_ptr(&self) -> *const libc::c_char {
+        self.bytes.as_ptr().cast()
+    }
+}
+
+impl std::fmt::Write for SmallPath {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let end = self.used + text.len();
+        // The last byte stays 0.
+        if end >= PATH_BYTES {
+            return Err(std::fmt::Error);
+        }
+        self.bytes[self.used..end].copy_from_slice(text.as_bytes());
+        self.used = end;
+        Ok(())
+    }
+}
+
+fn answer(code: libc::c_int) -> i32 {
+    if code < 0 { last_errno() } else { 0 }
+}
+
+fn last_errno() -> i32 {
+    -std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+fn opened(fd: libc::c_int) -> Result<OwnedFd, i32> {
+    if fd < 0 {
+        return Err(last_errno());
+    }
+    // SAFETY: the descriptor was just made and is owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn get_attributes(data: libc::c_int) -> i32 {
+    let mut stat = std::mem::MaybeUninit::<libc::statx>::uninit();
+    // SAFETY: an empty path with AT_EMPTY_PATH asks about `data`; `stat` is valid to fill.
+    answer(unsafe {
+        libc::statx(
+            data,
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            libc::STATX_BASIC_STATS,
+            stat.as_mut_ptr(),
+        )
+    })
+}
+
+/// The directory's first entries, through a description of its own: the position is not shared.
+fn list(root: libc::c_int, path: &SmallPath) -> i32 {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    // SAFETY: `path` is a terminated string that outlives the call.
+    let own = match opened(unsafe { libc::openat(root, path.as_ptr(), flags) }) {
+        Ok(own) => own,
+        Err(errno) => return errno,
+    };
+    let mut entries = [0u8; DIR_BYTES];
+    let (fd, room) = (own.as_raw_fd(), entries.len());
+    // SAFETY: `entries` is valid to fill for its whole length.
+    let code = unsafe { libc::syscall(libc::SYS_getdents64, fd, entries.as_mut_ptr(), room) };
+    if code < 0 { last_errno() } else { 0 }
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, SysError> {
+    let name = CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| SysError::new("open", libc::EINVAL).at(path))?;
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    // SAFETY: `name` is a terminated string that outlives the call.
+    let fd = unsafe { libc::open(name.as_ptr(), flags) };
+    opened(fd).map_err(|errno| SysError::new("open", -errno).at(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_does_what_it_says_and_says_what_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().to_path_buf();
+        let (small, data) = (root.join("a/small"), root.join("f.data"));
+        let other = root.join("b");
+        std::fs::create_dir_all(&small).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        let file = std::fs::File::create(&data).unwrap();
+        let open = |small: &[PathBuf]| {
+            NameTable::open(&[root.clone()], small, 2, std::slice::from_ref(&data))
+        };
+        let table = open(&[small.clone(), other.clone()]).unwrap();
+        let op = |kind, name, new_name| NameOp {
+            kind,
+            directory: 0,
+            new_directory: 1,
+            file: 0,
+            client: 3,
+            name,
+            new_name,
+        };
+        let does =
+            |kind, name, new_name| table.carry_out(&op(kind, name, new_name), file.as_raw_fd());
+        let names = |of: &Path| -> Vec<String> {
+            let entries = std::fs::read_dir(of).unwrap();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        };
+        assert_eq!(does(NameKind::Create, 7, 0), 0);
+        assert_eq!(names(&small), ["m00003-0000000007"]);
+        assert_eq!(does(NameKind::Create, 7, 0), -libc::EEXIST);
+        assert_eq!(does(NameKind::Readdir, 0, 0), 0);
+        assert_eq!(does(NameKind::Rename, 7, u64::MAX), 0);
+        assert!(names(&small).is_empty());
+        assert_eq!(names(&other), [format!("m00003-{}", u64::MAX)]);
+        assert_eq!(does(NameKind::Remove, 7, 0), -libc::ENOENT);
+        let there = NameOp { directory: 1, ..op(NameKind::Remove, u64::MAX, 0) };
+        assert_eq!(table.carry_out(&there, -1), 0);
+        assert!(names(&other).is_empty());
+        for kind in [NameKind::Getattr, NameKind::Lookup, NameKind::Access, NameKind::Setattr] {
+            assert_eq!(does(kind, 0, 0), 0, "{kind:?}");
+        }
+        let mode = std::os::unix::fs::MetadataExt::mode(&file.metadata().unwrap()) & 0o777;
+        assert_eq!(mode, MODE);
+        std::fs::remove_file(&data).unwrap();
+        assert_eq!(does(NameKind::Lookup, 0, 0), -libc::ENOENT);
+        assert_eq!(does(NameKind::Access, 0, 0), -libc::ENOENT);
+        assert!(!table.has(&NameOp { file: 1, ..op(NameKind::Getattr, 0, 0) }));
+        assert!(!table.has(&NameOp { directory: 2, ..op(NameKind::Create, 0, 0) }));
+        // What lies below no root, or has no room for a name, is refused.
+        assert!(open(&["/elsewhere".into()]).is_err());
+        assert!(open(&[root.join("x".repeat(PATH_BYTES - NAME_BYTES + 1))]).is_err());
+        assert!(NameTable::open(&[data.clone()], &[], 1, &[]).is_err());
+    }
+}
