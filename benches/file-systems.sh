@@ -1,38 +1,45 @@
 #!/bin/bash
-# ext4 against Btrfs on two loop devices, three fresh runs each, in one command with one report.
-# Needs root, e2fsprogs, btrfs-progs and 3.5 GiB below DIR.
-# usage: benches/file-systems.sh [DIR [PLIMSOLL]]
+# File systems against each other, each on a loop device of its own, in turns, three fresh runs each, in one
+# command with one report: ext4, XFS, Btrfs, and Btrfs without checksums (nodatasum).
+# Needs root, e2fsprogs, xfsprogs, btrfs-progs and 1.5 GiB below DIR for each.
+# usage: benches/file-systems.sh [DIR [PLIMSOLL [FILE_SYSTEM...]]]
 set -euo pipefail
 dir=$(mktemp -d "${1:-/var/tmp}/plimsoll-file-systems.XXXXXX")
 plimsoll=${2:-plimsoll}
+systems=("${@:3}")
+[ ${#systems[@]} -gt 0 ] || systems=(ext4 xfs btrfs btrfs-nodatasum)
 devices=()
 clean_up() {
-    for fs in ext4 btrfs; do umount "$dir/$fs" 2>/dev/null || true; done
+    for fs in "${systems[@]}"; do umount "$dir/$fs" 2>/dev/null || true; done
     for device in "${devices[@]}"; do losetup -d "$device"; done
     rm -f "$dir"/*.image
-    rmdir "$dir/ext4" "$dir/btrfs"
+    for fs in "${systems[@]}"; do rmdir "$dir/$fs" 2>/dev/null || true; done
 }
 trap clean_up EXIT
-for fs in ext4 btrfs; do
+targets=
+for fs in "${systems[@]}"; do
     mkdir "$dir/$fs"
     # Written in full, so that the first write to a block is not an allocation below the loop device.
     dd if=/dev/urandom of="$dir/$fs.image" bs=1M count=1536 status=none
     device=$(losetup --find --show --direct-io=on "$dir/$fs.image")
     devices+=("$device")
-    "mkfs.$fs" -q "$device"
-    mount -o noatime "$device" "$dir/$fs"
+    case $fs in
+    *-nodatasum) options=noatime,nodatasum ;;
+    *) options=noatime ;;
+    esac
+    "mkfs.${fs%%-*}" -q "$device"
+    mount -o "$options" "$device" "$dir/$fs"
+    targets+="[[target]]
+name = \"$fs\"
+path = \"$dir/$fs\"
+"
 done
 cat > "$dir/plan.toml" <<PLAN
 version = 1
-name = "ext4-against-btrfs"
-description = "A small mail store on ext4 and on Btrfs, each on a loop device of its own."
+name = "file-systems"
+description = "A small mail store on ${systems[*]}, each on a loop device of its own."
 demonstration = true
-[[target]]
-name = "ext4"
-path = "$dir/ext4"
-[[target]]
-name = "btrfs"
-path = "$dir/btrfs"
+$targets
 [workload.mailbox]
 mailboxes = 50
 mailbox_size = "4MiB"

@@ -117,8 +117,8 @@ pub struct Tuning {
 
 impl Tuning {
     /// The judgement: FAIL if the requirement's rate is not carried within the ceilings at any load,
-    /// or no load keeps the ceilings; INCONCLUSIVE for a search that was cut short or could not
-    /// confirm its answer.
+    /// or no load keeps the ceilings; INCONCLUSIVE for a search that was cut short, or where a load that
+    /// never settled may carry what is asked.
     pub fn verdict(&self) -> VerdictKind {
         if self.steps.iter().any(|step| step.verdict == VerdictKind::Invalid) {
             return VerdictKind::Invalid;
@@ -132,10 +132,29 @@ impl Tuning {
             self.required_per_s.is_some() || self.latencies.iter().any(|l| l.ceiling_ns.is_some());
         match (self.complete, met, judged) {
             (false, _, _) => VerdictKind::Inconclusive,
+            (true, false, _) if self.unsettled().is_some() => VerdictKind::Inconclusive,
             (true, false, _) => VerdictKind::Fail,
             (true, true, true) => VerdictKind::Pass,
             (true, true, false) => VerdictKind::Measured,
         }
+    }
+}
+
+impl Tuning {
+    /// The step with the highest rate that kept every ceiling and carried more than the load line, at a
+    /// load that was never found steady: how much it carries in the long run is not known.
+    fn unsettled(&self) -> Option<&TuneStep> {
+        let line_per_s = self.load_line.map_or(0.0, |line| line.rate_per_s);
+        let settled =
+            |load: u64| self.steps.iter().any(|s| s.load == load && s.steady == Some(true));
+        let open = |step: &&TuneStep| {
+            step.within != Some(false)
+                && step.verdict != VerdictKind::Invalid
+                && step.rate_per_s.is_some_and(|rate| rate > line_per_s * (1.0 + GAIN_MIN))
+                && !settled(step.load)
+        };
+        let rate = |step: &TuneStep| step.rate_per_s.unwrap_or(0.0);
+        self.steps.iter().filter(open).max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }
 }
 
@@ -265,6 +284,8 @@ impl Tuner {
         tuning.knee = outcome.knee.map(at);
         tuning.fewest = outcome.fewest.map(at);
         tuning.fewest_checked = outcome.fewest_checked;
+        // A load line below a load that carries more and never settled is a lower bound.
+        tuning.confirmed &= tuning.unsettled().is_none();
         tuning.remarks = remarks(&tuning, &outcome);
         tuning
     }
@@ -338,6 +359,9 @@ fn latency_ns(bundle: &Bundle, verdict: &Verdict, latency: &Latency) -> Option<f
     }
 }
 
+/// Gain over the load line that counts as more: what a search takes another step for.
+const GAIN_MIN: f64 = 0.03;
+
 /// Throughput lost beyond its highest, as a share, from which the curve is said to fall.
 const FALLS: f64 = 0.05;
 
@@ -367,7 +391,15 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
             knee.load, knee.rate_per_s
         ));
     }
-    if let Some(line) = tuning.load_line {
+    let unsettled = tuning.unsettled();
+    if let Some((step, rate_per_s)) = unsettled.and_then(|step| Some((step, step.rate_per_s?))) {
+        remarks.push(format!(
+            "At {name} {} {rate_per_s:.1}/s kept every ceiling, and never settled: what it carries in the \
+             long run is not known. Measure each step for longer, after a longer warm-up.",
+            step.load
+        ));
+    }
+    if let Some(line) = tuning.load_line.filter(|_| unsettled.is_none()) {
         let says = if tuning.confirmed {
             format!(
                 "The load line was measured {} times, and loads on both sides.",
@@ -381,8 +413,8 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
     if tuning.fewest.is_some() && !tuning.fewest_checked {
         remarks.push(format!("Whether fewer {name} do was not shown: the steps did not suffice."));
     }
-    if let (Some(required), None, false) =
-        (tuning.required_per_s, tuning.fewest, tuning.knob.is_open())
+    if let (Some(required), None, false, None) =
+        (tuning.required_per_s, tuning.fewest, tuning.knob.is_open(), unsettled)
     {
         remarks.push(format!("No load that was measured meets the required {required:.1}/s."));
     }

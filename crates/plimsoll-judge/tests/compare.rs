@@ -48,6 +48,24 @@ fn only_one_meets_it() {
     assert_eq!(none.outcome, Outcome::NoneMeets);
 }
 
+#[test]
+fn a_run_alone_is_told_how_well_it_knows_its_own_rate() {
+    let (one, five) = (five(PLAN, 300.0, 5 * MS), five(PLAN, 600.0, 5 * MS));
+    let found = compared(&one[2..3], &five, &[]);
+    let within: Vec<&String> =
+        found.remarks.iter().filter(|says| says.contains("block bootstrap")).collect();
+    let [says] = within[..] else { panic!("{:?}", found.remarks) };
+    assert!(says.starts_with("A: within its one run the rate lies between 299."), "{says}");
+    assert!(says.contains("and 300.") && says.contains("over 60 intervals"), "{says}");
+    // That it is one run is told too, and nothing is called significant.
+    assert!(
+        found.remarks.iter().any(|says| says.contains("(runs-missing)")),
+        "{:?}",
+        found.remarks
+    );
+    assert_eq!(found.metrics[0].sides[1].significant, None);
+}
+
 /// Without a requirement the figures decide.
 fn measured() -> String {
     PLAN.replace("[requirement]\n", "")

@@ -28,14 +28,10 @@ pub fn collect(paths: &[&Path]) -> Environment {
     };
     for path in paths {
         let described = mount::describe(path);
-        if described.devices.is_empty() {
-            environment.unknown.push(Unknown {
-                what: format!("block devices beneath {}", path.display()),
-                why: "its file system lies on no local block device".into(),
-                would_show: "the storage system's own counters (observe.metrics in the plan)"
-                    .into(),
-            });
-        }
+        environment.unknown.extend(mount::unseen(path).map(|unseen| Unknown {
+            what: format!("block devices beneath {}", path.display()),
+            ..unseen
+        }));
         for number in mount::device_numbers(path) {
             for (_, device) in device::stack(number) {
                 if !environment.devices.iter().any(|known| known.name == device.name) {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::environment::Mount;
+use plimsoll_evidence::environment::{Mount, Unknown};
 use procfs::process::{MountInfo, Process};
 
 use crate::device::{DeviceNumber, stack};
@@ -50,6 +50,32 @@ fn top(path: &Path, info: Option<&MountInfo>) -> Option<DeviceNumber> {
     let number = DeviceNumber::of_path(&source).ok()?;
     (source.starts_with("/dev") && number.name().is_some()).then_some(number)
 }
+
+/// Why no device beneath `path` shows, and what would show it; `None` where one does.
+pub fn unseen(path: &Path) -> Option<Unknown> {
+    let info = mount_of(path);
+    if top(path, info.as_ref()).is_some() {
+        return None;
+    }
+    let source = info.and_then(|info| info.mount_source).filter(|s| s.starts_with("/dev/"));
+    let own = DeviceNumber::of_path(path).ok().filter(|number| number.major != 0);
+    let (why, would_show) = match (own, source) {
+        (None, None) => (
+            "it lies on no local block device".to_owned(),
+            "the storage system's own counters (observe.metrics in the plan)",
+        ),
+        (number, source) => {
+            let number = number.map(|number| format!("{}:{}", number.major, number.minor));
+            let name = source.or(number).unwrap_or_default();
+            (format!("/sys/dev/block does not show its device {name}"), MOUNTED_SYS)
+        }
+    };
+    let what = format!("what the storage beneath {} did", path.display());
+    Some(Unknown { what, why, would_show: would_show.to_owned() })
+}
+
+/// What shows a block device whose number is known.
+const MOUNTED_SYS: &str = "a mounted /sys, which a container may be given read-only";
 
 /// The mount with the longest mount point that is a prefix of the path; the last one mounted, where
 /// several lie over each other.

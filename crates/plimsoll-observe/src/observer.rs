@@ -231,15 +231,7 @@ impl Observer {
                 }),
             }
         }
-        for path in &self.paths {
-            if mount::device_numbers(path).is_empty() {
-                observed.unknown.push(Unknown {
-                    what: format!("what the storage beneath {} did", path.display()),
-                    why: "it lies on no local block device".into(),
-                    would_show: "the storage system's own counters".into(),
-                });
-            }
-        }
+        observed.unknown.extend(self.paths.iter().filter_map(|path| mount::unseen(path)));
     }
 
     fn end_neighbours(&self, begun: &Begun, observed: &mut Observed) {

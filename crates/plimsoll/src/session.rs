@@ -239,6 +239,10 @@ fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, CliError> {
             Err(CliError::usage("`threads = \"auto\"` cannot be run by this version")
                 .hint("state the number of threads"))
         }
+        _ if is_model && plan.phases.condition != Condition::None => {
+            let says = "a model is not conditioned: its devices have no fresh state to leave";
+            Err(CliError::usage(says).hint("leave `condition` out"))
+        }
         Workload::Mailbox(_) if is_model => Ok(What::Model(&target.kind)),
         Workload::Mailbox(_) if target.database_directories().is_empty() => {
             let says = format!("a mail store cannot be run on a target of kind {kind}");

@@ -67,6 +67,32 @@ fn a_table_is_checked_row_by_row() {
     assert_eq!(rows[2], ["littles-law", "link-exceeded"]);
 }
 
+/// The shape of the tables that vendors' testers publish: a fill without a size, rates of reads and writes
+/// beside a total that holds operations on names, latency to a tenth of a millisecond.
+#[test]
+fn a_published_table_with_operations_on_names_fails_no_rule() {
+    let sandbox = Sandbox::new();
+    let table = "# an array under an appliance\n\
+        io_kib,pattern,read_percent,bandwidth_mb_per_s,ops_per_s,latency_ms,read_ops_per_s,write_ops_per_s\n\
+        ,random,,2205,35133,0.4,,35133\n4,random,100,1405,353539,1.0,335867,\n\
+        8,random,50,1157,150283,1.4,71379,71402\n";
+    std::fs::write(sandbox.path("t.csv"), table).unwrap();
+    let arguments = ["audit", "t.csv", "--outstanding", "480", "--link", "5GB/s"];
+    let ran = sandbox.run(&arguments).expect(0);
+    ran.says("NO RULE FAILED 3 rows");
+    // In flight: 14, 354 and 210 of the 480 declared.
+    ran.says("littles-law (rows: 3)");
+    let rows = sandbox.run(&[&arguments[..], &["--json"]].concat()).json();
+    let law = |row: usize| {
+        let findings = rows[row]["findings"].as_array().unwrap().iter();
+        let law = findings.filter(|f| f["rule"] == "littles-law").map(|f| f["outcome"].clone());
+        law.collect::<Vec<_>>()
+    };
+    assert_eq!([law(0), law(1), law(2)], [["unknown"], ["warn"], ["unknown"]]);
+    // More in flight than there can be is impossible whoever declared it.
+    sandbox.run(&["audit", "t.csv", "--outstanding", "300"]).expect(3).says("INVALID 1 of 3 rows");
+}
+
 #[test]
 fn every_rule_can_be_explained() {
     let sandbox = Sandbox::new();

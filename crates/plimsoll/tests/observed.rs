@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{LoopFs, Sandbox, json};
+use support::{LoopFs, Sandbox, SmallPlan, json};
 
 /// Runs a plan on an ext4 of the test's own; returns `run.json`, `observed.json` and the verdict.
 fn run(workload: &str) -> (Value, Value, Value) {
@@ -68,4 +68,25 @@ fn space_that_was_allocated_and_never_written_is_caught_too() {
     let (_, observed, verdict) = run("layout = \"allocated\"\nstamps = false");
     assert_eq!(observed["extents"]["unwritten_bytes"].as_u64(), Some(32 << 20));
     assert_eq!((verdict["verdict"].as_str(), failed(&verdict)[0]), (Some("INVALID"), "holes-read"));
+}
+
+#[test]
+fn what_a_mail_store_really_did_is_counted_too() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["run", &sandbox.plan(&SmallPlan::on(&sandbox.data())), "-q"]);
+    let bundle = sandbox.bundle();
+    let (run, observed) = (json(&bundle.join("run.json")), json(&bundle.join("observed.json")));
+    let shape = &observed["workload"];
+    let classes = run["classes"].as_array().unwrap().iter();
+    let reads = classes.filter(|c| c["group"] == "transactional" && c["is_read"] == true);
+    let completed: u64 = reads.map(|class| class["count"].as_u64().unwrap()).sum();
+    // Counted as issued and as completed: what was in flight at either end lies between.
+    let issued = shape["reads"].as_u64().unwrap();
+    assert!(issued.abs_diff(completed) <= 256, "{issued} issued, {completed} completed");
+    let bytes = |instance: &Value| instance["allocated_bytes"].as_u64().unwrap();
+    let allocated: u64 = run["instances"].as_array().unwrap().iter().map(bytes).sum();
+    let working_set = shape["working_set_read_bytes"].as_u64().unwrap();
+    assert!((32 << 10..=allocated).contains(&working_set), "{working_set} of {allocated}");
+    assert!(shape["read_sequential_share"].as_f64().unwrap() < 0.5, "{shape}");
+    assert!(shape["log_sequential_share"].is_number(), "{shape}");
 }

@@ -163,6 +163,32 @@ fn a_server_killed_in_mid_run_loses_nothing_and_is_a_finding() {
 }
 
 #[test]
+fn exports_are_conditioned_and_measured_until_steady() {
+    let server = Ganesha::start(1);
+    let sandbox = Sandbox::new();
+    let path =
+        plan(&sandbox, &[server.url_text(1)], "sizes = \"4KiB\"\nreads = 50", "until-steady");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let more = "verify = true\ncondition = \"fill-twice\"\nmeasure_max = \"2s\"\nround = \"200ms\"";
+    std::fs::write(
+        &path,
+        text.replace("verify = true\n[evidence]", &format!("{more}\n[evidence]")),
+    )
+    .unwrap();
+    sandbox.run(&["run", &path, "-q"]);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!((&run["end"]["kind"], &run["checks"]["errors"]), (&"completed".into(), &0.into()));
+    let phases = run["phases"].as_array().unwrap();
+    let written = |kind: &str| {
+        let of = phases.iter().filter(|phase| phase["kind"] == kind);
+        of.map(|phase| phase["written_bytes"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(written("condition"), 2 * 2 * (4 << 20), "twice all data");
+    let measure = phases.iter().find(|phase| phase["kind"] == "measure").unwrap();
+    assert!(measure["note"].as_str().unwrap().contains("steady"), "{measure}");
+}
+
+#[test]
 fn what_cannot_be_done_is_said() {
     let sandbox = Sandbox::new();
     let nowhere = ["nfs://127.0.0.1/export?nfsport=1&mountport=1".to_owned()];

@@ -106,3 +106,75 @@ fn the_known_limit_of_a_modelled_volume_is_found() {
     // One outstanding operation carries 2,000/s: enough for the 1,000/s that are required.
     assert_eq!(tuning["fewest"]["load"], 1);
 }
+
+/// Tunes a plan on a model, in virtual time.
+fn tuned(text: &str) -> Value {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path("model.toml");
+    std::fs::write(&path, text).unwrap();
+    sandbox.run(&["tune", path.to_str().unwrap(), "-q", "--json"]).expect(0).json()
+}
+
+#[test]
+fn the_load_line_of_a_curve_that_falls_beyond_it_is_found() {
+    // Sequential writes go to the log on flash, which takes 400 MB/s: 6,056 records of 64 KiB and a header a
+    // second. With more than 768 KiB outstanding, 12 writes, they go past it, to a disk of less than half.
+    let tuning = tuned(
+        "version = 1\nname = \"falls\"\n[requirement]\niops = 1000\nwrite_latency_avg = \"100ms\"\n\
+         [target]\nmodel = \"adsf-hybrid\"\n[target.set]\n\"oplog.bypass_bytes\" = 786432\n\
+         \"oplog.file_bytes\" = \"40 GB\"\n\"oplog.drain_share\" = 1.0\n\"oplog.copies\" = 1\n\
+         \"replicate.copies\" = 1\n\"model.nodes\" = 1\n\"extents.writes\" = \"in-place\"\n\
+         \"extents.capacity_bytes\" = \"1 GB\"\n[workload.matrix]\nsizes = \"64KiB\"\n\
+         file_size = \"60GiB\"\nclients = 1\nreads = 0\npatterns = \"sequential\"\n[phases]\n\
+         warm_up = \"1s\"\nmeasure = \"5s\"\n[evidence]\nmin_measure = \"5s\"\ninterval = \"200ms\"\n",
+    );
+    let line = &tuning["load_line"];
+    let rate = line["rate_per_s"].as_f64().unwrap();
+    assert!((rate / 6056.0 - 1.0).abs() < 0.05, "{rate}");
+    let depth = line["load"].as_u64().unwrap();
+    assert!((10..=12).contains(&depth), "{depth}");
+    let steps = tuning["steps"].as_array().unwrap();
+    assert!(steps.len() <= 16, "{}", steps.len());
+    // It looked beyond the fall, and kept every ceiling there: only the rate tells.
+    let beyond = steps.iter().find(|step| step["load"].as_u64() > Some(12)).unwrap();
+    assert_eq!(beyond["within"], true);
+    assert!(beyond["rate_per_s"].as_f64().unwrap() < rate / 2.0, "{beyond}");
+    assert_eq!((&tuning["confirmed"], &tuning["fewest_checked"]), (&true.into(), &true.into()));
+    assert!(tuning["remarks"][0].as_str().unwrap().starts_with("The curve falls"), "{tuning}");
+}
+
+#[test]
+fn an_open_loop_is_tuned_by_its_rate() {
+    let tuning = tuned(
+        "version = 1\nname = \"open\"\n[requirement]\niops = 1000\nread_latency_avg = \"20ms\"\n[target]\n\
+         model = \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \"64MiB\"\nclients = 4\n\
+         queue_depth = 64\narrival = \"constant\"\nrate = 2000\n[phases]\nwarm_up = \"1s\"\n\
+         measure = \"5s\"\n[evidence]\nmin_measure = \"5s\"\ninterval = \"200ms\"\n",
+    );
+    assert_eq!(tuning["knob"], "rate");
+    let rate = tuning["load_line"]["rate_per_s"].as_f64().unwrap();
+    assert!((rate / 3000.0 - 1.0).abs() < 0.05, "the volume takes 3,000/s: {rate}");
+    let steps = tuning["steps"].as_array().unwrap();
+    assert!(steps.len() <= 16 && tuning["confirmed"] == true, "{tuning}");
+    // Beyond it what is offered is not carried, and queues without end.
+    let beyond = steps.iter().find(|step| step["load"].as_u64() > Some(3600)).unwrap();
+    assert_eq!(beyond["within"], false, "{beyond}");
+}
+
+#[test]
+fn a_load_that_never_settled_leaves_the_answer_open() {
+    // Cold caches fill for longer than a step: loads that would do are not steady, those that are don't.
+    let sandbox = Sandbox::new();
+    let text = "version = 1\nname = \"cold\"\n[requirement]\niops = 15000\nread_latency_avg = \"1s\"\n[target]\n\
+        model = \"zfs-flash\"\n[workload.matrix]\nsizes = \"8KiB\"\nfile_size = \"64GiB\"\nreads = 50\n\
+        clients = 1\n[phases]\nwarm_up = \"2s\"\nmeasure = \"10s\"\n[evidence]\nmin_measure = \"5s\"\n\
+        interval = \"500ms\"\n";
+    let path = sandbox.path("cold.toml");
+    std::fs::write(&path, text).unwrap();
+    let ran =
+        sandbox.run(&["tune", path.to_str().unwrap(), "-q", "--json", "--max", "4"]).expect(3);
+    let tuning = ran.json();
+    assert_eq!(tuning["confirmed"], false);
+    let remarks = tuning["remarks"].to_string();
+    assert!(remarks.contains("never settled"), "{remarks}");
+}

@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::series::Data;
-use plimsoll_observe::Observer;
+use plimsoll_observe::{Observer, Shape};
 use plimsoll_sys::clock;
 use plimsoll_workload::mailbox::{Group, Store, spread};
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 
 use super::caches;
 use super::run::{Latest, Running};
+use super::shaped::Shaped;
 use super::witness::CommitWitness;
 use crate::EngineError;
 use crate::step::{Control, Ended, Event, Glance, Snapshot, run_stage};
@@ -43,14 +44,18 @@ impl Running<'_> {
         let latest = Latest::new(groups.len());
         let mut conductor = Conductor::new(self, &control, &classes, latest, phase, started_ns);
         let stage = conductor.running.stage.clone();
+        let groups = Shaped::all(groups, &control, conductor.running.mail.plan.seed);
         let ended = run_stage(groups, &stage, &control, glance, |event| conductor.hear(event));
+        let measured = conductor.measure_phase.is_some();
         let counters = conductor.finish();
         self.recording.counters = counters;
-        self.shape();
+        if measured {
+            self.shape(Shaped::measured(ended.iter().map(|ended| &ended.workload)));
+        }
         self.end_groups(ended)
     }
 
-    fn end_groups(&mut self, ended: Vec<Ended<Group>>) -> Result<Option<Store>, EngineError> {
+    fn end_groups(&mut self, ended: Vec<Ended<Shaped<'_>>>) -> Result<Option<Store>, EngineError> {
         let mut closed = true;
         let mut stores = Vec::new();
         for Ended { workload, outcome } in ended {
@@ -61,6 +66,7 @@ impl Running<'_> {
                     self.fail(&error);
                 }
             }
+            let workload = workload.group;
             if let Some(poison) = workload.poison() {
                 self.note_poison(poison);
             }
@@ -75,8 +81,12 @@ impl Running<'_> {
         Ok(Some(store))
     }
 
-    /// What the operations were, as far as the store itself counts it.
-    fn shape(&mut self) {
+    /// What the operations were: of the databases as they were issued, of the logs as the store counts
+    /// them.
+    fn shape(&mut self, counted: Option<Shape>) {
+        if let Some(shape) = counted {
+            self.recording.observed.workload = shape.totals();
+        }
         let counter = |name: &str| self.recording.counters.get(name).copied();
         if let (Some(sequential), Some(writes)) =
             (counter("log_writes_sequential"), counter("log_writes"))
@@ -341,8 +351,8 @@ fn sum_counters(snapshot: &Snapshot) -> Vec<(&'static str, u64)> {
     sums
 }
 
-fn glance(group: &Group) -> Glance {
-    let warm_up = group.warm_up();
+fn glance(shaped: &Shaped<'_>) -> Glance {
+    let warm_up = shaped.group.warm_up();
     let page_bytes = 32 << 10;
     Glance {
         done_bytes: warm_up.frames_filled * page_bytes + warm_up.logged_bytes,

@@ -22,6 +22,7 @@ mod marks;
 mod probe;
 mod run;
 mod settings;
+mod shaped;
 mod witness;
 
 pub use check::{StoreCheck, check_store};

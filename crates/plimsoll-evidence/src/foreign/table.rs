@@ -3,8 +3,10 @@
 //! Lines that begin with `#` are remarks. The columns that are known, in any order: the transfer
 //! (`io_bytes`, `io_kib`, `size`), the rate (`ops_per_s`, `iops`), the bandwidth
 //! (`bandwidth_bytes_per_s`, `bandwidth_mb_per_s` of 1,000,000 bytes, `bandwidth_mib_per_s`), the mean
-//! latency (`latency_ns`, `latency_us`, `latency_ms`), `read_percent`, `pattern` (random or
-//! sequential), the operations in flight (`outstanding`), the length (`seconds`). Others are passed over.
+//! latency (`latency_ns`, `latency_us`, `latency_ms`), `read_percent`, or the rates of reads and of
+//! writes of data (`read_ops_per_s`, `write_ops_per_s`: the rest of the rate is operations on names),
+//! `pattern` (random or sequential), the operations in flight (`outstanding`), the length (`seconds`).
+//! Others are passed over.
 
 use plimsoll_plan::Plan;
 
@@ -13,6 +15,10 @@ use crate::Bundle;
 
 /// A row's length where it states none: only ratios are made of it.
 const LENGTH_NS: u64 = 1_000_000_000;
+
+/// What made the load, as far as a table says: its latency is rounded, and how many operations were in
+/// flight is often a guess of whoever reads it.
+pub const KIND: &str = "published table";
 
 /// What a table says beside its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -64,6 +70,14 @@ const BANDWIDTHS: [(&str, f64); 3] = [
 ];
 const SIZES: [(&str, f64); 2] = [("io_bytes", 1.0), ("io_kib", 1024.0)];
 const LATENCIES: [(&str, f64); 3] = [("latency_ns", 1.0), ("latency_us", 1e3), ("latency_ms", 1e6)];
+
+/// Operations per second of a row by what they are.
+struct Parts {
+    read_per_s: f64,
+    write_per_s: f64,
+    /// On names and attributes: they move no data.
+    names_per_s: f64,
+}
 
 struct Row<'t> {
     line: usize,
@@ -120,16 +134,25 @@ impl Row<'_> {
             }
         };
         let outstanding = self.number("outstanding")?.map(|n| n as u64).or(declared.outstanding);
+        let parts = self.parts(rate, reads)?;
+        let data_rate = parts.read_per_s + parts.write_per_s;
+        // A fill, or a mix of sizes, states none.
+        let size = size.or((data_rate > 0.0).then(|| (bandwidth / data_rate).round()));
+        let reads = if data_rate > 0.0 { parts.read_per_s / data_rate * 100.0 } else { reads };
         let plan_text = self.plan(size, reads, outstanding);
         let plan = Plan::parse(&plan_text, name)
             .map_err(|errors| ForeignError(format!("line {}: {errors}", self.line)))?;
         let mut bundle =
             bundle(&format!("{name}:{}", self.line), &plan_text, plan.resolve(), length_ns);
         let latency_ns = self.first_of(&LATENCIES)?;
-        for (share, is_read) in [(reads / 100.0, true), (1.0 - reads / 100.0, false)] {
-            let word = if is_read { "read" } else { "write" };
+        let kinds = [
+            ("read", true, parts.read_per_s, parts.read_per_s / data_rate),
+            ("write", false, parts.write_per_s, parts.write_per_s / data_rate),
+            ("names", false, parts.names_per_s, 0.0),
+        ];
+        for (word, is_read, per_s, share) in kinds {
             let mut totals = class(format!("table.{word}"), is_read, 0);
-            totals.count = (rate * share * length_s).round() as u64;
+            totals.count = (per_s * length_s).round() as u64;
             totals.size_bytes = (bandwidth * share * length_s).round() as u64;
             if let Some(ns) = latency_ns {
                 totals.latency_ns_sum = (ns * totals.count as f64) as u64;
@@ -138,6 +161,7 @@ impl Row<'_> {
                 bundle.run.classes.push(totals);
             }
         }
+        bundle.run.engine.kind = KIND.into();
         if seconds.is_none() {
             bundle.run.phases[0].note = "its length is not stated".into();
         }
@@ -145,6 +169,19 @@ impl Row<'_> {
             bundle.run.engine.closed_loop = false;
         }
         Ok(bundle)
+    }
+
+    /// What the rate is made of: by the rates of reads and writes where the table has them, else by the
+    /// share of reads.
+    fn parts(&self, rate: f64, read_percent: f64) -> Result<Parts, ForeignError> {
+        let [read, write] = [self.number("read_ops_per_s")?, self.number("write_ops_per_s")?];
+        if read.is_none() && write.is_none() {
+            let read_per_s = rate * read_percent / 100.0;
+            return Ok(Parts { read_per_s, write_per_s: rate - read_per_s, names_per_s: 0.0 });
+        }
+        let (read_per_s, write_per_s) = (read.unwrap_or(0.0), write.unwrap_or(0.0));
+        let names_per_s = (rate - read_per_s - write_per_s).max(0.0);
+        Ok(Parts { read_per_s, write_per_s, names_per_s })
     }
 
     /// `4KiB`, `64k` (1024, as tables mean it), `4096`.
@@ -200,6 +237,20 @@ mod tests {
         assert_eq!(rows[1].run.classes[1].count, 5000);
         let stream = &rows[1].plan.workload.matrix().unwrap().streams[0];
         assert_eq!((stream.queue_depth, stream.sizes[0].size_bytes), (8, 65_536));
+    }
+
+    #[test]
+    fn rates_of_reads_and_writes_leave_the_rest_to_names() {
+        let text = "size,iops,bandwidth_mb_per_s,latency_ms,read_ops_per_s,write_ops_per_s\n\
+            4k,1000,3.8912,1,700,250\n,500,32.768,1,,500\n";
+        let rows = read(text, "t", Declared::default()).unwrap();
+        let counts = |row: &Bundle| row.run.classes.iter().map(|c| c.count).collect::<Vec<_>>();
+        assert_eq!(counts(&rows[0]), [700, 250, 50]);
+        assert_eq!(rows[0].run.classes[2].size_bytes, 0);
+        // Without a size it follows from the others, and the row is of writes alone.
+        let stream = &rows[1].plan.workload.matrix().unwrap().streams[0];
+        assert_eq!((stream.sizes[0].size_bytes, stream.read_percent), (65_536, 0.0));
+        assert_eq!(counts(&rows[1]), [500]);
     }
 
     #[test]

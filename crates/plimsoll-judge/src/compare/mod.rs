@@ -9,6 +9,7 @@
 mod cells;
 mod conditions;
 mod decide;
+mod within;
 
 pub use cells::{
     Apart, CellFigure, IntervalOf, Overall, SweepCell, SweepComparison, compare_sweeps,
@@ -241,6 +242,7 @@ fn remarks(
             ));
         }
     }
+    remarks.extend(sides.iter().filter_map(within::of_one_run));
     let told = |f: &Finding| f.outcome != FindingOutcome::Pass;
     for side in sides {
         let bundles: Vec<&Bundle> = side.runs.iter().map(|(bundle, _)| *bundle).collect();

@@ -1,6 +1,7 @@
 //! Do rate, latency and concurrency fit each other?
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::foreign;
 use plimsoll_evidence::run::{Driver, PhaseKind};
 use plimsoll_plan::Arrival;
 
@@ -23,7 +24,8 @@ pub const RULE: Rule = Rule {
     explains: "In a closed loop rate × mean latency is the number of operations in flight (J. D. C. \
         Little, 1961), which is clients × queue depth. More is impossible: rate or latency is wrong. \
         Less, in a result made elsewhere, means that the latency leaves part of the time out or that \
-        the depth was not the one stated. In our own engine that is the rule `load-not-reached`.",
+        the depth was not the one stated; of a table, whose depth is declared by whoever reads it, it is \
+        unknown which. In our own engine that is the rule `load-not-reached`.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -70,18 +72,23 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let count: u64 = bundle.run.classes.iter().map(|c| c.count).sum();
     let rate = count as f64 / seconds;
     let law = little(rate, in_flight / rate * 1e9, outstanding).ok()?;
-    let foreign = bundle.run.driver == Driver::Foreign;
+    let made_elsewhere = bundle.run.driver == Driver::Foreign;
     let numbers = format!(
         "{rate:.0} operations a second of {:.3} ms each make {:.2} in flight, where clients × depth \
          is {outstanding:.0}",
         in_flight / rate * 1e3,
         law.in_flight
     );
-    let broken = law.deviation > little::TOLERANCE || foreign && law.deviation < SHARE_MIN - 1.0;
+    let short = made_elsewhere && law.deviation < SHARE_MIN - 1.0;
+    let guessed = bundle.run.engine.kind == foreign::table::KIND;
     let advice = "the latency, the rate or the depth is not what it is said to be";
-    let finding = if broken {
+    let finding = if law.deviation > little::TOLERANCE || short && !guessed {
         Finding::new(RULE.id, Outcome::Fail, numbers).advise(advice)
-    } else if foreign && law.deviation < SHARE_WARN - 1.0 {
+    } else if short {
+        Finding::new(RULE.id, Outcome::Unknown, numbers).advise(
+            "find out how many operations were in flight, and whether the latency is of all of them",
+        )
+    } else if made_elsewhere && law.deviation < SHARE_WARN - 1.0 {
         Finding::new(RULE.id, Outcome::Warn, numbers).advise(advice)
     } else {
         Finding::new(RULE.id, Outcome::Pass, numbers)
@@ -127,6 +134,18 @@ mod tests {
         bundle.run.driver = Driver::Foreign;
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
         bundle.run.classes[0].latency_ns_sum = bundle.run.classes[0].latency_ns_sum / 30 * 19;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn half_of_what_was_declared_for_a_table_is_unknown_and_more_of_it_fails() {
+        let mut bundle = made_up::reads();
+        bundle.run.driver = Driver::Foreign;
+        bundle.run.engine.kind = foreign::table::KIND.into();
+        let sum = bundle.run.classes[0].latency_ns_sum;
+        bundle.run.classes[0].latency_ns_sum = sum / 30 * 14;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.run.classes[0].latency_ns_sum = sum / 8 * 9;
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 

@@ -45,8 +45,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let watched = bundle.run.driver == Driver::Real || !bundle.observed.devices.is_empty();
         return watched.then(|| {
             let says = "whether others used the device is not known: its counters do not show";
-            Finding::new(RULE.id, Outcome::Unknown, says)
-                .advise("use a local device, or ask the storage system")
+            let advice = seen::storage_unseen(bundle).map(|unseen| {
+                format!("{}; what would show it is {}", unseen.why, unseen.would_show)
+            });
+            let advice = advice.unwrap_or("use a local device, or ask the storage system".into());
+            Finding::new(RULE.id, Outcome::Unknown, says).advise(advice)
         });
     }
     let sides = [

@@ -1,6 +1,7 @@
 //! Readings of the evidence that several rules share. `None` is unknown.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::environment::Unknown;
 use plimsoll_evidence::observed::{DeviceTotals, Extents};
 use plimsoll_evidence::run::{ClassTotals, Driver};
 use plimsoll_plan::{Matrix, Stream, Workload};
@@ -61,6 +62,11 @@ pub(super) fn bottom_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
     };
     let devices: Vec<_> = bundle.observed.devices.iter().filter(is_bottom).collect();
     (!devices.is_empty()).then_some(devices)
+}
+
+/// Why what the storage did was not seen, and what would show it.
+pub(super) fn storage_unseen(bundle: &Bundle) -> Option<&Unknown> {
+    bundle.observed.unknown.iter().find(|unknown| unknown.what.starts_with("what the storage"))
 }
 
 /// Device bytes over application bytes, reads: 0.001 is the page cache, 1.00 direct, 2.03 somebody

@@ -147,7 +147,10 @@ fn by_position(bundle: &Bundle) -> Finding {
         return Finding::new(RULE.id, Outcome::Pass, says);
     }
     let why = match &bundle.environment.virtualisation {
-        _ if bundle.observed.devices.is_empty() => "no device can be seen".to_owned(),
+        _ if bundle.observed.devices.is_empty() => match seen::storage_unseen(bundle) {
+            Some(unseen) => unseen.why.clone(),
+            None => "no device can be seen".to_owned(),
+        },
         Some(by) => format!("the disks are given by a hypervisor ({by}), which may cache"),
         None => "the device may be an array's, with a cache of its own".to_owned(),
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::{self, table::Declared};
-use plimsoll_judge::finding::Outcome;
+use plimsoll_judge::finding::{Finding, Outcome};
 use plimsoll_judge::rules::{self, Weight};
 use plimsoll_judge::{Verdict, judge};
 use plimsoll_plan::{BytesPerS, Claim, Media, SizeBytes};
@@ -161,6 +161,33 @@ fn rows(bundles: &[Bundle], verdicts: &[Verdict]) -> String {
         text.push_str(&format!("  {:width$}  {label:12}  {rules}\n", bundle.run.run_id));
         for finding in verdict.findings.iter().filter(|f| f.outcome == Outcome::Fail) {
             text.push_str(&format!("  {:width$}    {}: {}\n", "", finding.rule, finding.says));
+        }
+    }
+    text.push_str(&open_questions(verdicts));
+    text
+}
+
+/// What stays open, each rule once, with the rows that it is open in and what the first of them says.
+fn open_questions(verdicts: &[Verdict]) -> String {
+    let mut open: Vec<(&Finding, usize)> = Vec::new();
+    let findings = verdicts.iter().flat_map(|verdict| &verdict.findings);
+    for finding in findings.filter(|f| matches!(f.outcome, Outcome::Unknown | Outcome::Warn)) {
+        match open.iter_mut().find(|(known, _)| known.rule == finding.rule) {
+            Some((_, rows)) => *rows += 1,
+            None => open.push((finding, 1)),
+        }
+    }
+    if open.is_empty() {
+        return String::new();
+    }
+    open.sort_by_key(|(finding, _)| finding.outcome);
+    let mut text = "\nWhat the table leaves open\n\n".to_owned();
+    for (finding, rows) in open {
+        let word = if finding.outcome == Outcome::Warn { "warn" } else { "unknown" };
+        let Finding { rule, says, advice, .. } = finding;
+        text.push_str(&format!("  {word:8} {rule} (rows: {rows}): {says}\n"));
+        if !advice.is_empty() {
+            text.push_str(&format!("           {advice}\n"));
         }
     }
     text

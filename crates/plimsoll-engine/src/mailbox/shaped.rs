@@ -1,0 +1,122 @@
+//! A group of databases whose transactional I/Os are counted as they are issued: what the mail store's
+//! load really was. Maintenance, logs and upkeep are left out: the working set is that of the users.
+
+use plimsoll_observe::Shape;
+use plimsoll_workload::mailbox::Group;
+use plimsoll_workload::step::{
+    Arena, Class, ClassGroup, Completion, FileSpec, Io, IoKind, StepWorkload, Wait,
+};
+
+use crate::step::Control;
+
+/// A group, and the shape of what it issues in the measured phase.
+pub(super) struct Shaped<'a> {
+    /// The group.
+    pub(super) group: Group,
+    shape: Shape,
+    /// Place of the group's first file among those of all groups.
+    first_file: u32,
+    /// By class: whether it is transactional.
+    counts: Vec<bool>,
+    control: &'a Control,
+    phase: u32,
+    /// The warm-up's I/Os are forgotten, those of the close are not counted.
+    changes: u32,
+}
+
+impl<'a> Shaped<'a> {
+    /// Groups with shapes over the files of all of them, so that these can be merged.
+    pub(super) fn all(groups: Vec<Group>, control: &'a Control, seed: u64) -> Vec<Self> {
+        let files = || groups.iter().flat_map(|group| group.files());
+        let files_bytes: Vec<u64> = files().map(|file| file.size_bytes).collect();
+        let mut first_file = 0;
+        let phase = control.phase();
+        groups
+            .into_iter()
+            .map(|group| {
+                let counts = group.classes().iter();
+                let counts = counts.map(|class| class.group == ClassGroup::Transactional).collect();
+                let clients = group.files().len();
+                // Sequential is what follows in a file, whichever session it is of.
+                let shape = Shape::new(&files_bytes, clients, seed);
+                let own_first = first_file;
+                first_file += clients as u32;
+                let first_file = own_first;
+                Self { group, shape, first_file, counts, control, phase, changes: 0 }
+            })
+            .collect()
+    }
+
+    /// What was counted in the measured phase; `None` where it was not come to.
+    pub(super) fn measured<'s>(all: impl Iterator<Item = &'s Self>) -> Option<Shape>
+    where
+        'a: 's,
+    {
+        let mut sum: Option<Shape> = None;
+        for part in all.filter(|part| part.changes > 0) {
+            match &mut sum {
+                Some(sum) => sum.merge(&part.shape),
+                None => sum = Some(part.shape.clone()),
+            }
+        }
+        sum
+    }
+
+    fn count(&mut self, out: &[Io]) {
+        let phase = self.control.phase();
+        if phase != self.phase {
+            (self.phase, self.changes) = (phase, self.changes + 1);
+            if self.changes == 1 {
+                self.shape.reset();
+            }
+        }
+        if self.changes > 1 {
+            return;
+        }
+        for io in out.iter().filter(|io| io.kind != IoKind::Flush) {
+            if self.counts.get(usize::from(io.class)) == Some(&true) {
+                let file = self.first_file + io.file;
+                let is_read = io.kind == IoKind::Read;
+                self.shape.operation(io.file, file, is_read, io.offset_bytes, io.size_bytes);
+            }
+        }
+    }
+}
+
+impl StepWorkload for Shaped<'_> {
+    fn files(&self) -> &[FileSpec] {
+        self.group.files()
+    }
+
+    fn classes(&self) -> &[Class] {
+        self.group.classes()
+    }
+
+    fn arena_size_bytes(&self) -> u64 {
+        self.group.arena_size_bytes()
+    }
+
+    fn depth_max(&self) -> usize {
+        self.group.depth_max()
+    }
+
+    fn step(
+        &mut self,
+        now_ns: u64,
+        completions: &[Completion],
+        arena: &mut dyn Arena,
+        out: &mut Vec<Io>,
+    ) -> Wait {
+        let wait = self.group.step(now_ns, completions, arena, out);
+        self.count(out);
+        wait
+    }
+
+    fn stop(&mut self) {
+        self.group.stop();
+    }
+
+    fn counters(&self, each: &mut dyn FnMut(&'static str, u32, u64)) {
+        self.group.counters(each);
+    }
+}
