@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Without a file: on the null target, in nanoseconds an operation. With a file of 256 MiB or more: buffered
-//! random reads of it, which the page cache answers, as a share of the rate.
+//! random reads of it, which the page cache answers, as a share of the rate. Both are told twice: by the clock,
+//! and by the CPU time that the process used, which others on the same core do not lengthen.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::PathBuf;
@@ -17,10 +18,12 @@ use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
 use plimsoll_engine::stream::run::{Group, Pace, RunConfig, Target, run};
 use plimsoll_observe::Shape;
 use plimsoll_plan::Plan;
+use plimsoll_sys::cpu::process_time;
 
 const DEPTH: u32 = 32;
 
-fn once(file: Option<&PathBuf>, observed: bool, seconds: u64) -> f64 {
+/// Operations per second, and CPU time of each in nanoseconds.
+fn once(file: Option<&PathBuf>, observed: bool, seconds: u64) -> (f64, f64) {
     let size = if file.is_some() { "256MiB" } else { "1GiB" };
     let text = format!(
         "version = 1\n[target]\nnull = true\n[workload.matrix]\nfile_size = \"{size}\"\nqueue_depth = {DEPTH}\n"
@@ -57,8 +60,18 @@ fn once(file: Option<&PathBuf>, observed: bool, seconds: u64) -> f64 {
     let names: Vec<&str> = classes.iter().map(String::as_str).collect();
     let mut config = RunConfig::new(&names, seconds * 1_000_000_000);
     config.warm_up_ns = 200_000_000;
+    let before = process_time();
     let report = run(&config, vec![group], &AtomicBool::new(false), &mut |_| {}).unwrap();
-    report.groups[0].end.ended as f64 / (report.measured_ns() + config.warm_up_ns) as f64 * 1e9
+    let after = process_time();
+    let used_ns = after.user_ns + after.system_ns - before.user_ns - before.system_ns;
+    let ended = report.groups[0].end.ended as f64;
+    let time_ns = (report.measured_ns() + config.warm_up_ns) as f64;
+    (ended / time_ns * 1e9, used_ns as f64 / ended)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn main() {
@@ -67,23 +80,30 @@ fn main() {
     let mut number =
         |default| arguments.next().map_or(default, |text| text.parse().expect("a number"));
     let (pairs, seconds): (u64, u64) = (number(7), number(2));
-    let mut costs = Vec::new();
+    let (mut by_clock, mut by_cpu) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
         // In turns, and each goes first as often.
         let first = pair % 2 == 0;
         let (a, b) = (once(file.as_ref(), first, seconds), once(file.as_ref(), !first, seconds));
-        let (on, off) = if first { (a, b) } else { (b, a) };
-        println!("{off:.0} operations/s without, {on:.0} with");
-        costs.push(if file.is_some() { (1.0 - on / off) * 100.0 } else { 1e9 / on - 1e9 / off });
+        let ((on, on_ns), (off, off_ns)) = if first { (a, b) } else { (b, a) };
+        println!(
+            "{off:.0} operations/s of {off_ns:.1} ns CPU without, {on:.0} of {on_ns:.1} ns with"
+        );
+        let shares = [(1.0 - on / off) * 100.0, (on_ns / off_ns - 1.0) * 100.0];
+        let costs = [1e9 / on - 1e9 / off, on_ns - off_ns];
+        let [clock, cpu] = if file.is_some() { shares } else { costs };
+        by_clock.push(clock);
+        by_cpu.push(cpu);
     }
-    costs.sort_by(f64::total_cmp);
-    let median = costs[costs.len() / 2];
+    let (clock, cpu) = (median(by_clock), median(by_cpu));
     match file {
         Some(_) => println!(
-            "counting the operations costs {median:.2} % of the rate (median of {pairs} pairs)"
+            "counting the operations costs {clock:.2} % of the rate, {cpu:.2} % more CPU time (medians of \
+             {pairs} pairs)"
         ),
-        None => {
-            println!("counting the operations costs {median:.1} ns each (median of {pairs} pairs)")
-        }
+        None => println!(
+            "counting the operations costs {clock:.1} ns each by the clock, {cpu:.1} ns of CPU time \
+             (medians of {pairs} pairs)"
+        ),
     }
 }

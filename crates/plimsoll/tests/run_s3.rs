@@ -9,15 +9,10 @@ use serde_json::Value;
 use support::{Ran, Sandbox, json};
 
 fn run(sandbox: &Sandbox, endpoint: &str, workload: &str, more: &[&str]) -> Ran {
-    run_with("", sandbox, endpoint, workload, more)
-}
-
-/// The same with more lines in [phases].
-fn run_with(phases: &str, sandbox: &Sandbox, endpoint: &str, workload: &str, more: &[&str]) -> Ran {
     let text = format!(
         "version = 1\nname = \"objects\"\nseed = 7\n[target]\ns3 = \"s3://load/unit\"\n\
-         endpoint = {endpoint:?}\n[phases]\nwarm_up = \"200ms\"\nmeasure = \"1s\"\nverify = true\n\
-         {phases}\n[workload.matrix]\n{workload}\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
+         endpoint = {endpoint:?}\n[workload.matrix]\n{workload}\n[phases]\nwarm_up = \"200ms\"\n\
+         measure = \"1s\"\nverify = true\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
     );
     let path = sandbox.path("plan.toml");
     std::fs::write(&path, text).unwrap();
@@ -61,21 +56,6 @@ fn objects_are_put_got_checked_and_removed() {
         std::fs::read_dir(path).map_or(0, |entries| entries.flatten().count())
     };
     assert_eq!(files(&left.join("f00000")), 0, "objects were removed");
-}
-
-#[test]
-fn objects_are_written_twice_before_where_the_plan_says_so() {
-    let server = Server::start();
-    let sandbox = Sandbox::new();
-    let workload =
-        "sizes = \"16KiB\"\nreads = 70\nfiles = 1\nfile_size = \"1MiB\"\nqueue_depth = 4";
-    run_with("condition = \"fill-twice\"", &sandbox, &server.endpoint(), workload, &[]);
-    let run = json(&sandbox.bundle().join("run.json"));
-    assert_eq!((&run["end"]["kind"], &run["checks"]["errors"]), (&"completed".into(), &0.into()));
-    let phases = run["phases"].as_array().unwrap().iter();
-    let written = phases.filter(|phase| phase["kind"] == "condition");
-    let bytes: u64 = written.map(|phase| phase["written_bytes"].as_u64().unwrap()).sum();
-    assert_eq!(bytes, 2 << 20, "twice all data");
 }
 
 #[test]

@@ -20,6 +20,8 @@ const LENGTH_NS: u64 = 1_000_000_000;
 /// flight is often a guess of whoever reads it.
 pub const KIND: &str = "published table";
 
+const SECTOR_BYTES: f64 = 512.0;
+
 /// What a table says beside its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Declared {
@@ -136,8 +138,9 @@ impl Row<'_> {
         let outstanding = self.number("outstanding")?.map(|n| n as u64).or(declared.outstanding);
         let parts = self.parts(rate, reads)?;
         let data_rate = parts.read_per_s + parts.write_per_s;
-        // A fill, or a mix of sizes, states none.
-        let size = size.or((data_rate > 0.0).then(|| (bandwidth / data_rate).round()));
+        // A fill, or a mix of sizes, states none; a plan has transfers of whole sectors.
+        let whole = |bytes: f64| (bytes / SECTOR_BYTES).round().max(1.0) * SECTOR_BYTES;
+        let size = size.or((data_rate > 0.0).then(|| whole(bandwidth / data_rate)));
         let reads = if data_rate > 0.0 { parts.read_per_s / data_rate * 100.0 } else { reads };
         let plan_text = self.plan(size, reads, outstanding);
         let plan = Plan::parse(&plan_text, name)
