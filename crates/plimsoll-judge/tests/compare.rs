@@ -55,8 +55,10 @@ fn a_run_alone_is_told_how_well_it_knows_its_own_rate() {
     let within: Vec<&String> =
         found.remarks.iter().filter(|says| says.contains("block bootstrap")).collect();
     let [says] = within[..] else { panic!("{:?}", found.remarks) };
-    assert!(says.starts_with("A: within its one run the rate lies between 299."), "{says}");
-    assert!(says.contains("and 300.") && says.contains("over 60 intervals"), "{says}");
+    assert!(says.starts_with("A: within its one run the rate lies between "), "{says}");
+    assert!(says.contains("over 60 intervals"), "{says}");
+    let ends = says.split(' ').filter_map(|word| word.parse::<f64>().ok()).collect::<Vec<_>>();
+    assert!((ends[0] - 300.0).abs() < 1.0 && (ends[1] - 300.0).abs() < 1.0, "{says}");
     // That it is one run is told too, and nothing is called significant.
     assert!(
         found.remarks.iter().any(|says| says.contains("(runs-missing)")),
