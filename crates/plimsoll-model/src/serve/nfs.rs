@@ -6,7 +6,7 @@
 
 use std::sync::mpsc::Sender;
 use std::sync::{PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use nfs3_server::vfs::{
     DirEntryPlus, FileHandleU64, NextResult, NfsFileSystem, NfsReadFileSystem, ReadDirPlusIterator,
@@ -92,9 +92,10 @@ impl ModelFiles {
         of(&mut tree, now_ns()).map_err(status)
     }
 
-    /// Waits until the model has done this.
+    /// Waits until the model has done this, which was asked for at `arrived`.
     async fn wait(
         &self,
+        arrived: Instant,
         action: Action,
         file: u64,
         offset: u64,
@@ -109,14 +110,14 @@ impl ModelFiles {
             request.sequential = end == offset;
         }
         let (done, waiting) = oneshot::channel();
-        let asked = self.asks.send(Ask { request, done });
+        let asked = self.asks.send(Ask { request, arrived, done });
         // The pacer ends only when the server does.
         asked.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)?;
         waiting.await.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)
     }
 
     async fn metadata(&self, file: u64) -> Result<(), nfsstat3> {
-        self.wait(Action::Meta, file, 0, 0).await
+        self.wait(Instant::now(), Action::Meta, file, 0, 0).await
     }
 
     fn facts(&self, id: u64) -> Result<fattr3, nfsstat3> {
@@ -186,8 +187,9 @@ impl NfsReadFileSystem for ModelFiles {
         offset: u64,
         count: u32,
     ) -> Result<(Vec<u8>, bool), nfsstat3> {
+        let arrived = Instant::now();
         let read = self.look(|tree| tree.read(id.as_u64(), offset, count))?;
-        self.wait(Action::Read, id.as_u64(), offset, read.0.len() as u64).await?;
+        self.wait(arrived, Action::Read, id.as_u64(), offset, read.0.len() as u64).await?;
         Ok(read)
     }
 
@@ -231,8 +233,9 @@ impl NfsFileSystem for ModelFiles {
         data: &[u8],
         _stable: stable_how,
     ) -> Result<(fattr3, stable_how), nfsstat3> {
+        let arrived = Instant::now();
         self.change(|tree, now_ns| tree.write(id.as_u64(), offset, data, now_ns))?;
-        self.wait(Action::Write, id.as_u64(), offset, data.len() as u64).await?;
+        self.wait(arrived, Action::Write, id.as_u64(), offset, data.len() as u64).await?;
         Ok((self.facts(id.as_u64())?, stable_how::FILE_SYNC))
     }
 
@@ -327,6 +330,6 @@ impl NfsFileSystem for ModelFiles {
     }
 
     async fn commit(&self, id: &FileHandleU64, _offset: u64, _count: u32) -> Result<(), nfsstat3> {
-        self.wait(Action::Flush, id.as_u64(), 0, 0).await
+        self.wait(Instant::now(), Action::Flush, id.as_u64(), 0, 0).await
     }
 }

@@ -1,14 +1,18 @@
 //! Holds a system's virtual time to the clock.
 //!
-//! One thread owns the system. A request that arrives at time t is submitted at virtual time t; events are
-//! carried out when their time has come, never before, so that requests which arrive meanwhile meet the
-//! system as it then is. An answer is given at the first moment at which the thread runs after it is due;
-//! how late that is, is a metric.
+//! One thread owns the system. A request is stamped by the thread that took its call off the socket, and
+//! submitted at that virtual time, in the order of the stamps, however late this thread comes to it: a
+//! stamp of this thread's own would count its being busy as think time of the client. Events are carried
+//! out when their time has come, never before, so that requests which arrive meanwhile meet the system as
+//! it then is. An answer is given at the first moment at which the thread runs after it is due; how late
+//! that is, is a metric. Kernels wake a sleeper some 50 us late, so the thread sleeps until shortly before
+//! and watches the clock for the rest.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,6 +26,9 @@ use crate::system::{Event, System};
 const NOW: u32 = (1 << 31) - 1;
 /// The longest that the thread sleeps.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
+/// For so long before an event the thread watches the clock: the default timer slack of Linux (prctl(2),
+/// PR_SET_TIMERSLACK), which a switch between threads costs about, too.
+const WATCH_NS: u64 = 50_000;
 /// Statistics are made this often.
 const METRICS_EVERY_NS: u64 = 1_000_000_000;
 
@@ -30,6 +37,8 @@ const METRICS_EVERY_NS: u64 = 1_000_000_000;
 pub struct Ask {
     /// The request.
     pub request: Request,
+    /// When its call was there.
+    pub arrived: Instant,
     /// Told when it is done.
     pub done: oneshot::Sender<()>,
 }
@@ -122,39 +131,65 @@ impl Loop {
     }
 
     fn run(mut self, inbox: &Receiver<Ask>, stop: &AtomicBool) {
+        // Where the kernel refuses, sleeps end up to 50 us late, as they do by default.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut batch: Vec<Ask> = Vec::new();
         while !stop.load(Ordering::Relaxed) {
+            // The clock is read before the inbox: what is put there later has arrived later, but for
+            // calls that are between stamp and inbox at this very moment.
             let now_ns = self.clock_ns();
-            self.advance(now_ns);
-            while let Ok(ask) = inbox.try_recv() {
+            batch.extend(inbox.try_iter());
+            batch.sort_by_key(|ask| ask.arrived);
+            for ask in batch.drain(..) {
+                self.advance(self.since_start_ns(ask.arrived));
                 self.submit(ask);
+            }
+            if self.system.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
+                self.advance(now_ns);
             }
             if now_ns >= self.next_metrics_ns {
                 render(&mut self.system, &self.sums, self.lag_ns_max, &self.metrics);
                 self.next_metrics_ns = now_ns + METRICS_EVERY_NS;
             }
-            let now_ns = self.clock_ns();
-            let sleep = match self.system.due_ns() {
-                Some(due_ns) if due_ns <= now_ns => continue,
-                Some(due_ns) => Duration::from_nanos(due_ns - now_ns).min(SLEEP_MAX),
-                None => SLEEP_MAX,
-            };
-            match inbox.recv_timeout(sleep) {
-                Ok(ask) => {
-                    let now_ns = self.clock_ns();
-                    self.advance(now_ns);
-                    self.submit(ask);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+            match self.pause(inbox) {
+                Ok(ask) => batch.extend(ask),
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => return,
             }
         }
     }
 
-    fn clock_ns(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    /// Waits for a request, or until an event is due.
+    fn pause(&mut self, inbox: &Receiver<Ask>) -> Result<Option<Ask>, TryRecvError> {
+        let due_ns = self.system.due_ns().unwrap_or(u64::MAX);
+        let left_ns = due_ns.saturating_sub(self.clock_ns());
+        if left_ns > WATCH_NS {
+            let sleep = Duration::from_nanos(left_ns - WATCH_NS).min(SLEEP_MAX);
+            return match inbox.recv_timeout(sleep) {
+                Ok(ask) => Ok(Some(ask)),
+                Err(RecvTimeoutError::Timeout) => Ok(None),
+                Err(RecvTimeoutError::Disconnected) => Err(TryRecvError::Disconnected),
+            };
+        }
+        while self.clock_ns() < due_ns {
+            match inbox.try_recv() {
+                Err(TryRecvError::Empty) => std::hint::spin_loop(),
+                other => return other.map(Some),
+            }
+        }
+        Ok(None)
     }
 
-    /// Carries out everything that is due.
+    fn since_start_ns(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.start);
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn clock_ns(&self) -> u64 {
+        self.since_start_ns(Instant::now())
+    }
+
+    /// Carries out everything that is due, and brings virtual time to `now_ns` unless it is beyond.
     fn advance(&mut self, now_ns: u64) {
         let now_ns = now_ns.max(self.system.now_ns());
         self.system.set_timer(now_ns, NOW);

@@ -1,0 +1,248 @@
+//! How close a served model is to its virtual time, seen by this project's NFS client over loopback: closed
+//! loops with 1, 4 and 16 outstanding reads, open loops with 200 and 1,000 reads per second. Everything
+//! read is compared with what was written.
+//!
+//! `cargo run --release -p plimsoll-model --example serve_accuracy [MODEL…]` on an idle machine with two
+//! cores: about half a minute for each model. The bound is 5 % + 0.2 ms; the exit code tells whether every row
+//! keeps it.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+
+use plimsoll_model::blocks::{Action, Request};
+use plimsoll_model::core::rng::Stream;
+use plimsoll_model::run::{Limits, MatrixLoad, Measured, Modelled, Pattern, simulate};
+use plimsoll_model::serve::{ServeOptions, Served, serve};
+use plimsoll_model::system::Event;
+use plimsoll_nfs::mount::mount;
+use plimsoll_nfs::{Client, Completion, Config, Monotonic, NfsUrl, ObjectId, Op, Timeout};
+
+const FILE_BYTES: u64 = 64 << 20;
+const FILL_BYTES: u64 = 64 << 10;
+const IO_BYTES: u64 = 4096;
+/// The file's number in the server: the first thing that is made below the root.
+const FILE: u32 = 2;
+const SECONDS: f64 = 4.0;
+/// A system that is busier than this is not asked: its latency is that of a queue without end.
+const BUSY_MAX: f64 = 0.9;
+
+type Failed = Box<dyn Error>;
+
+/// Outstanding operations of a closed loop, or operations per second of an open one.
+#[derive(Clone, Copy)]
+enum Loop {
+    Closed(u32),
+    Open(f64),
+}
+
+/// What is at an offset: its own number, again and again.
+fn content(offset: u64, bytes: &mut [u8]) {
+    for (at, eight) in bytes.chunks_exact_mut(8).enumerate() {
+        eight.copy_from_slice(&(offset + 8 * at as u64 + 1).to_le_bytes());
+    }
+}
+
+/// The same in virtual time: the file written, then the loop.
+fn expected(model: &Modelled, how: Loop) -> Result<Measured, Failed> {
+    let mut system = model.build(1)?;
+    for offset in (0..FILE_BYTES).step_by(FILL_BYTES as usize) {
+        let mut request = Request::new(Action::Write, FILE, offset, FILL_BYTES);
+        request.sequential = offset > 0;
+        system.submit(1, 0, &request);
+        while !matches!(system.next(), Some(Event::Done { .. }) | None) {}
+    }
+    system.lay_files(&[]);
+    let (depth, arrivals_per_s) = match how {
+        Loop::Closed(depth) => (depth, None),
+        Loop::Open(rate) => (1, Some(rate)),
+    };
+    let load = MatrixLoad {
+        clients: 1,
+        depth,
+        barrier: false,
+        think_ns: 0,
+        arrivals_per_s,
+        io_bytes: IO_BYTES,
+        read_share: 1.0,
+        metadata_share: 0.0,
+        pattern: Pattern::Uniform,
+        density: 1.0,
+        files: FILE + 1,
+        file_bytes: FILE_BYTES,
+    };
+    let limits = Limits { warm_up_ops: 2_000, measure_ops: 40_000 };
+    Ok(simulate(&mut system, &load, limits, 1))
+}
+
+struct Asking {
+    client: Client,
+    file: ObjectId,
+    stream: Stream,
+    arena: Vec<u8>,
+    at: Vec<u64>,
+    free: Vec<usize>,
+    latencies_ns: Vec<u64>,
+}
+
+impl Asking {
+    fn begin(served: Served) -> Result<Self, Failed> {
+        let port = served.nfs.port();
+        let url = format!("nfs://127.0.0.1/model?nfsport={port}&mountport={port}");
+        let export = mount(&NfsUrl::parse(&url)?)?;
+        let mut client = Client::new(Config::default(), Monotonic)?;
+        let id = client.add_server(&export.server(1))?;
+        let root = client.register(id, export.root);
+        let file = client.create_file(root, b"data")?;
+        client.fill_file(file, FILE_BYTES, FILL_BYTES as u32, &mut content)?;
+        let places = 512;
+        Ok(Self {
+            client,
+            file,
+            stream: Stream::new(7, "offsets"),
+            arena: vec![0; places * IO_BYTES as usize],
+            at: vec![0; places],
+            free: (0..places).collect(),
+            latencies_ns: Vec::new(),
+        })
+    }
+
+    fn ask(&mut self) -> Result<(), Failed> {
+        let place = self.free.pop().ok_or("more reads are outstanding than have places")?;
+        self.at[place] = self.stream.below(FILE_BYTES / IO_BYTES) * IO_BYTES;
+        let op = Op::Read {
+            file: self.file,
+            offset_bytes: self.at[place],
+            size_bytes: IO_BYTES as u32,
+            buffer_offset_bytes: place as u64 * IO_BYTES,
+        };
+        Ok(self.client.submit(place as u64, &op)?)
+    }
+
+    /// Waits, and takes in what has ended.
+    fn wait(&mut self, timeout: Timeout) -> Result<usize, Failed> {
+        let mut out: Vec<Completion> = Vec::new();
+        self.client.poll(&mut self.arena, timeout, &mut out)?;
+        let mut expected = vec![0; IO_BYTES as usize];
+        for done in &out {
+            let place = done.token as usize;
+            if done.result != Ok(IO_BYTES as u32) {
+                return Err(format!("a read failed: {:?}", done.result).into());
+            }
+            content(self.at[place], &mut expected);
+            let from = place * IO_BYTES as usize;
+            if self.arena[from..from + IO_BYTES as usize] != expected {
+                return Err(format!("what was read at {} was never written", self.at[place]).into());
+            }
+            self.latencies_ns.push(done.completed_ns - done.submitted_ns);
+            self.free.push(place);
+        }
+        Ok(out.len())
+    }
+
+    /// Carries out a loop; the mean latency after its first eighth.
+    fn run(&mut self, how: Loop) -> Result<(usize, f64), Failed> {
+        self.latencies_ns.clear();
+        let start_ns = self.client.now_ns();
+        let end_ns = start_ns + (SECONDS * 1e9) as u64;
+        match how {
+            Loop::Closed(depth) => {
+                (0..depth).try_for_each(|_| self.ask())?;
+                while self.client.now_ns() < end_ns {
+                    let ended = self.wait(Timeout::Completion)?;
+                    (0..ended).try_for_each(|_| self.ask())?;
+                }
+            }
+            Loop::Open(rate) => {
+                let mut next_ns = start_ns;
+                while next_ns < end_ns {
+                    if self.client.now_ns() >= next_ns {
+                        self.ask()?;
+                        self.client.flush(&self.arena)?;
+                        next_ns += self.stream.exponential_ns(1e9 / rate);
+                    }
+                    self.wait(Timeout::Until(next_ns))?;
+                }
+            }
+        }
+        while self.client.core().outstanding() > 0 {
+            self.wait(Timeout::Completion)?;
+        }
+        let kept = &self.latencies_ns[self.latencies_ns.len() / 8..];
+        Ok((kept.len(), kept.iter().sum::<u64>() as f64 / kept.len().max(1) as f64))
+    }
+}
+
+/// Every loop against a served model; whether all are within the bound.
+fn compare(name: &str, model: &Modelled, served: Served) -> Result<bool, Failed> {
+    let mut asking = Asking::begin(served)?;
+    let loops = [
+        ("1 outstanding", Loop::Closed(1)),
+        ("4 outstanding", Loop::Closed(4)),
+        ("16 outstanding", Loop::Closed(16)),
+        ("200/s", Loop::Open(200.0)),
+        ("1000/s", Loop::Open(1000.0)),
+    ];
+    let mut well = true;
+    for (label, how) in loops {
+        let expected = expected(model, how)?;
+        let busy = expected.bottleneck().map_or(0.0, |station| station.utilisation);
+        if matches!(how, Loop::Open(_)) && busy > BUSY_MAX {
+            println!("{name:16} {label:>14}  not asked: {:.0} % busy", 100.0 * busy);
+            continue;
+        }
+        let due_ns = expected.latency_ns_mean(|_| true);
+        let (reads, seen_ns) = asking.run(how)?;
+        let kept = (seen_ns - due_ns).abs() <= 0.05 * due_ns + 200_000.0;
+        well &= kept;
+        println!(
+            "{name:16} {label:>14}  {reads:6} reads  virtual time {:8.3} ms  client {:8.3} ms  {:+6.1} % {:+7.3} ms  {}",
+            due_ns / 1e6,
+            seen_ns / 1e6,
+            100.0 * (seen_ns / due_ns - 1.0),
+            (seen_ns - due_ns) / 1e6,
+            if kept { "within" } else { "BEYOND" }
+        );
+    }
+    Ok(well)
+}
+
+fn try_one(name: &str) -> Result<bool, Failed> {
+    let model = Modelled::load(name, &BTreeMap::new())?;
+    let stop = AtomicBool::new(false);
+    let (tell, told) = channel();
+    let nfs = SocketAddr::from(([127, 0, 0, 1], 0));
+    let options = ServeOptions { nfs, metrics: None, seed: 1, memory_bytes: 256 << 20 };
+    std::thread::scope(|scope| {
+        let (stop, model) = (&stop, &model);
+        let server = scope.spawn(move || {
+            serve(model, options, stop, |served| {
+                // Nobody listens any more only where the comparison has failed.
+                let _ = tell.send(served);
+            })
+        });
+        let compared =
+            told.recv().map_err(Failed::from).and_then(|served| compare(name, model, served));
+        stop.store(true, Ordering::Relaxed);
+        match server.join() {
+            Ok(ended) => ended?,
+            Err(_) => return Err("the server panicked".into()),
+        }
+        compared
+    })
+}
+
+fn main() -> Result<ExitCode, Failed> {
+    let mut names: Vec<String> = std::env::args().skip(1).collect();
+    if names.is_empty() {
+        names = ["laptop-nvme", "single-hdd", "cloud-volume", "zfs-flash"].map(Into::into).to_vec();
+    }
+    let mut well = true;
+    for name in &names {
+        well &= try_one(name)?;
+    }
+    Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
