@@ -232,9 +232,8 @@ impl Tier {
     }
 
     fn read(&mut self, request: &Request, key: u64, cx: &mut Context<'_>) {
-        if self.held.contains(key) {
+        if self.held.touch(key) {
             self.fast_reads += 1;
-            self.held.access(key, false);
             cx.route(self.fast, request);
             return;
         }
@@ -247,8 +246,7 @@ impl Tier {
 
     fn write(&mut self, request: &Request, unit: u64, key: u64, cx: &mut Context<'_>) {
         let fresh = self.known.set(request.file, unit);
-        if self.held.contains(key) {
-            self.held.access(key, false);
+        if self.held.touch(key) {
             cx.route(self.fast, request);
         } else if self.has_room() && (fresh || !self.rules.writes_in_place) {
             self.held.access(key, false);

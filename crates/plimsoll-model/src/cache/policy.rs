@@ -157,12 +157,24 @@ impl Cache {
 
     /// Touches a unit if it is there; a miss changes nothing.
     pub fn touch(&mut self, key: u64) -> bool {
-        let hit = self.contains(key);
-        if hit {
-            self.access(key, false);
-        } else {
-            self.misses += 1;
-        }
+        let hit = match &mut self.kind {
+            Kind::Lru(store) => {
+                let found = store.find(key);
+                if let Some(entry) = found {
+                    store.renew(entry, 0);
+                }
+                found.is_some()
+            }
+            _ => {
+                let there = self.contains(key);
+                if there {
+                    self.access(key, false);
+                    return true;
+                }
+                false
+            }
+        };
+        *(if hit { &mut self.hits } else { &mut self.misses }) += 1;
         hit
     }
 

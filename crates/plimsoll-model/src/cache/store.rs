@@ -4,7 +4,8 @@
 //! The table maps a key to the index of its entry by linear probing with backward-shift deletion
 //! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R), at most half
 //! full. A slot of the table holds 32 bits of the hash beside the index, so that an entry is only
-//! read when it is very likely the right one.
+//! read when it is very likely the right one. The place of a slot comes from those bits, too: closing
+//! a gap and growing read the table alone, where entries are anywhere in memory.
 
 const NONE: u32 = u32::MAX;
 const EMPTY: u64 = u64::MAX;
@@ -38,10 +39,10 @@ pub(crate) struct Store<const LISTS: usize> {
 /// Spreads keys, which are often consecutive, over 64 bits (the finaliser of D. Stafford's "Mix 13",
 /// as in SplitMix64).
 #[inline]
-fn mix(key: u64) -> u64 {
+fn mix(key: u64) -> u32 {
     let x = (key ^ (key >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+    (x ^ (x >> 31)) as u32
 }
 
 impl<const LISTS: usize> Store<LISTS> {
@@ -67,15 +68,14 @@ impl<const LISTS: usize> Store<LISTS> {
     /// The entry of a key.
     #[inline]
     pub(crate) fn find(&self, key: u64) -> Option<u32> {
-        let hash = mix(key);
-        let tag = hash >> 32;
-        let mut at = hash as usize & self.mask;
+        let tag = mix(key);
+        let mut at = tag as usize & self.mask;
         loop {
             let slot = self.table[at];
             if slot == EMPTY {
                 return None;
             }
-            if slot >> 32 == tag {
+            if (slot >> 32) as u32 == tag {
                 let index = slot as u32;
                 if self.entries[index as usize].key == key {
                     return Some(index);
@@ -126,38 +126,34 @@ impl<const LISTS: usize> Store<LISTS> {
         let held: u32 = self.lists.iter().map(|l| l.len).sum();
         if 2 * held as usize > self.table.len() {
             self.grow();
-        } else {
-            self.enter(key, index);
         }
+        self.enter(key, index);
         index
     }
 
     /// Puts an entry's slot into the table.
     #[inline]
     fn enter(&mut self, key: u64, index: u32) {
-        let hash = mix(key);
-        let mut at = hash as usize & self.mask;
+        self.put(u64::from(mix(key)) << 32 | u64::from(index));
+    }
+
+    /// Puts a slot at the first free place from its home on.
+    #[inline]
+    fn put(&mut self, slot: u64) {
+        let mut at = (slot >> 32) as usize & self.mask;
         while self.table[at] != EMPTY {
             at = (at + 1) & self.mask;
         }
-        self.table[at] = (hash & !0xffff_ffff) | u64::from(index);
+        self.table[at] = slot;
     }
 
-    /// Doubles the table and enters every linked entry again.
+    /// Doubles the table.
     #[cold]
     fn grow(&mut self) {
         let slots = 2 * self.table.len();
-        self.table.clear();
-        self.table.resize(slots, EMPTY);
+        let before = std::mem::replace(&mut self.table, vec![EMPTY; slots]);
         self.mask = slots - 1;
-        for list in 0..LISTS {
-            let mut at = self.lists[list].newest;
-            while at != NONE {
-                let Entry { key, older, .. } = self.entries[at as usize];
-                self.enter(key, at);
-                at = older;
-            }
-        }
+        before.into_iter().filter(|slot| *slot != EMPTY).for_each(|slot| self.put(slot));
     }
 
     /// Makes an entry the newest of a list, which may be another than it is in.
@@ -224,9 +220,9 @@ impl<const LISTS: usize> Store<LISTS> {
     /// Takes a key out of the table and closes the gap that it leaves in its run.
     #[inline]
     fn forget(&mut self, key: u64, entry: u32) {
-        let hash = mix(key);
-        let slot = (hash & !0xffff_ffff) | u64::from(entry);
-        let mut hole = hash as usize & self.mask;
+        let tag = mix(key);
+        let slot = u64::from(tag) << 32 | u64::from(entry);
+        let mut hole = tag as usize & self.mask;
         while self.table[hole] != slot {
             hole = (hole + 1) & self.mask;
         }
@@ -237,7 +233,7 @@ impl<const LISTS: usize> Store<LISTS> {
             if slot == EMPTY {
                 break;
             }
-            let home = mix(self.entries[slot as u32 as usize].key) as usize & self.mask;
+            let home = (slot >> 32) as usize & self.mask;
             // Slots whose home lies cyclically in (hole, at] must stay where they are.
             if (at.wrapping_sub(home) & self.mask) >= (at.wrapping_sub(hole) & self.mask) {
                 self.table[hole] = slot;

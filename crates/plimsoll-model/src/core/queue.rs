@@ -12,25 +12,43 @@ pub const TIME_NS_MAX: u64 = (1 << 56) - 1;
 const SEQUENCE_BITS: u32 = 40;
 const PAYLOAD_BITS: u32 = 32;
 
+/// Four siblings, in one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Line([u128; 4]);
+
+/// What lies in a place without an event: later than all events.
+const EMPTY: u128 = u128::MAX;
+
 /// A queue of events, each a time and a 32-bit payload.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct EventQueue {
-    heap: Vec<u128>,
+    /// The root is the last of the first line; the children of node `n` are line `n + 1`.
+    lines: Vec<Line>,
+    len: usize,
     sequence: u64,
     /// The root was taken and nothing put in its place yet. Most events cause exactly one other, so
     /// the next push usually fills the root and the queue is sifted once, not twice.
     hole: bool,
 }
 
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self::with_capacity(4)
+    }
+}
+
 impl EventQueue {
     /// An empty queue with room for `capacity` events.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self { heap: Vec::with_capacity(capacity), sequence: 0, hole: false }
+        let mut lines = Vec::with_capacity(capacity / 4 + 2);
+        lines.push(Line([EMPTY; 4]));
+        Self { lines, len: 0, sequence: 0, hole: false }
     }
 
     /// Number of events waiting.
     pub fn len(&self) -> usize {
-        self.heap.len() - usize::from(self.hole)
+        self.len - usize::from(self.hole)
     }
 
     /// True if no event waits.
@@ -44,17 +62,20 @@ impl EventQueue {
         if self.sequence >> SEQUENCE_BITS != 0 {
             self.renumber();
         }
-        let time = u128::from(time_ns.min(TIME_NS_MAX));
-        let key = (time << (SEQUENCE_BITS + PAYLOAD_BITS))
-            | (u128::from(self.sequence) << PAYLOAD_BITS)
-            | u128::from(payload);
+        // Time and the upper sequence bits in the upper half, the rest in the lower.
+        let high = (time_ns.min(TIME_NS_MAX) << (SEQUENCE_BITS - 32)) | (self.sequence >> 32);
+        let low = (self.sequence << PAYLOAD_BITS) | u64::from(payload);
+        let key = (u128::from(high) << 64) | u128::from(low);
         self.sequence += 1;
         if self.hole {
             self.hole = false;
             self.sift_down(key);
         } else {
-            self.heap.push(key);
-            self.sift_up(self.heap.len() - 1, key);
+            self.len += 1;
+            if (self.len + 2) / 4 >= self.lines.len() {
+                self.lines.push(Line([EMPTY; 4]));
+            }
+            self.sift_up(self.len - 1, key);
         }
     }
 
@@ -64,7 +85,10 @@ impl EventQueue {
         if self.hole {
             self.fill();
         }
-        let top = *self.heap.first()?;
+        let top = self.lines[0].0[3];
+        if self.len == 0 {
+            return None;
+        }
         self.hole = true;
         Some(((top >> (SEQUENCE_BITS + PAYLOAD_BITS)) as u64, top as u32))
     }
@@ -74,75 +98,65 @@ impl EventQueue {
         if self.hole {
             self.fill();
         }
-        self.heap.first().map(|top| (top >> (SEQUENCE_BITS + PAYLOAD_BITS)) as u64)
+        let top = self.lines[0].0[3];
+        (self.len > 0).then_some((top >> (SEQUENCE_BITS + PAYLOAD_BITS)) as u64)
     }
 
     /// Forgets every event.
     pub fn clear(&mut self) {
-        self.heap.clear();
-        self.sequence = 0;
-        self.hole = false;
+        self.lines.clear();
+        self.lines.push(Line([EMPTY; 4]));
+        (self.len, self.sequence, self.hole) = (0, 0, false);
+    }
+
+    /// The key of a node.
+    #[inline]
+    fn at(&mut self, node: usize) -> &mut u128 {
+        &mut self.lines[(node + 3) / 4].0[(node + 3) % 4]
     }
 
     /// Closes the hole at the root with the last element.
     #[inline]
     fn fill(&mut self) {
         self.hole = false;
-        if let Some(last) = self.heap.pop()
-            && !self.heap.is_empty()
-        {
+        self.len -= 1;
+        let last = std::mem::replace(self.at(self.len), EMPTY);
+        if self.len > 0 {
             self.sift_down(last);
         }
     }
 
     #[inline]
-    fn sift_up(&mut self, mut at: usize, key: u128) {
-        while at > 0 {
-            let parent = (at - 1) / 4;
-            if self.heap[parent] <= key {
+    fn sift_up(&mut self, mut node: usize, key: u128) {
+        while node > 0 {
+            let parent = (node - 1) / 4;
+            let above = *self.at(parent);
+            if above <= key {
                 break;
             }
-            self.heap[at] = self.heap[parent];
-            at = parent;
+            *self.at(node) = above;
+            node = parent;
         }
-        self.heap[at] = key;
+        *self.at(node) = key;
     }
 
     /// Puts `key` in the place of the root and moves it down to where it belongs.
     #[inline]
     fn sift_down(&mut self, key: u128) {
-        let len = self.heap.len();
-        let heap = &mut self.heap[..len];
-        let mut at = 0;
-        loop {
-            let first = 4 * at + 1;
-            if first + 4 <= len {
-                let (a, b) = if heap[first + 1] < heap[first] {
-                    (first + 1, heap[first + 1])
-                } else {
-                    (first, heap[first])
-                };
-                let (c, d) = if heap[first + 3] < heap[first + 2] {
-                    (first + 3, heap[first + 3])
-                } else {
-                    (first + 2, heap[first + 2])
-                };
-                let (best, value) = if d < b { (c, d) } else { (a, b) };
-                if key <= value {
-                    break;
-                }
-                heap[at] = value;
-                at = best;
-                continue;
-            }
-            let Some(best) = (first..len).min_by_key(|&child| heap[child]) else { break };
-            if key <= heap[best] {
+        let mut node = 0;
+        // The line before the last one holds the last node that has children.
+        while let Some(Line(four)) = self.lines.get(node + 1) {
+            let a = usize::from(four[1] < four[0]);
+            let b = 2 + usize::from(four[3] < four[2]);
+            let best = if four[b] < four[a] { b } else { a };
+            let least = four[best];
+            if key <= least {
                 break;
             }
-            heap[at] = heap[best];
-            at = best;
+            *self.at(node) = least;
+            node = 4 * node + 1 + best;
         }
-        heap[at] = key;
+        *self.at(node) = key;
     }
 
     /// Gives the waiting events new sequence numbers in their present order. Needed once in 2^40
@@ -152,12 +166,13 @@ impl EventQueue {
         if self.hole {
             self.fill();
         }
-        self.heap.sort_unstable();
+        let mut keys: Vec<u128> = (0..self.len).map(|node| *self.at(node)).collect();
+        keys.sort_unstable();
         let keep = (u128::from(u64::MAX >> (64 - SEQUENCE_BITS))) << PAYLOAD_BITS;
-        for (sequence, key) in self.heap.iter_mut().enumerate() {
-            *key = (*key & !keep) | ((sequence as u128) << PAYLOAD_BITS);
+        for (node, key) in keys.into_iter().enumerate() {
+            *self.at(node) = (key & !keep) | ((node as u128) << PAYLOAD_BITS);
         }
-        self.sequence = self.heap.len() as u64;
+        self.sequence = self.len as u64;
     }
 }
 

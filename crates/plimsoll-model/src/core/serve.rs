@@ -2,7 +2,7 @@
 
 use super::StationId;
 use super::program::Step;
-use super::sim::{EVENT_STATION, Sim, Token};
+use super::sim::{EVENT_STATION, Sim};
 use super::station::{Discipline, NONE};
 use super::trace::Mark;
 
@@ -13,6 +13,8 @@ impl Sim {
         let now_ns = self.now_ns;
         let token = &mut self.tokens[index as usize];
         token.enter_ns = now_ns;
+        (token.amount, token.target, token.background) =
+            (step.amount, step.target, step.background);
         let station = &mut self.stations[step.target as usize];
         station.account(now_ns);
         station.count_arrival();
@@ -57,7 +59,7 @@ impl Sim {
                 Some(waiting) => waiting.push(index),
                 None => {
                     token.start_ns = now_ns;
-                    self.leave(index, step);
+                    self.leave(index);
                     self.ready.push(index);
                 }
             },
@@ -65,7 +67,7 @@ impl Sim {
                 if waiting.is_empty() && *free >= step.amount {
                     *free -= step.amount;
                     token.start_ns = now_ns;
-                    self.leave(index, step);
+                    self.leave(index);
                     self.ready.push(index);
                 } else {
                     waiting.push_back((index, step.amount));
@@ -131,24 +133,19 @@ impl Sim {
     /// A service (or a wait at a delay or bucket) ended.
     #[inline]
     pub(super) fn served(&mut self, index: u32) {
-        let Token { io, pc, .. } = self.tokens[index as usize];
-        let step = self.slots[io as usize].steps[pc as usize];
         let now_ns = self.now_ns;
-        self.leave(index, step);
-        let station = &mut self.stations[step.target as usize];
+        let target = self.leave(index);
+        let station = &mut self.stations[target as usize];
         match station.discipline {
-            Discipline::Fcfs { .. } | Discipline::Disordered { .. } => {
-                match self.dequeue(step.target) {
-                    Some(next) => {
-                        let Token { io, pc, .. } = self.tokens[next as usize];
-                        let demand_ns = self.slots[io as usize].steps[pc as usize].amount;
-                        self.tokens[next as usize].start_ns = now_ns;
-                        self.events.push(now_ns + demand_ns, next);
-                    }
-                    None => self.stations[step.target as usize].busy -= 1,
+            Discipline::Fcfs { .. } | Discipline::Disordered { .. } => match self.dequeue(target) {
+                Some(next) => {
+                    let token = &mut self.tokens[next as usize];
+                    token.start_ns = now_ns;
+                    self.events.push(now_ns + token.amount, next);
                 }
-            }
-            Discipline::Disk(_) => self.start_disk(step.target),
+                None => self.stations[target as usize].busy -= 1,
+            },
+            Discipline::Disk(_) => self.start_disk(target),
             Discipline::Delay => station.busy -= 1,
             _ => {}
         }
@@ -177,9 +174,7 @@ impl Sim {
             return;
         }
         if let Some(index) = sharing.leave(now_ns, station.servers) {
-            let Token { io, pc, .. } = self.tokens[index as usize];
-            let step = self.slots[io as usize].steps[pc as usize];
-            self.leave(index, step);
+            self.leave(index);
             self.ready.push(index);
         }
         self.plan_shared(target);
@@ -194,20 +189,21 @@ impl Sim {
         }
     }
 
-    /// Accounts for a token's departure and moves its program on.
+    /// Accounts for a token's departure and moves its program on. Gives the station that it leaves.
     #[inline]
-    fn leave(&mut self, index: u32, step: Step) {
+    fn leave(&mut self, index: u32) -> u32 {
         let now_ns = self.now_ns;
         let token = &mut self.tokens[index as usize];
-        let station = &mut self.stations[step.target as usize];
+        let station = &mut self.stations[token.target as usize];
         station.account(now_ns);
-        station.count_departure(now_ns, token.enter_ns, token.start_ns, step.background);
-        let slot = &mut self.slots[token.io as usize];
-        if slot.traced {
+        station.count_departure(now_ns, token.enter_ns, token.start_ns, token.background);
+        if token.traced {
+            let slot = &mut self.slots[token.io as usize];
             slot.marks[token.pc as usize] =
                 Mark { enter_ns: token.enter_ns, start_ns: token.start_ns, end_ns: now_ns };
         }
         token.pc += 1;
+        token.target
     }
 
     /// Returns tokens to a gate and lets in those that wait, in order.
@@ -242,9 +238,7 @@ impl Sim {
                 _ => return,
             };
             self.tokens[index as usize].start_ns = now_ns;
-            let Token { io, pc, .. } = self.tokens[index as usize];
-            let step = self.slots[io as usize].steps[pc as usize];
-            self.leave(index, step);
+            self.leave(index);
             self.ready.push(index);
         }
     }

@@ -50,6 +50,12 @@ pub(super) struct Token {
     pub(super) next: u32,
     pub(super) enter_ns: u64,
     pub(super) start_ns: u64,
+    /// Of the visit under way: so that its end need not look into the program again.
+    pub(super) amount: u64,
+    pub(super) target: u32,
+    pub(super) background: bool,
+    /// The I/O's marks are kept.
+    pub(super) traced: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -295,7 +301,18 @@ impl Sim {
     }
 
     fn new_token(&mut self, io: u32, pc: u32, join: u32) -> u32 {
-        let token = Token { io, pc, join, next: NONE, enter_ns: 0, start_ns: 0 };
+        let token = Token {
+            io,
+            pc,
+            join,
+            next: NONE,
+            enter_ns: 0,
+            start_ns: 0,
+            amount: 0,
+            target: 0,
+            background: false,
+            traced: self.slots[io as usize].traced,
+        };
         match self.tokens_free.pop() {
             Some(index) => {
                 self.tokens[index as usize] = token;
