@@ -4,6 +4,7 @@ pub mod blocks;
 pub mod cache;
 pub mod core;
 pub mod fit;
+pub(crate) mod parallel;
 pub mod run;
 pub mod serve;
 pub mod size;

@@ -10,6 +10,7 @@
 
 use super::FitError;
 use super::table::Row;
+use crate::parallel::side_by_side;
 use crate::run::Requests;
 use crate::run::{Limits, MatrixLoad, Measured, simulate};
 use crate::spec::{ModelError, Spec};
@@ -51,38 +52,13 @@ pub fn simulate_row(
     Ok(simulate(&mut system, &load, limits, seed))
 }
 
-/// Runs `act` for every row, on as many threads as there are cores. Results are in the order of the
-/// rows, so the threads do not show.
+/// Runs `act` for every row.
 pub(crate) fn for_rows<T: Send>(
     rows: &[&Row],
     act: impl Fn(&Row) -> Result<T, ModelError> + Sync,
 ) -> Result<Vec<T>, FitError> {
-    let threads =
-        std::thread::available_parallelism().map_or(1, |n| n.get()).min(rows.len().max(1));
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            match rows.get(at) {
-                Some(row) => done.push((at, act(row))),
-                None => return done,
-            }
-        }
-    };
-    let mut all = std::thread::scope(|scope| {
-        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut all = work();
-        for worker in workers {
-            match worker.join() {
-                Ok(done) => all.extend(done),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        all
-    });
-    all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, result)| result.map_err(FitError::Model)).collect()
+    let results = side_by_side(rows, |row| act(row));
+    results.into_iter().map(|result| result.map_err(FitError::Model)).collect()
 }
 
 /// Simulates every row.

@@ -4,12 +4,15 @@
 //! The search doubles the size until it passes and then halves the gap. Each size is simulated at the
 //! required load. Its load line, the highest load within the limits, is found by the secant between a
 //! load that keeps them and one that does not, starting from the load at which the busiest station would
-//! be full (the utilisation law: utilisation grows with the load).
+//! be full (the utilisation law: utilisation grows with the load). While one size is simulated another
+//! core tries the one that comes next if it fails, and the load lines of all sizes are found side by side;
+//! what is tried and what comes out does not depend on the number of cores.
 
 mod load;
 
 pub use load::{MailLoad, lay_out, simulate};
 
+use crate::parallel::side_by_side;
 use crate::run::Modelled;
 use crate::spec::{Field, ModelError};
 
@@ -95,12 +98,17 @@ pub fn size(model: &Modelled, asked: &Asked) -> Result<Sizing, SizeError> {
     let mut tried: Vec<Tried> = Vec::new();
     let (low, high) = asked.range;
     let mut size = low.max(1);
-    loop {
-        let one = attempt(model, asked, &field, size)?;
-        let passes = one.passes;
-        tried.push(one);
-        if passes || size >= high {
-            break;
+    'doubling: loop {
+        let mut next = vec![size, (size * 2).min(high)];
+        next.dedup();
+        for one in side_by_side(&next, |&size| attempt(model, asked, &field, size)) {
+            let one = one?;
+            let passes = one.passes;
+            size = one.size;
+            tried.push(one);
+            if passes || size >= high {
+                break 'doubling;
+            }
         }
         size = (size * 2).min(high);
     }
@@ -114,8 +122,9 @@ pub fn size(model: &Modelled, asked: &Asked) -> Result<Sizing, SizeError> {
         tried.push(one);
     }
     tried.sort_by_key(|t| t.size);
-    for one in tried.iter_mut().filter(|t| t.utilisation.is_some()) {
-        one.load_line_ios_per_s = load_line(model, asked, &field, one)?;
+    let lines = side_by_side(&tried, |one| load_line(model, asked, &field, one));
+    for (one, line) in tried.iter_mut().zip(lines) {
+        one.load_line_ios_per_s = line?;
     }
     Ok(Sizing { field, smallest: Some(least), tried })
 }
