@@ -36,8 +36,11 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) || seen::operations(bundle, true) == 0 {
+    if seen::operations(bundle, true) == 0 {
         return None;
+    }
+    if !seen::is_real(bundle) {
+        return by_its_own_counters(bundle);
     }
     files(bundle).filter(|finding| finding.outcome == Outcome::Fail).or_else(|| {
         let backing = backing(bundle);
@@ -47,6 +50,25 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             (backing, None) => backing,
         }
     })
+}
+
+/// A modelled system knows which of its reads went to nothing that was ever written.
+fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
+    let from = &bundle.observed.sources.reads_from;
+    let all: f64 = from.values().sum();
+    if all <= 0.0 {
+        return None;
+    }
+    let share = from.get("zero").copied().unwrap_or(0.0) / all;
+    let finding = if share > EMPTY_SHARE_MAX {
+        let says =
+            format!("{} of reads were zeros that no device was asked for", seen::percent(share));
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("write the files in full before reading them (`layout = \"written\"`)")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, "reads went to what had been written")
+    };
+    Some(finding.with("empty_share", share))
 }
 
 fn files(bundle: &Bundle) -> Option<Finding> {
@@ -186,6 +208,17 @@ mod tests {
         bundle.observed.backing = Some(holes);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.devices[1].read_bytes = read / 3;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn a_model_knows_what_was_never_written() {
+        let mut bundle = made_up::reads();
+        bundle.run.driver = Driver::Model;
+        bundle.observed.sources.reads_from =
+            [("zero".to_owned(), 1.0), ("ssd".to_owned(), 99.0)].into();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.sources.reads_from.insert("ssd".into(), 98.0);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 

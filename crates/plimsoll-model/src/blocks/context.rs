@@ -48,6 +48,8 @@ pub(crate) struct Blocks {
     pub(crate) nodes: usize,
     /// Blocks with one instance for all nodes, which stands at node 0.
     pub(crate) shared: Vec<bool>,
+    /// Blocks that keep data: where reads of holes end.
+    pub(crate) keeps: Vec<bool>,
 }
 
 impl Blocks {
@@ -80,6 +82,10 @@ impl Context<'_> {
     /// A block is never entered twice by one request (loading checks that the blocks form no cycle).
     #[inline]
     pub(crate) fn route(&mut self, block: BlockRef, request: &Request) {
+        if request.hole && self.blocks.keeps[block.0 as usize] {
+            self.serve(Source::Zero);
+            return;
+        }
         self.with(block, request.node, |instance, cx| instance.route(request, cx));
     }
 

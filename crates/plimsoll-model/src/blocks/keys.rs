@@ -70,6 +70,13 @@ impl Bits {
         }
     }
 
+    /// Whether any of a range of units is there.
+    pub(crate) fn any(&self, file: u32, units: std::ops::Range<u64>) -> bool {
+        let Some(words) = self.files.get(file as usize) else { return false };
+        let word = |unit: u64| words.get((unit / 64) as usize).copied().unwrap_or(0);
+        units.into_iter().any(|unit| word(unit) & (1 << (unit % 64)) != 0)
+    }
+
     /// Number of units.
     pub(crate) fn count(&self) -> u64 {
         self.count
@@ -90,5 +97,7 @@ mod tests {
         assert_eq!(bits.count(), 140);
         assert!(!bits.set(3, 60) && !bits.set(3, 199) && bits.set(3, 59) && bits.set(3, 200));
         assert!(bits.set(2, 70));
+        assert!(bits.any(3, 0..61) && !bits.any(3, 0..60) && !bits.any(3, 201..900));
+        assert!(!bits.any(9, 0..10));
     }
 }

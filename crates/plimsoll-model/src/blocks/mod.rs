@@ -32,6 +32,7 @@ pub use inside::{Inside, Source, Tally};
 pub use request::{Action, Request};
 
 pub(crate) use context::{BlockRef, Blocks, Launch};
+pub(crate) use keys::Bits;
 
 use crate::spec::{ModelError, Reader};
 
@@ -59,6 +60,11 @@ const KINDS: &[(&str, Make)] = &[
 /// Whether blocks of a kind have one instance for all nodes, because they know where everything is.
 pub(crate) fn shared(kind: Option<&str>) -> bool {
     kind == Some("replicate")
+}
+
+/// Whether blocks of a kind keep data.
+pub(crate) fn keeps_data(kind: Option<&str>) -> bool {
+    matches!(kind, Some("cache" | "drive" | "hdd" | "oplog" | "raid" | "ssd" | "tier"))
 }
 
 /// Whether blocks of a kind have to know what was laid out before the run.

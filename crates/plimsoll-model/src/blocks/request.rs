@@ -42,6 +42,8 @@ pub struct Request {
     pub(crate) stored_share: f64,
     /// Metadata that a write brings along besides its own bytes.
     pub(crate) extra_bytes: u64,
+    /// A read of what was never written: whatever would keep the data answers with zeros.
+    pub(crate) hole: bool,
     /// Which of a block's devices it goes to, where the block above decides that.
     pub(crate) device: u32,
 }
@@ -61,6 +63,7 @@ impl Request {
             share: 1.0,
             stored_share: 1.0,
             extra_bytes: 0,
+            hole: false,
             device: ANY_DEVICE,
         }
     }

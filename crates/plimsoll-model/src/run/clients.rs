@@ -11,6 +11,7 @@ use plimsoll_engine::matrix::pace::StreamPace;
 use plimsoll_engine::matrix::record::stream_classes;
 use plimsoll_engine::stream::matrix::MatrixSource;
 use plimsoll_engine::stream::run::{Pace, Turns};
+use plimsoll_observe::shape::Shape;
 use plimsoll_plan::Matrix;
 use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart};
 use plimsoll_workload::step::{Arena, Class, Completion, FileSpec, Io, IoKind, StepWorkload, Wait};
@@ -19,6 +20,8 @@ use plimsoll_workload::step::{Arena, Class, Completion, FileSpec, Io, IoKind, St
 struct Stream {
     part: StreamPart,
     clients: Range<u32>,
+    /// The number of its first client among those of all streams here.
+    first: u32,
     first_class: u16,
     depth: u32,
     batch: bool,
@@ -48,6 +51,8 @@ pub struct Clients {
     start_ns: Option<u64>,
     stopping: bool,
     in_flight: u32,
+    /// What was asked since the measurement began.
+    shape: Shape,
 }
 
 impl Clients {
@@ -62,7 +67,7 @@ impl Clients {
         parts: u32,
     ) -> Result<Self, EngineError> {
         let mut streams = Vec::new();
-        let mut first_class = 0;
+        let (mut first_class, mut first) = (0, 0);
         for (stream, config) in matrix.streams.iter().zip(configs) {
             let bound = |part: u32| {
                 (u64::from(config.clients) * u64::from(part) / u64::from(parts.max(1))) as u32
@@ -76,6 +81,7 @@ impl Clients {
             let mut one = Stream {
                 part: of,
                 outstanding: vec![0; clients.len()],
+                first,
                 clients,
                 first_class,
                 depth: config.queue_depth.max(1),
@@ -96,13 +102,18 @@ impl Clients {
                 }
             }
             one.cap = cap.and_then(|mut turns| turns.0.next().map(|first| (turns.0, first)));
+            first += one.clients.len() as u32;
             streams.push(one);
             first_class += MatrixSource::class_count(config) as u16;
         }
+        let files = files(configs);
+        let sizes: Vec<u64> = files.iter().map(|file| file.size_bytes).collect();
+        let seed = configs.first().map_or(0, |config| config.seed) ^ u64::from(part);
         Ok(Self {
             streams,
             classes: stream_classes(configs),
-            files: files(configs),
+            shape: Shape::new(&sizes, first.max(1) as usize, seed),
+            files,
             timers: BinaryHeap::new(),
             flying: Vec::new(),
             free: Vec::new(),
@@ -110,6 +121,16 @@ impl Clients {
             stopping: false,
             in_flight: 0,
         })
+    }
+
+    /// Forgets what was asked: the measurement begins.
+    pub fn measure_begins(&mut self) {
+        self.shape.reset();
+    }
+
+    /// What was asked since the measurement began. A model's operations carry no content.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// Whether no operation is left.
@@ -204,6 +225,9 @@ impl Clients {
                     OpKind::WriteDurable => IoKind::WriteDurable,
                     OpKind::Fsync | OpKind::Fdatasync | OpKind::Metadata(_) => IoKind::Flush,
                 };
+                let number = stream.first + client;
+                let is_read = kind == IoKind::Read;
+                self.shape.operation(number, op.file, is_read, op.offset_bytes, op.size_bytes);
                 out.push(Io {
                     token: token.into(),
                     kind,

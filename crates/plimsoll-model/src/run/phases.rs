@@ -8,6 +8,7 @@ use plimsoll_engine::progress::{Progress, Watcher};
 use plimsoll_engine::recording::Recording;
 use plimsoll_engine::step::Snapshot;
 use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::observed::WorkloadShape;
 use plimsoll_evidence::run::{Clock, EndKind, PathEngine, PhaseKind};
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
@@ -104,12 +105,21 @@ impl<'a> Running<'a> {
     }
 }
 
+/// How a workload is asked what it asked for.
+pub(super) struct Watch<W> {
+    /// The measurement begins.
+    pub(super) begins: fn(&mut W),
+    /// What all parts together asked for.
+    pub(super) shape: fn(&mut dyn Iterator<Item = &W>) -> WorkloadShape,
+}
+
 /// The load under way.
 pub(super) struct Load<'r, 'a, 's, W> {
     pub(super) running: &'r mut Running<'a>,
     pub(super) time: VirtualTime<'s, W>,
     /// Whether a part has warmed up; `None` where its warm-up goes by time alone.
     pub(super) ready: Option<fn(&W) -> bool>,
+    watch: Option<Watch<W>>,
     latest: Latest,
     counters: Counters,
 }
@@ -128,7 +138,13 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         time: VirtualTime<'s, W>,
         ready: Option<fn(&W) -> bool>,
     ) -> Self {
-        Self { running, time, ready, latest: Latest::default(), counters: Counters::new() }
+        let (latest, counters) = (Latest::default(), Counters::new());
+        Self { running, time, ready, watch: None, latest, counters }
+    }
+
+    /// Asks the workload what it asked for while it was measured.
+    pub(super) fn watched(self, watch: Watch<W>) -> Self {
+        Self { watch: Some(watch), ..self }
     }
 
     /// Warms up, measures and closes; gives the parts. `warm_up` is the phase that has begun.
@@ -221,11 +237,17 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         }
         let phase = self.start(PhaseKind::Measure);
         self.running.gauges.open(self.time.system());
+        if let Some(watch) = &self.watch {
+            self.time.workloads_mut().for_each(watch.begins);
+        }
         let reached = self.stretch(PhaseKind::Measure, phase, length_ns);
         let run = &self.running.run;
         let inside = self.running.gauges.close(self.time.system(), run.model, run.seed);
         self.running.recording.observed.sources = sources(&inside);
         self.running.recording.observed.inside = Some(inside);
+        if let Some(watch) = &self.watch {
+            self.running.recording.observed.workload = (watch.shape)(&mut self.time.workloads());
+        }
         self.end(phase, reached, "");
         rise(&self.counters, phase)
     }

@@ -7,13 +7,14 @@ use plimsoll_engine::EngineError;
 use plimsoll_engine::matrix::record::clip;
 use plimsoll_engine::matrix::streams::streams;
 use plimsoll_engine::recording::Recording;
+use plimsoll_evidence::observed::WorkloadShape;
 use plimsoll_evidence::run::{Instance, PhaseKind};
 use plimsoll_plan::{CacheState, Layout, Matrix};
 use plimsoll_workload::matrix::StreamConfig;
 use plimsoll_workload::step::FileSpec;
 
 use super::clients::Clients;
-use super::phases::{Load, ModelRun, RunError, Running, histogram_interval_ns, on_nodes};
+use super::phases::{Load, ModelRun, RunError, Running, Watch, histogram_interval_ns, on_nodes};
 use super::virtual_time::{Place, VirtualTime};
 use crate::blocks::{Action, Request};
 use crate::system::{Event, System};
@@ -46,10 +47,20 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
         let histograms_ns = histogram_interval_ns(running.run.plan);
         let place = placer(&configs);
         let time = VirtualTime::new(&mut system, on_nodes(clients), place, warm_up, histograms_ns);
-        Load::new(&mut running, time, None).carry_out(warm_up, Clients::is_idle);
+        let watch = Watch { begins: Clients::measure_begins, shape };
+        Load::new(&mut running, time, None).watched(watch).carry_out(warm_up, Clients::is_idle);
     }
     clip(&mut running.recording);
     Ok(running.recording)
+}
+
+/// What the clients of all nodes asked for.
+fn shape(parts: &mut dyn Iterator<Item = &Clients>) -> WorkloadShape {
+    let Some(mut all) = parts.next().map(|part| part.shape().clone()) else {
+        return WorkloadShape::default();
+    };
+    parts.for_each(|part| all.merge(part.shape()));
+    all.totals()
 }
 
 /// Whether the streams can be.
@@ -86,11 +97,12 @@ fn lay_out(
     let nodes = system.compute_nodes();
     let mut written = 0;
     for (stream, config) in matrix.streams.iter().zip(configs) {
-        if stream.layout != Layout::Written {
-            continue;
-        }
         for number in 0..config.files.files() {
             let disk = config.files.first_file + number as u32;
+            if stream.layout != Layout::Written {
+                system.leave_empty(disk);
+                continue;
+            }
             system.lay_file(disk, config.files.file_size_bytes, disk as u16 % nodes);
             written += config.files.file_size_bytes;
         }

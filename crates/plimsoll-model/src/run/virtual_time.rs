@@ -131,6 +131,11 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.parts.iter().map(|part| &part.workload)
     }
 
+    /// The parts, to be told something.
+    pub fn workloads_mut(&mut self) -> impl Iterator<Item = &mut W> {
+        self.parts.iter_mut().map(|part| &mut part.workload)
+    }
+
     /// The parts, when all has ended.
     pub fn into_workloads(self) -> Vec<W> {
         self.parts.into_iter().map(|part| part.workload).collect()

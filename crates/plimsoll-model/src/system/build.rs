@@ -2,7 +2,7 @@
 //! refer to each other without a cycle and that no field was left unread.
 
 use super::{System, TICK, shipped};
-use crate::blocks::{self, BlockRef, Blocks, Builder, Inside};
+use crate::blocks::{self, Bits, BlockRef, Blocks, Builder, Inside};
 use crate::core::{Program, Sim};
 use crate::spec::{ModelError, Reader, Spec};
 
@@ -38,14 +38,14 @@ impl System {
         head.finish()?;
         let names: Vec<String> = spec.blocks.keys().cloned().collect();
         let mut sim = Sim::new(seed);
-        let mut blocks =
-            Blocks { instances: Vec::new(), nodes: nodes as usize, shared: Vec::new() };
+        let mut blocks = Blocks { nodes: nodes as usize, ..Blocks::default() };
         let mut keeps_layout = false;
         let (mut edges, mut ticks) = (Vec::new(), Vec::new());
         for (block, (name, table)) in spec.blocks.iter().enumerate() {
             let kind = Reader::new(&spec, name, table).text("kind")?;
             let shared = blocks::shared(kind);
             blocks.shared.push(shared);
+            blocks.keeps.push(blocks::keeps_data(kind));
             keeps_layout |= blocks::keeps_layout(kind);
             for node in 0..nodes as u16 {
                 if shared && node > 0 {
@@ -88,6 +88,8 @@ impl System {
             failed,
             keeps_layout,
             has_layout: false,
+            empty: Vec::new(),
+            written: Bits::default(),
             compute_nodes: compute_nodes as u16,
             program: Program::new(),
             launched: Vec::new(),

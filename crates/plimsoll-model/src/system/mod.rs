@@ -5,12 +5,15 @@ mod shipped;
 
 pub use shipped::{Shipped, shipped};
 
-use crate::blocks::{Action, Block, Blocks, Context, Inside, Launch, Request, Source};
+use crate::blocks::{Action, Bits, Block, Blocks, Context, Inside, Launch, Request, Source};
 use crate::core::{Happening, Program, Sim};
 use crate::spec::Spec;
 
 /// The tag of work that nobody waits for.
 const BACKGROUND: u64 = u64::MAX;
+
+/// Holes are known by units of this size.
+const HOLE_BYTES: u64 = 4096;
 
 /// Timers with this bit are the blocks' own.
 const TICK: u32 = 1 << 31;
@@ -44,6 +47,9 @@ pub struct System {
     failed: std::ops::Range<u16>,
     keeps_layout: bool,
     has_layout: bool,
+    /// By file: laid out as nothing but a hole. What has been written of those since.
+    empty: Vec<bool>,
+    written: Bits,
     program: Program,
     launched: Vec<Launch>,
     spare: Vec<Program>,
@@ -108,6 +114,15 @@ impl System {
 
     /// Issues a request now. Its end is an [`Event::Done`] with this tag (below 2^63).
     pub fn submit(&mut self, tag: u64, class: u16, request: &Request) {
+        if self.empty.get(request.file as usize) == Some(&true) {
+            let request = self.mark_hole(request);
+            self.enter(tag, class, &request);
+        } else {
+            self.enter(tag, class, request);
+        }
+    }
+
+    fn enter(&mut self, tag: u64, class: u16, request: &Request) {
         let mut program = std::mem::take(&mut self.program);
         let seen = self.write_program(&mut program, |cx, entry| cx.route(entry, request));
         let inside = &mut self.inside[usize::from(request.node)];
@@ -157,6 +172,30 @@ impl System {
                     self.lay(&request);
                 }
             }
+        }
+    }
+
+    /// A file that is there and was never written: reads of it are zeros until it is. (Where a block
+    /// below places data itself, as a cluster does, it knows this, too.)
+    pub fn leave_empty(&mut self, file: u32) {
+        self.has_layout = true;
+        let at = file as usize;
+        if self.empty.len() <= at {
+            self.empty.resize(at + 1, false);
+        }
+        self.empty[at] = !self.blocks.shared.contains(&true);
+    }
+
+    /// Says of a read whether it goes to a hole; a write fills one.
+    fn mark_hole(&mut self, request: &Request) -> Request {
+        let units = request.units(HOLE_BYTES);
+        match request.action {
+            Action::Read => Request { hole: !self.written.any(request.file, units), ..*request },
+            Action::Write => {
+                self.written.set_range(request.file, units);
+                *request
+            }
+            Action::Flush | Action::Meta => *request,
         }
     }
 
