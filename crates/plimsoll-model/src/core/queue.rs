@@ -112,7 +112,7 @@ impl EventQueue {
     /// The key of a node.
     #[inline]
     fn at(&mut self, node: usize) -> &mut u128 {
-        &mut self.lines[(node + 3) / 4].0[(node + 3) % 4]
+        &mut self.lines[node.div_ceil(4)].0[(node + 3) % 4]
     }
 
     /// Closes the hole at the root with the last element.
