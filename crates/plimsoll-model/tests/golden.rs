@@ -8,6 +8,8 @@
 //! changes them, and is to say so: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model --test golden` writes the
 //! file anew.
 
+#![allow(clippy::unwrap_used)] // What cannot be read ends the test.
+
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
