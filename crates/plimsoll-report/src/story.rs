@@ -199,10 +199,10 @@ fn figure_table(story: &Story, key: &str) -> Table {
         story.arms.iter().any(|arm| arm.figure(key).is_some_and(|f| f.published.is_some()));
     let mut columns = vec![Column::words("arm", "arm")];
     if has_published {
-        columns.push(Column::of(unit, "published", "published"));
+        columns.push(Column::numbers("published", "published"));
     }
-    columns.push(Column::of(unit, came_out(story), "mean"));
-    columns.push(Column::of(unit, "95 % interval", "interval").rank(2));
+    columns.push(Column::numbers(came_out(story), "mean"));
+    columns.push(Column::numbers("95 % interval", "interval").rank(2));
     if has_published {
         columns.push(Column::numbers("ratio", "ratio"));
         columns.push(Column::numbers("95 % of the ratio", "ratio_interval").rank(3));
@@ -360,7 +360,7 @@ fn fronts(story: &Story) -> Section {
             Column::numbers("drives", "drive_latency_ns").under("latency"),
             Column::numbers("read", "read_set_bytes").under("working set"),
             Column::numbers("written", "write_set_bytes").under("working set"),
-            Column::of(Unit::Share, "sequential", "sequential_share"),
+            Column::words("order", "pattern"),
             Column::remarks("reads came from", "reads_from"),
         ],
     );
@@ -376,7 +376,7 @@ fn fronts(story: &Story) -> Section {
             Cell::maybe(Unit::Latency, front.drive_latency_ns),
             known(front.read_set_bytes),
             known(front.write_set_bytes),
-            Cell::observed(Unit::Share, front.sequential_share),
+            Cell::text(order(front)),
             Cell::text(reads_from(front)),
         ]);
     }
@@ -386,6 +386,17 @@ fn fronts(story: &Story) -> Section {
     Section::brief("front", "Front end and drives")
         .with(Block::Table(table))
         .with(Block::Words(says.to_owned()))
+}
+
+/// The order of addresses: the plan's word, and what was seen of it.
+fn order(front: &Front) -> String {
+    match front.sequential_share {
+        Some(share) => {
+            let seen = Unit::Share.show(share, Letters::Unicode);
+            format!("{}, {seen} sequential", front.pattern)
+        }
+        None => front.pattern.clone(),
+    }
 }
 
 fn reads_from(front: &Front) -> String {

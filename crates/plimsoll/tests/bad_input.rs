@@ -26,7 +26,7 @@ fn refused(sandbox: &Sandbox, text: &str, code: i32, says: &[&str]) {
 fn an_unknown_field_names_its_line_and_the_nearest_known_one() {
     let sandbox = Sandbox::new();
     let text = SmallPlan::on(&sandbox.data()).text().replace("mailboxes =", "mailboxs =");
-    refused(&sandbox, &text, 2, &["workload.mailbox", "mailboxs", "mailboxes", "plan.toml:9"]);
+    refused(&sandbox, &text, 2, &["workload.mailbox", "mailboxs", "mailboxes", "plan.toml:10"]);
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn answer(question: &Question, arms: &[ArmStory], modelled: bool) -> Option<Stri
         (Some(arm), _, Some(key)) => {
             let figure = arm.figure(key)?;
             let says = if modelled { "modelled" } else { "measured" };
-            Some(format!("{}: {} ({says}).", arm.name, shown(figure)))
+            Some(format!("Arm {}: {} ({says}).", arm.name, shown(figure)))
         }
         (Some(arm), _, None) => Some(stands(arm)),
         (None, _, Some(key)) => ranked(arms, &question.among, key),
@@ -132,7 +132,7 @@ fn compared(arm: &ArmStory, over: &ArmStory, a: &FigureStory, b: &FigureStory) -
         _ => String::new(),
     };
     format!(
-        "{} has {word}: {} against {} of {}, {ratio:.2} times.{apart}{published}",
+        "Arm {} has {word}: {} against {} of arm {}, {ratio:.2} times.{apart}{published}",
         arm.name,
         value(&a.key, mean),
         value(&b.key, base),
@@ -146,10 +146,12 @@ fn stands(arm: &ArmStory) -> String {
     kinds.sort();
     kinds.dedup();
     let words: Vec<&str> = kinds.iter().map(|kind| kind.label()).collect();
-    let headroom =
-        arm.headroom.map_or(String::new(), |h| format!(" with {} headroom at least", percent(h)));
+    let headroom = arm.headroom.map_or(String::new(), |h| match h {
+        h if h < 0.0 => format!(", {} short of what is required", percent(-h)),
+        h => format!(" with {} headroom at least", percent(h)),
+    });
     let why = arm.mechanism.iter().take(5).cloned().collect::<Vec<_>>().join(" ");
-    format!("{} is {}{headroom}. {why}", arm.name, words.join(" or ")).trim().to_owned()
+    format!("Arm {} is {}{headroom}. {why}", arm.name, words.join(" or ")).trim().to_owned()
 }
 
 /// Arms by a figure: those that were named, or all.
@@ -199,4 +201,24 @@ fn arithmetic(claim: &Claim) -> String {
 
 fn percent2(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arithmetic_of_a_claim_is_told_in_both_readings() {
+        let claim =
+            Claim { text: String::new(), below: 0.1561, cpu_faster: 0.1628, apart_max: 0.01 };
+        let says = arithmetic(&claim);
+        // 1 / 0.8439 / 1.1628 is 1.0191, 1.1561 / 1.1628 is 0.9942.
+        for part in ["1.91 %", "0.58 %", "holds only if the other run was that much above"] {
+            assert!(says.contains(part), "{says}");
+        }
+        let right = Claim { below: 0.2, cpu_faster: 0.25, ..claim };
+        assert!(arithmetic(&right).contains("holds as it was said"));
+        let wrong = Claim { below: 0.5, cpu_faster: 0.1, ..right };
+        assert!(arithmetic(&wrong).contains("does not hold either way"));
+    }
 }

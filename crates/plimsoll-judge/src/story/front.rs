@@ -24,10 +24,12 @@ pub struct Front {
     pub drive_bytes_per_s: Option<f64>,
     /// Mean latency at the drives; `None`: not observed, or no I/O.
     pub drive_latency_ns: Option<f64>,
-    /// Distinct bytes that were read.
+    /// Distinct bytes that were read; on a model expected of the plan's pattern, elsewhere observed.
     pub read_set_bytes: Option<u64>,
-    /// Distinct bytes that were written.
+    /// Distinct bytes that were written, in the same way; 0 where nothing was written.
     pub write_set_bytes: Option<u64>,
+    /// The order of addresses, as the plan says; empty for a mail store.
+    pub pattern: String,
     /// Places that reads came from, with their shares; empty where that was not observed.
     pub reads_from: Vec<(String, f64)>,
     /// Share of reads that followed the one before.
@@ -48,6 +50,7 @@ pub(super) fn front(bundle: &Bundle) -> Option<Front> {
         None => observed.sources.reads_from.iter().map(|(p, s)| (p.clone(), *s)).collect(),
     };
     let shape = &observed.workload;
+    let expected = |pick: Pick| observed.inside.as_ref().and_then(|_| expected_set(bundle, pick));
     Some(Front {
         front_ios_per_s: sums.count_within() as f64 / seconds,
         front_bytes_per_s: sums.bytes_within() as f64 / seconds,
@@ -55,11 +58,40 @@ pub(super) fn front(bundle: &Bundle) -> Option<Front> {
         drive_ios_per_s: drives.as_ref().map(|d| d.ios_per_s),
         drive_bytes_per_s: drives.as_ref().and_then(|d| d.bytes_per_s),
         drive_latency_ns: drives.as_ref().and_then(|d| d.latency_ns),
-        read_set_bytes: shape.working_set_read_bytes,
-        write_set_bytes: shape.working_set_written_bytes,
+        read_set_bytes: shape.working_set_read_bytes.or_else(|| expected(Pick::Reads(None))),
+        write_set_bytes: shape.working_set_written_bytes.or_else(|| expected(Pick::Writes(None))),
+        pattern: stream(bundle).map_or(String::new(), |stream| stream.pattern.word().to_owned()),
         reads_from,
         sequential_share: shape.read_sequential_share,
     })
+}
+
+/// The stream of a plan that has one.
+fn stream(bundle: &Bundle) -> Option<&plimsoll_plan::Stream> {
+    match &bundle.plan.workload.matrix()?.streams[..] {
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+/// Distinct bytes that I/Os of one pattern touch in a set of files: all that they moved, where they go on
+/// from each other; of n at random over b blocks b (1 - e^(-n/b)), the occupancy of n balls in b urns.
+fn expected_set(bundle: &Bundle, pick: Pick) -> Option<u64> {
+    let sums = totals(bundle, pick);
+    if sums.count == 0 {
+        return Some(0);
+    }
+    let stream = stream(bundle)?;
+    let size_bytes = stream.files.total_bytes()?;
+    match stream.pattern.word() {
+        "sequential" | "permutation" => Some(sums.size_bytes.min(size_bytes)),
+        "random" => {
+            let blocks = size_bytes as f64 * sums.count as f64 / sums.size_bytes as f64;
+            let touched = blocks * (1.0 - libm::exp(-(sums.count as f64) / blocks));
+            Some((touched * sums.size_bytes as f64 / sums.count as f64) as u64)
+        }
+        _ => None,
+    }
 }
 
 struct Drives {

@@ -113,3 +113,74 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
         _ => Some(0.5 * (values[half - 1] + values[half])),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Arm, Ending, Role, tell};
+    use super::*;
+    use crate::judge;
+    use crate::rules::made_up;
+
+    const RATE: &str = "achieved_iops_per_s";
+
+    fn given(arm: &str, value: f64, role: Role) -> Given {
+        let (arm, figure) = (arm.to_owned(), RATE.to_owned());
+        Given { arm, figure, value, role, source: String::new() }
+    }
+
+    #[test]
+    fn predictions_are_held_against_a_copied_row_and_a_line_between_rows() {
+        let bundle = made_up::reads();
+        let verdict = judge(&bundle);
+        let arm = |name: &str| Arm {
+            name: name.to_owned(),
+            title: String::new(),
+            group: String::new(),
+            servers: 2,
+            changes: Vec::new(),
+            expects: None,
+            caught_by: Vec::new(),
+            runs: vec![(&bundle, &verdict)],
+            planned: 1,
+        };
+        // Each server has half of 10,000 I/Os a second.
+        let mut told = Told {
+            name: "made-up".to_owned(),
+            title: String::new(),
+            modelled: true,
+            tolerance: 0.15,
+            judged: vec![RATE.to_owned()],
+            reference: Some("a".to_owned()),
+            arms: vec![arm("a"), arm("b"), arm("c")],
+            given: vec![
+                given("a", 4_000.0, Role::Input),
+                given("b", 5_000.0, Role::Kept),
+                given("c", 8_000.0, Role::Input),
+            ],
+            questions: Vec::new(),
+            claims: Vec::new(),
+        };
+        let story = tell(&told);
+        let score = story.score.unwrap();
+        assert_eq!((score.lines.len(), score.inputs), (1, 2));
+        let line = &score.lines[0];
+        assert_eq!((line.published, line.predicted), (5_000.0, 5_000.0));
+        assert_eq!(line.copied, Some(("a".to_owned(), 4_000.0)));
+        assert_eq!(line.interpolated, Some(6_000.0));
+        assert_eq!(score.model_error_median, 0.0);
+        assert!((score.copied_error_median.unwrap() - 1.25f64.ln()).abs() < 1e-12);
+        // 5,000 is not within 15 % of 4,000 or 8,000.
+        assert_eq!(story.ending, Ending::NotAsPublished);
+        assert!(story.reason.starts_with("1 of 3"), "{}", story.reason);
+        assert_eq!(story.arms[1].figure(RATE).unwrap().published_over_reference, Some(1.25));
+
+        told.given = vec![given("a", 4_600.0, Role::Input), given("b", 5_500.0, Role::Input)];
+        let story = tell(&told);
+        assert_eq!((story.ending, story.score), (Ending::AsPublished, None));
+        told.arms[0].planned = 2;
+        assert_eq!(tell(&told).ending, Ending::Incomplete);
+        told.arms[0].planned = 1;
+        told.arms[0].expects = Some(crate::VerdictKind::Invalid);
+        assert_eq!(tell(&told).ending, Ending::CameThrough, "a hero that no rule caught");
+    }
+}

@@ -65,22 +65,28 @@ impl Reservoir {
     }
 
     /// Keeps a transfer that was read at an address (file and offset), or not. Never grows beyond what was
-    /// reserved. What is read twice at one address is no duplicate: an address is kept once.
+    /// reserved. What is read twice at one address is no duplicate: an address is kept once. Which
+    /// addresses are kept is looked through only where this one would be.
     pub(super) fn take(&mut self, address: (u32, u64), transfer: &[u8]) {
         let transfer = &transfer[..transfer.len().min(SLOT)];
-        if transfer.is_empty() || self.slots.iter().any(|slot| slot.address == address) {
+        if transfer.is_empty() {
             return;
         }
         self.handed_in += 1;
         let fits = self.bytes.len() + transfer.len() <= RESERVOIR_BYTES
             && self.slots.len() < self.slots.capacity();
+        let at = if fits { 0 } else { self.random() % self.handed_in };
+        if at >= self.slots.len().max(1) as u64
+            || self.slots.iter().any(|slot| slot.address == address)
+        {
+            return;
+        }
         if fits {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(transfer);
             self.slots.push(Slot { address, start, end: start + transfer.len() });
             return;
         }
-        let at = self.random() % self.handed_in;
         let Some(slot) = self.slots.get_mut(at as usize) else { return };
         if slot.end - slot.start == transfer.len() {
             slot.address = address;

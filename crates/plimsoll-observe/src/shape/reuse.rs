@@ -14,13 +14,13 @@ use plimsoll_evidence::observed::MissRatio;
 
 use super::place::{BLOCK_BYTES, Blocks};
 
-/// At least one block in 2^5 is left out for each that is followed, so that most accesses cost a
+/// At least one block in 2^6 is left out for each that is followed, so that most accesses cost a
 /// comparison.
-const SHIFT_MIN: u32 = 5;
-/// At most 2^12 blocks are followed.
-const BITS_MAX: u32 = 12;
+const SHIFT_MIN: u32 = 6;
+/// At most 2^11 blocks are followed.
+const BITS_MAX: u32 = 11;
 /// Accesses between two renumberings.
-const TURNS: usize = 1 << 14;
+const TURNS: usize = 1 << 13;
 /// Powers of two of distances that are told apart.
 const BUCKETS: usize = 64;
 /// Never accessed.
