@@ -394,6 +394,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             // else the loop does would be part of how late the next operation starts.
             if in_flight == 0 {
                 let until_ns = due_ns.min(self.next_cut_ns);
+                self.pacing.prepare();
                 while self.clock.now_ns() < until_ns {}
                 return Ok(());
             }

@@ -39,6 +39,9 @@ pub trait Pacing {
     /// due now.
     fn due_ns(&self) -> Option<u64>;
 
+    /// Nothing is due for a moment: work out now what a start would have to wait for.
+    fn prepare(&mut self) {}
+
     /// The operation in `place` has completed.
     fn completed(&mut self, place: u32, now_ns: u64);
 

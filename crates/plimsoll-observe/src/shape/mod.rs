@@ -103,16 +103,25 @@ impl Shape {
         side.count += 1;
         side.bytes += size;
         self.order.take(client, is_read, file, offset_bytes, size);
-        self.size_bytes_min = self.size_bytes_min.min(size);
-        self.size_bytes_max = self.size_bytes_max.max(size);
-        self.misaligned += u64::from(!(offset_bytes | size).is_multiple_of(BLOCK_BYTES));
+        if size < self.size_bytes_min || size > self.size_bytes_max {
+            self.size_bytes_min = self.size_bytes_min.min(size);
+            self.size_bytes_max = self.size_bytes_max.max(size);
+        }
+        if !(offset_bytes | size).is_multiple_of(BLOCK_BYTES) {
+            self.misaligned += 1;
+        }
         let Some((first, last)) = self.blocks.range(file, offset_bytes, size) else { return };
-        for block in first..=last {
+        let mut block = first;
+        loop {
             let place = self.blocks.place(block);
             side.seen.take(place);
             if is_read {
                 self.reuse.take(place);
             }
+            if block >= last {
+                break;
+            }
+            block += 1;
         }
     }
 

@@ -53,9 +53,11 @@ impl Order {
         if both[side].file != u32::MAX {
             self.judged[side] += 1;
             let window = (size * AHEAD_TRANSFERS).min(self.window_bytes_max);
-            let follows = both[side].leads_to(file, offset, window)
-                || both[other].leads_to(file, offset, window);
-            self.sequential[side] += u64::from(follows);
+            if both[side].leads_to(file, offset, window)
+                || both[other].leads_to(file, offset, window)
+            {
+                self.sequential[side] += 1;
+            }
         }
         both[side] = Last { file, end_bytes: offset + size };
     }

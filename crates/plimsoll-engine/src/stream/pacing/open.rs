@@ -11,6 +11,23 @@ struct Client<A> {
     arrivals: A,
     client: u32,
     next_ns: u64,
+    /// The arrival after that, where there was time to work it out.
+    after_ns: Option<u64>,
+}
+
+impl<A: Iterator<Item = u64>> Client<A> {
+    #[inline]
+    fn later(&mut self, start_ns: u64) -> u64 {
+        self.arrivals.next().map_or(u64::MAX, |next| start_ns.saturating_add(next))
+    }
+
+    #[inline]
+    fn advance(&mut self, start_ns: u64) {
+        self.next_ns = match self.after_ns.take() {
+            Some(after_ns) => after_ns,
+            None => self.later(start_ns),
+        };
+    }
 }
 
 /// See the module.
@@ -30,9 +47,11 @@ impl<A: Iterator<Item = u64>> Open<A> {
     #[must_use]
     pub fn new(arrivals: Vec<A>, places: u32, start_ns: u64) -> Self {
         let mut clients = Vec::with_capacity(arrivals.len());
-        for (client, mut arrivals) in arrivals.into_iter().enumerate() {
-            let next_ns = arrivals.next().map_or(u64::MAX, |next| start_ns.saturating_add(next));
-            clients.push(Client { arrivals, client: client as u32, next_ns });
+        for (client, arrivals) in arrivals.into_iter().enumerate() {
+            let client = client as u32;
+            let mut client = Client { arrivals, client, next_ns: 0, after_ns: None };
+            client.advance(start_ns);
+            clients.push(client);
         }
         clients.sort_by_key(|client| client.next_ns);
         let free = (0..places).rev().collect();
@@ -70,8 +89,7 @@ impl<A: Iterator<Item = u64>> Pacing for Open<A> {
         }
         let place = self.free.pop()?;
         let client = first.client;
-        first.next_ns =
-            first.arrivals.next().map_or(u64::MAX, |next| self.start_ns.saturating_add(next));
+        first.advance(self.start_ns);
         self.sift();
         let held = intended_ns < self.full_until_ns;
         Some(Start { place, client, intended_ns, held })
@@ -91,11 +109,20 @@ impl<A: Iterator<Item = u64>> Pacing for Open<A> {
         self.free.push(place);
     }
 
+    #[inline]
+    fn prepare(&mut self) {
+        if let Some(first) = self.clients.first_mut()
+            && first.after_ns.is_none()
+        {
+            first.after_ns = Some(first.later(self.start_ns));
+        }
+    }
+
     fn retire(&mut self, start: Start) {
         self.free.push(start.place);
         for client in &mut self.clients {
             if client.client == start.client {
-                client.next_ns = u64::MAX;
+                (client.next_ns, client.after_ns) = (u64::MAX, Some(u64::MAX));
             }
         }
         self.clients.sort_by_key(|client| client.next_ns);
@@ -110,8 +137,7 @@ impl<A: Iterator<Item = u64>> Pacing for Open<A> {
         for client in &mut self.clients {
             while client.next_ns < self.stop_ns {
                 left += 1;
-                let next = client.arrivals.next();
-                client.next_ns = next.map_or(u64::MAX, |next| self.start_ns.saturating_add(next));
+                client.advance(self.start_ns);
             }
         }
         left
