@@ -29,8 +29,9 @@ fn files_are_made_loaded_checked_and_removed() {
     assert!(names(&target).is_empty(), "{:?}", names(&target));
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["checks"]["errors"], 0);
-    // 24 MiB in blocks of 4 KiB.
-    assert_eq!(run["checks"]["pages_checked"], 6144);
+    // 24 MiB in blocks of 4 KiB. What a block holds whose last two writes were in flight together is
+    // not known.
+    assert!((6000..=6144).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     let count = |name: &str| {
         let classes = run["classes"].as_array().unwrap();
         let class = classes.iter().find(|class| class["name"] == name).unwrap();
@@ -89,7 +90,8 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["end"]["kind"], "completed");
     assert_eq!(run["checks"]["errors"], 0);
-    assert_eq!(run["checks"]["pages_checked"], 4096, "16 MiB in blocks of 4 KiB");
+    // 16 MiB in blocks of 4 KiB, but for those whose last two writes overlapped.
+    assert!((3500..=4096).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     assert_eq!(run["engine"]["paths"][0]["path"], device.name.as_str());
 }
 
@@ -182,7 +184,8 @@ fn what_a_run_left_is_checked_to_the_bit() {
     let path = plan(&sandbox, &format!("path = {target:?}"), workload, "");
     sandbox.run(&["run", &path, "--keep", "-q"]);
     let ran = sandbox.run(&["verify", target.to_str().unwrap(), "--json", "-q"]).expect(0);
-    assert_eq!(ran.json()["blocks_checked"], 2048);
+    // But for those whose last two writes overlapped.
+    assert!((1900..=2048).contains(&ran.json()["blocks_checked"].as_u64().unwrap()));
     let file = target.join("plimsoll-small/s00-f001.data");
     let open = std::fs::OpenOptions::new().read(true).write(true).open(&file).unwrap();
     let mut byte = [0];
