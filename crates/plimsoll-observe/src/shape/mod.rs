@@ -86,7 +86,7 @@ impl Shape {
     }
 
     /// Takes an operation that a client issues. A transfer of no bytes (a flush) is passed over.
-    #[inline]
+    #[inline(always)]
     pub fn operation(
         &mut self,
         client: u32,
@@ -111,17 +111,27 @@ impl Shape {
             self.misaligned += 1;
         }
         let Some((first, last)) = self.blocks.range(file, offset_bytes, size) else { return };
-        let mut block = first;
-        loop {
+        let place = self.blocks.place(first);
+        side.seen.take(place);
+        if is_read {
+            self.reuse.take(place);
+        }
+        if first < last {
+            self.rest(is_read, first + 1, last);
+        }
+    }
+
+    /// The blocks of a transfer after its first. Apart, so that an operation of one block keeps its values in
+    /// few registers.
+    #[inline(never)]
+    fn rest(&mut self, is_read: bool, first: u64, last: u64) {
+        let side = if is_read { &mut self.reads } else { &mut self.writes };
+        for block in first..=last {
             let place = self.blocks.place(block);
             side.seen.take(place);
             if is_read {
                 self.reuse.take(place);
             }
-            if block >= last {
-                break;
-            }
-            block += 1;
         }
     }
 

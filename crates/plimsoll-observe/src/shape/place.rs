@@ -22,6 +22,8 @@ pub(super) struct Blocks {
     first: Box<[u64]>,
     /// Bits of a scattered number.
     pub(super) bits: u32,
+    /// As many ones.
+    mask: u64,
 }
 
 impl Blocks {
@@ -32,7 +34,8 @@ impl Blocks {
             first.push(last.saturating_add(bytes.div_ceil(BLOCK_BYTES)));
         }
         let total = first.last().copied().unwrap_or(0).max(2);
-        Self { first: first.into(), bits: u64::BITS - (total - 1).leading_zeros() }
+        let bits = u64::BITS - (total - 1).leading_zeros();
+        Self { first: first.into(), bits, mask: u64::MAX >> (u64::BITS - bits) }
     }
 
     pub(super) fn total_bytes(&self) -> u64 {
@@ -51,7 +54,7 @@ impl Blocks {
     /// The scattered number of a block.
     #[inline]
     pub(super) fn place(&self, block: u64) -> u64 {
-        block.wrapping_mul(SCATTER) & (u64::MAX >> (u64::BITS - self.bits))
+        block.wrapping_mul(SCATTER) & self.mask
     }
 }
 
