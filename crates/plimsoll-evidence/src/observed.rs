@@ -245,6 +245,16 @@ pub struct Neighbours {
     pub largest: Option<String>,
     /// Processes whose counters could not be read.
     pub unreadable: u64,
+    /// Whether there are processes that do not even show: those outside of a container.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside_unseen: bool,
+}
+
+impl Neighbours {
+    /// Whether each process of the host could be asked.
+    pub fn is_whole(&self) -> bool {
+        self.storage_read_bytes.is_some() && self.unreadable == 0 && !self.outside_unseen
+    }
 }
 
 /// A software RAID beneath (`/sys/block/md*/md`).

@@ -6,7 +6,7 @@ use std::path::Path;
 use plimsoll_evidence::environment::{Environment, Unknown};
 use procfs::{CpuInfo, Current, Meminfo};
 
-use crate::{device, mount};
+use crate::{device, mount, namespace};
 
 /// Describes the host and what lies beneath `paths` (directories, files or devices of the target).
 pub fn collect(paths: &[&Path]) -> Environment {
@@ -22,7 +22,7 @@ pub fn collect(paths: &[&Path]) -> Environment {
         clock_source: first_line(
             "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         ),
-        privileged: rustix::process::geteuid().is_root(),
+        privileged: namespace::has_root(),
         virtualisation: virtualisation(),
         ..Environment::default()
     };

@@ -8,6 +8,7 @@ pub mod files;
 pub mod host;
 pub mod metrics;
 pub mod mount;
+mod namespace;
 pub mod neighbours;
 pub mod network;
 pub mod observer;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use plimsoll_evidence::observed::Neighbours;
 use procfs::process::all_processes;
 
+use crate::namespace;
+
 /// Bytes read from and written to storage by each other process so far.
 #[derive(Clone, Debug, Default)]
 pub struct NeighbourReading {
@@ -82,6 +84,7 @@ impl NeighbourReading {
             storage_written_bytes: known.then_some(written),
             largest: largest.map(|(_, name)| name),
             unreadable: self.unreadable,
+            outside_unseen: namespace::hides_processes(),
         }
     }
 }

@@ -243,6 +243,14 @@ impl Observer {
                 would_show: "root, or CAP_SYS_PTRACE".into(),
             });
         }
+        if observed.neighbours.outside_unseen {
+            observed.unknown.push(Unknown {
+                what: "storage I/O of processes outside of this container".into(),
+                why: "they do not show in its PID namespace".into(),
+                would_show: "a run in the host's PID namespace (podman and docker: --pid=host)"
+                    .into(),
+            });
+        }
     }
 }
 

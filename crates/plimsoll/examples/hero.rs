@@ -14,6 +14,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -114,6 +116,8 @@ struct Lab {
     root: PathBuf,
     plimsoll: PathBuf,
     plans: PathBuf,
+    /// Set by Ctrl-C, which ends the run under way as well: what was made is undone, and nothing begun.
+    stopped: Arc<AtomicBool>,
 }
 
 /// A file system on a loop device, undone when dropped.
@@ -162,8 +166,23 @@ impl LoopFs {
 }
 
 impl Drop for LoopFs {
+    /// A ring's files are let go of by the kernel's workers a while after its process has ended, and keep the
+    /// file system busy until then.
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.mount).status();
+        let started = Instant::now();
+        let unmounted = |lazily: bool| {
+            let mut umount = Command::new("umount");
+            umount.args(lazily.then_some("-l")).arg(&self.mount).stderr(Stdio::null());
+            umount.status().is_ok_and(|status| status.success())
+        };
+        while !unmounted(false) {
+            if started.elapsed() > Duration::from_secs(20) {
+                eprintln!("{} stays busy and is unmounted lazily", self.mount.display());
+                unmounted(true);
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
         let _ = Command::new("losetup").arg("-d").arg(&self.device).status();
         let _ = std::fs::remove_file(&self.image);
     }
@@ -176,7 +195,15 @@ impl Lab {
         let root = root.map_or_else(|| PathBuf::from("/var/tmp/plimsoll-hero"), PathBuf::from);
         std::fs::create_dir_all(&root).unwrap();
         let plans = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/hero");
-        Self { root, plimsoll: plimsoll.map_or(beside, PathBuf::from), plans }
+        let stopped = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stopped)).unwrap();
+        }
+        Self { root, plimsoll: plimsoll.map_or(beside, PathBuf::from), plans, stopped }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
     /// Starts plimsoll on a plan whose target is `.`, on another directory.
@@ -246,6 +273,10 @@ fn heroes(lab: &Lab, only: Option<&str>) -> bool {
     println!("|---|---|---|---|---|");
     let mut wrong = Vec::new();
     for pair in PAIRS.iter().filter(|pair| only.is_none_or(|only| only == pair.hero)) {
+        if lab.is_stopped() {
+            wrong.push(format!("{} and what follows was not run", pair.hero));
+            break;
+        }
         let hero = carry_out(lab, pair.hero, pair.kinds[0]);
         let found = if pair.fails { &hero.failed } else { &hero.unknown };
         let kind = if pair.fails { "INVALID" } else { "INCONCLUSIVE" };
@@ -368,6 +399,10 @@ fn honest_runs(lab: &Lab, count: u64, seconds: u64) -> bool {
     let (mut failed, mut verdicts) = (Vec::new(), std::collections::BTreeMap::new());
     let systems = ["ext4", "xfs", "btrfs"].map(|kind| (kind, LoopFs::new(&lab.root, kind)));
     for run in 0..count {
+        if lab.is_stopped() {
+            failed.push(format!("{} runs were not begun", count - run));
+            break;
+        }
         let pick =
             |from: &[&'static str], step: u64| from[((run / step) % from.len() as u64) as usize];
         let (kind, fs) = &systems[(run % 3) as usize];

@@ -9,10 +9,14 @@ use serde_json::Value;
 use support::{Ran, Sandbox, json};
 
 fn run(sandbox: &Sandbox, endpoint: &str, workload: &str, more: &[&str]) -> Ran {
+    phased(sandbox, endpoint, workload, "measure = \"1s\"", more)
+}
+
+fn phased(sandbox: &Sandbox, endpoint: &str, workload: &str, phases: &str, more: &[&str]) -> Ran {
     let text = format!(
         "version = 1\nname = \"objects\"\nseed = 7\n[target]\ns3 = \"s3://load/unit\"\n\
          endpoint = {endpoint:?}\n[workload.matrix]\n{workload}\n[phases]\nwarm_up = \"200ms\"\n\
-         measure = \"1s\"\nverify = true\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
+         {phases}\nverify = true\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
     );
     let path = sandbox.path("plan.toml");
     std::fs::write(&path, text).unwrap();
@@ -70,6 +74,27 @@ fn ranges_of_larger_objects_are_read() {
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["checks"]["errors"], 0, "{}", ran.stdout);
     assert!(count(&run, "matrix.read") > 0 && count(&run, "matrix.write") > 0);
+}
+
+/// Objects are conditioned as files are: each is put twice before the measurement, which ends when it is
+/// steady or at its longest.
+#[test]
+fn objects_are_conditioned_and_measured_until_steady() {
+    let server = Server::start();
+    let sandbox = Sandbox::new();
+    let workload =
+        "sizes = \"16KiB\"\nreads = 50\nfiles = 2\nfile_size = \"1MiB\"\nqueue_depth = 4";
+    let phases = "measure = \"until-steady\"\nmeasure_max = \"2s\"\nround = \"200ms\"\ncondition = \
+                  \"fill-twice\"";
+    phased(&sandbox, &server.endpoint(), workload, phases, &[]);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!((&run["end"]["kind"], &run["checks"]["errors"]), (&"completed".into(), &0.into()));
+    let phases = run["phases"].as_array().unwrap();
+    let of = phases.iter().filter(|phase| phase["kind"] == "condition");
+    let written: u64 = of.map(|phase| phase["written_bytes"].as_u64().unwrap()).sum();
+    assert_eq!(written, 2 * (2 << 20), "twice all data: {run}");
+    let measure = phases.iter().find(|phase| phase["kind"] == "measure").unwrap();
+    assert!(measure["note"].as_str().unwrap().contains("steady"), "{measure}");
 }
 
 #[test]

@@ -59,9 +59,13 @@ impl Open {
             .current_dir(self.directory.path());
         let ran = Ran::from(command.output().unwrap());
         assert!([0, 3].contains(&ran.code), "{}\n{}", ran.code, ran.stderr);
+        (ran.json(), json(&self.bundle().join("observed.json")))
+    }
+
+    /// The one that a run has left.
+    fn bundle(&self) -> PathBuf {
         let runs = std::fs::read_dir(self.path("share/plimsoll/runs")).unwrap();
-        let bundle = runs.flatten().next().unwrap().path();
-        (ran.json(), json(&bundle.join("observed.json")))
+        runs.flatten().next().unwrap().path()
     }
 }
 
@@ -91,6 +95,32 @@ fn a_user_without_privileges_is_told_which_one_shows_more() {
     let neighbours = unknown(&observed).into_iter().find(|(what, _)| what.contains("processes"));
     assert_eq!(neighbours.unwrap().1, "root, or CAP_SYS_PTRACE");
     assert!(is_unknown(&verdict, "cache-state").contains("root"), "{verdict}");
+}
+
+/// Root of a user namespace, as in a rootless container: it is called root and may look at no more than
+/// before.
+#[test]
+fn root_of_a_user_namespace_is_told_what_it_does_not_see() {
+    let open = Open::new();
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let (verdict, observed) = open.run(&[&nobody[..], &["unshare", "-Ur"]].concat());
+    let neighbours = unknown(&observed).into_iter().find(|(what, _)| what.contains("processes"));
+    assert!(neighbours.unwrap().1.contains("root"), "{observed}");
+    is_unknown(&verdict, "cache-state");
+    let failed = verdict["findings"].as_array().unwrap().iter().find(|f| f["outcome"] == "fail");
+    assert_eq!(failed, None);
+    let environment = json(&open.bundle().join("environment.json"));
+    assert_eq!(environment["privileged"], false, "{environment}");
+}
+
+/// As in a container: the host's other processes do not show, and are not taken for idle.
+#[test]
+fn processes_outside_of_a_container_are_unknown() {
+    let open = Open::new();
+    let (_, observed) = open.run(&["unshare", "-p", "-f", "-m", "--mount-proc"]);
+    assert_eq!(observed["neighbours"]["outside_unseen"], true, "{observed}");
+    let outside = unknown(&observed).into_iter().find(|(what, _)| what.contains("container"));
+    assert!(outside.unwrap().1.contains("PID namespace"), "{observed}");
 }
 
 /// Where neither devices nor pressure nor CPU counters show, as in a container that masks them.

@@ -24,8 +24,8 @@ pub const RULE: Rule = Rule {
     explains: "What the device moved beyond what was asked of it was somebody else's, or read-ahead \
         and metadata of the file system. Reads of 105 % are a warning; from 150 % on it is a failure \
         for comparisons and percentiles where other processes' own counters (/proc/PID/io, which need \
-        root) show as much. Processes are told apart by their number, never by their name. Run when the \
-        device is quiet.",
+        root) show as much, and unknown where not every process shows. Processes are told apart by \
+        their number, never by their name. Run when the device is quiet.",
     bears_on: &[
         (Claim::Comparative, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -90,12 +90,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         "the device {word} {ratio:.2} times what was asked of it: {} for others{by}",
         seen::size(beyond as u64)
     );
-    let outcome = if ratio >= RATIO_FAIL && agrees { Outcome::Fail } else { Outcome::Warn };
+    let whole = bundle.observed.neighbours.is_whole();
+    let (outcome, says, advice) = match ratio >= RATIO_FAIL {
+        true if agrees => (Outcome::Fail, says, "run when the device is quiet"),
+        // A file system's own journal may be as much: whose it was would decide.
+        true if !whole => {
+            let says = format!("{says}; whose that was is not known, as not every process shows");
+            (Outcome::Unknown, says, "run as root, and in the host's PID namespace")
+        }
+        _ => (Outcome::Warn, says, "run when the device is quiet"),
+    };
     Some(
         Finding::new(RULE.id, outcome, says)
             .with("device_over_application", ratio)
             .with("others_bytes", beyond as u64)
-            .advise("run when the device is quiet"),
+            .advise(advice),
     )
 }
 
@@ -112,7 +121,11 @@ mod tests {
         bundle.observed.devices[0].read_bytes = all / 100 * 104;
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.devices[0].read_bytes = all * 2;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.observed.neighbours.storage_read_bytes = Some(0);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        bundle.observed.neighbours.outside_unseen = true;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.observed.neighbours.storage_read_bytes = Some(all);
         bundle.observed.neighbours.largest = Some("process 77 (backup)".into());
         let finding = made_up::finding(&RULE, &bundle);
