@@ -13,6 +13,7 @@ pub mod error;
 pub mod extents;
 pub mod file;
 mod flight;
+pub mod hint;
 pub mod map;
 pub mod names;
 pub mod op;

@@ -6,7 +6,7 @@
 //! device has it, and a background copier writes dirty units below, oldest first, `copiers` at a time;
 //! when the dirty share has reached its limit, a write goes through instead.
 
-use super::context::{Block, BlockRef, Builder, Context};
+use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;
 use super::keys::Keyed;
 use super::request::{Action, Request};
@@ -246,6 +246,11 @@ impl Block for CacheBlock {
                 }
             }
         }
+    }
+
+    fn hint(&self, request: &Request, blocks: &Blocks) {
+        self.cache.hint(request.key(request.offset_bytes / self.unit_bytes));
+        blocks.hint(self.below, request);
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {

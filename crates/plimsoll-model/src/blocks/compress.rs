@@ -8,7 +8,7 @@
 //! set nothing is compressed. Blocks of zeros are answered and absorbed as metadata where
 //! `zero_share` of the data are zeros (hash-chosen 4 KiB units, always the same ones).
 
-use super::context::{Block, BlockRef, Builder, Context};
+use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;
 use super::request::{Action, Request, scatter};
 use crate::spec::{ModelError, Reader};
@@ -100,6 +100,10 @@ impl Block for Compress {
         }
         self.work(&whole, self.compress_ns_per_byte, cx);
         cx.route(self.below, &whole);
+    }
+
+    fn hint(&self, request: &Request, blocks: &Blocks) {
+        blocks.hint(self.below, request);
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {

@@ -21,6 +21,10 @@ pub trait Block: Send {
     /// Handles a request: writes steps into the context's program, and routes onwards.
     fn route(&mut self, request: &Request, cx: &mut Context<'_>);
 
+    /// A request will be routed here soon: brings near what it will look up, and passes the hint on to
+    /// where the request most likely goes.
+    fn hint(&self, _request: &Request, _blocks: &Blocks) {}
+
     /// Work of another block on this one's account: processing (nanoseconds of CPU) or, for links,
     /// bytes out of (`true`) or into the node.
     fn charge(&mut self, _amount: u64, _out: bool, _cx: &mut Context<'_>) {}
@@ -43,7 +47,7 @@ pub trait Block: Send {
 
 /// Every instance of every block: block by block, and node by node within each.
 #[derive(Default)]
-pub(crate) struct Blocks {
+pub struct Blocks {
     pub(crate) instances: Vec<Option<Box<dyn Block>>>,
     pub(crate) nodes: usize,
     /// Blocks with one instance for all nodes, which stands at node 0.
@@ -53,6 +57,14 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
+    /// A request will be routed to a block soon; see [`Block::hint`].
+    #[inline]
+    pub(crate) fn hint(&self, block: BlockRef, request: &Request) {
+        if let Some(instance) = &self.instances[self.index(block, request.node)] {
+            instance.hint(request, self);
+        }
+    }
+
     pub(crate) fn index(&self, block: BlockRef, node: u16) -> usize {
         let node = if self.shared[block.0 as usize] { 0 } else { usize::from(node) };
         block.0 as usize * self.nodes + node
@@ -95,6 +107,12 @@ impl Context<'_> {
         if amount > 0 {
             self.with(block, node, |instance, cx| instance.charge(amount, out, cx));
         }
+    }
+
+    /// The same for background work, which comes without a hint of its own.
+    pub(crate) fn route_background(&mut self, block: BlockRef, request: &Request) {
+        self.blocks.hint(block, request);
+        self.route(block, request);
     }
 
     /// Tells a block of data that were laid out.

@@ -5,7 +5,7 @@
 //! passes: it charges a cost for each operation and for each byte to the pool, then hands the request
 //! on. Other blocks charge the same pool for checksums, parity, compression and replication.
 
-use super::context::{Block, BlockRef, Builder, Context, order_word};
+use super::context::{Block, BlockRef, Blocks, Builder, Context, order_word};
 use super::request::{Action, Request};
 use crate::core::StationId;
 use crate::core::rng::Stream;
@@ -80,6 +80,12 @@ impl Block for Path {
         match (request.action, self.below) {
             (Action::Meta, _) | (_, None) => {}
             (_, Some(below)) => cx.route(below, request),
+        }
+    }
+
+    fn hint(&self, request: &Request, blocks: &Blocks) {
+        if let Some(below) = self.below {
+            blocks.hint(below, request);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Maps and sets over the keys of units: fast, and the same on every run.
 
 use super::request::scatter;
+use plimsoll_sys::hint;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -25,6 +26,137 @@ impl Hasher for Scattered {
 
     fn finish(&self) -> u64 {
         self.0
+    }
+}
+
+/// A key that no unit has.
+const NO_KEY: u64 = u64::MAX;
+
+/// A map by key for many small values, which can be told in advance what will be looked up: open
+/// addressing with linear probing, at most half full (D. E. Knuth, "The Art of Computer Programming",
+/// volume 3, section 6.4, algorithms L and R). Keys that follow each other lie next to each other.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<V> {
+    slots: Vec<(u64, V)>,
+    len: usize,
+}
+
+impl<V> Default for Table<V> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), len: 0 }
+    }
+}
+
+impl<V: Copy + Default> Table<V> {
+    #[inline]
+    fn home(&self, key: u64) -> usize {
+        (scatter(key >> 2) << 2 | (key & 3)) as usize & (self.slots.len() - 1)
+    }
+
+    /// Where a key is, or the free slot where it would be. There is a free slot.
+    #[inline]
+    fn seek(&self, key: u64) -> usize {
+        let mut at = self.home(key);
+        while self.slots[at].0 != key && self.slots[at].0 != NO_KEY {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        at
+    }
+
+    /// A key will be looked for soon.
+    #[inline]
+    pub(crate) fn hint(&self, key: u64) {
+        if !self.slots.is_empty() {
+            hint::prefetch(&self.slots[self.home(key)]);
+        }
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub(crate) fn get(&self, key: u64) -> Option<&V> {
+        if self.len == 0 {
+            return None;
+        }
+        let (found, value) = &self.slots[self.seek(key)];
+        (*found == key).then_some(value)
+    }
+
+    /// The value of a key, to be changed.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut V> {
+        if self.len == 0 {
+            return None;
+        }
+        let at = self.seek(key);
+        let (found, value) = &mut self.slots[at];
+        (*found == key).then_some(value)
+    }
+
+    /// The value of a key, `value` if it has none yet.
+    #[inline]
+    pub(crate) fn get_or_insert(&mut self, key: u64, value: V) -> &mut V {
+        if 2 * (self.len + 1) > self.slots.len() {
+            self.grow();
+        }
+        let at = self.seek(key);
+        if self.slots[at].0 == NO_KEY {
+            self.len += 1;
+            self.slots[at] = (key, value);
+        }
+        &mut self.slots[at].1
+    }
+
+    /// Gives a key a value.
+    #[inline]
+    pub(crate) fn insert(&mut self, key: u64, value: V) {
+        *self.get_or_insert(key, value) = value;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let slots = (2 * self.slots.len()).max(64);
+        let before = std::mem::replace(&mut self.slots, hint::table((NO_KEY, V::default()), slots));
+        for (key, value) in before.into_iter().filter(|(key, _)| *key != NO_KEY) {
+            let at = self.seek(key);
+            self.slots[at] = (key, value);
+        }
+    }
+
+    /// Takes a key out, and closes the gap.
+    pub(crate) fn remove(&mut self, key: u64) -> Option<V> {
+        if self.len == 0 {
+            return None;
+        }
+        let mut hole = self.seek(key);
+        if self.slots[hole].0 != key {
+            return None;
+        }
+        let value = self.slots[hole].1;
+        self.len -= 1;
+        let mask = self.slots.len() - 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            if self.slots[at].0 == NO_KEY {
+                break;
+            }
+            let home = self.home(self.slots[at].0);
+            // Slots whose home lies cyclically in (hole, at] must stay where they are.
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.slots[hole] = self.slots[at];
+                hole = at;
+            }
+        }
+        self.slots[hole].0 = NO_KEY;
+        Some(value)
+    }
+
+    /// Takes everything out, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        if self.len > 0 {
+            self.slots.iter_mut().for_each(|slot| slot.0 = NO_KEY);
+            self.len = 0;
+        }
     }
 }
 
@@ -53,20 +185,28 @@ impl Bits {
         fresh
     }
 
+    /// A unit will be looked for soon.
+    pub(crate) fn hint(&self, file: u32, unit: u64) {
+        let word = self.files.get(file as usize).and_then(|f| f.get((unit / 64) as usize));
+        if let Some(word) = word {
+            hint::prefetch(word);
+        }
+    }
+
     /// Adds a range of units.
     pub(crate) fn set_range(&mut self, file: u32, units: std::ops::Range<u64>) {
-        let mut unit = units.start;
-        while unit < units.end {
-            if unit.is_multiple_of(64) && units.end - unit >= 64 {
-                self.set(file, unit);
-                let word = &mut self.files[file as usize][(unit / 64) as usize];
-                self.count += u64::from(word.count_zeros());
-                *word = u64::MAX;
-                unit += 64;
-            } else {
-                self.set(file, unit);
-                unit += 1;
-            }
+        let Some(last) = units.end.checked_sub(1).filter(|last| *last >= units.start) else {
+            return;
+        };
+        self.set(file, last);
+        let words = &mut self.files[file as usize];
+        for word in units.start / 64..=last / 64 {
+            let first = units.start.saturating_sub(word * 64);
+            let end = (units.end - word * 64).min(64);
+            let bits = u64::MAX << first & u64::MAX >> (64 - end);
+            let word = &mut words[word as usize];
+            self.count += u64::from((bits & !*word).count_ones());
+            *word |= bits;
         }
     }
 
@@ -86,6 +226,37 @@ impl Bits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_table_is_a_map(acts in prop::collection::vec((0u64..200, 0u8..4), 0..600)) {
+            let (mut table, mut map) = (Table::default(), HashMap::new());
+            for (at, (key, act)) in acts.into_iter().enumerate() {
+                match act {
+                    0 => prop_assert_eq!(table.remove(key), map.remove(&key)),
+                    1 => {
+                        *table.get_or_insert(key, 0) += 1;
+                        *map.entry(key).or_insert(0) += 1;
+                    }
+                    2 => {
+                        table.insert(key, at);
+                        map.insert(key, at);
+                    }
+                    _ => table.hint(key),
+                }
+                if at == 300 {
+                    table.clear();
+                    map.clear();
+                }
+                prop_assert_eq!(table.len, map.len());
+                for key in 0..200 {
+                    prop_assert_eq!(table.get(key), map.get(&key));
+                    prop_assert_eq!(table.get_mut(key).copied(), map.get(&key).copied());
+                }
+            }
+        }
+    }
 
     #[test]
     fn bits_remember_units_by_file() {

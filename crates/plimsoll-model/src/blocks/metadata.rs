@@ -7,7 +7,7 @@
 //! extra read on a miss and no size for its cache, so the capacity is assumed. `warm` fills it with the
 //! entries of everything that is laid out, as far as they fit.
 
-use super::context::{Block, BlockRef, Builder, Context};
+use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::request::{ANY_DEVICE, Action, Request};
 use crate::cache::{Cache, Policy};
 use crate::spec::{ModelError, Reader};
@@ -79,6 +79,11 @@ impl Block for Metadata {
             }
         }
         cx.route(self.below, request);
+    }
+
+    fn hint(&self, request: &Request, blocks: &Blocks) {
+        self.cache.hint(request.key(request.offset_bytes / self.unit_bytes));
+        blocks.hint(self.below, request);
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {

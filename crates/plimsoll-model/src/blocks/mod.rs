@@ -32,7 +32,7 @@ pub use inside::{Inside, Source, Tally};
 pub use request::{Action, Request};
 
 pub(crate) use context::{BlockRef, Blocks, Launch};
-pub(crate) use keys::Bits;
+pub(crate) use keys::{Bits, Keyed};
 
 use crate::spec::{ModelError, Reader};
 

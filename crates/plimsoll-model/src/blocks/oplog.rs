@@ -16,9 +16,9 @@
 //! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J. Menon,
 //! "Simulation study of cached RAID5 designs", HPCA 1995.)
 
-use super::context::{Block, BlockRef, Builder, Context};
+use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;
-use super::keys::Keyed;
+use super::keys::{Keyed, Table};
 use super::request::{ANY_DEVICE, Action, Request};
 use crate::core::rng::Stream;
 use crate::core::{NS_PER_S, Order, StationId};
@@ -43,7 +43,7 @@ struct Rules {
 }
 
 /// A unit in the log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Held {
     came_ns: u64,
     /// Which of 64 equal parts of the unit are in the log.
@@ -77,7 +77,7 @@ struct Oplog {
     device: BlockRef,
     nic: Option<BlockRef>,
     cpu: Option<BlockRef>,
-    units: Keyed<Held>,
+    units: Table<Held>,
     logs: Vec<FileLog>,
     log_of: Keyed<usize>,
     held_bytes: u64,
@@ -134,7 +134,7 @@ pub(super) fn make(
         device: builder.find(device),
         nic: builder.find_or_none(nic),
         cpu: builder.find_or_none(cpu),
-        units: Keyed::default(),
+        units: Table::default(),
         logs: Vec::new(),
         log_of: Keyed::default(),
         held_bytes: 0,
@@ -182,7 +182,7 @@ impl Oplog {
     fn fresh_bytes(&self, request: &Request) -> u64 {
         let fresh = |unit: u64| {
             let parts = self.parts(request, unit);
-            match self.units.get(&request.key(unit)) {
+            match self.units.get(request.key(unit)) {
                 Some(held) if held.drain == 0 => parts & !held.parts,
                 _ => parts,
             }
@@ -246,7 +246,7 @@ impl Oplog {
         let now_ns = cx.sim.now_ns();
         for unit in request.units(self.rules.unit_bytes) {
             let (key, parts) = (request.key(unit), self.parts(request, unit));
-            match self.units.get_mut(&key) {
+            match self.units.get_mut(key) {
                 Some(held) if held.drain == 0 => {
                     self.coalesced += u64::from(held.parts & parts != 0);
                     held.parts |= parts;
@@ -302,7 +302,7 @@ impl Oplog {
     /// When the first unit that waits in a log came, and its key. Drops what is out of date.
     fn oldest(&mut self, log: usize) -> Option<(u64, u64)> {
         while let Some(&(key, came_ns)) = self.logs[log].order.front() {
-            if self.units.get(&key).is_some_and(|h| h.came_ns == came_ns && h.drain == 0) {
+            if self.units.get(key).is_some_and(|h| h.came_ns == came_ns && h.drain == 0) {
                 return Some((key, came_ns));
             }
             self.logs[log].order.pop_front();
@@ -352,7 +352,7 @@ impl Oplog {
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
         // Units that follow it in the file go along.
         while count < self.rules.drain_units {
-            let Some(held) = self.units.get_mut(&(first + count)).filter(|h| h.drain == 0) else {
+            let Some(held) = self.units.get_mut(first + count).filter(|h| h.drain == 0) else {
                 break;
             };
             held.drain = self.drain_count;
@@ -377,7 +377,7 @@ impl Oplog {
         let (below, own, room, wait) = (self.below, self.own, self.room, self.rules.wait);
         let value = ((self.drain_count << 1 | DRAINED) << 16) | u64::from(self.node);
         cx.launch(|cx| {
-            cx.route(below, &write);
+            cx.route_background(below, &write);
             if wait {
                 cx.program.give(room, bytes);
             }
@@ -393,8 +393,8 @@ impl Oplog {
         self.logs[drain.log].draining_bytes -= drain.bytes;
         for key in drain.first..drain.first + drain.count {
             // What was written again in the meantime stays.
-            if self.units.get(&key).is_some_and(|held| held.drain == number) {
-                self.units.remove(&key);
+            if self.units.get(key).is_some_and(|held| held.drain == number) {
+                self.units.remove(key);
             }
         }
         Some(drain.log)
@@ -403,7 +403,7 @@ impl Oplog {
     fn read(&mut self, request: &Request, cx: &mut Context<'_>) {
         let held = |unit| {
             let parts = self.parts(request, unit);
-            self.units.get(&request.key(unit)).is_some_and(|held| held.parts & parts == parts)
+            self.units.get(request.key(unit)).is_some_and(|held| held.parts & parts == parts)
         };
         if request.units(self.rules.unit_bytes).all(held) {
             let before = cx.served;
@@ -423,6 +423,11 @@ impl Block for Oplog {
             Action::Flush => {}
             Action::Meta => cx.route(self.below, request),
         }
+    }
+
+    fn hint(&self, request: &Request, blocks: &Blocks) {
+        self.units.hint(request.key(request.offset_bytes / self.rules.unit_bytes));
+        blocks.hint(self.below, request);
     }
 
     fn notice(&mut self, value: u64, cx: &mut Context<'_>) {

@@ -16,10 +16,11 @@
 //!
 //! One instance serves all nodes.
 
-use super::context::{Block, BlockRef, Builder, Context};
+use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;
 use super::request::{Action, Request, scatter};
 use crate::spec::{ModelError, Reader};
+use plimsoll_sys::hint;
 
 const NOWHERE: u16 = u16::MAX;
 /// Copies that are remembered for a unit.
@@ -37,6 +38,8 @@ struct Replicate {
     failed: std::ops::Range<u16>,
     capacity_units: f64,
     used: Vec<f64>,
+    /// By node: the range that is being laid out.
+    runs: Vec<(u64, u64)>,
     /// Nodes of each unit's copies, file by file.
     places: Vec<Vec<[u16; COPIES]>>,
     remote_ns: f64,
@@ -84,6 +87,7 @@ pub(super) fn make(
         failed,
         capacity_units: capacity / unit_bytes as f64,
         used: vec![0.0; usize::from(builder.nodes)],
+        runs: vec![(0, 0); usize::from(builder.nodes)],
         places: Vec::new(),
         remote_ns: 1e3 * reader.number_or("remote_us", 0.0, 0.0, 1e6)?,
         erasure_share: reader.number_or("erasure_share", 0.0, 0.0, 1.0)?,
@@ -113,6 +117,7 @@ impl Replicate {
         }
         let units = &mut self.places[file];
         if units.len() <= at {
+            hint::reserve(units, at + 1 - units.len());
             units.resize(at + 1, [NOWHERE; COPIES]);
         }
         if self.places[file][at][0] == NOWHERE {
@@ -144,13 +149,11 @@ impl Replicate {
 
     /// The emptier of two nodes that a hash picks among those that do not hold a copy yet.
     fn emptier(&self, hash: u64, taken: &[u16], failed: &std::ops::Range<u16>) -> u16 {
-        let free = |n: &u16| !taken.contains(n) && !failed.contains(n);
-        let count = (0..self.nodes).filter(free).count() as u64;
-        if count == 0 {
+        let free = Free::new(self.nodes, taken, failed);
+        if free.count == 0 {
             return taken.first().copied().unwrap_or(0);
         }
-        let pick = |h: u64| (0..self.nodes).filter(free).nth((h % count) as usize).unwrap_or(0);
-        let (a, b) = (pick(hash & 0xffff_ffff), pick(hash >> 32));
+        let (a, b) = (free.pick(hash & 0xffff_ffff), free.pick(hash >> 32));
         if self.used[usize::from(b)] < self.used[usize::from(a)] { b } else { a }
     }
 
@@ -285,6 +288,51 @@ impl Replicate {
     }
 }
 
+/// Nodes that can take a copy: all but some.
+struct Free {
+    /// Ranges of nodes that cannot, in ascending order, apart from each other.
+    gaps: [(u16, u16); COPIES + 1],
+    gaps_len: usize,
+    count: u64,
+}
+
+impl Free {
+    fn new(nodes: u16, taken: &[u16], failed: &std::ops::Range<u16>) -> Self {
+        let mut free = Self { gaps: [(0, 0); COPIES + 1], gaps_len: 0, count: u64::from(nodes) };
+        let failed = (failed.start.min(nodes), failed.end.min(nodes));
+        if failed.0 < failed.1 {
+            free.leave_out(failed);
+        }
+        for &node in taken.iter().filter(|n| **n < nodes) {
+            let known = free.gaps[..free.gaps_len].iter().any(|gap| (gap.0..gap.1).contains(&node));
+            if !known {
+                free.leave_out((node, node + 1));
+            }
+        }
+        free
+    }
+
+    fn leave_out(&mut self, gap: (u16, u16)) {
+        let at = self.gaps[..self.gaps_len].iter().position(|other| other.0 > gap.0);
+        let at = at.unwrap_or(self.gaps_len);
+        self.gaps.copy_within(at..self.gaps_len, at + 1);
+        self.gaps[at] = gap;
+        self.gaps_len += 1;
+        self.count -= u64::from(gap.1 - gap.0);
+    }
+
+    /// One of them, by a hash. There is one.
+    fn pick(&self, hash: u64) -> u16 {
+        let mut node = (hash % self.count) as u16;
+        for (start, end) in &self.gaps[..self.gaps_len] {
+            if node >= *start {
+                node += end - start;
+            }
+        }
+        node
+    }
+}
+
 impl Block for Replicate {
     fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
         if matches!(request.action, Action::Flush | Action::Meta) {
@@ -294,6 +342,16 @@ impl Block for Replicate {
             Action::Read => self.read(part, unit, cx),
             _ => self.write(part, unit, cx),
         });
+    }
+
+    /// Most data are where they were written.
+    fn hint(&self, request: &Request, blocks: &Blocks) {
+        let unit = (request.offset_bytes / self.unit_bytes) as usize;
+        let place = self.places.get(request.file as usize).and_then(|units| units.get(unit));
+        if let Some(place) = place {
+            hint::prefetch(place);
+        }
+        blocks.hint(self.below, request);
     }
 
     fn notice(&mut self, _value: u64, cx: &mut Context<'_>) {
@@ -307,15 +365,31 @@ impl Block for Replicate {
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
+        // Neighbours on one node are laid out there at once.
+        let mut runs = std::mem::take(&mut self.runs);
+        let below = self.below;
+        let mut lay = |node: usize, (start, end): (u64, u64)| {
+            if start < end {
+                let part = request.range(start, end - start);
+                cx.lay(below, &Request { node: node as u16, ..part });
+            }
+        };
         for unit in request.units(self.unit_bytes) {
             let nodes = self.place(request, unit, true);
             let start = request.offset_bytes.max(unit * self.unit_bytes);
             let end = (request.offset_bytes + request.size_bytes).min((unit + 1) * self.unit_bytes);
-            let part = request.range(start, end - start);
-            for node in nodes.into_iter().filter(|n| *n != NOWHERE) {
-                cx.lay(self.below, &Request { node, ..part });
+            for node in nodes.into_iter().filter(|n| *n != NOWHERE).map(usize::from) {
+                if runs[node].1 == start {
+                    runs[node].1 = end;
+                } else {
+                    lay(node, std::mem::replace(&mut runs[node], (start, end)));
+                }
             }
         }
+        for (node, run) in runs.iter_mut().enumerate() {
+            lay(node, std::mem::take(run));
+        }
+        self.runs = runs;
     }
 
     fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
@@ -325,6 +399,31 @@ impl Block for Replicate {
         each("fullest_node_share", fullest / self.capacity_units);
         if !self.failed.is_empty() {
             each("rebuilt_units", self.rebuilt as f64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Every node that is neither taken nor failed is picked, by its place among those.
+        #[test]
+        fn free_nodes_are_those_that_are_left(
+            nodes in 1u16..12,
+            taken in prop::collection::vec(prop_oneof![0u16..14, Just(NOWHERE)], 0..COPIES),
+            failed in (0u16..14, 0u16..4),
+        ) {
+            let failed = failed.0..failed.0 + failed.1;
+            let left = |n: &u16| !taken.contains(n) && !failed.contains(n);
+            let left: Vec<u16> = (0..nodes).filter(left).collect();
+            let free = Free::new(nodes, &taken, &failed);
+            prop_assert_eq!(free.count, left.len() as u64);
+            for hash in 0..2 * left.len() as u64 {
+                prop_assert_eq!(free.pick(hash), left[hash as usize % left.len()]);
+            }
         }
     }
 }

@@ -15,8 +15,8 @@
 //! sequential touches in 10 minutes. Nutanix Bible, storage chapter. ADSF's tiers are cluster-wide; here
 //! each node has its own.)
 
-use super::context::{Block, BlockRef, Builder, Context};
-use super::keys::{Bits, Keyed};
+use super::context::{Block, BlockRef, Blocks, Builder, Context};
+use super::keys::{Bits, Keyed, Table};
 use super::request::{Action, Request};
 use crate::cache::{Cache, Policy};
 use crate::core::NS_PER_S;
@@ -58,7 +58,7 @@ struct Tier {
     /// Extents at which the demotion under way ends.
     demote_to: Option<usize>,
     window_began_ns: u64,
-    touches: Keyed<u32>,
+    touches: Table<u32>,
     stored_share: f64,
     own: u32,
     node: u16,
@@ -101,7 +101,7 @@ pub(super) fn make(
         moves: 0,
         demote_to: None,
         window_began_ns: 0,
-        touches: Keyed::default(),
+        touches: Table::default(),
         stored_share: 1.0,
         own: builder.block,
         node: builder.node,
@@ -172,12 +172,12 @@ impl Tier {
             self.window_began_ns = now_ns;
             self.touches.clear();
         }
-        let count = self.touches.entry(key).or_insert(0);
+        let count = self.touches.get_or_insert(key, 0);
         *count += 1;
         if *count < needed {
             return false;
         }
-        self.touches.remove(&key);
+        self.touches.remove(key);
         true
     }
 
@@ -274,6 +274,16 @@ impl Block for Tier {
             _ => self.write(part, unit, part.key(unit), cx),
         });
         self.start_moves(cx);
+    }
+
+    fn hint(&self, request: &Request, _blocks: &Blocks) {
+        let unit = request.offset_bytes / self.rules.extent_bytes;
+        let key = request.key(unit);
+        self.held.hint(key);
+        match request.action {
+            Action::Read => self.touches.hint(key),
+            _ => self.known.hint(request.file, unit),
+        }
     }
 
     /// A move has ended.

@@ -117,6 +117,22 @@ impl Cache {
         (self.hits, self.misses)
     }
 
+    /// A unit will be asked for soon: brings near what finding it, and making room for it, needs.
+    #[inline]
+    pub fn hint(&self, key: u64) {
+        match &self.kind {
+            Kind::Lru(store) => {
+                store.hint(key);
+                store.hint_oldest(0);
+            }
+            Kind::Segmented { store, .. } => {
+                store.hint(key);
+                store.hint_oldest(PROBATION);
+            }
+            Kind::Arc { store, .. } => store.hint(key),
+        }
+    }
+
     /// Whether a unit is there, without touching it.
     pub fn contains(&self, key: u64) -> bool {
         match &self.kind {

@@ -5,7 +5,10 @@
 //! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R), at most half
 //! full. A slot of the table holds 32 bits of the hash beside the index, so that an entry is only
 //! read when it is very likely the right one. The place of a slot comes from those bits, too: closing
-//! a gap and growing read the table alone, where entries are anywhere in memory.
+//! a gap and growing read the table alone, where entries are anywhere in memory. Eight keys in a row
+//! have homes in a row, in a line or two of memory: units are often looked up one after the other.
+
+use plimsoll_sys::hint;
 
 const NONE: u32 = u32::MAX;
 const EMPTY: u64 = u64::MAX;
@@ -36,13 +39,13 @@ pub(crate) struct Store<const LISTS: usize> {
     mask: usize,
 }
 
-/// Spreads keys, which are often consecutive, over 64 bits (the finaliser of D. Stafford's "Mix 13",
-/// as in SplitMix64).
+/// Spreads groups of keys (the finaliser of D. Stafford's "Mix 13", as in SplitMix64).
 #[inline]
 fn mix(key: u64) -> u32 {
-    let x = (key ^ (key >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = key >> 3;
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (x ^ (x >> 31)) as u32
+    ((x ^ (x >> 31)) as u32) << 3 | (key & 7) as u32
 }
 
 impl<const LISTS: usize> Store<LISTS> {
@@ -54,8 +57,25 @@ impl<const LISTS: usize> Store<LISTS> {
             entries: Vec::new(),
             free: NONE,
             lists: [List { newest: NONE, oldest: NONE, len: 0 }; LISTS],
-            table: vec![EMPTY; slots],
+            table: hint::table(EMPTY, slots),
             mask: slots - 1,
+        }
+    }
+
+    /// A key will be looked for soon.
+    #[inline]
+    pub(crate) fn hint(&self, key: u64) {
+        hint::prefetch(&self.table[mix(key) as usize & self.mask]);
+    }
+
+    /// The oldest entry of a list will soon have to leave.
+    #[inline]
+    pub(crate) fn hint_oldest(&self, list: usize) {
+        if let Some(entry) = self.entries.get(self.lists[list].oldest as usize) {
+            self.hint(entry.key);
+            if let Some(newer) = self.entries.get(entry.newer as usize) {
+                hint::prefetch(newer);
+            }
         }
     }
 
@@ -114,6 +134,7 @@ impl<const LISTS: usize> Store<LISTS> {
     pub(crate) fn insert(&mut self, key: u64, list: usize, dirty: bool) -> u32 {
         let entry = Entry { key, newer: NONE, older: NONE, list: list as u8, dirty };
         let index = if self.free == NONE {
+            hint::reserve(&mut self.entries, 1);
             self.entries.push(entry);
             self.entries.len() as u32 - 1
         } else {
@@ -151,7 +172,7 @@ impl<const LISTS: usize> Store<LISTS> {
     #[cold]
     fn grow(&mut self) {
         let slots = 2 * self.table.len();
-        let before = std::mem::replace(&mut self.table, vec![EMPTY; slots]);
+        let before = std::mem::replace(&mut self.table, hint::table(EMPTY, slots));
         self.mask = slots - 1;
         before.into_iter().filter(|slot| *slot != EMPTY).for_each(|slot| self.put(slot));
     }

@@ -42,7 +42,9 @@ pub enum Happening {
     },
 }
 
+/// A flow of control within an I/O, in a line of memory.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(super) struct Token {
     pub(super) io: u32,
     pub(super) pc: u32,

@@ -8,6 +8,7 @@
 //! two must agree over any window, once customers that straddle its edges are counted for their part
 //! inside. [`StationStats::little_error`] is that difference; a run asserts it below 0.1 %.
 
+use crate::blocks::Keyed;
 use crate::blocks::hdd::Arm;
 use crate::core::rng::Stream;
 use std::collections::{BTreeMap, VecDeque};
@@ -117,13 +118,30 @@ pub(crate) struct Station {
 /// The moving parts of an [`Order`].
 #[derive(Debug)]
 pub(crate) enum Discipline {
-    Fcfs { background_every: u32 },
-    Disordered { waiting: VecDeque<u32>, random_share: f64, stream: Stream },
+    Fcfs {
+        background_every: u32,
+    },
+    Disordered {
+        waiting: VecDeque<u32>,
+        random_share: f64,
+        stream: Stream,
+    },
     Sharing(Sharing),
     Disk(Box<Arm>),
-    Gate { free: u64, waiting: VecDeque<(u32, u64)>, random: Option<Stream> },
-    Doors { closed: BTreeMap<u64, Vec<u32>> },
-    Bucket { ns_per_token: f64, burst_ns: f64, theoretical_ns: f64 },
+    Gate {
+        free: u64,
+        waiting: VecDeque<(u32, u64)>,
+        random: Option<Stream>,
+    },
+    /// Those that wait, by door.
+    Doors {
+        closed: Keyed<Vec<u32>>,
+    },
+    Bucket {
+        ns_per_token: f64,
+        burst_ns: f64,
+        theoretical_ns: f64,
+    },
     Delay,
 }
 
@@ -199,7 +217,7 @@ impl Station {
                 waiting: VecDeque::new(),
                 random: random.then(|| Stream::new(seed, name)),
             },
-            Order::Doors => Discipline::Doors { closed: BTreeMap::new() },
+            Order::Doors => Discipline::Doors { closed: Keyed::default() },
             Order::Bucket { rate_per_s, burst } => Discipline::Bucket {
                 ns_per_token: 1e9 / rate_per_s,
                 burst_ns: burst * 1e9 / rate_per_s,

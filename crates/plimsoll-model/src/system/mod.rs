@@ -123,6 +123,7 @@ impl System {
     }
 
     fn enter(&mut self, tag: u64, class: u16, request: &Request) {
+        self.blocks.hint(self.entry, request);
         let mut program = std::mem::take(&mut self.program);
         let seen = self.write_program(&mut program, |cx, entry| cx.route(entry, request));
         let inside = &mut self.inside[usize::from(request.node)];

@@ -4,32 +4,37 @@
 //! A frame holds a page's directory, not its bytes (those follow from it). All lists run through
 //! the frames by index; nothing is allocated after construction.
 
+use plimsoll_sys::hint;
+
 use super::page::Directory;
 
 /// No frame, no session.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// One cached page.
+/// Pages whose slots begin in one line of memory or two.
+const NEIGHBOURS: u32 = 8;
+
+/// One cached page. What the lists need is in its first line of memory.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Frame {
-    pub page: u32,
-    /// Generation of the last write issued (or read).
-    pub generation: u32,
-    pub directory: Directory,
+    lru: (u32, u32),
+    dirt: (u32, u32),
+    /// Sessions that wait for the page, in order.
+    pub waiters: (u32, u32),
     /// Log position after the last change.
     pub page_lsn: u64,
     /// Log position before the first change that is not yet in a completed write.
     pub rec_lsn: u64,
+    pub page: u32,
+    /// Generation of the last write issued (or read).
+    pub generation: u32,
     pub dirty: bool,
     pub loading: bool,
     pub writing: bool,
     /// To be freed when its write completes.
     pub evict: bool,
-    /// Sessions that wait for the page, in order.
-    pub waiters: (u32, u32),
-    lru: (u32, u32),
-    dirt: (u32, u32),
-    next_in_bucket: u32,
+    pub directory: Directory,
 }
 
 impl Frame {
@@ -46,7 +51,6 @@ impl Frame {
         waiters: (NONE, NONE),
         lru: (NONE, NONE),
         dirt: (NONE, NONE),
-        next_in_bucket: NONE,
     };
 }
 
@@ -57,7 +61,9 @@ type Ends = (u32, u32);
 #[derive(Debug)]
 pub(crate) struct Cache {
     pub frames: Vec<Frame>,
-    buckets: Vec<u32>,
+    /// Page and frame, at most half of them in use: open addressing with linear probing (D. E. Knuth, "The
+    /// Art of Computer Programming", volume 3, section 6.4, algorithms L and R).
+    slots: Vec<(u32, u32)>,
     free: Vec<u32>,
     /// (least recently used, most recently used).
     lru: Ends,
@@ -71,10 +77,10 @@ pub(crate) struct Cache {
 impl Cache {
     /// A cache of `frames` frames.
     pub fn new(frames: u32) -> Self {
-        let buckets = (frames as usize * 2).next_power_of_two();
+        let slots = (frames as usize * 2).max(2).next_power_of_two();
         Self {
-            frames: vec![Frame::EMPTY; frames as usize],
-            buckets: vec![NONE; buckets],
+            frames: hint::table(Frame::EMPTY, frames as usize),
+            slots: hint::table((NONE, NONE), slots),
             free: (0..frames).rev().collect(),
             lru: (NONE, NONE),
             dirt: (NONE, NONE),
@@ -83,52 +89,63 @@ impl Cache {
         }
     }
 
-    fn bucket(&self, page: u32) -> usize {
-        // Fibonacci hashing: neighbours spread.
-        let hash = u64::from(page).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        hash as usize & (self.buckets.len() - 1)
+    /// Where the search for a page begins.
+    fn home(&self, page: u32) -> usize {
+        // Fibonacci hashing of groups of neighbours: a page is looked for together with those beside it.
+        let hash = u64::from(page / NEIGHBOURS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let home = hash as usize * NEIGHBOURS as usize + (page % NEIGHBOURS) as usize;
+        home & (self.slots.len() - 1)
+    }
+
+    /// The slot of a page, or the free one where it would be.
+    fn seek(&self, page: u32) -> usize {
+        let mut at = self.home(page);
+        while self.slots[at].1 != NONE && self.slots[at].0 != page {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        at
     }
 
     /// The frame of a page.
     pub fn find(&self, page: u32) -> Option<u32> {
-        let mut at = self.buckets[self.bucket(page)];
-        while at != NONE {
-            if self.frames[at as usize].page == page {
-                return Some(at);
+        let (_, frame) = self.slots[self.seek(page)];
+        (frame != NONE).then_some(frame)
+    }
+
+    /// Takes a page's slot out, and closes the gap.
+    fn forget(&mut self, page: u32) {
+        let mask = self.slots.len() - 1;
+        let mut hole = self.seek(page);
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            if self.slots[at].1 == NONE {
+                break;
             }
-            at = self.frames[at as usize].next_in_bucket;
+            // Slots whose home lies cyclically in (hole, at] must stay where they are.
+            let home = self.home(self.slots[at].0);
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.slots[hole] = self.slots[at];
+                hole = at;
+            }
         }
-        None
+        self.slots[hole] = (NONE, NONE);
     }
 
     /// Takes a free frame for a page that is not cached. It is in no list until
     /// [`Cache::touch`].
     pub fn take(&mut self, page: u32) -> Option<u32> {
         let at = self.free.pop()?;
-        let bucket = self.bucket(page);
-        self.frames[at as usize] =
-            Frame { page, next_in_bucket: self.buckets[bucket], ..Frame::EMPTY };
-        self.buckets[bucket] = at;
+        self.frames[at as usize] = Frame { page, ..Frame::EMPTY };
+        let slot = self.seek(page);
+        self.slots[slot] = (page, at);
         self.filled = self.filled.max((self.frames.len() - self.free.len()) as u32);
         Some(at)
     }
 
     /// Gives a frame back. It must be clean and in no list.
     pub fn release(&mut self, at: u32) {
-        let page = self.frames[at as usize].page;
-        let next = self.frames[at as usize].next_in_bucket;
-        let bucket = self.bucket(page);
-        if self.buckets[bucket] == at {
-            self.buckets[bucket] = next;
-        } else {
-            let mut before = self.buckets[bucket];
-            while before != NONE && self.frames[before as usize].next_in_bucket != at {
-                before = self.frames[before as usize].next_in_bucket;
-            }
-            if before != NONE {
-                self.frames[before as usize].next_in_bucket = next;
-            }
-        }
+        self.forget(self.frames[at as usize].page);
         self.frames[at as usize] = Frame::EMPTY;
         self.free.push(at);
     }
