@@ -55,21 +55,24 @@ pub struct Metric {
 
 /// Takes the runs of one plan together.
 pub fn summarise(runs: &[(&Bundle, &Verdict)]) -> Experiment {
-    let metric = |name: &str, higher_is_better, of: &dyn Fn(&Bundle) -> Option<f64>| {
-        let values: Vec<Option<f64>> = runs.iter().map(|(bundle, _)| of(bundle)).collect();
+    let metric = |figure: &metrics::Figure| {
+        let values: Vec<Option<f64>> = runs.iter().map(|(bundle, _)| (figure.of)(bundle)).collect();
         let measured: Vec<f64> = values.iter().flatten().copied().collect();
         let together = repeats(&measured).ok();
         Metric {
-            name: name.to_owned(),
-            higher_is_better,
+            name: figure.key.to_owned(),
+            higher_is_better: figure.higher_is_better,
             mean: together.as_ref().map(|t| t.mean),
-            interval: together.as_ref().and_then(|t| t.interval).map(|i| [i.low, i.high]),
+            interval: together
+                .as_ref()
+                .and_then(|t| t.interval)
+                .map(|i| figure.counted.possible([i.low, i.high])),
             spread: together.and_then(|t| t.spread),
             values,
         }
     };
     let figures = runs.first().map_or(&[][..], |(bundle, _)| metrics::of(&bundle.plan.workload));
-    let all = figures.iter().map(|figure| metric(figure.key, figure.higher_is_better, &figure.of));
+    let all = figures.iter().map(metric);
     let metrics: Vec<Metric> = all
         .filter(|metric| metric.name == "achieved_iops_per_s" || metric.mean.is_some())
         .collect();

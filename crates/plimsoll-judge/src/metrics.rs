@@ -18,6 +18,16 @@ pub enum Counted {
     Share,
 }
 
+impl Counted {
+    /// An interval without what cannot be: nothing is below zero, and no share above one. An interval of few
+    /// runs by Student's t knows neither.
+    #[must_use]
+    pub fn possible(self, [low, high]: [f64; 2]) -> [f64; 2] {
+        let most = if self == Self::Share { 1.0 } else { f64::INFINITY };
+        [low.max(0.0), high.min(most)]
+    }
+}
+
 /// A figure.
 #[derive(Clone, Copy)]
 pub struct Figure {
@@ -137,4 +147,15 @@ pub fn of(workload: &Workload) -> &'static [Figure] {
 /// The figures of every workload; a key may come twice.
 pub fn all() -> impl Iterator<Item = &'static Figure> {
     MAILBOX.iter().chain(MATRIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_ends_where_its_figure_does() {
+        assert_eq!(Counted::Share.possible([-0.033, 1.11]), [0.0, 1.0]);
+        assert_eq!(Counted::PerSecond.possible([-5.0, 90.0]), [0.0, 90.0]);
+    }
 }

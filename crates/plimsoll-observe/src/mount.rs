@@ -1,5 +1,6 @@
 //! The file system under a path.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::environment::{Mount, Unknown};
@@ -10,6 +11,11 @@ use crate::device::{DeviceNumber, stack};
 /// Describes the mount that holds `path`, with the names of the devices beneath.
 pub fn describe(path: &Path) -> Mount {
     let mut mount = Mount { path: path.display().to_string(), ..Mount::default() };
+    if is_block_device(path) {
+        // The file system that its name lies on has nothing to do with it.
+        mount.devices = devices(path, None);
+        return mount;
+    }
     if let Ok(statistics) = rustix::fs::statvfs(path) {
         let unit = statistics.f_frsize;
         mount.size_bytes = Some(statistics.f_blocks.saturating_mul(unit));
@@ -24,6 +30,10 @@ pub fn describe(path: &Path) -> Mount {
     }
     mount.devices = devices(path, info.as_ref());
     mount
+}
+
+fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
 /// Devices beneath `path`, top first.

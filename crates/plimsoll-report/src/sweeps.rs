@@ -4,7 +4,7 @@
 use plimsoll_judge::compare::{Apart, CellFigure, Outcome, Overall, SweepCell, SweepComparison};
 
 use crate::chart::plot::{Dot, HeatMap, RuleKind};
-use crate::chart::{Axis, Mark, Plot, Rule};
+use crate::chart::{Axis, AxisScale, Mark, Plot, Rule};
 use crate::comparison::headline_words;
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::{Letters, Unit};
@@ -236,7 +236,7 @@ impl<'a> Group<'a> {
         let mut plot = Plot::new(
             &self.id("ratio-lines"),
             &format!("{}: ratio of operations per second against size", self.name()),
-            Axis::log("I/O size", Unit::Size),
+            Axis { scale: AxisScale::Log2, ..Axis::linear("I/O size", Unit::Size) },
             Axis::log("ratio", Unit::Plain),
         )
         .size(860.0, 260.0);

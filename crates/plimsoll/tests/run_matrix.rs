@@ -93,6 +93,10 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     // 16 MiB in blocks of 4 KiB, but for those whose last two writes overlapped.
     assert!((3500..=4096).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     assert_eq!(run["engine"]["paths"][0]["path"], device.name.as_str());
+    // The file system that the device's name lies on is not the target's.
+    let environment = json(&sandbox.bundle().join("environment.json"));
+    assert_eq!(environment["mounts"][0]["file_system"], serde_json::Value::Null, "{environment}");
+    assert_eq!(environment["mounts"][0]["free_bytes"], serde_json::Value::Null);
 }
 
 #[test]

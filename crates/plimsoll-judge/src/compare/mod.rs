@@ -175,7 +175,10 @@ fn metric(figure: &Figure, values: &[Vec<f64>], estimate: bool) -> Metric {
         let mut side = SideFigure {
             values: values.clone(),
             mean: together.as_ref().map(|t| t.mean),
-            interval: together.as_ref().and_then(|t| t.interval).map(|i| [i.low, i.high]),
+            interval: together
+                .as_ref()
+                .and_then(|t| t.interval)
+                .map(|i| figure.counted.possible([i.low, i.high])),
             spread: together.and_then(|t| t.spread),
             ratio: None,
             ratio_interval: None,

@@ -58,10 +58,15 @@ impl Comparison {
     pub fn plot(&self) -> Plot {
         let names: Vec<String> = self.metrics.iter().rev().map(|m| m.name.clone()).collect();
         let height = 76.0 + 30.0 * names.len() as f64;
+        let axis = if self.is_wide() {
+            Axis::log("ratio", Unit::Plain)
+        } else {
+            Axis { low: self.least(), ..Axis::linear("ratio", Unit::Plain) }
+        };
         let mut plot = Plot::new(
             "ratios",
             "Ratios, with 95 % intervals",
-            Axis { low: self.least(), ..Axis::linear("ratio", Unit::Plain) },
+            axis,
             Axis::names("", names),
         )
         .size(860.0, height.max(140.0))
@@ -86,6 +91,12 @@ impl Comparison {
         plot.rule(Rule { level: false, at: 1.0, label: "same".to_owned(), kind: RuleKind::Note })
     }
 
+    /// Whether ratios lie so far apart that those near 1 would be crowded: a third and threefold are as far from it.
+    fn is_wide(&self) -> bool {
+        let ratios = self.metrics.iter().flat_map(|m| &m.sides).filter_map(|side| side.ratio);
+        ratios.filter(|ratio| *ratio > 0.0).any(|ratio| !(0.25..=4.0).contains(&ratio))
+    }
+
     /// A little below the least of the ratios and of 1, so that small differences can be seen.
     fn least(&self) -> Option<f64> {
         let ends = self
@@ -97,8 +108,11 @@ impl Comparison {
         Some(((least - 0.05) * 20.0).floor() / 20.0)
     }
 
-    /// Means, intervals, spreads and ratios.
+    /// Means, intervals, spreads and ratios: two sides beside each other, more below each other.
     pub fn table(&self) -> Table {
+        if self.names.len() > 2 {
+            return self.long_table();
+        }
         let mut columns = vec![Column::words("metric", "metric")];
         for (at, name) in self.names.iter().enumerate() {
             let key = |what: &str| format!("{}_{what}", letter(at));
@@ -117,13 +131,39 @@ impl Comparison {
         table
     }
 
-    fn row(&self, metric: &Metric) -> Vec<Cell> {
-        let interval = |unit: Unit, ends: Option<(f64, f64)>| match ends {
-            Some((low, high)) => {
-                Cell { value: Value::Interval(unit, low, high), tone: Tone::Plain }
+    /// A row for each metric and side.
+    fn long_table(&self) -> Table {
+        let over = format!("over {}", self.names.first().map_or("the first", String::as_str));
+        let columns = vec![
+            Column::words("metric", "metric"),
+            Column::words("side", "side"),
+            Column::numbers("mean", "mean"),
+            Column::numbers("95 % interval", "interval").rank(2),
+            Column::numbers("spread", "spread_share").rank(1),
+            Column::numbers("ratio", "ratio").under(&over),
+            Column::numbers("95 %", "ratio_interval").under(&over),
+            Column::remarks("difference", "says"),
+        ];
+        let mut table = Table::new("", columns);
+        for metric in &self.metrics {
+            for (at, (name, side)) in self.names.iter().zip(&metric.sides).enumerate() {
+                let says = if at + 1 == self.names.len() { metric.says.as_str() } else { "" };
+                table.rows.push(vec![
+                    Cell::text(metric.name.clone()),
+                    Cell::text(name.clone()),
+                    Cell::maybe(metric.unit, side.mean).tone(Tone::Strong),
+                    interval(metric.unit, side.interval),
+                    Cell::maybe(Unit::Share, side.spread_share),
+                    Cell::maybe(Unit::Plain, side.ratio).tone(tone(metric, side)),
+                    interval(Unit::Plain, side.ratio_interval),
+                    Cell::text(says),
+                ]);
             }
-            None => Cell::not_applicable(),
-        };
+        }
+        table
+    }
+
+    fn row(&self, metric: &Metric) -> Vec<Cell> {
         let mut cells = vec![Cell::text(metric.name.clone())];
         let nothing = Side::default();
         for at in 0..self.names.len() {
@@ -176,6 +216,13 @@ impl Comparison {
             sections,
             ..Document::default()
         }
+    }
+}
+
+fn interval(unit: Unit, ends: Option<(f64, f64)>) -> Cell {
+    match ends {
+        Some((low, high)) => Cell { value: Value::Interval(unit, low, high), tone: Tone::Plain },
+        None => Cell::not_applicable(),
     }
 }
 
