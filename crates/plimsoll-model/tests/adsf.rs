@@ -224,6 +224,27 @@ fn a_rebuild_competes_and_ends_with_all_copies() {
     assert!(message.contains("data would be lost"), "{message}");
 }
 
+#[test]
+fn a_node_that_fails_in_mid_run_is_there_until_then_and_rebuilt_afterwards() {
+    let mixed = load(24, 0.6, 4 * GB);
+    let storage = ("model.storage_nodes", "2");
+    let failing = |at_s| {
+        let changes = [storage, ("model.failing_nodes", "1"), ("model.failing_at_s", at_s)];
+        run(small(&changes), &mixed, 2_000, 6_000)
+    };
+    let (whole, later) = (run(small(&[storage]), &mixed, 2_000, 6_000), failing("1e6"));
+    // A node that fails after the end changes nothing, to the last operation.
+    assert_eq!(later.rate(), whole.rate());
+    assert_eq!(later.ms("read"), whole.ms("read"));
+    let soon = failing("0.05");
+    assert!(soon.reading("replicate", "rebuilt_units") > 0.0);
+    assert!(soon.rate() != whole.rate());
+    // Only storage-only nodes can: those that run load would take it along.
+    let wrong = System::build(small(&[("model.failing_nodes", "1")]), 1).err();
+    let message = wrong.map(|error| error.to_string()).unwrap_or_default();
+    assert!(message.contains("failing_nodes"), "{message}");
+}
+
 /// Latency of one read of what node 3 wrote, from node 0, with node 3 failed, and the disk visits.
 fn read_of_lost(changes: &[(&str, &str)]) -> (f64, u64) {
     let changes = [changes, &[("model.failed_nodes", "1"), ("extents.capacity_bytes", "0")]];

@@ -148,6 +148,7 @@ mod tests {
             "hot_space" | "hot_access" => "patterns = \"hot-cold\"\n",
             "stride" => "patterns = \"strided\"\n",
             "normal_deviation" => "patterns = \"normal\"\n",
+            "skip_density" => "patterns = \"skipping\"\n",
             "ramp" => "arrival = \"poisson\"\nrate = 10\n",
             "burst_on" | "burst_off" => "arrival = \"bursts\"\nrate = 10\n",
             "sync_every" => "sync = \"fsync\"\n",

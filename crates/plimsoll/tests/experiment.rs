@@ -1,10 +1,13 @@
 //! `plimsoll experiment`: what is shown of the published experiments, and running them on models.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../../plimsoll-nfs/tests/support/mod.rs"]
+mod ganesha;
 mod support;
 
 use std::path::PathBuf;
 
+use ganesha::Ganesha;
 use serde_json::Value;
 use support::{Sandbox, json};
 
@@ -245,4 +248,194 @@ fn the_first_experiment_tells_what_limits_its_settings() {
         assert!(mechanism.contains(part), "{mechanism}");
     }
     assert!(story["answers"].to_string().contains("0.58 %"), "the arithmetic of the CPU claim");
+}
+
+/// A model with one core that reads need an unknown time of, and an experiment of one table on it.
+fn of_a_table(sandbox: &Sandbox) -> PathBuf {
+    let model = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom = \"chosen\"\n\
+        [load]\nfrom = \"chosen\"\nclients = 8\ndepth = 2\nfiles = 8\nfile_bytes = \"1 GB\"\n\
+        [block.path]\nkind = \"path\"\nbelow = \"drive\"\ncpu = \"cpu\"\nfrom = \"assumed\"\n\
+        read_us = { value = 60, from = \"fitted\", free = [10, 400] }\nwrite_us = 50\nmeta_us = 20\n\
+        [block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 1\n\
+        [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 4\nread_us = 20\nwrite_us = 20\n\
+        read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\n";
+    std::fs::write(sandbox.path("tiny.toml"), model).unwrap();
+    let model = sandbox.path("tiny.toml").display().to_string();
+    let plan = format!(
+        "version = 1\nname = \"small\"\n[target]\nmodel = {model:?}\n[workload.matrix]\n\
+         sizes = [\"4KiB\", \"8KiB\"]\nreads = [100, 0]\npatterns = \"skipping\"\nskip_density = 0.2\n\
+         clients = 8\nfiles = 8\nfile_size = \"1GB\"\nqueue_depth = 2\n[phases]\nwarm_up = \"100ms\"\n\
+         measure = \"1s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
+    );
+    // 8 x 2 operations in flight on one core that needs 100 us a read and 50 us a write.
+    let table = "io_kib,pattern,read_percent,ops_per_s,latency_ms\n4,random,100,10000,1.6\n\
+        8,random,100,10000,1.6\n4,random,0,20000,0.8\n8,random,0,20000,0.8\n";
+    let goal = |median_max: f64| {
+        format!(
+            "[[goal]]\ngroup = \"all\"\nfigure = \"achieved_iops_per_s\"\nmedian_max = {median_max}\n\
+             p90_max = 0.2\n"
+        )
+    };
+    let experiment = format!(
+        "version = 1\ntitle = \"A table\"\nabout = \"One table.\"\nrepeats = 1\n\
+         judged = [\"achieved_iops_per_s\"]\n[fit]\nmodel = {model:?}\narm = \"all\"\n[[table]]\n\
+         arm = \"all\"\nfile = \"all.csv\"\nrole = \"input\"\noutstanding = 16\n{}[[question]]\n\
+         text = \"What do reads cost?\"\narm = \"all skipping 4KiB r100 q2\"\n\
+         over = \"all skipping 4KiB r0 q2\"\nfigure = \"achieved_iops_per_s\"\n[[arm]]\nname = \"all\"\n\
+         plan = \"plan.toml\"\n[[arm]]\nname = \"slower\"\nplan = \"plan.toml\"\n\
+         [arm.change.target.set]\n\"path.write_us\" = 100\n",
+        goal(0.05)
+    );
+    let directory = sandbox.path("table");
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::write(directory.join("experiment.toml"), experiment).unwrap();
+    std::fs::write(directory.join("plan.toml"), plan).unwrap();
+    std::fs::write(directory.join("all.csv"), table).unwrap();
+    directory
+}
+
+#[test]
+fn a_table_is_fitted_held_against_its_goals_and_against_itself() {
+    let sandbox = Sandbox::new();
+    let directory = of_a_table(&sandbox);
+    let name = directory.to_str().unwrap();
+    let kept = sandbox.path("kept.csv").display().to_string();
+    let rows = "io_kib,read_percent,ops_per_s,latency_ms\n4,100,10000,1.6\n8,100,10000,1.6\n\
+        4,0,10000,1.6\n8,0,5000,3.2\n";
+    std::fs::write(&kept, rows).unwrap();
+    let more = format!("slower={kept}");
+    let ran = sandbox.run(&["experiment", "run", name, "-q", "--json", "--table", &more]);
+    let story = ran.expect(0).json();
+    assert_eq!(story["ending"], "as-published", "{}", story["reason"]);
+    let read_us = story["fitted"][0]["value"].as_f64().unwrap();
+    assert!((read_us - 100.0).abs() < 3.0, "{read_us}");
+    let tables = story["tables"].as_array().unwrap();
+    assert_eq!(tables.len(), 2);
+    assert_eq!(tables[0]["sizes_bytes"], serde_json::json!([4096, 8192]));
+    assert_eq!(tables[0]["read_percents"], serde_json::json!([100.0, 0.0]));
+    let score = |table: usize, key: &str| tables[table]["scores"][0][key].clone();
+    assert_eq!((score(0, "role"), score(0, "rows")), ("input".into(), 4.into()));
+    assert!(score(0, "model_median").as_f64().unwrap() < 0.03, "{tables:?}");
+    assert_eq!(score(0, "copied_median"), Value::Null, "no other table was an input");
+    assert_eq!(score(1, "role"), "kept");
+    // Copying is right twice, and off by once and three times the rate; the model only by once.
+    assert!((score(1, "copied_p90").as_f64().unwrap() - 2.4).abs() < 0.01, "{tables:?}");
+    let (model, copied) = (score(1, "model_p90"), score(1, "copied_p90"));
+    assert!(model.as_f64().unwrap() < copied.as_f64().unwrap());
+    assert_eq!(story["goals"][0]["reached"], true);
+    let says = story["arithmetic"].to_string();
+    assert!(says.contains("16 to 16 operations in flight of 16"), "{says}");
+    let answers = story["answers"].to_string();
+    assert!(answers.contains("0.50 times"), "{answers}");
+    let page = std::fs::read_to_string(sandbox.bundle().join("report.html")).unwrap();
+    for part in ["Figures to keep in mind", "What was fitted before", "100 % reads", "Reached"] {
+        assert!(page.contains(part), "{part}");
+    }
+    // What was fitted stays known when it is told again.
+    let id = sandbox.bundle().file_name().unwrap().to_str().unwrap().to_owned();
+    let again = sandbox.run(&["runs", "show", &id, "--json"]).expect(0).json();
+    assert_eq!(again["fitted"], story["fitted"]);
+    for (asked, says) in [("slow=x", "there is no arm slow"), ("slower", "is not ARM=FILE")] {
+        sandbox.run(&["experiment", "run", name, "-q", "--table", asked]).expect(2).says(says);
+    }
+}
+
+#[test]
+fn a_search_is_part_of_the_story_and_is_not_made_twice() {
+    let sandbox = Sandbox::new();
+    let text = EXPERIMENT
+        .replace(
+            "[[real]]",
+            "[[arm]]\nname = \"line\"\nplan = \"line.toml\"\nsearch = { max = 32 }\n[[real]]",
+        )
+        .replace("text = \"Why?\"\narm = \"disk\"", "text = \"How much?\"\narm = \"line\"");
+    let directory = written(&sandbox, "tiny", &text, "");
+    let line = PLAN
+        .replace("[target]", "[requirement]\niops = 60\nread_latency_avg = \"60ms\"\n[target]")
+        .replace("min_measure = \"1s\"", "min_measure = \"1s\"\ninterval = \"50ms\"");
+    std::fs::write(directory.join("line.toml"), line).unwrap();
+    let tiny = directory.to_str().unwrap();
+    let arms = ["--arm", "line", "--arm", "disk", "--repeats", "1", "-q", "--json"];
+    let story = sandbox.run(&[&["experiment", "run", tiny], &arms[..]].concat()).expect(0).json();
+    let found = &story["searches"][0]["found"];
+    assert_eq!((&story["searches"][0]["name"], &found["complete"]), (&"line".into(), &true.into()));
+    assert!(found["load_line"]["rate_per_s"].as_f64().unwrap() > 60.0, "{found}");
+    let answers = story["answers"].to_string();
+    assert!(answers.contains("The load line") && answers.contains("60.0/s"), "{answers}");
+    let experiment = sandbox.bundle();
+    let page = std::fs::read_to_string(experiment.join("report.html")).unwrap();
+    assert!(page.contains("Steps of search line"));
+    let id = experiment.file_name().unwrap().to_str().unwrap();
+    let again = sandbox.run(&["runs", "show", id, "--json"]).expect(0).json();
+    assert_eq!(again["searches"][0]["found"], *found);
+    let before = std::fs::read_dir(&experiment).unwrap().count();
+    let resumed = [&["experiment", "run", tiny], &arms[..], &["--resume", id]].concat();
+    assert_eq!(sandbox.run(&resumed).expect(0).json()["searches"][0]["found"], *found);
+    assert_eq!(std::fs::read_dir(&experiment).unwrap().count(), before);
+}
+
+#[test]
+fn a_shipped_experiment_gives_the_same_from_the_same_seed() {
+    let sandbox = Sandbox::new();
+    let short = [
+        "--arm",
+        "refs-16",
+        "--repeats",
+        "2",
+        "--set",
+        "phases.measure=\"500ms\"",
+        "--set",
+        "evidence.min_measure=\"500ms\"",
+        "--set",
+        "evidence.interval=\"50ms\"",
+    ];
+    let run = |out: &str| {
+        let out = sandbox.path(out).display().to_string();
+        let head = ["experiment", "run", "e3", "-q", "--json", "--out", &out];
+        let ran = sandbox.run(&[&head[..], &short[..]].concat());
+        assert!([0, 1].contains(&ran.code), "{}", ran.stderr);
+        ran.json()
+    };
+    let (first, second) = (run("first"), run("second"));
+    assert!(!means(&first).is_empty());
+    assert_eq!(means(&first), means(&second));
+    assert_eq!(first["arms"][0]["mechanism"], second["arms"][0]["mechanism"]);
+}
+
+#[test]
+fn the_array_matrix_runs_on_a_real_nfs_export() {
+    let server = Ganesha::start(1);
+    let sandbox = Sandbox::new();
+    let place = format!("a={}", server.url_text(1));
+    let short = [
+        "--set",
+        "workload.matrix.sizes=[\"4KiB\", \"32KiB\"]",
+        "--set",
+        "workload.matrix.reads=[100, 0]",
+        "--set",
+        "phases.measure=\"500ms\"",
+        "--set",
+        "phases.warm_up=\"100ms\"",
+        "--set",
+        "evidence.min_measure=\"500ms\"",
+        "--set",
+        "evidence.interval=\"20ms\"",
+    ];
+    let head = ["experiment", "run", "e6", "--on", "real", "--path", &place, "--arm", "depth4"];
+    let ran = sandbox.run(&[&head[..], &short[..], &["-q", "--json"][..]].concat());
+    // What the audit finds on this machine is its own affair.
+    assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
+    let story = ran.json();
+    let arms = story["arms"].as_array().unwrap();
+    assert_eq!(arms.len(), 4);
+    for arm in arms {
+        assert_eq!(arm["completed"], 1, "{arm}");
+        // How much a busy machine carries in so short a time is not asked.
+        assert!(arm["figures"][0]["mean"].is_number(), "{arm}");
+    }
+    let table = &story["tables"][0];
+    assert_eq!((&table["group"], &table["scores"]), (&"depth4".into(), &serde_json::json!([])));
+    assert!(!table["keep_in_mind"].as_array().unwrap().is_empty());
+    // Nothing of the published tables is held against this machine.
+    assert_eq!(story["arithmetic"], serde_json::json!([]));
 }

@@ -111,6 +111,7 @@ fn pattern(pattern: &plan::Pattern) -> Pattern {
             Pattern::HotCold { hot_space, hot_access }
         }
         plan::Pattern::Normal { deviation } => Pattern::Normal { deviation },
+        plan::Pattern::Skipping { density } => Pattern::Skipping { density },
     }
 }
 

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Told;
-use super::arm::{ArmStory, FigureStory};
+use super::arm::{ArmStory, FigureStory, RATE};
 use super::mechanism::{ms, percent};
+use super::{SearchStory, Told};
 use crate::metrics::{self, Counted};
+use crate::tuning::{At, Tuning};
 use crate::verdict::VerdictKind;
 
 /// A question.
@@ -38,6 +39,8 @@ pub struct Claim {
     pub cpu_faster: f64,
     /// How far apart both are said to be once corrected, as a share at most.
     pub apart_max: f64,
+    /// The arm that the result is of: its own figure is corrected in the same way.
+    pub arm: Option<String>,
 }
 
 /// A question with its answer.
@@ -51,17 +54,27 @@ pub struct Answer {
 
 pub(super) fn answers(told: &Told<'_>, arms: &[ArmStory]) -> Vec<Answer> {
     let asked = told.questions.iter().filter_map(|question| {
-        let answer = answer(question, arms, told.modelled)?;
+        let answer = answer(question, arms, &told.searches, told.modelled)?;
         Some(Answer { question: question.text.clone(), answer })
     });
-    let claimed = told
-        .claims
-        .iter()
-        .map(|claim| Answer { question: claim.text.clone(), answer: arithmetic(claim) });
+    let claimed = told.claims.iter().map(|claim| Answer {
+        question: claim.text.clone(),
+        answer: format!("{}{}", arithmetic(claim), corrected(claim, arms).unwrap_or_default()),
+    });
     asked.chain(claimed).collect()
 }
 
-fn answer(question: &Question, arms: &[ArmStory], modelled: bool) -> Option<String> {
+fn answer(
+    question: &Question,
+    arms: &[ArmStory],
+    searches: &[SearchStory],
+    modelled: bool,
+) -> Option<String> {
+    if let (Some(name), None, None) = (&question.arm, &question.over, &question.figure)
+        && let Some(search) = searches.iter().find(|search| search.name == *name)
+    {
+        return search.found.as_ref().map(|found| searched(search, found));
+    }
     let named = |name: &Option<String>| arms.iter().find(|arm| Some(&arm.name) == name.as_ref());
     let of_arm = named(&question.arm);
     let over = named(&question.over);
@@ -150,8 +163,17 @@ fn stands(arm: &ArmStory) -> String {
         h if h < 0.0 => format!(", {} short of what is required", percent(-h)),
         h => format!(" with {} headroom at least", percent(h)),
     });
+    // A verdict that is no plain yes says why, unless the arm was made for it.
+    let plain = |kind: &VerdictKind| matches!(kind, VerdictKind::Measured | VerdictKind::Pass);
+    let because = if arm.expects.is_some() || kinds.iter().all(plain) || arm.reason.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", arm.reason.trim_end_matches('.'))
+    };
     let why = arm.mechanism.iter().take(5).cloned().collect::<Vec<_>>().join(" ");
-    format!("Arm {} is {}{headroom}. {why}", arm.name, words.join(" or ")).trim().to_owned()
+    format!("Arm {} is {}{because}{headroom}. {why}", arm.name, words.join(" or "))
+        .trim()
+        .to_owned()
 }
 
 /// Arms by a figure: those that were named, or all.
@@ -169,6 +191,70 @@ fn ranked(arms: &[ArmStory], among: &[String], key: &str) -> Option<String> {
     let parts: Vec<String> =
         known.iter().map(|(name, of)| format!("{name} {}", value(key, *of))).collect();
     Some(format!("From the best: {}.", parts.join(", ")))
+}
+
+/// What a search found, in words.
+fn searched(search: &SearchStory, found: &Tuning) -> String {
+    let parts = f64::from(search.servers.max(1));
+    let each = if search.servers > 1 { " a server" } else { "" };
+    let load = found.knob.load_name();
+    let at = |at: At| format!("{load} {} with {:.1}/s{each}", at.load, at.rate_per_s / parts);
+    let mut says = Vec::new();
+    match (found.fewest, found.required_per_s) {
+        (Some(fewest), Some(required)) => {
+            let checked =
+                if found.fewest_checked { ", and a load below was shown not to" } else { "" };
+            let required = required / parts;
+            says.push(format!(
+                "{} meets the {required:.1}/s{each} that are required{checked}.",
+                at(fewest)
+            ));
+        }
+        (None, Some(required)) if !found.knob.is_open() => {
+            says.push(format!(
+                "No load meets the {:.1}/s{each} that are required.",
+                required / parts
+            ));
+        }
+        _ => {}
+    }
+    match found.load_line {
+        Some(line) => {
+            says.push(format!("The load line, the most within every ceiling, is {}.", at(line)))
+        }
+        None => says.push("No load keeps every ceiling.".to_owned()),
+    }
+    if let Some(knee) = found.knee {
+        says.push(format!("The curve bends at {}.", at(knee)));
+    }
+    says.push(format!("{} steps.", found.steps.len()));
+    format!("Search {}: {}", search.name, capital(&says.join(" ")))
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}
+
+/// The arm's own figure beside what the other's run, as published, would be on the arm's CPU.
+fn corrected(claim: &Claim, arms: &[ArmStory]) -> Option<String> {
+    let arm = arms.iter().find(|arm| Some(&arm.name) == claim.arm.as_ref())?;
+    let figure = arm.figure(RATE)?;
+    let (mean, published) = (figure.mean?, figure.published?);
+    let literal = published / (1.0 - claim.below) / (1.0 + claim.cpu_faster);
+    let turned = published * (1.0 + claim.below) / (1.0 + claim.cpu_faster);
+    let against = |other: f64| {
+        let off = mean / other - 1.0;
+        let word = if off >= 0.0 { "above" } else { "below" };
+        format!("{:.1}/s, and arm {} lies {} {word} it", other, arm.name, percent2(off.abs()))
+    };
+    Some(format!(
+        " Arm {} has {mean:.1}/s. The other run as said would carry {} on this CPU; in the second \
+         reading {}.",
+        arm.name,
+        against(literal),
+        against(turned)
+    ))
 }
 
 /// Both readings of "x % below": below the other's figure, or the other above this one.
@@ -209,8 +295,13 @@ mod tests {
 
     #[test]
     fn the_arithmetic_of_a_claim_is_told_in_both_readings() {
-        let claim =
-            Claim { text: String::new(), below: 0.1561, cpu_faster: 0.1628, apart_max: 0.01 };
+        let claim = Claim {
+            text: String::new(),
+            below: 0.1561,
+            cpu_faster: 0.1628,
+            apart_max: 0.01,
+            arm: None,
+        };
         let says = arithmetic(&claim);
         // 1 / 0.8439 / 1.1628 is 1.0191, 1.1561 / 1.1628 is 0.9942.
         for part in ["1.91 %", "0.58 %", "holds only if the other run was that much above"] {

@@ -5,6 +5,7 @@ use plimsoll_evidence::run::EndKind;
 use serde::{Deserialize, Serialize};
 
 use super::front::{Front, front};
+use super::points::{Point, point_of};
 use super::servers::{Server, servers};
 use super::{Arm, Role, Told, mechanism};
 use crate::finding::Outcome;
@@ -86,6 +87,9 @@ pub struct ArmStory {
     pub front: Option<Front>,
     /// Each server of the first run; empty with fewer than two.
     pub per_server: Vec<Server>,
+    /// Where it stands in the table of its group.
+    #[serde(default)]
+    pub point: Option<Point>,
 }
 
 impl ArmStory {
@@ -144,6 +148,7 @@ pub(super) fn arm_story(told: &Told<'_>, arm: &Arm<'_>) -> ArmStory {
         mechanism: completed.first().map_or_else(Vec::new, |bundle| mechanism::sentences(bundle)),
         front: completed.first().and_then(|bundle| front(bundle)),
         per_server: completed.first().map_or_else(Vec::new, |bundle| servers(bundle)),
+        point: completed.first().and_then(|bundle| point_of(bundle)),
     }
 }
 

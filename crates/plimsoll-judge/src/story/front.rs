@@ -84,7 +84,7 @@ fn expected_set(bundle: &Bundle, pick: Pick) -> Option<u64> {
     let stream = stream(bundle)?;
     let size_bytes = stream.files.total_bytes()?;
     match stream.pattern.word() {
-        "sequential" | "permutation" => Some(sums.size_bytes.min(size_bytes)),
+        "sequential" | "permutation" | "skipping" => Some(sums.size_bytes.min(size_bytes)),
         "random" => {
             let blocks = size_bytes as f64 * sums.count as f64 / sums.size_bytes as f64;
             let touched = blocks * (1.0 - libm::exp(-(sums.count as f64) / blocks));

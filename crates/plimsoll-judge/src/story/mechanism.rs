@@ -3,11 +3,12 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::inside::{Inside, Path};
+use plimsoll_plan::TargetKind;
 
 use super::Told;
 use super::arm::ArmStory;
 use super::front::is_drive;
-use crate::figures::measured;
+use crate::figures::{Pick, Sums, measured, stretches};
 use crate::inside::{Contribution, Stations, bottleneck, contributions, shares, stations};
 
 /// A place with less than this share of the reads or writes is not worth a word.
@@ -30,6 +31,9 @@ fn called(station: &str) -> String {
         "vcpu" => "the guest's CPUs".to_owned(),
         "serial" => "what only one thread can do at a time".to_owned(),
         "flight" | "nic" | "net" => "the network".to_owned(),
+        "out*" | "in*" => "the network's ports".to_owned(),
+        "writes*" => "the queues of writes before the disk groups".to_owned(),
+        "arrivals" => "records that were on their way into the cache already".to_owned(),
         _ => station.to_owned(),
     }
 }
@@ -57,7 +61,45 @@ pub(super) fn sentences(bundle: &Bundle) -> Vec<String> {
     let told = |path: &&Path| PATHS.contains(&path.operation.as_str());
     all.extend(inside.paths.iter().filter(told).filter_map(path));
     all.extend(full_first(inside, window_ns));
+    all.extend(failed_in_mid_run(bundle));
     all
+}
+
+/// The parameters of a model that say when nodes fail, and how many.
+const FAILING: [&str; 2] = ["model.failing_at_s", "model.failing_nodes"];
+
+/// What the load carried before and after a node failed, where the plan has one fail while it measures.
+fn failed_in_mid_run(bundle: &Bundle) -> Option<String> {
+    let target = bundle.plan.targets.first()?;
+    let TargetKind::Model { set, .. } = &target.kind else { return None };
+    let number = |name: &str| set.get(name)?.parse::<f64>().ok();
+    let (at_s, nodes) = (number(FAILING[0])?, number(FAILING[1])?);
+    let measure = measured(bundle)?;
+    let interval_ns = bundle.plan.evidence.interval_ns.max(1);
+    let before = ((1e9 * at_s) as u64).checked_sub(measure.start_ns)? / interval_ns;
+    let stretches = |pick: Pick| stretches(bundle, pick, interval_ns);
+    let (all, reads) = (stretches(Pick::Transactional), stretches(Pick::DatabaseReads(None)));
+    let before = before as usize;
+    if nodes < 1.0 || before == 0 || before >= all.len() {
+        return None;
+    }
+    let rate = |of: &[Sums]| {
+        let count: u64 = of.iter().map(|sums| sums.count).sum();
+        count as f64 * 1e9 / (of.len().max(1) as u64 * interval_ns) as f64
+    };
+    let latency = |of: &[Sums]| {
+        let (count, ns) = of.iter().fold((0, 0), |(c, n), s| (c + s.count, n + s.latency_ns));
+        ms(ns as f64 / u64::max(count, 1) as f64)
+    };
+    let (earlier, later) = (rate(&all[..before]), rate(&all[before..]));
+    Some(format!(
+        "{nodes:.0} of the nodes failed {:.0} s into the measured phase: {earlier:.1} I/Os per second and \
+         reads of {} before, {later:.1} ({:.2} times) and {} after.",
+        before as f64 * interval_ns as f64 / 1e9,
+        latency(&reads[..before]),
+        later / earlier.max(1e-9),
+        latency(&reads[before..])
+    ))
 }
 
 /// Where reads came from and writes went.
@@ -175,7 +217,8 @@ pub(super) fn against_before(told: &Told<'_>, arms: &mut [ArmStory]) {
         Some((path.operation.clone(), contributions(path)))
     };
     for at in 1..arms.len() {
-        if told.arms[at].group != told.arms[at - 1].group {
+        // The points of a table are no steps from one to the next.
+        if told.arms[at].group != told.arms[at - 1].group || !told.arms[at].group.is_empty() {
             continue;
         }
         let (Some((name, (before_ns, before))), Some((_, (now_ns, now)))) =

@@ -9,18 +9,22 @@ mod answer;
 mod arm;
 mod front;
 mod mechanism;
+mod points;
 mod score;
 mod servers;
 
 pub use answer::{Answer, Claim, Question};
 pub use arm::{ArmStory, FigureStory};
 pub use front::Front;
+pub use points::{Goal, GoalStory, Point, TableScore, TableStory};
 pub use score::{Score, ScoreLine};
 pub use servers::Server;
 
 use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
 
+use crate::metrics;
+use crate::tuning::Tuning;
 use crate::verdict::{Verdict, VerdictKind};
 
 /// What a published figure was to the model.
@@ -96,6 +100,49 @@ pub struct Told<'a> {
     pub questions: Vec<Question>,
     /// Published arithmetic that is checked.
     pub claims: Vec<Claim>,
+    /// What a model is asked to reach on whole tables; with any, they decide how the story ends.
+    pub goals: Vec<Goal>,
+    /// Published tables against themselves.
+    pub arithmetic: Vec<Arithmetic>,
+    /// What was fitted before the arms ran.
+    pub fitted: Vec<Fitted>,
+    /// Searches for the load line.
+    pub searches: Vec<SearchStory>,
+}
+
+/// The arithmetic of a published table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Arithmetic {
+    /// The table.
+    pub group: String,
+    /// What its columns say of each other and of what its parts can carry, in sentences.
+    pub says: Vec<String>,
+}
+
+/// A parameter that was fitted before the arms ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fitted {
+    /// Its path in the model.
+    pub path: String,
+    /// The table that it was fitted to.
+    pub table: String,
+    /// The fitted value.
+    pub value: f64,
+    /// Between which it was sought.
+    pub bounds: (f64, f64),
+}
+
+/// A search for the load line and for the fewest threads that meet the requirement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchStory {
+    /// Its short name.
+    pub name: String,
+    /// What it is.
+    pub title: String,
+    /// Rates are shown for one of so many servers.
+    pub servers: u32,
+    /// What it found; `None`: it was not carried out.
+    pub found: Option<Tuning>,
 }
 
 /// How a story ends.
@@ -175,6 +222,24 @@ pub struct Story {
     pub score: Option<Score>,
     /// What was asked, with its answer.
     pub answers: Vec<Answer>,
+    /// Whole tables, where groups of arms are such.
+    #[serde(default)]
+    pub tables: Vec<TableStory>,
+    /// What tables of one load bring over the first of them.
+    #[serde(default)]
+    pub layouts: Vec<String>,
+    /// Goals, and what came of them.
+    #[serde(default)]
+    pub goals: Vec<GoalStory>,
+    /// Published tables against themselves.
+    #[serde(default)]
+    pub arithmetic: Vec<Arithmetic>,
+    /// What was fitted before the arms ran.
+    #[serde(default)]
+    pub fitted: Vec<Fitted>,
+    /// Searches for the load line.
+    #[serde(default)]
+    pub searches: Vec<SearchStory>,
 }
 
 /// Tells the story of the runs so far.
@@ -183,7 +248,9 @@ pub fn tell(told: &Told<'_>) -> Story {
     arm::form_ratios(told, &mut arms);
     mechanism::against_before(told, &mut arms);
     let order = order(told, &arms);
-    let (ending, reason) = ending(told, &arms, order.as_ref());
+    let tables = points::tables(told, &arms);
+    let goals = points::goals(told, &tables);
+    let (ending, reason) = ending(told, &arms, order.as_ref(), &goals);
     Story {
         name: told.name.clone(),
         title: told.title.clone(),
@@ -196,6 +263,12 @@ pub fn tell(told: &Told<'_>) -> Story {
         score: score::score(told, &arms),
         answers: answer::answers(told, &arms),
         order,
+        layouts: points::layouts(&tables, &arms),
+        tables,
+        goals,
+        arithmetic: told.arithmetic.clone(),
+        fitted: told.fitted.clone(),
+        searches: told.searches.clone(),
         arms,
     }
 }
@@ -203,6 +276,10 @@ pub fn tell(told: &Told<'_>) -> Story {
 /// The arms whose first judged figure was published, in both orders.
 fn order(told: &Told<'_>, arms: &[ArmStory]) -> Option<Order> {
     let figure = told.judged.first()?;
+    if !told.goals.is_empty() {
+        // The rows of whole tables have no order that anybody published.
+        return None;
+    }
     let mut known: Vec<(&str, f64, f64)> = arms
         .iter()
         .filter_map(|arm| {
@@ -221,7 +298,12 @@ fn order(told: &Told<'_>, arms: &[ArmStory]) -> Option<Order> {
     Some(Order { figure: figure.clone(), published, found: names(&known) })
 }
 
-fn ending(told: &Told<'_>, arms: &[ArmStory], order: Option<&Order>) -> (Ending, String) {
+fn ending(
+    told: &Told<'_>,
+    arms: &[ArmStory],
+    order: Option<&Order>,
+    goals: &[GoalStory],
+) -> (Ending, String) {
     let missing: u32 = arms.iter().map(|arm| arm.planned.saturating_sub(arm.completed)).sum();
     if missing > 0 {
         let runs: u32 = arms.iter().map(|arm| arm.planned).sum();
@@ -229,6 +311,12 @@ fn ending(told: &Told<'_>, arms: &[ArmStory], order: Option<&Order>) -> (Ending,
             Ending::Incomplete,
             format!("{missing} of {runs} runs are missing or incomplete."),
         );
+    }
+    if let Some(search) = told.searches.iter().find(|search| search.found.is_none()) {
+        return (Ending::Incomplete, format!("the search {} was not carried out.", search.name));
+    }
+    if !goals.is_empty() {
+        return by_goals(goals);
     }
     let made: Vec<&ArmStory> = arms.iter().filter(|arm| arm.expects.is_some()).collect();
     if !made.is_empty() {
@@ -268,6 +356,20 @@ fn ending(told: &Told<'_>, arms: &[ArmStory], order: Option<&Order>) -> (Ending,
     let ending =
         if kept == judged.len() && ordered { Ending::AsPublished } else { Ending::NotAsPublished };
     (ending, reason)
+}
+
+fn by_goals(goals: &[GoalStory]) -> (Ending, String) {
+    let reached = goals.iter().filter(|goal| goal.reached).count();
+    let said: Vec<String> = goals
+        .iter()
+        .map(|goal| {
+            let name = metrics::all().find(|figure| figure.key == goal.goal.figure);
+            let name = name.map_or(goal.goal.figure.as_str(), |figure| figure.name);
+            format!("{}, {name}: {}", goal.goal.group, goal.says)
+        })
+        .collect();
+    let ending = if reached == goals.len() { Ending::AsPublished } else { Ending::NotAsPublished };
+    (ending, format!("{reached} of {} goals are reached. {}.", goals.len(), said.join("; ")))
 }
 
 fn caught(made: &[&ArmStory]) -> (Ending, String) {

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::arm::ArmStory;
-use super::{Given, Role, Told};
+use super::{Given, Role, Told, points};
 
 /// One prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +67,12 @@ pub(super) fn score(told: &Told<'_>, arms: &[ArmStory]) -> Option<Score> {
             published: given.value,
             predicted,
             copied: nearest(arms, at, &known),
-            interpolated: between(at, &known),
+            interpolated: match &arms[at].point {
+                Some(_) if !arms[at].group.is_empty() => {
+                    points::interpolated(arms, &arms[at], &given.figure)
+                }
+                _ => between(at, &known),
+            },
         });
     }
     if lines.is_empty() {
@@ -159,6 +164,10 @@ mod tests {
             ],
             questions: Vec::new(),
             claims: Vec::new(),
+            goals: Vec::new(),
+            arithmetic: Vec::new(),
+            fitted: Vec::new(),
+            searches: Vec::new(),
         };
         let story = tell(&told);
         let score = story.score.unwrap();

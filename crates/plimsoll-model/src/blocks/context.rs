@@ -193,6 +193,23 @@ impl Context<'_> {
     }
 }
 
+/// Nodes that fail while the load runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failing {
+    /// Which; empty for none.
+    pub(crate) nodes: std::ops::Range<u16>,
+    /// From when on.
+    pub(crate) at_ns: u64,
+}
+
+impl Failing {
+    /// The nodes that have failed by now.
+    #[inline]
+    pub(crate) fn by(&self, now_ns: u64) -> std::ops::Range<u16> {
+        if now_ns >= self.at_ns { self.nodes.clone() } else { 0..0 }
+    }
+}
+
 /// What a block is built with.
 pub struct Builder<'a> {
     pub(crate) sim: &'a mut Sim,
@@ -202,6 +219,8 @@ pub struct Builder<'a> {
     pub(crate) nodes: u16,
     /// Nodes that have failed.
     pub(crate) failed: std::ops::Range<u16>,
+    /// Nodes that fail in mid-run.
+    pub(crate) failing: Failing,
     /// The block under construction.
     pub(crate) block: u32,
     pub(crate) edges: &'a mut Vec<(u32, u32)>,

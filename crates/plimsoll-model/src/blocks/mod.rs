@@ -31,7 +31,7 @@ pub use context::{Block, Builder, Context};
 pub use inside::{Inside, Source, Tally};
 pub use request::{Action, Request};
 
-pub(crate) use context::{BlockRef, Blocks, Launch};
+pub(crate) use context::{BlockRef, Blocks, Failing, Launch};
 pub(crate) use keys::{Bits, Keyed};
 
 use crate::spec::{ModelError, Reader};

@@ -16,7 +16,7 @@
 //! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J. Menon,
 //! "Simulation study of cached RAID5 designs", HPCA 1995.)
 
-use super::context::{Block, BlockRef, Blocks, Builder, Context};
+use super::context::{Block, BlockRef, Blocks, Builder, Context, Failing};
 use super::inside::Source;
 use super::keys::{Keyed, Table};
 use super::request::{ANY_DEVICE, Action, Request};
@@ -91,6 +91,7 @@ struct Oplog {
     room: StationId,
     nodes: u16,
     failed: std::ops::Range<u16>,
+    failing: Failing,
     node: u16,
     own: u32,
     stream: Stream,
@@ -111,7 +112,8 @@ pub(super) fn make(
     let capacity = reader.number("capacity_bytes", 0.0, 1e15, "room for log records on a node")?;
     let drain_share = reader.number_or("drain_share", 0.5, 0.0, 1.0)?;
     let period_s = reader.number_or("drain_after_s", 30.0, 0.001, 1e6)?;
-    let live = u64::from(builder.nodes) - builder.failed.len() as u64;
+    let lost = builder.failed.len() + builder.failing.nodes.len();
+    let live = u64::from(builder.nodes).saturating_sub(lost as u64).max(1);
     let rules = Rules {
         copies: reader.count_or("copies", 1, 1, 4)?.min(live) as u16,
         unit_bytes,
@@ -147,6 +149,7 @@ pub(super) fn make(
         room: builder.station("room", 1, Order::Gate { tokens, random: false }),
         nodes: builder.nodes,
         failed: builder.failed.clone(),
+        failing: builder.failing.clone(),
         node: builder.node,
         own: builder.block,
         stream: builder.stream(),
@@ -269,7 +272,7 @@ impl Oplog {
         let mut chosen = [self.node; 4];
         let copies = usize::from(self.rules.copies);
         for copy in 1..copies {
-            chosen[copy] = self.partner(&chosen[..copy]);
+            chosen[copy] = self.partner(&chosen[..copy], cx.sim.now_ns());
         }
         cx.program.fork();
         for &node in &chosen[..copies] {
@@ -290,10 +293,12 @@ impl Oplog {
     }
 
     /// Another live node. There is one: the copies are no more than the live nodes.
-    fn partner(&mut self, taken: &[u16]) -> u16 {
+    fn partner(&mut self, taken: &[u16], now_ns: u64) -> u16 {
+        let failing = self.failing.by(now_ns);
         loop {
             let node = self.stream.below(u64::from(self.nodes)) as u16;
-            if !taken.contains(&node) && !self.failed.contains(&node) {
+            let failed = self.failed.contains(&node) || failing.contains(&node);
+            if !taken.contains(&node) && !failed {
                 return node;
             }
         }

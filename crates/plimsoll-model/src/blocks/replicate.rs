@@ -11,12 +11,12 @@
 //!   read is as before; if its node has failed, `erasure_data` strips are read and decoded.
 //! - A failed node serves nothing. What it held is copied from the other copies to other nodes,
 //!   `rebuild_active` units at a time, in competition with the foreground.
-//!
+//!   Nodes may fail in mid-run too; what is under way at them then still ends.
 //! - What was never written is on no node: reads of it are zeros and go no further.
 //!
 //! One instance serves all nodes.
 
-use super::context::{Block, BlockRef, Blocks, Builder, Context};
+use super::context::{Block, BlockRef, Blocks, Builder, Context, Failing};
 use super::inside::Source;
 use super::request::{Action, Request, scatter};
 use crate::spec::{ModelError, Reader};
@@ -36,6 +36,7 @@ struct Replicate {
     local: bool,
     nodes: u16,
     failed: std::ops::Range<u16>,
+    failing: Failing,
     capacity_units: f64,
     used: Vec<f64>,
     /// By node: the range that is being laid out.
@@ -66,11 +67,17 @@ pub(super) fn make(
     let unit_bytes = reader.count_or("unit_bytes", 4 << 20, 4096, 1 << 40)?;
     let failed = builder.failed.clone();
     let lost = failed.len() as u64;
+    let failing = builder.failing.clone();
+    if !failing.nodes.is_empty() && !failed.is_empty() {
+        let reason = "has failed and failing nodes: one of the two at a time";
+        return Err(reader.bad("copies", reason));
+    }
+    let lost = lost.max(failing.nodes.len() as u64);
     if lost >= copies && lost > 0 {
         let reason = format!("is {copies}: with {lost} nodes failed, data would be lost");
         return Err(reader.bad("copies", &reason));
     }
-    if !failed.is_empty() {
+    if lost > 0 {
         // The rebuild begins a moment after the run does and is looked at ten times a second.
         builder.tick_every(100_000_000);
     }
@@ -85,6 +92,7 @@ pub(super) fn make(
         local: reader.flag_or("local", true)?,
         nodes: builder.nodes,
         failed,
+        failing,
         capacity_units: capacity / unit_bytes as f64,
         used: vec![0.0; usize::from(builder.nodes)],
         runs: vec![(0, 0); usize::from(builder.nodes)],
@@ -335,6 +343,9 @@ impl Free {
 
 impl Block for Replicate {
     fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
+        if !self.failing.nodes.is_empty() {
+            self.failed = self.failing.by(cx.sim.now_ns());
+        }
         if matches!(request.action, Action::Flush | Action::Meta) {
             return;
         }
@@ -361,6 +372,9 @@ impl Block for Replicate {
     }
 
     fn tick(&mut self, cx: &mut Context<'_>) {
+        if !self.failing.nodes.is_empty() {
+            self.failed = self.failing.by(cx.sim.now_ns());
+        }
         self.rebuild(cx);
     }
 

@@ -2,7 +2,7 @@
 //! refer to each other without a cycle and that no field was left unread.
 
 use super::{System, TICK, shipped};
-use crate::blocks::{self, Bits, BlockRef, Blocks, Builder, Inside};
+use crate::blocks::{self, Bits, BlockRef, Blocks, Builder, Failing, Inside};
 use crate::core::{Program, Sim};
 use crate::spec::{ModelError, Reader, Spec};
 
@@ -35,6 +35,11 @@ impl System {
         // Those that fail are the last ones of those that run load: what they hold is used most.
         let lost = head.count_or("failed_nodes", 0, 0, compute_nodes - 1)?;
         let failed = (compute_nodes - lost) as u16..compute_nodes as u16;
+        // Those that fail in mid-run are storage-only: no load has to move.
+        let failing = head.count_or("failing_nodes", 0, 0, nodes - compute_nodes)?;
+        let at_s = head.number_or("failing_at_s", 0.0, 0.0, 1e9)?;
+        let failing =
+            Failing { nodes: (nodes - failing) as u16..nodes as u16, at_ns: (at_s * 1e9) as u64 };
         head.finish()?;
         let names: Vec<String> = spec.blocks.keys().cloned().collect();
         let mut sim = Sim::new(seed);
@@ -60,6 +65,7 @@ impl System {
                     node,
                     nodes: nodes as u16,
                     failed: failed.clone(),
+                    failing: failing.clone(),
                     block: block as u32,
                     edges: &mut edges,
                     ticks: &mut ticks,

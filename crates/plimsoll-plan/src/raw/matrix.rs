@@ -35,6 +35,8 @@ section! {
         stride: SizeBytes = "1MiB";
         /// Standard deviation as a share of the working set (`normal`).
         normal_deviation: Share = 0.1;
+        /// Share of the space that one pass touches (`skipping`).
+        skip_density: Share = 0.1;
         /// Share of metadata operations in all operations.
         metadata: Percent = 0;
         /// Shares of the metadata operations.

@@ -135,6 +135,13 @@ fn pattern(raw: &MatrixRaw, word: PatternWord, at: &At, cx: &mut Cx) -> Pattern 
             }
             Pattern::Normal { deviation }
         }
+        "skipping" => {
+            let density = raw.skip_density.value.0;
+            if density <= 0.0 {
+                cx.fail(at, "\"skipping\" needs a density above 0", "write skip_density = 0.1");
+            }
+            Pattern::Skipping { density }
+        }
         _ => Pattern::Random,
     }
 }
@@ -212,6 +219,12 @@ fn refuse_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
             &raw.normal_deviation.at,
             has("normal"),
             "patterns = \"normal\"",
+        ),
+        (
+            raw.skip_density.written,
+            &raw.skip_density.at,
+            has("skipping"),
+            "patterns = \"skipping\"",
         ),
         (
             raw.ramp.written,

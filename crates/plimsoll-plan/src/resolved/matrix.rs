@@ -126,6 +126,11 @@ pub enum Pattern {
         /// Standard deviation as a share of the working set.
         deviation: f64,
     },
+    /// Onwards, each client from a place of its own, with skips of random length.
+    Skipping {
+        /// Share of the space that one pass touches.
+        density: f64,
+    },
 }
 
 impl Pattern {
@@ -139,6 +144,7 @@ impl Pattern {
         "zipf",
         "hot-cold",
         "normal",
+        "skipping",
     ];
 
     /// The word in a plan.
@@ -153,6 +159,7 @@ impl Pattern {
             Self::Zipf { .. } => "zipf",
             Self::HotCold { .. } => "hot-cold",
             Self::Normal { .. } => "normal",
+            Self::Skipping { .. } => "skipping",
         }
     }
 

@@ -33,6 +33,12 @@ pub enum Pattern {
         /// Standard deviation as a share of the working set.
         deviation: f64,
     },
+    /// Onwards, each client from a place of its own, with skips of random length: what load appliances
+    /// do that call a sparse pass over a large file random.
+    Skipping {
+        /// Share of the slots that a pass touches, above 0 and at most 1.
+        density: f64,
+    },
 }
 
 /// Why a space can't be addressed.
@@ -87,6 +93,10 @@ impl Pattern {
             Self::Normal { deviation } => {
                 let above = deviation > 0.0 && deviation.is_finite();
                 check("the standard deviation", deviation, above, "above 0")
+            }
+            Self::Skipping { density } => {
+                let inside = density > 0.0 && density <= 1.0;
+                check("the density of a pass", density, inside, "above 0 and at most 1")
             }
             _ => Ok(()),
         }

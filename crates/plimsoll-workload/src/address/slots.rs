@@ -43,7 +43,10 @@ impl Slots {
             Pattern::Permutation => {
                 Kind::Permutation { pass: 0, order: Permutation::new(n, mix(seed, 0)) }
             }
-            Pattern::Sequential | Pattern::SequentialShared => Kind::Sequential,
+            // The skips are the walk's own.
+            Pattern::Sequential | Pattern::SequentialShared | Pattern::Skipping { .. } => {
+                Kind::Sequential
+            }
             Pattern::Strided { stride_bytes } => {
                 Kind::Strided(Stride::new(n, stride_bytes / slot_bytes.max(1)))
             }

@@ -1,5 +1,6 @@
 //! A client's way through a space.
 
+use super::hash::{mix, unit_open};
 use super::{AddressError, Indices, Pattern, Place, Region, Slots, Space};
 
 /// The space and pattern that the clients of a stream share. What it keeps besides is a cache, except the
@@ -13,6 +14,8 @@ pub struct Walks {
     /// The one size of all transfers, or `None` where they are mixed.
     one_size: Option<u64>,
     shared_cursor: u64,
+    /// Mean of the slots that a skipping client leaves out, and the seed of its skips.
+    skip: (f64, u64),
 }
 
 /// Whether the next place follows from the one before.
@@ -20,6 +23,7 @@ pub struct Walks {
 enum Order {
     None,
     Own,
+    Skipping,
     Shared,
 }
 
@@ -29,6 +33,9 @@ pub struct Walk {
     indices: Indices,
     cursor: u64,
 }
+
+/// Keeps the seed of skips apart from those of slots.
+const SKIPS: u64 = 0x5E1F;
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
@@ -58,6 +65,7 @@ impl Walks {
         let order = match pattern {
             Pattern::Sequential => Order::Own,
             Pattern::SequentialShared => Order::Shared,
+            Pattern::Skipping { .. } => Order::Skipping,
             _ => Order::None,
         };
         let grid = match (align_bytes, one_size) {
@@ -74,7 +82,12 @@ impl Walks {
             other => other,
         })?;
         let slots = Slots::new(pattern, space.slots(), grid, seed);
-        Ok(Self { space, slots, order, align_bytes, one_size, shared_cursor: 0 })
+        let skip = match pattern {
+            Pattern::Skipping { density } => 1.0 / density - 1.0,
+            _ => 0.0,
+        };
+        let skip = (skip, mix(seed, SKIPS));
+        Ok(Self { space, slots, order, align_bytes, one_size, shared_cursor: 0, skip })
     }
 
     /// The space.
@@ -109,6 +122,17 @@ impl Walks {
             }
             (Order::Own, _) => {
                 let (at, next) = self.after(walk.cursor, size_bytes);
+                walk.cursor = next;
+                self.space.place(at)
+            }
+            (Order::Skipping, _) => {
+                // Exponential gaps, in whole slots, make what is touched independent points of the
+                // asked density.
+                let (mean_slots, seed) = self.skip;
+                let drawn = -libm::log(unit_open(mix(seed, walk.indices.take())));
+                let skip = (drawn * mean_slots + 0.5) as u64;
+                let cursor = walk.cursor.saturating_add(skip) % self.space.slots().max(1);
+                let (at, next) = self.after(cursor, size_bytes);
                 walk.cursor = next;
                 self.space.place(at)
             }
@@ -154,6 +178,50 @@ mod tests {
         let blocks = |offsets: Vec<u64>| offsets.iter().map(|o| o / 4096).collect::<Vec<_>>();
         assert_eq!(blocks(offsets(&mut walks, &mut a, 4096, 4)), [0, 1, 2, 3]);
         assert_eq!(blocks(offsets(&mut walks, &mut b, 4096, 7)), [5, 6, 7, 8, 9, 0, 1]);
+    }
+
+    #[test]
+    fn skipping_clients_go_on_and_touch_as_much_of_the_space_as_asked() {
+        let slots = 1u64 << 20;
+        let pattern = Pattern::Skipping { density: 0.1 };
+        let mut walks = Walks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();
+        let mut walk = walks.walk(1, 2);
+        // The second of two clients begins in the middle; half a pass brings it to the end.
+        let steps = slots as usize / 20;
+        let seen: Vec<u64> =
+            offsets(&mut walks, &mut walk, 4096, steps).iter().map(|o| o / 4096).collect();
+        assert!(seen[0] >= slots / 2 && seen[0] < slots / 2 + 200);
+        let turns = seen.windows(2).filter(|pair| pair[1] <= pair[0]).count();
+        assert!(turns <= 1, "{turns} steps back");
+        let gaps = seen.windows(2).filter(|p| p[1] > p[0]).map(|p| (p[1] - p[0]) as f64);
+        let (sum, squares) = gaps.fold((0.0, 0.0), |(s, q), gap| (s + gap, q + gap * gap));
+        let n = steps as f64;
+        let mean = sum / n;
+        assert!((mean - 10.0).abs() < 0.2, "mean gap {mean}");
+        // Exponential gaps deviate by their mean less the slot that is touched.
+        let deviation = (squares / n - mean * mean).sqrt();
+        assert!((deviation - 9.0).abs() < 0.4, "{deviation}");
+        let mut again = Walks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();
+        let mut walk = again.walk(1, 2);
+        assert!(
+            offsets(&mut again, &mut walk, 4096, 50)
+                .iter()
+                .map(|o| o / 4096)
+                .eq(seen[..50].iter().copied())
+        );
+        let dense = Pattern::Skipping { density: 1.0 };
+        let mut walks = Walks::new(&dense, &one(10 * 4096), &[4096], 0, 1).unwrap();
+        let mut walk = walks.walk(0, 1);
+        assert!(
+            offsets(&mut walks, &mut walk, 4096, 12)
+                .iter()
+                .copied()
+                .eq((0..12).map(|i| i % 10 * 4096))
+        );
+        for density in [0.0, 1.5, f64::NAN] {
+            let bad = Pattern::Skipping { density };
+            assert!(Walks::new(&bad, &one(40_960), &[4096], 0, 1).is_err());
+        }
     }
 
     #[test]

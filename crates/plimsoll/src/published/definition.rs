@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 
 use plimsoll_judge::VerdictKind;
-use plimsoll_judge::story::{Claim, Given, Question, Role};
+use plimsoll_judge::story::{Claim, Given, Goal, Question, Role};
 use plimsoll_plan::{Plan, ResolvedPlan, merge_plans};
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::tables::{FitText, TableText};
 use super::{Files, given};
 use crate::error::CliError;
 
@@ -81,6 +82,14 @@ pub struct Text {
     /// Published arithmetic.
     #[serde(default)]
     pub claim: Vec<Claim>,
+    /// Published tables of arms that sweep.
+    #[serde(default)]
+    pub table: Vec<TableText>,
+    /// What is fitted to one of them before the arms run.
+    pub fit: Option<FitText>,
+    /// What a model is asked to reach on whole tables.
+    #[serde(default)]
+    pub goal: Vec<Goal>,
     /// The arms on a model.
     pub arm: Vec<Arm>,
     /// The arms on real storage.
@@ -114,9 +123,29 @@ pub struct Arm {
     /// Rules that have to find its trick.
     #[serde(default)]
     pub caught_by: Vec<String>,
-    /// What changes in the plan, against the arm before where the experiment is cumulative.
+    /// What changes in the plan, against the arm before where the experiment is cumulative. Those of a
+    /// search are its own.
     #[serde(default)]
     pub change: Table,
+    /// The arm is a search for the load line and the fewest threads.
+    pub search: Option<SearchText>,
+}
+
+/// How an arm is searched.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchText {
+    /// The smallest load.
+    #[serde(default = "least")]
+    pub min: u64,
+    /// The largest load.
+    pub max: u64,
+    /// Most steps.
+    pub steps: Option<usize>,
+}
+
+fn least() -> u64 {
+    1
 }
 
 fn one() -> u32 {
@@ -142,6 +171,8 @@ pub struct Overrides {
     pub repeats: Option<u32>,
     /// Only these arms.
     pub arms: Vec<String>,
+    /// Fitted values of parameters by their paths.
+    pub fitted: BTreeMap<String, f64>,
 }
 
 /// An arm, or one point of an arm that sweeps, ready to run.
@@ -187,7 +218,8 @@ impl Definition {
 
     fn check(&self) -> Result<(), String> {
         let text = &self.text;
-        if text.arm.is_empty() {
+        self.check_tables()?;
+        if text.arm.iter().all(|arm| arm.search.is_some()) {
             return Err("it has no [[arm]]".to_owned());
         }
         for arms in [&text.arm, &text.real] {
@@ -203,7 +235,14 @@ impl Definition {
                 }
             }
         }
-        let named = |name: &String| text.arm.iter().chain(&text.real).any(|arm| arm.name == *name);
+        // An arm, or a point of one that sweeps.
+        let named = |name: &String| {
+            let is = |arm: &Arm| {
+                let rest = name.strip_prefix(&arm.name);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            };
+            text.arm.iter().chain(&text.real).any(is)
+        };
         let asked = text.question.iter().flat_map(|q| q.arm.iter().chain(&q.over).chain(&q.among));
         if let Some(unknown) = asked.chain(&text.reference).find(|name| !named(name)) {
             return Err(format!("there is no arm {unknown}"));
@@ -214,11 +253,27 @@ impl Definition {
         Ok(())
     }
 
-    /// The arms, each with its plan.
+    /// The arms that are runs, each with its plan.
     ///
     /// # Errors
     /// No arms of this kind, an unknown arm or place, a plan that is wrong.
     pub fn arms(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, CliError> {
+        let mut all = self.planned(on, overrides)?;
+        all.retain(|arm| arm.of.search.is_none());
+        Ok(all)
+    }
+
+    /// The arms that are searches, each with its plan.
+    ///
+    /// # Errors
+    /// As [`Self::arms`].
+    pub fn searches(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, CliError> {
+        let mut all = self.planned(on, overrides)?;
+        all.retain(|arm| arm.of.search.is_some());
+        Ok(all)
+    }
+
+    fn planned(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, CliError> {
         let arms = match on {
             On::Model => &self.text.arm,
             On::Real => &self.text.real,
@@ -239,8 +294,12 @@ impl Definition {
         let mut planned: Vec<PlannedArm> = Vec::new();
         for arm in arms {
             let changes = if self.text.cumulative {
-                merge(&mut kept, arm.change.clone());
-                kept.clone()
+                let mut changes = kept.clone();
+                merge(&mut changes, arm.change.clone());
+                if arm.search.is_none() {
+                    kept = changes.clone();
+                }
+                changes
             } else {
                 arm.change.clone()
             };
@@ -297,6 +356,9 @@ impl Definition {
         }
         changes.insert("name".to_owned(), Value::String(format!("{experiment}-{}", arm.name)));
         let base = (self.files.texts.get(&arm.plan).map_or("", String::as_str), arm.plan.as_str());
+        if on == On::Model {
+            changes = self.with_fitted(base.0, changes, &overrides.fitted);
+        }
         let text = toml::to_string(&changes).map_err(|error| wrong(&error))?;
         let merged =
             merge_plans(base, (&text, "experiment.toml")).map_err(|error| wrong(&error))?;
@@ -305,6 +367,9 @@ impl Definition {
         let resolved = plan.resolve();
         // On real storage the published number of servers is not there unless an arm says so.
         let servers = if on == On::Model { self.text.servers } else { 1 };
+        if arm.search.is_some() && resolved.points().len() > 1 {
+            return Err(wrong(&"a search has one plan, and this is a table of points"));
+        }
         let one = |name: String, resolved: ResolvedPlan| PlannedArm {
             name,
             of: arm.clone(),
@@ -345,7 +410,7 @@ fn target(places: &[String], overrides: &Overrides) -> Option<Table> {
 }
 
 /// Tables field by field, everything else replaced.
-fn merge(base: &mut Table, changes: Table) {
+pub(super) fn merge(base: &mut Table, changes: Table) {
     for (name, change) in changes {
         match (base.get_mut(&name), change) {
             (Some(Value::Table(old)), Value::Table(new)) => merge(old, new),

@@ -32,9 +32,18 @@ type Shipped = (&'static str, &'static [(&'static str, &'static str)]);
 const SHIPPED: &[Shipped] = experiments![
     "e1": ["experiment.toml", "model.toml", "real.toml", "published.csv"],
     "e2": ["experiment.toml", "model.toml", "stream.toml", "real.toml", "published.csv"],
-    "e3": ["experiment.toml", "model.toml", "real.toml", "published.csv"],
+    "e3": ["experiment.toml", "model.toml", "auto.toml", "real.toml", "published.csv"],
     "e4": ["experiment.toml", "model.toml", "real.toml", "published.csv"],
     "e5": ["experiment.toml", "model.toml", "real.toml", "published.csv"],
+    "e6": [
+        "experiment.toml",
+        "random.toml",
+        "sequential.toml",
+        "one.toml",
+        "real.toml",
+        "mirrors-random.csv",
+        "raidz2-random.csv",
+    ],
 ];
 
 /// The experiments that come with the program.

@@ -4,7 +4,9 @@
 mod definition;
 mod files;
 mod given;
+mod tables;
 
 pub use definition::{Arm, Definition, On, Overrides, PlannedArm};
 pub use files::{Files, shipped};
 pub use given::given;
+pub use tables::given_of;

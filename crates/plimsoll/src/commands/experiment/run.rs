@@ -6,27 +6,32 @@ use std::sync::atomic::Ordering;
 use clap::Args;
 use plimsoll_evidence::run::{ExperimentKind, Membership};
 use plimsoll_judge::VerdictKind;
-use plimsoll_judge::story::{Ending, Given, Role, Story};
+use plimsoll_judge::stats::tune::STEPS_MAX;
+use plimsoll_judge::story::{Ending, Fitted, Given, Role, SearchStory, Story};
+use plimsoll_judge::tuning::Range;
+use plimsoll_model::fit::Table as Measured;
 use plimsoll_report::story_document;
+use plimsoll_sys::clock;
 
 use super::pool::{Job, Shared, run_all};
 use super::tell::{self, Ran, Telling};
 use crate::arguments::Common;
-use crate::commands::{arms, bundle};
+use crate::commands::{arms, bundle, tune};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, bundles_in};
 use crate::interrupt;
 use crate::places::Places;
 use crate::progress::StderrProgress;
-use crate::published::{Definition, Files, On, Overrides, PlannedArm, given};
+use crate::published::{Definition, Files, On, Overrides, PlannedArm, given, given_of};
 
 /// Options of `experiment run`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll experiment run e1\n  plimsoll experiment run e1 --arm 3 --arm 6 \
     --set phases.measure='\"10m\"'\n  plimsoll experiment run e1 --published more.csv\n  plimsoll experiment \
-    run e3 --on real --path a=/mnt/ext4 --path b=/mnt/btrfs\n\nExit codes: 0 as published, caught, or \
+    run e3 --on real --path a=/mnt/ext4 --path b=/mnt/btrfs\n  plimsoll experiment run e6 --table \
+    raidz1=raidz1-random.csv\n\nExit codes: 0 as published, caught, or \
     nothing was published to hold it against; 1 not as\npublished; 3 runs are missing, or INVALID where \
     they should not be; 130 interrupted (--resume)."
 )]
@@ -51,6 +56,10 @@ pub struct Options {
     /// Further published figures, in the form of published.csv, that the model never knew.
     #[arg(long, value_name = "FILE")]
     published: Option<PathBuf>,
+    /// A further published table of an arm that sweeps, in the columns of `model fit`, that the model never
+    /// knew.
+    #[arg(long, value_name = "ARM=FILE")]
+    table: Vec<String>,
     /// Go on with an experiment that was interrupted: its directory, or its name in the catalogue.
     #[arg(long, value_name = "EXPERIMENT")]
     resume: Option<String>,
@@ -65,62 +74,166 @@ pub struct Options {
 /// Runs and tells.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let definition = Definition::read(Files::find(&options.experiment)?)?;
-    let planned = definition.arms(options.on, &overrides(options)?)?;
-    let given = published(&definition, options)?;
-    let telling =
-        Telling { definition: &definition, on: options.on, arms: &planned, given: &given };
     let progress = StderrProgress::new(common.quiet);
+    let mut overrides = overrides(options)?;
+    // What is wrong with an arm is said before anything is fitted.
+    definition.arms(options.on, &overrides)?;
+    let fitted = fit(&definition, options.on, &progress)?;
+    overrides.fitted = fitted.iter().map(|one| (one.path.clone(), one.value)).collect();
+    let planned = definition.arms(options.on, &overrides)?;
+    let searches = definition.searches(options.on, &overrides)?;
+    let given = published(&definition, &planned, options)?;
+    let telling = Telling {
+        definition: &definition,
+        on: options.on,
+        arms: &planned,
+        given: &given,
+        fitted: &fitted,
+        searches: &searches,
+    };
     let interrupt = interrupt::flag_on_signal()?;
     let places = Places::from_environment()?;
-    let (mut experiment, mut ran) = begin(options, &telling, &places)?;
-    let jobs = jobs(&telling, &experiment, &ran);
-    let workers = match options.on {
-        On::Model => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        // Arms on real storage would disturb each other.
-        On::Real => 1,
-    };
-    progress.say(&format!(
-        "{}: {} runs of {} arms",
-        definition.text.title,
-        jobs.len(),
-        planned.len()
-    ));
+    let (experiment, ran) = begin(options, &telling, &places)?;
     let directory = experiment.directory().to_path_buf();
     let shared = Shared {
         bundles: &directory,
         places: &places,
         interrupt: &interrupt,
         destroy: &options.destroy,
-        workers,
+        workers: match options.on {
+            On::Model => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            // Arms on real storage would disturb each other.
+            On::Real => 1,
+        },
         quiet: common.quiet || options.on == On::Model,
     };
-    let total = jobs.len();
-    let mut done = 0;
-    let mut worst = Vec::new();
-    run_all(&jobs, &shared, |arm, finished| {
-        done += 1;
-        experiment.note(&finished.evidence);
-        progress.say(&format!(
-            "{done:>3} of {total}: arm {}, {}",
-            planned[arm].name,
-            told(&finished)
-        ));
-        worst.push(finished.exit());
-        let number = finished.evidence.run.experiment.as_ref().map_or(0, |place| place.number);
-        ran.push(Ran { arm, number, evidence: finished.evidence, verdict: finished.verdict });
-        write(&telling, &experiment, &ran)
-    })?;
-    let story = write(&telling, &experiment, &ran).and_then(|()| Ok(telling.tell(&ran)))?;
-    tell::show(&story, &telling.around(&ran), common)?;
+    let mut under_way = UnderWay::new(&telling, experiment, ran, progress);
+    under_way.run(&shared)?;
+    under_way.search(&shared)?;
+    let story = under_way.write()?;
+    tell::show(&story, &telling.around(&under_way.ran), common)?;
     if !common.json {
-        bundle::print(&format!("\nreport: {}\n", experiment.report().display()))?;
+        bundle::print(&format!("\nreport: {}\n", under_way.experiment.report().display()))?;
     }
     if interrupt.load(Ordering::Relaxed) {
-        progress.say(&format!("to go on: --resume {}", directory.display()));
+        under_way.progress.say(&format!("to go on: --resume {}", directory.display()));
         return Ok(Exit::Interrupted);
     }
     let broke = |exit: &&Exit| matches!(exit, Exit::Defect | Exit::Corruption | Exit::Environment);
-    Ok(worst.iter().find(broke).copied().unwrap_or_else(|| exit_of(&story)))
+    Ok(under_way.exits.iter().find(broke).copied().unwrap_or_else(|| exit_of(&story)))
+}
+
+/// The free parameters of a model, fitted before its arms run.
+fn fit(
+    definition: &Definition,
+    on: On,
+    progress: &StderrProgress,
+) -> Result<Vec<Fitted>, CliError> {
+    let Some(asked) = definition.text.fit.as_ref().filter(|_| on == On::Model) else {
+        return Ok(Vec::new());
+    };
+    progress.say(&format!("fitting {} to the published table of {}", asked.model, asked.arm));
+    definition.fit()
+}
+
+/// How often the story is written while runs end, at most: telling it takes as long as a short run.
+const WRITTEN_EVERY_NS: u64 = 2_000_000_000;
+
+/// An experiment under way: its runs and searches so far.
+struct UnderWay<'a> {
+    telling: &'a Telling<'a>,
+    experiment: Experiment,
+    ran: Vec<Ran>,
+    searched: Vec<SearchStory>,
+    exits: Vec<Exit>,
+    progress: StderrProgress,
+    written_ns: u64,
+}
+
+impl<'a> UnderWay<'a> {
+    fn new(
+        telling: &'a Telling<'a>,
+        experiment: Experiment,
+        ran: Vec<Ran>,
+        progress: StderrProgress,
+    ) -> Self {
+        let searched = tell::searched_in(experiment.directory(), telling.searches);
+        let (exits, written_ns) = (Vec::new(), clock::monotonic_ns());
+        Self { telling, experiment, ran, searched, exits, progress, written_ns }
+    }
+
+    /// The runs that are missing.
+    fn run(&mut self, shared: &Shared<'_>) -> Result<(), CliError> {
+        let jobs = jobs(self.telling, &self.experiment, &self.ran);
+        let (total, arms) = (jobs.len(), self.telling.arms);
+        let title = &self.telling.definition.text.title;
+        self.progress.say(&format!("{title}: {total} runs of {} arms", arms.len()));
+        let mut done = 0;
+        run_all(&jobs, shared, |arm, finished| {
+            done += 1;
+            self.experiment.note(&finished.evidence);
+            let says = format!("{done:>3} of {total}: arm {}, {}", arms[arm].name, told(&finished));
+            self.progress.say(&says);
+            self.exits.push(finished.exit());
+            let number = finished.evidence.run.experiment.as_ref().map_or(0, |place| place.number);
+            self.ran.push(Ran {
+                arm,
+                number,
+                evidence: finished.evidence,
+                verdict: finished.verdict,
+            });
+            if clock::monotonic_ns().saturating_sub(self.written_ns) >= WRITTEN_EVERY_NS {
+                self.write()?;
+            }
+            Ok(())
+        })
+        .inspect_err(|_| drop(self.write()))
+    }
+
+    /// The searches that are missing, each step a run of its own.
+    fn search(&mut self, shared: &Shared<'_>) -> Result<(), CliError> {
+        for planned in self.telling.searches {
+            let known = self.searched.iter().any(|search| search.name == planned.name);
+            let (false, Some(asked)) = (known, planned.of.search) else { continue };
+            if shared.interrupt.load(Ordering::Relaxed) {
+                break;
+            }
+            self.progress.say(&format!("search {}: {}", planned.name, planned.of.title));
+            let steps_max = asked.steps.unwrap_or(STEPS_MAX);
+            let range = Range { load_min: asked.min, load_max: asked.max, steps_max };
+            let destroy = shared.destroy.to_vec();
+            let bundles = shared.bundles.to_path_buf();
+            let asked = tune::Asked { range, fresh: true, keep: false, destroy, bundles };
+            let mut progress = StderrProgress::new(shared.quiet);
+            let found = tune::search(
+                &planned.plan,
+                &planned.resolved,
+                &asked,
+                shared.places,
+                &mut progress,
+                shared.interrupt,
+            )?;
+            if found.tuning.complete {
+                self.searched.push(SearchStory {
+                    name: planned.name.clone(),
+                    title: planned.of.title.clone(),
+                    servers: planned.servers,
+                    found: Some(found.tuning),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells what there is so far, and writes it.
+    fn write(&mut self) -> Result<Story, CliError> {
+        let story = self.telling.tell(&self.ran, &self.searched);
+        let around = self.telling.around(&self.ran);
+        let page = bundle::document_html(&story_document(&story, &around))?;
+        self.experiment.write(&story, &page)?;
+        self.written_ns = clock::monotonic_ns();
+        Ok(story)
+    }
 }
 
 /// What a story ends with.
@@ -150,20 +263,41 @@ fn overrides(options: &Options) -> Result<Overrides, CliError> {
     let places =
         options.path.iter().map(|text| pair(text, "PLACE=PATH")).collect::<Result<_, _>>()?;
     let set = options.set.iter().map(|text| pair(text, "FIELD=VALUE")).collect::<Result<_, _>>()?;
-    Ok(Overrides { set, places, repeats: options.repeats, arms: options.arm.clone() })
+    let (repeats, arms) = (options.repeats, options.arm.clone());
+    Ok(Overrides { set, places, repeats, arms, ..Overrides::default() })
 }
 
 /// The experiment's published figures, and those that the operator brings along.
-fn published(definition: &Definition, options: &Options) -> Result<Vec<Given>, CliError> {
+fn published(
+    definition: &Definition,
+    planned: &[PlannedArm],
+    options: &Options,
+) -> Result<Vec<Given>, CliError> {
     let mut all = definition.given.clone();
+    all.extend(definition.given_by_tables(planned));
+    let mut kept = Vec::new();
+    for text in &options.table {
+        let Some((arm, path)) = text.split_once('=') else {
+            return Err(CliError::usage(format!("\"{text}\" is not ARM=FILE")));
+        };
+        let points: Vec<&PlannedArm> = planned.iter().filter(|one| one.of.name == arm).collect();
+        if points.is_empty() {
+            return Err(CliError::usage(format!("there is no arm {arm}")));
+        }
+        let wrong = |error: &dyn std::fmt::Display| CliError::usage(format!("{path}: {error}"));
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let measured = Measured::parse(&text).map_err(|error| wrong(&error))?;
+        kept.extend(given_of(&measured, &points, Role::Kept, path));
+    }
     if let Some(path) = &options.published {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|error| CliError::usage(format!("cannot read {name}: {error}")))?;
-        for one in given(&name, &text, Role::Kept)? {
-            all.retain(|known| (&known.arm, &known.figure) != (&one.arm, &one.figure));
-            all.push(one);
-        }
+        kept.extend(given(&name, &text, Role::Kept)?);
+    }
+    for one in kept {
+        all.retain(|known| (&known.arm, &known.figure) != (&one.arm, &one.figure));
+        all.push(one);
     }
     Ok(all)
 }
@@ -179,7 +313,9 @@ fn begin(
         let bundles = options.out.as_deref().unwrap_or(&places.runs);
         let experiment = Experiment::begin(ExperimentKind::Published, name, bundles)?;
         tell::write_files(telling.definition, experiment.directory())?;
-        write(telling, &experiment, &[])?;
+        let story = telling.tell(&[], &[]);
+        let page = bundle::document_html(&story_document(&story, &telling.around(&[])))?;
+        experiment.write(&story, &page)?;
         return Ok((experiment, Vec::new()));
     };
     let directory = bundle::find(resumed)?;
@@ -230,13 +366,6 @@ fn jobs<'a>(telling: &Telling<'a>, experiment: &Experiment, ran: &[Ran]) -> Vec<
         jobs.push(Job { arm, plan: &arms[arm], place });
     }
     jobs
-}
-
-/// Writes what the runs so far say.
-fn write(telling: &Telling<'_>, experiment: &Experiment, ran: &[Ran]) -> Result<(), CliError> {
-    let story = telling.tell(ran);
-    let page = bundle::document_html(&story_document(&story, &telling.around(ran)))?;
-    experiment.write(&story, &page)
 }
 
 fn told(finished: &crate::session::Finished) -> String {

@@ -42,7 +42,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     if let Some(name) = &options.plan {
         let overrides = Overrides { arms: vec![name.clone()], ..Overrides::default() };
-        for arm in definition.arms(On::Model, &overrides)?.iter().take(1) {
+        let mut planned = definition.arms(On::Model, &overrides)?;
+        planned.extend(definition.searches(On::Model, &overrides)?);
+        for arm in planned.iter().take(1) {
             bundle::print(arm.plan.text())?;
         }
         return Ok(Exit::Ok);
@@ -58,19 +60,22 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
 
 fn as_json(definition: &Definition) -> Result<serde_json::Value, CliError> {
     let text = &definition.text;
-    let planned = definition.arms(On::Model, &Overrides::default())?;
+    let mut planned = definition.arms(On::Model, &Overrides::default())?;
+    let mut published = definition.given.clone();
+    published.extend(definition.given_by_tables(&planned));
+    planned.extend(definition.searches(On::Model, &Overrides::default())?);
     let arms: Vec<_> = planned
         .iter()
         .map(|arm| {
             json!({"name": arm.name, "title": arm.of.title, "plan": arm.of.plan,
-                "repeats": arm.repeats, "changes": arm.changes})
+                "repeats": arm.repeats, "changes": arm.changes, "search": arm.of.search.is_some()})
         })
         .collect();
     Ok(json!({
         "name": definition.files.name, "title": text.title, "about": text.about,
         "source": text.source, "servers": text.servers, "arms": arms,
         "real_arms": text.real.iter().map(|arm| &arm.name).collect::<Vec<_>>(),
-        "published": definition.given, "taught": text.taught,
+        "published": published, "taught": text.taught,
         "questions": text.question, "claims": text.claim,
     }))
 }

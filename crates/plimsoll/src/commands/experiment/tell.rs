@@ -5,7 +5,8 @@ use std::path::Path;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
-use plimsoll_judge::story::{self, Arm, Given, Story, Told};
+use plimsoll_judge::story::{self, Arm, Fitted, Given, SearchStory, Story, Told};
+use plimsoll_judge::tuning::Tuning;
 use plimsoll_judge::{Verdict, judge};
 use plimsoll_model::spec::{Provenance, Spec};
 use plimsoll_plan::TargetKind;
@@ -44,11 +45,15 @@ pub struct Telling<'a> {
     pub arms: &'a [PlannedArm],
     /// Published figures, those that the operator brought along too.
     pub given: &'a [Given],
+    /// What was fitted before.
+    pub fitted: &'a [Fitted],
+    /// The arms that are searches.
+    pub searches: &'a [PlannedArm],
 }
 
 impl Telling<'_> {
     /// The story of the runs so far.
-    pub fn tell(&self, runs: &[Ran]) -> Story {
+    pub fn tell(&self, runs: &[Ran], searched: &[SearchStory]) -> Story {
         let text = &self.definition.text;
         let arm = |(at, planned): (usize, &PlannedArm)| {
             let mut of: Vec<&Ran> = runs.iter().filter(|ran| ran.arm == at).collect();
@@ -78,6 +83,25 @@ impl Telling<'_> {
             given,
             questions: text.question.clone(),
             claims: text.claim.clone(),
+            goals: if self.on == On::Model { text.goal.clone() } else { Vec::new() },
+            arithmetic: if self.on == On::Model {
+                self.definition.arithmetic()
+            } else {
+                Vec::new()
+            },
+            fitted: self.fitted.to_vec(),
+            searches: self.searches.iter().map(|search| self.search(search, searched)).collect(),
+        })
+    }
+
+    /// What a search found, or that it was not carried out yet.
+    fn search(&self, planned: &PlannedArm, searched: &[SearchStory]) -> SearchStory {
+        let known = searched.iter().find(|search| search.name == planned.name);
+        known.cloned().unwrap_or_else(|| SearchStory {
+            name: planned.name.clone(),
+            title: planned.of.title.clone(),
+            servers: planned.servers,
+            found: None,
         })
     }
 
@@ -165,12 +189,44 @@ pub fn show_again(directory: &Path, common: &Common) -> Result<Exit, CliError> {
     };
     let place = |name: &String| (name.clone(), "/".to_owned());
     let places = arms.iter().flat_map(|arm| &arm.places).map(place).collect();
-    let planned = definition.arms(on, &Overrides { places, ..Overrides::default() })?;
+    let overrides = Overrides { places, ..Overrides::default() };
+    let planned = definition.arms(on, &overrides)?;
+    let searches = definition.searches(on, &overrides)?;
     let ran = of_bundles(&planned, runs);
-    let telling = Telling { definition: &definition, on, arms: &planned, given: &definition.given };
-    let story = telling.tell(&ran);
+    let mut given = definition.given.clone();
+    given.extend(definition.given_by_tables(&planned));
+    let told: Option<Story> = crate::experiment::result_of(directory).ok();
+    let fitted = told.map_or_else(Vec::new, |story| story.fitted);
+    let telling = Telling {
+        definition: &definition,
+        on,
+        arms: &planned,
+        given: &given,
+        fitted: &fitted,
+        searches: &searches,
+    };
+    let story = telling.tell(&ran, &searched_in(directory, &searches));
     show(&story, &telling.around(&ran), common)?;
     Ok(Exit::Ok)
+}
+
+/// The searches that an experiment's directory holds.
+pub fn searched_in(directory: &Path, searches: &[PlannedArm]) -> Vec<SearchStory> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let found: Vec<Tuning> = entries
+        .filter_map(|entry| crate::experiment::result_of::<Tuning>(&entry.path()).ok())
+        .filter(|tuning| tuning.complete)
+        .collect();
+    let one = |search: &PlannedArm| {
+        let own = found.iter().find(|tuning| tuning.name == search.resolved.name)?;
+        Some(SearchStory {
+            name: search.name.clone(),
+            title: search.of.title.clone(),
+            servers: search.servers,
+            found: Some(own.clone()),
+        })
+    };
+    searches.iter().filter_map(one).collect()
 }
 
 /// The files of an experiment that was run, under the name that it had.

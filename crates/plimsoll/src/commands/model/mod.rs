@@ -74,7 +74,8 @@ pub fn model_error(error: &ModelError) -> CliError {
     }
 }
 
-fn fit_error(error: &FitError) -> CliError {
+/// An error of a fit.
+pub fn fit_error(error: &FitError) -> CliError {
     match error {
         FitError::Model(error) => model_error(error),
         other => CliError::usage(other.to_string()),

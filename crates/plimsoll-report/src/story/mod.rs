@@ -1,14 +1,19 @@
 //! The story of a published experiment as a report: the answer first, what was published beside what came
 //! out, why, and how well it was predicted.
 
+mod front;
+mod predictions;
+mod searches;
+mod tables;
+
 use plimsoll_judge::metrics::{self, Figure};
-use plimsoll_judge::story::{ArmStory, Ending, FigureStory, Front, Role, Score, Story};
+use plimsoll_judge::story::{ArmStory, Ending, FigureStory, Role, Story};
 
 use crate::chart::plot::Dot;
 use crate::chart::{Axis, Mark, Plot};
 use crate::comparison::unit;
 use crate::document::{Block, Document, Headline, Section};
-use crate::number::{Letters, Unit};
+use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone, Value};
 
 /// Above so many arms the terminal shows tables by group and no sentence for each arm.
@@ -33,16 +38,22 @@ pub struct Surroundings {
 
 /// The report of a story.
 pub fn story_document(story: &Story, around: &Surroundings) -> Document {
-    let mut sections = vec![answers(story), verdicts(story), published(story)];
-    sections.push(charts(story));
-    if story.arms.iter().any(|arm| shows_front(story, arm)) {
-        sections.push(fronts(story));
+    let mut sections = vec![answers(story), searches::searches(story)];
+    if story.tables.is_empty() {
+        sections.extend([verdicts(story), published(story), charts(story)]);
+    } else {
+        sections.push(predictions::of_tables(story));
+        sections.extend(tables::tables(story));
+    }
+    if story.arms.iter().any(|arm| front::shows_front(story, arm)) {
+        sections.push(front::fronts(story));
     }
     sections.push(why(story));
     sections.push(per_server(story));
-    if let Some(score) = &story.score {
-        sections.push(predictions(story, score));
+    if let Some(score) = story.score.as_ref().filter(|_| story.tables.is_empty()) {
+        sections.push(predictions::predictions(story, score));
     }
+    sections.push(tables::fitted(story));
     sections.push(provenance(around));
     sections.push(runs(story));
     sections.retain(|section| !section.blocks.is_empty());
@@ -343,89 +354,12 @@ fn chart(story: &Story, key: &str) -> Plot {
     plot
 }
 
-fn shows_front(story: &Story, arm: &ArmStory) -> bool {
-    arm.front.is_some() && story.arms.iter().any(|arm| arm.expects.is_some())
-}
-
-/// What the load saw, and what the drives did.
-fn fronts(story: &Story) -> Section {
-    let mut table = Table::new(
-        "What the load saw, and what the drives did",
-        vec![
-            Column::words("arm", "arm"),
-            Column::of(Unit::Rate, "front end", "front_ios_per_s").under("I/Os per second"),
-            Column::of(Unit::Rate, "drives", "drive_ios_per_s").under("I/Os per second"),
-            Column::numbers("front end", "front_bytes_per_s").under("bandwidth"),
-            Column::numbers("front end", "front_latency_ns").under("latency"),
-            Column::numbers("drives", "drive_latency_ns").under("latency"),
-            Column::numbers("read", "read_set_bytes").under("working set"),
-            Column::numbers("written", "write_set_bytes").under("working set"),
-            Column::words("order", "pattern"),
-            Column::remarks("reads came from", "reads_from"),
-        ],
-    );
-    let known = |size: Option<u64>| Cell::observed(Unit::Size, size.map(|bytes| bytes as f64));
-    for arm in &story.arms {
-        let Some(front) = &arm.front else { continue };
-        table.rows.push(vec![
-            Cell::text(arm.name.clone()).tone(Tone::Strong),
-            Cell::number(Unit::Rate, front.front_ios_per_s),
-            Cell::observed(Unit::Rate, front.drive_ios_per_s),
-            Cell::number(Unit::Bandwidth, front.front_bytes_per_s),
-            Cell::maybe(Unit::Latency, front.front_latency_ns),
-            Cell::maybe(Unit::Latency, front.drive_latency_ns),
-            known(front.read_set_bytes),
-            known(front.write_set_bytes),
-            Cell::text(order(front)),
-            Cell::text(reads_from(front)),
-        ]);
-    }
-    let says = "A figure that the drives did not carry shows in four places: I/O at the front and almost none \
-        at the drives, a latency below that of the drives, a working set that fits a cache, and reads that \
-        come from memory or from nowhere.";
-    Section::brief("front", "Front end and drives")
-        .with(Block::Table(table))
-        .with(Block::Words(says.to_owned()))
-}
-
-/// The order of addresses: the plan's word, and what was seen of it.
-fn order(front: &Front) -> String {
-    match front.sequential_share {
-        Some(share) => {
-            let seen = Unit::Share.show(share, Letters::Unicode);
-            format!("{}, {seen} sequential", front.pattern)
-        }
-        None => front.pattern.clone(),
-    }
-}
-
-fn reads_from(front: &Front) -> String {
-    if front.reads_from.is_empty() {
-        return "unknown".to_owned();
-    }
-    let word = |place: &str| match place {
-        "zero" => "zero (never written)".to_owned(),
-        "dram" => "DRAM cache".to_owned(),
-        "log" => "write log".to_owned(),
-        "ssd" => "SSD".to_owned(),
-        "hdd" => "HDD".to_owned(),
-        other => other.to_owned(),
-    };
-    let parts: Vec<String> = front
-        .reads_from
-        .iter()
-        .map(|(place, share)| {
-            format!("{} {}", Unit::Share.show(*share, Letters::Unicode), word(place))
-        })
-        .collect();
-    parts.join(", ")
-}
-
 /// The mechanism of each arm, in sentences.
 fn why(story: &Story) -> Section {
     let few = story.arms.len() <= ARMS_FEW;
     let mut section = if few { Section::brief("why", "Why") } else { Section::full("why", "Why") };
-    for arm in story.arms.iter().filter(|arm| !arm.mechanism.is_empty()) {
+    let told = |arm: &&ArmStory| !arm.mechanism.is_empty() && tables::is_corner(story, arm);
+    for arm in story.arms.iter().filter(told) {
         let title = if arm.title.is_empty() { String::new() } else { format!(" ({})", arm.title) };
         let lead = format!("In arm {}{title}: {}", arm.name, arm.mechanism.join(" "));
         section = section.with(Block::List(vec![lead]));
@@ -468,57 +402,6 @@ fn per_server(story: &Story) -> Section {
             Cell::empty(),
         ]);
         section = section.with(Block::Table(table));
-    }
-    section
-}
-
-fn predictions(story: &Story, score: &Score) -> Section {
-    let share = |value: f64| Unit::Share.show(value, Letters::Unicode);
-    let or_none = |value: Option<f64>| value.map_or("n/a".to_owned(), share);
-    let says = format!(
-        "{} published figures were no input. Median error: the model {}, copying the nearest row {}, \
-         drawing a line between rows {}. {} figures were inputs and are not counted.",
-        score.lines.len(),
-        share(score.model_error_median),
-        or_none(score.copied_error_median),
-        or_none(score.interpolated_error_median),
-        score.inputs
-    );
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words("arm", "arm"),
-            Column::words("figure", "figure"),
-            Column::numbers("published", "published"),
-            Column::numbers(came_out(story), "predicted"),
-            Column::of(Unit::Share, "error", "error"),
-            Column::numbers("copied", "copied"),
-            Column::of(Unit::Share, "error", "copied_error"),
-            Column::numbers("interpolated", "interpolated"),
-            Column::of(Unit::Share, "error", "interpolated_error"),
-        ],
-    );
-    for line in &score.lines {
-        let unit = unit(&line.figure);
-        let copied = line.copied.as_ref().map(|copied| copied.1);
-        let error = |value: Option<f64>| Cell::maybe(Unit::Share, value.map(|v| line.error_of(v)));
-        table.rows.push(vec![
-            Cell::text(line.arm.clone()),
-            Cell::text(name_of(&line.figure)),
-            Cell::number(unit, line.published),
-            Cell::number(unit, line.predicted).tone(Tone::Strong),
-            error(Some(line.predicted)),
-            Cell::maybe(unit, copied),
-            error(copied),
-            Cell::maybe(unit, line.interpolated),
-            error(line.interpolated),
-        ]);
-    }
-    table.note = "errors are of logarithms, so that half and double are alike".to_owned();
-    let section =
-        Section::brief("predictions", "How well it was predicted").with(Block::Words(says));
-    if story.arms.len() <= ARMS_FEW {
-        return section.with(Block::Table(table));
     }
     section
 }

@@ -1,0 +1,461 @@
+//! Whole tables: the arms of a group that differ in I/O size and read share alone, beside the published
+//! table, with errors, goals, and the few figures that are worth remembering.
+//!
+//! Errors here are |modelled / published - 1|, medians and 90th percentiles by linear interpolation between
+//! order statistics (type 7 of Hyndman and Fan, 1996), as those of `model fit`.
+
+use plimsoll_evidence::Bundle;
+use serde::{Deserialize, Serialize};
+
+use super::arm::{ArmStory, RATE};
+use super::{Role, Told};
+
+/// Mean latency over all operations of a matrix.
+const LATENCY: &str = "latency_ns_avg";
+/// The figures that tables are held against.
+const FIGURES: [&str; 2] = [RATE, LATENCY];
+/// From this size on writes are limited by bytes and no longer by operations.
+const LARGE_BYTES: u64 = 8192;
+
+/// Where an arm stands in its table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Size of the I/Os.
+    pub size_bytes: u64,
+    /// Share of reads among them, in percent.
+    pub read_percent: f64,
+    /// Share of metadata operations among all, in percent.
+    pub metadata_percent: f64,
+    /// Order of access.
+    pub pattern: String,
+    /// Operations that each client keeps outstanding.
+    pub queue_depth: u32,
+}
+
+/// What a model is asked to reach on one table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Goal {
+    /// The table.
+    pub group: String,
+    /// The figure.
+    pub figure: String,
+    /// Largest median error.
+    pub median_max: f64,
+    /// Largest 90th percentile of the errors.
+    pub p90_max: Option<f64>,
+    /// Largest median error as a share of that of copying.
+    pub of_copying_max: Option<f64>,
+}
+
+/// Errors of several ways to say the same figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableScore {
+    /// The figure.
+    pub figure: String,
+    /// What the published figures were to the model.
+    pub role: Role,
+    /// How many.
+    pub rows: usize,
+    /// Median error of the model.
+    pub model_median: f64,
+    /// 90th percentile of its errors.
+    pub model_p90: f64,
+    /// Median error of copying the same row of a table that was an input; `None` without one.
+    pub copied_median: Option<f64>,
+    /// 90th percentile of its errors.
+    pub copied_p90: Option<f64>,
+    /// Median error of the line between the next smaller and the next larger I/O of the same published
+    /// table, which the model does not know.
+    pub interpolated_median: Option<f64>,
+}
+
+/// A goal and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GoalStory {
+    /// The goal.
+    pub goal: Goal,
+    /// Whether it was reached.
+    pub reached: bool,
+    /// What was reached, in a sentence.
+    pub says: String,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableStory {
+    /// The group of its arms.
+    pub group: String,
+    /// What it is of.
+    pub title: String,
+    /// I/O sizes, the rows.
+    pub sizes_bytes: Vec<u64>,
+    /// Read shares in percent, the columns, from the most reads.
+    pub read_percents: Vec<f64>,
+    /// Its scores; empty where nothing was published.
+    pub scores: Vec<TableScore>,
+    /// Figures to keep in mind.
+    pub keep_in_mind: Vec<String>,
+}
+
+/// The point of an arm whose plan is one stream of one size.
+pub(super) fn point_of(bundle: &Bundle) -> Option<Point> {
+    let [stream] = &bundle.plan.workload.matrix()?.streams[..] else { return None };
+    let [size] = &stream.sizes[..] else { return None };
+    Some(Point {
+        size_bytes: size.size_bytes,
+        read_percent: stream.read_percent,
+        metadata_percent: stream.metadata_percent,
+        pattern: stream.pattern.word().to_owned(),
+        queue_depth: stream.queue_depth,
+    })
+}
+
+/// The arms of a group that are points.
+fn of_group<'a>(arms: &'a [ArmStory], group: &str) -> Vec<(&'a ArmStory, &'a Point)> {
+    let of = arms.iter().filter(|arm| arm.group == group && !group.is_empty());
+    of.filter_map(|arm| Some((arm, arm.point.as_ref()?))).collect()
+}
+
+/// The tables among the arms.
+pub(super) fn tables(told: &Told<'_>, arms: &[ArmStory]) -> Vec<TableStory> {
+    let mut groups: Vec<&str> = Vec::new();
+    for arm in arms.iter().filter(|arm| arm.point.is_some() && !arm.group.is_empty()) {
+        if !groups.contains(&arm.group.as_str()) {
+            groups.push(&arm.group);
+        }
+    }
+    let mut all: Vec<TableStory> = Vec::new();
+    for group in groups {
+        let points = of_group(arms, group);
+        let mut sizes_bytes: Vec<u64> = points.iter().map(|(_, p)| p.size_bytes).collect();
+        sizes_bytes.sort_unstable();
+        sizes_bytes.dedup();
+        let mut read_percents: Vec<f64> = points.iter().map(|(_, p)| p.read_percent).collect();
+        read_percents.sort_by(|a, b| b.total_cmp(a));
+        read_percents.dedup();
+        if points.len() < 4 || points.len() != sizes_bytes.len() * read_percents.len() {
+            continue;
+        }
+        let title = points.first().map_or(String::new(), |(arm, _)| arm.title.clone());
+        let scores = FIGURES.iter().filter_map(|key| score(told, arms, &points, key)).collect();
+        let keep_in_mind = keep_in_mind(&points);
+        let group = group.to_owned();
+        all.push(TableStory { group, title, sizes_bytes, read_percents, scores, keep_in_mind });
+    }
+    all
+}
+
+fn figure(arm: &ArmStory, key: &str) -> (Option<f64>, Option<f64>) {
+    arm.figure(key).map_or((None, None), |figure| (figure.mean, figure.published))
+}
+
+fn score(
+    told: &Told<'_>,
+    arms: &[ArmStory],
+    points: &[(&ArmStory, &Point)],
+    key: &str,
+) -> Option<TableScore> {
+    let (mut model, mut copied, mut line) = (Vec::new(), Vec::new(), Vec::new());
+    let mut role = Role::Input;
+    for (arm, point) in points {
+        let (Some(mean), Some(published)) = figure(arm, key) else { continue };
+        let off = |value: f64| libm::fabs(value / published - 1.0);
+        role = arm.figure(key).and_then(|figure| figure.role).unwrap_or(role);
+        model.push(off(mean));
+        copied.extend(twin(told, arms, arm, point, key).map(off));
+        line.extend(between(points, point, key).map(off));
+    }
+    let rows = model.len();
+    Some(TableScore {
+        figure: key.to_owned(),
+        role,
+        rows,
+        model_median: quantile(&mut model, 0.5)?,
+        model_p90: quantile(&mut model, 0.9)?,
+        copied_median: quantile(&mut copied, 0.5),
+        copied_p90: quantile(&mut copied, 0.9),
+        interpolated_median: quantile(&mut line, 0.5),
+    })
+}
+
+/// The same row of another table that was an input.
+fn twin(
+    told: &Told<'_>,
+    arms: &[ArmStory],
+    arm: &ArmStory,
+    point: &Point,
+    key: &str,
+) -> Option<f64> {
+    let like = |other: &&ArmStory| {
+        other.group != arm.group
+            && other.point.as_ref().is_some_and(|p| {
+                (p.size_bytes, p.read_percent, &p.pattern)
+                    == (point.size_bytes, point.read_percent, &point.pattern)
+            })
+    };
+    let input = |other: &ArmStory| {
+        let mut given = told.given.iter().filter(|given| given.role == Role::Input);
+        given.find(|given| given.arm == other.name && given.figure == key).map(|given| given.value)
+    };
+    arms.iter().filter(like).find_map(input)
+}
+
+/// On the line, in logarithms, between the next smaller and the next larger I/O of the same read share.
+fn between(points: &[(&ArmStory, &Point)], point: &Point, key: &str) -> Option<f64> {
+    let column = points.iter().filter(|(_, p)| p.read_percent == point.read_percent);
+    // What the operator brought along no alternative knows.
+    let published = |arm: &ArmStory| -> Option<f64> {
+        arm.figure(key).filter(|figure| figure.role != Some(Role::Kept))?.published
+    };
+    let known: Vec<(u64, f64)> =
+        column.filter_map(|(arm, p)| Some((p.size_bytes, published(arm)?))).collect();
+    let below = known.iter().filter(|(size, _)| *size < point.size_bytes).max_by_key(|k| k.0)?;
+    let above = known.iter().filter(|(size, _)| *size > point.size_bytes).min_by_key(|k| k.0)?;
+    let place = |size: u64| libm::log(size as f64);
+    let share =
+        (place(point.size_bytes) - place(below.0)) / (place(above.0) - place(below.0)).max(1e-9);
+    let value = libm::log(below.1) + share * (libm::log(above.1) - libm::log(below.1));
+    Some(libm::exp(value))
+}
+
+/// The same for one arm among all.
+pub(super) fn interpolated(arms: &[ArmStory], arm: &ArmStory, key: &str) -> Option<f64> {
+    between(&of_group(arms, &arm.group), arm.point.as_ref()?, key)
+}
+
+fn quantile(errors: &mut [f64], q: f64) -> Option<f64> {
+    errors.sort_by(f64::total_cmp);
+    let at = q * (errors.len().max(1) - 1) as f64;
+    let low = errors.get(at as usize).copied()?;
+    let high = errors.get(at as usize + 1).copied().unwrap_or(low);
+    Some(low + (high - low) * (at - libm::floor(at)))
+}
+
+/// The goals of tables that were told.
+pub(super) fn goals(told: &Told<'_>, tables: &[TableStory]) -> Vec<GoalStory> {
+    let one = |goal: &Goal| {
+        let table = tables.iter().find(|table| table.group == goal.group)?;
+        let score = table.scores.iter().find(|score| score.figure == goal.figure)?;
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let mut says = format!("median error {}", percent(score.model_median));
+        let mut reached = score.model_median <= goal.median_max;
+        let mut wants = format!("at most {}", percent(goal.median_max));
+        if let Some(p90) = goal.p90_max {
+            reached &= score.model_p90 <= p90;
+            says.push_str(&format!(", 90th percentile {}", percent(score.model_p90)));
+            wants.push_str(&format!(" and {}", percent(p90)));
+        }
+        if let (Some(most), Some(copied)) = (goal.of_copying_max, score.copied_median) {
+            reached &= score.model_median <= most * copied;
+            says.push_str(&format!(", copying {}", percent(copied)));
+            wants.push_str(&format!(", and {most:.1} times the error of copying"));
+        }
+        Some(GoalStory { goal: goal.clone(), reached, says: format!("{says} (asked: {wants})") })
+    };
+    told.goals.iter().filter_map(one).collect()
+}
+
+/// A published figure beside the modelled one, as a pair of values.
+#[derive(Clone, Copy)]
+struct Pair {
+    modelled: f64,
+    published: Option<f64>,
+}
+
+impl Pair {
+    fn says(self, show: impl Fn(f64) -> String) -> String {
+        match self.published {
+            Some(published) => format!("{} (published {})", show(self.modelled), show(published)),
+            None => show(self.modelled),
+        }
+    }
+}
+
+fn pair(arm: &ArmStory, key: &str) -> Option<Pair> {
+    let (mean, published) = figure(arm, key);
+    Some(Pair { modelled: mean?, published })
+}
+
+fn rate(value: f64) -> String {
+    let digits = format!("{:.0}", value.max(0.0));
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    format!("{text}/s")
+}
+
+fn kib(size_bytes: u64) -> String {
+    format!("{} KiB", size_bytes / 1024)
+}
+
+fn gigabytes(value: f64) -> String {
+    format!("{:.2} GB/s", value / 1e9)
+}
+
+/// Bytes of data per second that a rate of operations carries.
+fn bandwidth(point: &Point, pair: Pair) -> Pair {
+    let bytes = |rate: f64| rate * (1.0 - point.metadata_percent / 100.0) * point.size_bytes as f64;
+    Pair { modelled: bytes(pair.modelled), published: pair.published.map(bytes) }
+}
+
+/// What a table comes down to.
+fn keep_in_mind(points: &[(&ArmStory, &Point)]) -> Vec<String> {
+    let rates: Vec<(&Point, Pair)> =
+        points.iter().filter_map(|(arm, p)| Some((*p, pair(arm, RATE)?))).collect();
+    let mut says = Vec::new();
+    let most = |of: &dyn Fn(&Point, Pair) -> f64| {
+        rates.iter().max_by(|a, b| of(a.0, a.1).total_cmp(&of(b.0, b.1)))
+    };
+    if let Some((p, best)) = most(&|_, pair| pair.modelled) {
+        let at = format!("{} and {:.0} % reads", kib(p.size_bytes), p.read_percent);
+        says.push(format!("Most operations: {}, at {at}.", best.says(rate)));
+    }
+    if let Some((p, best)) = most(&|p, pair| bandwidth(p, pair).modelled) {
+        let at = format!("{} and {:.0} % reads", kib(p.size_bytes), p.read_percent);
+        says.push(format!("Most data: {}, at {at}.", bandwidth(p, *best).says(gigabytes)));
+    }
+    says.extend(writes(&rates));
+    says.extend(mixing(&rates));
+    let latencies: Vec<(&Point, Pair)> =
+        points.iter().filter_map(|(arm, p)| Some((*p, pair(arm, LATENCY)?))).collect();
+    let shown = |value: f64| format!("{:.1} ms", value / 1e6);
+    let ends = [latencies.first(), latencies.last()];
+    if let [Some((first, low)), Some((last, high))] = ends {
+        says.push(format!(
+            "Latency goes from {} ({}, {:.0} % reads) to {} ({}, {:.0} % reads).",
+            low.says(shown),
+            kib(first.size_bytes),
+            first.read_percent,
+            high.says(shown),
+            kib(last.size_bytes),
+            last.read_percent
+        ));
+    }
+    says
+}
+
+/// Writes are limited in bytes: how far their bandwidth depends on the size.
+fn writes(rates: &[(&Point, Pair)]) -> Option<String> {
+    let of: Vec<Pair> = rates
+        .iter()
+        .filter(|(p, _)| p.read_percent == 0.0 && p.size_bytes >= LARGE_BYTES)
+        .map(|(p, pair)| bandwidth(p, *pair))
+        .collect();
+    let ends = |values: &[f64]| {
+        let least = values.iter().copied().reduce(f64::min)?;
+        Some((least, values.iter().copied().reduce(f64::max)?))
+    };
+    let (low, high) = ends(&of.iter().map(|pair| pair.modelled).collect::<Vec<_>>())?;
+    let published: Option<Vec<f64>> = of.iter().map(|pair| pair.published).collect();
+    let beside = published.and_then(|all| ends(&all)).map_or(String::new(), |(low, high)| {
+        format!(" (published {} to {})", gigabytes(low), gigabytes(high))
+    });
+    Some(format!(
+        "Writes of {} and more: {} to {}{beside}, whatever their size.",
+        kib(LARGE_BYTES),
+        gigabytes(low),
+        gigabytes(high)
+    ))
+}
+
+/// What a read costs that is added to a stream of writes, at the middle size: time per read over the time
+/// that the writes alone would take.
+fn mixing(rates: &[(&Point, Pair)]) -> Option<String> {
+    let size = 32_768;
+    let at = |read: f64| {
+        rates.iter().find(|(p, _)| p.size_bytes == size && p.read_percent == read).map(|r| r.1)
+    };
+    let (alone, half) = (at(0.0)?, at(50.0)?);
+    // Half of the operations are writes: each takes as long as alone, and what is left is the reads'.
+    let cost_us = |alone: f64, half: f64| 1e6 * (2.0 / half - 1.0 / alone);
+    let cost = Pair {
+        modelled: cost_us(alone.modelled, half.modelled),
+        published: alone.published.zip(half.published).map(|(a, h)| cost_us(a, h)),
+    };
+    let shown = cost.says(|us| format!("{us:.1} µs"));
+    Some(format!("A {} read added to a write costs {shown} of the array's time.", kib(size)))
+}
+
+/// Each later table over the first one of the same pattern and depth: what another layout brings.
+pub(super) fn layouts(tables: &[TableStory], arms: &[ArmStory]) -> Vec<String> {
+    let mut says = Vec::new();
+    for (at, table) in tables.iter().enumerate() {
+        let points = of_group(arms, &table.group);
+        let alike = |other: &&TableStory| {
+            let others = of_group(arms, &other.group);
+            let kind = |p: &Point| (p.pattern.clone(), p.queue_depth, p.metadata_percent.to_bits());
+            let (a, b) = (others.first().map(|o| kind(o.1)), points.first().map(|o| kind(o.1)));
+            a == b
+        };
+        let Some(base) = tables[..at].iter().find(alike) else { continue };
+        let bases = of_group(arms, &base.group);
+        for (reads, word) in [(100.0, "reads"), (50.0, "half reads, half writes"), (0.0, "writes")]
+        {
+            let ratios: Vec<(u64, Pair)> = points
+                .iter()
+                .filter(|(_, p)| p.read_percent == reads)
+                .filter_map(|(arm, p)| {
+                    let like = |o: &&(&ArmStory, &Point)| {
+                        (o.1.size_bytes, o.1.read_percent) == (p.size_bytes, p.read_percent)
+                    };
+                    let (other, _) = bases.iter().find(like)?;
+                    let (this, that) = (pair(arm, RATE)?, pair(other, RATE)?);
+                    let published = this.published.zip(that.published).map(|(a, b)| a / b);
+                    let modelled = this.modelled / that.modelled;
+                    Some((p.size_bytes, Pair { modelled, published }))
+                })
+                .collect();
+            let (Some(first), Some(last)) = (ratios.first(), ratios.last()) else { continue };
+            let times = |value: f64| format!("{value:.2} times");
+            says.push(format!(
+                "{} over {}, {word}: {} the rate at {}, {} at {}.",
+                table.group,
+                base.group,
+                first.1.says(times),
+                kib(first.0),
+                last.1.says(times),
+                kib(last.0)
+            ));
+        }
+    }
+    says
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_lie_between_order_statistics() {
+        assert_eq!(quantile(&mut [], 0.5), None);
+        assert_eq!(quantile(&mut [3.0], 0.9), Some(3.0));
+        assert_eq!(quantile(&mut [4.0, 1.0, 2.0, 3.0], 0.5), Some(2.5));
+        let mut ten: Vec<f64> = (0..=10).map(f64::from).collect();
+        assert_eq!(quantile(&mut ten, 0.9), Some(9.0));
+    }
+
+    #[test]
+    fn a_read_among_writes_costs_what_the_writes_do_not_explain() {
+        let point = |read_percent| Point {
+            size_bytes: 32_768,
+            read_percent,
+            metadata_percent: 0.0,
+            pattern: "skipping".to_owned(),
+            queue_depth: 4,
+        };
+        let (alone, half) = (point(0.0), point(50.0));
+        let pair = |modelled| Pair { modelled, published: None };
+        // 25,000 writes a second take 40 µs each; with as many reads 20,000 pairs of 50 µs.
+        let says = mixing(&[(&alone, pair(25_000.0)), (&half, pair(40_000.0))]).unwrap();
+        assert!(says.contains("costs 10.0 µs"), "{says}");
+        let says = writes(&[(&alone, pair(25_000.0))]).unwrap();
+        assert!(says.contains("0.82 GB/s to 0.82 GB/s"), "{says}");
+        assert_eq!(rate(1_234_567.4), "1,234,567/s");
+        assert_eq!(rate(123.0), "123/s");
+    }
+}

@@ -1,0 +1,120 @@
+//! How well published figures were predicted: each one, whole tables, and the goals.
+
+use plimsoll_judge::story::{Role, Score, Story, TableScore};
+
+use super::{ARMS_FEW, came_out, name_of};
+use crate::comparison::unit;
+use crate::document::{Block, Section};
+use crate::number::{Letters, Unit};
+use crate::table::{Cell, Column, Table, Tone};
+
+pub(super) fn predictions(story: &Story, score: &Score) -> Section {
+    let share = |value: f64| Unit::Share.show(value, Letters::Unicode);
+    let or_none = |value: Option<f64>| value.map_or("n/a".to_owned(), share);
+    let says = format!(
+        "{} published figures were no input. Median error: the model {}, copying the nearest row {}, \
+         drawing a line between rows {}. {} figures were inputs and are not counted.",
+        score.lines.len(),
+        share(score.model_error_median),
+        or_none(score.copied_error_median),
+        or_none(score.interpolated_error_median),
+        score.inputs
+    );
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("arm", "arm"),
+            Column::words("figure", "figure"),
+            Column::numbers("published", "published"),
+            Column::numbers(came_out(story), "predicted"),
+            Column::of(Unit::Share, "error", "error"),
+            Column::numbers("copied", "copied"),
+            Column::of(Unit::Share, "error", "copied_error"),
+            Column::numbers("interpolated", "interpolated"),
+            Column::of(Unit::Share, "error", "interpolated_error"),
+        ],
+    );
+    for line in &score.lines {
+        let unit = unit(&line.figure);
+        let copied = line.copied.as_ref().map(|copied| copied.1);
+        let error = |value: Option<f64>| Cell::maybe(Unit::Share, value.map(|v| line.error_of(v)));
+        table.rows.push(vec![
+            Cell::text(line.arm.clone()),
+            Cell::text(name_of(&line.figure)),
+            Cell::number(unit, line.published),
+            Cell::number(unit, line.predicted).tone(Tone::Strong),
+            error(Some(line.predicted)),
+            Cell::maybe(unit, copied),
+            error(copied),
+            Cell::maybe(unit, line.interpolated),
+            error(line.interpolated),
+        ]);
+    }
+    table.note = "errors are of logarithms, so that half and double are alike".to_owned();
+    let section =
+        Section::brief("predictions", "How well it was predicted").with(Block::Words(says));
+    if story.arms.len() <= ARMS_FEW {
+        return section.with(Block::Table(table));
+    }
+    section
+}
+
+/// The errors of whole tables, and the goals that they were held to.
+pub(super) fn of_tables(story: &Story) -> Section {
+    let section = Section::brief("scores", "How well whole tables were predicted");
+    if story.tables.iter().all(|table| table.scores.is_empty()) {
+        return section;
+    }
+    let share = |title: &str, key: &str| Column::of(Unit::Share, title, key);
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("table", "group"),
+            Column::words("figure", "figure"),
+            Column::words("its figures", "role"),
+            Column::numbers("rows", "rows"),
+            share("median", "model_median").under("the model"),
+            share("p90", "model_p90").under("the model"),
+            share("median", "copied_median").under("copying a row"),
+            share("p90", "copied_p90").under("copying a row"),
+            share("median", "interpolated_median").under("between rows"),
+        ],
+    );
+    for one in &story.tables {
+        table.rows.extend(one.scores.iter().map(|score| row(&one.group, score)));
+    }
+    table.note =
+        "errors are |modelled / published - 1|; copying takes the row of the table that was an \
+        input, and a line between rows of the same table knows what no model is told"
+            .to_owned();
+    let goals: Vec<String> = story
+        .goals
+        .iter()
+        .map(|goal| {
+            let word = if goal.reached { "Reached" } else { "NOT reached" };
+            let name = name_of(&goal.goal.figure);
+            format!("{word}: {}, {name}: {}.", goal.goal.group, goal.says)
+        })
+        .collect();
+    let section = section.with(Block::Table(table));
+    if goals.is_empty() { section } else { section.with(Block::List(goals)) }
+}
+
+fn row(group: &str, score: &TableScore) -> Vec<Cell> {
+    let role = match score.role {
+        Role::Input => "were inputs: fitted",
+        Role::Given => "were no inputs",
+        Role::Kept => "were not known",
+    };
+    vec![
+        Cell::text(group),
+        Cell::text(name_of(&score.figure)),
+        Cell::text(role),
+        Cell::count(score.rows as u64),
+        Cell::number(Unit::Share, score.model_median).tone(Tone::Strong),
+        Cell::number(Unit::Share, score.model_p90),
+        Cell::maybe(Unit::Share, score.copied_median),
+        Cell::maybe(Unit::Share, score.copied_p90),
+        Cell::maybe(Unit::Share, score.interpolated_median),
+    ]
+}

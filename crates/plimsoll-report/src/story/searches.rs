@@ -1,0 +1,89 @@
+//! Searches for the load line and the fewest threads, step by step.
+
+use plimsoll_judge::story::{SearchStory, Story};
+use plimsoll_judge::tuning::{At, Tuning};
+
+use crate::document::{Block, Section};
+use crate::number::Unit;
+use crate::table::{Cell, Column, Table, Tone};
+
+/// What each search found, and its steps from the smallest load.
+pub(super) fn searches(story: &Story) -> Section {
+    let mut section = Section::brief("searches", "Searches");
+    let found: Vec<(&SearchStory, &Tuning)> =
+        story.searches.iter().filter_map(|search| Some((search, search.found.as_ref()?))).collect();
+    if found.is_empty() {
+        return section;
+    }
+    section = section.with(Block::Table(summary(&found)));
+    for (search, tuning) in found {
+        section = section.with(Block::Table(steps(search, tuning)));
+    }
+    section
+}
+
+fn summary(found: &[(&SearchStory, &Tuning)]) -> Table {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("search", "search"),
+            Column::numbers("required", "required"),
+            Column::numbers("threads", "fewest").under("fewest that meet it"),
+            Column::numbers("I/Os", "fewest_rate").under("fewest that meet it"),
+            Column::numbers("threads", "load_line").under("load line"),
+            Column::numbers("I/Os", "load_line_rate").under("load line"),
+            Column::remarks("what it is", "title"),
+        ],
+    );
+    for (search, tuning) in found {
+        let parts = f64::from(search.servers.max(1));
+        let of = |at: Option<At>| match at {
+            Some(at) => [Cell::count(at.load), Cell::number(Unit::Rate, at.rate_per_s / parts)],
+            None => [Cell::not_applicable(), Cell::not_applicable()],
+        };
+        let mut row = vec![
+            Cell::text(search.name.clone()).tone(Tone::Strong),
+            Cell::maybe(Unit::Rate, tuning.required_per_s.map(|rate| rate / parts)),
+        ];
+        row.extend(of(tuning.fewest));
+        row.extend(of(tuning.load_line));
+        row.push(Cell::text(search.title.clone()));
+        table.rows.push(row);
+    }
+    if found.iter().any(|(search, _)| search.servers > 1) {
+        table.note = "threads are those of all servers together, I/Os those of one".to_owned();
+    }
+    table
+}
+
+fn steps(search: &SearchStory, tuning: &Tuning) -> Table {
+    let parts = f64::from(search.servers.max(1));
+    let mut columns = vec![
+        Column::numbers(tuning.knob.load_name(), "load"),
+        Column::of(Unit::Rate, "I/Os", "rate_per_s"),
+    ];
+    for latency in &tuning.latencies {
+        let name = latency.name.replace('_', " ");
+        columns.push(Column::numbers(&name, &format!("{}_ns", latency.name)));
+    }
+    columns.push(Column::words("within the ceilings", "within"));
+    columns.push(Column::words("steady", "steady"));
+    let mut table = Table::new(&format!("Steps of search {}", search.name), columns);
+    let mut steps: Vec<_> = tuning.steps.iter().collect();
+    steps.sort_by_key(|step| step.load);
+    let word = |known: Option<bool>| match known {
+        Some(true) => Cell::text("yes").tone(Tone::Good),
+        Some(false) => Cell::text("no").tone(Tone::Warn),
+        None => Cell::unknown(),
+    };
+    for step in steps {
+        let mut row = vec![
+            Cell::count(step.load),
+            Cell::maybe(Unit::Rate, step.rate_per_s.map(|rate| rate / parts)),
+        ];
+        row.extend(step.latencies_ns.iter().map(|ns| Cell::maybe(Unit::Latency, *ns)));
+        row.extend([word(step.within), word(step.steady)]);
+        table.rows.push(row);
+    }
+    table
+}

@@ -1,0 +1,310 @@
+//! Published tables of arms that sweep I/O sizes and read shares, and the fit of a model to one of them.
+//!
+//! A table has the columns that `model fit` reads. Its rows become published figures of the points of the
+//! arm that it is of; its arithmetic is checked against itself and against what its parts carry.
+
+use std::collections::BTreeMap;
+
+use plimsoll_judge::story::{Arithmetic, Fitted, Given, Role};
+use plimsoll_model::fit::{self, Checks, FitOptions, Row, Table as Measured};
+use plimsoll_model::spec::Spec;
+use plimsoll_plan::Workload;
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::definition::merge;
+use super::{Definition, PlannedArm};
+use crate::commands::model::{fit_error, model_error};
+use crate::error::CliError;
+
+/// Rounds of a fit that begins near its end.
+const ROUNDS: usize = 2;
+
+/// A published table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableText {
+    /// The arm that it is of.
+    pub arm: String,
+    /// Its file, beside `experiment.toml`.
+    pub file: String,
+    /// What its figures were to the model.
+    pub role: Role,
+    /// Operations that the load allows in flight, all clients together.
+    pub outstanding: Option<f64>,
+    /// What the ports to the array carry one way, in bytes per second.
+    pub ports_bytes_per_s: Option<f64>,
+    /// Drives, and what the port of each carries.
+    pub drives: Option<u32>,
+    /// What a drive's port carries one way, in bytes per second.
+    pub drive_port_bytes_per_s: Option<f64>,
+    /// Bytes that drives write for each byte of data: copies, or data and parity over data.
+    pub written_per_byte: Option<f64>,
+    /// Record size: what a smaller write rewrites.
+    pub record_bytes: Option<f64>,
+}
+
+/// A fit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FitText {
+    /// The model whose free parameters are fitted.
+    pub model: String,
+    /// The arm whose table they are fitted to.
+    pub arm: String,
+    /// Values that the search begins from: what an earlier fit found.
+    #[serde(default)]
+    pub from: BTreeMap<String, f64>,
+    /// Fields of plans that take a parameter's value, where their plan states them.
+    #[serde(default)]
+    pub also: BTreeMap<String, String>,
+}
+
+impl Definition {
+    pub(super) fn check_tables(&self) -> Result<(), String> {
+        for table in &self.text.table {
+            if !self.text.arm.iter().any(|arm| arm.name == table.arm) {
+                return Err(format!("a [[table]] is of arm {}, which is not there", table.arm));
+            }
+            let Some(text) = self.files.texts.get(&table.file) else {
+                return Err(format!("there is no table {} beside it", table.file));
+            };
+            Measured::parse(text).map_err(|error| format!("{}: {error}", table.file))?;
+        }
+        if let Some(fit) = &self.text.fit
+            && !self.text.table.iter().any(|table| table.arm == fit.arm)
+        {
+            return Err(format!("[fit] is to the table of arm {}, which has none", fit.arm));
+        }
+        Ok(())
+    }
+
+    /// The published table of an arm. It was parsed when the experiment was read.
+    fn measured(&self, table: &TableText) -> Option<Measured> {
+        Measured::parse(self.files.texts.get(&table.file)?).ok()
+    }
+
+    /// The rows of published tables as figures of the points that ran.
+    pub fn given_by_tables(&self, arms: &[PlannedArm]) -> Vec<Given> {
+        let mut all = Vec::new();
+        for table in &self.text.table {
+            let Some(measured) = self.measured(table) else { continue };
+            let own = arms.iter().filter(|arm| arm.of.name == table.arm);
+            all.extend(given_of(&measured, &own.collect::<Vec<_>>(), table.role, &table.file));
+        }
+        all
+    }
+
+    /// What each table's columns say of each other.
+    pub fn arithmetic(&self) -> Vec<Arithmetic> {
+        let one = |table: &TableText| {
+            let measured = self.measured(table)?;
+            Some(Arithmetic { group: table.arm.clone(), says: arithmetic(table, &measured) })
+        };
+        self.text.table.iter().filter_map(one).collect()
+    }
+
+    /// Fits the free parameters, where the experiment asks for that.
+    ///
+    /// # Errors
+    /// A model that is not there or has nothing free, a table with too few rows.
+    pub fn fit(&self) -> Result<Vec<Fitted>, CliError> {
+        let Some(asked) = &self.text.fit else { return Ok(Vec::new()) };
+        let table = self.text.table.iter().find(|table| table.arm == asked.arm);
+        let Some((table, measured)) = table.and_then(|t| Some((t, self.measured(t)?))) else {
+            return Ok(Vec::new());
+        };
+        let mut spec = Spec::load(&asked.model).map_err(|error| model_error(&error))?;
+        for (path, value) in &asked.from {
+            spec.set(path, *value).map_err(|error| model_error(&error))?;
+        }
+        let options =
+            FitOptions { starts: 0, rounds: ROUNDS, diagnose: false, ..FitOptions::default() };
+        let found = fit::fit(&spec, &measured, &options).map_err(|error| fit_error(&error))?;
+        let one = |parameter: fit::Profile| Fitted {
+            path: parameter.path,
+            table: table.file.clone(),
+            value: parameter.fitted,
+            bounds: parameter.bounds,
+        };
+        Ok(found.parameters.into_iter().map(one).collect())
+    }
+
+    /// The changes of an arm over the fitted values of its model.
+    pub(super) fn with_fitted(
+        &self,
+        plan: &str,
+        changes: Table,
+        fitted: &BTreeMap<String, f64>,
+    ) -> Table {
+        let Some(fit) = &self.text.fit else { return changes };
+        let plan: Table = plan.parse().unwrap_or_default();
+        let model = |table: &Table| table.get("target")?.get("model")?.as_str().map(str::to_owned);
+        if model(&changes).or_else(|| model(&plan)).as_ref() != Some(&fit.model) {
+            return changes;
+        }
+        let values = if fitted.is_empty() { &fit.from } else { fitted };
+        let mut all = Table::new();
+        let mut set = Table::new();
+        for (path, value) in values {
+            set.insert(path.clone(), Value::Float(*value));
+            if let Some(field) = fit.also.get(path).filter(|field| states(&plan, field)) {
+                merge(&mut all, nested(field, Value::Float(*value)));
+            }
+        }
+        merge(&mut all, nested("target.set", Value::Table(set)));
+        merge(&mut all, changes);
+        all
+    }
+}
+
+/// Whether a plan states a field.
+fn states(plan: &Table, field: &str) -> bool {
+    let mut parts = field.split('.');
+    let first = parts.next().and_then(|name| plan.get(name));
+    parts.fold(first, |value, name| value.and_then(|value| value.get(name))).is_some()
+}
+
+fn nested(field: &str, value: Value) -> Table {
+    let mut parts: Vec<&str> = field.split('.').collect();
+    let last = parts.pop().unwrap_or(field);
+    let mut table = Table::from_iter([(last.to_owned(), value)]);
+    while let Some(name) = parts.pop() {
+        table = Table::from_iter([(name.to_owned(), Value::Table(table))]);
+    }
+    table
+}
+
+/// The rows of a table as figures of an arm's points.
+pub fn given_of(measured: &Measured, arms: &[&PlannedArm], role: Role, source: &str) -> Vec<Given> {
+    let mut all = Vec::new();
+    for arm in arms {
+        let Some(row) = measured.matrix().find(|row| is_of(row, arm)) else { continue };
+        let mut add = |figure: &str, value: f64| {
+            let source = format!("{source}, line {}", row.line);
+            let (arm, figure) = (arm.name.clone(), figure.to_owned());
+            all.push(Given { arm, figure, value, role, source });
+        };
+        add("achieved_iops_per_s", row.ops_per_s);
+        add("latency_ns_avg", 1e6 * row.latency_ms);
+    }
+    all
+}
+
+/// Whether a row has the I/O size and read share of a point; its table is that of the point's arm.
+fn is_of(row: &Row, arm: &PlannedArm) -> bool {
+    let Workload::Matrix(matrix) = &arm.resolved.workload else { return false };
+    let [stream] = &matrix.streams[..] else { return false };
+    let [size] = &stream.sizes[..] else { return false };
+    let share = row.read_share.map(|share| 100.0 * share);
+    row.io_bytes == Some(size.size_bytes)
+        && share.is_some_and(|percent| (percent - stream.read_percent).abs() < 1e-6)
+}
+
+fn gigabytes(bytes_per_s: f64) -> String {
+    format!("{:.2} GB/s", bytes_per_s / 1e9)
+}
+
+/// The table's identities, then what its ports would have to carry.
+fn arithmetic(table: &TableText, measured: &Measured) -> Vec<String> {
+    let checks = fit::check(measured, table.outstanding);
+    let mut says = identities(&checks, table);
+    if let Some(limit) = table.ports_bytes_per_s {
+        let most = checks.network_bytes_per_s_max;
+        let word = if most > limit { "MORE than they carry" } else { "of what they carry" };
+        says.push(format!(
+            "The busiest row moves {} one way through ports of {}: {:.1} % {word}.",
+            gigabytes(most),
+            gigabytes(limit),
+            100.0 * most / limit
+        ));
+    }
+    says.extend(written(table, measured));
+    says
+}
+
+fn identities(checks: &Checks, table: &TableText) -> Vec<String> {
+    let mut says = Vec::new();
+    if checks.identity_median.is_finite() {
+        let unit = if checks.unit_bytes == 1e6 { "10^6" } else { "2^20" };
+        let odd = match checks.identity_odd.len() {
+            0 => "no row is more than 2 % off".to_owned(),
+            n => format!("{n} rows are more than 2 % off"),
+        };
+        says.push(format!(
+            "Bandwidth is data operations × I/O size + operations × {:.0} bytes of protocol, in units of \
+             {unit} bytes: median residual {:.3} %, {odd}.",
+            checks.protocol_bytes,
+            100.0 * checks.identity_median
+        ));
+        if checks.unit_bytes != 1e6 {
+            says.push("What it calls MB are MiB.".to_owned());
+        }
+    }
+    let (least, most) = checks.concurrency;
+    let allowed = table.outstanding.map_or(String::new(), |allowed| {
+        let word = match checks.concurrency_impossible.len() {
+            0 if most < 0.9 * allowed => {
+                "none is impossible, and the clients did not keep their queues full"
+            }
+            0 => "none is impossible",
+            _ => "some are IMPOSSIBLE",
+        };
+        format!(" of {allowed:.0} that the load allows: {word}")
+    });
+    says.push(format!(
+        "Rate × latency (Little's law) is {least:.0} to {most:.0} operations in flight{allowed}."
+    ));
+    if let Some((low, high)) = checks.metadata_share {
+        says.push(format!(
+            "Operations that move no data are {:.1} to {:.1} % of all.",
+            100.0 * low,
+            100.0 * high
+        ));
+    }
+    says
+}
+
+/// What the drives' ports would carry if each write rewrote its record, and if data came in full records.
+fn written(table: &TableText, measured: &Measured) -> Vec<String> {
+    let (Some(drives), Some(port), Some(factor)) =
+        (table.drives, table.drive_port_bytes_per_s, table.written_per_byte)
+    else {
+        return Vec::new();
+    };
+    let of_row = |row: &Row, least_bytes: f64| {
+        let size = (row.io_bytes.unwrap_or(0) as f64).max(least_bytes);
+        row.write_ops_per_s.unwrap_or(0.0) * size * factor
+    };
+    let most = |least_bytes: f64| {
+        let rows = measured.matrix().map(|row| (of_row(row, least_bytes), row));
+        rows.max_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let mut says = Vec::new();
+    if let Some((bytes, row)) = most(0.0) {
+        says.push(format!(
+            "As full records, the drives write {} at most ({}): {:.0} MB/s each.",
+            gigabytes(bytes),
+            row.label(),
+            bytes / 1e6 / f64::from(drives)
+        ));
+    }
+    if let Some((bytes, row)) = table.record_bytes.and_then(most) {
+        let each = bytes / f64::from(drives);
+        let judged = if each > port {
+            "more than a port carries, so that \"random\" cannot have meant a record for each write"
+        } else {
+            "which their ports would carry"
+        };
+        says.push(format!(
+            "If every write rewrote its record of {:.0} KiB, that would be {} ({}), {} for each drive's \
+             port of {}: {judged}.",
+            table.record_bytes.unwrap_or(0.0) / 1024.0,
+            gigabytes(bytes),
+            row.label(),
+            gigabytes(each),
+            gigabytes(port)
+        ));
+    }
+    says
+}
