@@ -25,7 +25,9 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll model fit zfs-flash mirrors.csv\n  plimsoll model fit \
-    zfs-flash mirrors.csv --predict raidz2.csv --with 'pool.layout=\"raidz2\"'\n\nA table is CSV with the \
+    zfs-flash mirrors.csv --predict raidz2.csv \\\n      --with pool.layout=raidz --with pool.groups=4 --with \
+    pool.width=6 --with pool.parity=2 \\\n      --with records.record_bytes=131072 --with \
+    arc.unit_bytes=131072 --with pool.chunk_bytes=131072\n\nA table is CSV with the \
     columns io_kib, pattern, read_percent, ops_per_s, latency_ms, and where\nthere are any \
     bandwidth_mb_per_s, read_ops_per_s, write_ops_per_s; lines with # are comments."
 )]

@@ -24,7 +24,7 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll model list\n  plimsoll model show zfs-flash\n  plimsoll model \
-    run plan.toml --model adsf-hybrid --explain\n  plimsoll model fit zfs-flash measured.csv --predict other.csv --with 'pool.layout=\"raidz2\"'"
+    run plan.toml --model adsf-hybrid --explain\n  plimsoll model fit zfs-flash measured.csv --predict other.csv --with pool.layout=raidz"
 )]
 pub struct Options {
     #[command(subcommand)]
@@ -89,7 +89,7 @@ fn settings(given: &[String]) -> Result<BTreeMap<String, String>, CliError> {
             Ok((path.to_owned(), value.to_owned()))
         }
         _ => Err(CliError::usage(format!("\"{text}\" is no parameter and value"))
-            .hint("write BLOCK.FIELD=VALUE, such as pool.groups=6 or 'pool.layout=\"raidz2\"'")),
+            .hint("write BLOCK.FIELD=VALUE, such as pool.groups=6 or pool.layout=raidz")),
     };
     given.iter().map(one).collect()
 }
