@@ -1,4 +1,5 @@
 //! The data path allocates nothing per operation: counted by an allocator, for every kind of queue.
+#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,7 +42,7 @@ impl Source for Noting {
         if self.given > SETTLED + COUNTED {
             return None;
         }
-        let write = self.given % 3 == 0;
+        let write = self.given.is_multiple_of(3);
         let kind = if write { OpKind::Write } else { OpKind::Read };
         let offset_bytes = self.given % 256 * 4096;
         let class = u16::from(write);

@@ -121,7 +121,7 @@ pub fn read_merged(
         let start_ns = interval.start_ns + 500_000;
         if start_ns >= from_ns && start_ns < to_ns {
             let into = merged.entry(interval.tag).or_insert_with(histogram);
-            into.add(&interval.histogram.unpack()).map_err(|error| format!("{error:?}"))?;
+            into.add(interval.histogram.unpack()).map_err(|error| format!("{error:?}"))?;
         }
         Ok(())
     })?;

@@ -157,7 +157,8 @@ pub fn rates_per_s(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
 pub fn latencies_ns(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
     stretches(bundle, pick, width_ns)
         .into_iter()
-        .filter_map(|sums| (sums.count > 0).then(|| sums.latency_ns as f64 / sums.count as f64))
+        .filter(|sums| sums.count > 0)
+        .map(|sums| sums.latency_ns as f64 / sums.count as f64)
         .collect()
 }
 

@@ -54,10 +54,10 @@ pub fn judge(bundle: &Bundle) -> Verdict {
 }
 
 /// Outcomes of the mandatory rules of a claim.
-fn mandatory<'a>(
-    findings: &'a [Finding],
+fn mandatory(
+    findings: &[Finding],
     claim: Claim,
-) -> impl Iterator<Item = (&'static Rule, &'a Finding)> {
+) -> impl Iterator<Item = (&'static Rule, &Finding)> {
     findings.iter().filter_map(move |finding| {
         let rule = rules::find(&finding.rule)?;
         rule.mandatory_for(claim).then_some((rule, finding))

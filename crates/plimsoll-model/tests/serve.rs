@@ -4,6 +4,7 @@
 //! is asserted: no answer comes before it is due, and the server's own latencies are those of virtual
 //! time. `PLIMSOLL_TIMED=1 cargo test -p plimsoll-model --test serve -- --nocapture` on an idle machine
 //! holds what the client sees to 5 % + 0.2 ms.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -180,7 +181,7 @@ fn what_is_written_is_read(client: &mut Client, directory: ObjectId) {
         while out.is_empty() {
             client.poll(arena, Timeout::Completion, &mut out).unwrap();
         }
-        out[0].result.clone().unwrap()
+        out[0].result.unwrap()
     };
     carry_out(client, &write(100_000, Stability::Unstable), &mut arena);
     carry_out(client, &write(60_000, Stability::FileSync), &mut arena);

@@ -1,4 +1,5 @@
 //! The page: whole, alone, and not to be broken into by names.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 #[path = "common/markup.rs"]

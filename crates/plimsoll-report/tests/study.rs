@@ -1,4 +1,5 @@
 //! Reports of more than one run.
+#![allow(clippy::unwrap_used)]
 
 #[path = "common/markup.rs"]
 mod markup;

@@ -295,7 +295,7 @@ mod tests {
         std::fs::create_dir(&other).unwrap();
         let file = std::fs::File::create(&data).unwrap();
         let open = |small: &[PathBuf]| {
-            NameTable::open(&[root.clone()], small, 2, std::slice::from_ref(&data))
+            NameTable::open(std::slice::from_ref(&root), small, 2, std::slice::from_ref(&data))
         };
         let table = open(&[small.clone(), other.clone()]).unwrap();
         let op = |kind, name, new_name| NameOp {
@@ -337,6 +337,6 @@ mod tests {
         // What lies below no root, or has no room for a name, is refused.
         assert!(open(&["/elsewhere".into()]).is_err());
         assert!(open(&[root.join("x".repeat(PATH_BYTES - NAME_BYTES + 1))]).is_err());
-        assert!(NameTable::open(&[data.clone()], &[], 1, &[]).is_err());
+        assert!(NameTable::open(std::slice::from_ref(&data), &[], 1, &[]).is_err());
     }
 }

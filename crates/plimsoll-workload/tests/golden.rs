@@ -1,5 +1,6 @@
 //! Addresses, arrivals and content against values from sources of their own: SciPy, and a second
 //! implementation of the generator and the stamped unit (`golden/make.py`).
+#![allow(clippy::unwrap_used)]
 
 use plimsoll_sys::simd::{Kernels, Level};
 use plimsoll_workload::address::{Normal, Zipf, normal_quantile};

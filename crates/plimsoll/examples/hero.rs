@@ -290,7 +290,7 @@ fn heroes(lab: &Lab, only: Option<&str>) -> bool {
         }
         let by: Vec<&str> = match pair.fails {
             true => hero.failed.iter().map(String::as_str).collect(),
-            false => pair.rules.iter().copied().filter(|rule| is_caught(&rule)).collect(),
+            false => pair.rules.iter().copied().filter(|rule| is_caught(rule)).collect(),
         };
         let fails = if twin.failed.is_empty() { "none".into() } else { twin.failed.join(", ") };
         println!(

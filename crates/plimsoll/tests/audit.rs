@@ -1,4 +1,5 @@
 //! `plimsoll audit`: results made elsewhere, and what the rules are.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! What is observed against what is known to be true, on a loop device of its own. Needs root.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! `plimsoll run` on plans with `[workload.matrix]`: files, a block device, nothing.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

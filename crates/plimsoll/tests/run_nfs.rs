@@ -1,4 +1,5 @@
 //! `plimsoll run` on NFS exports, against a real NFS-Ganesha server.
+#![allow(clippy::unwrap_used)]
 
 #[path = "../../plimsoll-nfs/tests/support/mod.rs"]
 mod ganesha;

@@ -1,4 +1,5 @@
 //! `plimsoll run` on a bucket, against a real S3 server.
+#![allow(clippy::unwrap_used)]
 
 #[path = "../../plimsoll-s3/tests/support/mod.rs"]
 mod s3;

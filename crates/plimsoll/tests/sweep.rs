@@ -1,4 +1,5 @@
 //! `plimsoll sweep`: a small one, told in every form, interrupted and gone on with.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

@@ -1,5 +1,6 @@
 //! Runs of users without privileges, and where parts of /sys and /proc do not show: the audit says what
 //! is unknown and what would show it, and nothing fails. Needs root, to give it up.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

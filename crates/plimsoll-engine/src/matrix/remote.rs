@@ -184,12 +184,12 @@ impl Remote {
             }
             Lies::S3(home) => {
                 let (target, prefix) = home.bucket();
-                Target::S3(S3Target {
+                Target::S3(Box::new(S3Target {
                     target,
                     prefix,
                     files_per_share: self.files.first().map_or(1, |set| set.files_per_share),
                     object_bytes: home.object_bytes.unwrap_or(1),
-                })
+                }))
             }
         }
     }

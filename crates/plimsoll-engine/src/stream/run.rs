@@ -78,7 +78,7 @@ pub enum Target {
     /// NFS exports.
     Nfs(NfsTarget),
     /// An S3 bucket.
-    S3(S3Target),
+    S3(Box<S3Target>),
 }
 
 /// Clients that one thread drives.
@@ -462,7 +462,7 @@ fn prepare(
             return Ok((Either::Nfs(Box::new(queue)), report));
         }
         Target::S3(s3) => {
-            let queue = S3Queue::open(s3, depth, arena(arena_bytes)?)?;
+            let queue = S3Queue::open(*s3, depth, arena(arena_bytes)?)?;
             let report =
                 unlike_files(BackendKind::S3, "the target is an S3 bucket", depth, arena_bytes);
             return Ok((Either::S3(Box::new(queue)), report));

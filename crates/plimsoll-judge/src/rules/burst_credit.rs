@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(made_up::outcome(&RULE, &falls_to(1000, 4)), Some(Outcome::Unknown));
         // What is missed is caught up with, as on a busy host; not so by more than 5 %.
         let jitter = |bundle: &mut Bundle, low: u64, wobble: u64| {
-            let late = move |t: u64| if t % 2 == 0 { low / 2 } else { 0 };
+            let late = move |t: u64| if t.is_multiple_of(2) { low / 2 } else { 0 };
             let second = move |t: u64| low * wobble * (t / 10 * 37 % 7) / 600;
             let rate = move |t: u64| {
                 if t < 250 { 3000 + t * 37 % 111 } else { low - low / 4 + second(t) + late(t) }

@@ -162,7 +162,8 @@ fn figures(told: &Told<'_>, arm: &Arm<'_>, completed: &[&Bundle]) -> Vec<FigureS
         let given = told.given.iter().find(|g| g.arm == arm.name && g.figure == figure.key);
         let published = given.map(|given| given.value);
         let mean = together.as_ref().map(|t| t.mean);
-        let interval = together.as_ref().and_then(|t| t.interval).map(|i| [i.low, i.high]);
+        let interval = together.as_ref().and_then(|t| t.interval);
+        let interval = interval.map(|i| figure.counted.possible([i.low, i.high]));
         let over = |value: f64| published.filter(|p| *p > 0.0).map(|p| value / p);
         FigureStory {
             key: figure.key.to_owned(),

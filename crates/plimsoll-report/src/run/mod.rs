@@ -146,12 +146,11 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
         }
     }
     let completed = bundle.run.end.kind == EndKind::Completed;
-    let reason = if completed || bundle.run.end.says.is_empty() {
-        verdict.reason.clone()
-    } else if verdict.reason == bundle.run.end.says {
+    let says = &bundle.run.end.says;
+    let reason = if completed || says.is_empty() || verdict.reason == *says {
         verdict.reason.clone()
     } else {
-        format!("{}. The run ended early: {}", verdict.reason, bundle.run.end.says)
+        format!("{}. The run ended early: {says}", verdict.reason)
     };
     Headline {
         word: verdict.verdict.label().to_owned(),

@@ -154,7 +154,7 @@ mod tests {
         let mut slots = Slots::new(&Pattern::Random, 1 << 40, 4096, 11);
         let mut counts = [0f64; 100];
         for i in 0..100_000 {
-            counts[(slots.at(i) as u128 * 100 >> 40) as usize] += 1.0;
+            counts[((slots.at(i) as u128 * 100) >> 40) as usize] += 1.0;
         }
         let chi: f64 = counts.iter().map(|c| (c - 1000.0).powi(2) / 1000.0).sum();
         assert!(chi < 148.2, "{chi}");

@@ -183,7 +183,10 @@ mod tests {
                 let place = space.place_of(slot, size, size).unwrap();
                 let r = &regions[place.file as usize];
                 let within = place.offset_bytes - r.offset_bytes;
-                assert!(within % size == 0 && within + size <= r.size_bytes, "{slot} {size}");
+                assert!(
+                    within.is_multiple_of(size) && within + size <= r.size_bytes,
+                    "{slot} {size}"
+                );
             }
             assert_eq!(space.place_of(slot, 1 << 20, 4096), None);
         }
