@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use crate::SysError;
 
 /// `_IOWR('f', 11, struct fiemap)`: read and write, 32 bytes, type `f`, number 11.
-const FS_IOC_FIEMAP: libc::c_ulong = 0xC020_660B;
+const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
 /// Write the file back first, so that delayed allocation is placed.
 const FIEMAP_FLAG_SYNC: u32 = 1;
 const FIEMAP_EXTENT_LAST: u32 = 1;
