@@ -42,7 +42,7 @@ fn objects_are_put_got_checked_and_removed() {
     let sandbox = Sandbox::new();
     let workload = format!(
         "sizes = \"16KiB\"\nreads = 70\nfiles = 2\nfile_size = \"1MiB\"\nclients = 2\n\
-         queue_depth = 4\nmetadata = 10\nverify_reads = true\n{MIX}"
+         queue_depth = 4\nmetadata = 40\nverify_reads = true\n{MIX}"
     );
     let ran = run(&sandbox, &server.endpoint(), &workload, &[]).expect(0);
     assert_eq!(ran.json()["verdict"], "MEASURED", "{}", ran.stdout);
