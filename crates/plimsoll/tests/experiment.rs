@@ -232,6 +232,26 @@ fn real_arms_run_where_their_places_are() {
     assert!(sandbox.left_in_data().is_empty());
 }
 
+/// What is wrong is said before hours of runs or a fit, and nothing is left behind.
+#[test]
+fn a_place_or_table_that_is_wrong_is_said_before_anything_runs() {
+    let sandbox = Sandbox::new();
+    let (there, out) = (sandbox.path("."), sandbox.path("out"));
+    let (there, out) = (there.display().to_string(), out.display().to_string());
+    let refused = |more: &[&str]| {
+        let ran = sandbox.run(&[&["experiment", "run"], more, &["--out", &out]].concat());
+        assert!(!std::path::Path::new(&out).exists(), "nothing was begun");
+        ran.expect(2)
+    };
+    let place = format!("b={there}");
+    refused(&["e3", "--on", "real", "--path", "a=/not/there", "--path", &place])
+        .says("place a: /not/there");
+    assert!(!refused(&["e6", "--table", "nosuch=x.csv"]).stderr.contains("fitting"));
+    std::fs::write(sandbox.path("bad.csv"), "a,b\n1,2\n").unwrap();
+    let table = format!("raidz2={there}/bad.csv");
+    refused(&["e6", "--table", &table]).says("has no column");
+}
+
 #[test]
 fn the_first_experiment_tells_what_limits_its_settings() {
     let sandbox = Sandbox::new();
@@ -250,16 +270,9 @@ fn the_first_experiment_tells_what_limits_its_settings() {
     assert!(story["answers"].to_string().contains("0.58 %"), "the arithmetic of the CPU claim");
 }
 
-/// A model with one core that reads need an unknown time of, and an experiment of one table on it.
+/// An experiment of one table on a model with an unknown parameter.
 fn of_a_table(sandbox: &Sandbox) -> PathBuf {
-    let model = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom = \"chosen\"\n\
-        [load]\nfrom = \"chosen\"\nclients = 8\ndepth = 2\nfiles = 8\nfile_bytes = \"1 GB\"\n\
-        [block.path]\nkind = \"path\"\nbelow = \"drive\"\ncpu = \"cpu\"\nfrom = \"assumed\"\n\
-        read_us = { value = 60, from = \"fitted\", free = [10, 400] }\nwrite_us = 50\nmeta_us = 20\n\
-        [block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 1\n\
-        [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 4\nread_us = 20\nwrite_us = 20\n\
-        read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\n";
-    std::fs::write(sandbox.path("tiny.toml"), model).unwrap();
+    std::fs::write(sandbox.path("tiny.toml"), support::TINY_MODEL).unwrap();
     let model = sandbox.path("tiny.toml").display().to_string();
     let plan = format!(
         "version = 1\nname = \"small\"\n[target]\nmodel = {model:?}\n[workload.matrix]\n\

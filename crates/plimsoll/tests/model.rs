@@ -180,14 +180,7 @@ fn what_cannot_be_modelled_is_refused_before_anything_is_written() {
 #[test]
 fn a_fit_finds_what_made_the_table() {
     let sandbox = Sandbox::new();
-    let model = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom = \"chosen\"\n\
-        [load]\nfrom = \"chosen\"\nclients = 8\ndepth = 2\nfiles = 8\nfile_bytes = \"1 GB\"\n\
-        [block.path]\nkind = \"path\"\nbelow = \"drive\"\ncpu = \"cpu\"\nfrom = \"assumed\"\n\
-        read_us = { value = 60, from = \"fitted\", free = [10, 400] }\nwrite_us = 50\nmeta_us = 20\n\
-        [block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 1\n\
-        [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 4\nread_us = 20\nwrite_us = 20\n\
-        read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\n";
-    std::fs::write(sandbox.path("tiny.toml"), model).unwrap();
+    std::fs::write(sandbox.path("tiny.toml"), support::TINY_MODEL).unwrap();
     // 8 x 2 operations in flight on one core that needs 100 us a read: 10,000/s and 1.6 ms.
     let rows = "io_kib,pattern,read_percent,ops_per_s,latency_ms\n4,random,100,10000,1.6\n\
         8,random,100,10000,1.6\n16,random,100,10000,1.6\n";

@@ -378,10 +378,10 @@ fn caught(made: &[&ArmStory]) -> (Ending, String) {
     if through.is_empty() {
         let heroes = made.iter().filter(|arm| !arm.caught_by.is_empty()).count();
         let honest = made.len() - heroes;
-        let beside = if honest > 0 {
-            format!("; the {honest} honest twins keep their verdict")
-        } else {
-            String::new()
+        let beside = match honest {
+            0 => String::new(),
+            1 => "; the honest twin keeps its verdict".to_owned(),
+            _ => format!("; the {honest} honest twins keep their verdicts"),
         };
         return (
             Ending::Caught,

@@ -269,3 +269,12 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 pub fn signal(child: &Child, signal: &str) {
     tool("kill", &[signal, &child.id().to_string()]);
 }
+
+/// A model with one core that reads need an unknown time of.
+pub const TINY_MODEL: &str = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom = \"chosen\"\n\
+    [load]\nfrom = \"chosen\"\nclients = 8\ndepth = 2\nfiles = 8\nfile_bytes = \"1 GB\"\n\
+    [block.path]\nkind = \"path\"\nbelow = \"drive\"\ncpu = \"cpu\"\nfrom = \"assumed\"\n\
+    read_us = { value = 60, from = \"fitted\", free = [10, 400] }\nwrite_us = 50\nmeta_us = 20\n\
+    [block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 1\n\
+    [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 4\nread_us = 20\nwrite_us = 20\n\
+    read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\n";

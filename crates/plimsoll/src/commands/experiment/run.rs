@@ -76,13 +76,13 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let definition = Definition::read(Files::find(&options.experiment)?)?;
     let progress = StderrProgress::new(common.quiet);
     let mut overrides = overrides(options)?;
-    // What is wrong with an arm is said before anything is fitted.
-    definition.arms(options.on, &overrides)?;
+    // What is wrong with an arm, a table or a place is said before anything is fitted or run.
+    let given = published(&definition, &definition.arms(options.on, &overrides)?, options)?;
+    are_there(&overrides)?;
     let fitted = fit(&definition, options.on, &progress)?;
     overrides.fitted = fitted.iter().map(|one| (one.path.clone(), one.value)).collect();
     let planned = definition.arms(options.on, &overrides)?;
     let searches = definition.searches(options.on, &overrides)?;
-    let given = published(&definition, &planned, options)?;
     let telling = Telling {
         definition: &definition,
         on: options.on,
@@ -265,6 +265,17 @@ fn overrides(options: &Options) -> Result<Overrides, CliError> {
     let set = options.set.iter().map(|text| pair(text, "FIELD=VALUE")).collect::<Result<_, _>>()?;
     let (repeats, arms) = (options.repeats, options.arm.clone());
     Ok(Overrides { set, places, repeats, arms, ..Overrides::default() })
+}
+
+/// Places that are paths of this host: a later arm's would be missed after the runs of those before.
+fn are_there(overrides: &Overrides) -> Result<(), CliError> {
+    for (place, path) in overrides.places.iter().filter(|(_, path)| !path.contains("://")) {
+        std::fs::metadata(path).map_err(|error| {
+            CliError::usage(format!("place {place}: {path}: {error}"))
+                .hint("check the path, and that the file system is mounted")
+        })?;
+    }
+    Ok(())
 }
 
 /// The experiment's published figures, and those that the operator brings along.
