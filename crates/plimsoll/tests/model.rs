@@ -199,8 +199,57 @@ fn a_fit_finds_what_made_the_table() {
     assert!((json["predicted"]["copied"]["ops_error_median"].as_f64().unwrap() - 1.0).abs() < 1e-9);
     assert_eq!(json["checks"]["concurrency_possible"], 16.0);
     assert_eq!(read(sandbox.root.path(), "fitted"), format!("path.read_us={read_us}\n"));
+    assert!(json["goals"].as_array().unwrap().iter().all(|goal| goal["met"] == true), "{json}");
+    assert_eq!(json["goals"].as_array().unwrap().len(), 8);
     std::fs::write(sandbox.path("bad.csv"), "io_kib,ops_per_s\n4,1\n").unwrap();
     sandbox.run(&["model", "fit", "./tiny.toml", "bad.csv"]).expect(2).says("latency_ms");
+}
+
+/// A goal that is missed is told with its rows, the side to which they err and what the model lacks; a
+/// goal that is given in its place is held to instead; streams and other depths are rows like others.
+#[test]
+fn a_missed_goal_says_what_makes_the_gap() {
+    let sandbox = Sandbox::new();
+    let lacks = "name = \"tiny\"\nmissing = \"a second\\ncore\"";
+    let text = support::TINY_MODEL.replace("name = \"tiny\"", lacks);
+    std::fs::write(sandbox.path("tiny.toml"), text).unwrap();
+    let rows = "io_kib,pattern,read_percent,depth,ops_per_s,latency_ms\n4,random,100,2,10000,1.6\n\
+        8,random,100,,10000,1.6\n16,sequential,100,4,10000,3.2\n";
+    std::fs::write(sandbox.path("rows.csv"), rows).unwrap();
+    std::fs::write(sandbox.path("twice.csv"), rows.replace("10000,", "20000,")).unwrap();
+    let all = ["model", "fit", "./tiny.toml", "rows.csv", "--predict", "twice.csv", "--quick"];
+    let told = |more: &[&str]| {
+        let all: Vec<&str> =
+            all.iter().chain(["--starts", "1"].iter()).chain(more).copied().collect();
+        sandbox.run(&all).expect(0)
+    };
+    let json = told(&["--json"]).json();
+    assert_eq!(json["missing"], "a second core");
+    let goals = json["goals"].as_array().unwrap();
+    let named = |name: &str| goals.iter().find(|goal| goal["goal"] == name).unwrap();
+    let goal = named("predicted.ops.p90");
+    assert_eq!((&goal["met"], &goal["limit"]), (&false.into(), &0.25.into()));
+    assert!((goal["reached"].as_f64().unwrap() - 0.5).abs() < 0.03, "{goal}");
+    let gap = &goal["gap"];
+    assert_eq!(gap["rows"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        (&gap["groups"][0]["group"], &gap["groups"][0]["one_side"]),
+        (&"100 % read".into(), &3.into())
+    );
+    assert_eq!(named("predicted.latency.p90")["met"], true);
+    // Copying is as wrong as the model: its error over that of copying is 1.
+    let copying = named("predicted.ops.of_copying");
+    assert!((copying["reached"].as_f64().unwrap() - 1.0).abs() < 0.06, "{copying}");
+    let text = told(&[]);
+    text.says("16 KiB, 100 % read, sequential, 4 outstanding");
+    text.says("Missing in tiny: a second core");
+    let wider = ["predicted.ops.median=60", "predicted.ops.p90=60", "predicted.ops.of_copying=120"];
+    let wider: Vec<&str> =
+        wider.iter().flat_map(|goal| ["--goal", goal]).chain(["--json"]).collect();
+    let json = told(&wider).json();
+    assert!(json["goals"].as_array().unwrap().iter().all(|goal| goal["met"] == true), "{json}");
+    let wrong = ["model", "fit", "./tiny.toml", "rows.csv", "--goal", "fitted.p90=3"];
+    sandbox.run(&wrong).expect(2).says("predicted.latency.p90");
 }
 
 /// More disks carry more; the smallest number that carries the load is found, and one less does not.

@@ -8,6 +8,7 @@
 
 mod checks;
 mod evaluate;
+pub mod goals;
 mod least_squares;
 mod search;
 mod table;

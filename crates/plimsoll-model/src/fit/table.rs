@@ -1,9 +1,10 @@
 //! A measured table: one row for each I/O size and read share.
 //!
 //! CSV with a header; lines that begin with `#` are comments. Columns: `io_kib`, `pattern` (`random` or
-//! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `bandwidth_mb_per_s`,
-//! `read_ops_per_s`, `write_ops_per_s`. A row without an I/O size, such as a fill, is kept for the
-//! checks but not fitted.
+//! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (operations that each
+//! client has outstanding, where it is not the model's own; `outstanding` is another word for it),
+//! `bandwidth_mb_per_s`, `read_ops_per_s`, `write_ops_per_s`. A row without an I/O size, such as a fill,
+//! is kept for the checks but not fitted.
 
 use super::FitError;
 use crate::run::Pattern;
@@ -19,6 +20,8 @@ pub struct Row {
     pub pattern: Pattern,
     /// Share of reads among data operations.
     pub read_share: Option<f64>,
+    /// Operations that each client has outstanding; `None` is what the model's load says.
+    pub depth: Option<u32>,
     /// Published bandwidth in MB/s as the table has it (some mean MiB/s).
     pub bandwidth_mb_per_s: Option<f64>,
     /// Operations per second, metadata included.
@@ -44,7 +47,14 @@ impl Row {
     pub fn label(&self) -> String {
         match (self.io_bytes, self.read_share) {
             (Some(io), Some(read)) => {
-                format!("{} KiB, {:.0} % read", io / 1024, 100.0 * read)
+                let mut label = format!("{} KiB, {:.0} % read", io as f64 / 1024.0, 100.0 * read);
+                if self.pattern == Pattern::Sequential {
+                    label.push_str(", sequential");
+                }
+                if let Some(depth) = self.depth {
+                    label.push_str(&format!(", {depth} outstanding"));
+                }
+                label
             }
             _ => format!("line {}", self.line),
         }
@@ -122,8 +132,16 @@ fn row(line: usize, names: &[&str], text: &str) -> Result<Row, FitError> {
             return Err(bad(line, &reason));
         }
     };
+    let depth = match number("depth")?.or(number("outstanding")?) {
+        None => None,
+        Some(n) if n >= 1.0 && n.fract() == 0.0 && n <= 65_536.0 => Some(n as u32),
+        Some(n) => {
+            return Err(bad(line, &format!("a depth of {n} is not a count from 1 to 65536")));
+        }
+    };
     Ok(Row {
         line,
+        depth,
         io_bytes: number("io_kib")?.map(|k| (k * 1024.0) as u64).filter(|b| *b > 0),
         pattern,
         read_share: number("read_percent")?.map(|p| p / 100.0).filter(|p| *p <= 1.0),
@@ -154,11 +172,23 @@ mod tests {
     }
 
     #[test]
+    fn rows_may_be_sequential_and_of_another_depth() {
+        let text = "io_kib,pattern,read_percent,outstanding,ops_per_s,latency_ms\n\
+            4,sequential,100,1,100,1\n4,random,100,,100,1\n";
+        let table = Table::parse(text).unwrap();
+        assert_eq!(table.rows[0].label(), "4 KiB, 100 % read, sequential, 1 outstanding");
+        assert_eq!((table.rows[0].depth, table.rows[1].depth), (Some(1), None));
+        assert_eq!(Table::parse(&text.replace("outstanding", "depth")).unwrap(), table);
+    }
+
+    #[test]
     fn says_which_line_is_wrong() {
         let error = Table::parse("ops_per_s,latency_ms\n1,2\n1\n").unwrap_err().to_string();
         assert!(error.contains("line 3"), "{error}");
         let error = Table::parse("ops_per_s,latency_ms\n1,x\n").unwrap_err().to_string();
         assert!(error.contains("\"x\""), "{error}");
+        let error = Table::parse("ops_per_s,latency_ms,depth\n1,2,0\n").unwrap_err().to_string();
+        assert!(error.contains("depth of 0"), "{error}");
         let error = Table::parse("ops_per_s\n1\n").unwrap_err().to_string();
         assert!(error.contains("latency_ms"), "{error}");
     }

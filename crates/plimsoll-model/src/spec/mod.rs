@@ -61,6 +61,8 @@ pub struct Spec {
     pub title: String,
     /// What it stands for, its sources and its limits.
     pub about: String,
+    /// Which structure it lacks, as far as that is known: told when a fit misses a goal.
+    pub missing: String,
     /// The head: entry, nodes, storage nodes.
     pub head: Table,
     /// The blocks in the order of their names.

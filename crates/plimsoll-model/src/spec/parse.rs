@@ -38,6 +38,7 @@ impl Spec {
             _ => String::new(),
         };
         let (own_name, title, about) = (take("name"), take("title"), take("about"));
+        let missing = take("missing");
         let mut blocks = BTreeMap::new();
         if let Some(Value::Table(tables)) = root.get("block") {
             for block in tables.keys() {
@@ -53,6 +54,7 @@ impl Spec {
             name: if own_name.is_empty() { name.to_owned() } else { own_name },
             title,
             about,
+            missing,
             head,
             blocks,
             load: cx.table(&root, "load")?,

@@ -1,18 +1,18 @@
 //! `plimsoll model fit MODEL DATA.csv`: the free parameters of a model from a measured table, and how
 //! well the fitted model predicts another.
 
+mod text;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use plimsoll_model::fit::goals::{self, Goal, Side};
 use plimsoll_model::fit::{
     Checks, Fit, FitOptions, Row, RowScore, Scores, Table as Measured, check, fit, predict, score,
 };
 use plimsoll_model::run::{MatrixLoad, Modelled};
 use plimsoll_model::spec::Spec;
-use plimsoll_report::document::{Block, Document, Headline, Section};
-use plimsoll_report::number::{Unit, significant};
-use plimsoll_report::table::{Cell, Column, Table, Tone};
 use serde::Serialize;
 
 use super::{fit_error, model_error, settings, show};
@@ -54,6 +54,9 @@ pub struct Options {
     /// Neither profile the parameters nor leave out rows one by one.
     #[arg(long)]
     quick: bool,
+    /// A goal that differs from the default, in per cent.
+    #[arg(long, value_name = "NAME=PERCENT")]
+    goal: Vec<String>,
     /// Write the fitted values, as `--set` takes them, to this file.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -70,6 +73,45 @@ struct Outcome {
     parameters: Vec<ParameterOut>,
     checks: ChecksOut,
     predicted: Option<Predicted>,
+    goals: Vec<GoalOut>,
+    /// What structure the model lacks, as its file says.
+    missing: Option<String>,
+}
+
+/// A goal and what was reached. Errors and limits are shares.
+#[derive(Serialize)]
+struct GoalOut {
+    goal: String,
+    #[serde(skip)]
+    says: String,
+    limit: f64,
+    reached: f64,
+    met: bool,
+    /// Median error of copying the fitted table's rows, where the goal is a ratio to it.
+    copying_error_median: Option<f64>,
+    gap: Option<GapOut>,
+}
+
+#[derive(Serialize)]
+struct GapOut {
+    over: f64,
+    row_limit: f64,
+    rows: Vec<OddRow>,
+    groups: Vec<GroupOut>,
+}
+
+#[derive(Serialize)]
+struct OddRow {
+    row: String,
+    error: f64,
+}
+
+#[derive(Serialize)]
+struct GroupOut {
+    group: String,
+    rows: usize,
+    one_side: usize,
+    error_median: f64,
 }
 
 #[derive(Serialize)]
@@ -81,7 +123,7 @@ struct Predicted {
     checks: ChecksOut,
 }
 
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Default, Serialize)]
 struct ScoresOut {
     ops_error_median: f64,
     ops_error_p90: f64,
@@ -111,7 +153,7 @@ struct ParameterOut {
     identified: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct ChecksOut {
     bandwidth_unit_bytes: f64,
     protocol_bytes_per_op: f64,
@@ -132,6 +174,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let table = read(&options.data)?;
     let other = options.predict.as_deref().map(read).transpose()?;
     let with = settings(&options.with)?;
+    let goals = goals_of(&options.goal)?;
     // What is wrong with the other system is said before minutes of fitting.
     changed(model.spec(), &with)?;
     let fit_options = FitOptions {
@@ -158,27 +201,108 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     if let Some(path) = &options.save {
         save(path, &fitted)?;
     }
-    let result = Outcome {
-        model: model.spec().name.clone(),
+    let result = outcome(&fitted, &table, predicted, &goals);
+    if common.json {
+        bundle::print(&bundle::json(&result)?)?;
+    } else {
+        show(&text::document(&result), common)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn outcome(
+    fitted: &Fit,
+    table: &Measured,
+    predicted: Option<(Vec<RowScore>, ChecksOut)>,
+    goals: &[Goal],
+) -> Outcome {
+    let scored = predicted.map(|(rows, checks)| {
+        let (scores, copied) = (score(&rows), copied(table, &rows));
+        (rows, checks, scores, copied)
+    });
+    let own = Side { rows: &fitted.rows, scores: &fitted.scores, copied: None };
+    let other = scored.as_ref().map(|(rows, _, scores, copied)| Side {
+        rows,
+        scores,
+        copied: copied.as_ref(),
+    });
+    let held = goals::hold(goals, own, other);
+    let goals = held.iter().map(|one| {
+        let side = if one.goal.of == goals::Of::Fitted { own } else { other.unwrap_or(own) };
+        goal_out(one, side)
+    });
+    let missing = fitted.spec.missing.split_whitespace().collect::<Vec<_>>().join(" ");
+    Outcome {
+        model: fitted.spec.name.clone(),
         fitted: fitted.scores.into(),
         left_out: fitted.left_out.map(Into::into),
         free_parameters: fitted.parameters.len(),
         rows: fitted.rows.iter().map(Into::into).collect(),
-        parameters: parameters(&fitted),
-        checks: checks_of(&fitted.spec, &table),
-        predicted: predicted.map(|(rows, checks)| Predicted {
-            scores: score(&rows).into(),
-            copied: copied(&table, &rows).map(Into::into),
+        parameters: parameters(fitted),
+        checks: checks_of(&fitted.spec, table),
+        goals: goals.collect(),
+        missing: (!missing.is_empty()).then_some(missing),
+        predicted: scored.map(|(rows, checks, scores, copied)| Predicted {
+            scores: scores.into(),
+            copied: copied.map(Into::into),
             rows: rows.iter().map(Into::into).collect(),
             checks,
         }),
-    };
-    if common.json {
-        bundle::print(&bundle::json(&result)?)?;
-    } else {
-        show(&document(&result), common)?;
     }
-    Ok(Exit::Ok)
+}
+
+fn goal_out(held: &goals::Outcome, side: Side<'_>) -> GoalOut {
+    let gap = |gap: &goals::Gap| GapOut {
+        over: gap.over,
+        row_limit: gap.row_limit,
+        rows: gap
+            .rows
+            .iter()
+            .filter_map(|(at, error)| {
+                Some(OddRow { row: side.rows.get(*at)?.row.label(), error: *error })
+            })
+            .collect(),
+        groups: gap
+            .groups
+            .iter()
+            .map(|group| GroupOut {
+                group: group.name.clone(),
+                rows: group.rows,
+                one_side: group.one_side,
+                error_median: group.error_median,
+            })
+            .collect(),
+    };
+    GoalOut {
+        goal: held.goal.name(),
+        says: text::goal_says(&held.goal, held.copying),
+        limit: held.goal.limit,
+        reached: held.reached,
+        met: held.gap.is_none(),
+        copying_error_median: held.copying,
+        gap: held.gap.as_ref().map(gap),
+    }
+}
+
+/// The default goals with those that were given in their place.
+fn goals_of(given: &[String]) -> Result<Vec<Goal>, CliError> {
+    let mut goals = Goal::DEFAULTS.to_vec();
+    for text in given {
+        let wrong = |why: &str| CliError::usage(format!("--goal {text}: {why}"));
+        let (name, percent) = text.split_once('=').ok_or_else(|| wrong("is not NAME=PERCENT"))?;
+        let percent: f64 = percent
+            .trim_end_matches([' ', '%'])
+            .parse()
+            .ok()
+            .filter(|p: &f64| p.is_finite() && *p >= 0.0)
+            .ok_or_else(|| wrong("the goal is not a percentage"))?;
+        let known: Vec<String> = Goal::DEFAULTS.iter().map(Goal::name).collect();
+        let Some(goal) = goals.iter_mut().find(|goal| goal.name() == name.trim()) else {
+            return Err(wrong(&format!("is none of {}", known.join(", "))));
+        };
+        goal.limit = percent / 100.0;
+    }
+    Ok(goals)
 }
 
 fn read(path: &Path) -> Result<Measured, CliError> {
@@ -254,7 +378,10 @@ fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
 /// What copying the fitted table's rows would be off by.
 fn copied(table: &Measured, rows: &[RowScore]) -> Option<Scores> {
     let like = |a: &Row, b: &Row| {
-        a.io_bytes == b.io_bytes && a.pattern == b.pattern && a.read_share == b.read_share
+        a.io_bytes == b.io_bytes
+            && a.pattern == b.pattern
+            && a.read_share == b.read_share
+            && a.depth == b.depth
     };
     let copy = |score: &RowScore| {
         let from = table.matrix().find(|row| like(row, &score.row))?;
@@ -292,194 +419,4 @@ impl From<&RowScore> for RowOut {
             latency_error: score.latency_error,
         }
     }
-}
-
-fn document(result: &Outcome) -> Document {
-    let mut sections = vec![
-        Section::brief("scores", "Errors").with(Block::Table(scores_table(result))),
-        Section::brief("parameters", "Parameters").with(Block::Table(parameter_table(result))),
-    ];
-    let vague: Vec<&str> =
-        result.parameters.iter().filter(|p| !p.identified).map(|p| p.path.as_str()).collect();
-    if !vague.is_empty() {
-        let says = format!(
-            "The data do not determine {}: the interval reaches a bound or spans a factor of two.",
-            vague.join(", ")
-        );
-        sections[1].blocks.push(Block::Words(says));
-    }
-    sections.push(checks_section("checks", "The table against itself", &result.checks));
-    sections
-        .push(Section::brief("rows", "Fitted rows").with(Block::Table(rows_table(&result.rows))));
-    if let Some(predicted) = &result.predicted {
-        sections.push(checks_section(
-            "other-checks",
-            "The predicted table against itself",
-            &predicted.checks,
-        ));
-        sections.push(
-            Section::brief("predicted", "Predicted rows, which the fit did not see")
-                .with(Block::Table(rows_table(&predicted.rows))),
-        );
-    }
-    let of = predicted_or_fitted(result);
-    let reason = format!(
-        "{}: median error {:.1} % of the rate and {:.1} % of the latency{}",
-        result.model,
-        100.0 * of.0.ops_error_median,
-        100.0 * of.0.latency_error_median,
-        of.1
-    );
-    let word = if result.predicted.is_some() { "PREDICTED" } else { "FITTED" };
-    Document {
-        title: result.model.clone(),
-        headline: Headline { word: word.to_owned(), reason, ..Headline::default() },
-        sections,
-        ..Document::default()
-    }
-}
-
-fn predicted_or_fitted(result: &Outcome) -> (ScoresOut, &'static str) {
-    match &result.predicted {
-        Some(predicted) => (predicted.scores, " on rows that the fit never saw."),
-        None => (result.fitted, " on the rows that it was fitted to."),
-    }
-}
-
-fn scores_table(result: &Outcome) -> Table {
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words("rows", "rows"),
-            Column::of(Unit::Share, "median", "ops_error_median").under("rate"),
-            Column::of(Unit::Share, "p90", "ops_error_p90").under("rate"),
-            Column::of(Unit::Share, "median", "latency_error_median").under("latency"),
-            Column::of(Unit::Share, "p90", "latency_error_p90").under("latency"),
-        ],
-    );
-    let mut add = |name: String, scores: ScoresOut| {
-        let errors = [
-            scores.ops_error_median,
-            scores.ops_error_p90,
-            scores.latency_error_median,
-            scores.latency_error_p90,
-        ];
-        let mut cells = vec![Cell::text(name)];
-        cells.extend(errors.into_iter().map(|error| Cell::number(Unit::Share, error)));
-        table.rows.push(cells);
-    };
-    add(format!("fitted, {} free parameters", result.free_parameters), result.fitted);
-    if let Some(left_out) = result.left_out {
-        add("each left out in turn".to_owned(), left_out);
-    }
-    if let Some(predicted) = &result.predicted {
-        add("predicted".to_owned(), predicted.scores);
-        if let Some(copied) = predicted.copied {
-            add("copied from the fitted table".to_owned(), copied);
-        }
-    }
-    table
-}
-
-fn parameter_table(result: &Outcome) -> Table {
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words("parameter", "parameter"),
-            Column::numbers("in the file", "given"),
-            Column::numbers("fitted", "fitted"),
-            Column::numbers("from", "interval_low"),
-            Column::numbers("to", "interval_high"),
-            Column::words("determined", "identified"),
-        ],
-    );
-    for p in &result.parameters {
-        let digits = |value: f64| Cell::text(significant(value, 4));
-        let end = |pick: fn((f64, f64)) -> f64| {
-            p.interval.map_or(Cell::not_applicable(), |interval| digits(pick(interval)))
-        };
-        let identified = match (p.interval, p.identified) {
-            (None, _) => Cell::not_applicable(),
-            (Some(_), true) => Cell::text("yes").tone(Tone::Good),
-            (Some(_), false) => Cell::text("no").tone(Tone::Warn),
-        };
-        table.rows.push(vec![
-            Cell::text(p.path.clone()),
-            digits(p.given),
-            digits(p.fitted),
-            end(|i| i.0),
-            end(|i| i.1),
-            identified,
-        ]);
-    }
-    table
-}
-
-fn rows_table(rows: &[RowOut]) -> Table {
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words("row", "row"),
-            Column::of(Unit::Rate, "measured", "measured_ops_per_s").under("rate"),
-            Column::of(Unit::Rate, "model", "modelled_ops_per_s").under("rate"),
-            Column::numbers("error", "ops_error").under("rate"),
-            Column::of(Unit::Latency, "measured", "measured_latency_ns").under("latency"),
-            Column::of(Unit::Latency, "model", "modelled_latency_ns").under("latency"),
-            Column::numbers("error", "latency_error").under("latency"),
-        ],
-    );
-    let error = |share: f64| Cell::text(format!("{:+.1} %", 100.0 * share));
-    for row in rows {
-        table.rows.push(vec![
-            Cell::text(row.row.clone()),
-            Cell::number(Unit::Rate, row.measured_ops_per_s),
-            Cell::number(Unit::Rate, row.modelled_ops_per_s),
-            error(row.ops_error),
-            Cell::number(Unit::Latency, row.measured_latency_ms * 1e6),
-            Cell::number(Unit::Latency, row.modelled_latency_ms * 1e6),
-            error(row.latency_error),
-        ]);
-    }
-    table
-}
-
-/// The three identities in sentences.
-fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
-    let mut says = Vec::new();
-    if checks.identity_residual_median.is_finite() {
-        let unit = if checks.bandwidth_unit_bytes == 1e6 { "10^6" } else { "2^20" };
-        says.push(format!(
-            "Bandwidth is data operations x I/O size + operations x {:.0} bytes of protocol, in units \
-             of {unit} bytes: median residual {:.3} %.",
-            checks.protocol_bytes_per_op,
-            100.0 * checks.identity_residual_median
-        ));
-        for (row, residual) in &checks.identity_odd_rows {
-            says.push(format!("The bandwidth of {row} is {:+.1} % off that.", 100.0 * residual));
-        }
-    } else {
-        says.push("The table has no bandwidth column that could be checked.".to_owned());
-    }
-    let most =
-        checks.concurrency_possible.map(|most| format!(", of {most:.0} that the load allows"));
-    says.push(format!(
-        "Rate x latency is {:.0} to {:.0} operations in flight{}.",
-        checks.concurrency_least,
-        checks.concurrency_most,
-        most.unwrap_or_default()
-    ));
-    for (row, n) in &checks.concurrency_impossible_rows {
-        says.push(format!("{row} has {n:.0} in flight, which is impossible."));
-    }
-    let gigabytes = |bytes: f64| bytes / 1e9;
-    let limit = checks.network_limit_bytes_per_s.map_or(String::new(), |limit| {
-        let over = checks.network_bytes_per_s_max > limit;
-        let word = if over { "MORE than" } else { "within" };
-        format!(", {word} the {:.2} GB/s of the model's ports", gigabytes(limit))
-    });
-    says.push(format!(
-        "The busiest row moves {:.2} GB/s one way{limit}.",
-        gigabytes(checks.network_bytes_per_s_max)
-    ));
-    Section::brief(id, title).with(Block::List(says))
 }

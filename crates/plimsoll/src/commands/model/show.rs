@@ -60,6 +60,10 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         let section = Section::brief("about", "What it stands for");
         sections.push(paragraphs.fold(section, |s, p| s.with(Block::Words(p))));
     }
+    if !spec.missing.trim().is_empty() {
+        let missing = spec.missing.split_whitespace().collect::<Vec<_>>().join(" ");
+        sections.push(Section::brief("missing", "What it lacks").with(Block::Words(missing)));
+    }
     for place in places(spec) {
         if let Some(table) = table(spec, &place) {
             sections.push(Section::brief(&place, &place).with(Block::Table(table)));
@@ -116,6 +120,7 @@ fn as_json(model: &Modelled) -> Value {
         "name": spec.name,
         "title": spec.title,
         "about": spec.about,
+        "missing": spec.missing,
         "origin": model.origin(),
         "text_sha256": model.text_sha256(),
         "words": words,

@@ -1,0 +1,288 @@
+//! What a fit should reach, whether it did, and which rows make the gap where it did not.
+
+use super::search::{RowScore, Scores};
+use crate::run::Pattern;
+
+/// Which rows a goal is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// The rows that the parameters were fitted to.
+    Fitted,
+    /// The rows of the other table.
+    Predicted,
+}
+
+/// Which column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// Operations per second.
+    Ops,
+    /// Mean latency.
+    Latency,
+}
+
+/// Which number over the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Median of the absolute relative errors.
+    Median,
+    /// 90th percentile of the same.
+    P90,
+    /// The median over that of copying the fitted table's rows.
+    OfCopying,
+}
+
+/// A goal: at most this error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goal {
+    /// Of which rows.
+    pub of: Of,
+    /// Of which column.
+    pub figure: Figure,
+    /// Which number over the rows.
+    pub measure: Measure,
+    /// The largest value that reaches the goal; 0.25 is 25 %.
+    pub limit: f64,
+}
+
+impl Goal {
+    /// The goals that the project set itself for `zfs-flash`, fitted to one published layout and
+    /// predicting another. They are what any fit is held to unless it is told otherwise.
+    pub const DEFAULTS: [Self; 8] = [
+        Self::new(Of::Fitted, Figure::Ops, Measure::Median, 0.05),
+        Self::new(Of::Fitted, Figure::Latency, Measure::Median, 0.08),
+        Self::new(Of::Predicted, Figure::Ops, Measure::Median, 0.10),
+        Self::new(Of::Predicted, Figure::Latency, Measure::Median, 0.15),
+        Self::new(Of::Predicted, Figure::Ops, Measure::P90, 0.25),
+        Self::new(Of::Predicted, Figure::Latency, Measure::P90, 0.25),
+        Self::new(Of::Predicted, Figure::Ops, Measure::OfCopying, 0.5),
+        Self::new(Of::Predicted, Figure::Latency, Measure::OfCopying, 0.5),
+    ];
+
+    const fn new(of: Of, figure: Figure, measure: Measure, limit: f64) -> Self {
+        Self { of, figure, measure, limit }
+    }
+
+    /// Its name in options and JSON, such as `predicted.latency.p90`.
+    pub fn name(&self) -> String {
+        let of = match self.of {
+            Of::Fitted => "fitted",
+            Of::Predicted => "predicted",
+        };
+        let figure = match self.figure {
+            Figure::Ops => "ops",
+            Figure::Latency => "latency",
+        };
+        let measure = match self.measure {
+            Measure::Median => "median",
+            Measure::P90 => "p90",
+            Measure::OfCopying => "of_copying",
+        };
+        format!("{of}.{figure}.{measure}")
+    }
+}
+
+/// The rows of one side, as a goal looks at them.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// Row by row.
+    pub rows: &'a [RowScore],
+    /// Over all of them.
+    pub scores: &'a Scores,
+    /// Errors of copying the fitted table's rows instead.
+    pub copied: Option<&'a Scores>,
+}
+
+/// A goal, held to what was reached.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The goal.
+    pub goal: Goal,
+    /// What was reached.
+    pub reached: f64,
+    /// For [`Measure::OfCopying`]: the error of copying.
+    pub copying: Option<f64>,
+    /// What makes the gap; `None` where the goal is reached.
+    pub gap: Option<Gap>,
+}
+
+/// What makes a gap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gap {
+    /// By how much the goal is missed, in its own unit: reached less limit.
+    pub over: f64,
+    /// The error of a single row from which on it stands in the way.
+    pub row_limit: f64,
+    /// Rows beyond that, by their place among the rows and with their signed error, the largest first.
+    pub rows: Vec<(usize, f64)>,
+    /// Groups of rows that err to one side, the largest first.
+    pub groups: Vec<Group>,
+}
+
+/// Rows that have something in common and err to the same side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// What they have in common, such as `16 KiB` or `25 % read`.
+    pub name: String,
+    /// How many there are.
+    pub rows: usize,
+    /// How many of them err to the side of the median.
+    pub one_side: usize,
+    /// Median of their signed errors.
+    pub error_median: f64,
+}
+
+/// Holds every goal to what was reached. Goals of rows that there are not are left out.
+pub fn hold(goals: &[Goal], fitted: Side<'_>, predicted: Option<Side<'_>>) -> Vec<Outcome> {
+    let of = |goal: &Goal| match goal.of {
+        Of::Fitted => Some(fitted),
+        Of::Predicted => predicted,
+    };
+    goals.iter().filter_map(|goal| outcome(goal, of(goal)?)).collect()
+}
+
+fn outcome(goal: &Goal, side: Side<'_>) -> Option<Outcome> {
+    let pick = |scores: &Scores| match (goal.figure, goal.measure) {
+        (Figure::Ops, Measure::P90) => scores.ops_p90,
+        (Figure::Latency, Measure::P90) => scores.latency_p90,
+        (Figure::Ops, _) => scores.ops_median,
+        (Figure::Latency, _) => scores.latency_median,
+    };
+    let mut reached = pick(side.scores);
+    let mut row_limit = goal.limit;
+    let mut copying = None;
+    if goal.measure == Measure::OfCopying {
+        let copied = side.copied.map(pick).filter(|error| *error > 0.0)?;
+        reached /= copied;
+        row_limit *= copied;
+        copying = Some(copied);
+    }
+    // An error that is not a number does not reach anything.
+    let met = reached <= goal.limit;
+    let gap = (!met).then(|| gap(goal, side.rows, reached, row_limit));
+    Some(Outcome { goal: *goal, reached, copying, gap })
+}
+
+fn gap(goal: &Goal, rows: &[RowScore], reached: f64, row_limit: f64) -> Gap {
+    let error = |row: &RowScore| match goal.figure {
+        Figure::Ops => row.ops_error,
+        Figure::Latency => row.latency_error,
+    };
+    let errors: Vec<f64> = rows.iter().map(error).collect();
+    let mut large: Vec<(usize, f64)> =
+        errors.iter().copied().enumerate().filter(|(_, e)| e.abs() > row_limit).collect();
+    large.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    Gap {
+        over: reached - goal.limit,
+        row_limit,
+        rows: large,
+        groups: groups(rows, &errors, 0.5 * row_limit),
+    }
+}
+
+/// Groups of at least three rows of which three quarters err to one side, by more than `least` in the
+/// median.
+fn groups(rows: &[RowScore], errors: &[f64], least: f64) -> Vec<Group> {
+    let mut names: Vec<(String, Vec<f64>)> = Vec::new();
+    for (row, error) in rows.iter().zip(errors) {
+        let row = &row.row;
+        let mut of = vec![
+            row.io_bytes.map(|bytes| format!("{} KiB", bytes as f64 / 1024.0)),
+            row.read_share.map(|share| format!("{:.0} % read", 100.0 * share)),
+            row.depth.map(|depth| format!("{depth} outstanding")),
+        ];
+        of.push((row.pattern == Pattern::Sequential).then(|| "sequential".to_owned()));
+        for name in of.into_iter().flatten() {
+            match names.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, list)) => list.push(*error),
+                None => names.push((name, vec![*error])),
+            }
+        }
+    }
+    let group = |(name, mut errors): (String, Vec<f64>)| {
+        errors.sort_by(f64::total_cmp);
+        let n = errors.len();
+        let median = 0.5 * (errors[n / 2] + errors[(n - 1) / 2]);
+        let one_side = errors.iter().filter(|e| **e * median > 0.0).count();
+        let told = n >= 3 && 4 * one_side >= 3 * n && median.abs() > least;
+        told.then_some(Group { name, rows: n, one_side, error_median: median })
+    };
+    let mut groups: Vec<Group> = names.into_iter().filter_map(group).collect();
+    groups.sort_by(|a, b| b.error_median.abs().total_cmp(&a.error_median.abs()));
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::{Point, Row, score};
+
+    /// Reads of three sizes, measured at 1 ms, with these errors of the latency.
+    fn rows(errors: &[(u64, f64)]) -> Vec<RowScore> {
+        let row = |(io_kib, error): &(u64, f64)| RowScore {
+            row: Row {
+                line: 1,
+                io_bytes: Some(io_kib * 1024),
+                pattern: Pattern::Random,
+                read_share: Some(1.0),
+                depth: None,
+                bandwidth_mb_per_s: None,
+                ops_per_s: 1000.0,
+                latency_ms: 1.0,
+                read_ops_per_s: None,
+                write_ops_per_s: None,
+            },
+            modelled: Point { ops_per_s: 1000.0, latency_ms: 1.0 + error },
+            ops_error: 0.0,
+            latency_error: *error,
+        };
+        errors.iter().map(row).collect()
+    }
+
+    #[test]
+    fn a_missed_goal_names_rows_and_the_group_that_errs_to_one_side() {
+        let good = rows(&[(4, 0.01)]);
+        let bad = rows(&[
+            (4, 0.02),
+            (4, -0.02),
+            (4, 0.28),
+            (16, -0.3),
+            (16, -0.2),
+            (16, -0.4),
+            (64, 0.0),
+        ]);
+        let (fitted, scores) = (score(&good), score(&bad));
+        let copied = Scores { ops_median: 0.3, latency_median: 0.2, ..Scores::default() };
+        let outcomes = hold(
+            &Goal::DEFAULTS,
+            Side { rows: &good, scores: &fitted, copied: None },
+            Some(Side { rows: &bad, scores: &scores, copied: Some(&copied) }),
+        );
+        assert_eq!(outcomes.len(), 8);
+        let missed: Vec<&Outcome> = outcomes.iter().filter(|o| o.gap.is_some()).collect();
+        let names: Vec<String> = missed.iter().map(|o| o.goal.name()).collect();
+        let expected =
+            ["predicted.latency.median", "predicted.latency.p90", "predicted.latency.of_copying"];
+        assert_eq!(names, expected);
+        let gap = missed[1].gap.as_ref().unwrap();
+        assert_eq!(gap.rows.iter().map(|r| r.0).collect::<Vec<_>>(), [5, 3, 2]);
+        assert!((gap.over - (scores.latency_p90 - 0.25)).abs() < 1e-12);
+        // Two of three reads of 4 KiB are right: only those of 16 KiB are all too low.
+        assert_eq!(gap.groups.len(), 1, "{:?}", gap.groups);
+        assert_eq!((gap.groups[0].name.as_str(), gap.groups[0].one_side), ("16 KiB", 3));
+        assert!((gap.groups[0].error_median + 0.3).abs() < 1e-12);
+        assert_eq!(missed[2].copying, Some(0.2));
+        assert!((missed[2].reached - 1.0).abs() < 1e-9);
+        assert!((missed[2].gap.as_ref().unwrap().row_limit - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn goals_of_what_is_not_there_are_left_out() {
+        let good = rows(&[(4, 0.01)]);
+        let scores = score(&good);
+        let side = Side { rows: &good, scores: &scores, copied: None };
+        assert_eq!(hold(&Goal::DEFAULTS, side, None).len(), 2);
+        // Without a row to copy there is no copy to be better than.
+        assert_eq!(hold(&Goal::DEFAULTS, side, Some(side)).len(), 6);
+    }
+}

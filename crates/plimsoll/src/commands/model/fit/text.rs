@@ -1,0 +1,378 @@
+//! What `model fit` found, in tables and sentences.
+
+use plimsoll_model::fit::goals::{Figure, Measure};
+use plimsoll_report::document::{Block, Document, Headline, Section};
+use plimsoll_report::number::{Unit, significant};
+use plimsoll_report::table::{Cell, Column, Table, Tone};
+
+use super::{ChecksOut, GoalOut, Outcome, RowOut, ScoresOut};
+
+/// Rows that are named for a missed goal; of the others the number is told.
+const ROWS_NAMED: usize = 8;
+
+pub(super) fn document(result: &Outcome) -> Document {
+    let mut sections = vec![
+        Section::brief("scores", "Errors").with(Block::Table(scores_table(result))),
+        Section::brief("parameters", "Parameters").with(Block::Table(parameter_table(result))),
+    ];
+    sections[0].blocks.push(Block::Table(goals_table(&result.goals)));
+    if let Some(gaps) = gaps_section(result) {
+        sections.insert(1, gaps);
+    }
+    let parameters = sections.len() - 1;
+    let vague: Vec<&str> =
+        result.parameters.iter().filter(|p| !p.identified).map(|p| p.path.as_str()).collect();
+    if !vague.is_empty() {
+        let says = format!(
+            "The data do not determine {}: the interval reaches a bound or spans a factor of two.",
+            vague.join(", ")
+        );
+        sections[parameters].blocks.push(Block::Words(says));
+    }
+    sections.push(checks_section("checks", "The table against itself", &result.checks));
+    sections
+        .push(Section::brief("rows", "Fitted rows").with(Block::Table(rows_table(&result.rows))));
+    if let Some(predicted) = &result.predicted {
+        sections.push(checks_section(
+            "other-checks",
+            "The predicted table against itself",
+            &predicted.checks,
+        ));
+        sections.push(
+            Section::brief("predicted", "Predicted rows, which the fit did not see")
+                .with(Block::Table(rows_table(&predicted.rows))),
+        );
+    }
+    let of = predicted_or_fitted(result);
+    let reason = format!(
+        "{}: median error {:.1} % of the rate and {:.1} % of the latency{}",
+        result.model,
+        100.0 * of.0.ops_error_median,
+        100.0 * of.0.latency_error_median,
+        of.1
+    );
+    let missed = result.goals.iter().filter(|goal| !goal.met).count();
+    let reason = match missed {
+        0 => reason,
+        n => format!("{reason} {n} of {} goals {} missed.", result.goals.len(), are(n)),
+    };
+    let word = if result.predicted.is_some() { "PREDICTED" } else { "FITTED" };
+    Document {
+        title: result.model.clone(),
+        headline: Headline { word: word.to_owned(), reason, ..Headline::default() },
+        sections,
+        ..Document::default()
+    }
+}
+
+fn are(n: usize) -> &'static str {
+    if n == 1 { "is" } else { "are" }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// Each goal beside what was reached.
+fn goals_table(goals: &[GoalOut]) -> Table {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("goal", "goal"),
+            Column::numbers("at most", "limit"),
+            Column::numbers("reached", "reached"),
+            Column::words("", "met"),
+        ],
+    );
+    for goal in goals {
+        let met = match goal.met {
+            true => Cell::text("reached").tone(Tone::Good),
+            false => Cell::text("MISSED").tone(Tone::Warn),
+        };
+        let (name, limit) = (Cell::text(goal.says.clone()), percent(goal.limit));
+        table.rows.push(vec![name, Cell::text(limit), Cell::text(percent(goal.reached)), met]);
+    }
+    table
+}
+
+/// A goal in words.
+pub(super) fn goal_says(goal: &plimsoll_model::fit::goals::Goal, copying: Option<f64>) -> String {
+    use plimsoll_model::fit::goals::Of;
+    let rows = match goal.of {
+        Of::Fitted => "fitted rows",
+        Of::Predicted => "predicted rows",
+    };
+    let figure = match goal.figure {
+        Figure::Ops => "rate",
+        Figure::Latency => "latency",
+    };
+    let measure = match (goal.measure, copying) {
+        (Measure::Median, _) => "median error".to_owned(),
+        (Measure::P90, _) => "p90 error".to_owned(),
+        (Measure::OfCopying, None) => "median error over that of copying".to_owned(),
+        (Measure::OfCopying, Some(copying)) => {
+            format!("median error over that of copying, {}", percent(copying))
+        }
+    };
+    format!("{rows}, {figure}: {measure}")
+}
+
+/// What makes each gap, and what the model is known to lack.
+fn gaps_section(result: &Outcome) -> Option<Section> {
+    let mut says: Vec<String> = result.goals.iter().flat_map(gap_says).collect();
+    if says.is_empty() {
+        return None;
+    }
+    if let Some(missing) = &result.missing {
+        says.push(format!("Missing in {}: {missing}", result.model));
+    } else {
+        says.push(format!(
+            "{} does not say what it lacks: `missing` in its [model] table is the place for that.",
+            result.model
+        ));
+    }
+    Some(Section::brief("gaps", "Where goals are missed").with(Block::List(says)))
+}
+
+fn gap_says(goal: &GoalOut) -> Vec<String> {
+    let Some(gap) = &goal.gap else { return Vec::new() };
+    let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
+    let mut says = vec![format!(
+        "{}: {} where at most {} is the goal, {:.1} points too much.",
+        goal.says,
+        percent(goal.reached),
+        percent(goal.limit),
+        100.0 * gap.over
+    )];
+    let named = gap.rows.iter().take(ROWS_NAMED);
+    let named: Vec<String> =
+        named.map(|row| format!("{} ({})", row.row, signed(row.error))).collect();
+    let more = match gap.rows.len().saturating_sub(ROWS_NAMED) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    if !named.is_empty() {
+        says.push(format!("Rows beyond {}: {}{more}.", percent(gap.row_limit), named.join("; ")));
+    }
+    let side = |error: f64| if error < 0.0 { "low" } else { "high" };
+    let group = |group: &super::GroupOut| {
+        let n = match group.one_side == group.rows {
+            true => format!("all {} rows", group.rows),
+            false => format!("{} of {} rows", group.one_side, group.rows),
+        };
+        let error = group.error_median;
+        format!("{}: {n} too {}, median {}", group.group, side(error), signed(error))
+    };
+    let groups: Vec<String> = gap.groups.iter().map(group).collect();
+    says.push(match groups.is_empty() {
+        true => "No I/O size and no mix errs to one side as a whole.".to_owned(),
+        false => format!("To one side err {}.", groups.join("; ")),
+    });
+    says
+}
+
+fn predicted_or_fitted(result: &Outcome) -> (ScoresOut, &'static str) {
+    match &result.predicted {
+        Some(predicted) => (predicted.scores, " on rows that the fit never saw."),
+        None => (result.fitted, " on the rows that it was fitted to."),
+    }
+}
+
+fn scores_table(result: &Outcome) -> Table {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("rows", "rows"),
+            Column::of(Unit::Share, "median", "ops_error_median").under("rate"),
+            Column::of(Unit::Share, "p90", "ops_error_p90").under("rate"),
+            Column::of(Unit::Share, "median", "latency_error_median").under("latency"),
+            Column::of(Unit::Share, "p90", "latency_error_p90").under("latency"),
+        ],
+    );
+    let mut add = |name: String, scores: ScoresOut| {
+        let errors = [
+            scores.ops_error_median,
+            scores.ops_error_p90,
+            scores.latency_error_median,
+            scores.latency_error_p90,
+        ];
+        let mut cells = vec![Cell::text(name)];
+        cells.extend(errors.into_iter().map(|error| Cell::number(Unit::Share, error)));
+        table.rows.push(cells);
+    };
+    let plural = if result.free_parameters == 1 { "" } else { "s" };
+    add(format!("fitted, {} free parameter{plural}", result.free_parameters), result.fitted);
+    if let Some(left_out) = result.left_out {
+        add("each left out in turn".to_owned(), left_out);
+    }
+    if let Some(predicted) = &result.predicted {
+        add("predicted".to_owned(), predicted.scores);
+        if let Some(copied) = predicted.copied {
+            add("copied from the fitted table".to_owned(), copied);
+        }
+    }
+    table
+}
+
+fn parameter_table(result: &Outcome) -> Table {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("parameter", "parameter"),
+            Column::numbers("in the file", "given"),
+            Column::numbers("fitted", "fitted"),
+            Column::numbers("from", "interval_low"),
+            Column::numbers("to", "interval_high"),
+            Column::words("determined", "identified"),
+        ],
+    );
+    for p in &result.parameters {
+        let digits = |value: f64| Cell::text(significant(value, 4));
+        let end = |pick: fn((f64, f64)) -> f64| {
+            p.interval.map_or(Cell::not_applicable(), |interval| digits(pick(interval)))
+        };
+        let identified = match (p.interval, p.identified) {
+            (None, _) => Cell::not_applicable(),
+            (Some(_), true) => Cell::text("yes").tone(Tone::Good),
+            (Some(_), false) => Cell::text("no").tone(Tone::Warn),
+        };
+        table.rows.push(vec![
+            Cell::text(p.path.clone()),
+            digits(p.given),
+            digits(p.fitted),
+            end(|i| i.0),
+            end(|i| i.1),
+            identified,
+        ]);
+    }
+    table
+}
+
+fn rows_table(rows: &[RowOut]) -> Table {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("row", "row"),
+            Column::of(Unit::Rate, "measured", "measured_ops_per_s").under("rate"),
+            Column::of(Unit::Rate, "model", "modelled_ops_per_s").under("rate"),
+            Column::numbers("error", "ops_error").under("rate"),
+            Column::of(Unit::Latency, "measured", "measured_latency_ns").under("latency"),
+            Column::of(Unit::Latency, "model", "modelled_latency_ns").under("latency"),
+            Column::numbers("error", "latency_error").under("latency"),
+        ],
+    );
+    let error = |share: f64| Cell::text(format!("{:+.1} %", 100.0 * share));
+    for row in rows {
+        table.rows.push(vec![
+            Cell::text(row.row.clone()),
+            Cell::number(Unit::Rate, row.measured_ops_per_s),
+            Cell::number(Unit::Rate, row.modelled_ops_per_s),
+            error(row.ops_error),
+            Cell::number(Unit::Latency, row.measured_latency_ms * 1e6),
+            Cell::number(Unit::Latency, row.modelled_latency_ms * 1e6),
+            error(row.latency_error),
+        ]);
+    }
+    table
+}
+
+/// The three identities in sentences.
+fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
+    let mut says = Vec::new();
+    if checks.identity_residual_median.is_finite() {
+        let unit = if checks.bandwidth_unit_bytes == 1e6 { "10^6" } else { "2^20" };
+        says.push(format!(
+            "Bandwidth is data operations x I/O size + operations x {:.0} bytes of protocol, in units \
+             of {unit} bytes: median residual {:.3} %.",
+            checks.protocol_bytes_per_op,
+            100.0 * checks.identity_residual_median
+        ));
+        for (row, residual) in &checks.identity_odd_rows {
+            says.push(format!("The bandwidth of {row} is {:+.1} % off that.", 100.0 * residual));
+        }
+    } else {
+        says.push("The table has no bandwidth column that could be checked.".to_owned());
+    }
+    let most =
+        checks.concurrency_possible.map(|most| format!(", of {most:.0} that the load allows"));
+    says.push(format!(
+        "Rate x latency is {:.0} to {:.0} operations in flight{}.",
+        checks.concurrency_least,
+        checks.concurrency_most,
+        most.unwrap_or_default()
+    ));
+    for (row, n) in &checks.concurrency_impossible_rows {
+        says.push(format!("{row} has {n:.0} in flight, which is impossible."));
+    }
+    let gigabytes = |bytes: f64| bytes / 1e9;
+    let limit = checks.network_limit_bytes_per_s.map_or(String::new(), |limit| {
+        let over = checks.network_bytes_per_s_max > limit;
+        let word = if over { "MORE than" } else { "within" };
+        format!(", {word} the {:.2} GB/s of the model's ports", gigabytes(limit))
+    });
+    says.push(format!(
+        "The busiest row moves {:.2} GB/s one way{limit}.",
+        gigabytes(checks.network_bytes_per_s_max)
+    ));
+    Section::brief(id, title).with(Block::List(says))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{GapOut, GroupOut, OddRow, goals_of};
+    use super::*;
+    use plimsoll_report::text::Style;
+
+    /// A goal by its place among the defaults, with what was reached.
+    fn goal(at: usize, reached: f64, gap: Option<GapOut>) -> GoalOut {
+        let goal = goals_of(&[]).unwrap_or_default()[at];
+        let copying = (goal.measure == Measure::OfCopying).then_some(0.43);
+        GoalOut {
+            goal: goal.name(),
+            says: goal_says(&goal, copying),
+            limit: goal.limit,
+            reached,
+            met: gap.is_none(),
+            copying_error_median: copying,
+            gap,
+        }
+    }
+
+    fn gap(over: f64, rows: usize, groups: Vec<GroupOut>) -> GapOut {
+        let row = |n: usize| OddRow { row: format!("{n} KiB, 50 % read"), error: -0.3 };
+        GapOut { over, row_limit: 0.25, rows: (1..=rows).map(row).collect(), groups }
+    }
+
+    #[test]
+    fn a_missed_goal_is_told_with_its_gap_its_rows_and_what_the_model_lacks() {
+        let group = |group: &str, one_side: usize, error_median: f64| GroupOut {
+            group: group.to_owned(),
+            rows: 5,
+            one_side,
+            error_median,
+        };
+        let groups = vec![group("16 KiB", 4, -0.281), group("4 KiB", 5, 0.204)];
+        let result = Outcome {
+            model: "tiny".to_owned(),
+            fitted: ScoresOut::default(),
+            left_out: None,
+            free_parameters: 1,
+            rows: Vec::new(),
+            parameters: Vec::new(),
+            checks: ChecksOut::default(),
+            predicted: None,
+            goals: vec![
+                goal(0, 0.024, None),
+                goal(5, 0.285, Some(gap(0.035, 9, groups))),
+                goal(7, 0.612, Some(gap(0.112, 0, Vec::new()))),
+            ],
+            missing: Some("two queues of each drive.".to_owned()),
+        };
+        let text = plimsoll_report::text::document(&document(&result), &Style::default());
+        let told = text.split("Parameters").next().unwrap_or_default();
+        insta::assert_snapshot!(told);
+        let unsaid = Outcome { missing: None, ..result };
+        let text = plimsoll_report::text::document(&document(&unsaid), &Style::default());
+        assert!(text.contains("`missing`"), "{text}");
+    }
+}
