@@ -302,8 +302,10 @@ fn all_flash_never_visits_a_disk() {
 
 #[test]
 fn reads_of_what_was_never_written_touch_no_drive() {
-    // The hero number: an empty file. Reads are answered from the map.
-    let mut system = System::build(small(&[]), 1).unwrap();
+    // The hero number: an empty file. Reads are answered from the map, also where a cache would have room for
+    // all of it: there is nothing to keep.
+    let roomy = small(&[("cache.capacity_bytes", "\"8 GB\"")]);
+    let mut system = System::build(roomy, 1).unwrap();
     system.lay_files(&[(99, GB, 0)]);
     let empty = run_on(system, &load(16, 1.0, GB), 20_000, 5_000);
     assert!(empty.reads_from(Source::Zero) > 0.999);

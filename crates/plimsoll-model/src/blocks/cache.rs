@@ -1,7 +1,8 @@
 //! A cache in memory or on flash, over units of equal size.
 //!
 //! Policies are those of [`crate::cache`]. A read asks the block below for the units that miss, as
-//! few contiguous ranges as possible, all at once, and keeps them. Writes go around it (and drop what
+//! few contiguous ranges as possible, all at once, and keeps them, but for what was never written: of that
+//! the map below knows, and there is nothing to keep. Writes go around it (and drop what
 //! it holds), through it, or into it: then the unit is dirty, the write is done when the cache's own
 //! device has it, and a background copier writes dirty units below, oldest first, `copiers` at a time;
 //! when the dirty share has reached its limit, a write goes through instead.
@@ -143,11 +144,18 @@ impl CacheBlock {
             self.read_misses += end - first;
             cx.program.branch();
             let bytes = (end - first) * self.unit_bytes;
+            let before = cx.served.take();
             cx.route(self.below, &request.range(first * self.unit_bytes, bytes));
             self.fetches += 1;
             for unit in first..end {
-                self.coming.insert(request.key(unit), self.fetches);
+                if cx.served == Some(Source::Zero) {
+                    // There is nothing to keep: the map answers for what was never written.
+                    self.cache.remove(request.key(unit));
+                } else {
+                    self.coming.insert(request.key(unit), self.fetches);
+                }
             }
+            cx.served = before.max(cx.served);
             cx.closing.push((self.doors, self.fetches));
             cx.program.give(self.doors, self.fetches);
             self.on_the_way.insert(self.fetches, (request.key(first), end - first));
