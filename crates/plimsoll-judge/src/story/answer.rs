@@ -6,7 +6,7 @@ use super::arm::{ArmStory, FigureStory, RATE};
 use super::mechanism::{ms, percent};
 use super::{SearchStory, Told};
 use crate::metrics::{self, Counted};
-use crate::tuning::{At, Tuning};
+use crate::tuning::Tuning;
 use crate::verdict::VerdictKind;
 
 /// A question.
@@ -75,9 +75,9 @@ fn answer(
     {
         return search.found.as_ref().map(|found| searched(search, found));
     }
-    let named = |name: &Option<String>| arms.iter().find(|arm| Some(&arm.name) == name.as_ref());
-    let of_arm = named(&question.arm);
-    let over = named(&question.over);
+    let found = |name: &Option<String>| arms.iter().find(|arm| Some(&arm.name) == name.as_ref());
+    let of_arm = found(&question.arm);
+    let over = found(&question.over);
     // An arm that was left out leaves the question open.
     if question.arm.is_some() != of_arm.is_some() || question.over.is_some() != over.is_some() {
         return None;
@@ -89,7 +89,7 @@ fn answer(
         (Some(arm), _, Some(key)) => {
             let figure = arm.figure(key)?;
             let says = if modelled { "modelled" } else { "measured" };
-            Some(format!("Arm {}: {} ({says}).", arm.name, shown(figure)))
+            Some(format!("{}: {} ({says}).", capital(&named(arm)), shown(figure)))
         }
         (Some(arm), _, None) => Some(stands(arm)),
         (None, _, Some(key)) => ranked(arms, &question.among, key),
@@ -104,8 +104,8 @@ fn counted(key: &str) -> Counted {
 /// A figure in words.
 fn value(key: &str, value: f64) -> String {
     match counted(key) {
-        Counted::PerSecond if value >= 10_000.0 => format!("{value:.0}/s"),
-        Counted::PerSecond => format!("{value:.1}/s"),
+        Counted::PerSecond => per_second(value),
+        Counted::BytesPerSecond if value >= 1e9 => format!("{:.2} GB/s", value / 1e9),
         Counted::BytesPerSecond => format!("{:.1} MB/s", value / 1e6),
         Counted::Nanoseconds => ms(value),
         Counted::Share => percent(value),
@@ -123,16 +123,24 @@ fn shown(figure: &FigureStory) -> String {
     format!("{}{interval}{published}", value(&figure.key, mean))
 }
 
+/// More or less of it, in the words of the figure; the same within half a percent.
+fn more_or_less(key: &str, ratio: f64) -> &'static str {
+    let longer = matches!(counted(key), Counted::Nanoseconds);
+    match (ratio, longer) {
+        (r, true) if r >= 1.005 => "Longer",
+        (r, true) if r <= 0.995 => "Shorter",
+        (_, true) => "As long",
+        (r, false) if r >= 1.005 => "More",
+        (r, false) if r <= 0.995 => "Less",
+        (_, false) => "As much",
+    }
+}
+
 fn compared(arm: &ArmStory, over: &ArmStory, a: &FigureStory, b: &FigureStory) -> String {
     let (Some(mean), Some(base)) = (a.mean, b.mean.filter(|base| *base > 0.0)) else {
-        return "not measured.".to_owned();
+        return "Not measured.".to_owned();
     };
     let ratio = mean / base;
-    let word = match ratio {
-        r if r >= 1.005 => "more",
-        r if r <= 0.995 => "less",
-        _ => "as much",
-    };
     // Intervals that overlap: the difference is not told apart from the scatter of the runs.
     let apart = match (a.interval, b.interval) {
         (Some([low, high]), Some([b_low, b_high])) if low <= b_high && b_low <= high => {
@@ -145,12 +153,26 @@ fn compared(arm: &ArmStory, over: &ArmStory, a: &FigureStory, b: &FigureStory) -
         _ => String::new(),
     };
     format!(
-        "Arm {} has {word}: {} against {} of arm {}, {ratio:.2} times.{apart}{published}",
-        arm.name,
+        "{}, {ratio:.2} times: {} with {} against {} with {}.{apart}{published}",
+        more_or_less(&a.key, ratio),
         value(&a.key, mean),
+        named(arm),
         value(&b.key, base),
-        over.name
+        named(over)
     )
+}
+
+/// What an arm is called in a sentence; the point of a table by its place there.
+fn named(arm: &ArmStory) -> String {
+    match arm.point.as_ref().filter(|_| !arm.group.is_empty()) {
+        Some(point) => format!(
+            "{} ({} KiB, {:.0} % reads)",
+            arm.group,
+            point.size_bytes / 1024,
+            point.read_percent
+        ),
+        None => format!("arm {}", arm.name),
+    }
 }
 
 /// Verdict, headroom, and the first sentences of the mechanism.
@@ -161,19 +183,31 @@ fn stands(arm: &ArmStory) -> String {
     let words: Vec<&str> = kinds.iter().map(|kind| kind.label()).collect();
     let headroom = arm.headroom.map_or(String::new(), |h| match h {
         h if h < 0.0 => format!(", {} short of what is required", percent(-h)),
-        h => format!(" with {} headroom at least", percent(h)),
+        h => format!(", with {} headroom at least", percent(h)),
     });
+    let why = arm.mechanism.iter().take(5).cloned().collect::<Vec<_>>().join(" ");
+    if let Some(failure) = &arm.failure {
+        return format!("{} {why}", capital(&failure.says));
+    }
+    // A table's points are runs of a moment: what they show is the mechanism, no verdict.
+    if arm.point.is_some() && !arm.group.is_empty() {
+        return format!("{}: {why}", capital(&named(arm)));
+    }
     // A verdict that is no plain yes says why, unless the arm was made for it.
     let plain = |kind: &VerdictKind| matches!(kind, VerdictKind::Measured | VerdictKind::Pass);
+    let rate = arm.servers > 1 && arm.reason.contains("iops");
+    let all = if rate { " (all servers together)" } else { "" };
     let because = if arm.expects.is_some() || kinds.iter().all(plain) || arm.reason.is_empty() {
         String::new()
     } else {
-        format!(" ({})", arm.reason.trim_end_matches('.'))
+        let reason = arm.reason.trim_end_matches('.');
+        format!(": {}{all}", reason.strip_prefix("modelled: ").unwrap_or(reason))
     };
-    let why = arm.mechanism.iter().take(5).cloned().collect::<Vec<_>>().join(" ");
-    format!("Arm {} is {}{because}{headroom}. {why}", arm.name, words.join(" or "))
-        .trim()
-        .to_owned()
+    let caught = match &arm.failed_rules[..] {
+        rules if arm.expects.is_some() && !rules.is_empty() => format!(" by {}", rules.join(", ")),
+        _ => String::new(),
+    };
+    format!("{}{caught}{headroom}{because}. {why}", words.join(" or ")).trim().to_owned()
 }
 
 /// Arms by a figure: those that were named, or all.
@@ -189,7 +223,7 @@ fn ranked(arms: &[ArmStory], among: &[String], key: &str) -> Option<String> {
     let higher = metrics::all().find(|figure| figure.key == key)?.higher_is_better;
     known.sort_by(|a, b| if higher { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) });
     let parts: Vec<String> =
-        known.iter().map(|(name, of)| format!("{name} {}", value(key, *of))).collect();
+        known.iter().map(|(name, of)| format!("{} with {name}", value(key, *of))).collect();
     Some(format!("From the best: {}.", parts.join(", ")))
 }
 
@@ -197,38 +231,58 @@ fn ranked(arms: &[ArmStory], among: &[String], key: &str) -> Option<String> {
 fn searched(search: &SearchStory, found: &Tuning) -> String {
     let parts = f64::from(search.servers.max(1));
     let each = if search.servers > 1 { " a server" } else { "" };
-    let load = found.knob.load_name();
-    let at = |at: At| format!("{load} {} with {:.1}/s{each}", at.load, at.rate_per_s / parts);
+    let rate = |per_s: f64| format!("{}{each}", per_second(per_s / parts));
+    let load = |load: u64| match search.counted_in() {
+        "threads" if load == 1 => "1 thread".to_owned(),
+        "threads" => format!("{load} threads"),
+        name => format!("{name} {load}"),
+    };
     let mut says = Vec::new();
     match (found.fewest, found.required_per_s) {
         (Some(fewest), Some(required)) => {
-            let checked =
-                if found.fewest_checked { ", and a load below was shown not to" } else { "" };
-            let required = required / parts;
+            let checked = if found.fewest_checked { ", and fewer were shown not to" } else { "" };
             says.push(format!(
-                "{} meets the {required:.1}/s{each} that are required{checked}.",
-                at(fewest)
+                "{} meet the required {}: they carry {}{checked}.",
+                capital(&load(fewest.load)),
+                rate(required),
+                per_second(fewest.rate_per_s / parts)
             ));
         }
         (None, Some(required)) if !found.knob.is_open() => {
-            says.push(format!(
-                "No load meets the {:.1}/s{each} that are required.",
-                required / parts
-            ));
+            says.push(format!("No load meets the required {}.", rate(required)));
         }
         _ => {}
     }
     match found.load_line {
-        Some(line) => {
-            says.push(format!("The load line, the most within every ceiling, is {}.", at(line)))
-        }
+        Some(line) => says.push(format!(
+            "The load line, the most within every ceiling, is {} with {}.",
+            rate(line.rate_per_s),
+            load(line.load)
+        )),
         None => says.push("No load keeps every ceiling.".to_owned()),
     }
-    if let Some(knee) = found.knee {
-        says.push(format!("The curve bends at {}.", at(knee)));
+    if let Some(knee) = found.knee.filter(|knee| Some(knee.load) != found.load_line.map(|l| l.load))
+    {
+        let (at, with) = (rate(knee.rate_per_s), load(knee.load));
+        says.push(format!("Rate over latency is largest at {at} with {with}."));
     }
-    says.push(format!("{} steps.", found.steps.len()));
-    format!("Search {}: {}", search.name, capital(&says.join(" ")))
+    says.join(" ")
+}
+
+/// A rate with a mark between thousands.
+pub(super) fn per_second(value: f64) -> String {
+    if value < 1_000.0 {
+        return format!("{value:.1}/s");
+    }
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    format!("{text}/s")
 }
 
 fn capital(text: &str) -> String {

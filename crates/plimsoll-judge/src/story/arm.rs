@@ -4,6 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
 use serde::{Deserialize, Serialize};
 
+use super::failure::{Failure, failure};
 use super::front::{Front, front};
 use super::points::{Point, point_of};
 use super::servers::{Server, servers};
@@ -90,6 +91,12 @@ pub struct ArmStory {
     /// Where it stands in the table of its group.
     #[serde(default)]
     pub point: Option<Point>,
+    /// Threads of the mail store, of all servers together.
+    #[serde(default)]
+    pub threads: Option<u32>,
+    /// A node that failed while the load was measured.
+    #[serde(default)]
+    pub failure: Option<Failure>,
 }
 
 impl ArmStory {
@@ -149,6 +156,8 @@ pub(super) fn arm_story(told: &Told<'_>, arm: &Arm<'_>) -> ArmStory {
         front: completed.first().and_then(|bundle| front(bundle)),
         per_server: completed.first().map_or_else(Vec::new, |bundle| servers(bundle)),
         point: completed.first().and_then(|bundle| point_of(bundle)),
+        threads: completed.first().and_then(|bundle| Some(bundle.plan.workload.mailbox()?.threads)),
+        failure: completed.first().and_then(|bundle| failure(bundle, arm.servers)),
     }
 }
 

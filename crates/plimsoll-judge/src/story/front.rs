@@ -6,6 +6,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::inside::{Inside, Station};
 use serde::{Deserialize, Serialize};
 
+use super::mechanism::remote_share;
 use crate::figures::{NS_PER_S, Pick, measured, totals};
 use crate::inside::shares;
 
@@ -34,6 +35,9 @@ pub struct Front {
     pub reads_from: Vec<(String, f64)>,
     /// Share of reads that followed the one before.
     pub sequential_share: Option<f64>,
+    /// Share of reads that another node answered; `None`: not observed.
+    #[serde(default)]
+    pub remote_share: Option<f64>,
 }
 
 pub(super) fn front(bundle: &Bundle) -> Option<Front> {
@@ -63,6 +67,7 @@ pub(super) fn front(bundle: &Bundle) -> Option<Front> {
         pattern: stream(bundle).map_or(String::new(), |stream| stream.pattern.word().to_owned()),
         reads_from,
         sequential_share: shape.read_sequential_share,
+        remote_share: observed.inside.as_ref().map(remote_share),
     })
 }
 

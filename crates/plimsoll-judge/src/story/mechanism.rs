@@ -3,12 +3,11 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::inside::{Inside, Path};
-use plimsoll_plan::TargetKind;
 
 use super::Told;
 use super::arm::ArmStory;
 use super::front::is_drive;
-use crate::figures::{Pick, Sums, measured, stretches};
+use crate::figures::measured;
 use crate::inside::{Contribution, Stations, bottleneck, contributions, shares, stations};
 
 /// A place with less than this share of the reads or writes is not worth a word.
@@ -50,6 +49,15 @@ pub(super) fn place(word: &str) -> &str {
     }
 }
 
+/// Where writes became durable.
+fn landed(word: &str) -> String {
+    match word {
+        "zero" => "as nothing but a note that they are zeroes".to_owned(),
+        "ssd" | "hdd" => format!("on {}", place(word)),
+        _ => format!("in {}", place(word)),
+    }
+}
+
 /// The sentences of one run; empty where the system's inside is not known.
 pub(super) fn sentences(bundle: &Bundle) -> Vec<String> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
@@ -61,72 +69,48 @@ pub(super) fn sentences(bundle: &Bundle) -> Vec<String> {
     let told = |path: &&Path| PATHS.contains(&path.operation.as_str());
     all.extend(inside.paths.iter().filter(told).filter_map(path));
     all.extend(full_first(inside, window_ns));
-    all.extend(failed_in_mid_run(bundle));
     all
-}
-
-/// The parameters of a model that say when nodes fail, and how many.
-const FAILING: [&str; 2] = ["model.failing_at_s", "model.failing_nodes"];
-
-/// What the load carried before and after a node failed, where the plan has one fail while it measures.
-fn failed_in_mid_run(bundle: &Bundle) -> Option<String> {
-    let target = bundle.plan.targets.first()?;
-    let TargetKind::Model { set, .. } = &target.kind else { return None };
-    let number = |name: &str| set.get(name)?.parse::<f64>().ok();
-    let (at_s, nodes) = (number(FAILING[0])?, number(FAILING[1])?);
-    let measure = measured(bundle)?;
-    let interval_ns = bundle.plan.evidence.interval_ns.max(1);
-    let before = ((1e9 * at_s) as u64).checked_sub(measure.start_ns)? / interval_ns;
-    let stretches = |pick: Pick| stretches(bundle, pick, interval_ns);
-    let (all, reads) = (stretches(Pick::Transactional), stretches(Pick::DatabaseReads(None)));
-    let before = before as usize;
-    if nodes < 1.0 || before == 0 || before >= all.len() {
-        return None;
-    }
-    let rate = |of: &[Sums]| {
-        let count: u64 = of.iter().map(|sums| sums.count).sum();
-        count as f64 * 1e9 / (of.len().max(1) as u64 * interval_ns) as f64
-    };
-    let latency = |of: &[Sums]| {
-        let (count, ns) = of.iter().fold((0, 0), |(c, n), s| (c + s.count, n + s.latency_ns));
-        ms(ns as f64 / u64::max(count, 1) as f64)
-    };
-    let (earlier, later) = (rate(&all[..before]), rate(&all[before..]));
-    Some(format!(
-        "{nodes:.0} of the nodes failed {:.0} s into the measured phase: {earlier:.1} I/Os per second and \
-         reads of {} before, {later:.1} ({:.2} times) and {} after.",
-        before as f64 * interval_ns as f64 / 1e9,
-        latency(&reads[..before]),
-        later / earlier.max(1e-9),
-        latency(&reads[before..])
-    ))
 }
 
 /// Where reads came from and writes went.
 fn sources(inside: &Inside) -> Vec<String> {
-    let told = |writes: bool| {
-        let shares =
-            shares(inside, writes).into_iter().filter(|(_, _, share)| *share >= SHARE_LEAST);
-        let parts: Vec<String> =
-            shares.map(|(word, _, share)| format!("{} {}", percent(share), place(&word))).collect();
-        (!parts.is_empty()).then(|| parts.join(", "))
+    let told = |writes: bool| -> Vec<(String, f64)> {
+        let all = shares(inside, writes).into_iter();
+        all.filter(|(_, _, share)| *share >= SHARE_LEAST).map(|(at, _, s)| (at, s)).collect()
     };
     let mut all = Vec::new();
-    if let Some(reads) = told(false) {
-        let remote: u64 = inside.nodes.iter().map(|node| node.remote_reads.ios).sum();
-        let count: u64 = shares(inside, false).iter().map(|(_, tally, _)| tally.ios).sum();
-        let share = remote as f64 / count.max(1) as f64;
-        let beyond = if share >= SHARE_LEAST {
-            format!("; {} needed another node", percent(share))
-        } else {
-            String::new()
-        };
-        all.push(format!("Reads came from {reads}{beyond}."));
+    let reads = told(false);
+    let first = |share: f64, what: &str| match percent(share) {
+        most if most == "100 %" => format!("All {what}"),
+        part => format!("{part} of {what}"),
+    };
+    if let Some(((most, share), rest)) = reads.split_first() {
+        let mut says = format!("{} came from {}", first(*share, "reads"), place(most));
+        for (at, share) in rest {
+            says.push_str(&format!(", {} from {}", percent(*share), place(at)));
+        }
+        let share = remote_share(inside);
+        if share >= SHARE_LEAST {
+            says.push_str(&format!("; {} needed another node", percent(share)));
+        }
+        all.push(format!("{says}."));
     }
-    if let Some(writes) = told(true) {
-        all.push(format!("Writes were made durable in {writes}."));
+    let writes = told(true);
+    if let Some(((most, share), rest)) = writes.split_first() {
+        let mut says = format!("{} became durable {}", first(*share, "writes"), landed(most));
+        for (at, share) in rest {
+            says.push_str(&format!(", {} {}", percent(*share), landed(at)));
+        }
+        all.push(format!("{says}."));
     }
     all
+}
+
+/// Share of reads that another node answered.
+pub(super) fn remote_share(inside: &Inside) -> f64 {
+    let remote: u64 = inside.nodes.iter().map(|node| node.remote_reads.ios).sum();
+    let count: u64 = shares(inside, false).iter().map(|(_, tally, _)| tally.ios).sum();
+    remote as f64 / count.max(1) as f64
 }
 
 /// How busy the drives were, each kind for itself.
@@ -168,12 +152,11 @@ fn path(path: &Path) -> Option<String> {
         .map(|part| format!("{} at {}", ms(part.waited_ns + part.served_ns), called(&part.station)))
         .collect();
     let at = if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) };
-    Some(format!(
-        "Queueing was {} of {} latency, {}{at}.",
-        percent(waited_ns / mean_ns),
-        path.operation,
-        ms(mean_ns),
-    ))
+    let queued = match percent(waited_ns / mean_ns) {
+        none if none == "0 %" => "none".to_owned(),
+        part => part,
+    };
+    Some(format!("A {} took {}, {queued} of it queueing{at}.", path.operation, ms(mean_ns)))
 }
 
 /// The utilisation law: what is full first, and at which multiple of this load.
@@ -217,9 +200,26 @@ pub(super) fn against_before(told: &Told<'_>, arms: &mut [ArmStory]) {
         Some((path.operation.clone(), contributions(path)))
     };
     for at in 1..arms.len() {
-        // The points of a table are no steps from one to the next.
+        // The points of a table are no steps from one to the next, and heroes no steps to their twins.
+        if told.arms[at].expects.is_some() {
+            continue;
+        }
         if told.arms[at].group != told.arms[at - 1].group || !told.arms[at].group.is_empty() {
             continue;
+        }
+        let run = |at: usize| told.arms[at].runs.first().map(|run| run.0);
+        let Some(now) = run(at) else { continue };
+        let same = |other: &usize| run(*other).is_some_and(|before| did_the_same(before, now));
+        if let Some(other) = (0..at).find(same) {
+            arms[at].mechanism = vec![format!(
+                "The same I/Os as in arm {}, one by one: the two differ in what is required, not in \
+                 what was done.",
+                arms[other].name
+            )];
+            continue;
+        }
+        if let Some(before) = run(at - 1) {
+            leave_out_alike(before, now, &arms[at - 1].name.clone(), &mut arms[at].mechanism);
         }
         let (Some((name, (before_ns, before))), Some((_, (now_ns, now)))) =
             (read(at - 1), read(at))
@@ -249,16 +249,52 @@ pub(super) fn against_before(told: &Told<'_>, arms: &mut [ArmStory]) {
             if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
         let before_name = arms[at - 1].name.clone();
         arms[at].mechanism.push(format!(
-            "Against {before_name} a {name} takes {}{of_it}.",
+            "Against arm {before_name} a {name} takes {}{of_it}.",
             signed_ms(now_ns - before_ns)
         ));
+    }
+}
+
+/// Whether two runs of a model were one and the same load.
+fn did_the_same(before: &Bundle, now: &Bundle) -> bool {
+    match (&before.observed.inside, &now.observed.inside) {
+        (Some(a), Some(b)) => (a.events, &a.paths, &a.nodes) == (b.events, &b.paths, &b.nodes),
+        _ => false,
+    }
+}
+
+/// What takes as long as in the arm before, at the same places, is said in a sentence for all of it.
+fn leave_out_alike(before: &Bundle, now: &Bundle, name: &str, mechanism: &mut Vec<String>) {
+    let (Some(before), Some(now)) = (&before.observed.inside, &now.observed.inside) else { return };
+    let mut alike: Vec<&str> = Vec::new();
+    for of in now.paths.iter().filter(|of| PATHS[1..].contains(&of.operation.as_str())) {
+        let Some(same) = before.paths.iter().find(|same| same.operation == of.operation) else {
+            continue;
+        };
+        let ((before_ns, _), (now_ns, _)) = (contributions(same), contributions(of));
+        let told = path(of).and_then(|says| mechanism.iter().position(|one| *one == says));
+        if let Some(told) = told
+            && same.traced > 0
+            && (now_ns - before_ns).abs() < CHANGE_LEAST * before_ns
+        {
+            mechanism.remove(told);
+            alike.push(&of.operation);
+        }
+    }
+    if let Some(last) = alike.last() {
+        let verb = if alike.len() > 1 { "take" } else { "takes" };
+        let all = match alike.split_last() {
+            Some((_, [])) | None => (*last).to_owned(),
+            Some((last, rest)) => format!("{} and a {last}", rest.join(", a ")),
+        };
+        mechanism.push(format!("A {all} {verb} as long as in arm {name}."));
     }
 }
 
 /// Percent with as many digits as make sense.
 pub(super) fn percent(share: f64) -> String {
     let value = 100.0 * share;
-    if value != 0.0 && value.abs() < 9.95 {
+    if (0.05..9.95).contains(&value.abs()) {
         format!("{value:.1} %")
     } else {
         format!("{value:.0} %")
@@ -277,4 +313,35 @@ pub(super) fn ms(ns: f64) -> String {
 fn signed_ms(ns: f64) -> String {
     let sign = if ns < 0.0 { "−" } else { "+" };
     format!("{sign}{}", ms(ns.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_evidence::inside::{Node, Tally};
+
+    #[test]
+    fn places_are_told_with_their_shares_and_all_is_said_as_all() {
+        let tally = |ios| Tally { ios, size_bytes: ios * 4096 };
+        let of = |dram, hdd, remote| Inside {
+            nodes: vec![Node {
+                reads: [("dram".to_owned(), tally(dram)), ("hdd".to_owned(), tally(hdd))].into(),
+                writes: [("log".to_owned(), tally(7))].into(),
+                remote_reads: tally(remote),
+                ..Node::default()
+            }],
+            ..Inside::default()
+        };
+        let says = sources(&of(12, 88, 40));
+        let reads = "88 % of reads came from disks, 12 % from memory; 40 % needed another node.";
+        assert_eq!(says, [reads, "All writes became durable in the write log."]);
+        assert_eq!(sources(&of(0, 5, 0))[0], "All reads came from disks.");
+        assert_eq!(sources(&Inside::default()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn percent_has_as_many_digits_as_make_sense() {
+        let shown = [0.0, 0.0004, 0.0006, 0.094, 0.5, 1.0].map(percent);
+        assert_eq!(shown, ["0 %", "0 %", "0.1 %", "9.4 %", "50 %", "100 %"]);
+    }
 }

@@ -7,6 +7,7 @@
 
 mod answer;
 mod arm;
+mod failure;
 mod front;
 mod mechanism;
 mod points;
@@ -15,8 +16,9 @@ mod servers;
 
 pub use answer::{Answer, Claim, Question};
 pub use arm::{ArmStory, FigureStory};
+pub use failure::Failure;
 pub use front::Front;
-pub use points::{Goal, GoalStory, Point, TableScore, TableStory};
+pub use points::{Goal, GoalStory, Kept, Layout, LayoutRatio, Point, TableScore, TableStory};
 pub use score::{Score, ScoreLine};
 pub use servers::Server;
 
@@ -108,6 +110,8 @@ pub struct Told<'a> {
     pub fitted: Vec<Fitted>,
     /// Searches for the load line.
     pub searches: Vec<SearchStory>,
+    /// Arms that are shown together.
+    pub panels: Vec<Panel>,
 }
 
 /// The arithmetic of a published table.
@@ -141,8 +145,37 @@ pub struct SearchStory {
     pub title: String,
     /// Rates are shown for one of so many servers.
     pub servers: u32,
+    /// What the load is counted in, where that is not what the plan calls it.
+    #[serde(default)]
+    pub load_name: Option<String>,
     /// What it found; `None`: it was not carried out.
     pub found: Option<Tuning>,
+}
+
+/// Arms that are shown together: as a table of one figure, or as a line along something that grows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Panel {
+    /// Its heading.
+    pub title: String,
+    /// The figure.
+    pub figure: String,
+    /// The arms. Where there is no `along`, they are shown here and in no other table.
+    pub arms: Vec<String>,
+    /// What grows from arm to arm, such as `nodes`.
+    #[serde(default)]
+    pub along: String,
+    /// How much of it each arm has.
+    #[serde(default)]
+    pub at: Vec<f64>,
+}
+
+impl SearchStory {
+    /// What the load is counted in.
+    pub fn counted_in(&self) -> &str {
+        let own = self.found.as_ref().map_or("threads", |found| found.knob.load_name());
+        self.load_name.as_deref().unwrap_or(own)
+    }
 }
 
 /// How a story ends.
@@ -227,7 +260,7 @@ pub struct Story {
     pub tables: Vec<TableStory>,
     /// What tables of one load bring over the first of them.
     #[serde(default)]
-    pub layouts: Vec<String>,
+    pub layouts_over: Vec<Layout>,
     /// Goals, and what came of them.
     #[serde(default)]
     pub goals: Vec<GoalStory>,
@@ -240,6 +273,9 @@ pub struct Story {
     /// Searches for the load line.
     #[serde(default)]
     pub searches: Vec<SearchStory>,
+    /// Arms that are shown together.
+    #[serde(default)]
+    pub panels: Vec<Panel>,
 }
 
 /// Tells the story of the runs so far.
@@ -263,12 +299,13 @@ pub fn tell(told: &Told<'_>) -> Story {
         score: score::score(told, &arms),
         answers: answer::answers(told, &arms),
         order,
-        layouts: points::layouts(&tables, &arms),
+        layouts_over: points::layouts(&tables, &arms),
         tables,
         goals,
         arithmetic: told.arithmetic.clone(),
         fitted: told.fitted.clone(),
         searches: told.searches.clone(),
+        panels: told.panels.clone(),
         arms,
     }
 }
@@ -362,14 +399,15 @@ fn by_goals(goals: &[GoalStory]) -> (Ending, String) {
     let reached = goals.iter().filter(|goal| goal.reached).count();
     let said: Vec<String> = goals
         .iter()
+        .filter(|goal| !goal.reached)
         .map(|goal| {
             let name = metrics::all().find(|figure| figure.key == goal.goal.figure);
             let name = name.map_or(goal.goal.figure.as_str(), |figure| figure.name);
-            format!("{}, {name}: {}", goal.goal.group, goal.says)
+            format!(" Not reached: {}, {name}: {}.", goal.goal.group, goal.says)
         })
         .collect();
     let ending = if reached == goals.len() { Ending::AsPublished } else { Ending::NotAsPublished };
-    (ending, format!("{reached} of {} goals are reached. {}.", goals.len(), said.join("; ")))
+    (ending, format!("{reached} of {} goals are reached.{}", goals.len(), said.concat()))
 }
 
 fn caught(made: &[&ArmStory]) -> (Ending, String) {

@@ -7,6 +7,7 @@
 use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
 
+use super::answer::per_second as rate;
 use super::arm::{ArmStory, RATE};
 use super::{Role, Told};
 
@@ -95,7 +96,43 @@ pub struct TableStory {
     /// Its scores; empty where nothing was published.
     pub scores: Vec<TableScore>,
     /// Figures to keep in mind.
-    pub keep_in_mind: Vec<String>,
+    #[serde(default)]
+    pub kept: Vec<Kept>,
+}
+
+/// A figure of a table that is worth remembering, in words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// What it is.
+    pub name: String,
+    /// What came out.
+    pub modelled: String,
+    /// What was published.
+    pub published: Option<String>,
+}
+
+/// What one table brings over another: ratios of their rates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Layout {
+    /// The table.
+    pub group: String,
+    /// The one below the line.
+    pub over: String,
+    /// Its ratios.
+    pub ratios: Vec<LayoutRatio>,
+}
+
+/// The rate of one point over that of the same point of another table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayoutRatio {
+    /// Share of reads, in percent.
+    pub read_percent: f64,
+    /// Size of the I/Os.
+    pub size_bytes: u64,
+    /// What came out.
+    pub modelled: f64,
+    /// The ratio of the published figures.
+    pub published: Option<f64>,
 }
 
 /// The point of an arm whose plan is one stream of one size.
@@ -139,9 +176,9 @@ pub(super) fn tables(told: &Told<'_>, arms: &[ArmStory]) -> Vec<TableStory> {
         }
         let title = points.first().map_or(String::new(), |(arm, _)| arm.title.clone());
         let scores = FIGURES.iter().filter_map(|key| score(told, arms, &points, key)).collect();
-        let keep_in_mind = keep_in_mind(&points);
+        let kept = keep_in_mind(&points);
         let group = group.to_owned();
-        all.push(TableStory { group, title, sizes_bytes, read_percents, scores, keep_in_mind });
+        all.push(TableStory { group, title, sizes_bytes, read_percents, scores, kept });
     }
     all
 }
@@ -264,29 +301,15 @@ struct Pair {
 }
 
 impl Pair {
-    fn says(self, show: impl Fn(f64) -> String) -> String {
-        match self.published {
-            Some(published) => format!("{} (published {})", show(self.modelled), show(published)),
-            None => show(self.modelled),
-        }
+    fn kept(self, name: &str, show: impl Fn(f64) -> String) -> Kept {
+        let published = self.published.map(&show);
+        Kept { name: name.to_owned(), modelled: show(self.modelled), published }
     }
 }
 
 fn pair(arm: &ArmStory, key: &str) -> Option<Pair> {
     let (mean, published) = figure(arm, key);
     Some(Pair { modelled: mean?, published })
-}
-
-fn rate(value: f64) -> String {
-    let digits = format!("{:.0}", value.max(0.0));
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    format!("{text}/s")
 }
 
 fn kib(size_bytes: u64) -> String {
@@ -298,74 +321,78 @@ fn gigabytes(value: f64) -> String {
 }
 
 /// Bytes of data per second that a rate of operations carries.
-fn bandwidth(point: &Point, pair: Pair) -> Pair {
-    let bytes = |rate: f64| rate * (1.0 - point.metadata_percent / 100.0) * point.size_bytes as f64;
-    Pair { modelled: bytes(pair.modelled), published: pair.published.map(bytes) }
+fn bytes(point: &Point, rate: f64) -> f64 {
+    rate * (1.0 - point.metadata_percent / 100.0) * point.size_bytes as f64
 }
 
 /// What a table comes down to.
-fn keep_in_mind(points: &[(&ArmStory, &Point)]) -> Vec<String> {
+fn keep_in_mind(points: &[(&ArmStory, &Point)]) -> Vec<Kept> {
     let rates: Vec<(&Point, Pair)> =
         points.iter().filter_map(|(arm, p)| Some((*p, pair(arm, RATE)?))).collect();
-    let mut says = Vec::new();
-    let most = |of: &dyn Fn(&Point, Pair) -> f64| {
-        rates.iter().max_by(|a, b| of(a.0, a.1).total_cmp(&of(b.0, b.1)))
+    let mut kept = vec![
+        most("most operations", &rates, &|_, rate| rate, &rate),
+        most("most data", &rates, &bytes, &gigabytes),
+        writes(&rates),
+        mixing(&rates),
+    ];
+    let shown = |ns: f64| format!("{:.1} ms", ns / 1e6);
+    for at in [points.first(), points.last()] {
+        let of = at.and_then(|(arm, p)| Some((p, pair(arm, LATENCY)?)));
+        kept.push(of.map(|(p, pair)| pair.kept(&format!("latency of {}", place(p)), shown)));
+    }
+    kept.into_iter().flatten().collect()
+}
+
+fn place(p: &Point) -> String {
+    let what = match p.read_percent {
+        100.0 => "reads".to_owned(),
+        0.0 => "writes".to_owned(),
+        share => format!("{share:.0} % reads"),
     };
-    if let Some((p, best)) = most(&|_, pair| pair.modelled) {
-        let at = format!("{} and {:.0} % reads", kib(p.size_bytes), p.read_percent);
-        says.push(format!("Most operations: {}, at {at}.", best.says(rate)));
-    }
-    if let Some((p, best)) = most(&|p, pair| bandwidth(p, pair).modelled) {
-        let at = format!("{} and {:.0} % reads", kib(p.size_bytes), p.read_percent);
-        says.push(format!("Most data: {}, at {at}.", bandwidth(p, *best).says(gigabytes)));
-    }
-    says.extend(writes(&rates));
-    says.extend(mixing(&rates));
-    let latencies: Vec<(&Point, Pair)> =
-        points.iter().filter_map(|(arm, p)| Some((*p, pair(arm, LATENCY)?))).collect();
-    let shown = |value: f64| format!("{:.1} ms", value / 1e6);
-    let ends = [latencies.first(), latencies.last()];
-    if let [Some((first, low)), Some((last, high))] = ends {
-        says.push(format!(
-            "Latency goes from {} ({}, {:.0} % reads) to {} ({}, {:.0} % reads).",
-            low.says(shown),
-            kib(first.size_bytes),
-            first.read_percent,
-            high.says(shown),
-            kib(last.size_bytes),
-            last.read_percent
-        ));
-    }
-    says
+    format!("{} {what}", kib(p.size_bytes))
+}
+
+/// The largest of a table, modelled and published each for itself.
+fn most(
+    name: &str,
+    rates: &[(&Point, Pair)],
+    of: &dyn Fn(&Point, f64) -> f64,
+    show: &dyn Fn(f64) -> String,
+) -> Option<Kept> {
+    let largest = |value: &dyn Fn(&Pair) -> Option<f64>| {
+        let all = rates.iter().filter_map(|(p, pair)| Some(of(p, value(pair)?)));
+        Some(show(all.reduce(f64::max)?))
+    };
+    Some(Kept {
+        name: name.to_owned(),
+        modelled: largest(&|pair| Some(pair.modelled))?,
+        published: largest(&|pair| pair.published),
+    })
 }
 
 /// Writes are limited in bytes: how far their bandwidth depends on the size.
-fn writes(rates: &[(&Point, Pair)]) -> Option<String> {
-    let of: Vec<Pair> = rates
+fn writes(rates: &[(&Point, Pair)]) -> Option<Kept> {
+    let of: Vec<(&Point, Pair)> = rates
         .iter()
         .filter(|(p, _)| p.read_percent == 0.0 && p.size_bytes >= LARGE_BYTES)
-        .map(|(p, pair)| bandwidth(p, *pair))
+        .copied()
         .collect();
-    let ends = |values: &[f64]| {
+    let range = |values: Vec<f64>| {
         let least = values.iter().copied().reduce(f64::min)?;
-        Some((least, values.iter().copied().reduce(f64::max)?))
+        let most = values.iter().copied().reduce(f64::max)?;
+        let (low, high) = (format!("{:.2}", least / 1e9), gigabytes(most));
+        Some(if high.starts_with(&low) { high } else { format!("{low} to {high}") })
     };
-    let (low, high) = ends(&of.iter().map(|pair| pair.modelled).collect::<Vec<_>>())?;
-    let published: Option<Vec<f64>> = of.iter().map(|pair| pair.published).collect();
-    let beside = published.and_then(|all| ends(&all)).map_or(String::new(), |(low, high)| {
-        format!(" (published {} to {})", gigabytes(low), gigabytes(high))
-    });
-    Some(format!(
-        "Writes of {} and more: {} to {}{beside}, whatever their size.",
-        kib(LARGE_BYTES),
-        gigabytes(low),
-        gigabytes(high)
-    ))
+    let modelled = range(of.iter().map(|(p, pair)| bytes(p, pair.modelled)).collect())?;
+    let published: Option<Vec<f64>> =
+        of.iter().map(|(p, pair)| Some(bytes(p, pair.published?))).collect();
+    let name = format!("writes from {}", kib(LARGE_BYTES));
+    Some(Kept { name, modelled, published: published.and_then(range) })
 }
 
 /// What a read costs that is added to a stream of writes, at the middle size: time per read over the time
 /// that the writes alone would take.
-fn mixing(rates: &[(&Point, Pair)]) -> Option<String> {
+fn mixing(rates: &[(&Point, Pair)]) -> Option<Kept> {
     let size = 32_768;
     let at = |read: f64| {
         rates.iter().find(|(p, _)| p.size_bytes == size && p.read_percent == read).map(|r| r.1)
@@ -377,13 +404,13 @@ fn mixing(rates: &[(&Point, Pair)]) -> Option<String> {
         modelled: cost_us(alone.modelled, half.modelled),
         published: alone.published.zip(half.published).map(|(a, h)| cost_us(a, h)),
     };
-    let shown = cost.says(|us| format!("{us:.1} µs"));
-    Some(format!("A {} read added to a write costs {shown} of the array's time.", kib(size)))
+    let name = format!("cost of a {} read among writes", kib(size));
+    Some(cost.kept(&name, |us| format!("{us:.1} µs")))
 }
 
 /// Each later table over the first one of the same pattern and depth: what another layout brings.
-pub(super) fn layouts(tables: &[TableStory], arms: &[ArmStory]) -> Vec<String> {
-    let mut says = Vec::new();
+pub(super) fn layouts(tables: &[TableStory], arms: &[ArmStory]) -> Vec<Layout> {
+    let mut all = Vec::new();
     for (at, table) in tables.iter().enumerate() {
         let points = of_group(arms, &table.group);
         let alike = |other: &&TableStory| {
@@ -394,36 +421,31 @@ pub(super) fn layouts(tables: &[TableStory], arms: &[ArmStory]) -> Vec<String> {
         };
         let Some(base) = tables[..at].iter().find(alike) else { continue };
         let bases = of_group(arms, &base.group);
-        for (reads, word) in [(100.0, "reads"), (50.0, "half reads, half writes"), (0.0, "writes")]
-        {
-            let ratios: Vec<(u64, Pair)> = points
-                .iter()
-                .filter(|(_, p)| p.read_percent == reads)
-                .filter_map(|(arm, p)| {
-                    let like = |o: &&(&ArmStory, &Point)| {
-                        (o.1.size_bytes, o.1.read_percent) == (p.size_bytes, p.read_percent)
-                    };
-                    let (other, _) = bases.iter().find(like)?;
-                    let (this, that) = (pair(arm, RATE)?, pair(other, RATE)?);
-                    let published = this.published.zip(that.published).map(|(a, b)| a / b);
-                    let modelled = this.modelled / that.modelled;
-                    Some((p.size_bytes, Pair { modelled, published }))
-                })
-                .collect();
-            let (Some(first), Some(last)) = (ratios.first(), ratios.last()) else { continue };
-            let times = |value: f64| format!("{value:.2} times");
-            says.push(format!(
-                "{} over {}, {word}: {} the rate at {}, {} at {}.",
-                table.group,
-                base.group,
-                first.1.says(times),
-                kib(first.0),
-                last.1.says(times),
-                kib(last.0)
-            ));
-        }
+        let ends = |p: &Point| {
+            [table.sizes_bytes.first(), table.sizes_bytes.last()].contains(&Some(&p.size_bytes))
+                && [100.0, 50.0, 0.0].contains(&p.read_percent)
+        };
+        let ratio = |(arm, p): &(&ArmStory, &Point)| {
+            let like = |o: &&(&ArmStory, &Point)| {
+                (o.1.size_bytes, o.1.read_percent) == (p.size_bytes, p.read_percent)
+            };
+            let (other, _) = bases.iter().find(like)?;
+            let (this, that) = (pair(arm, RATE)?, pair(other, RATE)?);
+            Some(LayoutRatio {
+                read_percent: p.read_percent,
+                size_bytes: p.size_bytes,
+                modelled: this.modelled / that.modelled,
+                published: this.published.zip(that.published).map(|(a, b)| a / b),
+            })
+        };
+        let mut ratios: Vec<LayoutRatio> =
+            points.iter().filter(|(_, p)| ends(p)).filter_map(ratio).collect();
+        ratios.sort_by(|a, b| {
+            b.read_percent.total_cmp(&a.read_percent).then(a.size_bytes.cmp(&b.size_bytes))
+        });
+        all.push(Layout { group: table.group.clone(), over: base.group.clone(), ratios });
     }
-    says
+    all
 }
 
 #[cfg(test)]
@@ -451,11 +473,14 @@ mod tests {
         let (alone, half) = (point(0.0), point(50.0));
         let pair = |modelled| Pair { modelled, published: None };
         // 25,000 writes a second take 40 µs each; with as many reads 20,000 pairs of 50 µs.
-        let says = mixing(&[(&alone, pair(25_000.0)), (&half, pair(40_000.0))]).unwrap();
-        assert!(says.contains("costs 10.0 µs"), "{says}");
-        let says = writes(&[(&alone, pair(25_000.0))]).unwrap();
-        assert!(says.contains("0.82 GB/s to 0.82 GB/s"), "{says}");
+        let kept = mixing(&[(&alone, pair(25_000.0)), (&half, pair(40_000.0))]).unwrap();
+        assert_eq!((kept.modelled.as_str(), kept.published), ("10.0 µs", None));
+        let kept = writes(&[(&alone, pair(25_000.0))]).unwrap();
+        assert_eq!(kept.modelled, "0.82 GB/s");
+        let larger = Point { size_bytes: 65_536, ..alone.clone() };
+        let kept = writes(&[(&alone, pair(25_000.0)), (&larger, pair(20_000.0))]).unwrap();
+        assert_eq!(kept.modelled, "0.82 to 1.31 GB/s");
         assert_eq!(rate(1_234_567.4), "1,234,567/s");
-        assert_eq!(rate(123.0), "123/s");
+        assert_eq!(rate(123.0), "123.0/s");
     }
 }

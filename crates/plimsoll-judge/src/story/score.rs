@@ -168,6 +168,7 @@ mod tests {
             arithmetic: Vec::new(),
             fitted: Vec::new(),
             searches: Vec::new(),
+            panels: Vec::new(),
         };
         let story = tell(&told);
         let score = story.score.unwrap();

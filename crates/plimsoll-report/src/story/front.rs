@@ -1,85 +1,178 @@
-//! What the load saw beside what the drives did: the page on which a hero number is recognised.
+//! What the load saw beside what the drives did: the page on which a hero number is recognised. Arms stand
+//! side by side, one a column, as the statistics pages of storage systems show one.
 
+use plimsoll_judge::VerdictKind;
 use plimsoll_judge::story::{ArmStory, Front, Story};
 
 use crate::document::{Block, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table, Tone};
 
+/// Fewer I/Os at the drives than this share of those at the front end: something else answered.
+const CARRIED_LEAST: f64 = 0.1;
+/// More reads than this from memory or from nowhere were not served by drives.
+const UNSERVED_MOST: f64 = 0.5;
+/// Shares below are not worth a line.
+const SHARE_LEAST: f64 = 0.0005;
+/// Where reads may come from, in the words of statistics pages.
+const SOURCES: [(&str, &str); 8] = [
+    ("zero", "zero (never written)"),
+    ("dram", "DRAM cache"),
+    ("cache", "page cache"),
+    ("log", "write log"),
+    ("ssd", "SSD"),
+    ("hdd", "HDD"),
+    ("remote", "another system"),
+    ("other", "elsewhere"),
+];
+
 pub(super) fn shows_front(story: &Story, arm: &ArmStory) -> bool {
     arm.front.is_some() && story.arms.iter().any(|arm| arm.expects.is_some())
 }
 
+fn share(value: f64) -> String {
+    match value {
+        none if none < SHARE_LEAST => "0 %".to_owned(),
+        value => Unit::Share.show_round(value, Letters::Unicode),
+    }
+}
+
 /// What the load saw, and what the drives did.
 pub(super) fn fronts(story: &Story) -> Section {
-    let mut table = Table::new(
-        "What the load saw, and what the drives did",
-        vec![
-            Column::words("arm", "arm"),
-            Column::of(Unit::Rate, "front end", "front_ios_per_s").under("I/Os per second"),
-            Column::of(Unit::Rate, "drives", "drive_ios_per_s").under("I/Os per second"),
-            Column::numbers("front end", "front_bytes_per_s").under("bandwidth"),
-            Column::numbers("front end", "front_latency_ns").under("latency"),
-            Column::numbers("drives", "drive_latency_ns").under("latency"),
-            Column::numbers("read", "read_set_bytes").under("working set"),
-            Column::numbers("written", "write_set_bytes").under("working set"),
-            Column::words("order", "pattern"),
-            Column::remarks("reads came from", "reads_from"),
-        ],
-    );
-    let known = |size: Option<u64>| Cell::observed(Unit::Size, size.map(|bytes| bytes as f64));
-    for arm in &story.arms {
-        let Some(front) = &arm.front else { continue };
-        table.rows.push(vec![
-            Cell::text(arm.name.clone()).tone(Tone::Strong),
-            Cell::number(Unit::Rate, front.front_ios_per_s),
-            Cell::observed(Unit::Rate, front.drive_ios_per_s),
-            Cell::number(Unit::Bandwidth, front.front_bytes_per_s),
-            Cell::maybe(Unit::Latency, front.front_latency_ns),
-            Cell::maybe(Unit::Latency, front.drive_latency_ns),
-            known(front.read_set_bytes),
-            known(front.write_set_bytes),
-            Cell::text(order(front)),
-            Cell::text(reads_from(front)),
-        ]);
+    let arms: Vec<(&ArmStory, &Front)> =
+        story.arms.iter().filter_map(|arm| Some((arm, arm.front.as_ref()?))).collect();
+    let mut section = Section::brief("front", "As a vendor would show it, and taken apart");
+    let heroes = arms.iter().filter(|(arm, _)| arm.expects == Some(VerdictKind::Invalid));
+    let lines: Vec<String> = heroes.map(|(arm, front)| taken_apart(arm, front)).collect();
+    if !lines.is_empty() {
+        section = section.with(Block::List(lines));
     }
-    let says = "A figure that the drives did not carry shows in four places: I/O at the front and almost none \
-        at the drives, a latency below that of the drives, a working set that fits a cache, and reads that \
-        come from memory or from nowhere.";
-    Section::brief("front", "Front end and drives")
-        .with(Block::Table(table))
-        .with(Block::Words(says.to_owned()))
+    section.with(Block::Table(panel(&arms))).with(Block::Words(
+        "What gives a figure away: I/O at the front end and almost none at the drives, a latency below that \
+         of the drives, a working set that fits a cache, and reads that come from memory or from nowhere."
+            .to_owned(),
+    ))
 }
 
-/// The order of addresses: the plan's word, and what was seen of it.
-fn order(front: &Front) -> String {
-    match front.sequential_share {
-        Some(share) => {
-            let seen = Unit::Share.show(share, Letters::Unicode);
-            format!("{}, {seen} sequential", front.pattern)
-        }
-        None => front.pattern.clone(),
+/// The figure as it would be shown, and what speaks against it.
+fn taken_apart(arm: &ArmStory, front: &Front) -> String {
+    let rate = Unit::Rate.show(front.front_ios_per_s, Letters::Unicode);
+    let bytes = Unit::Bandwidth.show(front.front_bytes_per_s, Letters::Unicode);
+    let latency = |ns: f64| Unit::Latency.show(ns, Letters::Unicode);
+    // Who sells operations shows operations, who sells streams shows bandwidth.
+    let figure = if front.pattern == "random" { format!("{rate} I/Os") } else { bytes };
+    let at = front.front_latency_ns.map_or(String::new(), |ns| format!(" at {}", latency(ns)));
+    let mut against = Vec::new();
+    if let Some(drives) = front.drive_ios_per_s {
+        against.push(match Unit::Rate.show_round(drives, Letters::Unicode) {
+            none if none == "0/s" => "the drives did none of it".to_owned(),
+            rate => format!("the drives did {rate} I/Os"),
+        });
     }
-}
-
-fn reads_from(front: &Front) -> String {
-    if front.reads_from.is_empty() {
-        return "unknown".to_owned();
+    let nowhere = from(front, "zero");
+    let memory = from(front, "dram") + from(front, "cache");
+    if nowhere >= SHARE_LEAST {
+        against.push(format!("{} of reads went to what was never written", share(nowhere)));
     }
-    let word = |place: &str| match place {
-        "zero" => "zero (never written)".to_owned(),
-        "dram" => "DRAM cache".to_owned(),
-        "log" => "write log".to_owned(),
-        "ssd" => "SSD".to_owned(),
-        "hdd" => "HDD".to_owned(),
-        other => other.to_owned(),
+    if memory >= SHARE_LEAST {
+        against.push(format!("{} of reads came from memory", share(memory)));
+    }
+    if let Some(bytes) = front.read_set_bytes {
+        let size = Unit::Size.show(bytes as f64, Letters::Unicode);
+        let written = match front.write_set_bytes {
+            Some(0) => ", and nothing was written",
+            _ => "",
+        };
+        against.push(format!("only {size} were touched{written}"));
+    }
+    let rules = match &arm.failed_rules[..] {
+        [] => "No rule failed".to_owned(),
+        [rule] => format!("The rule that names it: {rule}"),
+        rules => format!("The rules that name it: {}", rules.join(", ")),
     };
-    let parts: Vec<String> = front
-        .reads_from
-        .iter()
-        .map(|(place, share)| {
-            format!("{} {}", Unit::Share.show(*share, Letters::Unicode), word(place))
-        })
-        .collect();
-    parts.join(", ")
+    let title = if arm.title.is_empty() { String::new() } else { format!(" ({})", arm.title) };
+    format!(
+        "Arm {}{title}: \u{201c}{figure}{at}\u{201d}. But {}. {rules}.",
+        arm.name,
+        against.join("; ")
+    )
+}
+
+fn from(front: &Front, place: &str) -> f64 {
+    front.reads_from.iter().filter(|(name, _)| name == place).map(|(_, share)| share).sum()
+}
+
+/// A row of the panel: its name, and a cell for each arm.
+struct Row {
+    name: String,
+    cell: Box<dyn Fn(&Front) -> Cell>,
+}
+
+fn row(name: &str, cell: impl Fn(&Front) -> Cell + 'static) -> Row {
+    Row { name: name.to_owned(), cell: Box::new(cell) }
+}
+
+fn panel(arms: &[(&ArmStory, &Front)]) -> Table {
+    let mut columns = vec![Column::words("", "figure")];
+    columns.extend(arms.iter().map(|(arm, _)| Column::numbers(&arm.name, &arm.name)));
+    let mut table = Table::new("What the load saw, and what the drives did", columns);
+    let set = |bytes: Option<u64>| Cell::observed(Unit::Size, bytes.map(|bytes| bytes as f64));
+    let mut rows = vec![
+        row("front end, I/Os per second", |f| {
+            Cell::number(Unit::Rate, f.front_ios_per_s).tone(Tone::Strong)
+        }),
+        row("drives, I/Os per second", |f| {
+            let little = |of: &f64| *of < CARRIED_LEAST * f.front_ios_per_s;
+            let suspect = f.drive_ios_per_s.as_ref().is_some_and(little);
+            Cell::observed(Unit::Rate, f.drive_ios_per_s).tone(bad_if(suspect))
+        }),
+        row("front end, bandwidth", |f| Cell::number(Unit::Bandwidth, f.front_bytes_per_s)),
+        row("front end, latency", |f| Cell::maybe(Unit::Latency, f.front_latency_ns)),
+        row("drives, latency", |f| {
+            let above = f.drive_latency_ns.zip(f.front_latency_ns).is_some_and(|(d, f)| d > f);
+            Cell::maybe(Unit::Latency, f.drive_latency_ns).tone(bad_if(above))
+        }),
+        row("working set, read", move |f| set(f.read_set_bytes)),
+        row("working set, written", move |f| set(f.write_set_bytes)),
+        row("order of addresses", |f| Cell::text(f.pattern.clone())),
+        row("sequential", |f| match f.sequential_share {
+            Some(seen) => Cell::text(share(seen)),
+            None => Cell::unknown(),
+        }),
+    ];
+    let seen = |place: &str| arms.iter().any(|(_, front)| from(front, place) >= SHARE_LEAST);
+    for (place, name) in SOURCES.iter().filter(|(place, _)| seen(place)) {
+        let answered = ["zero", "dram", "cache"].contains(place);
+        rows.push(row(&format!("reads from: {name}"), move |f| {
+            let value = from(f, place);
+            match f.reads_from.is_empty() {
+                true => Cell::unknown(),
+                false => Cell::text(share(value)).tone(bad_if(answered && value > UNSERVED_MOST)),
+            }
+        }));
+    }
+    if arms.iter().all(|(_, front)| front.reads_from.is_empty()) {
+        rows.push(row("reads from", |_| Cell::unknown()));
+    }
+    if arms.iter().any(|(_, front)| front.remote_share.is_some_and(|s| s >= SHARE_LEAST)) {
+        rows.push(row("reads from: another node", |f| match f.remote_share {
+            Some(remote) => Cell::text(share(remote)),
+            None => Cell::unknown(),
+        }));
+    }
+    for Row { name, cell } in &rows {
+        let mut cells = vec![Cell::text(name.clone())];
+        cells.extend(arms.iter().map(|(_, front)| cell(front)));
+        table.rows.push(cells);
+    }
+    let verdicts = arms.iter().map(|(arm, _)| {
+        let words = super::arms::verdict_words(arm);
+        Cell::text(words).tone(if arm.is_as_expected() { Tone::Good } else { Tone::Bad })
+    });
+    table.rows.push(std::iter::once(Cell::text("verdict")).chain(verdicts).collect());
+    table
+}
+
+fn bad_if(suspect: bool) -> Tone {
+    if suspect { Tone::Bad } else { Tone::Plain }
 }

@@ -1,7 +1,9 @@
 //! The story of a published experiment as a report: the answer first, what was published beside what came
 //! out, why, and how well it was predicted.
 
+mod arms;
 mod front;
+mod panels;
 mod predictions;
 mod searches;
 mod tables;
@@ -16,6 +18,8 @@ use crate::document::{Block, Document, Headline, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone, Value};
 
+/// The rate of transactional I/Os of one server.
+const RATE: &str = "achieved_iops_per_s";
 /// Above so many arms the terminal shows tables by group and no sentence for each arm.
 const ARMS_FEW: usize = 16;
 
@@ -38,23 +42,28 @@ pub struct Surroundings {
 
 /// The report of a story.
 pub fn story_document(story: &Story, around: &Surroundings) -> Document {
-    let mut sections = vec![answers(story), searches::searches(story)];
+    let mut sections = vec![answers(story)];
+    if story.arms.iter().any(|arm| front::shows_front(story, arm)) {
+        sections.push(front::fronts(story));
+    }
     if story.tables.is_empty() {
-        sections.extend([verdicts(story), published(story), charts(story)]);
+        sections.extend([arms::verdicts(story), published(story), charts(story)]);
+        sections.extend(panels::panels(story));
     } else {
         sections.push(predictions::of_tables(story));
         sections.extend(tables::tables(story));
     }
-    if story.arms.iter().any(|arm| front::shows_front(story, arm)) {
-        sections.push(front::fronts(story));
-    }
+    sections.extend(searches::searches(story));
+    sections.push(panels::failures(story));
     sections.push(why(story));
-    sections.push(per_server(story));
-    if let Some(score) = story.score.as_ref().filter(|_| story.tables.is_empty()) {
+    // Heroes are no goal: whether a model hits their figures is not asked.
+    let made = story.arms.iter().any(|arm| arm.expects.is_some());
+    if let Some(score) = story.score.as_ref().filter(|_| story.tables.is_empty() && !made) {
         sections.push(predictions::predictions(story, score));
     }
     sections.push(tables::fitted(story));
     sections.push(provenance(around));
+    sections.push(per_server(story));
     sections.push(runs(story));
     sections.retain(|section| !section.blocks.is_empty());
     Document {
@@ -88,78 +97,18 @@ fn answers(story: &Story) -> Section {
     if lines.is_empty() { section } else { section.with(Block::List(lines)) }
 }
 
-/// How each arm stands: verdict, headroom, what differs.
-fn verdicts(story: &Story) -> Section {
-    let made = story.arms.iter().any(|arm| arm.expects.is_some());
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words("arm", "arm"),
-            Column::words("verdict", "verdict"),
-            Column::of(Unit::Share, "least headroom", "headroom_min"),
-            Column::numbers("runs", "runs"),
-        ],
-    );
-    if made {
-        table.columns.push(Column::words("made to be", "expects"));
-        table.columns.push(Column::words("rules that failed", "failed_rules"));
-    }
-    table.columns.push(Column::remarks("what it is", "title"));
-    for arm in &story.arms {
-        let mut row = vec![
-            Cell::text(arm.name.clone()).tone(Tone::Strong),
-            Cell::text(verdict_words(arm)),
-            Cell::maybe(Unit::Share, arm.headroom),
-            Cell::count(arm.completed.into()),
-        ];
-        if made {
-            let tone = if arm.is_as_expected() { Tone::Good } else { Tone::Bad };
-            let expects = match arm.expects {
-                Some(plimsoll_judge::VerdictKind::Invalid) => "INVALID",
-                Some(_) => "not INVALID",
-                None => "",
-            };
-            row.push(Cell::text(expects).tone(tone));
-            let rules = if arm.failed_rules.is_empty() {
-                "none".to_owned()
-            } else {
-                arm.failed_rules.join(", ")
-            };
-            row.push(Cell::text(rules));
-        }
-        row.push(Cell::text(what_it_is(arm)));
-        table.rows.push(row);
-    }
-    let few = story.arms.len() <= ARMS_FEW;
-    let section = Section {
-        depth: if few { Default::default() } else { crate::document::Depth::Full },
-        ..Section::brief("arms", "The arms")
+/// The arms of the tables by figure: those that a panel shows by themselves are left out.
+fn in_tables(story: &Story) -> Vec<&ArmStory> {
+    let apart = |arm: &ArmStory| {
+        story.panels.iter().any(|p| p.along.is_empty() && p.arms.contains(&arm.name))
     };
-    section.with(Block::Table(table))
+    story.arms.iter().filter(|arm| !apart(arm)).collect()
 }
 
-fn what_it_is(arm: &ArmStory) -> String {
-    let changes: Vec<String> =
-        arm.changes.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-    match (arm.title.is_empty(), changes.is_empty()) {
-        (false, false) => format!("{} ({})", arm.title, changes.join(", ")),
-        (false, true) => arm.title.clone(),
-        (true, _) => changes.join(", "),
-    }
-}
-
-fn verdict_words(arm: &ArmStory) -> String {
-    let mut kinds = arm.verdicts.clone();
-    kinds.sort();
-    kinds.dedup();
-    let words: Vec<&str> = kinds.iter().map(|kind| kind.label()).collect();
-    if words.is_empty() { "not run".to_owned() } else { words.join(", ") }
-}
-
-/// The figures that any arm has, in the order of the first that has them.
+/// The figures that any of the arms has, in the order of the first that has them.
 fn keys(story: &Story) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
-    for figure in story.arms.iter().flat_map(|arm| &arm.figures) {
+    for figure in in_tables(story).into_iter().flat_map(|arm| &arm.figures) {
         let seen = !figure.values.is_empty() || figure.published.is_some();
         if seen && !keys.contains(&figure.key) {
             keys.push(figure.key.clone());
@@ -203,49 +152,37 @@ fn came_out(story: &Story) -> &'static str {
 
 fn figure_table(story: &Story, key: &str) -> Table {
     let unit = unit(key);
-    let servers = story.arms.iter().map(|arm| arm.servers).max().unwrap_or(1);
-    let each = if servers > 1 && key == "achieved_iops_per_s" { ", one server" } else { "" };
+    let arms: Vec<(&ArmStory, &FigureStory)> =
+        in_tables(story).into_iter().filter_map(|arm| Some((arm, arm.figure(key)?))).collect();
+    let servers = arms.iter().map(|(arm, _)| arm.servers).max().unwrap_or(1);
+    let each = if servers > 1 && key == RATE { ", one server" } else { "" };
     let with_ratio = story.reference.is_some();
-    let has_published =
-        story.arms.iter().any(|arm| arm.figure(key).is_some_and(|f| f.published.is_some()));
+    let has_published = arms.iter().any(|(_, figure)| figure.published.is_some());
+    let has_interval = arms.iter().any(|(_, figure)| figure.interval.is_some());
     let mut columns = vec![Column::words("arm", "arm")];
     if has_published {
         columns.push(Column::numbers("published", "published"));
     }
     columns.push(Column::numbers(came_out(story), "mean"));
-    columns.push(Column::numbers("95 % interval", "interval").rank(2));
+    if has_interval {
+        columns.push(Column::numbers("95 % interval", "interval").rank(2));
+    }
     if has_published {
         columns.push(Column::numbers("ratio", "ratio"));
-        columns.push(Column::numbers("95 % of the ratio", "ratio_interval").rank(3));
     }
     if with_ratio {
-        let over = story.reference.clone().unwrap_or_default();
+        let over = format!("over arm {}", story.reference.as_deref().unwrap_or_default());
         if has_published {
-            columns.push(
-                Column::numbers("published", "published_over").under(&format!("over {over}")),
-            );
+            columns.push(Column::numbers("published", "published_over").under(&over));
         }
-        columns.push(Column::numbers(came_out(story), "over").under(&format!("over {over}")));
+        columns.push(Column::numbers(came_out(story), "over").under(&over));
     }
     if has_published {
         columns.push(Column::words("the published figure", "role"));
     }
     let mut table = Table::new(&format!("{}{each}", capital(name_of(key))), columns);
-    for arm in &story.arms {
-        let nothing = FigureStory {
-            key: key.to_owned(),
-            values: Vec::new(),
-            mean: None,
-            interval: None,
-            published: None,
-            role: None,
-            ratio: None,
-            ratio_interval: None,
-            over_reference: None,
-            published_over_reference: None,
-        };
-        let figure = arm.figure(key).unwrap_or(&nothing);
-        let judged = story.judged.iter().any(|judged| judged == key);
+    let judged = story.judged.iter().any(|judged| judged == key);
+    for (arm, figure) in arms {
         let ratio_tone = match figure.ratio {
             Some(_) if figure.within(story.tolerance) => Tone::Good,
             Some(_) if judged => Tone::Bad,
@@ -257,10 +194,11 @@ fn figure_table(story: &Story, key: &str) -> Table {
             row.push(Cell::maybe(unit, figure.published));
         }
         row.push(Cell::maybe(unit, figure.mean).tone(Tone::Strong));
-        row.push(interval(unit, figure.interval));
+        if has_interval {
+            row.push(interval(unit, figure.interval));
+        }
         if has_published {
             row.push(ratio(figure.ratio).tone(ratio_tone));
-            row.push(ratio_interval(figure.ratio_interval));
         }
         if with_ratio {
             if has_published {
@@ -278,10 +216,10 @@ fn figure_table(story: &Story, key: &str) -> Table {
 
 fn role(role: Option<Role>) -> &'static str {
     match role {
-        Some(Role::Input) => "was an input: fitted",
-        Some(Role::Given) => "was no input",
-        Some(Role::Kept) => "was not known",
-        None => "none known: a prediction",
+        Some(Role::Input) => "an input: fitted to",
+        Some(Role::Given) => "no input",
+        Some(Role::Kept) => "not known to the model",
+        None => "none known: predicted",
     }
 }
 
@@ -301,13 +239,6 @@ fn ratio(value: Option<f64>) -> Cell {
     value.map_or(Cell::not_applicable(), |value| Cell::text(two(value)))
 }
 
-fn ratio_interval(ends: Option<[f64; 2]>) -> Cell {
-    match ends {
-        Some([low, high]) => Cell::text(format!("{} – {}", two(low), two(high))),
-        None => Cell::not_applicable(),
-    }
-}
-
 fn charts(story: &Story) -> Section {
     let mut section = Section::full("charts", "Side by side");
     if story.arms.len() > ARMS_FEW {
@@ -321,11 +252,13 @@ fn charts(story: &Story) -> Section {
 
 /// Dots with intervals, published beside what came out, an arm a row.
 fn chart(story: &Story, key: &str) -> Plot {
-    let names: Vec<String> = story.arms.iter().rev().map(|arm| arm.name.clone()).collect();
+    let of = |arm: &&ArmStory| arm.figure(key).is_some_and(|f| f.mean.or(f.published).is_some());
+    let arms: Vec<&ArmStory> = in_tables(story).into_iter().filter(of).collect();
+    let names: Vec<String> = arms.iter().rev().map(|arm| arm.name.clone()).collect();
     let height = 90.0 + 34.0 * names.len() as f64;
     let dots = |published: bool| -> Vec<Dot> {
         (0u32..)
-            .zip(story.arms.iter().rev())
+            .zip(arms.iter().rev())
             .filter_map(|(row, arm)| {
                 let figure = arm.figure(key)?;
                 let y = f64::from(row) + if published { 0.12 } else { -0.12 };
@@ -360,9 +293,13 @@ fn why(story: &Story) -> Section {
     let mut section = if few { Section::brief("why", "Why") } else { Section::full("why", "Why") };
     let told = |arm: &&ArmStory| !arm.mechanism.is_empty() && tables::is_corner(story, arm);
     for arm in story.arms.iter().filter(told) {
-        let title = if arm.title.is_empty() { String::new() } else { format!(" ({})", arm.title) };
-        let lead = format!("In arm {}{title}: {}", arm.name, arm.mechanism.join(" "));
-        section = section.with(Block::List(vec![lead]));
+        let lead = if arm.title.is_empty() {
+            format!("Arm {}:", arm.name)
+        } else {
+            format!("Arm {}, {}:", arm.name, arm.title)
+        };
+        section = section.with(Block::Words(lead));
+        section = section.with(Block::List(arm.mechanism.clone()));
     }
     section
 }

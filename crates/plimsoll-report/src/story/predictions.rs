@@ -11,44 +11,58 @@ use crate::table::{Cell, Column, Table, Tone};
 pub(super) fn predictions(story: &Story, score: &Score) -> Section {
     let share = |value: f64| Unit::Share.show(value, Letters::Unicode);
     let or_none = |value: Option<f64>| value.map_or("n/a".to_owned(), share);
+    let figures = |count: usize| match count {
+        1 => "1 published figure was".to_owned(),
+        count => format!("{count} published figures were"),
+    };
+    let inputs = match score.inputs {
+        0 => String::new(),
+        count => format!(" {} inputs and not counted.", figures(count)),
+    };
     let says = format!(
-        "{} published figures were no input. Median error: the model {}, copying the nearest row {}, \
-         drawing a line between rows {}. {} figures were inputs and are not counted.",
-        score.lines.len(),
+        "{} no input. Median error: the model {}, copying the nearest row {}, drawing a line between \
+         rows {}.{inputs}",
+        figures(score.lines.len()),
         share(score.model_error_median),
         or_none(score.copied_error_median),
-        or_none(score.interpolated_error_median),
-        score.inputs
+        or_none(score.interpolated_error_median)
     );
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words("arm", "arm"),
-            Column::words("figure", "figure"),
-            Column::numbers("published", "published"),
-            Column::numbers(came_out(story), "predicted"),
-            Column::of(Unit::Share, "error", "error"),
-            Column::numbers("copied", "copied"),
-            Column::of(Unit::Share, "error", "copied_error"),
-            Column::numbers("interpolated", "interpolated"),
-            Column::of(Unit::Share, "error", "interpolated_error"),
-        ],
-    );
+    let copied = score.lines.iter().any(|line| line.copied.is_some());
+    let between = score.lines.iter().any(|line| line.interpolated.is_some());
+    let mut columns = vec![
+        Column::words("arm", "arm"),
+        Column::words("figure", "figure"),
+        Column::numbers("published", "published"),
+        Column::numbers(came_out(story), "predicted"),
+        Column::of(Unit::Share, "error", "error"),
+    ];
+    if copied {
+        columns.push(Column::numbers("the row", "copied").under("copying a row"));
+        columns.push(Column::of(Unit::Share, "error", "copied_error").under("copying a row"));
+    }
+    if between {
+        columns.push(Column::numbers("the line", "interpolated").under("between rows"));
+        columns.push(Column::of(Unit::Share, "error", "interpolated_error").under("between rows"));
+    }
+    let mut table = Table::new("", columns);
     for line in &score.lines {
         let unit = unit(&line.figure);
-        let copied = line.copied.as_ref().map(|copied| copied.1);
         let error = |value: Option<f64>| Cell::maybe(Unit::Share, value.map(|v| line.error_of(v)));
-        table.rows.push(vec![
+        let mut row = vec![
             Cell::text(line.arm.clone()),
             Cell::text(name_of(&line.figure)),
             Cell::number(unit, line.published),
             Cell::number(unit, line.predicted).tone(Tone::Strong),
             error(Some(line.predicted)),
-            Cell::maybe(unit, copied),
-            error(copied),
-            Cell::maybe(unit, line.interpolated),
-            error(line.interpolated),
-        ]);
+        ];
+        if copied {
+            let copied = line.copied.as_ref().map(|copied| copied.1);
+            row.extend([Cell::maybe(unit, copied), error(copied)]);
+        }
+        if between {
+            row.extend([Cell::maybe(unit, line.interpolated), error(line.interpolated)]);
+        }
+        table.rows.push(row);
     }
     table.note = "errors are of logarithms, so that half and double are alike".to_owned();
     let section =

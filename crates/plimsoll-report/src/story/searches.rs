@@ -3,34 +3,66 @@
 use plimsoll_judge::story::{SearchStory, Story};
 use plimsoll_judge::tuning::{At, Tuning};
 
+use crate::chart::Plot;
 use crate::document::{Block, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
+use crate::tuning::curve;
 
-/// What each search found, and its steps from the smallest load.
-pub(super) fn searches(story: &Story) -> Section {
-    let mut section = Section::brief("searches", "Searches");
+/// What each search found, its curve, and its steps from the smallest load.
+pub(super) fn searches(story: &Story) -> Vec<Section> {
     let found: Vec<(&SearchStory, &Tuning)> =
         story.searches.iter().filter_map(|search| Some((search, search.found.as_ref()?))).collect();
     if found.is_empty() {
-        return section;
+        return Vec::new();
     }
-    section = section.with(Block::Table(summary(&found)));
+    let mut section = Section::brief("searches", "Searches").with(Block::Table(summary(&found)));
+    let mut each = Section::full("steps", "Step by step");
     for (search, tuning) in found {
-        section = section.with(Block::Table(steps(search, tuning)));
+        section = section.with(Block::Chart(Box::new(plot(search, tuning))));
+        each = each.with(Block::Table(steps(search, tuning)));
     }
-    section
+    vec![section, each]
+}
+
+/// Latency over rate, of one server.
+fn plot(search: &SearchStory, tuning: &Tuning) -> Plot {
+    let mut curve = curve(tuning);
+    let parts = f64::from(search.servers.max(1));
+    for step in &mut curve.steps {
+        step.rate_per_s /= parts;
+        step.rate_interval = step.rate_interval.map(|(low, high)| (low / parts, high / parts));
+    }
+    // Means tell where the curve bends; the largest of stretches lie beside them and hide it.
+    let means = |name: &String| !name.ends_with("max");
+    let kept: Vec<bool> = curve.latency_names.iter().map(means).collect();
+    keep(&mut curve.latency_names, &kept);
+    keep(&mut curve.ceilings_ns, &kept);
+    curve.steps.iter_mut().for_each(|step| keep(&mut step.latency_ns, &kept));
+    curve.load_name = search.counted_in().to_owned();
+    let mut plot = curve.plot();
+    let slug = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    plot.id = format!("curve-{}", search.name.chars().map(slug).collect::<String>());
+    let each = if search.servers > 1 { ", one server" } else { "" };
+    plot.title = format!("Search {}: rate and latency{each}", search.name);
+    plot
+}
+
+fn keep<T>(values: &mut Vec<T>, kept: &[bool]) {
+    let mut flags = kept.iter();
+    values.retain(|_| flags.next().copied().unwrap_or(true));
 }
 
 fn summary(found: &[(&SearchStory, &Tuning)]) -> Table {
+    let load = found.first().map_or("threads", |(search, _)| search.counted_in());
     let mut table = Table::new(
         "",
         vec![
             Column::words("search", "search"),
             Column::numbers("required", "required"),
-            Column::numbers("threads", "fewest").under("fewest that meet it"),
+            Column::numbers(load, "fewest").under("fewest that meet it"),
             Column::numbers("I/Os", "fewest_rate").under("fewest that meet it"),
-            Column::numbers("threads", "load_line").under("load line"),
+            Column::numbers(load, "load_line").under("load line"),
             Column::numbers("I/Os", "load_line_rate").under("load line"),
             Column::remarks("what it is", "title"),
         ],
@@ -51,7 +83,7 @@ fn summary(found: &[(&SearchStory, &Tuning)]) -> Table {
         table.rows.push(row);
     }
     if found.iter().any(|(search, _)| search.servers > 1) {
-        table.note = "threads are those of all servers together, I/Os those of one".to_owned();
+        table.note = format!("{load} are those of all servers together, I/Os those of one");
     }
     table
 }
@@ -59,7 +91,7 @@ fn summary(found: &[(&SearchStory, &Tuning)]) -> Table {
 fn steps(search: &SearchStory, tuning: &Tuning) -> Table {
     let parts = f64::from(search.servers.max(1));
     let mut columns = vec![
-        Column::numbers(tuning.knob.load_name(), "load"),
+        Column::numbers(search.counted_in(), "load"),
         Column::of(Unit::Rate, "I/Os", "rate_per_s"),
     ];
     for latency in &tuning.latencies {

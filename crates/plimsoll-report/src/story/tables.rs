@@ -1,11 +1,11 @@
 //! Whole tables: I/O sizes down, read shares across, each cell what came out and how far it lies from what
 //! was published; what they come down to, and what was fitted before.
 
-use plimsoll_judge::story::{ArmStory, Story, TableStory};
+use plimsoll_judge::story::{ArmStory, LayoutRatio, Story, TableStory};
 
 use super::{came_out, capital, name_of};
 use crate::chart::plot::Dot;
-use crate::chart::{Axis, Mark, Plot};
+use crate::chart::{Axis, HeatMap, Mark, Plot};
 use crate::comparison::unit;
 use crate::document::{Block, Section};
 use crate::number::{Letters, Unit, significant};
@@ -18,35 +18,146 @@ const ERROR_LARGE: f64 = 0.25;
 
 /// What tables come down to, then each table.
 pub(super) fn tables(story: &Story) -> Vec<Section> {
-    let mut sections = vec![keep_in_mind(story), arithmetic(story)];
+    let mut sections = vec![keep_in_mind(story), layouts(story), scatters(story)];
     for table in &story.tables {
-        let (group, title) = (&table.group, &table.title);
-        let heading = if title.is_empty() { group.clone() } else { format!("{group}: {title}") };
-        let id: String = group
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
-            .collect();
-        let mut section = Section::brief(&format!("table-{id}"), &heading);
+        let group = &table.group;
+        let mut section = Section::brief(&format!("table-{}", slug(group)), &capital(group));
+        if !table.title.is_empty() {
+            section = section.with(Block::Words(format!("{}.", capital(&table.title))));
+        }
         for key in FIGURES {
+            section = section.with(Block::Chart(Box::new(map(story, table, key))));
             section = section.with(Block::Table(grid(story, table, key)));
         }
         sections.push(section);
     }
-    sections.push(scatters(story));
+    sections.push(arithmetic(story));
     sections
 }
 
+fn slug(text: &str) -> String {
+    let one = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    text.chars().map(one).collect()
+}
+
+/// A row for each table, and one below it for what was published.
 fn keep_in_mind(story: &Story) -> Section {
-    let mut section = Section::brief("keep", "Figures to keep in mind");
-    for table in story.tables.iter().filter(|table| !table.keep_in_mind.is_empty()) {
-        section = section.with(Block::Words(format!("{}:", table.group)));
-        section = section.with(Block::List(table.keep_in_mind.clone()));
+    let section = Section::brief("keep", "Figures to keep in mind");
+    let Some(first) = story.tables.iter().find(|table| !table.kept.is_empty()) else {
+        return section;
+    };
+    let mut columns = vec![Column::words("table", "group")];
+    columns.extend(first.kept.iter().map(|kept| Column::numbers(&kept.name, &slug(&kept.name))));
+    let mut grid = Table::new("", columns);
+    for table in &story.tables {
+        let of = |name: &str| table.kept.iter().find(|kept| kept.name == name);
+        let names = || first.kept.iter().map(|kept| kept.name.as_str());
+        let mut row = vec![Cell::text(table.group.clone()).tone(Tone::Strong)];
+        row.extend(names().map(|name| match of(name) {
+            Some(kept) => Cell::text(kept.modelled.clone()),
+            None => Cell::not_applicable(),
+        }));
+        grid.rows.push(row);
+        if table.kept.iter().any(|kept| kept.published.is_some()) {
+            let mut row = vec![Cell::text("as published").tone(Tone::Faint)];
+            let published = |name| of(name).and_then(|kept| kept.published.clone());
+            row.extend(names().map(|name| match published(name) {
+                Some(text) => Cell::text(text).tone(Tone::Faint),
+                None => Cell::not_applicable(),
+            }));
+            grid.rows.push(row);
+        }
     }
-    if !story.layouts.is_empty() {
-        section = section.with(Block::Words("One layout over another:".to_owned()));
-        section = section.with(Block::List(story.layouts.clone()));
+    section.with(Block::Table(grid))
+}
+
+/// What one layout brings over another: a row for each pair.
+fn layouts(story: &Story) -> Section {
+    let section = Section::brief("layouts", "One layout over another");
+    let Some(first) = story.layouts_over.iter().max_by_key(|layout| layout.ratios.len()) else {
+        return section;
+    };
+    let mut columns = vec![Column::words("rates of", "group"), Column::words("over", "over")];
+    for ratio in &first.ratios {
+        let load = match ratio.read_percent {
+            100.0 => "reads".to_owned(),
+            0.0 => "writes".to_owned(),
+            share => format!("{share:.0} % reads"),
+        };
+        let size = Unit::Size.show(ratio.size_bytes as f64, Letters::Unicode);
+        let key = format!("ratio_{}_{}", ratio.read_percent, ratio.size_bytes);
+        columns.push(Column::numbers(&size, &key).under(&load));
     }
-    section
+    let mut grid = Table::new("", columns);
+    for layout in &story.layouts_over {
+        let cells = |published: bool| {
+            first.ratios.iter().map(move |head| {
+                let same = |r: &&LayoutRatio| {
+                    (r.size_bytes, r.read_percent) == (head.size_bytes, head.read_percent)
+                };
+                let found = layout.ratios.iter().find(same);
+                let value =
+                    found.and_then(|r| if published { r.published } else { Some(r.modelled) });
+                value.map_or(Cell::not_applicable(), |value| {
+                    let tone = if published { Tone::Faint } else { Tone::Plain };
+                    Cell::text(format!("{value:.2}")).tone(tone)
+                })
+            })
+        };
+        let mut row = vec![Cell::text(layout.group.clone()).tone(Tone::Strong)];
+        row.push(Cell::text(layout.over.clone()));
+        row.extend(cells(false));
+        grid.rows.push(row);
+        if layout.ratios.iter().any(|ratio| ratio.published.is_some()) {
+            let mut row = vec![Cell::text("as published").tone(Tone::Faint), Cell::empty()];
+            row.extend(cells(true));
+            grid.rows.push(row);
+        }
+    }
+    grid.note = "ratios of rates, with the same load".to_owned();
+    section.with(Block::Table(grid))
+}
+
+/// Sizes along, read shares upwards: how far each point lies from what was published, or its value where
+/// nothing was.
+fn map(story: &Story, table: &TableStory, key: &str) -> Plot {
+    let edges = |count: usize| (0..=count).map(|at| at as f64 - 0.5).collect();
+    let (sizes, mut reads) = (&table.sizes_bytes, table.read_percents.clone());
+    reads.reverse();
+    let figure = |size, read| arm_at(story, table, size, read).and_then(|arm| arm.figure(key));
+    let held = |size, read| figure(size, read).and_then(|figure| figure.ratio);
+    let all = || reads.iter().flat_map(|read| sizes.iter().map(move |size| (*size, *read)));
+    let published = all().any(|(size, read)| held(size, read).is_some());
+    let value = |(size, read)| match published {
+        true => held(size, read),
+        false => figure(size, read).and_then(|figure| figure.mean),
+    };
+    let says = came_out(story);
+    let (unit, title, about) = match published {
+        true => (Unit::Plain, format!("{says} / published"), Some(1.0)),
+        false => (unit(key), name_of(key).to_owned(), None),
+    };
+    let cells =
+        all().map(|at| value(at).map(|v| if published { (100.0 * v).round() / 100.0 } else { v }));
+    let heat = HeatMap {
+        x_edges: edges(sizes.len()),
+        y_edges: edges(reads.len()),
+        cells: cells.collect(),
+        unit,
+        title: title.clone(),
+        log: true,
+        about,
+        values: true,
+    };
+    let size = |bytes: &u64| Unit::Size.show(*bytes as f64, Letters::Unicode);
+    Plot::new(
+        &format!("map-{}-{}", slug(&table.group), slug(key)),
+        &format!("{}: {title}", capital(name_of(key))),
+        Axis::names("I/O size", sizes.iter().map(size).collect()),
+        Axis::names("reads", reads.iter().map(|read| format!("{read:.0} %")).collect()),
+    )
+    .mark(Mark::Heat(heat))
+    .size(860.0, 90.0 + 34.0 * reads.len() as f64)
 }
 
 fn arithmetic(story: &Story) -> Section {
@@ -90,7 +201,12 @@ fn grid(story: &Story, table: &TableStory, key: &str) -> Table {
             row.push(match error {
                 Some(error) => {
                     let tone = if error.abs() > ERROR_LARGE { Tone::Warn } else { Tone::Plain };
-                    Cell::text(format!("{shown} ({:+.0} %)", 100.0 * error)).tone(tone)
+                    // Half a percent either way is none: no "-0 %".
+                    let percent = match (100.0 * error).round() as i64 {
+                        0 => "0".to_owned(),
+                        percent => format!("{percent:+}"),
+                    };
+                    Cell::text(format!("{shown} ({percent} %)")).tone(tone)
                 }
                 None => Cell::text(shown),
             });
@@ -108,7 +224,7 @@ fn grid(story: &Story, table: &TableStory, key: &str) -> Table {
 
 /// Published against what came out: a point on the diagonal was met.
 fn scatters(story: &Story) -> Section {
-    let mut section = Section::full("charts", "Side by side");
+    let mut section = Section::full("charts", "Published and modelled, point by point");
     for key in FIGURES {
         let mut plot = Plot::new(
             &format!("scatter-{}", key.replace('_', "-")),

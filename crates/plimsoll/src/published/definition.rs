@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_judge::VerdictKind;
-use plimsoll_judge::story::{Claim, Given, Goal, Question, Role};
+use plimsoll_judge::story::{Claim, Given, Goal, Panel, Question, Role};
 use plimsoll_plan::{Plan, ResolvedPlan, merge_plans};
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -90,6 +90,9 @@ pub struct Text {
     /// What a model is asked to reach on whole tables.
     #[serde(default)]
     pub goal: Vec<Goal>,
+    /// Arms that are shown together.
+    #[serde(default)]
+    pub panel: Vec<Panel>,
     /// The arms on a model.
     pub arm: Vec<Arm>,
     /// The arms on real storage.
@@ -132,7 +135,7 @@ pub struct Arm {
 }
 
 /// How an arm is searched.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchText {
     /// The smallest load.
@@ -142,6 +145,8 @@ pub struct SearchText {
     pub max: u64,
     /// Most steps.
     pub steps: Option<usize>,
+    /// What the load is counted in, where that is not what the plan calls it: `threads`.
+    pub load: Option<String>,
 }
 
 fn least() -> u64 {
@@ -244,8 +249,14 @@ impl Definition {
             text.arm.iter().chain(&text.real).any(is)
         };
         let asked = text.question.iter().flat_map(|q| q.arm.iter().chain(&q.over).chain(&q.among));
+        let asked = asked.chain(text.panel.iter().flat_map(|panel| &panel.arms));
         if let Some(unknown) = asked.chain(&text.reference).find(|name| !named(name)) {
             return Err(format!("there is no arm {unknown}"));
+        }
+        let uneven = |p: &&Panel| !p.along.is_empty() && p.at.len() != p.arms.len();
+        if let Some(panel) = text.panel.iter().find(uneven) {
+            let (at, arms) = (panel.at.len(), panel.arms.len());
+            return Err(format!("[[panel]] {}: `at` has {at} values for {arms} arms", panel.title));
         }
         if !(text.tolerance > 0.0 && text.tolerance < 1.0) {
             return Err("`tolerance` is no share between 0 and 1".to_owned());

@@ -1,11 +1,17 @@
-//! Runs of several plans, as many at a time as there are workers. Each ends up with whoever asked for
+//! Runs of several plans and searches, as many at a time as there are workers. Each ends up with whoever asked for
 //! them as soon as it is done, so that what is done is kept when the rest is interrupted.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
 
 use plimsoll_evidence::run::Membership;
+use plimsoll_judge::stats::tune::STEPS_MAX;
+use plimsoll_judge::story::SearchStory;
+use plimsoll_judge::tuning::{Range, Tuning};
+use plimsoll_sys::clock;
 
+use crate::commands::tune;
 use crate::error::CliError;
 use crate::kept_data::DataSlot;
 use crate::places::Places;
@@ -39,26 +45,72 @@ pub struct Shared<'a> {
     pub quiet: bool,
 }
 
-/// Makes the runs; `take` gets each as it ends, with its arm.
+/// Something that a worker does.
+pub enum Work<'a> {
+    /// A run.
+    Run(Job<'a>),
+    /// A search, step after step.
+    Search(&'a PlannedArm),
+}
+
+/// What came of it.
+pub enum Done {
+    /// A run of the arm.
+    Run(usize, Box<Finished>),
+    /// A search; `None`: it was cut short.
+    Search(Option<Box<SearchStory>>),
+}
+
+/// What is left to do. Searches come first, as each is a long chain of runs; then a run of each arm in
+/// their order; then those that took longest, so that all workers are busy to the end.
+struct Queue<'a, 'b> {
+    left: Vec<&'b Work<'a>>,
+    /// Nanoseconds that a run of each arm took, where one has ended.
+    took_ns: BTreeMap<usize, u64>,
+    in_order: bool,
+}
+
+impl<'a, 'b> Queue<'a, 'b> {
+    fn next(&mut self) -> Option<&'b Work<'a>> {
+        let rank = |work: &Work<'_>| match work {
+            _ if self.in_order => 0,
+            Work::Search(_) => u64::MAX,
+            Work::Run(job) => self.took_ns.get(&job.arm).copied().unwrap_or(u64::MAX - 1),
+        };
+        let best = self.left.iter().map(|work| rank(work)).max()?;
+        let at = self.left.iter().position(|work| rank(work) == best)?;
+        Some(self.left.remove(at))
+    }
+}
+
+/// Does all of it; `take` gets each as it ends.
 ///
 /// # Errors
-/// The first error of a run or of `take`; no further runs are begun then.
+/// The first error of a run, a search or of `take`; nothing further is begun then.
 pub fn run_all(
-    jobs: &[Job<'_>],
+    work: &[Work<'_>],
     shared: &Shared<'_>,
-    mut take: impl FnMut(usize, Finished) -> Result<(), CliError>,
+    mut take: impl FnMut(Done) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let next = AtomicUsize::new(0);
+    let left = work.iter().collect();
+    let queue = Queue { left, took_ns: BTreeMap::new(), in_order: shared.workers == 1 };
+    let queue = Mutex::new(queue);
     let stop = AtomicBool::new(false);
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
-        for _ in 0..shared.workers.clamp(1, jobs.len().max(1)) {
-            let (sender, next, stop) = (sender.clone(), &next, &stop);
+        for _ in 0..shared.workers.clamp(1, work.len().max(1)) {
+            let (sender, queue, stop) = (sender.clone(), &queue, &stop);
+            let locked = || queue.lock().unwrap_or_else(PoisonError::into_inner);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) && !shared.interrupt.load(Ordering::Relaxed) {
-                    let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                    let ran = run_job(job, shared);
-                    if sender.send((job.arm, ran)).is_err() {
+                    let Some(next) = locked().next() else { break };
+                    let begun_ns = clock::monotonic_ns();
+                    let done = carry_out(next, shared);
+                    if let Work::Run(job) = next {
+                        let took_ns = clock::monotonic_ns().saturating_sub(begun_ns);
+                        locked().took_ns.insert(job.arm, took_ns);
+                    }
+                    if sender.send(done).is_err() {
                         break;
                     }
                 }
@@ -66,15 +118,47 @@ pub fn run_all(
         }
         drop(sender);
         let mut failure = None;
-        for (arm, ran) in receiver {
-            let taken = ran.and_then(|finished| take(arm, finished));
-            if let Err(error) = taken {
+        for done in receiver {
+            if let Err(error) = done.and_then(&mut take) {
                 stop.store(true, Ordering::Relaxed);
                 failure.get_or_insert(error);
             }
         }
         failure.map_or(Ok(()), Err)
     })
+}
+
+fn carry_out(work: &Work<'_>, shared: &Shared<'_>) -> Result<Done, CliError> {
+    match work {
+        Work::Run(job) => Ok(Done::Run(job.arm, Box::new(run_job(job, shared)?))),
+        Work::Search(planned) => Ok(Done::Search(search(planned, shared)?)),
+    }
+}
+
+/// Each step a run of its own.
+fn search(planned: &PlannedArm, shared: &Shared<'_>) -> Result<Option<Box<SearchStory>>, CliError> {
+    let Some(asked) = &planned.of.search else { return Ok(None) };
+    let steps_max = asked.steps.unwrap_or(STEPS_MAX);
+    let range = Range { load_min: asked.min, load_max: asked.max, steps_max };
+    let destroy = shared.destroy.to_vec();
+    let bundles = shared.bundles.to_path_buf();
+    let asked = tune::Asked { range, fresh: true, keep: false, destroy, bundles };
+    let mut progress = StderrProgress::new(shared.quiet);
+    let (plan, resolved) = (&planned.plan, &planned.resolved);
+    let found =
+        tune::search(plan, resolved, &asked, shared.places, &mut progress, shared.interrupt)?;
+    Ok(found.tuning.complete.then(|| Box::new(search_story(planned, Some(found.tuning)))))
+}
+
+/// A search and what it found.
+pub fn search_story(planned: &PlannedArm, found: Option<Tuning>) -> SearchStory {
+    SearchStory {
+        name: planned.name.clone(),
+        title: planned.of.title.clone(),
+        servers: planned.servers,
+        load_name: planned.of.search.as_ref().and_then(|search| search.load.clone()),
+        found,
+    }
 }
 
 fn run_job(job: &Job<'_>, shared: &Shared<'_>) -> Result<Finished, CliError> {

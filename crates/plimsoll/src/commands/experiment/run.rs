@@ -6,17 +6,15 @@ use std::sync::atomic::Ordering;
 use clap::Args;
 use plimsoll_evidence::run::{ExperimentKind, Membership};
 use plimsoll_judge::VerdictKind;
-use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::story::{Ending, Fitted, Given, Role, SearchStory, Story};
-use plimsoll_judge::tuning::Range;
 use plimsoll_model::fit::Table as Measured;
 use plimsoll_report::story_document;
 use plimsoll_sys::clock;
 
-use super::pool::{Job, Shared, run_all};
+use super::pool::{Done, Job, Shared, Work, run_all};
 use super::tell::{self, Ran, Telling};
 use crate::arguments::Common;
-use crate::commands::{arms, bundle, tune};
+use crate::commands::{arms, bundle};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, bundles_in};
@@ -24,6 +22,7 @@ use crate::interrupt;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::published::{Definition, Files, On, Overrides, PlannedArm, given, given_of};
+use crate::session::Finished;
 
 /// Options of `experiment run`.
 #[derive(Debug, Args)]
@@ -109,7 +108,6 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     };
     let mut under_way = UnderWay::new(&telling, experiment, ran, progress);
     under_way.run(&shared)?;
-    under_way.search(&shared)?;
     let story = under_way.write()?;
     tell::show(&story, &telling.around(&under_way.ran), common)?;
     if !common.json {
@@ -162,26 +160,35 @@ impl<'a> UnderWay<'a> {
         Self { telling, experiment, ran, searched, exits, progress, written_ns }
     }
 
-    /// The runs that are missing.
+    /// The runs and searches that are missing.
     fn run(&mut self, shared: &Shared<'_>) -> Result<(), CliError> {
         let jobs = jobs(self.telling, &self.experiment, &self.ran);
         let (total, arms) = (jobs.len(), self.telling.arms);
         let title = &self.telling.definition.text.title;
         self.progress.say(&format!("{title}: {total} runs of {} arms", arms.len()));
+        let missing = |one: &&PlannedArm| !self.searched.iter().any(|s| s.name == one.name);
+        let searches: Vec<&PlannedArm> = self.telling.searches.iter().filter(missing).collect();
+        for search in &searches {
+            self.progress.say(&format!("search {}: {}", search.name, search.of.title));
+        }
+        let searches = searches.into_iter().map(Work::Search);
+        let work: Vec<Work<'_>> = jobs.into_iter().map(Work::Run).chain(searches).collect();
         let mut done = 0;
-        run_all(&jobs, shared, |arm, finished| {
-            done += 1;
-            self.experiment.note(&finished.evidence);
-            let says = format!("{done:>3} of {total}: arm {}, {}", arms[arm].name, told(&finished));
-            self.progress.say(&says);
-            self.exits.push(finished.exit());
-            let number = finished.evidence.run.experiment.as_ref().map_or(0, |place| place.number);
-            self.ran.push(Ran {
-                arm,
-                number,
-                evidence: finished.evidence,
-                verdict: finished.verdict,
-            });
+        run_all(&work, shared, |ended| {
+            match ended {
+                Done::Run(arm, finished) => {
+                    done += 1;
+                    let says = format!("{done:>3} of {total}: arm {}", arms[arm].name);
+                    self.progress.say(&format!("{says}, {}", told(&finished)));
+                    self.take(arm, *finished);
+                }
+                Done::Search(found) => {
+                    if let Some(search) = found {
+                        self.progress.say(&format!("search {} has ended", search.name));
+                        self.searched.push(*search);
+                    }
+                }
+            }
             if clock::monotonic_ns().saturating_sub(self.written_ns) >= WRITTEN_EVERY_NS {
                 self.write()?;
             }
@@ -190,39 +197,12 @@ impl<'a> UnderWay<'a> {
         .inspect_err(|_| drop(self.write()))
     }
 
-    /// The searches that are missing, each step a run of its own.
-    fn search(&mut self, shared: &Shared<'_>) -> Result<(), CliError> {
-        for planned in self.telling.searches {
-            let known = self.searched.iter().any(|search| search.name == planned.name);
-            let (false, Some(asked)) = (known, planned.of.search) else { continue };
-            if shared.interrupt.load(Ordering::Relaxed) {
-                break;
-            }
-            self.progress.say(&format!("search {}: {}", planned.name, planned.of.title));
-            let steps_max = asked.steps.unwrap_or(STEPS_MAX);
-            let range = Range { load_min: asked.min, load_max: asked.max, steps_max };
-            let destroy = shared.destroy.to_vec();
-            let bundles = shared.bundles.to_path_buf();
-            let asked = tune::Asked { range, fresh: true, keep: false, destroy, bundles };
-            let mut progress = StderrProgress::new(shared.quiet);
-            let found = tune::search(
-                &planned.plan,
-                &planned.resolved,
-                &asked,
-                shared.places,
-                &mut progress,
-                shared.interrupt,
-            )?;
-            if found.tuning.complete {
-                self.searched.push(SearchStory {
-                    name: planned.name.clone(),
-                    title: planned.of.title.clone(),
-                    servers: planned.servers,
-                    found: Some(found.tuning),
-                });
-            }
-        }
-        Ok(())
+    fn take(&mut self, arm: usize, finished: Finished) {
+        self.experiment.note(&finished.evidence);
+        self.exits.push(finished.exit());
+        let number = finished.evidence.run.experiment.as_ref().map_or(0, |place| place.number);
+        let Finished { evidence, verdict, .. } = finished;
+        self.ran.push(Ran { arm, number, evidence, verdict });
     }
 
     /// Tells what there is so far, and writes it.
@@ -379,7 +359,7 @@ fn jobs<'a>(telling: &Telling<'a>, experiment: &Experiment, ran: &[Ran]) -> Vec<
     jobs
 }
 
-fn told(finished: &crate::session::Finished) -> String {
+fn told(finished: &Finished) -> String {
     let rate = finished.verdict.achieved_iops_per_s;
     let rate = rate.map_or("nothing measured".to_owned(), |rate| format!("{rate:.0} I/Os/s"));
     format!("{rate}, {}", finished.verdict.verdict)

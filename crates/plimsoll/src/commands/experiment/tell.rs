@@ -12,6 +12,7 @@ use plimsoll_model::spec::{Provenance, Spec};
 use plimsoll_plan::TargetKind;
 use plimsoll_report::{Surroundings, story_document};
 
+use super::pool::search_story;
 use crate::arguments::Common;
 use crate::commands::bundle;
 use crate::error::CliError;
@@ -90,6 +91,7 @@ impl Telling<'_> {
                 Vec::new()
             },
             fitted: self.fitted.to_vec(),
+            panels: if self.on == On::Model { text.panel.clone() } else { Vec::new() },
             searches: self.searches.iter().map(|search| self.search(search, searched)).collect(),
         })
     }
@@ -97,12 +99,7 @@ impl Telling<'_> {
     /// What a search found, or that it was not carried out yet.
     fn search(&self, planned: &PlannedArm, searched: &[SearchStory]) -> SearchStory {
         let known = searched.iter().find(|search| search.name == planned.name);
-        known.cloned().unwrap_or_else(|| SearchStory {
-            name: planned.name.clone(),
-            title: planned.of.title.clone(),
-            servers: planned.servers,
-            found: None,
-        })
+        known.cloned().unwrap_or_else(|| search_story(planned, None))
     }
 
     /// The points of an arm that sweeps are a table of their own.
@@ -219,12 +216,7 @@ pub fn searched_in(directory: &Path, searches: &[PlannedArm]) -> Vec<SearchStory
         .collect();
     let one = |search: &PlannedArm| {
         let own = found.iter().find(|tuning| tuning.name == search.resolved.name)?;
-        Some(SearchStory {
-            name: search.name.clone(),
-            title: search.of.title.clone(),
-            servers: search.servers,
-            found: Some(own.clone()),
-        })
+        Some(search_story(search, Some(own.clone())))
     };
     searches.iter().filter_map(one).collect()
 }

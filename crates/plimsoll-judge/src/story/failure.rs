@@ -1,0 +1,83 @@
+//! A node that fails while the load is measured: when, and what it cost.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_plan::TargetKind;
+use serde::{Deserialize, Serialize};
+
+use super::mechanism::ms;
+use crate::figures::{NS_PER_S, Pick, Sums, measured, stretches};
+
+/// The parameters of a model that say when nodes fail, and how many.
+const FAILING: [&str; 2] = ["model.failing_at_s", "model.failing_nodes"];
+/// Width of the stretches that are drawn.
+const STRETCH_NS: u64 = 5_000_000_000;
+
+/// What happened when nodes failed, and how rate and latency went on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// When and what it cost, in a sentence.
+    pub says: String,
+    /// When, from the begin of the measured phase.
+    pub at_ns: u64,
+    /// Width of a stretch of the lines below.
+    pub stretch_ns: u64,
+    /// Transactional I/Os per second of one server, stretch by stretch.
+    pub rates_per_s: Vec<f64>,
+    /// Mean latency of database reads, stretch by stretch; `None`: there were none.
+    pub read_latency_ns: Vec<Option<f64>>,
+}
+
+/// What the load carried before and after a node failed, where the plan has one fail while it measures.
+pub(super) fn failure(bundle: &Bundle, servers: u32) -> Option<Failure> {
+    let target = bundle.plan.targets.first()?;
+    let TargetKind::Model { set, .. } = &target.kind else { return None };
+    let number = |name: &str| set.get(name)?.parse::<f64>().ok();
+    let (at_s, nodes) = (number(FAILING[0])?, number(FAILING[1])?);
+    let measure = measured(bundle)?;
+    let at_ns = ((1e9 * at_s) as u64).checked_sub(measure.start_ns)?;
+    let interval_ns = bundle.plan.evidence.interval_ns.max(1);
+    let before = (at_ns / interval_ns) as usize;
+    let of = |pick: Pick, width_ns: u64| stretches(bundle, pick, width_ns);
+    let reads = Pick::DatabaseReads(None);
+    let (all, each_read) = (of(Pick::Transactional, interval_ns), of(reads, interval_ns));
+    if nodes < 1.0 || before == 0 || before >= all.len() {
+        return None;
+    }
+    let parts = f64::from(servers.max(1));
+    let rate = |of: &[Sums], width_ns: u64| {
+        let count: u64 = of.iter().map(|sums| sums.count).sum();
+        count as f64 * NS_PER_S / (of.len().max(1) as u64 * width_ns) as f64 / parts
+    };
+    let latency = |of: &[Sums]| {
+        let (count, ns) = of.iter().fold((0, 0), |(c, n), s| (c + s.count, n + s.latency_ns));
+        ns as f64 / u64::max(count, 1) as f64
+    };
+    let (earlier, later) = (rate(&all[..before], interval_ns), rate(&all[before..], interval_ns));
+    let (fast, slow) = (latency(&each_read[..before]), latency(&each_read[before..]));
+    let who =
+        if nodes >= 2.0 { format!("{nodes:.0} nodes fail") } else { "a node fails".to_owned() };
+    let each = if servers > 1 { " and server" } else { "" };
+    let width_ns = STRETCH_NS.clamp(interval_ns, measure.duration_ns.max(interval_ns));
+    let says = format!(
+        "{:.0} s into the measured phase of {:.0} s {who}: {earlier:.1} I/Os per second{each} before, \
+         {later:.1} after, {:.2} times; reads {} before, {} after.",
+        at_ns as f64 / NS_PER_S,
+        measure.duration_ns as f64 / NS_PER_S,
+        later / earlier.max(1e-9),
+        ms(fast),
+        ms(slow)
+    );
+    Some(Failure {
+        says,
+        at_ns,
+        stretch_ns: width_ns,
+        rates_per_s: of(Pick::Transactional, width_ns)
+            .iter()
+            .map(|sums| rate(std::slice::from_ref(sums), width_ns))
+            .collect(),
+        read_latency_ns: of(reads, width_ns)
+            .iter()
+            .map(|sums| (sums.count > 0).then(|| sums.latency_ns as f64 / sums.count as f64))
+            .collect(),
+    })
+}

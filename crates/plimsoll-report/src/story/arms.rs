@@ -1,0 +1,133 @@
+//! The arms at a glance: how each stands, with how many threads, and what it is.
+
+use plimsoll_judge::story::{ArmStory, Story};
+
+use super::{ARMS_FEW, RATE};
+use crate::document::{Block, Section};
+use crate::number::{Letters, Unit};
+use crate::table::{Cell, Column, Table, Tone};
+
+/// How each arm stands: verdict, headroom, what differs.
+pub(super) fn verdicts(story: &Story) -> Section {
+    let made = story.arms.iter().any(|arm| arm.expects.is_some());
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("arm", "arm"),
+            Column::words("verdict", "verdict"),
+            Column::numbers("runs", "runs"),
+        ],
+    );
+    let headroom = story.arms.iter().any(|arm| arm.headroom.is_some());
+    if headroom {
+        table.columns.push(Column::of(Unit::Share, "least headroom", "headroom_min"));
+    }
+    let per_thread = threads_differ(story);
+    if per_thread {
+        table.columns.push(Column::numbers("threads", "threads"));
+        table.columns.push(Column::numbers("I/Os per thread", "rate_per_thread_per_s"));
+    }
+    if made {
+        table.columns.push(Column::words("made to be", "expects"));
+        table.columns.push(Column::words("rules that failed", "failed_rules"));
+    }
+    table.columns.push(Column::remarks("what it is", "title"));
+    for arm in &story.arms {
+        let mut row = vec![
+            Cell::text(arm.name.clone()).tone(Tone::Strong),
+            Cell::text(verdict_words(arm)),
+            Cell::count(arm.completed.into()),
+        ];
+        if headroom {
+            row.push(Cell::maybe(Unit::Share, arm.headroom));
+        }
+        if per_thread {
+            row.push(arm.threads.map_or(Cell::not_applicable(), |n| Cell::count(n.into())));
+            row.push(Cell::maybe(Unit::Rate, per_thread_of(arm)));
+        }
+        if made {
+            let tone = if arm.is_as_expected() { Tone::Good } else { Tone::Bad };
+            let expects = match arm.expects {
+                Some(plimsoll_judge::VerdictKind::Invalid) => "INVALID",
+                Some(_) => "not INVALID",
+                None => "",
+            };
+            row.push(Cell::text(expects).tone(tone));
+            let rules = if arm.failed_rules.is_empty() {
+                "none".to_owned()
+            } else {
+                arm.failed_rules.join(", ")
+            };
+            row.push(Cell::text(rules));
+        }
+        row.push(Cell::text(what_it_is(arm)));
+        table.rows.push(row);
+    }
+    let few = story.arms.len() <= ARMS_FEW;
+    let section = Section {
+        depth: if few { Default::default() } else { crate::document::Depth::Full },
+        ..Section::brief("arms", "The arms")
+    };
+    section.with(Block::Table(table))
+}
+
+/// Whether arms are alike in all but their threads, so that I/Os per thread tell something.
+fn threads_differ(story: &Story) -> bool {
+    let mut all = story.arms.iter().map(|arm| (arm.threads, arm.servers));
+    let first = all.next();
+    story.arms.iter().all(|arm| arm.threads.is_some() && Some(arm.servers) == first.map(|f| f.1))
+        && all.any(|one| Some(one) != first)
+}
+
+/// I/Os per second of one thread: the rate is that of one server, the threads are those of all.
+fn per_thread_of(arm: &ArmStory) -> Option<f64> {
+    let rate = arm.figure(RATE)?.mean?;
+    Some(rate * f64::from(arm.servers.max(1)) / f64::from(arm.threads.filter(|n| *n > 0)?))
+}
+
+fn what_it_is(arm: &ArmStory) -> String {
+    let changes: Vec<String> = arm
+        .changes
+        .iter()
+        .map(|(name, value)| format!("{name} = {}", plain(name, value)))
+        .collect();
+    match (arm.title.is_empty(), changes.is_empty()) {
+        (false, false) => format!("{} ({})", arm.title, changes.join(", ")),
+        (false, true) => arm.title.clone(),
+        (true, _) => changes.join(", "),
+    }
+}
+
+pub(super) fn verdict_words(arm: &ArmStory) -> String {
+    let mut kinds = arm.verdicts.clone();
+    kinds.sort();
+    kinds.dedup();
+    let words: Vec<&str> = kinds.iter().map(|kind| kind.label()).collect();
+    if words.is_empty() { "not run".to_owned() } else { words.join(", ") }
+}
+
+/// A setting's value as people write it: a size with its unit, a word without quotes.
+fn plain(name: &str, value: &str) -> String {
+    let number = value.parse::<f64>().ok().filter(|_| !value.is_empty());
+    match number {
+        Some(bytes) if name.ends_with("_bytes") && bytes >= 1e6 => {
+            Unit::Bandwidth.show_round(bytes, Letters::Unicode).replace("/s", "")
+        }
+        Some(number) => Unit::Plain.show_round(number, Letters::Unicode),
+        None => value.trim_matches('"').to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_shown_as_people_write_them() {
+        assert_eq!(plain("oplog.file_bytes", "1500000000.0"), "1.5 GB");
+        assert_eq!(plain("extents.moves_max", "2"), "2");
+        assert_eq!(plain("compress.data_ratio", "4.0"), "4");
+        assert_eq!(plain("think_time", "\"18ms\""), "18ms");
+        assert_eq!(plain("metadata.warm", "true"), "true");
+    }
+}

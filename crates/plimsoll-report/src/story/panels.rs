@@ -1,0 +1,144 @@
+//! Arms that are shown together: a line along something that grows, a table of their own, and how a node's
+//! failure went.
+
+use plimsoll_judge::story::{ArmStory, Failure, Panel, Story};
+
+use super::{came_out, capital, name_of};
+use crate::chart::plot::{Dot, Rule, RuleKind, Series};
+use crate::chart::{Axis, Mark, Plot};
+use crate::comparison::unit;
+use crate::document::{Block, Section};
+use crate::number::Unit;
+use crate::table::{Cell, Column, Table, Tone};
+
+fn slug(text: &str) -> String {
+    let one = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    text.chars().map(one).take(40).collect()
+}
+
+/// A section for each title of panels that have arms.
+pub(super) fn panels(story: &Story) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for panel in &story.panels {
+        let known = |arm: &&ArmStory| arm.figure(&panel.figure).is_some_and(|f| f.mean.is_some());
+        let named = |name: &String| story.arms.iter().find(|arm| arm.name == *name);
+        let arms: Vec<&ArmStory> = panel.arms.iter().filter_map(named).filter(known).collect();
+        if arms.is_empty() {
+            continue;
+        }
+        let block = match panel.along.is_empty() {
+            true => Block::Table(table(story, panel, &arms)),
+            false => Block::Chart(Box::new(line(story, panel))),
+        };
+        match sections.last_mut().filter(|section| section.title == panel.title) {
+            Some(section) => section.blocks.push(block),
+            None => {
+                let id = format!("panel-{}", slug(&panel.title));
+                sections.push(Section::brief(&id, &panel.title).with(block));
+            }
+        }
+    }
+    sections
+}
+
+fn table(story: &Story, panel: &Panel, arms: &[&ArmStory]) -> Table {
+    let unit = unit(&panel.figure);
+    let mut table = Table::new(
+        &capital(name_of(&panel.figure)),
+        vec![
+            Column::words("arm", "arm"),
+            Column::numbers(came_out(story), "mean"),
+            Column::words("what it is", "title"),
+        ],
+    );
+    for arm in arms {
+        let mean = arm.figure(&panel.figure).and_then(|figure| figure.mean);
+        table.rows.push(vec![
+            Cell::text(arm.name.clone()),
+            Cell::maybe(unit, mean).tone(Tone::Strong),
+            Cell::text(arm.title.clone()),
+        ]);
+    }
+    table
+}
+
+/// What came out along what grows, published figures beside it.
+fn line(story: &Story, panel: &Panel) -> Plot {
+    let unit = unit(&panel.figure);
+    let dots = |published: bool| -> Vec<Dot> {
+        let one = |(name, at): (&String, &f64)| {
+            let arm = story.arms.iter().find(|arm| arm.name == *name)?;
+            let figure = arm.figure(&panel.figure)?;
+            let (y, y_range) = match published {
+                true => (figure.published?, None),
+                false => (figure.mean?, figure.interval.map(|[low, high]| (low, high))),
+            };
+            let label = if published { String::new() } else { name.clone() };
+            Some(Dot { x: *at, y, y_range, label, ..Dot::default() })
+        };
+        panel.arms.iter().zip(&panel.at).filter_map(one).collect()
+    };
+    let servers = story.arms.iter().map(|arm| arm.servers).max().unwrap_or(1);
+    let each = if servers > 1 && panel.figure == super::RATE { ", one server" } else { "" };
+    let mut plot = Plot::new(
+        &format!("along-{}-{}", slug(&panel.along), slug(&panel.figure)),
+        &format!("{}{each}, along {}", capital(name_of(&panel.figure)), panel.along),
+        Axis { low: Some(0.0), ..Axis::linear(&panel.along, Unit::Count) },
+        Axis { low: Some(0.0), ..Axis::linear(name_of(&panel.figure), unit) },
+    )
+    .size(860.0, 300.0);
+    for (colour, (name, published)) in (0u8..).zip([("published", true), (came_out(story), false)])
+    {
+        let dots = dots(published);
+        if !dots.is_empty() {
+            let name = name.to_owned();
+            plot = plot.mark(Mark::Dots { name, colour, dots, joined: !published });
+        }
+    }
+    plot
+}
+
+/// Nodes that failed while the load was measured.
+pub(super) fn failures(story: &Story) -> Section {
+    let mut section = Section::brief("failures", "A node fails");
+    for arm in &story.arms {
+        let Some(failure) = &arm.failure else { continue };
+        section = section.with(Block::Words(format!("Arm {}: {}", arm.name, failure.says)));
+        let lines = [
+            (
+                "rate",
+                "I/Os per second",
+                Unit::Rate,
+                failure.rates_per_s.iter().map(|r| Some(*r)).collect(),
+            ),
+            ("read", "database reads, average", Unit::Latency, failure.read_latency_ns.clone()),
+        ];
+        for (id, title, unit, values) in lines {
+            let plot =
+                course(&format!("failure-{id}-{}", slug(&arm.name)), title, unit, failure, values);
+            section = section.with(Block::Chart(Box::new(plot)));
+        }
+    }
+    section
+}
+
+/// A figure over the time of the measured phase, with the failure marked.
+fn course(id: &str, title: &str, unit: Unit, failure: &Failure, values: Vec<Option<f64>>) -> Plot {
+    let middle = |at: usize| (at as f64 + 0.5) * failure.stretch_ns as f64;
+    let points = values.into_iter().enumerate().map(|(at, value)| (middle(at), value)).collect();
+    let seconds = failure.stretch_ns as f64 / 1e9;
+    Plot::new(
+        id,
+        &format!("{} while a node fails, means of {seconds:.0} s", capital(title)),
+        Axis { low: Some(0.0), ..Axis::linear("measured", Unit::Elapsed) },
+        Axis { low: Some(0.0), ..Axis::linear(title, unit) },
+    )
+    .size(860.0, 220.0)
+    .mark(Mark::Line(Series { name: String::new(), colour: 1, points }))
+    .rule(Rule {
+        level: false,
+        at: failure.at_ns as f64,
+        label: "the node fails".to_owned(),
+        kind: RuleKind::Note,
+    })
+}
