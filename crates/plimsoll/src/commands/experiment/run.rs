@@ -107,7 +107,10 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         quiet: common.quiet || options.on == On::Model,
     };
     let mut under_way = UnderWay::new(&telling, experiment, ran, progress);
-    under_way.run(&shared)?;
+    // What was measured before an arm that cannot be is kept, and told by `runs show`.
+    under_way.run(&shared).map_err(|error| {
+        error.hint(format!("to go on once that is mended: --resume {}", directory.display()))
+    })?;
     let story = under_way.write()?;
     tell::show(&story, &telling.around(&under_way.ran), common)?;
     if !common.json {

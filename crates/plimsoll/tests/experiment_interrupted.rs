@@ -1,0 +1,149 @@
+//! `plimsoll experiment run` that is interrupted, on models and for real, or whose place is too small or may not
+//! be written: what was measured is kept, and `--resume` goes on with the rest.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::{Ran, Sandbox, json};
+
+/// An arm that ends soon, and one that does not before it is interrupted.
+const EXPERIMENT: &str = r#"
+version = 1
+title = "Short and long"
+about = "One arm ends soon, the other does not."
+repeats = 1
+[[arm]]
+name = "short"
+plan = "plan.toml"
+[[arm]]
+name = "long"
+plan = "plan.toml"
+change.phases.measure = "100h"
+[[real]]
+name = "long"
+plan = "real.toml"
+places = ["a"]
+change.phases.measure = "10m"
+"#;
+
+const PLAN: &str = r#"
+version = 1
+name = "small"
+[target]
+model = "single-hdd"
+[workload.matrix]
+file_size = "16MiB"
+[phases]
+warm_up = "100ms"
+measure = "1s"
+[evidence]
+min_measure = "1s"
+"#;
+
+fn written(sandbox: &Sandbox) -> String {
+    let directory = sandbox.path("tiny");
+    std::fs::create_dir(&directory).unwrap();
+    let real = PLAN.replace("model = \"single-hdd\"", "path = \".\"");
+    for (name, text) in [("experiment", EXPERIMENT), ("plan", PLAN), ("real", &real)] {
+        std::fs::write(directory.join(format!("{name}.toml")), text).unwrap();
+    }
+    directory.display().to_string()
+}
+
+/// The bundles of an experiment that have ended.
+fn ended(experiment: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(experiment).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.join("verdict.json").exists()).collect()
+}
+
+fn arm<'a>(story: &'a Value, name: &str) -> &'a Value {
+    story["arms"].as_array().unwrap().iter().find(|arm| arm["name"] == name).unwrap()
+}
+
+#[test]
+fn a_modelled_experiment_keeps_what_ended_and_goes_on_with_the_rest() {
+    let sandbox = Sandbox::new();
+    let tiny = written(&sandbox);
+    let out = sandbox.path("out");
+    let out_text = out.display().to_string();
+    let arguments = ["experiment", "run", &tiny, "-q", "--json"];
+    let child = sandbox.start(&[&arguments[..], &["--out", &out_text]].concat());
+    let experiment =
+        || std::fs::read_dir(&out).into_iter().flatten().flatten().map(|e| e.path()).next();
+    support::wait_until("the short arm", || experiment().is_some_and(|e| !ended(&e).is_empty()));
+    support::signal(&child, "-INT");
+    let ran = Ran::from(child.wait_with_output().unwrap()).expect(130);
+    let experiment = experiment().unwrap();
+    let story = ran.json();
+    assert_eq!(
+        (&story["ending"], &arm(&story, "long")["completed"]),
+        (&"incomplete".into(), &0.into())
+    );
+    let kept = arm(&story, "short")["run_ids"].clone();
+    assert_eq!(kept.as_array().unwrap().len(), 1, "{story}");
+    assert_eq!(json(&experiment.join("experiment.json"))["result"], story);
+    assert!(experiment.join("report.html").exists());
+
+    // The rest, made short: the arm that had ended is not run again.
+    let id = experiment.display().to_string();
+    let short = ["--resume", &id, "--set", "phases.measure=\"1s\""];
+    let story = sandbox.run(&[&arguments[..], &short[..]].concat()).expect(0).json();
+    assert_eq!((&story["ending"], &arm(&story, "short")["run_ids"]), (&"told".into(), &kept));
+    assert_eq!(arm(&story, "long")["completed"], 1);
+}
+
+#[test]
+fn a_real_experiment_keeps_its_evidence_removes_its_data_and_goes_on() {
+    let sandbox = Sandbox::new();
+    let tiny = written(&sandbox);
+    let place = format!("a={}", sandbox.data().display());
+    let arguments = ["experiment", "run", &tiny, "-q", "--json", "--on", "real", "--path", &place];
+    let child = sandbox.start(&arguments);
+    support::wait_until("the data", || !sandbox.left_in_data().is_empty());
+    support::signal(&child, "-TERM");
+    let story = Ran::from(child.wait_with_output().unwrap()).expect(130).json();
+    assert_eq!((&story["ending"], &story["modelled"]), (&"incomplete".into(), &false.into()));
+    assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
+    let experiment = sandbox.bundle();
+    let [bundle] = &ended(&experiment)[..] else { panic!("{experiment:?}") };
+    assert_eq!(json(&bundle.join("run.json"))["end"]["kind"], "interrupted");
+
+    let id = experiment.display().to_string();
+    let short = ["--resume", &id, "--set", "phases.measure=\"1s\""];
+    let ran = sandbox.run(&[&arguments[..], &short[..]].concat());
+    // What the audit finds on this machine is its own affair.
+    assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
+    let story = ran.json();
+    assert_eq!((&story["ending"], &arm(&story, "long")["completed"]), (&"told".into(), &1.into()));
+    assert!(sandbox.left_in_data().is_empty());
+}
+
+#[test]
+fn a_place_without_room_or_permission_is_named_and_gone_on_with() {
+    let sandbox = Sandbox::new();
+    let tiny = written(&sandbox);
+    let place = format!("a={}", sandbox.data().display());
+    let arguments = ["experiment", "run", &tiny, "-q", "--json", "--on", "real", "--path", &place];
+    let vast = ["--set", "workload.matrix.file_size=\"900TiB\""];
+    let ran = sandbox.run(&[&arguments[..], &vast[..]].concat());
+    assert!([2, 5].contains(&ran.code), "{}\n{}", ran.code, ran.stderr);
+    ran.says("bytes free");
+    ran.says("--resume");
+    assert!(sandbox.left_in_data().is_empty());
+    // Permissions bind everybody but root.
+    let closed = std::fs::Permissions::from_mode(0o555);
+    std::fs::set_permissions(sandbox.data(), closed).unwrap();
+    if std::fs::File::create(sandbox.data().join("probe")).is_ok() {
+        std::fs::remove_file(sandbox.data().join("probe")).unwrap();
+        return;
+    }
+    let ran = sandbox.run(&arguments);
+    std::fs::set_permissions(sandbox.data(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!([2, 5].contains(&ran.code), "{}\n{}", ran.code, ran.stderr);
+    ran.says("ermission denied");
+    ran.says(&sandbox.data().display().to_string());
+}
