@@ -125,27 +125,32 @@ fn map(story: &Story, table: &TableStory, key: &str) -> Plot {
     let (sizes, mut reads) = (&table.sizes_bytes, table.read_percents.clone());
     reads.reverse();
     let figure = |size, read| arm_at(story, table, size, read).and_then(|arm| arm.figure(key));
-    let held = |size, read| figure(size, read).and_then(|figure| figure.ratio);
+    // Whole percents: more would not be read in a cell.
+    let held = |size, read| {
+        let ratio = figure(size, read).and_then(|figure| figure.ratio)?;
+        Some((100.0 * (ratio - 1.0)).round() / 100.0)
+    };
     let all = || reads.iter().flat_map(|read| sizes.iter().map(move |size| (*size, *read)));
     let published = all().any(|(size, read)| held(size, read).is_some());
     let value = |(size, read)| match published {
         true => held(size, read),
         false => figure(size, read).and_then(|figure| figure.mean),
     };
-    let says = came_out(story);
     let (unit, title, about) = match published {
-        true => (Unit::Plain, format!("{says} / published"), Some(1.0)),
+        true => (
+            Unit::Share,
+            format!("distance of the {} from the published", came_out(story)),
+            Some(0.0),
+        ),
         false => (unit(key), name_of(key).to_owned(), None),
     };
-    let cells =
-        all().map(|at| value(at).map(|v| if published { (100.0 * v).round() / 100.0 } else { v }));
     let heat = HeatMap {
         x_edges: edges(sizes.len()),
         y_edges: edges(reads.len()),
-        cells: cells.collect(),
+        cells: all().map(value).collect(),
         unit,
-        title: title.clone(),
-        log: true,
+        title: String::new(),
+        log: !published,
         about,
         values: true,
     };
