@@ -4,6 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_plan::TargetKind;
 use serde::{Deserialize, Serialize};
 
+use super::answer::per_second;
 use super::mechanism::ms;
 use crate::figures::{NS_PER_S, Pick, Sums, measured, stretches};
 
@@ -56,13 +57,15 @@ pub(super) fn failure(bundle: &Bundle, servers: u32) -> Option<Failure> {
     let (fast, slow) = (latency(&each_read[..before]), latency(&each_read[before..]));
     let who =
         if nodes >= 2.0 { format!("{nodes:.0} nodes fail") } else { "a node fails".to_owned() };
-    let each = if servers > 1 { " and server" } else { "" };
+    let each = if servers > 1 { " a server" } else { "" };
     let width_ns = STRETCH_NS.clamp(interval_ns, measure.duration_ns.max(interval_ns));
     let says = format!(
-        "{:.0} s into the measured phase of {:.0} s {who}: {earlier:.1} I/Os per second{each} before, \
-         {later:.1} after, {:.2} times; reads {} before, {} after.",
+        "{:.0} s into the measured phase of {:.0} s {who}: {}{each} before, {} after, {:.2} \
+         times; reads {} before, {} after.",
         at_ns as f64 / NS_PER_S,
         measure.duration_ns as f64 / NS_PER_S,
+        per_second(earlier),
+        per_second(later),
         later / earlier.max(1e-9),
         ms(fast),
         ms(slow)

@@ -4,9 +4,9 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::inside::{Inside, Path};
 
-use super::Told;
 use super::arm::ArmStory;
 use super::front::is_drive;
+use super::{Question, Told};
 use crate::figures::measured;
 use crate::inside::{Contribution, Stations, bottleneck, contributions, shares, stations};
 
@@ -191,24 +191,32 @@ fn outside(bundle: &Bundle) -> Vec<String> {
     all
 }
 
-/// Adds to each arm what changed in a read against the arm before it, station by station.
-pub(super) fn against_before(told: &Told<'_>, arms: &mut [ArmStory]) {
-    let read = |at: usize| {
-        let (bundle, _) = told.arms[at].runs.first()?;
-        let paths = &bundle.observed.inside.as_ref()?.paths;
-        let path = paths.iter().find(|path| path.operation.contains("read") && path.traced > 0)?;
-        Some((path.operation.clone(), contributions(path)))
+/// The arm that another is held against: the one before where each is a step from it, otherwise the one that a
+/// question names, or the reference. Loads of two kinds are not held against each other.
+fn base(told: &Told<'_>, at: usize) -> Option<usize> {
+    let arms = &told.arms;
+    // The points of a table are no steps from one to the next, and heroes no steps to their twins.
+    if arms[at].expects.is_some() || !arms[at].group.is_empty() {
+        return None;
+    }
+    let place = |name: &String| arms.iter().position(|arm| arm.name == *name);
+    let asked = |question: &&Question| question.arm.as_ref() == Some(&arms[at].name);
+    let over = told.questions.iter().filter(asked).find_map(|question| question.over.as_ref());
+    let found = match told.cumulative {
+        true => at.checked_sub(1),
+        false => over.or(told.reference.as_ref()).and_then(place).or(at.checked_sub(1)),
     };
-    for at in 1..arms.len() {
-        // The points of a table are no steps from one to the next, and heroes no steps to their twins.
-        if told.arms[at].expects.is_some() {
-            continue;
-        }
-        if told.arms[at].group != told.arms[at - 1].group || !told.arms[at].group.is_empty() {
-            continue;
-        }
-        let run = |at: usize| told.arms[at].runs.first().map(|run| run.0);
-        let Some(now) = run(at) else { continue };
+    let stores = |at: usize| Some(arms[at].runs.first()?.0.plan.workload.mailbox().is_some());
+    found.filter(|other| {
+        *other != at && arms[*other].group.is_empty() && stores(*other) == stores(at)
+    })
+}
+
+/// Adds to each arm what changed against the arm that it is held against.
+pub(super) fn against_others(told: &Told<'_>, arms: &mut [ArmStory]) {
+    let run = |at: usize| told.arms[at].runs.first().map(|run| run.0);
+    for at in 0..arms.len() {
+        let Some(now) = run(at).filter(|_| arms[at].group.is_empty()) else { continue };
         let same = |other: &usize| run(*other).is_some_and(|before| did_the_same(before, now));
         if let Some(other) = (0..at).find(same) {
             arms[at].mechanism = vec![format!(
@@ -218,41 +226,45 @@ pub(super) fn against_before(told: &Told<'_>, arms: &mut [ArmStory]) {
             )];
             continue;
         }
-        if let Some(before) = run(at - 1) {
-            leave_out_alike(before, now, &arms[at - 1].name.clone(), &mut arms[at].mechanism);
-        }
-        let (Some((name, (before_ns, before))), Some((_, (now_ns, now)))) =
-            (read(at - 1), read(at))
-        else {
-            continue;
-        };
-        let of = |parts: &[Contribution], station: &str| {
-            let found = parts.iter().find(|part| part.station == station);
-            found.map_or((0.0, 0.0), |part| (part.waited_ns, part.served_ns))
-        };
-        let mut changes: Vec<(f64, String)> = Vec::new();
-        let mut names: Vec<&str> = before.iter().chain(&now).map(|p| p.station.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        for station in names {
-            let (waited, served) = (of(&now, station), of(&before, station));
-            let queued = waited.0 - served.0;
-            let service = waited.1 - served.1;
-            changes.push((queued, format!("queueing at {}", called(station))));
-            changes.push((service, format!("service at {}", called(station))));
-        }
-        changes.retain(|(ns, _)| ns.abs() >= CHANGE_LEAST * before_ns);
-        changes.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
-        let parts: Vec<String> =
-            changes.iter().take(3).map(|(ns, what)| format!("{} {what}", signed_ms(*ns))).collect();
-        let of_it =
-            if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-        let before_name = arms[at - 1].name.clone();
-        arms[at].mechanism.push(format!(
-            "Against arm {before_name} a {name} takes {}{of_it}.",
-            signed_ms(now_ns - before_ns)
-        ));
+        let Some(other) = base(told, at) else { continue };
+        let Some(before) = run(other) else { continue };
+        let name = arms[other].name.clone();
+        leave_out_alike(before, now, &name, &mut arms[at].mechanism);
+        arms[at].mechanism.extend(of_a_read(before, now, &name));
     }
+}
+
+/// What changed in a read against another arm, station by station.
+fn of_a_read(before: &Bundle, now: &Bundle, before_name: &str) -> Option<String> {
+    let read = |bundle: &Bundle| {
+        let paths = &bundle.observed.inside.as_ref()?.paths;
+        let path = paths.iter().find(|path| path.operation.contains("read") && path.traced > 0)?;
+        Some((path.operation.clone(), contributions(path)))
+    };
+    let (name, (before_ns, before)) = read(before)?;
+    let (_, (now_ns, now)) = read(now)?;
+    let of = |parts: &[Contribution], station: &str| {
+        let found = parts.iter().find(|part| part.station == station);
+        found.map_or((0.0, 0.0), |part| (part.waited_ns, part.served_ns))
+    };
+    let mut changes: Vec<(f64, String)> = Vec::new();
+    let mut names: Vec<&str> = before.iter().chain(&now).map(|p| p.station.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    for station in names {
+        let (waited, served) = (of(&now, station), of(&before, station));
+        let queued = waited.0 - served.0;
+        let service = waited.1 - served.1;
+        changes.push((queued, format!("queueing at {}", called(station))));
+        changes.push((service, format!("service at {}", called(station))));
+    }
+    changes.retain(|(ns, _)| ns.abs() >= CHANGE_LEAST * before_ns);
+    changes.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
+    let parts: Vec<String> =
+        changes.iter().take(3).map(|(ns, what)| format!("{} {what}", signed_ms(*ns))).collect();
+    let of_it = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    let change = signed_ms(now_ns - before_ns);
+    Some(format!("Against arm {before_name} a {name} takes {change}{of_it}."))
 }
 
 /// Whether two runs of a model were one and the same load.

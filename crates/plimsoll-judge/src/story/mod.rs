@@ -94,6 +94,8 @@ pub struct Told<'a> {
     pub judged: Vec<String>,
     /// The arm that ratios between arms are formed over.
     pub reference: Option<String>,
+    /// Each arm keeps the changes of those before: it is a step from the one before.
+    pub cumulative: bool,
     /// The arms in their order.
     pub arms: Vec<Arm<'a>>,
     /// What was published.
@@ -282,7 +284,7 @@ pub struct Story {
 pub fn tell(told: &Told<'_>) -> Story {
     let mut arms: Vec<ArmStory> = told.arms.iter().map(|arm| arm::arm_story(told, arm)).collect();
     arm::form_ratios(told, &mut arms);
-    mechanism::against_before(told, &mut arms);
+    mechanism::against_others(told, &mut arms);
     let order = order(told, &arms);
     let tables = points::tables(told, &arms);
     let goals = points::goals(told, &tables);

@@ -169,6 +169,7 @@ mod tests {
             fitted: Vec::new(),
             searches: Vec::new(),
             panels: Vec::new(),
+            cumulative: false,
         };
         let story = tell(&told);
         let score = story.score.unwrap();

@@ -105,12 +105,7 @@ pub(super) fn failures(story: &Story) -> Section {
         let Some(failure) = &arm.failure else { continue };
         section = section.with(Block::Words(format!("Arm {}: {}", arm.name, failure.says)));
         let lines = [
-            (
-                "rate",
-                "I/Os per second",
-                Unit::Rate,
-                failure.rates_per_s.iter().map(|r| Some(*r)).collect(),
-            ),
+            ("rate", "I/Os", Unit::Rate, failure.rates_per_s.iter().map(|r| Some(*r)).collect()),
             ("read", "database reads, average", Unit::Latency, failure.read_latency_ns.clone()),
         ];
         for (id, title, unit, values) in lines {

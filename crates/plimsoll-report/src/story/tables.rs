@@ -128,7 +128,8 @@ fn map(story: &Story, table: &TableStory, key: &str) -> Plot {
     // Whole percents: more would not be read in a cell.
     let held = |size, read| {
         let ratio = figure(size, read).and_then(|figure| figure.ratio)?;
-        Some((100.0 * (ratio - 1.0)).round() / 100.0)
+        // Plus zero: there is no "-0 %".
+        Some((100.0 * (ratio - 1.0)).round() / 100.0 + 0.0)
     };
     let all = || reads.iter().flat_map(|read| sizes.iter().map(move |size| (*size, *read)));
     let published = all().any(|(size, read)| held(size, read).is_some());

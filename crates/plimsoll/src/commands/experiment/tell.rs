@@ -80,6 +80,7 @@ impl Telling<'_> {
             tolerance: text.tolerance,
             judged: text.judged.clone(),
             reference: text.reference.clone().filter(known),
+            cumulative: text.cumulative,
             arms: self.arms.iter().enumerate().map(arm).collect(),
             given,
             questions: text.question.clone(),
