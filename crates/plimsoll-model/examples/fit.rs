@@ -1,4 +1,5 @@
-//! Fits zfs-flash. `fit CSV [--predict CSV path=value…]… [path=value…]`
+//! Fits zfs-flash (or the model file MODEL) and scores it with runs of 150,000 operations, longer than those
+//! of `plimsoll model fit`, from SEED: `fit FITTED.csv OTHER.csv [path=value…] [-- path=value… of the other]`.
 #![allow(clippy::unwrap_used)] // A developer's tool: a wrong call may end it.
 
 use plimsoll_model::fit::{FitOptions, Table, fit, predict, score};
@@ -20,14 +21,17 @@ fn main() {
             spec.assign(path, value).unwrap();
         }
     };
-    let mut spec = Spec::load("zfs-flash").unwrap();
+    let mut spec = Spec::load(&std::env::var("MODEL").unwrap_or("zfs-flash".to_owned())).unwrap();
     set(&mut spec, &a);
     let t = std::time::Instant::now();
     let diagnose = std::env::var("D").is_ok();
     let starts = std::env::var("S").map_or(3, |s| s.parse().unwrap());
     let limits = Limits { warm_up_ops: 40_000, measure_ops: 60_000 };
-    let f = fit(&spec, &table, &FitOptions { diagnose, starts, limits, ..FitOptions::default() })
-        .unwrap();
+    let seed = std::env::var("SEED").map_or(1, |s| s.parse().unwrap());
+    let long = Limits { warm_up_ops: 60_000, measure_ops: 150_000 };
+    let f =
+        fit(&spec, &table, &FitOptions { diagnose, starts, limits, seed, ..FitOptions::default() })
+            .unwrap();
     for p in &f.parameters {
         println!(
             "{:32} {:12.5} -> {:12.5} {:?} {}",
@@ -37,14 +41,16 @@ fn main() {
     let show = |rows: &[plimsoll_model::fit::RowScore]| {
         for r in rows {
             println!(
-                "{:22} ops {:8.0} {:8.0} {:6.1}%  lat {:6.2} {:6.2} {:6.1}%",
+                "{:22} ops {:8.0} {:8.0} {:6.1}%  lat {:6.2} {:6.2} {:6.1}%  N {:3.0} {:3.0}",
                 r.row.label(),
                 r.row.ops_per_s,
                 r.modelled.ops_per_s,
                 100.0 * r.ops_error,
                 r.row.latency_ms,
                 r.modelled.latency_ms,
-                100.0 * r.latency_error
+                100.0 * r.latency_error,
+                r.row.ops_per_s * r.row.latency_ms / 1e3,
+                r.modelled.ops_per_s * r.modelled.latency_ms / 1e3
             );
         }
         let s = score(rows);
@@ -56,13 +62,13 @@ fn main() {
             100.0 * s.latency_p90
         );
     };
-    show(&f.rows);
+    show(&predict(&f.spec, &table, long, seed).unwrap());
     if let Some(s) = f.left_out {
         println!("leave-one-out: {s:?}");
     }
     println!("{} evaluations, {:.1} s", f.evaluations, t.elapsed().as_secs_f64());
     let mut spec = f.spec.clone();
     set(&mut spec, &b);
-    show(&predict(&spec, &other, limits, 1).unwrap());
+    show(&predict(&spec, &other, long, seed).unwrap());
     println!("{:.1} s", t.elapsed().as_secs_f64());
 }

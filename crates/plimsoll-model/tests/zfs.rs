@@ -117,3 +117,34 @@ fn parity_costs_the_share_of_the_bytes_that_it_is() {
     let expected = (20.0 * 4.0 / 5.0) / (24.0 * 4.0 / 6.0);
     assert!((narrow / wide / expected - 1.0).abs() < 0.1, "{} of {expected}", narrow / wide);
 }
+
+#[test]
+fn small_sequential_reads_find_the_rest_of_a_record_in_memory() {
+    let at = |pattern| carry(narrow(), &load(4, 1.0, 4, pattern)).rate();
+    let (stream, random) = (at(Pattern::Sequential), at(Pattern::Random));
+    assert!(stream > 1.2 * random, "{stream} of {random}");
+}
+
+#[test]
+fn a_lone_read_takes_the_sum_of_its_path() {
+    for spec in [narrow(), wide()] {
+        let of = |path: &str| spec.value(path).unwrap();
+        let record = of("records.record_bytes");
+        // Data of a record lie on four drives of either layout.
+        let drive_us = of("drive.read_us") + record / 4.0 / of("drive.read_bytes_per_s") * 1e6;
+        let port = of("net.rate_bytes_per_s") * of("net.efficiency_ratio");
+        let bytes = 4096.0 + 2.0 * of("net.header_bytes");
+        let sum_us = bytes / port * 1e6
+            + 2.0 * of("net.latency_us")
+            + of("nfs.read_us")
+            + 1e-3 * record * of("pool.read_ns_per_byte")
+            + drive_us;
+        let alone =
+            MatrixLoad { clients: 1, metadata_share: 0.0, ..load(4, 1.0, 1, Pattern::Uniform) };
+        let run = run(spec.clone(), &alone, 500, 4_000);
+        let latency_us = 1e-3 * run.measured.latency_ns_mean(|_| true);
+        // It waits for the slowest of the group's drives, whose times vary: not twice the mean.
+        assert!(latency_us > 0.97 * sum_us, "{latency_us} of {sum_us} us");
+        assert!(latency_us < sum_us + drive_us, "{latency_us} of {sum_us} us");
+    }
+}
