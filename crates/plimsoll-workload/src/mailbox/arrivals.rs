@@ -72,12 +72,14 @@ impl Arrivals {
         arrived
     }
 
+    /// Whether enough time has passed to [learn](Self::learn) from it.
+    pub fn learns(&self, now_ns: u64) -> bool {
+        self.next_ns >= 0.0 && now_ns.saturating_sub(self.window_start_ns) >= WINDOW_NS
+    }
+
     /// Learns what has been done: database I/Os issued and operations ended since the start.
     pub fn learn(&mut self, now_ns: u64, ios: u64, operations: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.window_start_ns);
-        if self.next_ns < 0.0 || elapsed_ns < WINDOW_NS {
-            return;
-        }
         let done_ios = (ios - self.window_ios) as f64;
         let done = operations - self.window_operations;
         if done >= 16 {

@@ -180,6 +180,34 @@ impl Cache {
         self.frames[at as usize].lru = (NONE, NONE);
     }
 
+    /// A page will be looked for soon.
+    #[inline]
+    pub fn hint(&self, page: u32) {
+        hint::prefetch(&self.slots[self.home(page)]);
+    }
+
+    /// The least recently used frame will soon be given back, and then the one after it.
+    #[inline]
+    pub fn hint_oldest(&self) {
+        if let Some(frame) = self.frames.get(self.lru.0 as usize) {
+            self.hint(frame.page);
+            if let Some(next) = self.frames.get(frame.lru.1 as usize) {
+                hint::prefetch(next);
+            }
+        }
+    }
+
+    /// The frame that has been dirty longest will soon be written, and then the one after it.
+    #[inline]
+    pub fn hint_oldest_dirty(&self) {
+        if let Some(frame) = self.frames.get(self.dirt.0 as usize) {
+            self.hint(frame.page);
+            if let Some(next) = self.frames.get(frame.dirt.1 as usize) {
+                hint::prefetch(next);
+            }
+        }
+    }
+
     /// The least recently used frame.
     pub fn oldest(&self) -> Option<u32> {
         (self.lru.0 != NONE).then_some(self.lru.0)

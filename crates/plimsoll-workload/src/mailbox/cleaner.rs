@@ -44,8 +44,7 @@ impl Database {
     /// Writes the pages that have been dirty longest, where the log since their first change is
     /// deeper than the checkpoint depth (everything, when closing or when the log is full).
     pub fn pump_depth(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
-        let all = self.closing != Closing::Open || self.log.ring_is_full();
-        let depth = if all { 0 } else { self.depth_bytes };
+        let depth = self.depth_to_write_bytes();
         let mut at = self.cache.oldest_dirty();
         let mut passed = 0;
         while let Some(frame_at) = at.filter(|_| passed < SEARCH_MAX) {
@@ -63,6 +62,23 @@ impl Database {
                 at = self.cache.next_dirty(frame_at);
             }
         }
+    }
+
+    /// Whether write-back and checkpoint have nothing left to do until something happens: looked after
+    /// again now, they would do nothing.
+    pub fn is_at_rest(&self) -> bool {
+        let enough = self.cache.free_count() + self.evictions_pending >= self.free_target;
+        let shallow = self.cache.oldest_dirty().is_none_or(|at| {
+            let rec_lsn = self.cache.frames[at as usize].rec_lsn;
+            self.log.append_lsn().saturating_sub(rec_lsn) <= self.depth_to_write_bytes()
+        });
+        enough && shallow && self.closing == Closing::Open && self.checkpoint_can_wait()
+    }
+
+    /// How much log may follow the first change of a dirty page before it is written.
+    fn depth_to_write_bytes(&self) -> u64 {
+        let all = self.closing != Closing::Open || self.log.ring_is_full();
+        if all { 0 } else { self.depth_bytes }
     }
 
     /// Log position up to which changes may be in pages that are written.
@@ -107,6 +123,7 @@ impl Database {
         for page in first..end {
             rec_lsn = rec_lsn.min(self.prepare(page, first, buffer_at, g, ctx));
         }
+        self.cache.hint_oldest_dirty();
         let write = &mut pool.slots[slot as usize];
         (write.place, write.first_page, write.pages) = (self.place, first, end - first);
         write.rec_lsn = rec_lsn;
@@ -192,6 +209,15 @@ impl Database {
         append.min(dirty.unwrap_or(append)).min(flushing).min(pool.rec_lsn_min(self.place))
     }
 
+    /// Whether it is too soon to ask whether the checkpoint can advance.
+    fn checkpoint_can_wait(&self) -> bool {
+        let append = self.log.append_lsn();
+        let soon = append.saturating_sub(self.asked_lsn) < self.step_bytes / 8;
+        let behind = append.saturating_sub(self.checkpoint);
+        let urgent = self.log.ring_is_full() || self.closing != Closing::Open;
+        !urgent && (soon || behind < self.step_bytes)
+    }
+
     /// Lets the checkpoint advance: issues a flush of the file when it would help, and a log block
     /// when the log is full of what a recorded checkpoint would release.
     pub fn pump_checkpoint(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
@@ -199,14 +225,11 @@ impl Database {
         if closing {
             self.log.want(self.log.append_lsn());
         }
-        let full = self.log.ring_is_full();
-        let append = self.log.append_lsn();
-        let soon = append.saturating_sub(self.asked_lsn) < self.step_bytes / 8;
-        let behind = append.saturating_sub(self.checkpoint);
-        if !full && !closing && (soon || behind < self.step_bytes) {
+        if self.checkpoint_can_wait() {
             return;
         }
-        self.asked_lsn = append;
+        let full = self.log.ring_is_full();
+        self.asked_lsn = self.log.append_lsn();
         let floor = self.floor(pool);
         self.checkpoint = self.checkpoint.max(floor.min(self.completed_rec_lsn));
         let helps = floor.saturating_sub(self.checkpoint) >= self.step_bytes

@@ -210,6 +210,9 @@ impl Database {
         (page, intended_ns): (u32, u64),
         ctx: &mut Ctx<'_>,
     ) -> Seek {
+        if let Some(known) = &self.state.occupancy {
+            known.hint(page);
+        }
         if let Some(at) = self.cache.find(page) {
             if self.cache.frames[at as usize].loading {
                 self.wait_for_page(at, links, session);
@@ -219,6 +222,7 @@ impl Database {
             return Seek::Cached(at);
         }
         let Some(at) = self.cache.take(page) else { return Seek::NoFrame };
+        self.cache.hint_oldest();
         self.cache.frames[at as usize].loading = true;
         self.wait_for_page(at, links, session);
         self.counts.cache_misses += 1;

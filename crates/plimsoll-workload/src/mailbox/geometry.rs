@@ -61,10 +61,18 @@ impl Geometry {
         u64::from(page) * u64::from(self.page_bytes)
     }
 
-    /// Whether creation fills this slot. The same for every database: they start as copies.
-    pub fn initially_live(&self, page: u32, slot: usize) -> bool {
-        let place = u64::from(page) << 8 | slot as u64;
-        self.fill_threshold > 0 && mix(self.seed ^ mix(place)) <= self.fill_threshold
+    /// The slots of a page that creation fills, a bit for each. The same for every database: they
+    /// start as copies.
+    pub fn initially_live(&self, page: u32) -> u16 {
+        if self.fill_threshold == 0 {
+            return 0;
+        }
+        let place = u64::from(page) << 8;
+        let bit = |slot: u64| {
+            let live = mix(self.seed ^ mix(place | slot)) <= self.fill_threshold;
+            u16::from(live) << slot
+        };
+        (0..u64::from(self.slots)).fold(0, |all, slot| all | bit(slot))
     }
 
     /// Key under which a database's content of one version is drawn. With page and slot as the

@@ -10,6 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use crate::step::{Arena, Class, Completion, FileSpec, Io, StepWorkload, Wait};
 
 use super::arrivals::Arrivals;
+use super::attention::Attention;
 use super::config::{ConfigError, MailboxConfig, Pace};
 use super::context::{Ctx, Purpose, Token, trouble};
 use super::counters;
@@ -70,6 +71,7 @@ pub struct Group {
     pub(super) draw: Draw,
     pub(super) arrivals: Option<Arrivals>,
     pub(super) pool: Pool,
+    pub(super) attention: Attention,
     pub(super) think_ns: u64,
     pub(super) stopping: bool,
     pub(super) stopped: u32,
@@ -150,6 +152,7 @@ impl Group {
             draw,
             arrivals,
             pool,
+            attention: Attention::new(count),
             think_ns,
             stopping: false,
             stopped: 0,
@@ -215,7 +218,7 @@ impl Group {
 
     /// Database reads and writes issued since the start.
     pub fn transactional_ios(&self) -> u64 {
-        self.databases.iter().map(|d| d.counts.database_reads + d.counts.database_writes).sum()
+        transactional_ios(&self.databases)
     }
 
     /// The databases after the end, for the next machine. After a poisoned run, or one that was not
@@ -239,6 +242,7 @@ impl Group {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Some(token) = Token::unpack(completion.token) else { return };
         let Token { purpose, place, index } = token;
+        self.attention.stir(place);
         let Some(wanted) = self.wanted_bytes(token) else { return };
         let g = &self.geometry;
         let Some(d) = self.databases.get_mut(place) else { return };
@@ -314,15 +318,23 @@ impl Group {
     /// Everything that is due at this time, until no session can go on.
     fn advance(&mut self, ctx: &mut Ctx<'_>) {
         self.wake_timers(ctx.now_ns);
+        if self.stopping {
+            self.attention.stir_all();
+        }
         loop {
             for place in 0..self.databases.len() {
-                self.acknowledge(place, ctx.now_ns);
+                if self.attention.wants(place, ctx.now_ns) {
+                    self.acknowledge(place, ctx.now_ns);
+                }
             }
             while let Some(session) = self.ready.pop(&self.links) {
                 self.run_session(session, ctx);
             }
             let closing = self.stopping && self.stopped as usize == self.sessions.len();
-            for d in &mut self.databases {
+            for (place, d) in self.databases.iter_mut().enumerate() {
+                if !self.attention.wants(place, ctx.now_ns) {
+                    continue;
+                }
                 if closing && d.closing == Closing::Open {
                     d.closing = Closing::Draining;
                 }
@@ -332,17 +344,39 @@ impl Group {
                 d.pump_checkpoint(g, &self.pool, ctx);
                 d.log.pump(g, d.checkpoint, ctx);
             }
-            if ctx.poison.is_some() || !self.wake_stalled() {
+            if ctx.poison.is_some() || !self.wake_stalled(ctx.now_ns) {
                 break;
             }
         }
-        for d in &mut self.databases {
+        for place in 0..self.databases.len() {
+            if !self.attention.wants(place, ctx.now_ns) {
+                continue;
+            }
+            let d = &mut self.databases[place];
             if !self.stopping {
                 d.pump_maintenance(&self.geometry, ctx);
                 d.pump_replication(&self.config, ctx);
             }
             d.pump_close(&self.geometry, &self.pool, ctx);
+            self.settle(place, ctx.now_ns);
         }
+    }
+
+    /// Leaves a database that has been looked after alone until something happens to it or is due,
+    /// unless looking after it once more would do more: what the log issued moves its end, a buffer
+    /// that it needs is another's, a commit is durable already.
+    fn settle(&mut self, place: usize, now_ns: u64) {
+        let d = &self.databases[place];
+        let acknowledged = d.commit_waiters.first().is_some_and(|session| {
+            let phase = self.sessions[session as usize].phase;
+            matches!(phase, Phase::Committing(commit) if commit.lsn <= d.acknowledged_lsn())
+        });
+        let rests = d.is_at_rest() && !self.pool.is_used_up() && !acknowledged;
+        let maintenance = d.maintenance.deadline_ns().filter(|_| !self.stopping);
+        // A log that has no room for another write is woken by a completion.
+        let lazy = d.log.deadline_ns().filter(|&at| at > now_ns);
+        let due_ns = [maintenance, lazy].into_iter().flatten().min();
+        self.attention.settle(place, rests, due_ns);
     }
 
     /// The earliest time at which something is due without a completion.
@@ -352,15 +386,7 @@ impl Group {
             Some(arrivals) if !self.idle.is_empty() => Some(arrivals.next_ns(now_ns)),
             _ => None,
         };
-        let stopping = self.stopping;
-        let of = |d: &Database| {
-            let maintenance = d.maintenance.deadline_ns().filter(|_| !stopping);
-            // A log that has no room for another write is woken by a completion.
-            let lazy = d.log.deadline_ns().filter(|&at| at > now_ns);
-            [maintenance, lazy]
-        };
-        let background = self.databases.iter().flat_map(of).flatten().min();
-        [timer, arrival, background].into_iter().flatten().min()
+        [timer, arrival, self.attention.next_ns()].into_iter().flatten().min()
     }
 
     fn wait(&mut self, now_ns: u64) -> Wait {
@@ -380,6 +406,11 @@ impl Group {
             }
         }
     }
+}
+
+/// Database reads and writes that were issued.
+pub(super) fn transactional_ios(databases: &[Database]) -> u64 {
+    databases.iter().map(|d| d.counts.database_reads + d.counts.database_writes).sum()
 }
 
 impl StepWorkload for Group {

@@ -22,6 +22,7 @@
 //! the same I/Os: what a page holds is then kept as 16 bits of occupancy per page.
 
 mod arrivals;
+mod attention;
 mod cache;
 mod cleaner;
 mod config;

@@ -11,7 +11,6 @@
 use plimsoll_sys::hint;
 
 use super::geometry::Geometry;
-use super::page::Directory;
 
 /// Cells of a line, the first of them for pages, the last two for their bits.
 const LINE: usize = 32;
@@ -41,6 +40,14 @@ impl Occupancy {
         (self.begin + page as usize / PAGES * LINE, page as usize % PAGES)
     }
 
+    /// A page will be asked for when it has been read.
+    #[inline]
+    pub fn hint(&self, page: u32) {
+        if page < self.pages_max {
+            hint::prefetch(&self.cells[self.place(page).0]);
+        }
+    }
+
     /// Slots of a page that hold records; none for a page beyond the database.
     pub fn get(&self, g: &Geometry, page: u32) -> u16 {
         let (line, at) = self.place(page);
@@ -48,7 +55,7 @@ impl Occupancy {
         if known && self.cells[line + PAGES + at / 16] >> (at % 16) & 1 == 1 {
             self.cells[line + at]
         } else if page < self.pages_initial {
-            Directory::initial(g, page).occupancy()
+            g.initially_live(page)
         } else {
             0
         }
@@ -66,6 +73,7 @@ impl Occupancy {
 
 #[cfg(test)]
 mod tests {
+    use super::super::page::Directory;
     use super::*;
     use crate::mailbox::{DatabaseConfig, MailboxConfig};
 

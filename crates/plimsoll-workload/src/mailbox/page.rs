@@ -33,8 +33,9 @@ impl Directory {
     /// As creation writes it.
     pub fn initial(geometry: &Geometry, page: u32) -> Self {
         let mut directory = Self::default();
+        let live = geometry.initially_live(page);
         for slot in 0..usize::from(geometry.slots) {
-            directory.0[slot] = 1 | if geometry.initially_live(page, slot) { LIVE } else { 0 };
+            directory.0[slot] = 1 | if live >> slot & 1 == 1 { LIVE } else { 0 };
         }
         directory
     }
@@ -50,8 +51,8 @@ impl Directory {
 
     /// One bit per slot: holds a record.
     pub fn occupancy(&self) -> u16 {
-        let bit = |slot: usize| u16::from(self.is_live(slot)) << slot;
-        (0..SLOTS_MAX).fold(0, |all, slot| all | bit(slot))
+        let bits = self.0.iter().enumerate().map(|(slot, entry)| ((entry >> 31) as u16) << slot);
+        bits.fold(0, |all, bit| all | bit)
     }
 
     /// Whether the slot holds a record.

@@ -53,6 +53,11 @@ impl Pool {
         Some(at)
     }
 
+    /// Whether no buffer is free.
+    pub fn is_used_up(&self) -> bool {
+        self.free.is_empty()
+    }
+
     /// Gives a buffer back.
     pub fn release(&mut self, at: u32) {
         self.slots[at as usize].busy = false;

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::context::Ctx;
 use super::database::{Database, Seek};
 use super::geometry::Geometry;
-use super::group::Group;
+use super::group::{Group, transactional_ios};
 use super::page::Directory;
 use super::rng::below;
 use super::session::{Commit, Operation, OperationKind, Phase};
@@ -36,10 +36,11 @@ impl Group {
             self.timers.pop();
             self.ready.push(&mut self.links, session);
         }
-        let ios = self.transactional_ios();
         let stopping = self.stopping;
         let Some(arrivals) = self.arrivals.as_mut() else { return };
-        arrivals.learn(now_ns, ios, self.operations);
+        if arrivals.learns(now_ns) {
+            arrivals.learn(now_ns, transactional_ios(&self.databases), self.operations);
+        }
         // Each of them takes the next arrival when it runs, if that has come.
         if stopping || arrivals.next_ns(now_ns) <= now_ns {
             while let Some(session) = self.idle.pop_front() {
@@ -50,8 +51,11 @@ impl Group {
 
     /// Lets sessions go on that waited for a frame or for log room, where there is some. True if
     /// any can.
-    pub(super) fn wake_stalled(&mut self) -> bool {
-        for d in &mut self.databases {
+    pub(super) fn wake_stalled(&mut self, now_ns: u64) -> bool {
+        for (place, d) in self.databases.iter_mut().enumerate() {
+            if !self.attention.wants(place, now_ns) {
+                continue;
+            }
             let mut frames = d.cache.free_count();
             while frames > 0 {
                 let Some(session) = d.frame_waiters.pop(&self.links) else { break };
@@ -108,6 +112,7 @@ impl Group {
                 },
                 Phase::Committing(..) | Phase::Stopped => return,
             };
+            self.attention.stir(op.place);
             match self.attempt(session, op, ctx) {
                 Attempt::Parked => return,
                 Attempt::Committing(commit) => {
