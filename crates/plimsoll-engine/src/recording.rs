@@ -159,7 +159,7 @@ impl Recording {
         ];
         for (tag, histogram) in both {
             if !histogram.is_empty() {
-                let histogram = histogram.into();
+                let histogram = histogram.clone();
                 self.intervals.push(Interval { tag, start_ns, duration_ns, histogram });
             }
         }

@@ -55,6 +55,19 @@ impl From<&Histogram<u64>> for Packed {
 }
 
 impl Packed {
+    /// The histogram of these buckets, in ascending order: the largest value of each, and how many fell
+    /// into it. Values are those of [`histogram`]'s buckets, counts are not 0.
+    #[must_use]
+    pub fn of(buckets: Vec<(u64, u64)>) -> Self {
+        Self(buckets.into_boxed_slice())
+    }
+
+    /// Whether nothing was counted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The histogram again: the same buckets hold the same counts.
     #[must_use]
     pub fn unpack(&self) -> Histogram<u64> {

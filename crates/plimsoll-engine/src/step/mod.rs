@@ -8,6 +8,7 @@ mod control;
 mod driver;
 mod recorder;
 mod stage;
+mod tally;
 
 pub use control::Control;
 pub use driver::{Driven, Glance, drive};

@@ -1,10 +1,11 @@
 //! What one driving thread records: sums and histograms per class, handed over by interval.
 //!
-//! Sums are handed over every interval, histograms less often in long runs: a class's pair of
-//! histograms is half a megabyte, and an hour does not need 3,600 of them.
+//! Sums are handed over every interval, histograms less often in long runs: an hour does not need
+//! 3,600 of each class's.
 
-use hdrhistogram::Histogram;
-use plimsoll_evidence::latency;
+use plimsoll_evidence::latency::Packed;
+
+use super::tally::Tallies;
 
 /// Sums of one class over an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,15 +43,9 @@ impl ClassSums {
 #[derive(Clone, Debug)]
 pub struct Latencies {
     /// From the intended start to the completion.
-    pub latency: Histogram<u64>,
+    pub latency: Packed,
     /// From just before submission to the completion.
-    pub service: Histogram<u64>,
-}
-
-impl Latencies {
-    fn empty() -> Self {
-        Self { latency: latency::histogram(), service: latency::histogram() }
-    }
+    pub service: Packed,
 }
 
 /// A counter of the workload: its name, the instance it belongs to, its value since the start.
@@ -85,7 +80,8 @@ pub struct Snapshot {
 #[derive(Debug)]
 pub struct Recorder {
     sums: Vec<ClassSums>,
-    latencies: Vec<Latencies>,
+    /// Of each class two: latency, service time.
+    tallies: Tallies,
     start_ns: u64,
     histogram_start_ns: u64,
     histogram_interval_ns: u64,
@@ -96,7 +92,7 @@ impl Recorder {
     pub fn new(classes: usize, start_ns: u64, histogram_interval_ns: u64) -> Self {
         Self {
             sums: vec![ClassSums::default(); classes],
-            latencies: (0..classes).map(|_| Latencies::empty()).collect(),
+            tallies: Tallies::new(2 * classes),
             start_ns,
             histogram_start_ns: start_ns,
             histogram_interval_ns,
@@ -117,9 +113,8 @@ impl Recorder {
         sums.latency_ns_max = sums.latency_ns_max.max(latency_ns);
         sums.service_ns_sum = sums.service_ns_sum.saturating_add(service_ns);
         sums.service_ns_max = sums.service_ns_max.max(service_ns);
-        let Latencies { latency, service } = &mut self.latencies[class];
-        latency.saturating_record(latency_ns.max(1));
-        service.saturating_record(service_ns.max(1));
+        self.tallies.count(2 * class, latency_ns);
+        self.tallies.count(2 * class + 1, service_ns);
     }
 
     /// Counts one I/O that failed.
@@ -135,8 +130,12 @@ impl Recorder {
         let histogram_start_ns = self.histogram_start_ns;
         let latencies = if all || due {
             self.histogram_start_ns = end_ns;
-            let fresh = (0..self.sums.len()).map(|_| Latencies::empty()).collect();
-            std::mem::replace(&mut self.latencies, fresh)
+            let tallies = &mut self.tallies;
+            let mut take = |class| Latencies {
+                latency: tallies.take(2 * class),
+                service: tallies.take(2 * class + 1),
+            };
+            (0..self.sums.len()).map(&mut take).collect()
         } else {
             Vec::new()
         };
@@ -172,8 +171,8 @@ mod tests {
         recorder.record(0, 4096, 9, 9);
         let second = recorder.take(0, 1, 120, false);
         assert_eq!((second.start_ns, second.histogram_start_ns), (60, 0));
-        assert_eq!(second.latencies[0].latency.len(), 2);
+        assert_eq!(second.latencies[0].latency.count(), 2);
         assert_eq!(second.classes[0].latency_ns_sum, 9);
-        assert_eq!(recorder.take(0, 1, 130, true).latencies[0].latency.len(), 0);
+        assert_eq!(recorder.take(0, 1, 130, true).latencies[0].latency.count(), 0);
     }
 }

@@ -1,0 +1,156 @@
+//! Counts of latencies by bucket, for many classes in one table of memory.
+//!
+//! The buckets are those of the bundle's histograms (`plimsoll_evidence::latency`: HdrHistogram with three
+//! significant digits from 1 ns to 1 h), so that nothing is lost when they are packed. What differs is the
+//! memory: a store of sixteen databases has two hundred histograms of which each I/O adds to two, at places
+//! that are rarely near. They lie in one table of large pages, a count goes into it a few I/Os after its
+//! line of memory was asked for, and the table is emptied and used again.
+
+use plimsoll_evidence::latency::{self, Packed};
+use plimsoll_sys::hint;
+
+/// Values of 2^11 and more share buckets: 1,024 for each power of two.
+const SUB_BITS: u32 = 11;
+const HALF: usize = 1 << (SUB_BITS - 1);
+/// Buckets of one tally: up to the power of two that holds the largest latency.
+const BUCKETS: usize = (latency::LATENCY_NS_MAX.ilog2() - SUB_BITS + 3) as usize * HALF;
+/// What is as long as this or longer counts as the largest latency.
+const END: u64 = (HALF as u64) << (BUCKETS / HALF - 1);
+/// Counts that wait for their lines of memory.
+const WAITING: usize = 8;
+
+/// The bucket of a value.
+#[inline]
+fn bucket(value: u64) -> usize {
+    let value = if value < END { value.max(1) } else { latency::LATENCY_NS_MAX };
+    let shift = (value | (2 * HALF as u64 - 1)).ilog2() + 1 - SUB_BITS;
+    shift as usize * HALF + (value >> shift) as usize
+}
+
+/// The largest value of a bucket.
+fn highest(bucket: usize) -> u64 {
+    let shift = (bucket / HALF).saturating_sub(1);
+    let sub = (bucket - shift * HALF) as u64;
+    ((sub + 1) << shift) - 1
+}
+
+/// Several tallies.
+#[derive(Debug)]
+pub struct Tallies {
+    counts: Vec<u32>,
+    /// By tally: the first bucket that was counted in, and the one after the last.
+    ranges: Vec<(usize, usize)>,
+    /// Buckets that were counted in 2^32 - 1 times and began anew.
+    overflows: Vec<usize>,
+    waiting: [usize; WAITING],
+    waits: usize,
+}
+
+impl Tallies {
+    /// So many, all empty.
+    pub fn new(tallies: usize) -> Self {
+        Self {
+            counts: hint::zeros(tallies * BUCKETS),
+            ranges: vec![(BUCKETS, 0); tallies],
+            overflows: Vec::new(),
+            waiting: [0; WAITING],
+            waits: 0,
+        }
+    }
+
+    /// Counts a value in a tally; one that is longer than the range counts as its end.
+    #[inline]
+    pub fn count(&mut self, tally: usize, value_ns: u64) {
+        let bucket = bucket(value_ns);
+        let (first, end) = &mut self.ranges[tally];
+        *first = (*first).min(bucket);
+        *end = (*end).max(bucket + 1);
+        let at = tally * BUCKETS + bucket;
+        hint::prefetch(&self.counts[at]);
+        let place = self.waits % WAITING;
+        let ready = std::mem::replace(&mut self.waiting[place], at);
+        if self.waits >= WAITING {
+            self.add(ready);
+        }
+        self.waits += 1;
+    }
+
+    #[inline]
+    fn add(&mut self, at: usize) {
+        let count = &mut self.counts[at];
+        if *count == u32::MAX {
+            *count = 0;
+            self.overflows.push(at);
+        }
+        *count += 1;
+    }
+
+    /// Takes what a tally has counted, which is empty afterwards.
+    pub fn take(&mut self, tally: usize) -> Packed {
+        for place in 0..self.waits.min(WAITING) {
+            self.add(self.waiting[place]);
+        }
+        self.waits = 0;
+        let (first, end) = std::mem::replace(&mut self.ranges[tally], (BUCKETS, 0));
+        let base = tally * BUCKETS;
+        let mut packed = Vec::new();
+        for bucket in first..end {
+            let at = base + bucket;
+            let mut count = u64::from(std::mem::take(&mut self.counts[at]));
+            if !self.overflows.is_empty() {
+                let times = self.overflows.iter().filter(|&&over| over == at).count();
+                count += times as u64 * u64::from(u32::MAX);
+            }
+            if count > 0 {
+                packed.push((highest(bucket), count));
+            }
+        }
+        self.overflows.retain(|over| over / BUCKETS != tally);
+        Packed::of(packed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Values of every magnitude, and beyond the range.
+    fn values() -> impl Strategy<Value = Vec<u64>> {
+        let value = (0u32..50, any::<u64>()).prop_map(|(bits, noise)| noise >> (63 - bits));
+        prop::collection::vec(value, 0..200)
+    }
+
+    proptest! {
+        /// What a tally takes is what the library's histogram of the bundle would hold.
+        #[test]
+        fn a_tally_is_the_librarys_histogram(values in values(), others in values()) {
+            let mut tallies = Tallies::new(2);
+            let mut whole = latency::histogram();
+            for (at, value) in values.iter().enumerate() {
+                tallies.count(1, *value);
+                whole.saturating_record((*value).max(1));
+                if let Some(other) = others.get(at) {
+                    tallies.count(0, *other);
+                }
+            }
+            prop_assert_eq!(tallies.take(1), Packed::from(&whole));
+            prop_assert_eq!(tallies.take(1).count(), 0);
+            prop_assert_eq!(tallies.take(0).count(), values.len().min(others.len()) as u64);
+        }
+    }
+
+    #[test]
+    fn a_bucket_that_is_full_is_carried_on() {
+        let mut tallies = Tallies::new(1);
+        tallies.count(0, 5);
+        tallies.take(0);
+        tallies.counts[5] = u32::MAX;
+        tallies.count(0, 5);
+        tallies.count(0, 6);
+        let taken = tallies.take(0);
+        assert_eq!(taken.count(), u64::from(u32::MAX) + 2);
+        assert!(tallies.overflows.is_empty());
+        assert_eq!(tallies.take(0).count(), 0);
+    }
+}
