@@ -9,7 +9,7 @@
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;
-use super::keys::Keyed;
+use super::keys::Table;
 use super::request::{Action, Request};
 use crate::cache::{Cache, Policy};
 use crate::core::{Order, StationId};
@@ -38,12 +38,13 @@ struct CacheBlock {
     read_hits: u64,
     read_misses: u64,
     bypass_sequential: bool,
-    /// Units on their way in, by key: the door that opens when they are there.
-    coming: Keyed<u64>,
-    on_the_way: Keyed<(u64, u64)>,
+    /// Units on their way in, by key: the fetch, whose door opens when they are there.
+    coming: Table<u32>,
+    /// By fetch: its first key and how many. The first is none: its number means a copy.
+    fetches: Vec<(u64, u64)>,
+    fetches_free: Vec<u32>,
     doors: StationId,
-    fetches: u64,
-    waits: Vec<u64>,
+    waits: Vec<u32>,
 }
 
 pub(super) fn make(
@@ -84,10 +85,10 @@ pub(super) fn make(
         read_hits: 0,
         read_misses: 0,
         bypass_sequential: reader.flag_or("bypass_sequential", false)?,
-        coming: Keyed::default(),
-        on_the_way: Keyed::default(),
+        coming: Table::default(),
+        fetches: vec![(0, 0)],
+        fetches_free: Vec::new(),
         doors: builder.station("arrivals", 1, Order::Doors),
-        fetches: 0,
         waits: Vec::new(),
     }))
 }
@@ -110,7 +111,7 @@ impl CacheBlock {
             };
             if hit {
                 hits += 1;
-                if let Some(&door) = self.coming.get(&key)
+                if let Some(&door) = self.coming.get(key)
                     && !self.waits.contains(&door)
                 {
                     self.waits.push(door);
@@ -123,46 +124,34 @@ impl CacheBlock {
             }
         }
         self.read_hits += hits;
-        cx.program.fork();
         if hits > 0 {
             cx.serve(self.label);
-            if let Some(device) = self.device {
+        }
+        let from_device = self.device.filter(|_| hits > 0);
+        if from_device.is_none() && self.waits.is_empty() && self.misses.len() == 1 {
+            // Most reads: one unit that is not there.
+            self.fetch(request, self.misses[0], cx);
+        } else {
+            cx.program.fork();
+            if let Some(device) = from_device {
                 cx.program.branch();
                 let bytes = (hits * self.unit_bytes).min(request.size_bytes);
                 cx.route(device, &request.range(request.offset_bytes, bytes));
                 cx.program.end_branch();
             }
-        }
-        // A unit that is still on its way in is not asked for again, but waited for.
-        for i in 0..self.waits.len() {
-            cx.program.branch();
-            cx.program.take(self.doors, self.waits[i]);
-            cx.program.end_branch();
-        }
-        for i in 0..self.misses.len() {
-            let (first, end) = self.misses[i];
-            self.read_misses += end - first;
-            cx.program.branch();
-            let bytes = (end - first) * self.unit_bytes;
-            let before = cx.served.take();
-            cx.route(self.below, &request.range(first * self.unit_bytes, bytes));
-            self.fetches += 1;
-            for unit in first..end {
-                if cx.served == Some(Source::Zero) {
-                    // There is nothing to keep: the map answers for what was never written.
-                    self.cache.remove(request.key(unit));
-                } else {
-                    self.coming.insert(request.key(unit), self.fetches);
-                }
+            // A unit that is still on its way in is not asked for again, but waited for.
+            for i in 0..self.waits.len() {
+                cx.program.branch();
+                cx.program.take(self.doors, u64::from(self.waits[i]));
+                cx.program.end_branch();
             }
-            cx.served = before.max(cx.served);
-            cx.closing.push((self.doors, self.fetches));
-            cx.program.give(self.doors, self.fetches);
-            self.on_the_way.insert(self.fetches, (request.key(first), end - first));
-            cx.program.notice(self.own, (self.fetches << 16) | u64::from(self.node));
-            cx.program.end_branch();
+            for i in 0..self.misses.len() {
+                cx.program.branch();
+                self.fetch(request, self.misses[i], cx);
+                cx.program.end_branch();
+            }
+            cx.program.join(usize::MAX);
         }
-        cx.program.join(usize::MAX);
         if !self.misses.is_empty()
             && let Some(device) = self.device
         {
@@ -175,6 +164,39 @@ impl CacheBlock {
             };
             cx.launch(|cx| cx.route(device, &fill));
         }
+    }
+
+    /// Asks the block below for units that follow each other.
+    fn fetch(&mut self, request: &Request, (first, end): (u64, u64), cx: &mut Context<'_>) {
+        self.read_misses += end - first;
+        let bytes = (end - first) * self.unit_bytes;
+        let before = cx.served.take();
+        cx.route(self.below, &request.range(first * self.unit_bytes, bytes));
+        let is_empty = cx.served == Some(Source::Zero);
+        cx.served = before.max(cx.served);
+        let units = (request.key(first), end - first);
+        let fetch = match self.fetches_free.pop() {
+            Some(fetch) => {
+                self.fetches[fetch as usize] = units;
+                fetch
+            }
+            None => {
+                self.fetches.push(units);
+                self.fetches.len() as u32 - 1
+            }
+        };
+        for unit in first..end {
+            if is_empty {
+                // There is nothing to keep: the map answers for what was never written.
+                self.cache.remove(request.key(unit));
+            } else {
+                self.coming.insert(request.key(unit), fetch);
+            }
+        }
+        let door = u64::from(fetch);
+        cx.closing.push((self.doors, door));
+        cx.program.give(self.doors, door);
+        cx.program.notice(self.own, door << 16 | u64::from(self.node));
     }
 
     fn write(&mut self, request: &Request, cx: &mut Context<'_>) {
@@ -247,17 +269,19 @@ impl Block for CacheBlock {
         if value == 0 {
             self.copiers -= 1;
             self.start_copiers(cx);
-        } else if let Some((first, count)) = self.on_the_way.remove(&value) {
+        } else if let Some(&(first, count)) = self.fetches.get(value as usize) {
+            let fetch = value as u32;
             for key in first..first + count {
-                if self.coming.get(&key) == Some(&value) {
-                    self.coming.remove(&key);
+                if self.coming.get(key) == Some(&fetch) {
+                    self.coming.remove(key);
                 }
             }
+            self.fetches_free.push(fetch);
         }
     }
 
     fn hint(&self, request: &Request, blocks: &Blocks) {
-        self.cache.hint(request.key(request.offset_bytes / self.unit_bytes));
+        self.cache.hint(request.key(request.first_unit(self.unit_bytes)));
         blocks.hint(self.below, request);
     }
 

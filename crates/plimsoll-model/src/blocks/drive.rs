@@ -58,7 +58,7 @@ impl Block for Drive {
     fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
         let bytes = request.size_bytes as f64 * request.stored_share;
         let device = if request.device == ANY_DEVICE {
-            scatter(request.key(request.offset_bytes / self.unit_bytes)) as usize
+            scatter(request.key(request.first_unit(self.unit_bytes))) as usize
         } else {
             request.device as usize
         };

@@ -53,6 +53,9 @@ struct Command {
     write: bool,
     background: bool,
     queued_ns: u64,
+    /// What follows from the address: the cylinder, and the angle where it begins.
+    cylinder: f64,
+    angle: f64,
 }
 
 /// The state of one disk.
@@ -63,6 +66,9 @@ pub struct Arm {
     /// 1 - (inner / outer)^2.
     taper: f64,
     turn_ns: f64,
+    /// The stroke in relative radii, and the turns of a sequential pass for each relative radius.
+    stroke: f64,
+    turns: f64,
     cylinder: f64,
     end_address: u64,
     end_ns: u64,
@@ -75,11 +81,16 @@ impl Arm {
         let span = (spec.seek_ms_full - spec.seek_ms_min).max(1e-9);
         let share = (spec.seek_ms_mean - spec.seek_ms_min) / span;
         let ratio = spec.inner_bytes_per_s / spec.outer_bytes_per_s;
+        let taper = (1.0 - ratio * ratio).clamp(1e-6, 1.0);
+        let turn_ns = 60e9 / spec.rotation_rpm;
+        let inner = libm::sqrt(1.0 - taper);
         Self {
             // Mean of sqrt(d) over random pairs is 8/15, of d is 1/3.
             seek_weight: ((share - 1.0 / 3.0) / (8.0 / 15.0 - 1.0 / 3.0)).clamp(0.0, 1.0),
-            taper: (1.0 - ratio * ratio).clamp(1e-6, 1.0),
-            turn_ns: 60e9 / spec.rotation_rpm,
+            taper,
+            turn_ns,
+            stroke: (1.0 - inner).max(1e-9),
+            turns: spec.capacity_bytes / (spec.outer_bytes_per_s * turn_ns * 1e-9) * (2.0 / taper),
             cylinder: 0.0,
             end_address: u64::MAX,
             end_ns: 0,
@@ -96,8 +107,7 @@ impl Arm {
 
     /// Cylinder of a radius as a fraction of the stroke from the outer edge.
     fn cylinder(&self, radius: f64) -> f64 {
-        let inner = libm::sqrt(1.0 - self.taper);
-        (1.0 - radius) / (1.0 - inner).max(1e-9)
+        (1.0 - radius) / self.stroke
     }
 
     /// Seek time over a distance given as a fraction of the full stroke.
@@ -117,16 +127,11 @@ impl Arm {
         {
             return 0.0;
         }
-        let radius = self.radius(command.address);
-        let mut ready_ns = self.seek_ns((self.cylinder(radius) - self.cylinder).abs());
+        let mut ready_ns = self.seek_ns((command.cylinder - self.cylinder).abs());
         if command.write {
             ready_ns += 1e6 * self.spec.write_settle_ms;
         }
-        // Turns that a sequential pass needs from address 0 to here: its fraction is the angle.
-        let turns = self.spec.capacity_bytes / (self.spec.outer_bytes_per_s * self.turn_ns * 1e-9)
-            * (2.0 / self.taper)
-            * (1.0 - radius);
-        let angle = turns - libm::floor(turns);
+        let angle = command.angle;
         let at = (now_ns as f64 + ready_ns) / self.turn_ns;
         let head = at - libm::floor(at);
         let wait = if angle >= head { angle - head } else { angle - head + 1.0 };
@@ -143,7 +148,12 @@ impl Arm {
         background: bool,
         now_ns: u64,
     ) {
+        let radius = self.radius(address);
+        // Turns that a sequential pass needs from address 0 to here: its fraction is the angle.
+        let turns = self.turns * (1.0 - radius);
         self.waiting.push(Command {
+            cylinder: self.cylinder(radius),
+            angle: turns - libm::floor(turns),
             token,
             address,
             size_bytes,

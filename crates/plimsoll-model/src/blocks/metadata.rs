@@ -82,7 +82,7 @@ impl Block for Metadata {
     }
 
     fn hint(&self, request: &Request, blocks: &Blocks) {
-        self.cache.hint(request.key(request.offset_bytes / self.unit_bytes));
+        self.cache.hint(request.key(request.first_unit(self.unit_bytes)));
         blocks.hint(self.below, request);
     }
 

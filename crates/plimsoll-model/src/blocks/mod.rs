@@ -32,7 +32,7 @@ pub use inside::{Inside, Source, Tally};
 pub use request::{Action, Request};
 
 pub(crate) use context::{BlockRef, Blocks, Failing, Launch};
-pub(crate) use keys::{Bits, Keyed};
+pub(crate) use keys::Bits;
 
 use crate::spec::{ModelError, Reader};
 

@@ -79,12 +79,12 @@ struct Oplog {
     cpu: Option<BlockRef>,
     units: Table<Held>,
     logs: Vec<FileLog>,
-    log_of: Keyed<usize>,
+    log_of: Table<u32>,
     held_bytes: u64,
     draining_bytes: u64,
     /// The log that is looked at next when the node's log is too full.
     turn: usize,
-    outstanding: Keyed<u64>,
+    outstanding: Table<u64>,
     drains: Keyed<Drain>,
     drain_count: u64,
     active: u32,
@@ -138,11 +138,11 @@ pub(super) fn make(
         cpu: builder.find_or_none(cpu),
         units: Table::default(),
         logs: Vec::new(),
-        log_of: Keyed::default(),
+        log_of: Table::default(),
         held_bytes: 0,
         draining_bytes: 0,
         turn: 0,
-        outstanding: Keyed::default(),
+        outstanding: Table::default(),
         drains: Keyed::default(),
         drain_count: 0,
         active: 0,
@@ -196,7 +196,7 @@ impl Oplog {
     /// Counts a sequential write as outstanding; true if it is part of a stream, which goes around
     /// the log.
     fn streams(&mut self, request: &Request) -> bool {
-        let outstanding = self.outstanding.entry(u64::from(request.file) & 0xf_ffff).or_insert(0);
+        let outstanding = self.outstanding.get_or_insert(u64::from(request.file) & 0xf_ffff, 0);
         *outstanding += request.size_bytes / GRAIN_BYTES * GRAIN_BYTES;
         *outstanding > self.rules.bypass_bytes
     }
@@ -231,7 +231,7 @@ impl Oplog {
     /// The log of a file.
     fn log(&mut self, file: u32) -> usize {
         let next = self.logs.len();
-        let log = *self.log_of.entry(u64::from(file)).or_insert(next);
+        let log = *self.log_of.get_or_insert(u64::from(file), next as u32) as usize;
         if log == next {
             self.logs.push(FileLog::default());
         }
@@ -431,7 +431,7 @@ impl Block for Oplog {
     }
 
     fn hint(&self, request: &Request, blocks: &Blocks) {
-        self.units.hint(request.key(request.offset_bytes / self.rules.unit_bytes));
+        self.units.hint(request.key(request.first_unit(self.rules.unit_bytes)));
         blocks.hint(self.below, request);
     }
 
@@ -444,7 +444,7 @@ impl Block for Oplog {
             self.drain_old(cx);
         } else {
             let (file, size) = (value >> 1 & 0xf_ffff, (value >> 21) * GRAIN_BYTES);
-            if let Some(outstanding) = self.outstanding.get_mut(&file) {
+            if let Some(outstanding) = self.outstanding.get_mut(file) {
                 *outstanding = outstanding.saturating_sub(size);
             }
         }

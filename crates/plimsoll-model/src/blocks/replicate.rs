@@ -357,7 +357,7 @@ impl Block for Replicate {
 
     /// Most data are where they were written.
     fn hint(&self, request: &Request, blocks: &Blocks) {
-        let unit = (request.offset_bytes / self.unit_bytes) as usize;
+        let unit = request.first_unit(self.unit_bytes) as usize;
         let place = self.places.get(request.file as usize).and_then(|units| units.get(unit));
         if let Some(place) = place {
             hint::prefetch(place);

@@ -80,15 +80,33 @@ impl Request {
     }
 
     /// The units of `unit_bytes` that it covers, by index.
+    #[inline]
     pub(crate) fn units(&self, unit_bytes: u64) -> std::ops::Range<u64> {
-        let first = self.offset_bytes / unit_bytes;
-        let end = (self.offset_bytes + self.size_bytes.max(1)).div_ceil(unit_bytes);
-        first..end
+        let first = self.first_unit(unit_bytes);
+        let last = quotient(self.offset_bytes + self.size_bytes.max(1) - 1, unit_bytes);
+        first..last + 1
+    }
+
+    /// The first of them.
+    #[inline]
+    pub(crate) fn first_unit(&self, unit_bytes: u64) -> u64 {
+        quotient(self.offset_bytes, unit_bytes)
     }
 
     /// A key for a unit of this file, unique over files up to 2^24 and units up to 2^40.
     pub(crate) fn key(&self, unit: u64) -> u64 {
         (u64::from(self.file) << 40) | unit
+    }
+}
+
+/// `bytes / unit_bytes`. Most units are powers of two, where a shift does in one cycle what a division
+/// takes dozens for.
+#[inline]
+fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
+    if unit_bytes.is_power_of_two() {
+        bytes >> unit_bytes.trailing_zeros()
+    } else {
+        bytes / unit_bytes
     }
 }
 

@@ -277,7 +277,7 @@ impl Block for Tier {
     }
 
     fn hint(&self, request: &Request, _blocks: &Blocks) {
-        let unit = request.offset_bytes / self.rules.extent_bytes;
+        let unit = request.first_unit(self.rules.extent_bytes);
         let key = request.key(unit);
         self.held.hint(key);
         match request.action {

@@ -143,20 +143,20 @@ impl EventQueue {
     /// Puts `key` in the place of the root and moves it down to where it belongs.
     #[inline]
     fn sift_down(&mut self, key: u128) {
-        let mut node = 0;
-        // The line before the last one holds the last node that has children.
-        while let Some(Line(four)) = self.lines.get(node + 1) {
-            let a = usize::from(four[1] < four[0]);
-            let b = 2 + usize::from(four[3] < four[2]);
-            let best = if four[b] < four[a] { b } else { a };
-            let least = four[best];
+        // Where the key would lie now, and the line of the children of that node. Children of the node in
+        // place `at` of line `n` are line `4 n + at - 2`.
+        let (mut line, mut at, mut below) = (0, 3, 1);
+        while let Some(Line(four)) = self.lines.get(below) {
+            let (a, left) = if four[1] < four[0] { (1, four[1]) } else { (0, four[0]) };
+            let (b, right) = if four[3] < four[2] { (3, four[3]) } else { (2, four[2]) };
+            let (best, least) = if right < left { (b, right) } else { (a, left) };
             if key <= least {
                 break;
             }
-            *self.at(node) = least;
-            node = 4 * node + 1 + best;
+            self.lines[line].0[at] = least;
+            (line, at, below) = (below, best, 4 * below + best - 2);
         }
-        *self.at(node) = key;
+        self.lines[line].0[at] = key;
     }
 
     /// Gives the waiting events new sequence numbers in their present order. Needed once in 2^40

@@ -3,7 +3,7 @@
 use super::StationId;
 use super::program::Step;
 use super::sim::{EVENT_STATION, Sim};
-use super::station::{Discipline, NONE};
+use super::station::{Discipline, Door, NONE};
 use super::trace::Mark;
 
 impl Sim {
@@ -55,9 +55,9 @@ impl Sim {
                 token.start_ns = at_ns;
                 self.events.push(at_ns, index);
             }
-            Discipline::Doors { closed } => match closed.get_mut(&step.amount) {
-                Some(waiting) => waiting.push(index),
-                None => {
+            Discipline::Doors { doors } => match doors.get_mut(step.amount as usize) {
+                Some(door) if door.is_closed => door.waiting.push(index),
+                _ => {
                     token.start_ns = now_ns;
                     self.leave(index);
                     self.ready.push(index);
@@ -228,13 +228,16 @@ impl Sim {
                         _ => return,
                     }
                 }
-                Discipline::Doors { closed } => match closed.get_mut(&amount).and_then(Vec::pop) {
-                    Some(index) => index,
-                    None => {
-                        closed.remove(&amount);
-                        return;
+                Discipline::Doors { doors } => {
+                    let Some(door) = doors.get_mut(amount as usize) else { return };
+                    match door.waiting.pop() {
+                        Some(index) => index,
+                        None => {
+                            door.is_closed = false;
+                            return;
+                        }
                     }
-                },
+                }
                 _ => return,
             };
             self.tokens[index as usize].start_ns = now_ns;
@@ -243,10 +246,15 @@ impl Sim {
         }
     }
 
-    /// Closes a door: whoever comes to it waits until a program gives its number.
+    /// Closes a door: whoever comes to it waits until a program gives its number. There is a place for
+    /// every number up to the largest, so that numbers should be small.
     pub fn close(&mut self, doors: StationId, door: u64) {
-        if let Discipline::Doors { closed } = &mut self.stations[doors.0 as usize].discipline {
-            closed.insert(door, Vec::new());
+        if let Discipline::Doors { doors } = &mut self.stations[doors.0 as usize].discipline {
+            let number = door as usize;
+            if doors.len() <= number {
+                doors.resize_with(number + 1, Door::default);
+            }
+            doors[number].is_closed = true;
         }
     }
 }

@@ -8,7 +8,6 @@
 //! two must agree over any window, once customers that straddle its edges are counted for their part
 //! inside. [`StationStats::little_error`] is that difference; a run asserts it below 0.1 %.
 
-use crate::blocks::Keyed;
 use crate::blocks::hdd::Arm;
 use crate::core::rng::Stream;
 use std::collections::{BTreeMap, VecDeque};
@@ -43,7 +42,7 @@ pub enum Order {
         random: bool,
     },
     /// Doors that open once: whoever comes to a closed door waits until it opens, and passes an open
-    /// one. Doors are named by numbers and closed by [`Sim::close`](crate::core::Sim::close).
+    /// one. Doors are named by small numbers and closed by [`Sim::close`](crate::core::Sim::close).
     Doors,
     /// Tokens that flow in at a rate: a token bucket as the generic cell rate algorithm (ITU-T I.371).
     Bucket {
@@ -118,31 +117,22 @@ pub(crate) struct Station {
 /// The moving parts of an [`Order`].
 #[derive(Debug)]
 pub(crate) enum Discipline {
-    Fcfs {
-        background_every: u32,
-    },
-    Disordered {
-        waiting: VecDeque<u32>,
-        random_share: f64,
-        stream: Stream,
-    },
+    Fcfs { background_every: u32 },
+    Disordered { waiting: VecDeque<u32>, random_share: f64, stream: Stream },
     Sharing(Sharing),
     Disk(Box<Arm>),
-    Gate {
-        free: u64,
-        waiting: VecDeque<(u32, u64)>,
-        random: Option<Stream>,
-    },
-    /// Those that wait, by door.
-    Doors {
-        closed: Keyed<Vec<u32>>,
-    },
-    Bucket {
-        ns_per_token: f64,
-        burst_ns: f64,
-        theoretical_ns: f64,
-    },
+    Gate { free: u64, waiting: VecDeque<(u32, u64)>, random: Option<Stream> },
+    Doors { doors: Vec<Door> },
+    Bucket { ns_per_token: f64, burst_ns: f64, theoretical_ns: f64 },
     Delay,
+}
+
+/// A door, by its number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Door {
+    pub(crate) is_closed: bool,
+    /// Tokens that wait until it opens.
+    pub(crate) waiting: Vec<u32>,
 }
 
 /// An intrusive queue of tokens; the links are in the tokens.
@@ -217,7 +207,7 @@ impl Station {
                 waiting: VecDeque::new(),
                 random: random.then(|| Stream::new(seed, name)),
             },
-            Order::Doors => Discipline::Doors { closed: Keyed::default() },
+            Order::Doors => Discipline::Doors { doors: Vec::new() },
             Order::Bucket { rate_per_s, burst } => Discipline::Bucket {
                 ns_per_token: 1e9 / rate_per_s,
                 burst_ns: burst * 1e9 / rate_per_s,
