@@ -133,7 +133,7 @@ impl Arm {
         }
         let angle = command.angle;
         let at = (now_ns as f64 + ready_ns) / self.turn_ns;
-        let head = at - libm::floor(at);
+        let head = at - (at as u64) as f64;
         let wait = if angle >= head { angle - head } else { angle - head + 1.0 };
         ready_ns + wait * self.turn_ns
     }
