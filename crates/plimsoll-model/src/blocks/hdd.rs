@@ -120,17 +120,23 @@ impl Arm {
         1e6 * (self.spec.seek_ms_min + (self.spec.seek_ms_full - self.spec.seek_ms_min) * curve)
     }
 
-    /// Seek and rotation before a command can transfer, if it started now.
-    fn positioning_ns(&self, command: &Command, now_ns: u64) -> f64 {
-        if command.address == self.end_address
+    /// Whether a command goes on where the last one ended, within a turn of it.
+    fn follows(&self, command: &Command, now_ns: u64) -> bool {
+        command.address == self.end_address
             && (now_ns.saturating_sub(self.end_ns) as f64) < self.turn_ns
-        {
-            return 0.0;
-        }
+    }
+
+    /// Seek and settling before a command can wait for its angle.
+    fn ready_ns(&self, command: &Command) -> f64 {
         let mut ready_ns = self.seek_ns((command.cylinder - self.cylinder).abs());
         if command.write {
             ready_ns += 1e6 * self.spec.write_settle_ms;
         }
+        ready_ns
+    }
+
+    /// The same with the rotation: what passes before it can transfer, if it started now.
+    fn positioning_ns(&self, command: &Command, ready_ns: f64, now_ns: u64) -> f64 {
         let angle = command.angle;
         let at = (now_ns as f64 + ready_ns) / self.turn_ns;
         let head = at - (at as u64) as f64;
@@ -174,11 +180,20 @@ impl Arm {
             |c: &Command| !foreground || !c.background || now_ns - c.queued_ns > grace_ns;
         let window = self.waiting.iter().enumerate().filter(|(_, c)| eligible(c)).take(depth);
         for (at, command) in window {
-            let position_ns = self.positioning_ns(command, now_ns);
-            let age_ns = (now_ns - command.queued_ns) as f64;
-            let score = position_ns - self.spec.age_weight * age_ns;
-            if best.is_none_or(|(_, least, _)| score < least) {
-                best = Some((at, score, position_ns));
+            let credit_ns = self.spec.age_weight * (now_ns - command.queued_ns) as f64;
+            let better = |score: f64| best.is_none_or(|(_, least, _)| score < least);
+            let position_ns = if self.follows(command, now_ns) {
+                0.0
+            } else {
+                let ready_ns = self.ready_ns(command);
+                if !better(ready_ns - credit_ns) {
+                    // The rotation only adds to it.
+                    continue;
+                }
+                self.positioning_ns(command, ready_ns, now_ns)
+            };
+            if better(position_ns - credit_ns) {
+                best = Some((at, position_ns - credit_ns, position_ns));
             }
         }
         let (at, _, position_ns) = best?;
