@@ -50,7 +50,9 @@ pub fn command(cpu: usize, program: &str, args: &[String]) -> Result<(String, f6
 
 /// Runs one fio job.
 pub fn run(cpu: usize, args: &[String]) -> Result<Sample, String> {
-    let mut all = vec!["--name=peer".to_owned(), "--output-format=json".to_owned()];
+    // It would leave the state of its verification where it is run.
+    let always = ["--name=peer", "--output-format=json", "--verify_state_save=0"];
+    let mut all = always.map(str::to_owned).to_vec();
     all.extend_from_slice(args);
     let (text, user, total) = command(cpu, "fio", &all)?;
     // fio prints notes before the JSON.
