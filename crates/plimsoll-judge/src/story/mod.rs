@@ -369,8 +369,12 @@ fn ending(
         .collect();
     if judged.is_empty() {
         let runs: u32 = arms.iter().map(|arm| arm.completed).sum();
-        let says =
-            format!("{} arms in {runs} runs, {says}; nothing was published for them.", arms.len());
+        let arms = match arms.len() {
+            1 => "One arm".to_owned(),
+            count => format!("{count} arms"),
+        };
+        let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
+        let says = format!("{arms} in {runs}, {says}; nothing was published for this.");
         return (Ending::Told, says);
     }
     let within = |figure: &&&FigureStory| figure.within(told.tolerance);
