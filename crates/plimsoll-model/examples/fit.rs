@@ -1,37 +1,56 @@
 //! Fits zfs-flash (or the model file MODEL) and scores it with runs of 150,000 operations, longer than those
 //! of `plimsoll model fit`, from SEED: `fit FITTED.csv OTHER.csv [path=value…] [-- path=value… of the other]`.
-#![allow(clippy::unwrap_used)] // A developer's tool: a wrong call may end it.
+
+use std::error::Error;
 
 use plimsoll_model::fit::{FitOptions, Table, fit, predict, score};
 use plimsoll_model::run::Limits;
 use plimsoll_model::spec::Spec;
 
-fn main() {
+/// A number from the environment.
+fn number<T>(name: &str, otherwise: T) -> Result<T, Box<dyn Error>>
+where
+    T: std::str::FromStr<Err = std::num::ParseIntError>,
+{
+    Ok(std::env::var(name).ok().map_or(Ok(otherwise), |text| text.parse())?)
+}
+
+fn table(path: Option<String>) -> Result<Table, Box<dyn Error>> {
+    let path = path.ok_or("which tables? FITTED.csv OTHER.csv")?;
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    Ok(Table::parse(&text)?)
+}
+
+/// Applies assignments, each `path=value`.
+fn set(spec: &mut Spec, assignments: &[String]) -> Result<(), Box<dyn Error>> {
+    for text in assignments {
+        let (path, value) = text.split_once('=').ok_or(format!("{text:?} is not path=value"))?;
+        spec.assign(path, value)?;
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let table = Table::parse(&std::fs::read_to_string(args.next().unwrap()).unwrap()).unwrap();
-    let other = Table::parse(&std::fs::read_to_string(args.next().unwrap()).unwrap()).unwrap();
+    let (fitted, other) = (table(args.next())?, table(args.next())?);
     let args: Vec<String> = args.collect();
     let (a, b) = match args.iter().position(|a| a == "--") {
         Some(i) => (args[..i].to_vec(), args[i + 1..].to_vec()),
         None => (args, vec![]),
     };
-    let set = |spec: &mut Spec, list: &[String]| {
-        for a in list {
-            let (path, value) = a.split_once('=').unwrap();
-            spec.assign(path, value).unwrap();
-        }
-    };
-    let mut spec = Spec::load(&std::env::var("MODEL").unwrap_or("zfs-flash".to_owned())).unwrap();
-    set(&mut spec, &a);
+    let mut spec = Spec::load(&std::env::var("MODEL").unwrap_or("zfs-flash".to_owned()))?;
+    set(&mut spec, &a)?;
     let t = std::time::Instant::now();
     let diagnose = std::env::var("D").is_ok();
-    let starts = std::env::var("S").map_or(3, |s| s.parse().unwrap());
+    let starts = number("S", 3)?;
     let limits = Limits { warm_up_ops: 40_000, measure_ops: 60_000 };
-    let seed = std::env::var("SEED").map_or(1, |s| s.parse().unwrap());
+    let seed = number("SEED", 1)?;
     let long = Limits { warm_up_ops: 60_000, measure_ops: 150_000 };
-    let f =
-        fit(&spec, &table, &FitOptions { diagnose, starts, limits, seed, ..FitOptions::default() })
-            .unwrap();
+    let f = fit(
+        &spec,
+        &fitted,
+        &FitOptions { diagnose, starts, limits, seed, ..FitOptions::default() },
+    )?;
     for p in &f.parameters {
         println!(
             "{:32} {:12.5} -> {:12.5} {:?} {}",
@@ -62,13 +81,14 @@ fn main() {
             100.0 * s.latency_p90
         );
     };
-    show(&predict(&f.spec, &table, long, seed).unwrap());
+    show(&predict(&f.spec, &fitted, long, seed)?);
     if let Some(s) = f.left_out {
         println!("leave-one-out: {s:?}");
     }
     println!("{} evaluations, {:.1} s", f.evaluations, t.elapsed().as_secs_f64());
     let mut spec = f.spec.clone();
-    set(&mut spec, &b);
-    show(&predict(&spec, &other, long, seed).unwrap());
+    set(&mut spec, &b)?;
+    show(&predict(&spec, &other, long, seed)?);
     println!("{:.1} s", t.elapsed().as_secs_f64());
+    Ok(())
 }

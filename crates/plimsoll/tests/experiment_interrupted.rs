@@ -1,10 +1,9 @@
-//! `plimsoll experiment run` that is interrupted, on models and for real, or whose place is too small or may not
-//! be written: what was measured is kept, and `--resume` goes on with the rest.
+//! `plimsoll experiment run` that is interrupted, on models and for real, or whose place is too small: what was
+//! measured is kept, and `--resume` goes on with the rest.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -123,7 +122,7 @@ fn a_real_experiment_keeps_its_evidence_removes_its_data_and_goes_on() {
 }
 
 #[test]
-fn a_place_without_room_or_permission_is_named_and_gone_on_with() {
+fn a_place_without_room_is_named_and_gone_on_with() {
     let sandbox = Sandbox::new();
     let tiny = written(&sandbox);
     let place = format!("a={}", sandbox.data().display());
@@ -134,16 +133,4 @@ fn a_place_without_room_or_permission_is_named_and_gone_on_with() {
     ran.says("bytes free");
     ran.says("--resume");
     assert!(sandbox.left_in_data().is_empty());
-    // Permissions bind everybody but root.
-    let closed = std::fs::Permissions::from_mode(0o555);
-    std::fs::set_permissions(sandbox.data(), closed).unwrap();
-    if std::fs::File::create(sandbox.data().join("probe")).is_ok() {
-        std::fs::remove_file(sandbox.data().join("probe")).unwrap();
-        return;
-    }
-    let ran = sandbox.run(&arguments);
-    std::fs::set_permissions(sandbox.data(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    assert!([2, 5].contains(&ran.code), "{}\n{}", ran.code, ran.stderr);
-    ran.says("ermission denied");
-    ran.says(&sandbox.data().display().to_string());
 }
