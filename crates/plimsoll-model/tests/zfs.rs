@@ -4,6 +4,7 @@
 
 mod support;
 
+use plimsoll_model::blocks::Source;
 use plimsoll_model::run::{MatrixLoad, Pattern};
 use plimsoll_model::spec::Spec;
 use support::{Run, model, run};
@@ -31,7 +32,14 @@ fn raidz(groups: &str, width: &str, parity: &str) -> Spec {
 
 /// Four groups of 4 + 1, and the 4 + 2 of the published table.
 fn narrow() -> Spec {
-    raidz("4", "5", "1")
+    twenty("4", "5")
+}
+
+/// Raidz1 on twenty drives.
+fn twenty(groups: &str, width: &str) -> Spec {
+    let mut spec = raidz(groups, width, "1");
+    spec.assign("drive.count", "20").unwrap();
+    spec
 }
 
 fn wide() -> Spec {
@@ -98,13 +106,111 @@ fn one_at_a_time_is_less_and_sooner() {
     }
 }
 
+/// A stream's rate, once it is as far ahead as it goes: each client has passed 8 MiB.
+fn stream(spec: Spec, load: &MatrixLoad) -> Run {
+    stream_of(spec, load, 12_000)
+}
+
+fn stream_of(spec: Spec, load: &MatrixLoad, measure_ops: u64) -> Run {
+    let warm_up = u64::from(load.clients) * (8 << 20) / load.io_bytes;
+    let run = run(spec, load, warm_up, measure_ops);
+    let data = run.rate() * (1.0 - load.metadata_share) * load.io_bytes as f64;
+    let busier = data * load.read_share.max(1.0 - load.read_share);
+    assert!(busier <= PORTS_BYTES_PER_S, "{busier} bytes/s through the ports");
+    run
+}
+
+/// Raidz1 of 4 + 1 and of 3 + 1 on twenty drives, raidz2 of 4 + 2, and the mirrors.
+fn layouts() -> [Spec; 4] {
+    [narrow(), twenty("5", "4"), wide(), model("zfs-flash", &[])]
+}
+
 #[test]
-fn sequential_reads_are_at_least_as_fast_as_random_ones() {
-    for io_kib in [4, 16, 64, 128] {
-        for spec in [narrow(), model("zfs-flash", &[])] {
-            let at = |pattern| carry(spec.clone(), &load(io_kib, 1.0, 4, pattern)).rate();
-            let (stream, random) = (at(Pattern::Sequential), at(Pattern::Random));
-            assert!(stream >= random * (1.0 - NOISE), "{io_kib} KiB: {stream} of {random}");
+fn streams_are_read_as_fast_as_ports_or_processors_allow() {
+    for spec in layouts() {
+        for (io_kib, factor) in [(4, 1.2), (8, 1.2), (16, 0.95), (32, 0.95), (128, 0.95)] {
+            let of = |path: &str| spec.value(path).unwrap();
+            let reads = load(io_kib, 1.0, 4, Pattern::Sequential);
+            let rate = stream(spec.clone(), &reads).rate();
+            let random = carry(spec.clone(), &load(io_kib, 1.0, 4, Pattern::Random)).rate();
+            assert!(rate >= factor * random, "{io_kib} KiB: {rate} of {random}");
+            // What an operation takes of a port, and of the cores: its own work, that of a name now and
+            // then, and the checksum of its part of a record.
+            let data = 1.0 - reads.metadata_share;
+            let bytes = reads.io_bytes as f64;
+            let port = of("net.rate_bytes_per_s") * of("net.efficiency_ratio");
+            let ports = of("net.ports") * port / (data * bytes + of("net.header_bytes"));
+            let work_us = data * (of("nfs.read_us") + 1e-3 * bytes * of("pool.read_ns_per_byte"))
+                + reads.metadata_share * of("nfs.meta_us");
+            let cores = of("cpu.cores") / work_us * 1e6;
+            let most = ports.min(cores);
+            assert!(rate <= most * 1.01, "{io_kib} KiB: {rate} of {most}");
+            assert!(rate >= most * 0.95, "{io_kib} KiB: {rate} of {most}");
+        }
+    }
+}
+
+#[test]
+fn what_is_read_ahead_is_read_from_the_drives_once() {
+    for spec in layouts() {
+        let reads = load(8, 1.0, 4, Pattern::Sequential);
+        let run = stream_of(spec.clone(), &reads, 60_000);
+        let of = |path: &str| spec.value(path).unwrap();
+        let record = of("records.record_bytes");
+        let drives = run.measured.stations.iter().filter(|s| s.name.starts_with("drive"));
+        let commands = drives.map(|s| s.stats.departures).sum::<u64>() as f64;
+        // Reading a record of a raidz occupies its whole group (`whole_group_reads`).
+        let columns = if record > 65_536.0 { of("pool.width") } else { 1.0 };
+        let read = commands / columns * record;
+        let asked = run.measured.ops as f64 * (1.0 - reads.metadata_share) * reads.io_bytes as f64;
+        assert!((read / asked - 1.0).abs() < 0.15, "{read} bytes of {asked}");
+        // Nearly all of it was in memory when it was asked for, or on its way.
+        assert!(run.reads_from(Source::Dram) > 0.97, "{}", run.reads_from(Source::Dram));
+    }
+}
+
+#[test]
+fn streams_are_written_at_the_rate_of_the_drives_after_parity() {
+    for spec in layouts() {
+        let of = |path: &str| spec.value(path).unwrap();
+        let drives = of("pool.groups") * of("pool.width");
+        let kept = match of("records.record_bytes") > 65_536.0 {
+            true => (of("pool.width") - of("pool.parity")) / of("pool.width"),
+            false => 1.0 / of("pool.width"),
+        };
+        let pool = drives * kept * of("drive.stream_write_bytes_per_s");
+        for io_kib in [32, 128] {
+            let writes = load(io_kib, 0.0, 4, Pattern::Sequential);
+            let rate = stream(spec.clone(), &writes).rate();
+            let bytes = rate * (1.0 - writes.metadata_share) * writes.io_bytes as f64;
+            // A command's own time is some per cent of what its bytes take.
+            assert!(bytes <= pool, "{io_kib} KiB: {bytes} of {pool}");
+            assert!(bytes >= 0.85 * pool, "{io_kib} KiB: {bytes} of {pool}");
+        }
+        // The bytes of small ones are the stream's, too, not a record for each: what they cost is work.
+        let small = load(4, 0.0, 4, Pattern::Sequential);
+        let work_us = 0.95 * (of("nfs.write_us") + 4.096 * of("pool.write_ns_per_byte"))
+            + 0.05 * of("nfs.meta_us");
+        let cores = of("cpu.cores") / work_us * 1e6;
+        let most = cores.min(pool / 4096.0 / 0.95);
+        let rate = stream(spec.clone(), &small).rate();
+        assert!(rate > 0.85 * most && rate < 1.01 * most, "{rate} of {most}");
+    }
+}
+
+#[test]
+fn a_stream_of_reads_and_writes_lies_between_both() {
+    for spec in [narrow(), model("zfs-flash", &[])] {
+        for io_kib in [4, 16, 128] {
+            let at = |reads: f64| {
+                stream(spec.clone(), &load(io_kib, reads, 4, Pattern::Sequential)).rate()
+            };
+            let (read, mixed, written) = (at(1.0), at(0.5), at(0.0));
+            let (low, high) = (read.min(written), read.max(written));
+            // Ports carry both directions at once, so that a mix may exceed what reads alone reach.
+            let both = 1.0 / (0.5 / read).max(0.5 / written);
+            assert!(mixed > 0.9 * low, "{io_kib} KiB: {mixed}, {read} and {written}");
+            assert!(mixed < 1.05 * high.max(both), "{io_kib} KiB: {mixed}, {read} and {written}");
         }
     }
 }
@@ -118,11 +224,19 @@ fn parity_costs_the_share_of_the_bytes_that_it_is() {
     assert!((narrow / wide / expected - 1.0).abs() < 0.1, "{} of {expected}", narrow / wide);
 }
 
-#[test]
-fn small_sequential_reads_find_the_rest_of_a_record_in_memory() {
-    let at = |pattern| carry(narrow(), &load(4, 1.0, 4, pattern)).rate();
-    let (stream, random) = (at(Pattern::Sequential), at(Pattern::Random));
-    assert!(stream > 1.2 * random, "{stream} of {random}");
+/// Microseconds that one operation of a lone client takes.
+fn alone_us(spec: &Spec, io_kib: u64, read_share: f64, pattern: Pattern) -> f64 {
+    let one =
+        MatrixLoad { clients: 1, metadata_share: 0.0, ..load(io_kib, read_share, 1, pattern) };
+    1e-3 * run(spec.clone(), &one, 1_000, 4_000).measured.latency_ns_mean(|_| true)
+}
+
+/// The part of a lone operation's path that is neither checksums nor drives.
+fn way_us(spec: &Spec, io_kib: u64, work: &str) -> f64 {
+    let of = |path: &str| spec.value(path).unwrap();
+    let port = of("net.rate_bytes_per_s") * of("net.efficiency_ratio");
+    let bytes = io_kib as f64 * 1024.0 + 2.0 * of("net.header_bytes");
+    bytes / port * 1e6 + 2.0 * of("net.latency_us") + of(work)
 }
 
 #[test]
@@ -132,19 +246,39 @@ fn a_lone_read_takes_the_sum_of_its_path() {
         let record = of("records.record_bytes");
         // Data of a record lie on four drives of either layout.
         let drive_us = of("drive.read_us") + record / 4.0 / of("drive.read_bytes_per_s") * 1e6;
-        let port = of("net.rate_bytes_per_s") * of("net.efficiency_ratio");
-        let bytes = 4096.0 + 2.0 * of("net.header_bytes");
-        let sum_us = bytes / port * 1e6
-            + 2.0 * of("net.latency_us")
-            + of("nfs.read_us")
-            + 1e-3 * record * of("pool.read_ns_per_byte")
-            + drive_us;
-        let alone =
-            MatrixLoad { clients: 1, metadata_share: 0.0, ..load(4, 1.0, 1, Pattern::Uniform) };
-        let run = run(spec.clone(), &alone, 500, 4_000);
-        let latency_us = 1e-3 * run.measured.latency_ns_mean(|_| true);
+        let way_us = way_us(&spec, 4, "nfs.read_us");
+        let sum_us = way_us + 1e-3 * record * of("pool.read_ns_per_byte") + drive_us;
+        let latency_us = alone_us(&spec, 4, 1.0, Pattern::Uniform);
         // It waits for the slowest of the group's drives, whose times vary: not twice the mean.
         assert!(latency_us > 0.97 * sum_us, "{latency_us} of {sum_us} us");
         assert!(latency_us < sum_us + drive_us, "{latency_us} of {sum_us} us");
+        // In a stream drives and checksums are done with before it asks.
+        let latency_us = alone_us(&spec, 4, 1.0, Pattern::Sequential);
+        assert!((latency_us / way_us - 1.0).abs() < 0.03, "{latency_us} of {way_us} us");
+    }
+}
+
+#[test]
+fn a_lone_write_takes_the_sum_of_its_path() {
+    for spec in [narrow(), wide()] {
+        let of = |path: &str| spec.value(path).unwrap();
+        let record = of("records.record_bytes");
+        let extra = of("records.record_metadata_bytes");
+        let sum_us = |column: f64, rate: &str| {
+            let work =
+                way_us(&spec, 128, "nfs.write_us") + 1e-3 * record * of("pool.write_ns_per_byte");
+            let drive_us = of("drive.write_us") + column / of(rate) * 1e6;
+            (work + drive_us, drive_us)
+        };
+        let in_stream = extra / of("records.pointers_per_block");
+        for (pattern, extra, rate) in [
+            (Pattern::Uniform, extra, "drive.write_bytes_per_s"),
+            (Pattern::Sequential, in_stream, "drive.stream_write_bytes_per_s"),
+        ] {
+            let (sum_us, drive_us) = sum_us((record + extra) / 4.0, rate);
+            let latency_us = alone_us(&spec, 128, 0.0, pattern);
+            assert!(latency_us > 0.97 * sum_us, "{latency_us} of {sum_us} us: {pattern:?}");
+            assert!(latency_us < sum_us + drive_us, "{latency_us} of {sum_us} us: {pattern:?}");
+        }
     }
 }

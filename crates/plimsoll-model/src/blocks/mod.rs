@@ -25,6 +25,7 @@ mod records;
 mod replicate;
 mod request;
 pub mod ssd;
+mod streams;
 mod tier;
 
 pub use context::{Block, Builder, Context};
@@ -69,7 +70,7 @@ pub(crate) fn keeps_data(kind: Option<&str>) -> bool {
 
 /// Whether blocks of a kind have to know what was laid out before the run.
 pub(crate) fn keeps_layout(kind: Option<&str>) -> bool {
-    matches!(kind, Some("metadata" | "replicate" | "ssd" | "tier"))
+    matches!(kind, Some("metadata" | "records" | "replicate" | "ssd" | "tier"))
 }
 
 /// Makes the block that a table describes.

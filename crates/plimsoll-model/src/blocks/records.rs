@@ -7,11 +7,15 @@
 //! gathered into whole records in memory (1 where files are rewritten in full, 0 for lone updates).
 //! Gathered writes carry only their own bytes to the device. (ZFS: M. Bonwick and others, "The
 //! zettabyte file system", 2003; record size and transaction groups as in the OpenZFS manual.)
+//! Writes of a sequential stream (`streams`, see [`super::streams`]) dirty each record once, whatever their size:
+//! they are gathered, and the indirect blocks above their records, of `pointers_per_block` pointers each, are
+//! written once for all of these. Records ahead of a stream's reads are fetched without being waited for.
 //! Without checksums and copy-on-write (`whole = false`), reads and writes touch only their own range,
 //! rounded to the allocation unit's sectors.
 
 use super::context::{Block, BlockRef, Builder, Context};
 use super::request::{Action, Request};
+use super::streams::Streams;
 use crate::core::rng::Stream;
 use crate::spec::{ModelError, Reader};
 
@@ -24,6 +28,8 @@ struct Records {
     op_ns: f64,
     record_ns: f64,
     record_metadata_bytes: f64,
+    pointers_per_block: f64,
+    streams: Option<Streams>,
     stream: Stream,
 }
 
@@ -33,15 +39,18 @@ pub(super) fn make(
 ) -> Result<Box<dyn Block>, ModelError> {
     let below = reader.block("below", "what holds the records")?;
     let cpu = reader.block_or_none("cpu")?;
+    let record_bytes = reader.count("record_bytes", 512, 1 << 30, "the record size")?;
     Ok(Box::new(Records {
         below: builder.find(below),
         cpu: builder.find_or_none(cpu),
-        record_bytes: reader.count("record_bytes", 512, 1 << 30, "the record size")?,
+        record_bytes,
         gathered_share: reader.number_or("gathered_share", 1.0, 0.0, 1.0)?,
         whole: reader.flag_or("whole", true)?,
         op_ns: 1e3 * reader.number_or("op_us", 0.0, 0.0, 1e6)?,
         record_ns: 1e3 * reader.number_or("record_us", 0.0, 0.0, 1e6)?,
         record_metadata_bytes: reader.number_or("record_metadata_bytes", 0.0, 0.0, 1e6)?,
+        pointers_per_block: reader.number_or("pointers_per_block", 1.0, 1.0, 1e6)?,
+        streams: Streams::read(reader, record_bytes)?,
         stream: builder.stream(),
     }))
 }
@@ -61,7 +70,8 @@ impl Records {
         let units = request.units(self.record_bytes);
         let covered = (units.end - units.start) * self.record_bytes;
         let partial = request.size_bytes < covered;
-        if self.whole && partial && !self.stream.chance(self.gathered_share) {
+        let gathered = self.streams.is_some() && request.sequential;
+        if self.whole && partial && !gathered && !self.stream.chance(self.gathered_share) {
             // Read, modify, write: the whole records come and go.
             let records = request.range(units.start * self.record_bytes, covered);
             cx.route(self.below, &Request { action: Action::Read, ..records });
@@ -69,15 +79,40 @@ impl Records {
             return;
         }
         let records = request.size_bytes as f64 / self.record_bytes as f64;
-        let extra = records * self.record_metadata_bytes;
+        let pointers = if gathered { self.pointers_per_block } else { 1.0 };
+        let extra = records * self.record_metadata_bytes / pointers;
         let share = request.size_bytes as f64 / covered.min(self.record_bytes) as f64;
         let extra_bytes = extra as u64;
         cx.route(self.below, &Request { share: share.min(1.0), extra_bytes, ..*request });
     }
 }
 
+impl Records {
+    /// Whether a request is part of a stream; launches what is to be read ahead of it.
+    fn follow(&mut self, request: &Request, cx: &mut Context<'_>) -> bool {
+        let Some(streams) = &mut self.streams else { return request.sequential };
+        if !matches!(request.action, Action::Read | Action::Write) {
+            return request.sequential;
+        }
+        let seen = streams.access(request);
+        for unit in seen.ahead {
+            let start_bytes = unit * self.record_bytes;
+            let record =
+                Request { sequential: true, ..request.range(start_bytes, self.record_bytes) };
+            let below = self.below;
+            cx.launch(|cx| {
+                // It is waited for soon: not work that yields to other work.
+                cx.program.set_background(false);
+                cx.route(below, &record);
+            });
+        }
+        request.sequential || seen.sequential
+    }
+}
+
 impl Block for Records {
     fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
+        let request = &Request { sequential: self.follow(request, cx), ..*request };
         if let Some(cpu) = self.cpu {
             let units = request.units(self.record_bytes);
             let records = request.size_bytes as f64 / self.record_bytes as f64;
@@ -93,6 +128,9 @@ impl Block for Records {
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
+        if let Some(streams) = &mut self.streams {
+            streams.lay(request);
+        }
         cx.lay(self.below, request);
     }
 }

@@ -12,7 +12,7 @@ use super::FitError;
 use super::table::Row;
 use crate::parallel::side_by_side;
 use crate::run::Requests;
-use crate::run::{Limits, MatrixLoad, Measured, simulate};
+use crate::run::{Limits, MatrixLoad, Measured, Pattern, simulate};
 use crate::spec::{ModelError, Spec};
 use crate::system::System;
 
@@ -24,6 +24,10 @@ pub struct Point {
     /// Mean latency over all operations.
     pub latency_ms: f64,
 }
+
+/// What each client passes of a sequential stream before it counts: a system that reads ahead fetches more
+/// than is read until it is as far ahead as it goes, doubling from record to record.
+const BEGINNING_BYTES: u64 = 8 << 20;
 
 /// Requests that are rehearsed for a row.
 const REHEARSED: u32 = 800;
@@ -38,6 +42,14 @@ pub(crate) fn load_of(spec: &Spec, row: &Row) -> Result<MatrixLoad, ModelError> 
     Ok(load)
 }
 
+/// Operations until the streams of a load have begun.
+fn streams_begin(load: &MatrixLoad) -> u64 {
+    match load.pattern {
+        Pattern::Sequential => u64::from(load.clients) * (BEGINNING_BYTES / load.io_bytes.max(1)),
+        Pattern::Random | Pattern::Uniform => 0,
+    }
+}
+
 /// Simulates one row.
 ///
 /// # Errors
@@ -50,6 +62,7 @@ pub fn simulate_row(
 ) -> Result<Measured, ModelError> {
     let load = load_of(spec, row)?;
     let mut system = System::build(spec.clone(), seed)?;
+    let limits = Limits { warm_up_ops: limits.warm_up_ops.max(streams_begin(&load)), ..limits };
     Ok(simulate(&mut system, &load, limits, seed))
 }
 
