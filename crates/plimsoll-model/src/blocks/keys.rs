@@ -150,14 +150,6 @@ impl<V: Copy + Default> Table<V> {
         self.slots[hole].0 = NO_KEY;
         Some(value)
     }
-
-    /// Takes everything out, and keeps the memory.
-    pub(crate) fn clear(&mut self) {
-        if self.len > 0 {
-            self.slots.iter_mut().for_each(|slot| slot.0 = NO_KEY);
-            self.len = 0;
-        }
-    }
 }
 
 /// A set of units, one bit for each, file by file. Files are small numbers.
@@ -244,10 +236,6 @@ mod tests {
                         map.insert(key, at);
                     }
                     _ => table.hint(key),
-                }
-                if at == 300 {
-                    table.clear();
-                    map.clear();
                 }
                 prop_assert_eq!(table.len, map.len());
                 for key in 0..200 {

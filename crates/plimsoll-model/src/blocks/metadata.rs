@@ -9,7 +9,7 @@
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::request::{ANY_DEVICE, Action, Request};
-use crate::cache::{Cache, Policy};
+use crate::cache::Recent;
 use crate::spec::{ModelError, Reader};
 
 struct Metadata {
@@ -19,7 +19,7 @@ struct Metadata {
     miss_ns: u64,
     hits: u64,
     misses: u64,
-    cache: Cache,
+    cache: Recent<()>,
     unit_bytes: u64,
     entry_bytes: u64,
     miss_reads: u64,
@@ -44,7 +44,7 @@ pub(super) fn make(
         miss_ns: (1e3 * reader.number_or("miss_us", 0.0, 0.0, 1e6)?) as u64,
         hits: 0,
         misses: 0,
-        cache: Cache::new(Policy::Lru, capacity),
+        cache: Recent::new(capacity),
         unit_bytes,
         entry_bytes: reader.count_or("entry_bytes", 4096, 512, 1 << 20)?,
         miss_reads: reader.count_or("miss_reads", 1, 0, 100)?,
@@ -57,7 +57,7 @@ impl Block for Metadata {
         if matches!(request.action, Action::Read | Action::Write) {
             for unit in request.units(self.unit_bytes) {
                 let key = request.key(unit);
-                if self.cache.access(key, false).hit {
+                if self.cache.access(key) {
                     self.hits += 1;
                     continue;
                 }
@@ -88,10 +88,11 @@ impl Block for Metadata {
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
         let units = request.units(self.unit_bytes);
+        self.cache.reserve(request.file, units.end);
         if self.warm {
             let room = (self.cache.capacity() - self.cache.len()) as u64;
             for unit in units.take(room as usize) {
-                self.cache.access(request.key(unit), false);
+                self.cache.access(request.key(unit));
             }
         }
         cx.lay(self.below, request);

@@ -16,9 +16,9 @@
 //! each node has its own.)
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
-use super::keys::{Bits, Keyed, Table};
+use super::keys::{Bits, Keyed};
 use super::request::{Action, Request};
-use crate::cache::{Cache, Policy};
+use crate::cache::Recent;
 use crate::core::NS_PER_S;
 use crate::spec::{ModelError, Reader};
 use std::collections::VecDeque;
@@ -38,12 +38,32 @@ struct Rules {
     moves_queued: usize,
 }
 
+/// Windows that are told apart: what was counted in another one counts no more.
+const WINDOWS: u32 = 1 << 12;
+
+/// The most touches that can be asked for.
+const TOUCHES_MAX: u64 = (1 << 20) - 1;
+
+/// Touches of an extent in a window: the window's number above 20 bits of their count.
+#[derive(Clone, Copy, Debug, Default)]
+struct Touches(u32);
+
+impl Touches {
+    /// Counts one more; true, and none from now on, if as many as are needed have come.
+    fn count(&mut self, window: u32, needed: u32) -> bool {
+        let before = if self.0 >> 20 == window { self.0 & TOUCHES_MAX as u32 } else { 0 };
+        let enough = before + 1 >= needed;
+        self.0 = if enough { 0 } else { window << 20 | (before + 1) };
+        enough
+    }
+}
+
 struct Tier {
     rules: Rules,
     fast: BlockRef,
     slow: BlockRef,
-    /// Extents on the fast tier, in the order in which they were touched.
-    held: Cache,
+    /// Extents on the fast tier, in the order in which they were touched, with the touches of all.
+    held: Recent<Touches>,
     /// Extents that were ever written.
     known: Bits,
     /// What was laid out and has not been placed yet, oldest first, and its number of extents.
@@ -58,7 +78,7 @@ struct Tier {
     /// Extents at which the demotion under way ends.
     demote_to: Option<usize>,
     window_began_ns: u64,
-    touches: Table<u32>,
+    window: u32,
     stored_share: f64,
     own: u32,
     node: u16,
@@ -81,8 +101,8 @@ pub(super) fn make(
         demote_share: reader.number_or("demote_share", 0.75, 0.0, 1.0)?,
         demote_step_share: reader.number_or("demote_step_share", 0.15, 0.0, 1.0)?,
         writes_in_place: reader.word("writes", &[("fast", false), ("in-place", true)])?,
-        promote_touches: reader.count_or("promote_touches", 3, 0, 1_000_000)? as u32,
-        promote_sequential: reader.count_or("promote_sequential", 10, 0, 1_000_000)? as u32,
+        promote_touches: reader.count_or("promote_touches", 3, 0, TOUCHES_MAX)? as u32,
+        promote_sequential: reader.count_or("promote_sequential", 10, 0, TOUCHES_MAX)? as u32,
         window_ns: (window_s * NS_PER_S as f64) as u64,
         moves_max: reader.count_or("moves_max", 4, 0, 10_000)? as u32,
         moves_queued: reader.count_or("moves_queued", 1000, 1, 1 << 30)? as usize,
@@ -91,7 +111,7 @@ pub(super) fn make(
         rules,
         fast: builder.find(fast),
         slow: builder.find(slow),
-        held: Cache::new(Policy::Lru, room(&rules, 1.0)),
+        held: Recent::new(room(&rules, 1.0)),
         known: Bits::default(),
         laid: VecDeque::new(),
         laid_extents: 0,
@@ -101,7 +121,7 @@ pub(super) fn make(
         moves: 0,
         demote_to: None,
         window_began_ns: 0,
-        touches: Table::default(),
+        window: 0,
         stored_share: 1.0,
         own: builder.block,
         node: builder.node,
@@ -122,7 +142,7 @@ impl Tier {
     fn resize(&mut self, request: &Request) {
         if request.stored_share != self.stored_share && self.held.is_empty() {
             self.stored_share = request.stored_share;
-            self.held = Cache::new(Policy::Lru, room(&self.rules, self.stored_share));
+            self.held = Recent::new(room(&self.rules, self.stored_share));
         }
     }
 
@@ -133,7 +153,7 @@ impl Tier {
             let skip = self.laid_extents.saturating_sub(mark as u64).min(units.end - units.start);
             self.laid_extents -= skip;
             for unit in units.start + skip..units.end {
-                self.held.access((u64::from(file) << 40) | unit, false);
+                self.held.access((u64::from(file) << 40) | unit);
             }
         }
         self.laid_extents = 0;
@@ -170,15 +190,13 @@ impl Tier {
         }
         if now_ns - self.window_began_ns > rules.window_ns {
             self.window_began_ns = now_ns;
-            self.touches.clear();
+            self.window = (self.window + 1) % WINDOWS;
+            if self.window == 0 {
+                self.held.clear_notes();
+            }
         }
-        let count = self.touches.get_or_insert(key, 0);
-        *count += 1;
-        if *count < needed {
-            return false;
-        }
-        self.touches.remove(key);
-        true
+        let window = self.window;
+        self.held.note(key).count(window, needed)
     }
 
     /// The extent that has to leave the fast tier next, if one has to.
@@ -189,7 +207,7 @@ impl Tier {
             self.demote_to = Some(len.saturating_sub((len - mark).max(step)));
         }
         if self.demote_to.is_some_and(|to| len > to) {
-            return self.held.remove_oldest().map(|oldest| oldest.key);
+            return self.held.remove_oldest();
         }
         self.demote_to = None;
         None
@@ -249,7 +267,7 @@ impl Tier {
         if self.held.touch(key) {
             cx.route(self.fast, request);
         } else if self.has_room() && (fresh || !self.rules.writes_in_place) {
-            self.held.access(key, false);
+            self.held.access(key);
             // The rest of an extent that exists comes up after the part that was written.
             if !fresh && request.size_bytes < self.rules.extent_bytes {
                 self.raise(key);
@@ -280,9 +298,8 @@ impl Block for Tier {
         let unit = request.first_unit(self.rules.extent_bytes);
         let key = request.key(unit);
         self.held.hint(key);
-        match request.action {
-            Action::Read => self.touches.hint(key),
-            _ => self.known.hint(request.file, unit),
+        if request.action != Action::Read {
+            self.known.hint(request.file, unit);
         }
     }
 
@@ -292,7 +309,7 @@ impl Block for Tier {
             self.rising.remove(&key);
             self.promoted += 1;
             if self.has_room() {
-                self.held.access(key, false);
+                self.held.access(key);
             }
         }
         self.start_moves(cx);
@@ -304,6 +321,7 @@ impl Block for Tier {
         self.resize(request);
         let units = request.units(self.rules.extent_bytes);
         self.known.set_range(request.file, units.clone());
+        self.held.reserve(request.file, units.end);
         self.laid_extents += units.end - units.start;
         match self.laid.back_mut() {
             Some((file, last)) if *file == request.file && last.end == units.start => {

@@ -2,7 +2,9 @@
 
 mod che;
 mod policy;
+mod recent;
 mod store;
 
 pub use che::lru_hit_ratio;
 pub use policy::{Access, Cache, Evicted, Policy};
+pub(crate) use recent::Recent;

@@ -1,0 +1,265 @@
+//! What was used last among extents that files are full of: an exact LRU order for keys that are dense.
+//!
+//! Every extent has a place of its own, found by file and number without a search, with the stamp of its
+//! last use; the order is a queue of the uses, one after the other. A use that is not the last of its extent
+//! has another stamp than the extent and is passed over, so that a use costs one line of memory wherever it
+//! is and one that is at hand, where linked entries cost four anywhere. The queue is put in order when it
+//! has grown to a few times what is held: constant time for a use, in the mean. (Stamps in place of links:
+//! the exact LRU of a log of uses, as in B. T. Bennett and V. J. Kruskal, "LRU stack processing", IBM
+//! Journal of Research and Development 19(4), 1975.)
+//!
+//! [`Cache`](super::Cache) is for keys that are anywhere.
+
+use plimsoll_sys::hint;
+use std::collections::VecDeque;
+
+/// How far ahead of the queue's end extents are brought near.
+const AHEAD: usize = 8;
+
+/// An extent: when it was used last (0: it is not held), and what else is noted of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent<N> {
+    stamp: u32,
+    note: N,
+}
+
+/// The extents that were used last, up to a number of them. Keys are those of
+/// [`Request::key`](crate::blocks::Request): a file above 40 bits of an extent's number.
+#[derive(Clone, Debug)]
+pub(crate) struct Recent<N> {
+    /// By file and number.
+    extents: Vec<Vec<Extent<N>>>,
+    /// Keys in the order of their uses; the first one's stamp is `first`.
+    uses: VecDeque<u64>,
+    first: u32,
+    len: usize,
+    capacity: usize,
+}
+
+/// File and number of a key.
+#[inline]
+fn place(key: u64) -> (usize, usize) {
+    ((key >> 40) as usize, (key & ((1 << 40) - 1)) as usize)
+}
+
+impl<N: Copy + Default> Recent<N> {
+    /// Nothing, with room for `capacity` extents.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { extents: Vec::new(), uses: VecDeque::new(), first: 1, len: 0, capacity }
+    }
+
+    /// Extents it can hold.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Extents it holds.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if it holds nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Makes places for the extents of a file that are known to be there.
+    pub(crate) fn reserve(&mut self, file: u32, extents: u64) {
+        let (file, extents) = (file as usize, extents as usize);
+        if self.extents.len() <= file {
+            self.extents.resize(file + 1, Vec::new());
+        }
+        let places = &mut self.extents[file];
+        if places.len() < extents {
+            hint::reserve(places, extents - places.len());
+            places.resize(extents, Extent::default());
+        }
+    }
+
+    /// An extent will be used soon.
+    #[inline]
+    pub(crate) fn hint(&self, key: u64) {
+        let (file, at) = place(key);
+        if let Some(extent) = self.extents.get(file).and_then(|places| places.get(at)) {
+            hint::prefetch(extent);
+        }
+    }
+
+    /// What is noted of an extent, held or not.
+    #[inline]
+    pub(crate) fn note(&mut self, key: u64) -> &mut N {
+        &mut self.extent(key).note
+    }
+
+    /// Forgets what is noted of all extents.
+    pub(crate) fn clear_notes(&mut self) {
+        for extent in self.extents.iter_mut().flatten() {
+            extent.note = N::default();
+        }
+    }
+
+    #[inline]
+    fn extent(&mut self, key: u64) -> &mut Extent<N> {
+        let (file, at) = place(key);
+        if self.extents.get(file).is_none_or(|places| places.len() <= at) {
+            self.reserve(file as u32, at as u64 + 1);
+        }
+        &mut self.extents[file][at]
+    }
+
+    /// Stamp of an extent; 0 if it is not held.
+    #[inline]
+    fn stamp(&self, key: u64) -> u32 {
+        let (file, at) = place(key);
+        self.extents.get(file).and_then(|places| places.get(at)).map_or(0, |extent| extent.stamp)
+    }
+
+    /// Uses an extent if it is held.
+    #[inline]
+    pub(crate) fn touch(&mut self, key: u64) -> bool {
+        let held = self.stamp(key) != 0;
+        if held {
+            self.stamp_now(key);
+        }
+        held
+    }
+
+    /// Uses an extent: true if it was held, else it is from now on, in place of the one that was used
+    /// longest ago where there is no room.
+    #[inline]
+    pub(crate) fn access(&mut self, key: u64) -> bool {
+        if self.touch(key) {
+            return true;
+        }
+        if self.capacity > 0 {
+            if self.len >= self.capacity {
+                self.remove_oldest();
+            }
+            self.len += 1;
+            self.stamp_now(key);
+        }
+        false
+    }
+
+    #[inline]
+    fn stamp_now(&mut self, key: u64) {
+        if self.uses.len() > 4 * self.len + 1024 || self.uses.len() as u32 >= u32::MAX - self.first
+        {
+            self.put_in_order();
+        }
+        let stamp = self.first + self.uses.len() as u32;
+        self.extent(key).stamp = stamp;
+        self.uses.push_back(key);
+    }
+
+    /// Stops holding the extent that was used longest ago, and gives its key.
+    pub(crate) fn remove_oldest(&mut self) -> Option<u64> {
+        while let Some(key) = self.uses.pop_front() {
+            let stamp = self.first;
+            self.first += 1;
+            if let Some(&ahead) = self.uses.get(AHEAD) {
+                self.hint(ahead);
+            }
+            let extent = self.extent(key);
+            if extent.stamp == stamp {
+                extent.stamp = 0;
+                self.len -= 1;
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    /// Stops holding anything. Notes stay.
+    pub(crate) fn clear(&mut self) {
+        while self.remove_oldest().is_some() {}
+        self.first = 1;
+    }
+
+    /// Leaves out the uses that are not the last of their extent, and counts stamps from 1 again. New stamps
+    /// are never above the old ones of the uses that are still to come, which so keep their meaning.
+    #[cold]
+    fn put_in_order(&mut self) {
+        let mut uses = std::mem::take(&mut self.uses);
+        let mut stamp = 0;
+        let all = uses.make_contiguous();
+        for at in 0..all.len() {
+            if let Some(&ahead) = all.get(at + AHEAD) {
+                self.hint(ahead);
+            }
+            let (key, old) = (all[at], self.first + at as u32);
+            let extent = self.extent(key);
+            if extent.stamp == old {
+                all[stamp as usize] = key;
+                stamp += 1;
+                extent.stamp = stamp;
+            }
+        }
+        uses.truncate(stamp as usize);
+        (self.uses, self.first) = (uses, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What is done: use if held, use, remove the oldest, note, put in order.
+    fn acts() -> impl Strategy<Value = Vec<(u8, u64)>> {
+        prop::collection::vec((0u8..6, 0u64..60), 0..800)
+    }
+
+    proptest! {
+        /// It holds what a plain list of keys in the order of use holds.
+        #[test]
+        fn holds_what_was_used_last(capacity in 0usize..20, acts in acts(), late in any::<bool>()) {
+            let mut recent = Recent::<u32>::new(capacity);
+            if late {
+                recent.first = u32::MAX - 100;
+            }
+            let (mut list, mut notes) = (VecDeque::<u64>::new(), [0u32; 60]);
+            for (act, number) in acts {
+                let key = (number % 3) << 40 | number;
+                let held = list.contains(&key);
+                match act {
+                    0 => prop_assert_eq!(recent.touch(key), held),
+                    1 | 2 => prop_assert_eq!(recent.access(key), held),
+                    3 => prop_assert_eq!(recent.remove_oldest(), list.pop_front()),
+                    4 => {
+                        *recent.note(key) += 1;
+                        notes[number as usize] += 1;
+                    }
+                    _ => recent.put_in_order(),
+                }
+                if held && act <= 2 || act == 1 || act == 2 {
+                    list.retain(|&k| k != key);
+                    list.push_back(key);
+                    while list.len() > capacity {
+                        list.pop_front();
+                    }
+                }
+                prop_assert_eq!(recent.len(), list.len());
+                prop_assert_eq!(*recent.note(key), notes[number as usize]);
+            }
+            while let Some(key) = recent.remove_oldest() {
+                prop_assert_eq!(Some(key), list.pop_front());
+            }
+            prop_assert!(list.is_empty() && recent.is_empty());
+        }
+    }
+
+    #[test]
+    fn uses_of_few_extents_take_little_room() {
+        let mut recent = Recent::<()>::new(100);
+        recent.reserve(3, 50);
+        for use_ in 0..1_000_000u64 {
+            recent.access(3 << 40 | use_ % 50);
+        }
+        assert_eq!(recent.len(), 50);
+        assert!(recent.uses.len() <= 1300, "{}", recent.uses.len());
+        *recent.note(3 << 40) = ();
+        recent.clear();
+        assert!(recent.is_empty() && !recent.touch(3 << 40));
+    }
+}
