@@ -14,6 +14,7 @@ pub mod extents;
 pub mod file;
 mod flight;
 pub mod hint;
+pub mod large;
 pub mod map;
 pub mod names;
 pub mod op;

@@ -8,6 +8,7 @@
 
 use plimsoll_evidence::latency::{self, Packed};
 use plimsoll_sys::hint;
+use plimsoll_sys::large::Large;
 
 /// Values of 2^11 and more share buckets: 1,024 for each power of two.
 const SUB_BITS: u32 = 11;
@@ -37,7 +38,7 @@ fn highest(bucket: usize) -> u64 {
 /// Several tallies.
 #[derive(Debug)]
 pub struct Tallies {
-    counts: Vec<u32>,
+    counts: Large<u32>,
     /// By tally: the first bucket that was counted in, and the one after the last.
     ranges: Vec<(usize, usize)>,
     /// Buckets that were counted in 2^32 - 1 times and began anew.
@@ -50,7 +51,7 @@ impl Tallies {
     /// So many, all empty.
     pub fn new(tallies: usize) -> Self {
         Self {
-            counts: hint::zeros(tallies * BUCKETS),
+            counts: Large::zeros(tallies * BUCKETS),
             ranges: vec![(BUCKETS, 0); tallies],
             overflows: Vec::new(),
             waiting: [0; WAITING],

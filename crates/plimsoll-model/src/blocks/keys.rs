@@ -2,6 +2,7 @@
 
 use super::request::scatter;
 use plimsoll_sys::hint;
+use plimsoll_sys::large::Large;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -36,14 +37,14 @@ const NO_KEY: u64 = u64::MAX;
 /// addressing with linear probing, at most half full (D. E. Knuth, "The Art of Computer Programming",
 /// volume 3, section 6.4, algorithms L and R). Keys that follow each other lie next to each other.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<V> {
-    slots: Vec<(u64, V)>,
+pub(crate) struct Table<V: Copy> {
+    slots: Large<(u64, V)>,
     len: usize,
 }
 
-impl<V> Default for Table<V> {
+impl<V: Copy> Default for Table<V> {
     fn default() -> Self {
-        Self { slots: Vec::new(), len: 0 }
+        Self { slots: Large::new(), len: 0 }
     }
 }
 
@@ -115,8 +116,9 @@ impl<V: Copy + Default> Table<V> {
     #[cold]
     fn grow(&mut self) {
         let slots = (2 * self.slots.len()).max(64);
-        let before = std::mem::replace(&mut self.slots, hint::table((NO_KEY, V::default()), slots));
-        for (key, value) in before.into_iter().filter(|(key, _)| *key != NO_KEY) {
+        let before =
+            std::mem::replace(&mut self.slots, Large::filled((NO_KEY, V::default()), slots));
+        for &(key, value) in before.iter().filter(|(key, _)| *key != NO_KEY) {
             let at = self.seek(key);
             self.slots[at] = (key, value);
         }
@@ -155,7 +157,7 @@ impl<V: Copy + Default> Table<V> {
 /// A set of units, one bit for each, file by file. Files are small numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
-    files: Vec<Vec<u64>>,
+    files: Vec<Large<u64>>,
     count: u64,
 }
 
@@ -165,7 +167,7 @@ impl Bits {
     pub(crate) fn set(&mut self, file: u32, unit: u64) -> bool {
         let (file, word) = (file as usize, (unit / 64) as usize);
         if self.files.len() <= file {
-            self.files.resize(file + 1, Vec::new());
+            self.files.resize_with(file + 1, Large::new);
         }
         let words = &mut self.files[file];
         if words.len() <= word {
@@ -175,6 +177,22 @@ impl Bits {
         words[word] |= 1 << (unit % 64);
         self.count += u64::from(fresh);
         fresh
+    }
+
+    /// Takes a unit out.
+    pub(crate) fn unset(&mut self, file: u32, unit: u64) {
+        let words = self.files.get_mut(file as usize);
+        if let Some(word) = words.and_then(|words| words.get_mut((unit / 64) as usize)) {
+            self.count -= *word >> (unit % 64) & 1;
+            *word &= !(1 << (unit % 64));
+        }
+    }
+
+    /// Whether a unit is there.
+    #[inline]
+    pub(crate) fn has(&self, file: u32, unit: u64) -> bool {
+        let word = self.files.get(file as usize).and_then(|f| f.get((unit / 64) as usize));
+        word.is_some_and(|word| word >> (unit % 64) & 1 == 1)
     }
 
     /// A unit will be looked for soon.
@@ -258,5 +276,11 @@ mod tests {
         assert!(bits.set(2, 70));
         assert!(bits.any(3, 0..60) && !bits.any(3, 0..59) && !bits.any(3, 201..900));
         assert!(!bits.any(9, 0..10));
+        assert!(bits.has(3, 60) && !bits.has(3, 58) && !bits.has(9, 0) && !bits.has(3, 1 << 30));
+        bits.unset(3, 60);
+        bits.unset(3, 60);
+        bits.unset(9, 0);
+        assert!(!bits.has(3, 60) && bits.has(3, 61));
+        assert_eq!(bits.count(), 140);
     }
 }

@@ -18,11 +18,12 @@
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context, Failing};
 use super::inside::Source;
-use super::keys::{Keyed, Table};
+use super::keys::{Bits, Table};
 use super::request::{ANY_DEVICE, Action, Request};
 use crate::core::rng::Stream;
 use crate::core::{NS_PER_S, Order, StationId};
 use crate::spec::{ModelError, Reader};
+use plimsoll_sys::large::Large;
 use std::collections::VecDeque;
 
 /// What the operator may set.
@@ -42,21 +43,29 @@ struct Rules {
     remote_ns: u64,
 }
 
+/// No drain.
+const NONE: u32 = u32::MAX;
+
 /// A unit in the log.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Held {
+    key: u64,
     came_ns: u64,
     /// Which of 64 equal parts of the unit are in the log.
     parts: u64,
-    /// The drain it is part of, 0 for none.
-    drain: u64,
+    /// The drain it is part of, [`NONE`] while it waits.
+    drain: u32,
+    /// It is in its file's order of coming.
+    queued: bool,
+    /// It is in the log no more.
+    gone: bool,
 }
 
 /// A file's part of the log.
 #[derive(Debug, Default)]
 struct FileLog {
-    /// Units in the order of their coming; entries that are out of date are skipped.
-    order: VecDeque<(u64, u64)>,
+    /// Units in the order of their coming; those that wait no more are skipped.
+    order: VecDeque<u32>,
     /// Bytes that wait, and bytes that are being drained.
     held_bytes: u64,
     draining_bytes: u64,
@@ -77,7 +86,12 @@ struct Oplog {
     device: BlockRef,
     nic: Option<BlockRef>,
     cpu: Option<BlockRef>,
-    units: Table<Held>,
+    /// Units in the log, anywhere; those of them that are free.
+    held: Large<Held>,
+    held_free: Vec<u32>,
+    /// Whether a unit is in the log, and its place in `held`. Few are: most look-ups end at the first.
+    logged: Bits,
+    units: Table<u32>,
     logs: Vec<FileLog>,
     log_of: Table<u32>,
     held_bytes: u64,
@@ -85,8 +99,8 @@ struct Oplog {
     /// The log that is looked at next when the node's log is too full.
     turn: usize,
     outstanding: Table<u64>,
-    drains: Keyed<Drain>,
-    drain_count: u64,
+    drains: Vec<Drain>,
+    drains_free: Vec<u32>,
     active: u32,
     room: StationId,
     nodes: u16,
@@ -136,6 +150,9 @@ pub(super) fn make(
         device: builder.find(device),
         nic: builder.find_or_none(nic),
         cpu: builder.find_or_none(cpu),
+        held: Large::new(),
+        held_free: Vec::new(),
+        logged: Bits::default(),
         units: Table::default(),
         logs: Vec::new(),
         log_of: Table::default(),
@@ -143,8 +160,8 @@ pub(super) fn make(
         draining_bytes: 0,
         turn: 0,
         outstanding: Table::default(),
-        drains: Keyed::default(),
-        drain_count: 0,
+        drains: Vec::new(),
+        drains_free: Vec::new(),
         active: 0,
         room: builder.station("room", 1, Order::Gate { tokens, random: false }),
         nodes: builder.nodes,
@@ -181,12 +198,52 @@ impl Oplog {
         u64::from(parts.count_ones()) * (self.rules.unit_bytes / 64).max(1)
     }
 
+    /// The unit's place in `held`, if it is in the log.
+    #[inline]
+    fn find(&self, key: u64) -> Option<u32> {
+        if self.logged.has((key >> 40) as u32, key & ((1 << 40) - 1)) {
+            self.units.get(key).copied()
+        } else {
+            None
+        }
+    }
+
+    /// Adds a unit to those that wait in a log. What is being drained of it meanwhile is out of date.
+    fn hold(&mut self, key: u64, parts: u64, log: usize, now_ns: u64) {
+        if let Some(before) = self.find(key) {
+            self.release(before);
+        }
+        let unit = Held { key, came_ns: now_ns, parts, drain: NONE, queued: true, gone: false };
+        let at = match self.held_free.pop() {
+            Some(at) => {
+                self.held[at as usize] = unit;
+                at
+            }
+            None => {
+                self.held.push(unit);
+                self.held.len() as u32 - 1
+            }
+        };
+        self.units.insert(key, at);
+        self.logged.set((key >> 40) as u32, key & ((1 << 40) - 1));
+        self.logs[log].order.push_back(at);
+    }
+
+    /// A unit has left the log; its place is free when the order of coming knows of it no more.
+    fn release(&mut self, at: u32) {
+        let unit = &mut self.held[at as usize];
+        unit.gone = true;
+        if !unit.queued {
+            self.held_free.push(at);
+        }
+    }
+
     /// Bytes that a write would add to the log.
     fn fresh_bytes(&self, request: &Request) -> u64 {
         let fresh = |unit: u64| {
             let parts = self.parts(request, unit);
-            match self.units.get(request.key(unit)) {
-                Some(held) if held.drain == 0 => parts & !held.parts,
+            match self.find(request.key(unit)).map(|at| &self.held[at as usize]) {
+                Some(held) if held.drain == NONE => parts & !held.parts,
                 _ => parts,
             }
         };
@@ -249,15 +306,12 @@ impl Oplog {
         let now_ns = cx.sim.now_ns();
         for unit in request.units(self.rules.unit_bytes) {
             let (key, parts) = (request.key(unit), self.parts(request, unit));
-            match self.units.get_mut(key) {
-                Some(held) if held.drain == 0 => {
+            match self.find(key).map(|at| &mut self.held[at as usize]) {
+                Some(held) if held.drain == NONE => {
                     self.coalesced += u64::from(held.parts & parts != 0);
                     held.parts |= parts;
                 }
-                _ => {
-                    self.units.insert(key, Held { came_ns: now_ns, parts, drain: 0 });
-                    self.logs[log].order.push_back((key, now_ns));
-                }
+                _ => self.hold(key, parts, log, now_ns),
             }
         }
         self.replicate(request, cx);
@@ -304,13 +358,19 @@ impl Oplog {
         }
     }
 
-    /// When the first unit that waits in a log came, and its key. Drops what is out of date.
+    /// When the first unit that waits in a log came, and its key. Drops what waits no more.
     fn oldest(&mut self, log: usize) -> Option<(u64, u64)> {
-        while let Some(&(key, came_ns)) = self.logs[log].order.front() {
-            if self.units.get(key).is_some_and(|h| h.came_ns == came_ns && h.drain == 0) {
-                return Some((key, came_ns));
+        let order = &mut self.logs[log].order;
+        while let Some(&at) = order.front() {
+            let unit = &mut self.held[at as usize];
+            if unit.drain == NONE && !unit.gone {
+                return Some((unit.key, unit.came_ns));
             }
-            self.logs[log].order.pop_front();
+            order.pop_front();
+            unit.queued = false;
+            if unit.gone {
+                self.held_free.push(at);
+            }
         }
         None
     }
@@ -351,16 +411,18 @@ impl Oplog {
     }
 
     fn launch_drain(&mut self, log: usize, first: u64, cx: &mut Context<'_>) {
-        self.drain_count += 1;
+        let number = self.drains_free.pop().unwrap_or(self.drains.len() as u32);
         let (mut count, mut bytes) = (0, 0);
         let (mut low, mut high) = (0, 0);
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
         // Units that follow it in the file go along.
         while count < self.rules.drain_units {
-            let Some(held) = self.units.get_mut(first + count).filter(|h| h.drain == 0) else {
+            let Some(at) = self.find(first + count) else { break };
+            let held = &mut self.held[at as usize];
+            if held.drain != NONE {
                 break;
-            };
-            held.drain = self.drain_count;
+            }
+            held.drain = number;
             if count == 0 {
                 low = u64::from(held.parts.trailing_zeros()) * part_bytes;
             }
@@ -373,14 +435,18 @@ impl Oplog {
         self.draining_bytes += bytes;
         self.logs[log].held_bytes -= bytes;
         self.logs[log].draining_bytes += bytes;
-        self.drains.insert(self.drain_count, Drain { log, first, count, bytes });
+        let drain = Drain { log, first, count, bytes };
+        match self.drains.get_mut(number as usize) {
+            Some(free) => *free = drain,
+            None => self.drains.push(drain),
+        }
         self.active += 1;
         let at = (first & ((1 << 40) - 1)) * self.rules.unit_bytes;
         let mut write = Request::new(Action::Write, (first >> 40) as u32, at + low, high - low);
         write.node = self.node;
         write.background = true;
         let (below, own, room, wait) = (self.below, self.own, self.room, self.rules.wait);
-        let value = ((self.drain_count << 1 | DRAINED) << 16) | u64::from(self.node);
+        let value = ((u64::from(number) << 1 | DRAINED) << 16) | u64::from(self.node);
         cx.launch(|cx| {
             cx.route_background(below, &write);
             if wait {
@@ -391,24 +457,30 @@ impl Oplog {
     }
 
     /// A drain has ended. Gives the log that it was of.
-    fn drained(&mut self, number: u64) -> Option<usize> {
+    fn drained(&mut self, number: u32) -> Option<usize> {
+        let Drain { log, first, count, bytes } = *self.drains.get(number as usize)?;
         self.active -= 1;
-        let drain = self.drains.remove(&number)?;
-        self.draining_bytes -= drain.bytes;
-        self.logs[drain.log].draining_bytes -= drain.bytes;
-        for key in drain.first..drain.first + drain.count {
+        self.drains_free.push(number);
+        self.draining_bytes -= bytes;
+        self.logs[log].draining_bytes -= bytes;
+        for key in first..first + count {
             // What was written again in the meantime stays.
-            if self.units.get(key).is_some_and(|held| held.drain == number) {
+            if let Some(at) = self.find(key)
+                && self.held[at as usize].drain == number
+            {
                 self.units.remove(key);
+                self.logged.unset((key >> 40) as u32, key & ((1 << 40) - 1));
+                self.release(at);
             }
         }
-        Some(drain.log)
+        Some(log)
     }
 
     fn read(&mut self, request: &Request, cx: &mut Context<'_>) {
         let held = |unit| {
             let parts = self.parts(request, unit);
-            self.units.get(request.key(unit)).is_some_and(|held| held.parts & parts == parts)
+            let found = self.find(request.key(unit));
+            found.is_some_and(|at| self.held[at as usize].parts & parts == parts)
         };
         if request.units(self.rules.unit_bytes).all(held) {
             let before = cx.served;
@@ -431,13 +503,17 @@ impl Block for Oplog {
     }
 
     fn hint(&self, request: &Request, blocks: &Blocks) {
-        self.units.hint(request.key(request.first_unit(self.rules.unit_bytes)));
+        let unit = request.first_unit(self.rules.unit_bytes);
+        self.logged.hint(request.file, unit);
+        if request.action == Action::Write {
+            self.units.hint(request.key(unit));
+        }
         blocks.hint(self.below, request);
     }
 
     fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
         if value & 1 == DRAINED {
-            if let Some(log) = self.drained(value >> 1) {
+            if let Some(log) = self.drained((value >> 1) as u32) {
                 self.drain_log(log, cx);
             }
             self.drain_node(cx);

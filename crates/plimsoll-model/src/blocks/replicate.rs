@@ -21,6 +21,7 @@ use super::inside::Source;
 use super::request::{Action, Request, scatter};
 use crate::spec::{ModelError, Reader};
 use plimsoll_sys::hint;
+use plimsoll_sys::large::Large;
 
 const NOWHERE: u16 = u16::MAX;
 /// Copies that are remembered for a unit.
@@ -42,7 +43,7 @@ struct Replicate {
     /// By node: the range that is being laid out.
     runs: Vec<(u64, u64)>,
     /// Nodes of each unit's copies, file by file.
-    places: Vec<Vec<[u16; COPIES]>>,
+    places: Vec<Large<[u16; COPIES]>>,
     remote_ns: f64,
     erasure_share: f64,
     erasure_data: u16,
@@ -121,11 +122,10 @@ impl Replicate {
     fn place(&mut self, request: &Request, unit: u64, laid: bool) -> [u16; COPIES] {
         let (file, at) = (request.file as usize, unit as usize);
         if self.places.len() <= file {
-            self.places.resize(file + 1, Vec::new());
+            self.places.resize_with(file + 1, Large::new);
         }
         let units = &mut self.places[file];
         if units.len() <= at {
-            hint::reserve(units, at + 1 - units.len());
             units.resize(at + 1, [NOWHERE; COPIES]);
         }
         if self.places[file][at][0] == NOWHERE {

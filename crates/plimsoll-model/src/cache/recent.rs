@@ -11,6 +11,7 @@
 //! [`Cache`](super::Cache) is for keys that are anywhere.
 
 use plimsoll_sys::hint;
+use plimsoll_sys::large::Large;
 use std::collections::VecDeque;
 
 /// How far ahead of the queue's end extents are brought near.
@@ -26,9 +27,9 @@ struct Extent<N> {
 /// The extents that were used last, up to a number of them. Keys are those of
 /// [`Request::key`](crate::blocks::Request): a file above 40 bits of an extent's number.
 #[derive(Clone, Debug)]
-pub(crate) struct Recent<N> {
+pub(crate) struct Recent<N: Copy> {
     /// By file and number.
-    extents: Vec<Vec<Extent<N>>>,
+    extents: Vec<Large<Extent<N>>>,
     /// Keys in the order of their uses; the first one's stamp is `first`.
     uses: VecDeque<u64>,
     first: u32,
@@ -67,11 +68,10 @@ impl<N: Copy + Default> Recent<N> {
     pub(crate) fn reserve(&mut self, file: u32, extents: u64) {
         let (file, extents) = (file as usize, extents as usize);
         if self.extents.len() <= file {
-            self.extents.resize(file + 1, Vec::new());
+            self.extents.resize_with(file + 1, Large::new);
         }
         let places = &mut self.extents[file];
         if places.len() < extents {
-            hint::reserve(places, extents - places.len());
             places.resize(extents, Extent::default());
         }
     }
@@ -93,7 +93,7 @@ impl<N: Copy + Default> Recent<N> {
 
     /// Forgets what is noted of all extents.
     pub(crate) fn clear_notes(&mut self) {
-        for extent in self.extents.iter_mut().flatten() {
+        for extent in self.extents.iter_mut().flat_map(|places| places.iter_mut()) {
             extent.note = N::default();
         }
     }
@@ -220,7 +220,7 @@ mod tests {
             }
             let (mut list, mut notes) = (VecDeque::<u64>::new(), [0u32; 60]);
             for (act, number) in acts {
-                let key = (number % 3) << 40 | number;
+                let key = ((number % 3) << 40) | number;
                 let held = list.contains(&key);
                 match act {
                     0 => prop_assert_eq!(recent.touch(key), held),
@@ -254,7 +254,7 @@ mod tests {
         let mut recent = Recent::<()>::new(100);
         recent.reserve(3, 50);
         for use_ in 0..1_000_000u64 {
-            recent.access(3 << 40 | use_ % 50);
+            recent.access((3 << 40) | (use_ % 50));
         }
         assert_eq!(recent.len(), 50);
         assert!(recent.uses.len() <= 1300, "{}", recent.uses.len());

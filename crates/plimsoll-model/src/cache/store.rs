@@ -9,6 +9,7 @@
 //! have homes in a row, in a line or two of memory: units are often looked up one after the other.
 
 use plimsoll_sys::hint;
+use plimsoll_sys::large::Large;
 
 const NONE: u32 = u32::MAX;
 const EMPTY: u64 = u64::MAX;
@@ -32,10 +33,10 @@ struct List {
 /// Entries in up to `LISTS` lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Store<const LISTS: usize> {
-    entries: Vec<Entry>,
+    entries: Large<Entry>,
     free: u32,
     lists: [List; LISTS],
-    table: Vec<u64>,
+    table: Large<u64>,
     mask: usize,
 }
 
@@ -54,10 +55,10 @@ impl<const LISTS: usize> Store<LISTS> {
     pub(crate) fn new(capacity: usize) -> Self {
         let slots = (2 * capacity.max(4)).next_power_of_two().min(1 << 16);
         Self {
-            entries: Vec::new(),
+            entries: Large::new(),
             free: NONE,
             lists: [List { newest: NONE, oldest: NONE, len: 0 }; LISTS],
-            table: hint::table(EMPTY, slots),
+            table: Large::filled(EMPTY, slots),
             mask: slots - 1,
         }
     }
@@ -134,7 +135,6 @@ impl<const LISTS: usize> Store<LISTS> {
     pub(crate) fn insert(&mut self, key: u64, list: usize, dirty: bool) -> u32 {
         let entry = Entry { key, newer: NONE, older: NONE, list: list as u8, dirty };
         let index = if self.free == NONE {
-            hint::reserve(&mut self.entries, 1);
             self.entries.push(entry);
             self.entries.len() as u32 - 1
         } else {
@@ -172,9 +172,9 @@ impl<const LISTS: usize> Store<LISTS> {
     #[cold]
     fn grow(&mut self) {
         let slots = 2 * self.table.len();
-        let before = std::mem::replace(&mut self.table, hint::table(EMPTY, slots));
+        let before = std::mem::replace(&mut self.table, Large::filled(EMPTY, slots));
         self.mask = slots - 1;
-        before.into_iter().filter(|slot| *slot != EMPTY).for_each(|slot| self.put(slot));
+        before.iter().filter(|slot| **slot != EMPTY).for_each(|slot| self.put(*slot));
     }
 
     /// Makes an entry the newest of a list, which may be another than it is in.

@@ -5,6 +5,7 @@
 //! the frames by index; nothing is allocated after construction.
 
 use plimsoll_sys::hint;
+use plimsoll_sys::large::Large;
 
 use super::page::Directory;
 
@@ -15,7 +16,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 const NEIGHBOURS: u32 = 8;
 
 /// One cached page. What the lists need is in its first line of memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Frame {
     lru: (u32, u32),
@@ -60,10 +61,10 @@ type Ends = (u32, u32);
 /// The cache.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    pub frames: Vec<Frame>,
+    pub frames: Large<Frame>,
     /// Page and frame, at most half of them in use: open addressing with linear probing (D. E. Knuth, "The
     /// Art of Computer Programming", volume 3, section 6.4, algorithms L and R).
-    slots: Vec<(u32, u32)>,
+    slots: Large<(u32, u32)>,
     free: Vec<u32>,
     /// (least recently used, most recently used).
     lru: Ends,
@@ -79,8 +80,8 @@ impl Cache {
     pub fn new(frames: u32) -> Self {
         let slots = (frames as usize * 2).max(2).next_power_of_two();
         Self {
-            frames: hint::table(Frame::EMPTY, frames as usize),
-            slots: hint::table((NONE, NONE), slots),
+            frames: Large::filled(Frame::EMPTY, frames as usize),
+            slots: Large::filled((NONE, NONE), slots),
             free: (0..frames).rev().collect(),
             lru: (NONE, NONE),
             dirt: (NONE, NONE),

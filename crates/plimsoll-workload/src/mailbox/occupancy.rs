@@ -9,6 +9,7 @@
 //! a line is 30 pages' slots and a bit for each of them.
 
 use plimsoll_sys::hint;
+use plimsoll_sys::large::Large;
 
 use super::geometry::Geometry;
 
@@ -20,7 +21,7 @@ const PAGES: usize = 30;
 #[derive(Debug)]
 pub(crate) struct Occupancy {
     /// Lines of [`LINE`] cells, from the cell at `begin` on: where a line of memory begins.
-    cells: Vec<u16>,
+    cells: Large<u16>,
     begin: usize,
     pages_initial: u32,
     pages_max: u32,
@@ -30,7 +31,7 @@ impl Occupancy {
     /// As creation leaves a database of `pages_initial` pages that may grow to `pages_max`.
     pub fn new(pages_initial: u32, pages_max: u32) -> Self {
         let lines = (pages_max as usize).div_ceil(PAGES);
-        let cells: Vec<u16> = hint::zeros((lines + 1) * LINE);
+        let cells = Large::<u16>::zeros((lines + 1) * LINE);
         let begin = (cells.as_ptr() as usize).wrapping_neg() / 2 % LINE;
         Self { cells, begin, pages_initial, pages_max }
     }

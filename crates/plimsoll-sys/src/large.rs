@@ -1,0 +1,295 @@
+//! Large tables: vectors of plain values that are looked up at random.
+//!
+//! Most of such a look-up is the walk to the page: in a machine within a machine, each level of it is
+//! itself looked up. Tables from [`MAPPED_BYTES`] on therefore lie in mappings of their own that begin and
+//! end with a large page (2 MiB) and for which the kernel is asked for large pages (`madvise(2)`,
+//! `MADV_HUGEPAGE`): two hours of a modelled mail store took a tenth less time. Where the kernel has none to
+//! give, nothing is lost but that. Smaller tables are on the heap.
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+
+/// Tables of this size and above are mapped.
+pub const MAPPED_BYTES: usize = 512 << 10;
+
+/// Size of a large page on the platforms that have the advice.
+const HUGE_BYTES: usize = 2 << 20;
+
+/// A vector of plain values.
+pub struct Large<T: Copy> {
+    start: NonNull<T>,
+    len: usize,
+    capacity: usize,
+    is_mapped: bool,
+}
+
+// SAFETY: the table owns its memory and hands out references as a vector does.
+unsafe impl<T: Copy + Send> Send for Large<T> {}
+// SAFETY: as above.
+unsafe impl<T: Copy + Sync> Sync for Large<T> {}
+
+/// Numbers of which a table can be made without writing to it: their zero is all bits zero.
+pub trait Zero: Copy + sealed::Zero {}
+impl Zero for u16 {}
+impl Zero for u32 {}
+impl Zero for u64 {}
+
+mod sealed {
+    pub trait Zero {}
+    impl Zero for u16 {}
+    impl Zero for u32 {}
+    impl Zero for u64 {}
+}
+
+impl<T: Copy> Large<T> {
+    /// An empty table.
+    #[must_use]
+    pub const fn new() -> Self {
+        const { assert!(size_of::<T>() > 0 && align_of::<T>() <= HUGE_BYTES) };
+        Self { start: NonNull::dangling(), len: 0, capacity: 0, is_mapped: false }
+    }
+
+    /// `len` times `value`.
+    #[must_use]
+    pub fn filled(value: T, len: usize) -> Self {
+        let mut table = Self::new();
+        table.resize(len, value);
+        table
+    }
+
+    /// `len` zeros. Where they are mapped they take no memory until they are written to.
+    #[must_use]
+    pub fn zeros(len: usize) -> Self
+    where
+        T: Zero,
+    {
+        let mut table = Self::with_room(len);
+        // SAFETY: there is room for `len` values, and zero bytes are a value of T. A mapping is zeros.
+        unsafe {
+            if !table.is_mapped {
+                table.start.write_bytes(0, len);
+            }
+        }
+        table.len = len;
+        table
+    }
+
+    /// Number of values that fit without moving the table.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Adds a value at the end.
+    #[inline]
+    pub fn push(&mut self, value: T) {
+        if self.len == self.capacity {
+            self.grow(self.len + 1);
+        }
+        // SAFETY: there is room for one more.
+        unsafe { self.start.add(self.len).write(value) };
+        self.len += 1;
+    }
+
+    /// Makes the table `len` values long: cuts it, or fills it up with `value`.
+    pub fn resize(&mut self, len: usize, value: T) {
+        if len > self.capacity {
+            self.grow(len);
+        }
+        for at in self.len..len {
+            // SAFETY: there is room for `len` values.
+            unsafe { self.start.add(at).write(value) };
+        }
+        self.len = len;
+    }
+
+    /// Makes room for twice as many values, and for `needed` at least.
+    #[cold]
+    fn grow(&mut self, needed: usize) {
+        let mut grown = Self::with_room(needed.max(2 * self.capacity));
+        // SAFETY: two memories, both with room for `len` values, of which the first has that many.
+        unsafe { grown.start.copy_from_nonoverlapping(self.start, self.len) };
+        grown.len = self.len;
+        *self = grown;
+    }
+
+    /// An empty table with room for `capacity` values or more.
+    fn with_room(capacity: usize) -> Self {
+        let mut table = Self::new();
+        let bytes = capacity.saturating_mul(size_of::<T>());
+        if bytes >= MAPPED_BYTES
+            && let Some((start, bytes)) = map(bytes)
+        {
+            (table.start, table.capacity) = (start.cast(), bytes / size_of::<T>());
+            table.is_mapped = true;
+        } else if bytes > 0 {
+            let layout = Self::layout(capacity);
+            // SAFETY: the layout is not empty.
+            let start = unsafe { std::alloc::alloc(layout) };
+            match NonNull::new(start.cast()) {
+                Some(start) => (table.start, table.capacity) = (start, capacity),
+                None => std::alloc::handle_alloc_error(layout),
+            }
+        }
+        table
+    }
+
+    /// How `capacity` values lie on the heap.
+    fn layout(capacity: usize) -> Layout {
+        match Layout::array::<T>(capacity) {
+            Ok(layout) => layout,
+            // More than an address space holds: as a vector says it.
+            Err(_) => panic!("capacity overflow"),
+        }
+    }
+
+    /// Bytes of the mapping.
+    fn mapped_bytes(&self) -> usize {
+        (self.capacity * size_of::<T>()).next_multiple_of(HUGE_BYTES)
+    }
+}
+
+/// Maps `bytes` or more from the beginning of a large page on, in whole large pages. `None` where the kernel
+/// refuses.
+fn map(bytes: usize) -> Option<(NonNull<u8>, usize)> {
+    let bytes = bytes.checked_next_multiple_of(HUGE_BYTES)?;
+    let all = bytes.checked_add(HUGE_BYTES)?;
+    // SAFETY: a new private mapping of no file.
+    let base = unsafe {
+        libc::mmap(
+            core::ptr::null_mut(),
+            all,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if base == libc::MAP_FAILED {
+        return None;
+    }
+    let base = base.cast::<u8>();
+    let before = base.align_offset(HUGE_BYTES);
+    let after = HUGE_BYTES - before;
+    // SAFETY: the parts before and after the large pages are within the new mapping, and nobody has them. The
+    // advice changes neither content nor protection.
+    unsafe {
+        let start = base.add(before);
+        if before > 0 {
+            libc::munmap(base.cast(), before);
+        }
+        if after > 0 {
+            libc::munmap(start.add(bytes).cast(), after);
+        }
+        libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE);
+        NonNull::new(start).map(|start| (start, bytes))
+    }
+}
+
+impl<T: Copy> Drop for Large<T> {
+    fn drop(&mut self) {
+        if self.is_mapped {
+            // SAFETY: the mapping that `map` made, whole.
+            unsafe { libc::munmap(self.start.as_ptr().cast(), self.mapped_bytes()) };
+        } else if self.capacity > 0 {
+            let layout = Self::layout(self.capacity);
+            // SAFETY: allocated with this layout.
+            unsafe { std::alloc::dealloc(self.start.as_ptr().cast(), layout) };
+        }
+    }
+}
+
+impl<T: Copy> Deref for Large<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the first `len` values have been written; the table owns them.
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Copy> DerefMut for Large<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and borrowed uniquely.
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Copy> Default for Large<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Copy> Clone for Large<T> {
+    fn clone(&self) -> Self {
+        let mut table = Self::with_room(self.len);
+        // SAFETY: two memories, both with room for `len` values, of which the first has that many.
+        unsafe { table.start.copy_from_nonoverlapping(self.start, self.len) };
+        table.len = self.len;
+        table
+    }
+}
+
+impl<T: Copy + fmt::Debug> fmt::Debug for Large<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_hold_what_was_put_into_them_whatever_their_size() {
+        for len in [0, 1, 1000, MAPPED_BYTES / 8 - 1, MAPPED_BYTES / 8, 1 << 20] {
+            let table = Large::filled(7u64, len);
+            assert_eq!(table.len(), len);
+            assert!(table.iter().all(|value| *value == 7));
+            let copy = table.clone();
+            drop(table);
+            assert!(copy.len() == len && copy.iter().all(|value| *value == 7));
+            let zeros = Large::<u16>::zeros(len);
+            assert!(zeros.len() == len && zeros.iter().all(|value| *value == 0));
+        }
+        assert_eq!(format!("{:?}", Large::filled(3u8, 2)), "[3, 3]");
+    }
+
+    #[test]
+    fn large_ones_begin_at_a_large_page_and_are_whole_ones() {
+        let mut table = Large::filled([0u64; 3], MAPPED_BYTES / 24 + 1);
+        assert!(table.is_mapped);
+        assert_eq!(table.as_ptr() as usize % HUGE_BYTES, 0);
+        assert_eq!(table.capacity(), HUGE_BYTES / 24);
+        assert_eq!(table.mapped_bytes(), HUGE_BYTES);
+        table.resize(HUGE_BYTES / 24 + 1, [1; 3]);
+        assert_eq!(table.mapped_bytes(), 2 * HUGE_BYTES);
+        assert_eq!((table[0], table[HUGE_BYTES / 24]), ([0; 3], [1; 3]));
+        assert!(!Large::filled(0u8, MAPPED_BYTES - 1).is_mapped);
+    }
+
+    #[test]
+    fn a_table_keeps_what_it_holds_when_it_grows() {
+        let mut table = Large::new();
+        for value in 0..1_000_000u32 {
+            table.push(value);
+        }
+        assert!(table.iter().copied().eq(0..1_000_000));
+        table[7] = 1;
+        table.resize(8, 0);
+        assert_eq!(*table, [0, 1, 2, 3, 4, 5, 6, 1]);
+        table.resize(10, 9);
+        assert_eq!(table[8..], [9, 9]);
+    }
+
+    #[test]
+    fn what_no_memory_can_hold_is_refused_as_a_vector_refuses_it() {
+        let refused = std::panic::catch_unwind(|| Large::<u64>::filled(0, usize::MAX / 4));
+        assert!(refused.is_err());
+    }
+}
