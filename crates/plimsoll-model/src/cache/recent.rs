@@ -12,7 +12,6 @@
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
-use std::collections::VecDeque;
 
 /// How far ahead of the queue's end extents are brought near.
 const AHEAD: usize = 8;
@@ -31,10 +30,59 @@ pub(crate) struct Recent<N: Copy> {
     /// By file and number.
     extents: Vec<Large<Extent<N>>>,
     /// Keys in the order of their uses; the first one's stamp is `first`.
-    uses: VecDeque<u64>,
+    uses: Uses,
     first: u32,
     len: usize,
     capacity: usize,
+}
+
+/// A queue of keys: a ring in a large table.
+#[derive(Clone, Debug, Default)]
+struct Uses {
+    keys: Large<u64>,
+    head: usize,
+    len: usize,
+}
+
+impl Uses {
+    /// The key in a place, the oldest in place 0.
+    #[inline]
+    fn get(&self, at: usize) -> Option<u64> {
+        (at < self.len).then(|| self.keys[(self.head + at) & (self.keys.len() - 1)])
+    }
+
+    /// Replaces the key in a place that is in use.
+    fn set(&mut self, at: usize, key: u64) {
+        let mask = self.keys.len() - 1;
+        self.keys[(self.head + at) & mask] = key;
+    }
+
+    #[inline]
+    fn push(&mut self, key: u64) {
+        if self.len == self.keys.len() {
+            self.grow();
+        }
+        self.len += 1;
+        self.set(self.len - 1, key);
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<u64> {
+        let key = self.get(0)?;
+        self.head += 1;
+        self.len -= 1;
+        Some(key)
+    }
+
+    /// Doubles the ring.
+    #[cold]
+    fn grow(&mut self) {
+        let mut keys = Large::filled(0, (2 * self.len).max(64));
+        for at in 0..self.len {
+            keys[at] = self.get(at).unwrap_or_default();
+        }
+        (self.keys, self.head) = (keys, 0);
+    }
 }
 
 /// File and number of a key.
@@ -46,7 +94,7 @@ fn place(key: u64) -> (usize, usize) {
 impl<N: Copy + Default> Recent<N> {
     /// Nothing, with room for `capacity` extents.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { extents: Vec::new(), uses: VecDeque::new(), first: 1, len: 0, capacity }
+        Self { extents: Vec::new(), uses: Uses::default(), first: 1, len: 0, capacity }
     }
 
     /// Extents it can hold.
@@ -143,21 +191,20 @@ impl<N: Copy + Default> Recent<N> {
 
     #[inline]
     fn stamp_now(&mut self, key: u64) {
-        if self.uses.len() > 4 * self.len + 1024 || self.uses.len() as u32 >= u32::MAX - self.first
-        {
+        if self.uses.len > 4 * self.len + 1024 || self.uses.len as u32 >= u32::MAX - self.first {
             self.put_in_order();
         }
-        let stamp = self.first + self.uses.len() as u32;
+        let stamp = self.first + self.uses.len as u32;
         self.extent(key).stamp = stamp;
-        self.uses.push_back(key);
+        self.uses.push(key);
     }
 
     /// Stops holding the extent that was used longest ago, and gives its key.
     pub(crate) fn remove_oldest(&mut self) -> Option<u64> {
-        while let Some(key) = self.uses.pop_front() {
+        while let Some(key) = self.uses.pop() {
             let stamp = self.first;
             self.first += 1;
-            if let Some(&ahead) = self.uses.get(AHEAD) {
+            if let Some(ahead) = self.uses.get(AHEAD) {
                 self.hint(ahead);
             }
             let extent = self.extent(key);
@@ -180,23 +227,21 @@ impl<N: Copy + Default> Recent<N> {
     /// are never above the old ones of the uses that are still to come, which so keep their meaning.
     #[cold]
     fn put_in_order(&mut self) {
-        let mut uses = std::mem::take(&mut self.uses);
-        let mut stamp = 0;
-        let all = uses.make_contiguous();
-        for at in 0..all.len() {
-            if let Some(&ahead) = all.get(at + AHEAD) {
+        let mut kept = 0;
+        for at in 0..self.uses.len {
+            if let Some(ahead) = self.uses.get(at + AHEAD) {
                 self.hint(ahead);
             }
-            let (key, old) = (all[at], self.first + at as u32);
+            let Some(key) = self.uses.get(at) else { break };
+            let old = self.first + at as u32;
             let extent = self.extent(key);
             if extent.stamp == old {
-                all[stamp as usize] = key;
-                stamp += 1;
-                extent.stamp = stamp;
+                extent.stamp = kept + 1;
+                self.uses.set(kept as usize, key);
+                kept += 1;
             }
         }
-        uses.truncate(stamp as usize);
-        (self.uses, self.first) = (uses, 1);
+        (self.uses.len, self.first) = (kept as usize, 1);
     }
 }
 
@@ -204,6 +249,7 @@ impl<N: Copy + Default> Recent<N> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::VecDeque;
 
     /// What is done: use if held, use, remove the oldest, note, put in order.
     fn acts() -> impl Strategy<Value = Vec<(u8, u64)>> {
@@ -257,7 +303,7 @@ mod tests {
             recent.access((3 << 40) | (use_ % 50));
         }
         assert_eq!(recent.len(), 50);
-        assert!(recent.uses.len() <= 1300, "{}", recent.uses.len());
+        assert!(recent.uses.len <= 1300, "{}", recent.uses.len);
         *recent.note(3 << 40) = ();
         recent.clear();
         assert!(recent.is_empty() && !recent.touch(3 << 40));
