@@ -33,7 +33,7 @@ impl Hasher for Scattered {
 /// A key that no unit has.
 const NO_KEY: u64 = u64::MAX;
 
-/// A map by key for many small values, which can be told in advance what will be looked up: open
+/// A map by key for many small values: open
 /// addressing with linear probing, at most half full (D. E. Knuth, "The Art of Computer Programming",
 /// volume 3, section 6.4, algorithms L and R). Keys that follow each other lie next to each other.
 #[derive(Clone, Debug)]
@@ -62,14 +62,6 @@ impl<V: Copy + Default> Table<V> {
             at = (at + 1) & (self.slots.len() - 1);
         }
         at
-    }
-
-    /// A key will be looked for soon.
-    #[inline]
-    pub(crate) fn hint(&self, key: u64) {
-        if !self.slots.is_empty() {
-            hint::prefetch(&self.slots[self.home(key)]);
-        }
     }
 
     /// The value of a key.
@@ -253,7 +245,7 @@ mod tests {
                         table.insert(key, at);
                         map.insert(key, at);
                     }
-                    _ => table.hint(key),
+                    _ => {}
                 }
                 prop_assert_eq!(table.len, map.len());
                 for key in 0..200 {

@@ -20,6 +20,7 @@ use super::context::{Block, BlockRef, Blocks, Builder, Context, Failing};
 use super::inside::Source;
 use super::keys::{Bits, Table};
 use super::request::{ANY_DEVICE, Action, Request};
+use crate::cache::Index;
 use crate::core::rng::Stream;
 use crate::core::{NS_PER_S, Order, StationId};
 use crate::spec::{ModelError, Reader};
@@ -91,7 +92,7 @@ struct Oplog {
     held_free: Vec<u32>,
     /// Whether a unit is in the log, and its place in `held`. Few are: most look-ups end at the first.
     logged: Bits,
-    units: Table<u32>,
+    units: Index,
     logs: Vec<FileLog>,
     log_of: Table<u32>,
     held_bytes: u64,
@@ -153,7 +154,7 @@ pub(super) fn make(
         held: Large::new(),
         held_free: Vec::new(),
         logged: Bits::default(),
-        units: Table::default(),
+        units: Index::default(),
         logs: Vec::new(),
         log_of: Table::default(),
         held_bytes: 0,
@@ -202,7 +203,7 @@ impl Oplog {
     #[inline]
     fn find(&self, key: u64) -> Option<u32> {
         if self.logged.has((key >> 40) as u32, key & ((1 << 40) - 1)) {
-            self.units.get(key).copied()
+            self.units.find(key, |at| self.held[at as usize].key == key)
         } else {
             None
         }
@@ -211,6 +212,7 @@ impl Oplog {
     /// Adds a unit to those that wait in a log. What is being drained of it meanwhile is out of date.
     fn hold(&mut self, key: u64, parts: u64, log: usize, now_ns: u64) {
         if let Some(before) = self.find(key) {
+            self.units.remove(key, before);
             self.release(before);
         }
         let unit = Held { key, came_ns: now_ns, parts, drain: NONE, queued: true, gone: false };
@@ -358,13 +360,13 @@ impl Oplog {
         }
     }
 
-    /// When the first unit that waits in a log came, and its key. Drops what waits no more.
-    fn oldest(&mut self, log: usize) -> Option<(u64, u64)> {
+    /// The first unit that waits in a log, and when it came. Drops what waits no more.
+    fn oldest(&mut self, log: usize) -> Option<(u32, u64)> {
         let order = &mut self.logs[log].order;
         while let Some(&at) = order.front() {
             let unit = &mut self.held[at as usize];
             if unit.drain == NONE && !unit.gone {
-                return Some((unit.key, unit.came_ns));
+                return Some((at, unit.came_ns));
             }
             order.pop_front();
             unit.queued = false;
@@ -379,8 +381,8 @@ impl Oplog {
     fn drain_log(&mut self, log: usize, cx: &mut Context<'_>) {
         let mark = (self.rules.file_bytes as f64 * self.rules.drain_share) as u64;
         while self.active < self.rules.drainers && self.logs[log].held_bytes > mark {
-            let Some((key, _)) = self.oldest(log) else { return };
-            self.launch_drain(log, key, cx);
+            let Some((oldest, _)) = self.oldest(log) else { return };
+            self.launch_drain(log, oldest, cx);
         }
     }
 
@@ -392,7 +394,7 @@ impl Oplog {
         {
             self.turn = (self.turn + 1) % self.logs.len();
             match self.oldest(self.turn) {
-                Some((key, _)) => self.launch_drain(self.turn, key, cx),
+                Some((oldest, _)) => self.launch_drain(self.turn, oldest, cx),
                 None => empty += 1,
             }
         }
@@ -402,22 +404,24 @@ impl Oplog {
     fn drain_old(&mut self, cx: &mut Context<'_>) {
         for log in 0..self.logs.len() {
             while self.active < self.rules.drainers
-                && let Some((key, came_ns)) = self.oldest(log)
+                && let Some((oldest, came_ns)) = self.oldest(log)
                 && cx.sim.now_ns() - came_ns > self.rules.drain_after_ns
             {
-                self.launch_drain(log, key, cx);
+                self.launch_drain(log, oldest, cx);
             }
         }
     }
 
-    fn launch_drain(&mut self, log: usize, first: u64, cx: &mut Context<'_>) {
+    fn launch_drain(&mut self, log: usize, oldest: u32, cx: &mut Context<'_>) {
+        let first = self.held[oldest as usize].key;
         let number = self.drains_free.pop().unwrap_or(self.drains.len() as u32);
         let (mut count, mut bytes) = (0, 0);
         let (mut low, mut high) = (0, 0);
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
         // Units that follow it in the file go along.
         while count < self.rules.drain_units {
-            let Some(at) = self.find(first + count) else { break };
+            let found = if count == 0 { Some(oldest) } else { self.find(first + count) };
+            let Some(at) = found else { break };
             let held = &mut self.held[at as usize];
             if held.drain != NONE {
                 break;
@@ -468,7 +472,7 @@ impl Oplog {
             if let Some(at) = self.find(key)
                 && self.held[at as usize].drain == number
             {
-                self.units.remove(key);
+                self.units.remove(key, at);
                 self.logged.unset((key >> 40) as u32, key & ((1 << 40) - 1));
                 self.release(at);
             }

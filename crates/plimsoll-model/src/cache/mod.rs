@@ -1,10 +1,12 @@
 //! Caches: replacement policies over flat memory, and what theory says of them.
 
 mod che;
+mod index;
 mod policy;
 mod recent;
 mod store;
 
 pub use che::lru_hit_ratio;
+pub(crate) use index::Index;
 pub use policy::{Access, Cache, Evicted, Policy};
 pub(crate) use recent::Recent;

@@ -4,7 +4,7 @@
 //! last use; the order is a queue of the uses, one after the other. A use that is not the last of its extent
 //! has another stamp than the extent and is passed over, so that a use costs one line of memory wherever it
 //! is and one that is at hand, where linked entries cost four anywhere. The queue is put in order when it
-//! has grown to a few times what is held: constant time for a use, in the mean. (Stamps in place of links:
+//! has grown to twice what is held: constant time for a use, in the mean. (Stamps in place of links:
 //! the exact LRU of a log of uses, as in B. T. Bennett and V. J. Kruskal, "LRU stack processing", IBM
 //! Journal of Research and Development 19(4), 1975.)
 //!
@@ -191,7 +191,7 @@ impl<N: Copy + Default> Recent<N> {
 
     #[inline]
     fn stamp_now(&mut self, key: u64) {
-        if self.uses.len > 4 * self.len + 1024 || self.uses.len as u32 >= u32::MAX - self.first {
+        if self.uses.len > 2 * self.len + 1024 || self.uses.len as u32 >= u32::MAX - self.first {
             self.put_in_order();
         }
         let stamp = self.first + self.uses.len as u32;

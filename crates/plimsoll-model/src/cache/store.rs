@@ -1,18 +1,11 @@
-//! The memory of a cache: entries in one flat array, linked into a few lists, found by an
-//! open-addressed table.
-//!
-//! The table maps a key to the index of its entry by linear probing with backward-shift deletion
-//! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R), at most half
-//! full. A slot of the table holds 32 bits of the hash beside the index, so that an entry is only
-//! read when it is very likely the right one. The place of a slot comes from those bits, too: closing
-//! a gap and growing read the table alone, where entries are anywhere in memory. Eight keys in a row
-//! have homes in a row, in a line or two of memory: units are often looked up one after the other.
+//! The memory of a cache: entries in one flat array, linked into a few lists, found by an [`Index`].
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
+use super::index::Index;
+
 const NONE: u32 = u32::MAX;
-const EMPTY: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -36,17 +29,7 @@ pub(crate) struct Store<const LISTS: usize> {
     entries: Large<Entry>,
     free: u32,
     lists: [List; LISTS],
-    table: Large<u64>,
-    mask: usize,
-}
-
-/// Spreads groups of keys (the finaliser of D. Stafford's "Mix 13", as in SplitMix64).
-#[inline]
-fn mix(key: u64) -> u32 {
-    let x = key >> 3;
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((x ^ (x >> 31)) as u32) << 3 | (key & 7) as u32
+    index: Index,
 }
 
 impl<const LISTS: usize> Store<LISTS> {
@@ -58,15 +41,14 @@ impl<const LISTS: usize> Store<LISTS> {
             entries: Large::new(),
             free: NONE,
             lists: [List { newest: NONE, oldest: NONE, len: 0 }; LISTS],
-            table: Large::filled(EMPTY, slots),
-            mask: slots - 1,
+            index: Index::new(slots),
         }
     }
 
     /// A key will be looked for soon.
     #[inline]
     pub(crate) fn hint(&self, key: u64) {
-        hint::prefetch(&self.table[mix(key) as usize & self.mask]);
+        self.index.hint(key);
     }
 
     /// The oldest entry of a list will soon have to leave.
@@ -89,21 +71,7 @@ impl<const LISTS: usize> Store<LISTS> {
     /// The entry of a key.
     #[inline]
     pub(crate) fn find(&self, key: u64) -> Option<u32> {
-        let tag = mix(key);
-        let mut at = tag as usize & self.mask;
-        loop {
-            let slot = self.table[at];
-            if slot == EMPTY {
-                return None;
-            }
-            if (slot >> 32) as u32 == tag {
-                let index = slot as u32;
-                if self.entries[index as usize].key == key {
-                    return Some(index);
-                }
-            }
-            at = (at + 1) & self.mask;
-        }
+        self.index.find(key, |entry| self.entries[entry as usize].key == key)
     }
 
     /// The list an entry is in.
@@ -144,37 +112,8 @@ impl<const LISTS: usize> Store<LISTS> {
             index
         };
         self.link_newest(index, list);
-        let held: u32 = self.lists.iter().map(|l| l.len).sum();
-        if 2 * held as usize > self.table.len() {
-            self.grow();
-        }
-        self.enter(key, index);
+        self.index.insert(key, index);
         index
-    }
-
-    /// Puts an entry's slot into the table.
-    #[inline]
-    fn enter(&mut self, key: u64, index: u32) {
-        self.put(u64::from(mix(key)) << 32 | u64::from(index));
-    }
-
-    /// Puts a slot at the first free place from its home on.
-    #[inline]
-    fn put(&mut self, slot: u64) {
-        let mut at = (slot >> 32) as usize & self.mask;
-        while self.table[at] != EMPTY {
-            at = (at + 1) & self.mask;
-        }
-        self.table[at] = slot;
-    }
-
-    /// Doubles the table.
-    #[cold]
-    fn grow(&mut self) {
-        let slots = 2 * self.table.len();
-        let before = std::mem::replace(&mut self.table, Large::filled(EMPTY, slots));
-        self.mask = slots - 1;
-        before.iter().filter(|slot| **slot != EMPTY).for_each(|slot| self.put(*slot));
     }
 
     /// Makes an entry the newest of a list, which may be another than it is in.
@@ -199,7 +138,7 @@ impl<const LISTS: usize> Store<LISTS> {
     pub(crate) fn remove(&mut self, entry: u32) -> (u64, bool) {
         self.unlink(entry);
         let Entry { key, dirty, .. } = self.entries[entry as usize];
-        self.forget(key, entry);
+        self.index.remove(key, entry);
         self.entries[entry as usize].older = self.free;
         self.free = entry;
         (key, dirty)
@@ -236,32 +175,6 @@ impl<const LISTS: usize> Store<LISTS> {
         } else {
             self.entries[older as usize].newer = newer;
         }
-    }
-
-    /// Takes a key out of the table and closes the gap that it leaves in its run.
-    #[inline]
-    fn forget(&mut self, key: u64, entry: u32) {
-        let tag = mix(key);
-        let slot = u64::from(tag) << 32 | u64::from(entry);
-        let mut hole = tag as usize & self.mask;
-        while self.table[hole] != slot {
-            hole = (hole + 1) & self.mask;
-        }
-        let mut at = hole;
-        loop {
-            at = (at + 1) & self.mask;
-            let slot = self.table[at];
-            if slot == EMPTY {
-                break;
-            }
-            let home = (slot >> 32) as usize & self.mask;
-            // Slots whose home lies cyclically in (hole, at] must stay where they are.
-            if (at.wrapping_sub(home) & self.mask) >= (at.wrapping_sub(hole) & self.mask) {
-                self.table[hole] = slot;
-                hole = at;
-            }
-        }
-        self.table[hole] = EMPTY;
     }
 }
 

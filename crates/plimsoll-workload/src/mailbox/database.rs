@@ -210,7 +210,7 @@ impl Database {
         (page, intended_ns): (u32, u64),
         ctx: &mut Ctx<'_>,
     ) -> Seek {
-        if let Some(known) = &self.state.occupancy {
+        if let Some(known) = &mut self.state.occupancy {
             known.hint(page);
         }
         if let Some(at) = self.cache.find(page) {

@@ -2,27 +2,38 @@
 //!
 //! Creation fills slots by a hash, so that a page which nothing has changed yet need not be kept: it is
 //! worked out when it is read. A store of terabytes is then ready at once and costs memory only for the
-//! pages that its load changes (the cells are zeros that the system hands out when they are touched).
+//! pages that its load changes.
 //!
-//! Pages are looked up at random in hundreds of megabytes, where each line of memory that is touched costs
-//! more than all that is done with it. Whether a page has changed is therefore kept beside what it holds:
-//! a line is 30 pages' slots and a bit for each of them.
+//! Pages are looked up at random, where each line of memory that is touched costs more than all that is done
+//! with it, and memory that is touched for the first time more again. Most pages have not changed: a bit
+//! says so. What the changed pages of a block hold lies side by side, in as much room as they need.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 use super::geometry::Geometry;
 
-/// Cells of a line, the first of them for pages, the last two for their bits.
-const LINE: usize = 32;
-const PAGES: usize = 30;
+/// Pages of a block: as many as a word has bits.
+const PAGES: u32 = 64;
+
+/// Which pages of a block have changed, and where what they hold begins.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    changed: u64,
+    cells: usize,
+}
 
 /// Occupancy of a database's pages.
 #[derive(Debug)]
 pub(crate) struct Occupancy {
-    /// Lines of [`LINE`] cells, from the cell at `begin` on: where a line of memory begins.
+    blocks: Large<Block>,
+    /// What changed pages hold, block by block in the order of pages. The cells of a block are the next power
+    /// of two.
     cells: Large<u16>,
-    begin: usize,
+    /// By the logarithm of their number: cells that no block uses any more.
+    free: [Vec<usize>; 7],
+    /// The page that was hinted at last.
+    hinted: u32,
     pages_initial: u32,
     pages_max: u32,
 }
@@ -30,50 +41,89 @@ pub(crate) struct Occupancy {
 impl Occupancy {
     /// As creation leaves a database of `pages_initial` pages that may grow to `pages_max`.
     pub fn new(pages_initial: u32, pages_max: u32) -> Self {
-        let lines = (pages_max as usize).div_ceil(PAGES);
-        let cells = Large::<u16>::zeros((lines + 1) * LINE);
-        let begin = (cells.as_ptr() as usize).wrapping_neg() / 2 % LINE;
-        Self { cells, begin, pages_initial, pages_max }
+        let blocks =
+            Large::filled(Block { changed: 0, cells: 0 }, pages_max.div_ceil(PAGES) as usize);
+        Self {
+            blocks,
+            cells: Large::new(),
+            free: Default::default(),
+            hinted: 0,
+            pages_initial,
+            pages_max,
+        }
     }
 
-    /// Where a page's line begins, and its place in the line.
-    fn place(&self, page: u32) -> (usize, usize) {
-        (self.begin + page as usize / PAGES * LINE, page as usize % PAGES)
-    }
-
-    /// A page will be asked for when it has been read.
+    /// A page will be asked for when it has been read. Its block is brought near now, and the cells with the
+    /// next hint, when the block is there and tells where they are.
     #[inline]
-    pub fn hint(&self, page: u32) {
-        if page < self.pages_max {
-            hint::prefetch(&self.cells[self.place(page).0]);
+    pub fn hint(&mut self, page: u32) {
+        let before = std::mem::replace(&mut self.hinted, page);
+        if let Some(block) = self.blocks.get((page / PAGES) as usize) {
+            hint::prefetch(block);
+        }
+        let before = self.blocks.get((before / PAGES) as usize).filter(|block| block.changed != 0);
+        if let Some(cell) = before.and_then(|block| self.cells.get(block.cells)) {
+            hint::prefetch(cell);
         }
     }
 
     /// Slots of a page that hold records; none for a page beyond the database.
     pub fn get(&self, g: &Geometry, page: u32) -> u16 {
-        let (line, at) = self.place(page);
-        let known = page < self.pages_max;
-        if known && self.cells[line + PAGES + at / 16] >> (at % 16) & 1 == 1 {
-            self.cells[line + at]
-        } else if page < self.pages_initial {
-            g.initially_live(page)
-        } else {
-            0
+        let bit = 1u64 << (page % PAGES);
+        match self.blocks.get((page / PAGES) as usize) {
+            Some(block) if block.changed & bit != 0 => {
+                self.cells[block.cells + (block.changed & (bit - 1)).count_ones() as usize]
+            }
+            Some(_) if page < self.pages_initial => g.initially_live(page),
+            _ => 0,
         }
     }
 
     /// Notes what a page holds now.
     pub fn set(&mut self, page: u32, slots: u16) {
-        if page < self.pages_max {
-            let (line, at) = self.place(page);
-            self.cells[line + at] = slots;
-            self.cells[line + PAGES + at / 16] |= 1 << (at % 16);
+        if page >= self.pages_max {
+            return;
         }
+        let at = (page / PAGES) as usize;
+        let Block { changed, cells } = self.blocks[at];
+        let bit = 1u64 << (page % PAGES);
+        let before = (changed & (bit - 1)).count_ones() as usize;
+        if changed & bit != 0 {
+            self.cells[cells + before] = slots;
+            return;
+        }
+        let count = changed.count_ones() as usize;
+        let cells = if count == 0 || count.is_power_of_two() {
+            let room = self.take((count + 1).next_power_of_two());
+            self.cells.copy_within(cells..cells + count, room);
+            if count > 0 {
+                self.free[count.ilog2() as usize].push(cells);
+            }
+            room
+        } else {
+            cells
+        };
+        self.cells.copy_within(cells + before..cells + count, cells + before + 1);
+        self.cells[cells + before] = slots;
+        self.blocks[at] = Block { changed: changed | bit, cells };
+    }
+
+    /// So many cells that no block uses; a power of two.
+    fn take(&mut self, count: usize) -> usize {
+        self.free[count.ilog2() as usize].pop().unwrap_or_else(|| {
+            let cells = self.cells.len();
+            self.cells.resize(cells + count, 0);
+            cells
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
     use super::super::page::Directory;
     use super::*;
     use crate::mailbox::{DatabaseConfig, MailboxConfig};
@@ -83,7 +133,6 @@ mod tests {
         let databases = vec![DatabaseConfig::new(0, 0, 1, 100)];
         let g = Geometry::new(&MailboxConfig::new(1, 2, databases, 1));
         let mut occupancy = Occupancy::new(100, 125);
-        assert_eq!(&raw const occupancy.cells[occupancy.begin] as usize % 64, 0);
         for page in [0, 63, 64, 99] {
             assert_eq!(occupancy.get(&g, page), Directory::initial(&g, page).occupancy());
         }
@@ -95,5 +144,26 @@ mod tests {
         assert_eq!((occupancy.get(&g, 64), occupancy.get(&g, 99)), (0b101, 0));
         assert_eq!((occupancy.get(&g, 124), occupancy.get(&g, 125)), (1, 0));
         assert_eq!(occupancy.get(&g, 63), Directory::initial(&g, 63).occupancy());
+    }
+
+    proptest! {
+        /// It holds what a map of the changed pages holds.
+        #[test]
+        fn changed_pages_are_kept(changes in prop::collection::vec((0u32..300, any::<u16>()), 0..900)) {
+            let databases = vec![DatabaseConfig::new(0, 0, 1, 100)];
+            let g = Geometry::new(&MailboxConfig::new(1, 2, databases, 1));
+            let (mut occupancy, mut map) = (Occupancy::new(200, 260), HashMap::new());
+            for (page, slots) in changes {
+                occupancy.set(page, slots);
+                if page < 260 {
+                    map.insert(page, slots);
+                }
+            }
+            for page in 0..320 {
+                let initial = if page < 200 { g.initially_live(page) } else { 0 };
+                let expected = map.get(&page).copied().unwrap_or(initial);
+                prop_assert_eq!(occupancy.get(&g, page), expected);
+            }
+        }
     }
 }

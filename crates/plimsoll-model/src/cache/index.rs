@@ -1,0 +1,154 @@
+//! Where entries are, by key: an open-addressed table of their indices. The keys are with the entries.
+//!
+//! The table maps a key to the index of its entry by linear probing with backward-shift deletion
+//! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R), at most half
+//! full. A slot of the table holds 32 bits of the hash beside the index, so that an entry is only
+//! read when it is very likely the right one. The place of a slot comes from those bits, too: closing
+//! a gap and growing read the table alone, where entries are anywhere in memory. Eight keys in a row
+//! have homes in a row, in a line or two of memory: units are often looked up one after the other.
+
+use plimsoll_sys::hint;
+use plimsoll_sys::large::Large;
+
+const EMPTY: u64 = u64::MAX;
+
+/// Indices of entries below 2^32 - 1.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    table: Large<u64>,
+    mask: usize,
+    len: usize,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self::new(8)
+    }
+}
+
+/// Spreads groups of keys (the finaliser of D. Stafford's "Mix 13", as in SplitMix64).
+#[inline]
+fn mix(key: u64) -> u32 {
+    let x = key >> 3;
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((x ^ (x >> 31)) as u32) << 3 | (key & 7) as u32
+}
+
+impl Index {
+    /// An empty table with room for half of `slots` entries, a power of two. It grows.
+    pub(crate) fn new(slots: usize) -> Self {
+        Self { table: Large::filled(EMPTY, slots), mask: slots - 1, len: 0 }
+    }
+
+    /// A key will be looked for soon.
+    #[inline]
+    pub(crate) fn hint(&self, key: u64) {
+        hint::prefetch(&self.table[mix(key) as usize & self.mask]);
+    }
+
+    /// The entry of a key; `is` tells of an entry whether it is the key's.
+    #[inline]
+    pub(crate) fn find(&self, key: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
+        let tag = mix(key);
+        let mut at = tag as usize & self.mask;
+        loop {
+            let slot = self.table[at];
+            if slot == EMPTY {
+                return None;
+            }
+            if (slot >> 32) as u32 == tag && is(slot as u32) {
+                return Some(slot as u32);
+            }
+            at = (at + 1) & self.mask;
+        }
+    }
+
+    /// Adds the entry of a key that has none.
+    #[inline]
+    pub(crate) fn insert(&mut self, key: u64, entry: u32) {
+        self.len += 1;
+        if 2 * self.len > self.table.len() {
+            self.grow();
+        }
+        self.put(u64::from(mix(key)) << 32 | u64::from(entry));
+    }
+
+    /// Puts a slot at the first free place from its home on.
+    #[inline]
+    fn put(&mut self, slot: u64) {
+        let mut at = (slot >> 32) as usize & self.mask;
+        while self.table[at] != EMPTY {
+            at = (at + 1) & self.mask;
+        }
+        self.table[at] = slot;
+    }
+
+    /// Doubles the table.
+    #[cold]
+    fn grow(&mut self) {
+        let slots = 2 * self.table.len();
+        let before = std::mem::replace(&mut self.table, Large::filled(EMPTY, slots));
+        self.mask = slots - 1;
+        before.iter().filter(|slot| **slot != EMPTY).for_each(|slot| self.put(*slot));
+    }
+
+    /// Takes out a key's entry, which is there, and closes the gap that it leaves in its run.
+    #[inline]
+    pub(crate) fn remove(&mut self, key: u64, entry: u32) {
+        let tag = mix(key);
+        let slot = u64::from(tag) << 32 | u64::from(entry);
+        let mut hole = tag as usize & self.mask;
+        while self.table[hole] != slot {
+            hole = (hole + 1) & self.mask;
+        }
+        self.len -= 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & self.mask;
+            let slot = self.table[at];
+            if slot == EMPTY {
+                break;
+            }
+            let home = (slot >> 32) as usize & self.mask;
+            // Slots whose home lies cyclically in (hole, at] must stay where they are.
+            if (at.wrapping_sub(home) & self.mask) >= (at.wrapping_sub(hole) & self.mask) {
+                self.table[hole] = slot;
+                hole = at;
+            }
+        }
+        self.table[hole] = EMPTY;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        #[test]
+        fn finds_what_a_map_finds(acts in prop::collection::vec((0u64..60, any::<bool>()), 0..600)) {
+            let (mut index, mut keys, mut map) = (Index::default(), Vec::new(), HashMap::new());
+            for (key, add) in acts {
+                match map.get(&key) {
+                    None if add => {
+                        index.insert(key, keys.len() as u32);
+                        map.insert(key, keys.len() as u32);
+                        keys.push(key);
+                    }
+                    Some(&entry) if !add => {
+                        index.remove(key, entry);
+                        map.remove(&key);
+                    }
+                    _ => {}
+                }
+                for key in 0..60 {
+                    let found = index.find(key, |entry| keys[entry as usize] == key);
+                    prop_assert_eq!(found, map.get(&key).copied());
+                }
+            }
+        }
+    }
+}
