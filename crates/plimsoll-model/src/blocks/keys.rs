@@ -273,6 +273,6 @@ mod tests {
         bits.unset(3, 60);
         bits.unset(9, 0);
         assert!(!bits.has(3, 60) && bits.has(3, 61));
-        assert_eq!(bits.count(), 140);
+        assert_eq!(bits.count(), 142);
     }
 }
