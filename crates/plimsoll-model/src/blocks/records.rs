@@ -95,16 +95,23 @@ impl Records {
             return request.sequential;
         }
         let seen = streams.access(request);
-        for unit in seen.ahead {
-            let start_bytes = unit * self.record_bytes;
-            let record =
-                Request { sequential: true, ..request.range(start_bytes, self.record_bytes) };
-            let below = self.below;
-            cx.launch(|cx| {
-                // It is waited for soon: not work that yields to other work.
-                cx.program.set_background(false);
-                cx.route(below, &record);
-            });
+        if let Some(source) = seen.from {
+            // The drives read it for this stream: it is no hit of a cache that was there before.
+            cx.serve(source);
+        }
+        if !seen.ahead.is_empty() {
+            let (below, mut from) = (self.below, None);
+            for unit in seen.ahead {
+                let range = request.range(unit * self.record_bytes, self.record_bytes);
+                let record = Request { sequential: true, ..range };
+                cx.launch(|cx| {
+                    // It is waited for soon: not work that yields to other work.
+                    cx.program.set_background(false);
+                    cx.route(below, &record);
+                    from = from.max(cx.served);
+                });
+            }
+            streams.note(request.file, from);
         }
         request.sequential || seen.sequential
     }

@@ -13,6 +13,7 @@
 
 use std::ops::Range;
 
+use super::inside::Source;
 use super::request::{Action, Request};
 use crate::spec::{ModelError, Reader};
 
@@ -26,6 +27,8 @@ struct Run {
     ahead_unit: u64,
     /// How many accesses followed the one before.
     follows: u32,
+    /// Where what was read ahead last came from.
+    from: Option<Source>,
 }
 
 /// What an access means.
@@ -35,6 +38,8 @@ pub(super) struct Seen {
     pub(super) sequential: bool,
     /// Records to be read ahead.
     pub(super) ahead: Range<u64>,
+    /// A read that is the first of a record that was read ahead: where the record came from.
+    pub(super) from: Option<Source>,
 }
 
 /// The streams of all files.
@@ -108,8 +113,9 @@ impl Streams {
             }
         };
         let sequential = run.follows >= self.recognised_after;
-        let mut ahead = units.end..units.end;
+        let (mut ahead, mut from) = (units.end..units.end, None);
         if sequential && request.action == Action::Read && units.end > run.end_unit {
+            from = run.from.filter(|_| run.end_unit < run.ahead_unit);
             let lead = run.ahead_unit.saturating_sub(run.end_unit);
             let more = (lead + units.end - run.end_unit).max(self.distance_min);
             let start = run.ahead_unit.max(units.end);
@@ -120,7 +126,14 @@ impl Streams {
         run.end_bytes = request.offset_bytes + request.size_bytes;
         run.end_unit = units.end;
         runs.insert(0, run);
-        Seen { sequential, ahead }
+        Seen { sequential, ahead, from }
+    }
+
+    /// Where the records came from that the latest access of a file had read ahead.
+    pub(super) fn note(&mut self, file: u32, from: Option<Source>) {
+        if let Some(run) = self.runs.get_mut(file as usize).and_then(|runs| runs.first_mut()) {
+            run.from = from;
+        }
     }
 }
 
