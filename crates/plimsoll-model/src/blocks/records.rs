@@ -7,9 +7,10 @@
 //! gathered into whole records in memory (1 where files are rewritten in full, 0 for lone updates).
 //! Gathered writes carry only their own bytes to the device. (ZFS: M. Bonwick and others, "The
 //! zettabyte file system", 2003; record size and transaction groups as in the OpenZFS manual.)
-//! Writes of a sequential stream (`streams`, see [`super::streams`]) dirty each record once, whatever their size:
-//! they are gathered, and the indirect blocks above their records, of `pointers_per_block` pointers each, are
-//! written once for all of these. Records ahead of a stream's reads are fetched without being waited for.
+//! Writes of a sequential stream (`streams`, see [`super::streams`]) dirty each record once,
+//! whatever their size: they are gathered, and the indirect blocks above their records, of
+//! `pointers_per_block` pointers each, are written once for all of these. Records ahead of a
+//! stream's reads are fetched without being waited for.
 //! Without checksums and copy-on-write (`whole = false`), reads and writes touch only their own range,
 //! rounded to the allocation unit's sectors.
 

@@ -1,15 +1,16 @@
 //! Sequential streams within files: how they are recognised, and what to read ahead of them.
 //!
-//! Modelled on the file-level prefetch of ZFS (`zfetch`: `dmu_zfetch.c` of illumos, 2015, and of OpenZFS;
-//! `zfetch_max_streams`, `zfetch_min_distance` and `zfetch_max_distance` in the manual zfs(4)). Each file
-//! has a few streams, each known by where its last access ended. An access that begins there goes on
-//! with the stream, whether it reads or writes; any other access begins a stream, in place of the one that
-//! rested longest. Whenever a read of a stream enters a new record, records after it are fetched: as many
-//! more as it has ahead of it already, so that the distance doubles, up to the longest one.
+//! Modelled on the file-level prefetch of ZFS (`zfetch`: `dmu_zfetch.c` of illumos, 2015, and of
+//! OpenZFS; `zfetch_max_streams`, `zfetch_min_distance` and `zfetch_max_distance` in the manual
+//! zfs(4)). Each file has a few streams, each known by where its last access ended. An access
+//! that begins there goes on with the stream, whether it reads or writes; any other access begins
+//! a stream, in place of the one that rested longest. Whenever a read of a stream enters a new
+//! record, records after it are fetched: as many more as it has ahead of it already, so that the
+//! distance doubles, up to the longest one.
 //!
-//! The original compares record numbers. Here bytes have to follow each other, and `recognised_after` times: in
-//! a modelled random pass, which leaves out some blocks after each access, two accesses follow each other by
-//! chance now and then.
+//! The original compares record numbers. Here bytes have to follow each other, and
+//! `recognised_after` times: in a modelled random pass, which leaves out some blocks after each
+//! access, two accesses follow each other by chance now and then.
 
 use std::ops::Range;
 
