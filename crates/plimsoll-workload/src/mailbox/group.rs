@@ -5,7 +5,7 @@
 //! returns the I/Os to issue.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use crate::step::{Arena, Class, Completion, FileSpec, Io, StepWorkload, Wait};
 
@@ -66,7 +66,9 @@ pub struct Group {
     pub(super) sessions: Vec<Session>,
     pub(super) links: Vec<u32>,
     pub(super) ready: Queue,
-    pub(super) idle: VecDeque<u32>,
+    pub(super) idle: Queue,
+    /// Those of them that may take one that has come, in a step.
+    pub(super) woken: Queue,
     pub(super) timers: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) draw: Draw,
     pub(super) arrivals: Option<Arrivals>,
@@ -147,7 +149,8 @@ impl Group {
             sessions: all_sessions,
             links,
             ready,
-            idle: VecDeque::with_capacity(sessions.len()),
+            idle: Queue::default(),
+            woken: Queue::default(),
             timers: BinaryHeap::with_capacity(sessions.len()),
             draw,
             arrivals,
@@ -327,7 +330,7 @@ impl Group {
                     self.acknowledge(place, ctx.now_ns);
                 }
             }
-            while let Some(session) = self.ready.pop(&self.links) {
+            while let Some(session) = self.next_session(ctx.now_ns) {
                 self.run_session(session, ctx);
             }
             let closing = self.stopping && self.stopped as usize == self.sessions.len();
@@ -383,7 +386,7 @@ impl Group {
     fn deadline_ns(&mut self, now_ns: u64) -> Option<u64> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
         let arrival = match self.arrivals.as_mut() {
-            Some(arrivals) if !self.idle.is_empty() => Some(arrivals.next_ns(now_ns)),
+            Some(arrivals) if self.idle.first().is_some() => Some(arrivals.next_ns(now_ns)),
             _ => None,
         };
         [timer, arrival, self.attention.next_ns()].into_iter().flatten().min()

@@ -41,12 +41,31 @@ impl Group {
         if arrivals.learns(now_ns) {
             arrivals.learn(now_ns, transactional_ios(&self.databases), self.operations);
         }
-        // Each of them takes the next arrival when it runs, if that has come.
-        if stopping || arrivals.next_ns(now_ns) <= now_ns {
-            while let Some(session) = self.idle.pop_front() {
-                self.ready.push(&mut self.links, session);
-            }
+        let idle = core::mem::take(&mut self.idle);
+        if stopping {
+            self.ready.append(&mut self.links, idle);
+        } else if arrivals.next_ns(now_ns) <= now_ns {
+            self.woken = idle;
+        } else {
+            self.idle = idle;
         }
+    }
+
+    /// The session that goes on next: one that is ready, else one that was woken as long as there is an
+    /// arrival for it. The others were woken for nothing, and are idle again behind those that have become
+    /// so since.
+    pub(super) fn next_session(&mut self, now_ns: u64) -> Option<u32> {
+        if let Some(session) = self.ready.pop(&self.links) {
+            return Some(session);
+        }
+        self.woken.first()?;
+        let has_come = self.arrivals.as_mut().is_some_and(|a| a.next_ns(now_ns) <= now_ns);
+        if has_come {
+            return self.woken.pop(&self.links);
+        }
+        let woken = core::mem::take(&mut self.woken);
+        self.idle.append(&mut self.links, woken);
+        None
     }
 
     /// Lets sessions go on that waited for a frame or for log room, where there is some. True if
@@ -147,7 +166,7 @@ impl Group {
         let mut intended_ns = now_ns;
         if let Some(arrivals) = self.arrivals.as_mut() {
             if arrivals.next_ns(now_ns) > now_ns {
-                self.idle.push_back(session);
+                self.idle.push(&mut self.links, session);
                 return None;
             }
             intended_ns = arrivals.take();
