@@ -51,7 +51,8 @@ impl Attention {
     /// The earliest time at which any is due.
     #[inline]
     pub fn next_ns(&self) -> Option<u64> {
-        self.due_ns.iter().copied().min().filter(|&at| at != NEVER)
+        let first = self.due_ns.iter().fold(NEVER, |first, &at| first.min(at));
+        (first != NEVER).then_some(first)
     }
 }
 

@@ -378,8 +378,7 @@ impl Group {
         let maintenance = d.maintenance.deadline_ns().filter(|_| !self.stopping);
         // A log that has no room for another write is woken by a completion.
         let lazy = d.log.deadline_ns().filter(|&at| at > now_ns);
-        let due_ns = [maintenance, lazy].into_iter().flatten().min();
-        self.attention.settle(place, rests, due_ns);
+        self.attention.settle(place, rests, earliest(maintenance, lazy));
     }
 
     /// The earliest time at which something is due without a completion.
@@ -389,7 +388,7 @@ impl Group {
             Some(arrivals) if self.idle.first().is_some() => Some(arrivals.next_ns(now_ns)),
             _ => None,
         };
-        [timer, arrival, self.attention.next_ns()].into_iter().flatten().min()
+        earliest(earliest(timer, arrival), self.attention.next_ns())
     }
 
     fn wait(&mut self, now_ns: u64) -> Wait {
@@ -408,6 +407,14 @@ impl Group {
                 Wait::Done
             }
         }
+    }
+}
+
+/// The earlier of two times, if there is any.
+fn earliest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        _ => a.or(b),
     }
 }
 
