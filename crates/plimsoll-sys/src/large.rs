@@ -76,6 +76,30 @@ impl<T: Copy> Large<T> {
         table
     }
 
+    /// Makes the table `len` values long or longer, with zeros. Where those are mapped they take no memory
+    /// until they are written to.
+    pub fn widen(&mut self, len: usize)
+    where
+        T: Zero,
+    {
+        if len <= self.len {
+            return;
+        }
+        if len <= self.capacity {
+            // SAFETY: there is room for `len` values, and zero bytes are a value of T.
+            unsafe { self.start.add(self.len).write_bytes(0, len - self.len) };
+            self.len = len;
+            return;
+        }
+        self.grow(len);
+        if self.is_mapped {
+            // A mapping that is new: zeros up to its end.
+            self.len = self.capacity;
+        } else {
+            self.widen(len);
+        }
+    }
+
     /// Number of values that fit without moving the table.
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -285,6 +309,18 @@ mod tests {
         assert_eq!(*table, [0, 1, 2, 3, 4, 5, 6, 1]);
         table.resize(10, 9);
         assert_eq!(table[8..], [9, 9]);
+    }
+
+    #[test]
+    fn a_table_is_widened_with_zeros() {
+        let mut table = Large::<u32>::new();
+        for len in [1, 3, 100, 99, MAPPED_BYTES / 4, MAPPED_BYTES, 4 * MAPPED_BYTES] {
+            let before = table.len();
+            table.widen(len);
+            assert!(table.len() >= len && table[before.min(table.len())..].iter().all(|v| *v == 0));
+            assert!(table[..before].iter().all(|value| *value == 7));
+            table.iter_mut().for_each(|value| *value = 7);
+        }
     }
 
     #[test]

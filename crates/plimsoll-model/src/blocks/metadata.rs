@@ -19,7 +19,7 @@ struct Metadata {
     miss_ns: u64,
     hits: u64,
     misses: u64,
-    cache: Recent<()>,
+    cache: Recent<u32>,
     unit_bytes: u64,
     entry_bytes: u64,
     miss_reads: u64,
@@ -88,7 +88,6 @@ impl Block for Metadata {
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
         let units = request.units(self.unit_bytes);
-        self.cache.reserve(request.file, units.end);
         if self.warm {
             let room = (self.cache.capacity() - self.cache.len()) as u64;
             for unit in units.take(room as usize) {

@@ -45,7 +45,7 @@ const WINDOWS: u32 = 1 << 12;
 const TOUCHES_MAX: u64 = (1 << 20) - 1;
 
 /// Touches of an extent in a window: the window's number above 20 bits of their count.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Touches(u32);
 
 impl Touches {
@@ -63,7 +63,7 @@ struct Tier {
     fast: BlockRef,
     slow: BlockRef,
     /// Extents on the fast tier, in the order in which they were touched, with the touches of all.
-    held: Recent<Touches>,
+    held: Recent<u64>,
     /// Extents that were ever written.
     known: Bits,
     /// What was laid out and has not been placed yet, oldest first, and its number of extents.
@@ -195,8 +195,10 @@ impl Tier {
                 self.held.clear_notes();
             }
         }
-        let window = self.window;
-        self.held.note(key).count(window, needed)
+        let mut touches = Touches(self.held.note(key));
+        let enough = touches.count(self.window, needed);
+        self.held.set_note(key, touches.0);
+        enough
     }
 
     /// The extent that has to leave the fast tier next, if one has to.
@@ -321,7 +323,6 @@ impl Block for Tier {
         self.resize(request);
         let units = request.units(self.rules.extent_bytes);
         self.known.set_range(request.file, units.clone());
-        self.held.reserve(request.file, units.end);
         self.laid_extents += units.end - units.start;
         match self.laid.back_mut() {
             Some((file, last)) if *file == request.file && last.end == units.start => {

@@ -11,24 +11,50 @@
 //! [`Cache`](super::Cache) is for keys that are anywhere.
 
 use plimsoll_sys::hint;
-use plimsoll_sys::large::Large;
+use plimsoll_sys::large::{Large, Zero};
 
 /// How far ahead of the queue's end extents are brought near.
 const AHEAD: usize = 8;
 
-/// An extent: when it was used last (0: it is not held), and what else is noted of it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Extent<N> {
-    stamp: u32,
-    note: N,
+/// What is known of an extent: when it was used last (0: it is not held), with room for a note or without.
+pub(crate) trait Extent: Zero + Default {
+    /// When it was used last.
+    fn stamp(self) -> u32;
+    /// The same, used at another time.
+    fn stamped(self, stamp: u32) -> Self;
+}
+
+impl Extent for u32 {
+    #[inline]
+    fn stamp(self) -> u32 {
+        self
+    }
+
+    #[inline]
+    fn stamped(self, stamp: u32) -> Self {
+        stamp
+    }
+}
+
+/// The note is in the upper half.
+impl Extent for u64 {
+    #[inline]
+    fn stamp(self) -> u32 {
+        self as u32
+    }
+
+    #[inline]
+    fn stamped(self, stamp: u32) -> Self {
+        self >> 32 << 32 | u64::from(stamp)
+    }
 }
 
 /// The extents that were used last, up to a number of them. Keys are those of
 /// [`Request::key`](crate::blocks::Request): a file above 40 bits of an extent's number.
 #[derive(Clone, Debug)]
-pub(crate) struct Recent<N: Copy> {
+pub(crate) struct Recent<E: Extent> {
     /// By file and number.
-    extents: Vec<Large<Extent<N>>>,
+    extents: Vec<Large<E>>,
     /// Keys in the order of their uses; the first one's stamp is `first`.
     uses: Uses,
     first: u32,
@@ -91,7 +117,7 @@ fn place(key: u64) -> (usize, usize) {
     ((key >> 40) as usize, (key & ((1 << 40) - 1)) as usize)
 }
 
-impl<N: Copy + Default> Recent<N> {
+impl<E: Extent> Recent<E> {
     /// Nothing, with room for `capacity` extents.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { extents: Vec::new(), uses: Uses::default(), first: 1, len: 0, capacity }
@@ -112,18 +138,6 @@ impl<N: Copy + Default> Recent<N> {
         self.len == 0
     }
 
-    /// Makes places for the extents of a file that are known to be there.
-    pub(crate) fn reserve(&mut self, file: u32, extents: u64) {
-        let (file, extents) = (file as usize, extents as usize);
-        if self.extents.len() <= file {
-            self.extents.resize_with(file + 1, Large::new);
-        }
-        let places = &mut self.extents[file];
-        if places.len() < extents {
-            places.resize(extents, Extent::default());
-        }
-    }
-
     /// An extent will be used soon.
     #[inline]
     pub(crate) fn hint(&self, key: u64) {
@@ -133,24 +147,15 @@ impl<N: Copy + Default> Recent<N> {
         }
     }
 
-    /// What is noted of an extent, held or not.
+    /// An extent's place. Places of extents that are never used take no memory where a file has many.
     #[inline]
-    pub(crate) fn note(&mut self, key: u64) -> &mut N {
-        &mut self.extent(key).note
-    }
-
-    /// Forgets what is noted of all extents.
-    pub(crate) fn clear_notes(&mut self) {
-        for extent in self.extents.iter_mut().flat_map(|places| places.iter_mut()) {
-            extent.note = N::default();
-        }
-    }
-
-    #[inline]
-    fn extent(&mut self, key: u64) -> &mut Extent<N> {
+    fn extent(&mut self, key: u64) -> &mut E {
         let (file, at) = place(key);
         if self.extents.get(file).is_none_or(|places| places.len() <= at) {
-            self.reserve(file as u32, at as u64 + 1);
+            if self.extents.len() <= file {
+                self.extents.resize_with(file + 1, Large::new);
+            }
+            self.extents[file].widen(at + 1);
         }
         &mut self.extents[file][at]
     }
@@ -159,7 +164,7 @@ impl<N: Copy + Default> Recent<N> {
     #[inline]
     fn stamp(&self, key: u64) -> u32 {
         let (file, at) = place(key);
-        self.extents.get(file).and_then(|places| places.get(at)).map_or(0, |extent| extent.stamp)
+        self.extents.get(file).and_then(|places| places.get(at)).map_or(0, |extent| extent.stamp())
     }
 
     /// Uses an extent if it is held.
@@ -195,7 +200,8 @@ impl<N: Copy + Default> Recent<N> {
             self.put_in_order();
         }
         let stamp = self.first + self.uses.len as u32;
-        self.extent(key).stamp = stamp;
+        let extent = self.extent(key);
+        *extent = extent.stamped(stamp);
         self.uses.push(key);
     }
 
@@ -208,8 +214,8 @@ impl<N: Copy + Default> Recent<N> {
                 self.hint(ahead);
             }
             let extent = self.extent(key);
-            if extent.stamp == stamp {
-                extent.stamp = 0;
+            if extent.stamp() == stamp {
+                *extent = extent.stamped(0);
                 self.len -= 1;
                 return Some(key);
             }
@@ -235,13 +241,35 @@ impl<N: Copy + Default> Recent<N> {
             let Some(key) = self.uses.get(at) else { break };
             let old = self.first + at as u32;
             let extent = self.extent(key);
-            if extent.stamp == old {
-                extent.stamp = kept + 1;
+            if extent.stamp() == old {
+                *extent = extent.stamped(kept + 1);
                 self.uses.set(kept as usize, key);
                 kept += 1;
             }
         }
         (self.uses.len, self.first) = (kept as usize, 1);
+    }
+}
+
+impl Recent<u64> {
+    /// What is noted of an extent, held or not; 0 at first.
+    #[inline]
+    pub(crate) fn note(&mut self, key: u64) -> u32 {
+        (*self.extent(key) >> 32) as u32
+    }
+
+    /// Notes something of an extent.
+    #[inline]
+    pub(crate) fn set_note(&mut self, key: u64, note: u32) {
+        let extent = self.extent(key);
+        *extent = u64::from(note) << 32 | u64::from(*extent as u32);
+    }
+
+    /// Forgets what is noted of all extents.
+    pub(crate) fn clear_notes(&mut self) {
+        for extent in self.extents.iter_mut().flat_map(|places| places.iter_mut()) {
+            *extent = u64::from(*extent as u32);
+        }
     }
 }
 
@@ -260,7 +288,7 @@ mod tests {
         /// It holds what a plain list of keys in the order of use holds.
         #[test]
         fn holds_what_was_used_last(capacity in 0usize..20, acts in acts(), late in any::<bool>()) {
-            let mut recent = Recent::<u32>::new(capacity);
+            let mut recent = Recent::<u64>::new(capacity);
             if late {
                 recent.first = u32::MAX - 100;
             }
@@ -273,8 +301,8 @@ mod tests {
                     1 | 2 => prop_assert_eq!(recent.access(key), held),
                     3 => prop_assert_eq!(recent.remove_oldest(), list.pop_front()),
                     4 => {
-                        *recent.note(key) += 1;
                         notes[number as usize] += 1;
+                        recent.set_note(key, notes[number as usize]);
                     }
                     _ => recent.put_in_order(),
                 }
@@ -286,7 +314,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(recent.len(), list.len());
-                prop_assert_eq!(*recent.note(key), notes[number as usize]);
+                prop_assert_eq!(recent.note(key), notes[number as usize]);
             }
             while let Some(key) = recent.remove_oldest() {
                 prop_assert_eq!(Some(key), list.pop_front());
@@ -297,14 +325,12 @@ mod tests {
 
     #[test]
     fn uses_of_few_extents_take_little_room() {
-        let mut recent = Recent::<()>::new(100);
-        recent.reserve(3, 50);
+        let mut recent = Recent::<u32>::new(100);
         for use_ in 0..1_000_000u64 {
             recent.access((3 << 40) | (use_ % 50));
         }
         assert_eq!(recent.len(), 50);
         assert!(recent.uses.len <= 1300, "{}", recent.uses.len);
-        *recent.note(3 << 40) = ();
         recent.clear();
         assert!(recent.is_empty() && !recent.touch(3 << 40));
     }
