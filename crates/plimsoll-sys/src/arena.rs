@@ -11,7 +11,7 @@ use crate::SysError;
 pub const PAGE_BYTES: usize = 4096;
 
 /// Size from which huge pages are advised (one x86-64 or aarch64 huge page of 2 MiB).
-const HUGE_PAGE_BYTES: usize = 2 << 20;
+pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Zeroed anonymous memory, page aligned, owned.
 #[derive(Debug)]
@@ -27,6 +27,29 @@ unsafe impl Send for AlignedBuffer {}
 // SAFETY: shared access only reads; writing needs `&mut`.
 unsafe impl Sync for AlignedBuffer {}
 
+/// A new private mapping of no file, full of zeros, at an address of the kernel's choice. It takes memory where it
+/// is written to.
+///
+/// # Errors
+/// Where the system refuses it, such as `ENOMEM`.
+pub(crate) fn map_anonymous(len_bytes: usize) -> Result<NonNull<u8>, SysError> {
+    // SAFETY: a fresh anonymous private mapping touches nothing that exists.
+    let base = unsafe {
+        libc::mmap(
+            core::ptr::null_mut(),
+            len_bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if base == libc::MAP_FAILED {
+        return Err(SysError::last("mmap"));
+    }
+    NonNull::new(base.cast::<u8>()).ok_or(SysError::new("mmap", libc::ENOMEM))
+}
+
 impl AlignedBuffer {
     /// Maps `len_bytes` (at least one page is mapped), and advises huge pages where it is large
     /// enough to hold one.
@@ -40,21 +63,7 @@ impl AlignedBuffer {
             .max(1)
             .checked_next_multiple_of(granule)
             .ok_or(SysError::new("mmap", libc::ENOMEM))?;
-        // SAFETY: a fresh anonymous private mapping at an address of the kernel's choice.
-        let base = unsafe {
-            libc::mmap(
-                core::ptr::null_mut(),
-                mapped_bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(SysError::last("mmap"));
-        }
-        let base = NonNull::new(base.cast::<u8>()).ok_or(SysError::new("mmap", libc::ENOMEM))?;
+        let base = map_anonymous(mapped_bytes)?;
         // SAFETY: the range is the mapping made above; advice never changes its content.
         let huge_advised = huge
             && unsafe { libc::madvise(base.as_ptr().cast(), mapped_bytes, libc::MADV_HUGEPAGE) }

@@ -11,11 +11,10 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
+use crate::arena::{HUGE_PAGE_BYTES, map_anonymous};
+
 /// Tables of this size and above are mapped.
 pub const MAPPED_BYTES: usize = 512 << 10;
-
-/// Size of a large page on the platforms that have the advice.
-const HUGE_BYTES: usize = 2 << 20;
 
 /// A vector of plain values.
 pub struct Large<T: Copy> {
@@ -47,7 +46,7 @@ impl<T: Copy> Large<T> {
     /// An empty table.
     #[must_use]
     pub const fn new() -> Self {
-        const { assert!(size_of::<T>() > 0 && align_of::<T>() <= HUGE_BYTES) };
+        const { assert!(size_of::<T>() > 0 && align_of::<T>() <= HUGE_PAGE_BYTES) };
         Self { start: NonNull::dangling(), len: 0, capacity: 0, is_mapped: false }
     }
 
@@ -171,32 +170,18 @@ impl<T: Copy> Large<T> {
 
     /// Bytes of the mapping.
     fn mapped_bytes(&self) -> usize {
-        (self.capacity * size_of::<T>()).next_multiple_of(HUGE_BYTES)
+        (self.capacity * size_of::<T>()).next_multiple_of(HUGE_PAGE_BYTES)
     }
 }
 
 /// Maps `bytes` or more from the beginning of a large page on, in whole large pages. `None` where the kernel
 /// refuses.
 fn map(bytes: usize) -> Option<(NonNull<u8>, usize)> {
-    let bytes = bytes.checked_next_multiple_of(HUGE_BYTES)?;
-    let all = bytes.checked_add(HUGE_BYTES)?;
-    // SAFETY: a new private mapping of no file.
-    let base = unsafe {
-        libc::mmap(
-            core::ptr::null_mut(),
-            all,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if base == libc::MAP_FAILED {
-        return None;
-    }
-    let base = base.cast::<u8>();
-    let before = base.align_offset(HUGE_BYTES);
-    let after = HUGE_BYTES - before;
+    let bytes = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?;
+    let all = bytes.checked_add(HUGE_PAGE_BYTES)?;
+    let base = map_anonymous(all).ok()?.as_ptr();
+    let before = base.align_offset(HUGE_PAGE_BYTES);
+    let after = HUGE_PAGE_BYTES - before;
     // SAFETY: the parts before and after the large pages are within the new mapping, and nobody has them. The
     // advice changes neither content nor protection.
     unsafe {
@@ -288,12 +273,12 @@ mod tests {
     fn large_ones_begin_at_a_large_page_and_are_whole_ones() {
         let mut table = Large::filled([0u64; 3], MAPPED_BYTES / 24 + 1);
         assert!(table.is_mapped);
-        assert_eq!(table.as_ptr() as usize % HUGE_BYTES, 0);
-        assert_eq!(table.capacity(), HUGE_BYTES / 24);
-        assert_eq!(table.mapped_bytes(), HUGE_BYTES);
-        table.resize(HUGE_BYTES / 24 + 1, [1; 3]);
-        assert_eq!(table.mapped_bytes(), 2 * HUGE_BYTES);
-        assert_eq!((table[0], table[HUGE_BYTES / 24]), ([0; 3], [1; 3]));
+        assert_eq!(table.as_ptr() as usize % HUGE_PAGE_BYTES, 0);
+        assert_eq!(table.capacity(), HUGE_PAGE_BYTES / 24);
+        assert_eq!(table.mapped_bytes(), HUGE_PAGE_BYTES);
+        table.resize(HUGE_PAGE_BYTES / 24 + 1, [1; 3]);
+        assert_eq!(table.mapped_bytes(), 2 * HUGE_PAGE_BYTES);
+        assert_eq!((table[0], table[HUGE_PAGE_BYTES / 24]), ([0; 3], [1; 3]));
         assert!(!Large::filled(0u8, MAPPED_BYTES - 1).is_mapped);
     }
 

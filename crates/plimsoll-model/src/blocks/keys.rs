@@ -33,9 +33,9 @@ impl Hasher for Scattered {
 /// A key that no unit has.
 const NO_KEY: u64 = u64::MAX;
 
-/// A map by key for many small values: open
-/// addressing with linear probing, at most half full (D. E. Knuth, "The Art of Computer Programming",
-/// volume 3, section 6.4, algorithms L and R). Keys that follow each other lie next to each other.
+/// A map by key for many small values: open addressing with linear probing, at most half full (D. E.
+/// Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithms L and R). Keys that follow
+/// each other lie next to each other.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<V: Copy> {
     slots: Large<(u64, V)>,
