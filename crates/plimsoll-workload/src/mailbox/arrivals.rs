@@ -25,6 +25,8 @@ pub(crate) struct Arrivals {
     /// I/Os asked for so far, less those done or to be done by waiting operations.
     owed_ios: f64,
     next_ns: f64,
+    /// The same in whole nanoseconds: it is asked for several times in every step.
+    due_ns: u64,
     window_start_ns: u64,
     window_ios: u64,
     window_operations: u64,
@@ -41,6 +43,7 @@ impl Arrivals {
             ratio: RATIO_FIRST,
             owed_ios: 0.0,
             next_ns: -1.0,
+            due_ns: 0,
             window_start_ns: 0,
             window_ios: 0,
             window_operations: 0,
@@ -55,8 +58,9 @@ impl Arrivals {
         if self.next_ns < 0.0 {
             self.window_start_ns = now_ns;
             self.next_ns = now_ns as f64 + self.distance_ns();
+            self.due_ns = self.next_ns as u64;
         }
-        self.next_ns as u64
+        self.due_ns
     }
 
     fn distance_ns(&mut self) -> f64 {
@@ -66,8 +70,9 @@ impl Arrivals {
 
     /// Takes the operation that arrived: the next one is drawn.
     pub fn take(&mut self) -> u64 {
-        let arrived = self.next_ns as u64;
+        let arrived = self.due_ns;
         self.next_ns += self.distance_ns();
+        self.due_ns = self.next_ns as u64;
         self.drawn += 1;
         arrived
     }

@@ -10,67 +10,141 @@ const NEVER: u64 = u64::MAX;
 /// What is known of each database, by its place in the group.
 #[derive(Debug)]
 pub(crate) struct Attention {
-    /// Something happened since it was last looked after, or more would be done the next time.
-    stirred: Vec<bool>,
+    /// Those to which something happened since they were last looked after, and those for which more would
+    /// be done the next time: a bit for each. Mostly it is one of them, and the rest cost nothing.
+    stirred: Vec<u64>,
     /// When something of it is due without any of its I/Os ending.
     due_ns: Vec<u64>,
+    /// The least of these times.
+    next_ns: u64,
 }
 
 impl Attention {
     /// Of so many databases, none of which has been looked after.
     pub fn new(databases: usize) -> Self {
-        Self { stirred: vec![true; databases], due_ns: vec![NEVER; databases] }
+        let stirred = vec![0; databases.div_ceil(64)];
+        let mut all = Self { stirred, due_ns: vec![NEVER; databases], next_ns: NEVER };
+        all.stir_all();
+        all
     }
 
     /// Something happened to a database.
     #[inline]
     pub fn stir(&mut self, place: usize) {
-        if let Some(stirred) = self.stirred.get_mut(place) {
-            *stirred = true;
+        if place < self.due_ns.len() {
+            self.stirred[place / 64] |= 1 << (place % 64);
         }
     }
 
     /// Something happened to all of them.
     pub fn stir_all(&mut self) {
-        self.stirred.fill(true);
+        (0..self.due_ns.len()).for_each(|place| self.stir(place));
     }
 
-    /// Whether a database has to be looked after at this time.
+    /// Stirs those of which something is due.
     #[inline]
-    pub fn wants(&self, place: usize, now_ns: u64) -> bool {
-        self.stirred[place] || self.due_ns[place] <= now_ns
+    pub fn look(&mut self, now_ns: u64) {
+        if self.next_ns <= now_ns {
+            for place in 0..self.due_ns.len() {
+                if self.due_ns[place] <= now_ns {
+                    self.stir(place);
+                }
+            }
+        }
+    }
+
+    /// The first database from this place on that has to be looked after.
+    #[inline]
+    pub fn first(&self, from: usize) -> Option<usize> {
+        let mut word = from / 64;
+        let mut bits = self.stirred.get(word)? & (u64::MAX << (from % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.stirred.get(word)?;
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize)
     }
 
     /// A database has been looked after: whether it is at rest, and when it is due.
     #[inline]
     pub fn settle(&mut self, place: usize, rests: bool, due_ns: Option<u64>) {
-        self.stirred[place] = !rests;
-        self.due_ns[place] = due_ns.unwrap_or(NEVER);
+        let word = &mut self.stirred[place / 64];
+        *word = *word & !(1 << (place % 64)) | u64::from(!rests) << (place % 64);
+        let due_ns = due_ns.unwrap_or(NEVER);
+        let before_ns = std::mem::replace(&mut self.due_ns[place], due_ns);
+        if due_ns <= self.next_ns {
+            self.next_ns = due_ns;
+        } else if before_ns == self.next_ns {
+            self.next_ns = self.due_ns.iter().fold(NEVER, |first, &at| first.min(at));
+        }
     }
 
     /// The earliest time at which any is due.
     #[inline]
     pub fn next_ns(&self) -> Option<u64> {
-        let first = self.due_ns.iter().fold(NEVER, |first, &at| first.min(at));
-        (first != NEVER).then_some(first)
+        (self.next_ns != NEVER).then_some(self.next_ns)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn wanting(attention: &mut Attention, now_ns: u64) -> Vec<usize> {
+        attention.look(now_ns);
+        std::iter::successors(attention.first(0), |&place| attention.first(place + 1)).collect()
+    }
 
     #[test]
     fn a_database_is_left_alone_until_something_happens_or_is_due() {
         let mut attention = Attention::new(2);
-        assert!(attention.wants(0, 0) && attention.wants(1, 0));
+        assert_eq!(wanting(&mut attention, 0), [0, 1]);
         attention.settle(0, true, None);
         attention.settle(1, true, Some(10));
         assert_eq!(attention.next_ns(), Some(10));
-        assert!(!attention.wants(0, 1 << 60) && !attention.wants(1, 9) && attention.wants(1, 10));
+        assert_eq!(wanting(&mut attention, 9), []);
+        assert_eq!(wanting(&mut attention, 10), [1]);
         attention.stir(0);
         attention.settle(1, false, None);
-        assert!(attention.wants(0, 0) && attention.wants(1, 0));
+        assert_eq!(wanting(&mut attention, 11), [0, 1]);
         assert_eq!(attention.next_ns(), None);
+        attention.settle(0, true, None);
+        attention.settle(1, true, None);
+        attention.stir(2);
+        assert_eq!(wanting(&mut attention, 1 << 60), []);
+    }
+
+    proptest! {
+        /// It is what two plain lists are, of more databases than a word has bits, too.
+        #[test]
+        fn attention_is_two_lists(
+            acts in prop::collection::vec((0u8..3, 0usize..130, any::<bool>(), 0u64..40), 0..300),
+        ) {
+            let mut attention = Attention::new(130);
+            let (mut stirred, mut due, mut now_ns) = ([true; 130], [NEVER; 130], 0);
+            for (act, place, rests, time_ns) in acts {
+                match act {
+                    0 => {
+                        attention.stir(place);
+                        stirred[place] = true;
+                    }
+                    1 => now_ns += time_ns / 8,
+                    _ => {
+                        let at = (time_ns % 3 > 0).then_some(now_ns + time_ns);
+                        attention.settle(place, rests, at);
+                        (stirred[place], due[place]) = (!rests, at.unwrap_or(NEVER));
+                    }
+                }
+                for place in 0..130 {
+                    stirred[place] |= due[place] <= now_ns;
+                }
+                let expected: Vec<usize> = (0..130).filter(|&place| stirred[place]).collect();
+                prop_assert_eq!(wanting(&mut attention, now_ns), expected);
+                let next = due.iter().copied().min().filter(|&at| at != NEVER);
+                prop_assert_eq!(attention.next_ns(), next);
+            }
+        }
     }
 }

@@ -324,20 +324,20 @@ impl Group {
         if self.stopping {
             self.attention.stir_all();
         }
+        self.attention.look(ctx.now_ns);
         loop {
-            for place in 0..self.databases.len() {
-                if self.attention.wants(place, ctx.now_ns) {
-                    self.acknowledge(place, ctx.now_ns);
-                }
+            let mut next = self.attention.first(0);
+            while let Some(place) = next {
+                self.acknowledge(place, ctx.now_ns);
+                next = self.attention.first(place + 1);
             }
             while let Some(session) = self.next_session(ctx.now_ns) {
                 self.run_session(session, ctx);
             }
             let closing = self.stopping && self.stopped as usize == self.sessions.len();
-            for (place, d) in self.databases.iter_mut().enumerate() {
-                if !self.attention.wants(place, ctx.now_ns) {
-                    continue;
-                }
+            let mut next = self.attention.first(0);
+            while let Some(place) = next {
+                let d = &mut self.databases[place];
                 if closing && d.closing == Closing::Open {
                     d.closing = Closing::Draining;
                 }
@@ -346,15 +346,14 @@ impl Group {
                 d.pump_depth(g, &mut self.pool, ctx);
                 d.pump_checkpoint(g, &self.pool, ctx);
                 d.log.pump(g, d.checkpoint, ctx);
+                next = self.attention.first(place + 1);
             }
-            if ctx.poison.is_some() || !self.wake_stalled(ctx.now_ns) {
+            if ctx.poison.is_some() || !self.wake_stalled() {
                 break;
             }
         }
-        for place in 0..self.databases.len() {
-            if !self.attention.wants(place, ctx.now_ns) {
-                continue;
-            }
+        let mut next = self.attention.first(0);
+        while let Some(place) = next {
             let d = &mut self.databases[place];
             if !self.stopping {
                 d.pump_maintenance(&self.geometry, ctx);
@@ -362,6 +361,7 @@ impl Group {
             }
             d.pump_close(&self.geometry, &self.pool, ctx);
             self.settle(place, ctx.now_ns);
+            next = self.attention.first(place + 1);
         }
     }
 

@@ -70,11 +70,11 @@ impl Group {
 
     /// Lets sessions go on that waited for a frame or for log room, where there is some. True if
     /// any can.
-    pub(super) fn wake_stalled(&mut self, now_ns: u64) -> bool {
-        for (place, d) in self.databases.iter_mut().enumerate() {
-            if !self.attention.wants(place, now_ns) {
-                continue;
-            }
+    pub(super) fn wake_stalled(&mut self) -> bool {
+        let mut next = self.attention.first(0);
+        while let Some(place) = next {
+            next = self.attention.first(place + 1);
+            let d = &mut self.databases[place];
             let mut frames = d.cache.free_count();
             while frames > 0 {
                 let Some(session) = d.frame_waiters.pop(&self.links) else { break };
