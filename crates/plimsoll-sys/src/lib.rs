@@ -13,6 +13,7 @@ pub mod error;
 pub mod extents;
 pub mod file;
 mod flight;
+pub mod heap;
 pub mod hint;
 pub mod large;
 pub mod map;
