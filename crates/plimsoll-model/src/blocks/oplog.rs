@@ -509,10 +509,12 @@ impl Block for Oplog {
     fn hint(&self, request: &Request, blocks: &Blocks) {
         let unit = request.first_unit(self.rules.unit_bytes);
         self.logged.hint(request.file, unit);
+        // Most writes end here.
         if request.action == Action::Write {
             self.units.hint(request.key(unit));
+        } else {
+            blocks.hint(self.below, request);
         }
-        blocks.hint(self.below, request);
     }
 
     fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
