@@ -201,6 +201,14 @@ impl Database {
         }
     }
 
+    /// A page will be looked for soon.
+    pub fn hint(&mut self, page: u32) {
+        self.cache.hint(page);
+        if let Some(known) = &mut self.state.occupancy {
+            known.hint(page);
+        }
+    }
+
     /// Looks for a page; where it is not cached, reads it into the session's buffer.
     pub fn seek(
         &mut self,
@@ -210,9 +218,6 @@ impl Database {
         (page, intended_ns): (u32, u64),
         ctx: &mut Ctx<'_>,
     ) -> Seek {
-        if let Some(known) = &mut self.state.occupancy {
-            known.hint(page);
-        }
         if let Some(at) = self.cache.find(page) {
             if self.cache.frames[at as usize].loading {
                 self.wait_for_page(at, links, session);

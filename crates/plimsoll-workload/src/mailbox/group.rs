@@ -247,6 +247,10 @@ impl Group {
         let Token { purpose, place, index } = token;
         self.attention.stir(place);
         let Some(wanted) = self.wanted_bytes(token) else { return };
+        if purpose == Purpose::PageRead && self.arrivals.is_none() {
+            // Mostly its operation ends now, and the next one begins at once.
+            self.hint(index);
+        }
         let g = &self.geometry;
         let Some(d) = self.databases.get_mut(place) else { return };
         if let Some(trouble) = trouble(completion, wanted) {

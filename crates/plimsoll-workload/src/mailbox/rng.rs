@@ -20,11 +20,6 @@ impl Choices {
         self.0.next_u64()
     }
 
-    /// True with probability `threshold / 2^32`.
-    pub fn chance(&mut self, threshold: u64) -> bool {
-        self.bits() >> 32 < threshold
-    }
-
     /// An exponentially distributed time of mean `mean_ns`.
     pub fn exponential_ns(&mut self, mean_ns: f64) -> f64 {
         // (0, 1]: the logarithm exists.

@@ -117,6 +117,8 @@ impl Draw {
 #[derive(Debug)]
 pub(crate) struct Session {
     choices: Choices,
+    /// What the next operation is chosen by.
+    next: [u64; 5],
     pub phase: Phase,
     /// Its page buffer in the arena.
     pub buffer_at: u64,
@@ -124,7 +126,16 @@ pub(crate) struct Session {
 
 impl Session {
     pub fn new(load_seed: u64, number: u32, buffer_at: u64) -> Self {
-        Self { choices: Choices::new(load_seed, u64::from(number)), phase: Phase::Idle, buffer_at }
+        let mut choices = Choices::new(load_seed, u64::from(number));
+        let next = std::array::from_fn(|_| choices.bits());
+        Self { choices, next, phase: Phase::Idle, buffer_at }
+    }
+
+    /// Where the next operation will look, if no page is added before: place of the database and page.
+    #[inline]
+    pub fn peek(&self, draw: &Draw, pages_used: impl Fn(usize) -> u32) -> (usize, u32) {
+        let place = draw.place(self.next[1]);
+        (place, below(self.next[2], u64::from(pages_used(place))) as u32)
     }
 
     /// Chooses the next operation. Every operation draws five times, whatever it is, so a session's
@@ -135,11 +146,10 @@ impl Session {
         intended_ns: u64,
         pages_used: impl Fn(usize) -> u32,
     ) -> Operation {
-        let kind = draw.kind(self.choices.bits());
-        let place = draw.place(self.choices.bits());
-        let page = below(self.choices.bits(), u64::from(pages_used(place))) as u32;
-        let slot_bits = self.choices.bits();
-        let durable = !self.choices.chance(draw.lazy_threshold);
+        let (place, page) = self.peek(draw, pages_used);
+        let [kind, _, _, slot_bits, lazy] = self.next;
+        let (kind, durable) = (draw.kind(kind), lazy >> 32 >= draw.lazy_threshold);
+        self.next = std::array::from_fn(|_| self.choices.bits());
         Operation {
             kind,
             place,

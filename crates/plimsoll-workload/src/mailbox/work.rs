@@ -174,7 +174,20 @@ impl Group {
         let databases = &self.databases;
         let op = s.draw(&self.draw, intended_ns, |place| databases[place].state.pages_used);
         s.phase = Phase::Working(op);
+        if self.arrivals.is_some()
+            && let Some(next) = self.woken.first().or(self.idle.first())
+        {
+            self.hint(next);
+        }
         Some(op)
+    }
+
+    /// Brings near what the next operation of a session looks up first.
+    pub(super) fn hint(&mut self, session: u32) {
+        let databases = &self.databases;
+        let pages_used = |place: usize| databases[place].state.pages_used;
+        let (place, page) = self.sessions[session as usize].peek(&self.draw, pages_used);
+        self.databases[place].hint(page);
     }
 
     /// Finds the operation's page and does the operation.
