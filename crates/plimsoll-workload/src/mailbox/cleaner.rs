@@ -120,12 +120,15 @@ impl Database {
         }
         let buffer_at = pool.slots[slot as usize].buffer_at;
         let mut rec_lsn = u64::MAX;
-        for page in first..end {
-            rec_lsn = rec_lsn.min(self.prepare(page, first, buffer_at, g, ctx));
+        for each in first..end {
+            let frame = if each == page { Some(at) } else { self.cache.find(each) };
+            let Some(frame) = frame else { continue };
+            rec_lsn = rec_lsn.min(self.prepare(frame, first, buffer_at, g, ctx));
         }
         self.cache.hint_oldest_dirty();
         let write = &mut pool.slots[slot as usize];
         (write.place, write.first_page, write.pages) = (self.place, first, end - first);
+        write.frame = at;
         write.rec_lsn = rec_lsn;
         self.writes += 1;
         self.counts.database_writes += 1;
@@ -147,14 +150,14 @@ impl Database {
     /// position before its first unwritten change.
     fn prepare(
         &mut self,
-        page: u32,
+        at: u32,
         first: u32,
         buffer_at: u64,
         g: &Geometry,
         ctx: &mut Ctx<'_>,
     ) -> u64 {
-        let Some(at) = self.cache.find(page) else { return u64::MAX };
         let frame = &mut self.cache.frames[at as usize];
+        let page = frame.page;
         let before = self.state.marks.get(page).acked;
         frame.generation += 1;
         frame.writing = true;
@@ -185,7 +188,12 @@ impl Database {
             self.completed_rec_lsn = u64::MAX;
         }
         for page in write.first_page..write.first_page + write.pages {
-            let Some(at) = self.cache.find(page) else { continue };
+            let found = if self.holds(write.frame, page) {
+                Some(write.frame)
+            } else {
+                self.cache.find(page)
+            };
+            let Some(at) = found else { continue };
             let frame = &mut self.cache.frames[at as usize];
             frame.writing = false;
             let (generation, evict, dirty) = (frame.generation, frame.evict, frame.dirty);

@@ -141,7 +141,9 @@ pub(crate) struct Database {
 /// What came of looking for a page.
 pub(crate) enum Seek {
     Cached(u32),
-    /// The session waits for the page.
+    /// The session waits for the page, which it reads into a frame.
+    Reads(u32),
+    /// The session waits for the page, which another one reads.
     Waits,
     /// No frame can be freed now.
     NoFrame,
@@ -242,7 +244,19 @@ impl Database {
             buffer_offset_bytes: buffer_at,
             intended_ns,
         });
-        Seek::Waits
+        Seek::Reads(at)
+    }
+
+    /// Whether a frame is that of a page, read or on its way in.
+    #[inline]
+    pub fn holds(&self, at: u32, page: u32) -> bool {
+        self.cache.frames.get(at as usize).is_some_and(|frame| frame.page == page)
+    }
+
+    /// Whether a frame is that of a page and has been read.
+    #[inline]
+    pub fn has_read(&self, at: u32, page: u32) -> bool {
+        self.holds(at, page) && !self.cache.frames[at as usize].loading
     }
 
     fn wait_for_page(&mut self, at: u32, links: &mut [u32], session: u32) {
@@ -262,15 +276,9 @@ impl Database {
         self.cache.touch(at);
     }
 
-    /// A page has been read: checks it and gives back the sessions that waited for it.
-    pub fn read_done(
-        &mut self,
-        g: &Geometry,
-        page: u32,
-        buffer_at: u64,
-        ctx: &mut Ctx<'_>,
-    ) -> Queue {
-        let Some(at) = self.cache.find(page) else { return Queue::default() };
+    /// A page has been read into a frame: checks it and gives back the sessions that waited for it.
+    pub fn read_done(&mut self, g: &Geometry, at: u32, buffer_at: u64, ctx: &mut Ctx<'_>) -> Queue {
+        let page = self.cache.frames[at as usize].page;
         let mark = self.state.marks.get(page);
         let head = match ctx.arena.bytes(buffer_at, g.page_bytes) {
             Some(bytes) => match page::check(g, self.id, page, mark, bytes) {

@@ -268,8 +268,10 @@ impl Group {
         match purpose {
             Purpose::PageRead => {
                 let session = &self.sessions[index as usize];
-                if let Phase::Working(op) = session.phase {
-                    let waiters = d.read_done(g, op.page, session.buffer_at, ctx);
+                if let Phase::Working(op) = session.phase
+                    && d.holds(session.frame, op.page)
+                {
+                    let waiters = d.read_done(g, session.frame, session.buffer_at, ctx);
                     self.ready.append(&mut self.links, waiters);
                 }
             }

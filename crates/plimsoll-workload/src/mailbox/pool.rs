@@ -8,6 +8,8 @@ pub(crate) struct WriteSlot {
     pub place: usize,
     pub first_page: u32,
     pub pages: u32,
+    /// Frame of the page that the write was for.
+    pub frame: u32,
     /// Log position before the first change that is in no earlier write.
     pub rec_lsn: u64,
     pub buffer_at: u64,
@@ -32,6 +34,7 @@ impl Pool {
             place: 0,
             first_page: 0,
             pages: 0,
+            frame: 0,
             rec_lsn: u64::MAX,
             buffer_at: buffer_at + i as u64 * u64::from(config.coalesce_bytes),
             busy: false,

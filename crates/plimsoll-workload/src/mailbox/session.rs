@@ -122,13 +122,15 @@ pub(crate) struct Session {
     pub phase: Phase,
     /// Its page buffer in the arena.
     pub buffer_at: u64,
+    /// The frame that its last read was for.
+    pub frame: u32,
 }
 
 impl Session {
     pub fn new(load_seed: u64, number: u32, buffer_at: u64) -> Self {
         let mut choices = Choices::new(load_seed, u64::from(number));
         let next = std::array::from_fn(|_| choices.bits());
-        Self { choices, next, phase: Phase::Idle, buffer_at }
+        Self { choices, next, phase: Phase::Idle, buffer_at, frame: 0 }
     }
 
     /// Where the next operation will look, if no page is added before: place of the database and page.

@@ -8,7 +8,7 @@ use super::geometry::Geometry;
 use super::group::{Group, transactional_ios};
 use super::page::Directory;
 use super::rng::below;
-use super::session::{Commit, Operation, OperationKind, Phase};
+use super::session::{Commit, Operation, OperationKind, Phase, Session};
 
 /// Operations that a session does at one instant before it lets time pass: a session whose pages
 /// are all cached and whose commits are all lazy would otherwise never let the step end.
@@ -194,15 +194,26 @@ impl Group {
     fn attempt(&mut self, session: u32, op: Operation, ctx: &mut Ctx<'_>) -> Attempt {
         let g = self.geometry;
         let d = &mut self.databases[op.place];
-        let reader = (session, self.sessions[session as usize].buffer_at);
-        let wanted = (op.page, op.intended_ns);
-        let mut found = d.seek(&g, &mut self.links, reader, wanted, ctx);
+        let Session { buffer_at, frame, .. } = self.sessions[session as usize];
+        let (reader, wanted) = ((session, buffer_at), (op.page, op.intended_ns));
+        // Mostly it has just been read.
+        let mut found = if op.sought && d.has_read(frame, op.page) {
+            d.touch(frame);
+            Seek::Cached(frame)
+        } else {
+            d.seek(&g, &mut self.links, reader, wanted, ctx)
+        };
         if matches!(found, Seek::NoFrame) {
             d.scavenge(&g, &mut self.pool, ctx);
             found = d.seek(&g, &mut self.links, reader, wanted, ctx);
         }
         let at = match found {
             Seek::Cached(at) => at,
+            Seek::Reads(at) => {
+                self.sessions[session as usize].frame = at;
+                self.working(session, Operation { sought: true, ..op });
+                return Attempt::Parked;
+            }
             Seek::Waits => {
                 self.working(session, Operation { sought: true, ..op });
                 return Attempt::Parked;
