@@ -236,6 +236,10 @@ impl Replicate {
     fn write(&mut self, request: &Request, unit: u64, cx: &mut Context<'_>) {
         let nodes = self.place(request, unit, false);
         cx.program.fork();
+        // The copy on this node was hinted at, those on others are known only now.
+        for &node in nodes.iter().filter(|&&n| n != NOWHERE && n != request.node) {
+            cx.blocks.hint(self.below, &Request { node, ..*request });
+        }
         for node in nodes.into_iter().filter(|n| *n != NOWHERE && !self.failed.contains(n)) {
             cx.program.branch();
             if node == request.node {

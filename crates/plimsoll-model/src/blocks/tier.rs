@@ -58,35 +58,6 @@ impl Touches {
     }
 }
 
-/// Extents that were ever written: those before a file's end when it was laid out, and others.
-#[derive(Default)]
-struct Known {
-    laid: Vec<u64>,
-    others: Bits,
-}
-
-impl Known {
-    /// Adds an extent; true if it was not there.
-    #[inline]
-    fn set(&mut self, file: u32, unit: u64) -> bool {
-        let is_laid = self.laid.get(file as usize).is_some_and(|end| unit < *end);
-        !is_laid && self.others.set(file, unit)
-    }
-
-    /// Adds extents that are laid out.
-    fn lay(&mut self, file: u32, units: std::ops::Range<u64>) {
-        let at = file as usize;
-        if self.laid.len() <= at {
-            self.laid.resize(at + 1, 0);
-        }
-        if units.start <= self.laid[at] {
-            self.laid[at] = self.laid[at].max(units.end);
-        } else {
-            self.others.set_range(file, units);
-        }
-    }
-}
-
 struct Tier {
     rules: Rules,
     fast: BlockRef,
@@ -94,7 +65,7 @@ struct Tier {
     /// Extents on the fast tier, in the order in which they were touched, with the touches of all.
     held: Recent<u64>,
     /// Extents that were ever written.
-    known: Known,
+    known: Bits,
     /// What was laid out and has not been placed yet, oldest first, and its number of extents.
     laid: VecDeque<(u32, std::ops::Range<u64>)>,
     laid_extents: u64,
@@ -141,7 +112,7 @@ pub(super) fn make(
         fast: builder.find(fast),
         slow: builder.find(slow),
         held: Recent::new(room(&rules, 1.0)),
-        known: Known::default(),
+        known: Bits::default(),
         laid: VecDeque::new(),
         laid_extents: 0,
         rising: Keyed::default(),
@@ -328,6 +299,9 @@ impl Block for Tier {
     fn hint(&self, request: &Request, _blocks: &Blocks) {
         let unit = request.first_unit(self.rules.extent_bytes);
         self.held.hint(request.key(unit));
+        if request.action != Action::Read {
+            self.known.hint(request.file, unit);
+        }
     }
 
     /// A move has ended.
@@ -347,7 +321,7 @@ impl Block for Tier {
     fn lay(&mut self, request: &Request, _cx: &mut Context<'_>) {
         self.resize(request);
         let units = request.units(self.rules.extent_bytes);
-        self.known.lay(request.file, units.clone());
+        self.known.set_range(request.file, units.clone());
         self.laid_extents += units.end - units.start;
         match self.laid.back_mut() {
             Some((file, last)) if *file == request.file && last.end == units.start => {
@@ -372,29 +346,5 @@ impl Block for Tier {
         each("moves_queued", self.ups.len() as f64);
         each("promoted_extents", self.promoted as f64);
         each("demoted_extents", self.demoted as f64);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// It knows what a plain list of extents does.
-        #[test]
-        fn extents_are_known_once_written_or_laid(
-            acts in prop::collection::vec((any::<bool>(), 0u32..3, 0u64..70, 0u64..70), 0..60),
-        ) {
-            let (mut known, mut list) = (Known::default(), std::collections::HashSet::new());
-            for (is_laid, file, unit, count) in acts {
-                if is_laid {
-                    known.lay(file, unit..unit + count);
-                    list.extend((unit..unit + count).map(|unit| (file, unit)));
-                } else {
-                    prop_assert_eq!(known.set(file, unit), list.insert((file, unit)));
-                }
-            }
-        }
     }
 }
