@@ -135,6 +135,17 @@ impl Arm {
         ready_ns
     }
 
+    /// Not more than that, without a root: the curve is above its chord. A billionth is left for rounding.
+    fn ready_ns_least(&self, command: &Command) -> f64 {
+        let distance = (command.cylinder - self.cylinder).abs();
+        if distance <= 0.0 {
+            return 0.0;
+        }
+        let HddSpec { seek_ms_min, seek_ms_full, .. } = self.spec;
+        let least_ms = seek_ms_min.min(seek_ms_full);
+        (1e6 - 1e-3) * (least_ms + (seek_ms_full - seek_ms_min).max(0.0) * distance)
+    }
+
     /// The same with the rotation: what passes before it can transfer, if it started now.
     fn positioning_ns(&self, command: &Command, ready_ns: f64, now_ns: u64) -> f64 {
         let angle = command.angle;
@@ -184,6 +195,8 @@ impl Arm {
             let better = |score: f64| best.is_none_or(|(_, least, _)| score < least);
             let position_ns = if self.follows(command, now_ns) {
                 0.0
+            } else if !better(self.ready_ns_least(command) - credit_ns) {
+                continue;
             } else {
                 let ready_ns = self.ready_ns(command);
                 if !better(ready_ns - credit_ns) {
@@ -224,6 +237,7 @@ mod tests {
     use super::*;
     use crate::core::rng::Stream;
     use crate::core::{Happening, Order, Program, Sim};
+    use proptest::prelude::*;
 
     fn spec() -> HddSpec {
         HddSpec {
@@ -297,6 +311,33 @@ mod tests {
             let seconds = sim.now_ns() as f64 / 1e9;
             let got = n as f64 * 262_144.0 / seconds;
             assert!((got / rate - 1.0).abs() < 0.05, "{got} against {rate}");
+        }
+    }
+
+    proptest! {
+        /// What a command is passed over for is never more than what it would cost.
+        #[test]
+        fn the_least_is_not_more(
+            head in 0.0..=1.0f64,
+            at in 0.0..=1.0f64,
+            (least, mean, full) in (0.0..20.0f64, 0.0..20.0f64, 0.01..40.0f64),
+        ) {
+            let ends = HddSpec { seek_ms_min: least, seek_ms_mean: mean, seek_ms_full: full, ..spec() };
+            let mut arm = Arm::new(ends);
+            for (head, at) in [(head, at), (head, head), (0.0, 1.0), (head, head + 1e-12)] {
+                arm.cylinder = head;
+                let command = Command {
+                    token: 0,
+                    address: 0,
+                    size_bytes: 4096,
+                    write: false,
+                    background: false,
+                    queued_ns: 0,
+                    cylinder: at,
+                    angle: 0.0,
+                };
+                prop_assert!(arm.ready_ns_least(&command) <= arm.ready_ns(&command));
+            }
         }
     }
 }

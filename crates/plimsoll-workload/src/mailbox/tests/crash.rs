@@ -90,8 +90,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
         group.set_witness(Box::new(notebook.clone()));
         let last = 20 + below(choices.bits(), 400);
         // A third of the crashes come while the store is being closed.
-        let stop =
-            if below(choices.bits(), 3) == 0 { last - 15 } else { 0 };
+        let stop = if below(choices.bits(), 3) == 0 { last - 15 } else { 0 };
         disk.run(&mut group, |_, step| match step {
             step if step == last => Go::Crash,
             step if step == stop => Go::Stop,
