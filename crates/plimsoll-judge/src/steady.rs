@@ -102,7 +102,18 @@ pub fn of(bundle: &Bundle) -> Steadiness {
 }
 
 /// A measurement that ended, or not, by being steady.
+///
+/// What the driver did not see is not seen afterwards: the rows of its last intervals can come after it had
+/// to end, and would make up for it.
 fn of_ended(bundle: &Bundle) -> Steadiness {
+    if let Some(phase) = figures::measured(bundle).filter(|phase| !phase.reached) {
+        let says = if phase.note.starts_with("never became steady") {
+            format!("it {}", phase.note)
+        } else {
+            "it never became steady: it was cut short".to_owned()
+        };
+        return Steadiness { steady: Some(false), says, ..Steadiness::default() };
+    }
     let sizes_bytes: Vec<u64> = bundle.run.instances.iter().map(|i| i.allocated_bytes).collect();
     let condition = bundle.run.phases.iter().filter(|p| p.kind == PhaseKind::Condition);
     let conditioned_bytes = condition.map(|phase| phase.written_bytes).sum();

@@ -44,9 +44,9 @@ fn extend() {
             }
         }
         pieces.iter().for_each(|&piece| libc::free(piece));
-        let start = before.next_multiple_of(HUGE_PAGE_BYTES);
-        let after = end();
-        if after > start {
+        // The end is all ones where the system has no such heap.
+        let (start, after) = (before.checked_next_multiple_of(HUGE_PAGE_BYTES), end());
+        if let Some(start) = start.filter(|&start| start < after && after != usize::MAX) {
             let size = (after - start) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
             libc::madvise(start as *mut libc::c_void, size, libc::MADV_HUGEPAGE);
         }

@@ -59,6 +59,14 @@ mod tests {
         bundle.plan.phases.round_ns = 10 * made_up::SECOND_NS;
         bundle.plan.phases.measure_ns = bundle.run.measure().unwrap().duration_ns;
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        // A driver that had to end before its last rows came.
+        let mut cut = bundle.clone();
+        for phase in &mut cut.run.phases {
+            (phase.reached, phase.note) = (false, "never became steady: too few values".into());
+        }
+        let finding = made_up::finding(&RULE, &cut);
+        assert_eq!(finding.outcome, Outcome::Unknown);
+        assert_eq!(finding.says, "it never became steady: too few values");
         made_up::rates(&mut bundle, |t| (1_000 + t * 10 + t * 7 % 11, 800_000));
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         assert!(made_up::finding(&RULE, &bundle).says.contains("never became steady"));
