@@ -1,6 +1,6 @@
 //! A published table (CSV) as evidence: one bundle for each row.
 //!
-//! Lines that begin with `#` are remarks. The columns that are known, in any order: the transfer
+//! Written as [`cells`](super::cells) reads it. The columns that are known, in any order: the transfer
 //! (`io_bytes`, `io_kib`, `size`), the rate (`ops_per_s`, `iops`), the bandwidth
 //! (`bandwidth_bytes_per_s`, `bandwidth_mb_per_s` of 1,000,000 bytes, `bandwidth_mib_per_s`), the mean
 //! latency (`latency_ns`, `latency_us`, `latency_ms`), `read_percent`, or the rates of reads and of
@@ -10,6 +10,7 @@
 
 use plimsoll_plan::Plan;
 
+use super::cells::{Cells, Line, TableError};
 use super::{ForeignError, bundle, class};
 use crate::Bundle;
 
@@ -34,34 +35,20 @@ pub struct Declared {
 /// # Errors
 /// A sentence that says what is wrong, with its line.
 pub fn read(text: &str, name: &str, declared: Declared) -> Result<Vec<Bundle>, ForeignError> {
-    let mut lines = text
-        .lines()
-        .enumerate()
-        .map(|(index, line)| (index + 1, line.trim()))
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    let Some((_, header)) = lines.next() else { return Err(ForeignError("it is empty".into())) };
-    let names: Vec<String> = fields(header).iter().map(|name| name.to_lowercase()).collect();
-    let has = |wanted: &[&str]| names.iter().any(|name| wanted.contains(&name.as_str()));
-    if !has(&RATES) && !has(&BANDWIDTHS.map(|(name, _)| name)) {
-        let says = format!("it has neither a rate nor a bandwidth: its columns are {header}");
+    let cells = Cells::read(text)?;
+    let rates = RATES.into_iter().chain(BANDWIDTHS.map(|(name, _)| name));
+    if !rates.into_iter().any(|name| cells.has(name)) {
+        let columns = cells.names().collect::<Vec<_>>().join(", ");
+        let says = format!("it has neither a rate nor a bandwidth: its columns are {columns}");
         return Err(ForeignError(says));
     }
-    lines
-        .map(|(line, text)| {
-            let values = fields(text);
-            if values.len() != names.len() {
-                let says =
-                    format!("line {line}: {} columns where {} belong", values.len(), names.len());
-                return Err(ForeignError(says));
-            }
-            let row = Row { line, names: &names, values };
-            row.bundle(name, declared)
-        })
-        .collect()
+    cells.lines().map(|line| Row { line }.bundle(name, declared)).collect()
 }
 
-fn fields(line: &str) -> Vec<&str> {
-    line.split(',').map(|field| field.trim().trim_matches('"')).collect()
+impl From<TableError> for ForeignError {
+    fn from(error: TableError) -> Self {
+        Self(error.to_string())
+    }
 }
 
 const RATES: [&str; 2] = ["ops_per_s", "iops"];
@@ -82,31 +69,13 @@ struct Parts {
 }
 
 struct Row<'t> {
-    line: usize,
-    names: &'t [String],
-    values: Vec<&'t str>,
+    line: Line<'t>,
 }
 
 impl Row<'_> {
-    fn text(&self, name: &str) -> Option<&str> {
-        let at = self.names.iter().position(|known| known == name)?;
-        self.values.get(at).copied().filter(|text| !text.is_empty())
-    }
-
-    fn number(&self, name: &str) -> Result<Option<f64>, ForeignError> {
-        let Some(text) = self.text(name) else { return Ok(None) };
-        match text.parse::<f64>() {
-            Ok(value) if value.is_finite() && value >= 0.0 => Ok(Some(value)),
-            _ => {
-                let says = format!("line {}: {name} is {text:?}, not a number", self.line);
-                Err(ForeignError(says))
-            }
-        }
-    }
-
     fn first_of(&self, names: &[(&str, f64)]) -> Result<Option<f64>, ForeignError> {
         for (name, unit) in names {
-            if let Some(value) = self.number(name)? {
+            if let Some(value) = self.line.number(name)? {
                 return Ok(Some(value * unit));
             }
         }
@@ -116,12 +85,12 @@ impl Row<'_> {
     fn bundle(&self, name: &str, declared: Declared) -> Result<Bundle, ForeignError> {
         let size = match self.first_of(&SIZES)? {
             Some(bytes) => Some(bytes),
-            None => self.text("size").map(|text| self.size(text)).transpose()?,
+            None => self.line.text("size").map(|text| self.size(text)).transpose()?,
         };
         let bandwidth = self.first_of(&BANDWIDTHS)?;
         let rate = self.first_of(&RATES.map(|name| (name, 1.0)))?;
-        let reads = self.number("read_percent")?.unwrap_or(100.0).min(100.0);
-        let seconds = self.number("seconds")?;
+        let reads = self.line.share("read_percent")?.unwrap_or(1.0) * 100.0;
+        let seconds = self.line.number("seconds")?;
         let length_ns = seconds.map_or(LENGTH_NS, |s| (s * 1e9) as u64).max(1);
         let length_s = length_ns as f64 / 1e9;
         // What one column lacks follows from the other two; then there is nothing to check there.
@@ -130,12 +99,12 @@ impl Row<'_> {
             (Some(rate), None, Some(size)) => (rate, rate * size),
             (None, Some(bandwidth), Some(size)) if size > 0.0 => (bandwidth / size, bandwidth),
             _ => {
-                let says =
-                    format!("line {}: neither a rate nor a bandwidth with a size", self.line);
-                return Err(ForeignError(says));
+                let says = "neither a rate nor a bandwidth with a size";
+                return Err(self.line.wrong(says).into());
             }
         };
-        let outstanding = self.number("outstanding")?.map(|n| n as u64).or(declared.outstanding);
+        let outstanding =
+            self.line.number("outstanding")?.map(|n| n as u64).or(declared.outstanding);
         let parts = self.parts(rate, reads)?;
         let data_rate = parts.read_per_s + parts.write_per_s;
         // A fill, or a mix of sizes, states none; a plan has transfers of whole sectors.
@@ -144,9 +113,9 @@ impl Row<'_> {
         let reads = if data_rate > 0.0 { parts.read_per_s / data_rate * 100.0 } else { reads };
         let plan_text = self.plan(size, reads, outstanding);
         let plan = Plan::parse(&plan_text, name)
-            .map_err(|errors| ForeignError(format!("line {}: {errors}", self.line)))?;
+            .map_err(|errors| ForeignError(format!("line {}: {errors}", self.line.number)))?;
         let mut bundle =
-            bundle(&format!("{name}:{}", self.line), &plan_text, plan.resolve(), length_ns);
+            bundle(&format!("{name}:{}", self.line.number), &plan_text, plan.resolve(), length_ns);
         let latency_ns = self.first_of(&LATENCIES)?;
         let kinds = [
             ("read", true, parts.read_per_s, parts.read_per_s / data_rate),
@@ -177,7 +146,8 @@ impl Row<'_> {
     /// What the rate is made of: by the rates of reads and writes where the table has them, else by the
     /// share of reads.
     fn parts(&self, rate: f64, read_percent: f64) -> Result<Parts, ForeignError> {
-        let [read, write] = [self.number("read_ops_per_s")?, self.number("write_ops_per_s")?];
+        let [read, write] =
+            [self.line.number("read_ops_per_s")?, self.line.number("write_ops_per_s")?];
         if read.is_none() && write.is_none() {
             let read_per_s = rate * read_percent / 100.0;
             return Ok(Parts { read_per_s, write_per_s: rate - read_per_s, names_per_s: 0.0 });
@@ -200,11 +170,11 @@ impl Row<'_> {
         if bytes.is_finite() && bytes > 0.0 {
             return Ok(bytes);
         }
-        Err(ForeignError(format!("line {}: size is {text:?}", self.line)))
+        Err(self.line.wrong(format!("size is {text:?}")).into())
     }
 
     fn plan(&self, size: Option<f64>, reads: f64, outstanding: Option<u64>) -> String {
-        let pattern = match self.text("pattern").map(str::to_lowercase) {
+        let pattern = match self.line.text("pattern").map(str::to_lowercase) {
             Some(text) if text.starts_with("seq") => "sequential",
             _ => "random",
         };
@@ -217,7 +187,7 @@ impl Row<'_> {
         format!(
             "version = 1\nname = \"line {}\"\n[target]\npath = \"/\"\n[workload.matrix]\n{size}reads = \
              {reads}\npatterns = \"{pattern}\"\n{load}",
-            self.line
+            self.line.number
         )
     }
 }
@@ -267,7 +237,7 @@ mod tests {
     fn the_line_that_is_wrong_is_named() {
         let error = |text: &str| read(text, "t", Declared::default()).unwrap_err().to_string();
         assert!(error("iops,size\n100,4k\nx,4k\n").starts_with("line 3"));
-        assert!(error("iops,size\n100\n").contains("1 columns where 2"));
+        assert!(error("iops,size\n100\n").contains("1 cells where the header names 2"));
         assert!(error("a,b\n1,2\n").contains("neither a rate nor a bandwidth"));
         assert!(error("# only\n").contains("empty"));
         assert!(error("iops,size\n1,huge\n").contains("size is \"huge\""));

@@ -19,19 +19,15 @@ pub use search::{Fit, FitOptions, Profile, RowScore, Scores, fit, predict, score
 pub use table::{Row, Table};
 
 use crate::spec::ModelError;
+use plimsoll_evidence::foreign::cells::TableError;
 use thiserror::Error;
 
 /// Why a fit could not be made.
 #[derive(Debug, Error, PartialEq)]
 pub enum FitError {
     /// The table cannot be read.
-    #[error("the table, line {line}: {reason}")]
-    Table {
-        /// Line, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
+    #[error(transparent)]
+    Table(#[from] TableError),
     /// The model cannot be built.
     #[error(transparent)]
     Model(#[from] ModelError),

@@ -1,10 +1,12 @@
 //! A measured table: one row for each I/O size and read share.
 //!
-//! CSV with a header; lines that begin with `#` are comments. Columns: `io_kib`, `pattern` (`random` or
+//! Written as [`plimsoll_evidence::foreign::cells`] reads it. Columns: `io_kib`, `pattern` (`random` or
 //! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (operations that each
-//! client has outstanding, where it is not the model's own; `outstanding` is another word for it),
+//! client has outstanding, where it is not the model's own; `queue_depth` and `outstanding` are other words for it),
 //! `bandwidth_mb_per_s`, `read_ops_per_s`, `write_ops_per_s`. A row without an I/O size, such as a fill,
 //! is kept for the checks but not fitted.
+
+use plimsoll_evidence::foreign::cells::{Cells, Line, TableError};
 
 use super::FitError;
 use crate::run::Pattern;
@@ -66,6 +68,8 @@ impl Row {
 pub struct Table {
     /// Its rows.
     pub rows: Vec<Row>,
+    /// Columns that say nothing to a fit.
+    pub passed_over: Vec<String>,
 }
 
 impl Table {
@@ -74,21 +78,17 @@ impl Table {
     /// # Errors
     /// [`FitError::Table`] with the line and what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, FitError> {
-        let mut lines = text
-            .lines()
-            .enumerate()
-            .map(|(i, line)| (i + 1, line.trim()))
-            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let (_, header) = lines.next().ok_or_else(|| bad(1, "is empty"))?;
-        let names: Vec<&str> = header.split(',').map(str::trim).collect();
-        for needed in ["ops_per_s", "latency_ms"] {
-            if !names.contains(&needed) {
-                return Err(bad(1, &format!("has no column `{needed}`")));
-            }
+        let cells = Cells::read(text)?;
+        let missing: Vec<&str> = NEEDED.into_iter().filter(|name| !cells.has(name)).collect();
+        if !missing.is_empty() {
+            let has = cells.names().collect::<Vec<_>>().join(", ");
+            let reason = format!("has no column {}; it has {has}", missing.join(", "));
+            return Err(TableError::new(cells.header_line(), reason).into());
         }
-        let rows: Result<Vec<Row>, FitError> =
-            lines.map(|(line, text)| row(line, &names, text)).collect();
-        Ok(Self { rows: rows? })
+        let known = |name: &&str| NEEDED.iter().chain(&OTHERS).chain(&DEPTHS).any(|k| k == name);
+        let passed_over = cells.names().filter(|name| !known(name)).map(str::to_owned).collect();
+        let rows: Result<Vec<Row>, TableError> = cells.lines().map(|line| row(&line)).collect();
+        Ok(Self { rows: rows?, passed_over })
     }
 
     /// The rows that are part of the matrix.
@@ -97,59 +97,45 @@ impl Table {
     }
 }
 
-fn bad(line: usize, reason: &str) -> FitError {
-    FitError::Table { line, reason: reason.to_owned() }
-}
+/// Columns without which there is nothing to fit.
+const NEEDED: [&str; 4] = ["io_kib", "read_percent", "ops_per_s", "latency_ms"];
+/// Columns that may be there.
+const OTHERS: [&str; 4] = ["pattern", "bandwidth_mb_per_s", "read_ops_per_s", "write_ops_per_s"];
+/// What the operations are called that each client has outstanding.
+const DEPTHS: [&str; 3] = ["depth", "queue_depth", "outstanding"];
+const DEPTH_MAX: f64 = 65_536.0;
 
-fn row(line: usize, names: &[&str], text: &str) -> Result<Row, FitError> {
-    let fields: Vec<&str> = text.split(',').map(str::trim).collect();
-    if fields.len() != names.len() {
-        let reason = format!("has {} fields, the header has {}", fields.len(), names.len());
-        return Err(bad(line, &reason));
-    }
-    let text_of = |name: &str| {
-        names.iter().position(|n| *n == name).map(|i| fields[i]).filter(|f| !f.is_empty())
-    };
-    let number = |name: &str| -> Result<Option<f64>, FitError> {
-        match text_of(name) {
-            None => Ok(None),
-            Some(text) => match text.parse::<f64>() {
-                Ok(value) if value.is_finite() && value >= 0.0 => Ok(Some(value)),
-                _ => Err(bad(line, &format!("`{name}` is \"{text}\", not a number"))),
-            },
-        }
-    };
-    let positive = |name: &str| -> Result<f64, FitError> {
-        number(name)?
-            .filter(|v| *v > 0.0)
-            .ok_or_else(|| bad(line, &format!("`{name}` has to be above 0")))
-    };
-    let pattern = match text_of("pattern") {
+fn row(line: &Line<'_>) -> Result<Row, TableError> {
+    let pattern = match line.text("pattern").map(str::to_lowercase).as_deref() {
         None | Some("random") => Pattern::Random,
         Some("sequential") => Pattern::Sequential,
         Some(other) => {
-            let reason = format!("`pattern` is \"{other}\", neither random nor sequential");
-            return Err(bad(line, &reason));
+            let reason = format!("`pattern` is {other:?}, neither random nor sequential");
+            return Err(line.wrong(reason));
         }
     };
-    let depth = match number("depth")?.or(number("outstanding")?) {
-        None => None,
-        Some(n) if n >= 1.0 && n.fract() == 0.0 && n <= 65_536.0 => Some(n as u32),
-        Some(n) => {
-            return Err(bad(line, &format!("a depth of {n} is not a count from 1 to 65536")));
-        }
-    };
+    let mut depth = None;
+    for name in DEPTHS {
+        depth = match line.number(name)? {
+            None => depth,
+            Some(n) if n >= 1.0 && n.fract() == 0.0 && n <= DEPTH_MAX => Some(n as u32),
+            Some(n) => {
+                let reason = format!("a {name} of {n} is not a count from 1 to {DEPTH_MAX}");
+                return Err(line.wrong(reason));
+            }
+        };
+    }
     Ok(Row {
-        line,
+        line: line.number,
         depth,
-        io_bytes: number("io_kib")?.map(|k| (k * 1024.0) as u64).filter(|b| *b > 0),
+        io_bytes: line.number("io_kib")?.map(|k| (k * 1024.0) as u64).filter(|b| *b > 0),
         pattern,
-        read_share: number("read_percent")?.map(|p| p / 100.0).filter(|p| *p <= 1.0),
-        bandwidth_mb_per_s: number("bandwidth_mb_per_s")?,
-        ops_per_s: positive("ops_per_s")?,
-        latency_ms: positive("latency_ms")?,
-        read_ops_per_s: number("read_ops_per_s")?,
-        write_ops_per_s: number("write_ops_per_s")?,
+        read_share: line.share("read_percent")?,
+        bandwidth_mb_per_s: line.number("bandwidth_mb_per_s")?,
+        ops_per_s: line.positive("ops_per_s")?,
+        latency_ms: line.positive("latency_ms")?,
+        read_ops_per_s: line.number("read_ops_per_s")?,
+        write_ops_per_s: line.number("write_ops_per_s")?,
     })
 }
 
@@ -183,13 +169,29 @@ mod tests {
 
     #[test]
     fn says_which_line_is_wrong() {
-        let error = Table::parse("ops_per_s,latency_ms\n1,2\n1\n").unwrap_err().to_string();
-        assert!(error.contains("line 3"), "{error}");
-        let error = Table::parse("ops_per_s,latency_ms\n1,x\n").unwrap_err().to_string();
-        assert!(error.contains("\"x\""), "{error}");
-        let error = Table::parse("ops_per_s,latency_ms,depth\n1,2,0\n").unwrap_err().to_string();
-        assert!(error.contains("depth of 0"), "{error}");
-        let error = Table::parse("ops_per_s\n1\n").unwrap_err().to_string();
-        assert!(error.contains("latency_ms"), "{error}");
+        let header = "io_kib,read_percent,ops_per_s,latency_ms";
+        let error = |text: &str| Table::parse(text).unwrap_err().to_string();
+        let row = |row: &str| error(&format!("{header}\n{row}\n"));
+        assert!(row("4,100,1,2\n4,100,1").starts_with("line 3"));
+        assert!(row("4,100,1,x").contains("\"x\""));
+        assert!(row("4,100,0,1").contains("above 0"));
+        assert!(row("4,101,1,1").contains("from 0 to 100"));
+        assert!(
+            error("io_kib,read_percent,ops_per_s\n4,100,1\n")
+                .contains("no column latency_ms; it has io_kib")
+        );
+        for depth in ["depth", "queue_depth", "outstanding"] {
+            let says = error(&format!("{header},{depth}\n4,100,1,2,0\n"));
+            assert!(says.contains(&format!("{depth} of 0")), "{says}");
+        }
+        let says = error(&format!("{header},pattern\n4,100,1,2,sideways\n"));
+        assert!(says.contains("\"sideways\""), "{says}");
+    }
+
+    #[test]
+    fn a_mistyped_column_is_named() {
+        let text = "io_kib,read_percent,ops_per_s,latency_ms,depht\n4,100,1,2,8\n";
+        let table = Table::parse(text).unwrap();
+        assert_eq!((table.rows[0].depth, table.passed_over), (None, vec!["depht".to_owned()]));
     }
 }

@@ -162,7 +162,7 @@ impl NfsReadFileSystem for ModelFiles {
         found.map(FileHandleU64::new)
     }
 
-    /// Every path is the one export, so that any client's idea of its name works.
+    /// Every path from / on is the one export, so that any client's idea of its name works.
     async fn lookup_by_path(&self, path: &str) -> Result<FileHandleU64, nfsstat3> {
         let mut at = ROOT;
         for name in path.split('/').filter(|name| !name.is_empty()) {

@@ -87,7 +87,9 @@ fn read(file: &Path, options: &Options) -> Result<Vec<Bundle>, CliError> {
         CliError::usage(format!("{name}: {error}"))
             .hint("see docs/audit.md for the forms that are known")
     };
-    let is_table = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
+    let is_table = file.extension().is_some_and(|extension| {
+        ["csv", "tsv"].into_iter().any(|table| extension.eq_ignore_ascii_case(table))
+    });
     let short = file.file_name().map_or(name.clone(), |name| name.to_string_lossy().into_owned());
     if is_table {
         let declared = Declared { outstanding: options.outstanding };

@@ -29,7 +29,8 @@ use crate::exit::Exit;
     pool.width=6 --with pool.parity=2 \\\n      --with records.record_bytes=131072 --with \
     arc.unit_bytes=131072 --with pool.chunk_bytes=131072\n\nA table is CSV with the \
     columns io_kib, pattern, read_percent, ops_per_s, latency_ms, and where\nthere are any \
-    bandwidth_mb_per_s, read_ops_per_s, write_ops_per_s; lines with # are comments."
+    depth (outstanding operations of each client), bandwidth_mb_per_s, read_ops_per_s,\nwrite_ops_per_s; lines \
+    with # are comments."
 )]
 pub struct Options {
     /// Name of a shipped model, or path of a model file.
@@ -165,6 +166,7 @@ struct ChecksOut {
     concurrency_impossible_rows: Vec<(String, f64)>,
     network_bytes_per_s_max: f64,
     network_limit_bytes_per_s: Option<f64>,
+    columns_passed_over: Vec<String>,
 }
 
 /// Fits, and predicts where asked.
@@ -364,6 +366,7 @@ fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
     ChecksOut {
         bandwidth_unit_bytes: unit_bytes,
         protocol_bytes_per_op: protocol_bytes,
+        columns_passed_over: table.passed_over.clone(),
         identity_residual_median: identity_median,
         identity_odd_rows: identity_odd,
         concurrency_least: concurrency.0,

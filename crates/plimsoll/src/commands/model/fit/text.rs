@@ -314,6 +314,12 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
         "The busiest row moves {:.2} GB/s one way{limit}.",
         gigabytes(checks.network_bytes_per_s_max)
     ));
+    if !checks.columns_passed_over.is_empty() {
+        says.push(format!(
+            "These columns of the table say nothing to a fit and were passed over: {}.",
+            checks.columns_passed_over.join(", ")
+        ));
+    }
     Section::brief(id, title).with(Block::List(says))
 }
 
