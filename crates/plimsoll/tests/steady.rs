@@ -1,10 +1,10 @@
-//! Conditioning, measurements until steady and declared caches, carried out on real files.
+//! Conditioning and measurements until steady, carried out on real files.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
 use serde_json::Value;
-use support::{Sandbox, SmallPlan, json};
+use support::{Sandbox, SmallPlan, found, json};
 
 /// A matrix on files of 16 MiB, with these lines in [workload.matrix] and [phases].
 fn matrix(sandbox: &Sandbox, workload: &str, phases: &str) -> String {
@@ -21,18 +21,6 @@ fn matrix(sandbox: &Sandbox, workload: &str, phases: &str) -> String {
 
 fn phase<'a>(run: &'a Value, kind: &str) -> Vec<&'a Value> {
     run["phases"].as_array().unwrap().iter().filter(|phase| phase["kind"] == kind).collect()
-}
-
-/// Whether the verdict's rule passed, or what it found.
-fn found(verdict: &Value, rule: &str) -> Value {
-    if verdict["passed"].as_array().unwrap().iter().any(|name| name == rule) {
-        return "pass".into();
-    }
-    let findings = verdict["findings"].as_array().unwrap();
-    findings
-        .iter()
-        .find(|finding| finding["rule"] == rule)
-        .map_or(Value::Null, |f| f["outcome"].clone())
 }
 
 #[test]
@@ -127,26 +115,6 @@ fn a_model_is_measured_until_steady_and_is_not_conditioned() {
     run("measure = \"5s\"\ncondition = \"fill-twice\"")
         .expect(2)
         .says("a model is not conditioned");
-}
-
-#[test]
-fn declared_caches_are_seen_where_the_host_can_see_them() {
-    let sandbox = Sandbox::new();
-    let state = |cache: &str, direct: &str| {
-        let phases = format!("measure = \"500ms\"\ncache = \"{cache}\"");
-        let plan = matrix(&sandbox, &format!("direct = \"{direct}\""), &phases);
-        let out = sandbox.path(&format!("{cache}-{direct}"));
-        sandbox.run(&["run", &plan, "-q", "--out", &out.display().to_string()]);
-        let [bundle] = &support::names(&out)[..] else { panic!("one bundle") };
-        json(&out.join(bundle).join("verdict.json"))
-    };
-    // Cold was proved where the system's caches could be dropped, which takes root.
-    let root = rustix::process::geteuid().is_root();
-    let cold = if root { "pass" } else { "unknown" };
-    assert_eq!(found(&state("cold", "auto"), "cache-state"), cold);
-    assert_eq!(found(&state("warm", "off"), "cache-state"), "pass");
-    assert_eq!(found(&state("warm", "required"), "cache-state"), "unknown");
-    assert_eq!(found(&state("warm-metadata", "required"), "cache-state"), "unknown");
 }
 
 #[test]

@@ -278,3 +278,15 @@ pub const TINY_MODEL: &str = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom =
     [block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 1\n\
     [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 4\nread_us = 20\nwrite_us = 20\n\
     read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\n";
+
+/// Whether the verdict's rule passed, or what it found.
+pub fn found(verdict: &Value, rule: &str) -> Value {
+    if verdict["passed"].as_array().unwrap().iter().any(|name| name == rule) {
+        return "pass".into();
+    }
+    let findings = verdict["findings"].as_array().unwrap();
+    findings
+        .iter()
+        .find(|finding| finding["rule"] == rule)
+        .map_or(Value::Null, |f| f["outcome"].clone())
+}
