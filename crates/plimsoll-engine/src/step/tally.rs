@@ -60,7 +60,7 @@ impl Tallies {
     }
 
     /// Counts a value in a tally; one that is longer than the range counts as its end.
-    #[inline]
+    #[inline(always)]
     pub fn count(&mut self, tally: usize, value_ns: u64) {
         let bucket = bucket(value_ns);
         let (first, end) = &mut self.ranges[tally];

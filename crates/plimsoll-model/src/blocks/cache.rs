@@ -94,6 +94,7 @@ pub(super) fn make(
 }
 
 impl CacheBlock {
+    #[inline(always)]
     fn read(&mut self, request: &Request, cx: &mut Context<'_>) {
         let mut hits = 0;
         self.misses.clear();
@@ -167,6 +168,7 @@ impl CacheBlock {
     }
 
     /// Asks the block below for units that follow each other.
+    #[inline(always)]
     fn fetch(&mut self, request: &Request, (first, end): (u64, u64), cx: &mut Context<'_>) {
         self.read_misses += end - first;
         let bytes = (end - first) * self.unit_bytes;

@@ -50,8 +50,9 @@ pub trait Block: Send {
 pub struct Blocks {
     pub(crate) instances: Vec<Option<Box<dyn Block>>>,
     pub(crate) nodes: usize,
-    /// Blocks with one instance for all nodes, which stands at node 0.
-    pub(crate) shared: Vec<bool>,
+    /// By block: places from one node's instance to the next one's, none where there is one instance for all
+    /// nodes.
+    pub(crate) strides: Vec<usize>,
     /// Blocks that keep data: where reads of holes end.
     pub(crate) keeps: Vec<bool>,
 }
@@ -66,8 +67,7 @@ impl Blocks {
     }
 
     pub(crate) fn index(&self, block: BlockRef, node: u16) -> usize {
-        let node = if self.shared[block.0 as usize] { 0 } else { usize::from(node) };
-        block.0 as usize * self.nodes + node
+        block.0 as usize * self.nodes + self.strides[block.0 as usize] * usize::from(node)
     }
 }
 
@@ -92,7 +92,7 @@ impl Context<'_> {
     /// Routes a request to a block on the request's node.
     ///
     /// A block is never entered twice by one request (loading checks that the blocks form no cycle).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn route(&mut self, block: BlockRef, request: &Request) {
         if request.hole && self.blocks.keeps[block.0 as usize] {
             self.serve(Source::Zero);
@@ -102,7 +102,7 @@ impl Context<'_> {
     }
 
     /// Charges work to a block on a node.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn charge(&mut self, block: BlockRef, node: u16, amount: u64, out: bool) {
         if amount > 0 {
             self.with(block, node, |instance, cx| instance.charge(amount, out, cx));
@@ -120,7 +120,7 @@ impl Context<'_> {
         self.with(block, request.node, |instance, cx| instance.lay(request, cx));
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn with(
         &mut self,
         block: BlockRef,
@@ -130,7 +130,9 @@ impl Context<'_> {
         let index = self.blocks.index(block, node);
         let Some(mut instance) = self.blocks.instances[index].take() else { return };
         act(instance.as_mut(), self);
-        self.blocks.instances[index] = Some(instance);
+        // Its place is still empty: there is nothing to drop.
+        let empty = self.blocks.instances[index].replace(instance);
+        std::mem::forget(empty);
     }
 
     /// Cuts a request at unit borders and handles the parts, which then run in parallel.

@@ -156,6 +156,7 @@ impl Arm {
     }
 
     /// Adds a command to the queue.
+    #[inline(always)]
     pub(crate) fn queue(
         &mut self,
         token: u32,

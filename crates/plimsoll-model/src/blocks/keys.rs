@@ -117,6 +117,7 @@ impl<V: Copy + Default> Table<V> {
     }
 
     /// Takes a key out, and closes the gap.
+    #[inline(always)]
     pub(crate) fn remove(&mut self, key: u64) -> Option<V> {
         if self.len == 0 {
             return None;

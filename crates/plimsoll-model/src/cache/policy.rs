@@ -134,6 +134,7 @@ impl Cache {
     }
 
     /// Whether a unit is there, without touching it.
+    #[inline(always)]
     pub fn contains(&self, key: u64) -> bool {
         match &self.kind {
             Kind::Lru(store) => store.find(key).is_some(),
@@ -143,7 +144,7 @@ impl Cache {
     }
 
     /// Reads (or, with `write`, writes) a unit; a miss brings it in.
-    #[inline]
+    #[inline(always)]
     pub fn access(&mut self, key: u64, write: bool) -> Access {
         if self.capacity == 0 {
             self.misses += 1;

@@ -148,7 +148,7 @@ impl<E: Extent> Recent<E> {
     }
 
     /// An extent's place. Places of extents that are never used take no memory where a file has many.
-    #[inline]
+    #[inline(always)]
     fn extent(&mut self, key: u64) -> &mut E {
         let (file, at) = place(key);
         if self.extents.get(file).is_none_or(|places| places.len() <= at) {
@@ -168,7 +168,7 @@ impl<E: Extent> Recent<E> {
     }
 
     /// Uses an extent if it is held.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(&mut self, key: u64) -> bool {
         let held = self.stamp(key) != 0;
         if held {
@@ -179,7 +179,7 @@ impl<E: Extent> Recent<E> {
 
     /// Uses an extent: true if it was held, else it is from now on, in place of the one that was used
     /// longest ago where there is no room.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn access(&mut self, key: u64) -> bool {
         if self.touch(key) {
             return true;
@@ -194,7 +194,7 @@ impl<E: Extent> Recent<E> {
         false
     }
 
-    #[inline]
+    #[inline(always)]
     fn stamp_now(&mut self, key: u64) {
         if self.uses.len > 2 * self.len + 1024 || self.uses.len as u32 >= u32::MAX - self.first {
             self.put_in_order();

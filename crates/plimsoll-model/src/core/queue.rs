@@ -57,7 +57,7 @@ impl EventQueue {
     }
 
     /// Adds an event. Times beyond [`TIME_NS_MAX`] count as that time.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, time_ns: u64, payload: u32) {
         if self.sequence >> SEQUENCE_BITS != 0 {
             self.renumber();

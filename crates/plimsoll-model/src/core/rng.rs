@@ -47,7 +47,7 @@ impl Stream {
     }
 
     /// Exponential with mean 1.
-    #[inline]
+    #[inline(always)]
     pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
     }
@@ -62,7 +62,7 @@ impl Stream {
     ///
     /// 0 is constant; up to 1 a constant plus an exponential part; above 1 a balanced two-phase
     /// hyperexponential (W. Whitt, "The queueing network analyzer", BSTJ 62(9), 1983, eq. 3.9-3.11).
-    #[inline]
+    #[inline(always)]
     pub fn duration_ns(&mut self, mean_ns: f64, variation: f64) -> u64 {
         if variation <= 0.0 {
             return (mean_ns + 0.5) as u64;

@@ -7,8 +7,9 @@ use super::station::{Discipline, Door, NONE};
 use super::trace::Mark;
 
 impl Sim {
-    /// A token arrives at a station.
-    #[inline]
+    /// A token arrives at a station. Like the others here that every event runs through, it is made part of its
+    /// callers: an event is mostly code that is run once, and going to and fro between functions is a tenth of it.
+    #[inline(always)]
     pub(super) fn enter(&mut self, index: u32, step: Step) {
         let now_ns = self.now_ns;
         let token = &mut self.tokens[index as usize];
@@ -37,15 +38,30 @@ impl Sim {
                     self.start_disk(step.target);
                 }
             }
-            Discipline::Sharing(sharing) => {
-                token.start_ns = now_ns;
-                sharing.enter(now_ns, station.servers, index, step.amount);
-                self.plan_shared(step.target);
-            }
             Discipline::Delay => {
                 token.start_ns = now_ns;
                 station.busy += 1;
                 self.events.push(now_ns + step.amount, index);
+            }
+            Discipline::Sharing(_)
+            | Discipline::Bucket { .. }
+            | Discipline::Doors { .. }
+            | Discipline::Gate { .. } => self.enter_otherwise(index, step),
+        }
+    }
+
+    /// A token has arrived at a station that is no queue. Models have few of these: their code stays out of
+    /// the way of that which every event runs through.
+    #[inline(never)]
+    fn enter_otherwise(&mut self, index: u32, step: Step) {
+        let now_ns = self.now_ns;
+        let token = &mut self.tokens[index as usize];
+        let station = &mut self.stations[step.target as usize];
+        match &mut station.discipline {
+            Discipline::Sharing(sharing) => {
+                token.start_ns = now_ns;
+                sharing.enter(now_ns, station.servers, index, step.amount);
+                self.plan_shared(step.target);
             }
             Discipline::Bucket { ns_per_token, burst_ns, theoretical_ns } => {
                 let cost_ns = step.amount as f64 * *ns_per_token;
@@ -73,11 +89,12 @@ impl Sim {
                     waiting.push_back((index, step.amount));
                 }
             }
+            _ => {}
         }
     }
 
     /// Puts a token that found every server busy into the queue.
-    #[inline]
+    #[inline(always)]
     fn queue(&mut self, index: u32, step: Step) {
         let station = &mut self.stations[step.target as usize];
         if let Discipline::Disordered { waiting, .. } = &mut station.discipline {
@@ -95,7 +112,7 @@ impl Sim {
     }
 
     /// The next token to serve, taken from the queue.
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, target: u32) -> Option<u32> {
         let station = &mut self.stations[target as usize];
         let background_every = match &mut station.discipline {
@@ -131,7 +148,7 @@ impl Sim {
     }
 
     /// A service (or a wait at a delay or bucket) ended.
-    #[inline]
+    #[inline(always)]
     pub(super) fn served(&mut self, index: u32) {
         let now_ns = self.now_ns;
         let target = self.leave(index);
@@ -190,20 +207,26 @@ impl Sim {
     }
 
     /// Accounts for a token's departure and moves its program on. Gives the station that it leaves.
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, index: u32) -> u32 {
         let now_ns = self.now_ns;
         let token = &mut self.tokens[index as usize];
         let station = &mut self.stations[token.target as usize];
         station.account(now_ns);
         station.count_departure(now_ns, token.enter_ns, token.start_ns, token.background);
-        if token.traced {
-            let slot = &mut self.slots[token.io as usize];
-            slot.marks[token.pc as usize] =
-                Mark { enter_ns: token.enter_ns, start_ns: token.start_ns, end_ns: now_ns };
-        }
         token.pc += 1;
-        token.target
+        if token.traced {
+            self.mark(index);
+        }
+        self.tokens[index as usize].target
+    }
+
+    /// Keeps the times of the visit that a traced token has ended.
+    #[cold]
+    fn mark(&mut self, index: u32) {
+        let token = &self.tokens[index as usize];
+        let mark = Mark { enter_ns: token.enter_ns, start_ns: token.start_ns, end_ns: self.now_ns };
+        self.slots[token.io as usize].marks[token.pc as usize - 1] = mark;
     }
 
     /// Returns tokens to a gate and lets in those that wait, in order.

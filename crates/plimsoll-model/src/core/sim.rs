@@ -235,7 +235,7 @@ impl Sim {
             }
         }
         let token = self.new_token(io, 0, NONE);
-        self.advance(token);
+        self.go_on(token);
         if !self.ready.is_empty() {
             self.run_ready();
         }
@@ -302,6 +302,7 @@ impl Sim {
         }
     }
 
+    #[inline(always)]
     fn new_token(&mut self, io: u32, pc: u32, join: u32) -> u32 {
         let token = Token {
             io,
@@ -330,12 +331,18 @@ impl Sim {
     #[inline]
     fn run_ready(&mut self) {
         while let Some(token) = self.ready.pop() {
-            self.advance(token);
+            self.go_on(token);
         }
     }
 
+    /// [`Sim::advance`] for those that did not come from an event.
+    #[inline(never)]
+    fn go_on(&mut self, index: u32) {
+        self.advance(index);
+    }
+
     /// Interprets a token's program until it has to wait.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, index: u32) {
         loop {
             let Token { io, pc, .. } = self.tokens[index as usize];
@@ -371,6 +378,7 @@ impl Sim {
     }
 
     /// Starts the branches of a fork. True if the parent has to wait for them.
+    #[inline(always)]
     fn split(&mut self, parent: u32, fork: Step) -> bool {
         let Token { io, pc, .. } = self.tokens[parent as usize];
         let join = if fork.extra == 0 {
@@ -406,6 +414,7 @@ impl Sim {
     }
 
     /// A token reached the end of its branch or program.
+    #[inline(always)]
     fn end(&mut self, index: u32) {
         let Token { io, join, pc, .. } = self.tokens[index as usize];
         self.tokens_free.push(index);

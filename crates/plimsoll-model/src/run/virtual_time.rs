@@ -196,6 +196,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         goes_on
     }
 
+    #[inline(always)]
     fn complete(&mut self, at: usize, index: u32, submitted_ns: u64) {
         let completed_ns = self.system.now_ns();
         let part = &mut self.parts[at];
@@ -213,6 +214,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         });
     }
 
+    #[inline(always)]
     fn step(&mut self, at: usize) {
         let now_ns = self.system.now_ns();
         let part = &mut self.parts[at];
@@ -263,6 +265,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
 }
 
 impl<W> Part<W> {
+    #[inline(always)]
     fn issue(&mut self, at: usize, io: &Io, system: &mut System) {
         let flying = Flying {
             token: io.token,

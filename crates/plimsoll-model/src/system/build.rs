@@ -50,7 +50,7 @@ impl System {
         for (block, (name, table)) in spec.blocks.iter().enumerate() {
             let kind = Reader::new(&spec, name, table).text("kind")?;
             let shared = blocks::shared(kind);
-            blocks.shared.push(shared);
+            blocks.strides.push(usize::from(!shared));
             blocks.keeps.push(blocks::keeps_data(kind));
             keeps_layout |= blocks::keeps_layout(kind);
             for node in 0..nodes as u16 {

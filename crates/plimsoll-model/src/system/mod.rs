@@ -122,6 +122,7 @@ impl System {
         }
     }
 
+    #[inline(always)]
     fn enter(&mut self, tag: u64, class: u16, request: &Request) {
         self.blocks.hint(self.entry, request);
         let mut program = std::mem::take(&mut self.program);
@@ -184,7 +185,7 @@ impl System {
         if self.empty.len() <= at {
             self.empty.resize(at + 1, false);
         }
-        self.empty[at] = !self.blocks.shared.contains(&true);
+        self.empty[at] = !self.blocks.strides.contains(&0);
     }
 
     /// Says of a read whether it goes to a hole; a write fills one.
@@ -303,12 +304,14 @@ impl System {
         self.launch();
     }
 
+    #[inline(always)]
     fn shut(&mut self) {
         for (doors, door) in self.closing.drain(..) {
             self.sim.close(doors, door);
         }
     }
 
+    #[inline(always)]
     fn write_program(
         &mut self,
         program: &mut Program,
@@ -329,6 +332,7 @@ impl System {
         (cx.served, cx.landed, cx.remote)
     }
 
+    #[inline(always)]
     fn launch(&mut self) {
         for mut launch in self.launched.drain(..) {
             self.background_in_flight += 1;

@@ -108,6 +108,7 @@ impl Cache {
     }
 
     /// The frame of a page.
+    #[inline(always)]
     pub fn find(&self, page: u32) -> Option<u32> {
         let (_, frame) = self.slots[self.seek(page)];
         (frame != NONE).then_some(frame)
@@ -135,6 +136,7 @@ impl Cache {
 
     /// Takes a free frame for a page that is not cached. It is in no list until
     /// [`Cache::touch`].
+    #[inline(always)]
     pub fn take(&mut self, page: u32) -> Option<u32> {
         let at = self.free.pop()?;
         self.frames[at as usize] = Frame { page, ..Frame::EMPTY };
@@ -145,6 +147,7 @@ impl Cache {
     }
 
     /// Gives a frame back. It must be clean and in no list.
+    #[inline(always)]
     pub fn release(&mut self, at: u32) {
         self.forget(self.frames[at as usize].page);
         self.frames[at as usize] = Frame::EMPTY;
@@ -152,6 +155,7 @@ impl Cache {
     }
 
     /// Makes a frame the most recently used. A frame that was to be evicted is no longer.
+    #[inline(always)]
     pub fn touch(&mut self, at: u32) {
         self.unlink_lru(at);
         let last = self.lru.1;
@@ -164,6 +168,7 @@ impl Cache {
     }
 
     /// Takes a frame out of the order of use.
+    #[inline(always)]
     pub fn unlink_lru(&mut self, at: u32) {
         let (before, after) = self.frames[at as usize].lru;
         let linked = before != NONE || after != NONE || self.lru.0 == at;
@@ -215,6 +220,7 @@ impl Cache {
     }
 
     /// Marks a frame dirty; its first change starts at `rec_lsn`.
+    #[inline(always)]
     pub fn dirty(&mut self, at: u32, rec_lsn: u64) {
         let last = self.dirt.1;
         let frame = &mut self.frames[at as usize];
@@ -233,6 +239,7 @@ impl Cache {
     }
 
     /// Marks a frame clean.
+    #[inline(always)]
     pub fn clean(&mut self, at: u32) {
         if !self.frames[at as usize].dirty {
             return;

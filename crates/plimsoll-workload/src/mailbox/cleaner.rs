@@ -17,6 +17,7 @@ const SEARCH_MAX: usize = 64;
 
 impl Database {
     /// Frees frames from the least recently used end until enough are free or about to be.
+    #[inline(always)]
     pub fn scavenge(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
         while self.cache.free_count() + self.evictions_pending < self.free_target {
             let Some(at) = self.cache.oldest() else { return };
@@ -43,6 +44,7 @@ impl Database {
 
     /// Writes the pages that have been dirty longest, where the log since their first change is
     /// deeper than the checkpoint depth (everything, when closing or when the log is full).
+    #[inline(always)]
     pub fn pump_depth(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
         let depth = self.depth_to_write_bytes();
         let mut at = self.cache.oldest_dirty();
@@ -66,6 +68,7 @@ impl Database {
 
     /// Whether write-back and checkpoint have nothing left to do until something happens: looked after
     /// again now, they would do nothing.
+    #[inline(always)]
     pub fn is_at_rest(&self) -> bool {
         let enough = self.cache.free_count() + self.evictions_pending >= self.free_target;
         let shallow = self.cache.oldest_dirty().is_none_or(|at| {
@@ -228,6 +231,7 @@ impl Database {
 
     /// Lets the checkpoint advance: issues a flush of the file when it would help, and a log block
     /// when the log is full of what a recorded checkpoint would release.
+    #[inline(always)]
     pub fn pump_checkpoint(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
         let closing = self.closing != Closing::Open;
         if closing {
@@ -269,6 +273,7 @@ impl Database {
     }
 
     /// One step towards a clean close: the log, the pages, a flush, a last block that says so.
+    #[inline(always)]
     pub fn pump_close(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
         match self.closing {
             Closing::Draining => {

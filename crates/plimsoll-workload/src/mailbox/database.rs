@@ -212,6 +212,7 @@ impl Database {
     }
 
     /// Looks for a page; where it is not cached, reads it into the session's buffer.
+    #[inline(always)]
     pub fn seek(
         &mut self,
         g: &Geometry,
@@ -277,6 +278,7 @@ impl Database {
     }
 
     /// A page has been read into a frame: checks it and gives back the sessions that waited for it.
+    #[inline(always)]
     pub fn read_done(&mut self, g: &Geometry, at: u32, buffer_at: u64, ctx: &mut Ctx<'_>) -> Queue {
         let page = self.cache.frames[at as usize].page;
         let mark = self.state.marks.get(page);

@@ -287,6 +287,7 @@ impl LogWriter {
     }
 
     /// Issues a flush if one is due.
+    #[inline(always)]
     pub fn pump(&mut self, g: &Geometry, checkpoint: u64, ctx: &mut Ctx<'_>) {
         let pending = self.pos > self.issued;
         let due = pending
@@ -401,6 +402,7 @@ impl LogWriter {
     }
 
     /// Flushes the files that were written, where each write is not durable by itself.
+    #[inline(always)]
     fn pump_sync(&mut self, ctx: &mut Ctx<'_>) {
         if self.durability == Durability::DSync
             || self.syncing.is_some()

@@ -79,6 +79,7 @@ impl Maintenance {
 
 impl Database {
     /// Issues the maintenance reads that are due.
+    #[inline(always)]
     pub fn pump_maintenance(&mut self, g: &Geometry, ctx: &mut Ctx<'_>) {
         let interval = self.maintenance.interval_ns;
         if interval == 0 {

@@ -43,6 +43,7 @@ impl Replication {
 
 impl Database {
     /// Issues a read for each copy that a whole read's worth of durable log is waiting for.
+    #[inline(always)]
     pub fn pump_replication(&mut self, config: &MailboxConfig, ctx: &mut Ctx<'_>) {
         let durable = self.log.durable_lsn();
         let ring = u64::from(config.log_files) * u64::from(config.log_file_bytes);

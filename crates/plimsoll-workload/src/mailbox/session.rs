@@ -91,6 +91,7 @@ impl Draw {
         Self { mix: config.mix, lazy_threshold, bias_sums }
     }
 
+    #[inline(always)]
     fn place(&self, bits: u64) -> usize {
         let total = self.bias_sums.last().copied().unwrap_or(0);
         if total == 0 {
@@ -100,6 +101,7 @@ impl Draw {
         self.bias_sums.partition_point(|&sum| sum <= at)
     }
 
+    #[inline(always)]
     fn kind(&self, bits: u64) -> OperationKind {
         let Mix { insert, delete, replace, .. } = self.mix;
         let at = below(bits, u64::from(self.mix.total()));
@@ -142,6 +144,7 @@ impl Session {
 
     /// Chooses the next operation. Every operation draws five times, whatever it is, so a session's
     /// choices do not depend on what others do; only the number of pages its key is mapped on does.
+    #[inline(always)]
     pub fn draw(
         &mut self,
         draw: &Draw,
