@@ -82,7 +82,8 @@ impl Cells {
             let beyond = record.iter().skip(names.len()).any(|cell| !cell.is_empty());
             if record.len() < names.len() || beyond {
                 let (has, wants) = (record.len(), names.len());
-                let reason = format!("has {has} cells where the header names {wants} columns");
+                let cells = if has == 1 { "cell" } else { "cells" };
+                let reason = format!("has {has} {cells} where the header names {wants} columns");
                 return Err(TableError::new(number, reason));
             }
             lines.push((number, record));
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
         assert_eq!(error("# only\n"), "line 1: it is empty");
-        assert_eq!(error("a,b\n1\n"), "line 2: has 1 cells where the header names 2 columns");
+        assert_eq!(error("a,b\n1\n"), "line 2: has 1 cell where the header names 2 columns");
         assert!(error("a,b\n\n1,2,3\n").starts_with("line 3: has 3 cells"));
         assert_eq!(error("#\na,A\n"), "line 2: has two columns `a`");
     }

@@ -237,7 +237,7 @@ mod tests {
     fn the_line_that_is_wrong_is_named() {
         let error = |text: &str| read(text, "t", Declared::default()).unwrap_err().to_string();
         assert!(error("iops,size\n100,4k\nx,4k\n").starts_with("line 3"));
-        assert!(error("iops,size\n100\n").contains("1 cells where the header names 2"));
+        assert!(error("iops,size\n100\n").contains("1 cell where the header names 2"));
         assert!(error("a,b\n1,2\n").contains("neither a rate nor a bandwidth"));
         assert!(error("# only\n").contains("empty"));
         assert!(error("iops,size\n1,huge\n").contains("size is \"huge\""));

@@ -8,7 +8,7 @@ use super::trace::Mark;
 
 impl Sim {
     /// A token arrives at a station. Like the others here that every event runs through, it is made part of its
-    /// callers: an event is mostly code that is run once, and going to and fro between functions is a tenth of it.
+    /// callers: an event is mostly code that is run once, and going to and fro between functions was a tenth of its instructions.
     #[inline(always)]
     pub(super) fn enter(&mut self, index: u32, step: Step) {
         let now_ns = self.now_ns;

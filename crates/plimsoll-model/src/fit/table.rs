@@ -85,9 +85,12 @@ impl Table {
             let reason = format!("has no column {}; it has {has}", missing.join(", "));
             return Err(TableError::new(cells.header_line(), reason).into());
         }
-        let known = |name: &&str| NEEDED.iter().chain(&OTHERS).chain(&DEPTHS).any(|k| k == name);
+        // Of several the first: beside `depth`, `outstanding` is what audits mean, all clients together.
+        let depth = DEPTHS.into_iter().find(|name| cells.has(name));
+        let known = |name: &&str| NEEDED.iter().chain(&OTHERS).chain(&depth).any(|k| k == name);
         let passed_over = cells.names().filter(|name| !known(name)).map(str::to_owned).collect();
-        let rows: Result<Vec<Row>, TableError> = cells.lines().map(|line| row(&line)).collect();
+        let rows: Result<Vec<Row>, TableError> =
+            cells.lines().map(|line| row(&line, depth)).collect();
         Ok(Self { rows: rows?, passed_over })
     }
 
@@ -105,7 +108,7 @@ const OTHERS: [&str; 4] = ["pattern", "bandwidth_mb_per_s", "read_ops_per_s", "w
 const DEPTHS: [&str; 3] = ["depth", "queue_depth", "outstanding"];
 const DEPTH_MAX: f64 = 65_536.0;
 
-fn row(line: &Line<'_>) -> Result<Row, TableError> {
+fn row(line: &Line<'_>, depth_name: Option<&str>) -> Result<Row, TableError> {
     let pattern = match line.text("pattern").map(str::to_lowercase).as_deref() {
         None | Some("random") => Pattern::Random,
         Some("sequential") => Pattern::Sequential,
@@ -114,17 +117,14 @@ fn row(line: &Line<'_>) -> Result<Row, TableError> {
             return Err(line.wrong(reason));
         }
     };
-    let mut depth = None;
-    for name in DEPTHS {
-        depth = match line.number(name)? {
-            None => depth,
-            Some(n) if n >= 1.0 && n.fract() == 0.0 && n <= DEPTH_MAX => Some(n as u32),
-            Some(n) => {
-                let reason = format!("a {name} of {n} is not a count from 1 to {DEPTH_MAX}");
-                return Err(line.wrong(reason));
-            }
-        };
-    }
+    let depth = match depth_name.map(|name| Ok((name, line.number(name)?))).transpose()? {
+        None | Some((_, None)) => None,
+        Some((_, Some(n))) if n >= 1.0 && n.fract() == 0.0 && n <= DEPTH_MAX => Some(n as u32),
+        Some((name, Some(n))) => {
+            let reason = format!("a {name} of {n} is not a count from 1 to {DEPTH_MAX}");
+            return Err(line.wrong(reason));
+        }
+    };
     Ok(Row {
         line: line.number,
         depth,
@@ -193,5 +193,15 @@ mod tests {
         let text = "io_kib,read_percent,ops_per_s,latency_ms,depht\n4,100,1,2,8\n";
         let table = Table::parse(text).unwrap();
         assert_eq!((table.rows[0].depth, table.passed_over), (None, vec!["depht".to_owned()]));
+    }
+
+    #[test]
+    fn depth_goes_before_what_audits_read() {
+        let text = "outstanding,io_kib,read_percent,ops_per_s,latency_ms,depth\n480,4,100,1,2,4\n";
+        let table = Table::parse(text).unwrap();
+        assert_eq!(
+            (table.rows[0].depth, table.passed_over),
+            (Some(4), vec!["outstanding".to_owned()])
+        );
     }
 }
