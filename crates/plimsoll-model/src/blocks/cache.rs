@@ -12,7 +12,7 @@ use super::inside::Source;
 use super::keys::Table;
 use super::request::{Action, Request};
 use crate::cache::{Cache, Policy};
-use crate::core::{Order, StationId};
+use crate::core::{Order, Places, StationId};
 use crate::spec::{ModelError, Reader};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,7 @@ struct CacheBlock {
     /// Units on their way in, by key: the fetch, whose door opens when they are there.
     coming: Table<u32>,
     /// By fetch: its first key and how many. The first is none: its number means a copy.
-    fetches: Vec<(u64, u64)>,
-    fetches_free: Vec<u32>,
+    fetches: Places<(u64, u64)>,
     doors: StationId,
     waits: Vec<u32>,
 }
@@ -69,6 +68,8 @@ pub(super) fn make(
     let dirty_share = reader.number_or("dirty_share", 0.5, 0.0, 1.0)?;
     let label = reader
         .word("label", &[("dram", Source::Dram), ("ssd", Source::Ssd), ("log", Source::Log)])?;
+    let mut fetches = Places::default();
+    fetches.put((0, 0));
     Ok(Box::new(CacheBlock {
         below: builder.find(below),
         device: builder.find_or_none(device),
@@ -86,8 +87,7 @@ pub(super) fn make(
         read_misses: 0,
         bypass_sequential: reader.flag_or("bypass_sequential", false)?,
         coming: Table::default(),
-        fetches: vec![(0, 0)],
-        fetches_free: Vec::new(),
+        fetches,
         doors: builder.station("arrivals", 1, Order::Doors),
         waits: Vec::new(),
     }))
@@ -176,17 +176,7 @@ impl CacheBlock {
         cx.route(self.below, &request.range(first * self.unit_bytes, bytes));
         let is_empty = cx.served == Some(Source::Zero);
         cx.served = before.max(cx.served);
-        let units = (request.key(first), end - first);
-        let fetch = match self.fetches_free.pop() {
-            Some(fetch) => {
-                self.fetches[fetch as usize] = units;
-                fetch
-            }
-            None => {
-                self.fetches.push(units);
-                self.fetches.len() as u32 - 1
-            }
-        };
+        let fetch = self.fetches.put((request.key(first), end - first));
         for unit in first..end {
             if is_empty {
                 // There is nothing to keep: the map answers for what was never written.
@@ -271,14 +261,14 @@ impl Block for CacheBlock {
         if value == 0 {
             self.copiers -= 1;
             self.start_copiers(cx);
-        } else if let Some(&(first, count)) = self.fetches.get(value as usize) {
+        } else if let Some(&(first, count)) = self.fetches.get(value as u32) {
             let fetch = value as u32;
             for key in first..first + count {
                 if self.coming.get(key) == Some(&fetch) {
                     self.coming.remove(key);
                 }
             }
-            self.fetches_free.push(fetch);
+            self.fetches.free(fetch);
         }
     }
 

@@ -22,7 +22,7 @@ use super::keys::{Bits, Table};
 use super::request::{ANY_DEVICE, Action, Request};
 use crate::cache::Index;
 use crate::core::rng::Stream;
-use crate::core::{NS_PER_S, Order, StationId};
+use crate::core::{NS_PER_S, Order, Places, StationId};
 use crate::spec::{ModelError, Reader};
 use plimsoll_sys::large::Large;
 use std::collections::VecDeque;
@@ -62,6 +62,22 @@ struct Held {
     gone: bool,
 }
 
+/// What a request does to a unit: which parts of it it covers, and where the unit is if it is in the log.
+#[derive(Clone, Copy, Debug)]
+struct Touch {
+    key: u64,
+    parts: u64,
+    found: Option<u32>,
+}
+
+/// A place for a unit where none is free.
+#[cold]
+#[inline(never)]
+fn widen(held: &mut Large<Held>, unit: Held) -> u32 {
+    held.push(unit);
+    held.len() as u32 - 1
+}
+
 /// A file's part of the log.
 #[derive(Debug, Default)]
 struct FileLog {
@@ -73,7 +89,7 @@ struct FileLog {
 }
 
 /// A drain under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Drain {
     log: usize,
     first: u64,
@@ -100,8 +116,7 @@ struct Oplog {
     /// The log that is looked at next when the node's log is too full.
     turn: usize,
     outstanding: Table<u64>,
-    drains: Vec<Drain>,
-    drains_free: Vec<u32>,
+    drains: Places<Drain>,
     active: u32,
     room: StationId,
     nodes: u16,
@@ -161,8 +176,7 @@ pub(super) fn make(
         draining_bytes: 0,
         turn: 0,
         outstanding: Table::default(),
-        drains: Vec::new(),
-        drains_free: Vec::new(),
+        drains: Places::default(),
         active: 0,
         room: builder.station("room", 1, Order::Gate { tokens, random: false }),
         nodes: builder.nodes,
@@ -209,23 +223,36 @@ impl Oplog {
         }
     }
 
+    /// What a request does to a unit, and where the unit is in the log.
+    #[inline(always)]
+    fn touch(&self, request: &Request, unit: u64) -> Touch {
+        let key = request.key(unit);
+        Touch { key, parts: self.parts(request, unit), found: self.find(key) }
+    }
+
+    /// Keeps what is written to a unit.
+    #[inline(always)]
+    fn keep(&mut self, touch: Touch, log: usize, now_ns: u64) {
+        match touch.found.map(|at| &mut self.held[at as usize]) {
+            Some(held) if held.drain == NONE => {
+                self.coalesced += u64::from(held.parts & touch.parts != 0);
+                held.parts |= touch.parts;
+            }
+            _ => self.hold(touch, log, now_ns),
+        }
+    }
+
     /// Adds a unit to those that wait in a log. What is being drained of it meanwhile is out of date.
-    fn hold(&mut self, key: u64, parts: u64, log: usize, now_ns: u64) {
-        if let Some(before) = self.find(key) {
+    #[inline(always)]
+    fn hold(&mut self, touch: Touch, log: usize, now_ns: u64) {
+        let Touch { key, parts, found } = touch;
+        if let Some(before) = found {
             self.units.remove(key, before);
             self.release(before);
         }
         let unit = Held { key, came_ns: now_ns, parts, drain: NONE, queued: true, gone: false };
-        let at = match self.held_free.pop() {
-            Some(at) => {
-                self.held[at as usize] = unit;
-                at
-            }
-            None => {
-                self.held.push(unit);
-                self.held.len() as u32 - 1
-            }
-        };
+        let at = self.held_free.pop().unwrap_or_else(|| widen(&mut self.held, unit));
+        self.held[at as usize] = unit;
         self.units.insert(key, at);
         self.logged.set((key >> 40) as u32, key & ((1 << 40) - 1));
         self.logs[log].order.push_back(at);
@@ -240,16 +267,29 @@ impl Oplog {
         }
     }
 
-    /// Bytes that a write would add to the log.
-    fn fresh_bytes(&self, request: &Request) -> u64 {
-        let fresh = |unit: u64| {
-            let parts = self.parts(request, unit);
-            match self.find(request.key(unit)).map(|at| &self.held[at as usize]) {
-                Some(held) if held.drain == NONE => parts & !held.parts,
-                _ => parts,
-            }
-        };
-        request.units(self.rules.unit_bytes).map(|unit| self.bytes(fresh(unit))).sum()
+    /// Bytes that a write to a unit would add to the log.
+    #[inline(always)]
+    fn fresh_bytes(&self, touch: &Touch) -> u64 {
+        let held = touch.found.map(|at| &self.held[at as usize]);
+        let kept = held.filter(|held| held.drain == NONE).map_or(0, |held| held.parts);
+        self.bytes(touch.parts & !kept)
+    }
+
+    /// The same for a write to several units.
+    #[cold]
+    #[inline(never)]
+    fn fresh_bytes_of_all(&self, request: &Request) -> u64 {
+        let units = request.units(self.rules.unit_bytes);
+        units.map(|unit| self.fresh_bytes(&self.touch(request, unit))).sum()
+    }
+
+    /// Keeps what is written to several units.
+    #[cold]
+    #[inline(never)]
+    fn keep_all(&mut self, request: &Request, log: usize, now_ns: u64) {
+        for unit in request.units(self.rules.unit_bytes) {
+            self.keep(self.touch(request, unit), log, now_ns);
+        }
     }
 
     /// Counts a sequential write as outstanding; true if it is part of a stream, which goes around
@@ -262,7 +302,13 @@ impl Oplog {
 
     fn write(&mut self, request: &Request, cx: &mut Context<'_>) {
         let streams = request.sequential && self.streams(request);
-        let fresh = self.fresh_bytes(request);
+        // Most writes are within a unit: it is looked up once.
+        let units = request.units(self.rules.unit_bytes);
+        let one = (units.end - units.start == 1).then(|| self.touch(request, units.start));
+        let fresh = match &one {
+            Some(touch) => self.fresh_bytes(touch),
+            None => self.fresh_bytes_of_all(request),
+        };
         let log = self.log(request.file);
         let rules = &self.rules;
         let in_file = self.logs[log].held_bytes + self.logs[log].draining_bytes;
@@ -276,7 +322,7 @@ impl Oplog {
             self.spilled += 1;
             cx.route(self.below, request);
         } else {
-            self.absorb(request, log, fresh, cx);
+            self.absorb(request, one, log, fresh, cx);
         }
         if request.sequential {
             let grains = (request.size_bytes / GRAIN_BYTES).min(0x3ff_ffff);
@@ -297,7 +343,14 @@ impl Oplog {
         log
     }
 
-    fn absorb(&mut self, request: &Request, log: usize, fresh: u64, cx: &mut Context<'_>) {
+    fn absorb(
+        &mut self,
+        request: &Request,
+        one: Option<Touch>,
+        log: usize,
+        fresh: u64,
+        cx: &mut Context<'_>,
+    ) {
         self.absorbed += 1;
         cx.land(Source::Log);
         if self.rules.wait && fresh > 0 {
@@ -306,15 +359,9 @@ impl Oplog {
         self.held_bytes += fresh;
         self.logs[log].held_bytes += fresh;
         let now_ns = cx.sim.now_ns();
-        for unit in request.units(self.rules.unit_bytes) {
-            let (key, parts) = (request.key(unit), self.parts(request, unit));
-            match self.find(key).map(|at| &mut self.held[at as usize]) {
-                Some(held) if held.drain == NONE => {
-                    self.coalesced += u64::from(held.parts & parts != 0);
-                    held.parts |= parts;
-                }
-                _ => self.hold(key, parts, log, now_ns),
-            }
+        match one {
+            Some(touch) => self.keep(touch, log, now_ns),
+            None => self.keep_all(request, log, now_ns),
         }
         self.replicate(request, cx);
     }
@@ -394,7 +441,9 @@ impl Oplog {
         {
             self.turn = (self.turn + 1) % self.logs.len();
             match self.oldest(self.turn) {
-                Some((oldest, _)) => self.launch_drain(self.turn, oldest, cx),
+                Some((oldest, _)) => {
+                    self.launch_drain(self.turn, oldest, cx);
+                }
                 None => empty += 1,
             }
         }
@@ -414,7 +463,7 @@ impl Oplog {
 
     fn launch_drain(&mut self, log: usize, oldest: u32, cx: &mut Context<'_>) {
         let first = self.held[oldest as usize].key;
-        let number = self.drains_free.pop().unwrap_or(self.drains.len() as u32);
+        let number = self.drains.reuse(Drain::default);
         let (mut count, mut bytes) = (0, 0);
         let (mut low, mut high) = (0, 0);
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
@@ -439,11 +488,7 @@ impl Oplog {
         self.draining_bytes += bytes;
         self.logs[log].held_bytes -= bytes;
         self.logs[log].draining_bytes += bytes;
-        let drain = Drain { log, first, count, bytes };
-        match self.drains.get_mut(number as usize) {
-            Some(free) => *free = drain,
-            None => self.drains.push(drain),
-        }
+        self.drains[number] = Drain { log, first, count, bytes };
         self.active += 1;
         let at = (first & ((1 << 40) - 1)) * self.rules.unit_bytes;
         let mut write = Request::new(Action::Write, (first >> 40) as u32, at + low, high - low);
@@ -462,9 +507,9 @@ impl Oplog {
 
     /// A drain has ended. Gives the log that it was of.
     fn drained(&mut self, number: u32) -> Option<usize> {
-        let Drain { log, first, count, bytes } = *self.drains.get(number as usize)?;
+        let Drain { log, first, count, bytes } = *self.drains.get(number)?;
         self.active -= 1;
-        self.drains_free.push(number);
+        self.drains.free(number);
         self.draining_bytes -= bytes;
         self.logs[log].draining_bytes -= bytes;
         for key in first..first + count {

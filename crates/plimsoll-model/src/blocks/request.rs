@@ -106,8 +106,15 @@ fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     if unit_bytes.is_power_of_two() {
         bytes >> unit_bytes.trailing_zeros()
     } else {
-        bytes / unit_bytes
+        divide(bytes, unit_bytes)
     }
+}
+
+/// Out of the way of the others: it is asked for in a dozen places.
+#[cold]
+#[inline(never)]
+fn divide(bytes: u64, unit_bytes: u64) -> u64 {
+    bytes / unit_bytes
 }
 
 /// Spreads a number over all 64 bits: for placement that is random but always the same.

@@ -4,6 +4,7 @@
 pub mod queue;
 pub mod rng;
 
+mod places;
 mod program;
 mod serve;
 mod sim;
@@ -11,6 +12,7 @@ mod station;
 mod trace;
 mod window;
 
+pub(crate) use places::Places;
 pub use program::{Program, StationId};
 pub use sim::{Happening, Sim};
 pub use station::{Order, StationStats};

@@ -12,7 +12,7 @@ impl Sim {
     #[inline(always)]
     pub(super) fn enter(&mut self, index: u32, step: Step) {
         let now_ns = self.now_ns;
-        let token = &mut self.tokens[index as usize];
+        let token = &mut self.tokens[index];
         token.enter_ns = now_ns;
         (token.amount, token.target, token.background) =
             (step.amount, step.target, step.background);
@@ -55,7 +55,7 @@ impl Sim {
     #[inline(never)]
     fn enter_otherwise(&mut self, index: u32, step: Step) {
         let now_ns = self.now_ns;
-        let token = &mut self.tokens[index as usize];
+        let token = &mut self.tokens[index];
         let station = &mut self.stations[step.target as usize];
         match &mut station.discipline {
             Discipline::Sharing(sharing) => {
@@ -101,12 +101,12 @@ impl Sim {
             waiting.push_back(index);
             return;
         }
-        self.tokens[index as usize].next = NONE;
+        self.tokens[index].next = NONE;
         let fifo = if step.background { &mut station.background } else { &mut station.foreground };
         if fifo.tail == NONE {
             fifo.head = index;
         } else {
-            self.tokens[fifo.tail as usize].next = index;
+            self.tokens[fifo.tail].next = index;
         }
         fifo.tail = index;
     }
@@ -140,7 +140,7 @@ impl Sim {
         if index == NONE {
             return None;
         }
-        fifo.head = self.tokens[index as usize].next;
+        fifo.head = self.tokens[index].next;
         if fifo.head == NONE {
             fifo.tail = NONE;
         }
@@ -156,7 +156,7 @@ impl Sim {
         match station.discipline {
             Discipline::Fcfs { .. } | Discipline::Disordered { .. } => match self.dequeue(target) {
                 Some(next) => {
-                    let token = &mut self.tokens[next as usize];
+                    let token = &mut self.tokens[next];
                     token.start_ns = now_ns;
                     self.events.push(now_ns + token.amount, next);
                 }
@@ -174,7 +174,7 @@ impl Sim {
         let Discipline::Disk(arm) = &mut station.discipline else { return };
         match arm.start_next(self.now_ns) {
             Some((index, service_ns)) => {
-                self.tokens[index as usize].start_ns = self.now_ns;
+                self.tokens[index].start_ns = self.now_ns;
                 self.events.push(self.now_ns + service_ns, index);
             }
             None => station.busy = 0,
@@ -210,7 +210,7 @@ impl Sim {
     #[inline(always)]
     fn leave(&mut self, index: u32) -> u32 {
         let now_ns = self.now_ns;
-        let token = &mut self.tokens[index as usize];
+        let token = &mut self.tokens[index];
         let station = &mut self.stations[token.target as usize];
         station.account(now_ns);
         station.count_departure(now_ns, token.enter_ns, token.start_ns, token.background);
@@ -218,15 +218,15 @@ impl Sim {
         if token.traced {
             self.mark(index);
         }
-        self.tokens[index as usize].target
+        self.tokens[index].target
     }
 
     /// Keeps the times of the visit that a traced token has ended.
     #[cold]
     fn mark(&mut self, index: u32) {
-        let token = &self.tokens[index as usize];
+        let token = &self.tokens[index];
         let mark = Mark { enter_ns: token.enter_ns, start_ns: token.start_ns, end_ns: self.now_ns };
-        self.slots[token.io as usize].marks[token.pc as usize - 1] = mark;
+        self.slots[token.io].marks[token.pc as usize - 1] = mark;
     }
 
     /// Returns tokens to a gate and lets in those that wait, in order.
@@ -263,7 +263,7 @@ impl Sim {
                 }
                 _ => return,
             };
-            self.tokens[index as usize].start_ns = now_ns;
+            self.tokens[index].start_ns = now_ns;
             self.leave(index);
             self.ready.push(index);
         }

@@ -6,6 +6,7 @@
 //! [`Happening`] and answers it by submitting more I/Os; nothing here calls back.
 
 use super::StationId;
+use super::places::Places;
 use super::program::{Program, Step, StepKind};
 use super::queue::EventQueue;
 use super::station::{Discipline, NONE, Order, Station};
@@ -68,7 +69,7 @@ pub(super) struct Join {
     pub(super) fork: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Slot {
     pub(super) tag: u64,
     pub(super) submitted_ns: u64,
@@ -87,17 +88,13 @@ pub struct Sim {
     pub(super) events: EventQueue,
     pub(super) stations: Vec<Station>,
     pub(super) names: Vec<String>,
-    pub(super) tokens: Vec<Token>,
-    pub(super) tokens_free: Vec<u32>,
-    pub(super) joins: Vec<Join>,
-    pub(super) joins_free: Vec<u32>,
-    pub(super) slots: Vec<Slot>,
-    pub(super) slots_free: Vec<u32>,
+    pub(super) tokens: Places<Token>,
+    pub(super) joins: Places<Join>,
+    pub(super) slots: Places<Slot>,
     pub(super) ready: Vec<u32>,
     pub(super) out: Vec<Happening>,
     pub(super) out_read: usize,
-    pub(super) timers: Vec<(u32, bool)>,
-    pub(super) timers_free: Vec<u32>,
+    pub(super) timers: Places<(u32, bool)>,
     pub(super) events_done: u64,
     pub(super) trace_every: u32,
     pub(super) trace_count: u32,
@@ -114,17 +111,13 @@ impl Sim {
             events: EventQueue::with_capacity(1024),
             stations: Vec::new(),
             names: Vec::new(),
-            tokens: Vec::new(),
-            tokens_free: Vec::new(),
-            joins: Vec::new(),
-            joins_free: Vec::new(),
-            slots: Vec::new(),
-            slots_free: Vec::new(),
+            tokens: Places::default(),
+            joins: Places::default(),
+            slots: Places::default(),
             ready: Vec::new(),
             out: Vec::new(),
             out_read: 0,
-            timers: Vec::new(),
-            timers_free: Vec::new(),
+            timers: Places::default(),
             events_done: 0,
             trace_every: 0,
             trace_count: 0,
@@ -196,28 +189,14 @@ impl Sim {
 
     /// I/Os in flight, those with only detached branches left included.
     pub fn in_flight(&self) -> usize {
-        self.slots.len() - self.slots_free.len()
+        self.slots.len()
     }
 
     /// Starts an I/O now. `program` is emptied and keeps its memory.
     pub fn submit(&mut self, tag: u64, class: u16, program: &mut Program) {
         program.finish();
-        let io = match self.slots_free.pop() {
-            Some(io) => io,
-            None => {
-                self.slots.push(Slot {
-                    tag: 0,
-                    submitted_ns: 0,
-                    references: 0,
-                    class: 0,
-                    traced: false,
-                    steps: Vec::new(),
-                    marks: Vec::new(),
-                });
-                self.slots.len() as u32 - 1
-            }
-        };
-        let slot = &mut self.slots[io as usize];
+        let io = self.slots.reuse(Slot::default);
+        let slot = &mut self.slots[io];
         slot.tag = tag;
         slot.class = class;
         slot.submitted_ns = self.now_ns;
@@ -235,7 +214,7 @@ impl Sim {
             }
         }
         let token = self.new_token(io, 0, NONE);
-        self.go_on(token);
+        self.advance(token);
         if !self.ready.is_empty() {
             self.run_ready();
         }
@@ -243,14 +222,7 @@ impl Sim {
 
     /// Sets a timer; its [`Happening`] carries `tag`. Gives a handle with which to cancel it.
     pub fn set_timer(&mut self, at_ns: u64, tag: u32) -> u32 {
-        let timer = match self.timers_free.pop() {
-            Some(timer) => timer,
-            None => {
-                self.timers.push((0, false));
-                self.timers.len() as u32 - 1
-            }
-        };
-        self.timers[timer as usize] = (tag, true);
+        let timer = self.timers.put((tag, true));
         self.events.push(at_ns.max(self.now_ns), EVENT_TIMER | timer);
         timer
     }
@@ -262,7 +234,7 @@ impl Sim {
 
     /// Cancels a timer that has not gone off.
     pub fn cancel_timer(&mut self, timer: u32) {
-        self.timers[timer as usize].1 = false;
+        self.timers[timer].1 = false;
     }
 
     /// Runs until something happens that the caller must know of, or nothing is left.
@@ -293,8 +265,8 @@ impl Sim {
                 self.run_ready();
             } else {
                 let timer = payload & EVENT_INDEX;
-                self.timers_free.push(timer);
-                let (tag, armed) = self.timers[timer as usize];
+                self.timers.free(timer);
+                let (tag, armed) = self.timers[timer];
                 if armed {
                     return Some(Happening::Timer { tag });
                 }
@@ -314,39 +286,25 @@ impl Sim {
             amount: 0,
             target: 0,
             background: false,
-            traced: self.slots[io as usize].traced,
+            traced: self.slots[io].traced,
         };
-        match self.tokens_free.pop() {
-            Some(index) => {
-                self.tokens[index as usize] = token;
-                index
-            }
-            None => {
-                self.tokens.push(token);
-                self.tokens.len() as u32 - 1
-            }
-        }
+        self.tokens.put(token)
     }
 
     #[inline]
     fn run_ready(&mut self) {
         while let Some(token) = self.ready.pop() {
-            self.go_on(token);
+            self.advance(token);
         }
     }
 
-    /// [`Sim::advance`] for those that did not come from an event.
+    /// Interprets a token's program until it has to wait. There is one of it: an event's code is larger than the
+    /// first cache of many processors, and a copy of this for each of its callers costs more than the calls.
     #[inline(never)]
-    fn go_on(&mut self, index: u32) {
-        self.advance(index);
-    }
-
-    /// Interprets a token's program until it has to wait.
-    #[inline(always)]
     fn advance(&mut self, index: u32) {
         loop {
-            let Token { io, pc, .. } = self.tokens[index as usize];
-            let step = self.slots[io as usize].steps[pc as usize];
+            let Token { io, pc, .. } = self.tokens[index];
+            let step = self.slots[io].steps[pc as usize];
             match step.kind {
                 StepKind::Visit => {
                     self.enter(index, step);
@@ -363,15 +321,15 @@ impl Sim {
                 }
                 StepKind::Give => {
                     self.give(step.target, step.amount);
-                    self.tokens[index as usize].pc += 1;
+                    self.tokens[index].pc += 1;
                 }
                 StepKind::Notice => {
                     self.out.push(Happening::Notice { block: step.target, value: step.amount });
-                    self.tokens[index as usize].pc += 1;
+                    self.tokens[index].pc += 1;
                 }
                 StepKind::Branch => {
                     // Only reached by falling past the end of a branch, which `split` prevents.
-                    self.tokens[index as usize].pc += u32::from(step.count) + 1;
+                    self.tokens[index].pc += u32::from(step.count) + 1;
                 }
             }
         }
@@ -380,34 +338,25 @@ impl Sim {
     /// Starts the branches of a fork. True if the parent has to wait for them.
     #[inline(always)]
     fn split(&mut self, parent: u32, fork: Step) -> bool {
-        let Token { io, pc, .. } = self.tokens[parent as usize];
+        let Token { io, pc, .. } = self.tokens[parent];
         let join = if fork.extra == 0 {
             NONE
         } else {
             let join = Join { parent, need: fork.extra as u16, left: fork.count, fork: pc };
-            match self.joins_free.pop() {
-                Some(index) => {
-                    self.joins[index as usize] = join;
-                    index
-                }
-                None => {
-                    self.joins.push(join);
-                    self.joins.len() as u32 - 1
-                }
-            }
+            self.joins.put(join)
         };
         let first = self.ready.len();
         let mut head = pc + 1;
         for _ in 0..fork.count {
-            let length = self.slots[io as usize].steps[head as usize].count;
+            let length = self.slots[io].steps[head as usize].count;
             let child = self.new_token(io, head + 1, join);
             self.ready.push(child);
             head += u32::from(length) + 1;
         }
         // The stack is popped from the end: the first branch has to start first.
         self.ready[first..].reverse();
-        self.slots[io as usize].references += u32::from(fork.count);
-        let parent = &mut self.tokens[parent as usize];
+        self.slots[io].references += u32::from(fork.count);
+        let parent = &mut self.tokens[parent];
         parent.pc = head;
         parent.enter_ns = OUTSIDE;
         join != NONE
@@ -416,36 +365,36 @@ impl Sim {
     /// A token reached the end of its branch or program.
     #[inline(always)]
     fn end(&mut self, index: u32) {
-        let Token { io, join, pc, .. } = self.tokens[index as usize];
-        self.tokens_free.push(index);
+        let Token { io, join, pc, .. } = self.tokens[index];
+        self.tokens.free(index);
         if join != NONE {
-            let waiting = &mut self.joins[join as usize];
+            let waiting = &mut self.joins[join];
             waiting.left -= 1;
             if waiting.need > 0 {
                 waiting.need -= 1;
                 if waiting.need == 0 {
                     self.ready.push(waiting.parent);
                     let fork = waiting.fork as usize;
-                    let slot = &mut self.slots[io as usize];
+                    let slot = &mut self.slots[io];
                     if slot.traced {
                         slot.marks[fork].enter_ns = u64::from(pc);
                     }
                 }
             }
-            if self.joins[join as usize].left == 0 {
-                self.joins_free.push(join);
+            if self.joins[join].left == 0 {
+                self.joins.free(join);
             }
-        } else if pc as usize + 1 == self.slots[io as usize].steps.len() {
-            let slot = &self.slots[io as usize];
+        } else if pc as usize + 1 == self.slots[io].steps.len() {
+            let slot = &self.slots[io];
             self.out.push(Happening::Done { tag: slot.tag, submitted_ns: slot.submitted_ns });
             if slot.traced {
                 self.add_trace(io);
             }
         }
-        let slot = &mut self.slots[io as usize];
+        let slot = &mut self.slots[io];
         slot.references -= 1;
         if slot.references == 0 {
-            self.slots_free.push(io);
+            self.slots.free(io);
         }
     }
 }

@@ -40,7 +40,7 @@ impl Sim {
 
     /// Adds the critical path of a finished I/O to the sums of its class.
     pub(super) fn add_trace(&mut self, io: u32) {
-        let slot = &self.slots[io as usize];
+        let slot = &self.slots[io];
         let n = self.stations.len();
         let base = usize::from(slot.class) * n;
         let Some(sums) = self.traced.get_mut(base..base + n) else { return };

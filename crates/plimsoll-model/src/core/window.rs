@@ -26,15 +26,11 @@ impl Sim {
     /// Every station's counters of the window up to now, those still inside counted for their part.
     pub fn close_window(&mut self) -> Vec<StationStats> {
         let before: Vec<StationStats> = self.stations.iter().map(|s| s.stats).collect();
-        let mut live = vec![true; self.tokens.len()];
-        for &free in &self.tokens_free {
-            live[free as usize] = false;
-        }
         for station in &mut self.stations {
             station.account(self.now_ns);
         }
-        for (token, _) in self.tokens.iter().zip(&live).filter(|(_, live)| **live) {
-            let step = self.slots[token.io as usize].steps[token.pc as usize];
+        for token in self.tokens.iter() {
+            let step = self.slots[token.io].steps[token.pc as usize];
             if step.kind == StepKind::Visit && token.enter_ns != OUTSIDE {
                 self.stations[step.target as usize].count_resident(self.now_ns, token.enter_ns);
             }

@@ -11,6 +11,7 @@ use plimsoll_workload::step::{
 };
 
 use crate::blocks::{Action, Request};
+use crate::core::Places;
 use crate::system::{Event, System};
 
 /// The driver's own timer: the end of a stretch of time.
@@ -65,8 +66,7 @@ struct Part<W> {
     kinds: Vec<u16>,
     /// By class: disk and offset at which its last I/O ended.
     ends: Vec<(u32, u64)>,
-    flying: Vec<Flying>,
-    free: Vec<u32>,
+    flying: Places<Flying>,
     due_ns: u64,
     timer: Option<u32>,
     ended: bool,
@@ -101,8 +101,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
                 kinds: classes.iter().map(kind_of).collect(),
                 ends: vec![(u32::MAX, 0); classes.len()],
                 recorder: Recorder::new(classes.len(), now_ns, histogram_interval_ns),
-                flying: Vec::with_capacity(workload.depth_max()),
-                free: Vec::new(),
+                flying: Places::with_capacity(workload.depth_max()),
                 due_ns: now_ns,
                 timer: None,
                 ended: false,
@@ -200,8 +199,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
     fn complete(&mut self, at: usize, index: u32, submitted_ns: u64) {
         let completed_ns = self.system.now_ns();
         let part = &mut self.parts[at];
-        let io = part.flying[index as usize];
-        part.free.push(index);
+        let io = part.flying[index];
+        part.flying.free(index);
         let latency_ns = completed_ns.saturating_sub(io.intended_ns);
         let service_ns = completed_ns - submitted_ns;
         let bytes = u64::from(io.size_bytes);
@@ -273,16 +272,7 @@ impl<W> Part<W> {
             size_bytes: io.size_bytes,
             intended_ns: io.intended_ns,
         };
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.flying[index as usize] = flying;
-                index
-            }
-            None => {
-                self.flying.push(flying);
-                self.flying.len() as u32 - 1
-            }
-        };
+        let index = self.flying.put(flying);
         let kind = self.kinds[usize::from(io.class)];
         let action = match io.kind {
             _ if kind == METADATA => Action::Meta,

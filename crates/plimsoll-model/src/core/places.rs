@@ -1,0 +1,122 @@
+//! Values in numbered places: those that are given back are used again.
+
+use std::ops::{Index, IndexMut};
+
+/// Values in places that keep their numbers as long as they are in use. Places are never given back to the
+/// system, so that nothing is allocated once as many are there as are ever in use at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Places<T> {
+    values: Vec<T>,
+    /// The first `free_len` of them; as many as there are values, so that giving back has no need to look for room.
+    free: Vec<u32>,
+    free_len: usize,
+}
+
+impl<T> Default for Places<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), free: Vec::new(), free_len: 0 }
+    }
+}
+
+impl<T> Places<T> {
+    /// With room for `capacity` values.
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self { values: Vec::with_capacity(capacity), ..Self::default() }
+    }
+
+    /// Puts a value in a free place, the one that was given back last, and gives its number.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, value: T) -> u32 {
+        if self.free_len == 0 {
+            return self.widen(value);
+        }
+        let place = self.take();
+        self.values[place as usize] = value;
+        place
+    }
+
+    /// The number of a free place with whatever was there last, or with what `make` makes where none is free.
+    #[inline(always)]
+    pub(crate) fn reuse(&mut self, make: impl FnOnce() -> T) -> u32 {
+        if self.free_len == 0 { self.widen(make()) } else { self.take() }
+    }
+
+    #[inline(always)]
+    fn take(&mut self) -> u32 {
+        self.free_len -= 1;
+        self.free[self.free_len]
+    }
+
+    /// Out of the way of what is done every time.
+    #[cold]
+    #[inline(never)]
+    fn widen(&mut self, value: T) -> u32 {
+        self.values.push(value);
+        self.free.push(0);
+        self.values.len() as u32 - 1
+    }
+
+    /// Gives a place back. What is in it stays there until the place is used again.
+    #[inline(always)]
+    pub(crate) fn free(&mut self, place: u32) {
+        self.free[self.free_len] = place;
+        self.free_len += 1;
+    }
+
+    /// The value in a place, if there is such a place.
+    #[inline(always)]
+    pub(crate) fn get(&self, place: u32) -> Option<&T> {
+        self.values.get(place as usize)
+    }
+
+    /// Places in use.
+    pub(crate) fn len(&self) -> usize {
+        self.values.len() - self.free_len
+    }
+
+    /// The values in use, in the order of their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let mut used = vec![true; self.values.len()];
+        for &place in &self.free[..self.free_len] {
+            used[place as usize] = false;
+        }
+        self.values.iter().zip(used).filter(|(_, used)| *used).map(|(value, _)| value)
+    }
+}
+
+impl<T> Index<u32> for Places<T> {
+    type Output = T;
+
+    #[inline(always)]
+    fn index(&self, place: u32) -> &T {
+        &self.values[place as usize]
+    }
+}
+
+impl<T> IndexMut<u32> for Places<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, place: u32) -> &mut T {
+        &mut self.values[place as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_used_again_and_keep_their_numbers() {
+        let mut places = Places::with_capacity(2);
+        assert_eq!((places.put('a'), places.put('b'), places.put('c')), (0, 1, 2));
+        places.free(1);
+        assert_eq!((places.len(), places.iter().collect::<String>()), (2, "ac".into()));
+        assert_eq!(
+            (places.reuse(|| 'x'), places[1], places.reuse(|| 'd'), places[3]),
+            (1, 'b', 3, 'd')
+        );
+        places[1] = 'e';
+        places.free(0);
+        assert_eq!((places.put('f'), places[0], places.get(4)), (0, 'f', None));
+        assert_eq!(places.iter().collect::<String>(), "fecd");
+    }
+}
