@@ -80,7 +80,8 @@ pub struct Snapshot {
 #[derive(Debug)]
 pub struct Recorder {
     sums: Vec<ClassSums>,
-    /// Of each class two: latency, service time.
+    /// Of each class three: what was latency and service time alike, as is where nothing waits before it is issued;
+    /// latency, and service time, of the others. So most I/Os are counted once.
     tallies: Tallies,
     start_ns: u64,
     histogram_start_ns: u64,
@@ -92,7 +93,7 @@ impl Recorder {
     pub fn new(classes: usize, start_ns: u64, histogram_interval_ns: u64) -> Self {
         Self {
             sums: vec![ClassSums::default(); classes],
-            tallies: Tallies::new(2 * classes),
+            tallies: Tallies::new(3 * classes),
             start_ns,
             histogram_start_ns: start_ns,
             histogram_interval_ns,
@@ -113,8 +114,12 @@ impl Recorder {
         sums.latency_ns_max = sums.latency_ns_max.max(latency_ns);
         sums.service_ns_sum = sums.service_ns_sum.saturating_add(service_ns);
         sums.service_ns_max = sums.service_ns_max.max(service_ns);
-        self.tallies.count(2 * class, latency_ns);
-        self.tallies.count(2 * class + 1, service_ns);
+        if latency_ns == service_ns {
+            self.tallies.count(3 * class, latency_ns);
+        } else {
+            self.tallies.count(3 * class + 1, latency_ns);
+            self.tallies.count(3 * class + 2, service_ns);
+        }
     }
 
     /// Counts one I/O that failed.
@@ -131,9 +136,12 @@ impl Recorder {
         let latencies = if all || due {
             self.histogram_start_ns = end_ns;
             let tallies = &mut self.tallies;
-            let mut take = |class| Latencies {
-                latency: tallies.take(2 * class),
-                service: tallies.take(2 * class + 1),
+            let mut take = |class| {
+                let alike = tallies.take(3 * class);
+                Latencies {
+                    latency: alike.with(&tallies.take(3 * class + 1)),
+                    service: alike.with(&tallies.take(3 * class + 2)),
+                }
             };
             (0..self.sums.len()).map(&mut take).collect()
         } else {
@@ -171,7 +179,9 @@ mod tests {
         recorder.record(0, 4096, 9, 9);
         let second = recorder.take(0, 1, 120, false);
         assert_eq!((second.start_ns, second.histogram_start_ns), (60, 0));
-        assert_eq!(second.latencies[0].latency.count(), 2);
+        let of = |values: &[u64]| Packed::of(values.iter().map(|value| (*value, 1)).collect());
+        assert_eq!(second.latencies[0].latency, of(&[7, 9]));
+        assert_eq!(second.latencies[0].service, of(&[5, 9]));
         assert_eq!(second.classes[0].latency_ns_sum, 9);
         assert_eq!(recorder.take(0, 1, 130, true).latencies[0].latency.count(), 0);
     }

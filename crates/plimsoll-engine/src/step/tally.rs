@@ -4,7 +4,10 @@
 //! significant digits from 1 ns to 1 h), so that nothing is lost when they are packed. What differs is the
 //! memory: a store of sixteen databases has two hundred histograms of which each I/O adds to two, at places
 //! that are rarely near. They lie in one table of large pages, a count goes into it a few I/Os after its
-//! line of memory was asked for, and the table is emptied and used again.
+//! line of memory was asked for, and the table is emptied and used again. Counts are small, as buckets are
+//! narrow: they take two bytes each, and what does not fit is kept aside.
+
+use std::collections::BTreeMap;
 
 use plimsoll_evidence::latency::{self, Packed};
 use plimsoll_sys::hint;
@@ -38,11 +41,11 @@ fn highest(bucket: usize) -> u64 {
 /// Several tallies.
 #[derive(Debug)]
 pub struct Tallies {
-    counts: Large<u32>,
+    counts: Large<u16>,
     /// By tally: the first bucket that was counted in, and the one after the last.
     ranges: Vec<(usize, usize)>,
-    /// Buckets that were counted in 2^32 - 1 times and began anew.
-    overflows: Vec<usize>,
+    /// What buckets had counted when they were full and began anew.
+    overflows: BTreeMap<usize, u64>,
     waiting: [usize; WAITING],
     waits: usize,
 }
@@ -53,7 +56,7 @@ impl Tallies {
         Self {
             counts: Large::zeros(tallies * BUCKETS),
             ranges: vec![(BUCKETS, 0); tallies],
-            overflows: Vec::new(),
+            overflows: BTreeMap::new(),
             waiting: [0; WAITING],
             waits: 0,
         }
@@ -78,36 +81,64 @@ impl Tallies {
 
     #[inline]
     fn add(&mut self, at: usize) {
-        let count = &mut self.counts[at];
-        if *count == u32::MAX {
-            *count = 0;
-            self.overflows.push(at);
+        if self.counts[at] == u16::MAX {
+            self.overflow(at);
         }
-        *count += 1;
+        self.counts[at] += 1;
     }
 
-    /// Takes what a tally has counted, which is empty afterwards.
-    pub fn take(&mut self, tally: usize) -> Packed {
+    /// Keeps what a bucket has counted, which begins anew.
+    #[cold]
+    #[inline(never)]
+    fn overflow(&mut self, at: usize) {
+        *self.overflows.entry(at).or_default() += u64::from(self.counts[at]);
+        self.counts[at] = 0;
+    }
+
+    /// Takes what a tally has counted, which is empty afterwards: buckets in ascending order, each with its
+    /// count.
+    pub fn take(&mut self, tally: usize) -> Counts {
         for place in 0..self.waits.min(WAITING) {
             self.add(self.waiting[place]);
         }
         self.waits = 0;
         let (first, end) = std::mem::replace(&mut self.ranges[tally], (BUCKETS, 0));
         let base = tally * BUCKETS;
-        let mut packed = Vec::new();
+        let mut counts = Vec::new();
         for bucket in first..end {
             let at = base + bucket;
-            let mut count = u64::from(std::mem::take(&mut self.counts[at]));
-            if !self.overflows.is_empty() {
-                let times = self.overflows.iter().filter(|&&over| over == at).count();
-                count += times as u64 * u64::from(u32::MAX);
-            }
+            let count = std::mem::take(&mut self.counts[at]);
+            // A bucket that has been full has counted at least once since.
             if count > 0 {
-                packed.push((highest(bucket), count));
+                let before =
+                    if self.overflows.is_empty() { None } else { self.overflows.remove(&at) };
+                counts.push((bucket, u64::from(count) + before.unwrap_or(0)));
             }
         }
-        self.overflows.retain(|over| over / BUCKETS != tally);
-        Packed::of(packed)
+        Counts(counts)
+    }
+}
+
+/// What a tally has counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts(Vec<(usize, u64)>);
+
+impl Counts {
+    /// What this tally and another have counted together, as the bundle keeps it.
+    pub fn with(&self, other: &Self) -> Packed {
+        let mut packed = Vec::with_capacity(self.0.len() + other.0.len());
+        let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
+        loop {
+            let bucket = match (ours.peek(), theirs.peek()) {
+                (Some((a, _)), Some((b, _))) => *a.min(b),
+                (Some((a, _)), None) | (None, Some((a, _))) => *a,
+                (None, None) => return Packed::of(packed),
+            };
+            let here = |next: &&(usize, u64)| next.0 == bucket;
+            let count = ours.next_if(here).map_or(0, |(_, count)| *count);
+            let more = theirs.next_if(here).map_or(0, |(_, count)| *count);
+            packed.push((highest(bucket), count + more));
+        }
     }
 }
 
@@ -135,23 +166,30 @@ mod tests {
                     tallies.count(0, *other);
                 }
             }
-            prop_assert_eq!(tallies.take(1), Packed::from(&whole));
-            prop_assert_eq!(tallies.take(1).count(), 0);
-            prop_assert_eq!(tallies.take(0).count(), values.len().min(others.len()) as u64);
+            let none = Counts::default();
+            let (one, zero) = (tallies.take(1), tallies.take(0));
+            prop_assert_eq!(one.with(&none), Packed::from(&whole));
+            prop_assert_eq!(tallies.take(1), none.clone());
+            prop_assert_eq!(zero.with(&none).count(), values.len().min(others.len()) as u64);
+            // Two together are as if one had counted everything.
+            others.iter().take(values.len()).for_each(|other| whole.saturating_record((*other).max(1)));
+            prop_assert_eq!(one.with(&zero), Packed::from(&whole));
+            prop_assert_eq!(zero.with(&one), Packed::from(&whole));
         }
     }
 
     #[test]
     fn a_bucket_that_is_full_is_carried_on() {
-        let mut tallies = Tallies::new(1);
-        tallies.count(0, 5);
-        tallies.take(0);
-        tallies.counts[5] = u32::MAX;
-        tallies.count(0, 5);
-        tallies.count(0, 6);
-        let taken = tallies.take(0);
-        assert_eq!(taken.count(), u64::from(u32::MAX) + 2);
-        assert!(tallies.overflows.is_empty());
-        assert_eq!(tallies.take(0).count(), 0);
+        let mut tallies = Tallies::new(2);
+        let none = Counts::default();
+        for times in [u64::from(u16::MAX), 200_000] {
+            (0..times).for_each(|_| tallies.count(1, 5));
+            tallies.count(1, 6);
+            tallies.count(0, 5);
+            assert_eq!(tallies.take(1).with(&none), Packed::of(vec![(5, times), (6, 1)]));
+            assert_eq!(tallies.take(0).with(&none), Packed::of(vec![(5, 1)]));
+            assert!(tallies.overflows.is_empty());
+            assert_eq!(tallies.take(1), none);
+        }
     }
 }
