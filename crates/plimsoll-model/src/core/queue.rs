@@ -141,7 +141,7 @@ impl EventQueue {
     }
 
     /// Puts `key` in the place of the root and moves it down to where it belongs.
-    #[inline(never)]
+    #[inline]
     fn sift_down(&mut self, key: u128) {
         // Where the key would lie now, and the line of the children of that node. Children of the node in
         // place `at` of line `n` are line `4 n + at - 2`.

@@ -214,7 +214,7 @@ impl Sim {
             }
         }
         let token = self.new_token(io, 0, NONE);
-        self.advance(token);
+        self.go_on(token);
         if !self.ready.is_empty() {
             self.run_ready();
         }
@@ -294,13 +294,18 @@ impl Sim {
     #[inline]
     fn run_ready(&mut self) {
         while let Some(token) = self.ready.pop() {
-            self.advance(token);
+            self.go_on(token);
         }
     }
 
-    /// Interprets a token's program until it has to wait. There is one of it: an event's code is larger than the
-    /// first cache of many processors, and a copy of this for each of its callers costs more than the calls.
+    /// [`Sim::advance`] for those that did not come from an event.
     #[inline(never)]
+    fn go_on(&mut self, index: u32) {
+        self.advance(index);
+    }
+
+    /// Interprets a token's program until it has to wait.
+    #[inline(always)]
     fn advance(&mut self, index: u32) {
         loop {
             let Token { io, pc, .. } = self.tokens[index];
