@@ -2,7 +2,7 @@
 //!
 //! The buckets are those of the bundle's histograms (`plimsoll_evidence::latency`: HdrHistogram with three
 //! significant digits from 1 ns to 1 h), so that nothing is lost when they are packed. What differs is the
-//! memory: a store of sixteen databases has two hundred histograms of which each I/O adds to two, at places
+//! memory: a store of sixteen databases has two hundred histograms of which each I/O adds to one or two, at places
 //! that are rarely near. They lie in one table of large pages, a count goes into it a few I/Os after its
 //! line of memory was asked for, and the table is emptied and used again. Counts are small, as buckets are
 //! narrow: they take two bytes each, and what does not fit is kept aside.
