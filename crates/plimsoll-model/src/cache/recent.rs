@@ -1,12 +1,13 @@
 //! What was used last among extents that files are full of: an exact LRU order for keys that are dense.
 //!
 //! Every extent has a place of its own, found by file and number without a search, with the stamp of its
-//! last use; the order is a queue of the uses, one after the other. A use that is not the last of its extent
-//! has another stamp than the extent and is passed over, so that a use costs one line of memory wherever it
-//! is and one that is at hand, where linked entries cost four anywhere. The queue is put in order when it
-//! has grown to twice what is held: constant time for a use, in the mean. (Stamps in place of links:
-//! the exact LRU of a log of uses, as in B. T. Bennett and V. J. Kruskal, "LRU stack processing", IBM
-//! Journal of Research and Development 19(4), 1975.)
+//! last use: a use costs one line of memory, where linked entries cost four anywhere. Nothing else is kept
+//! until the first extent has to go. Then those that are held are sorted by their stamps into a queue, which
+//! from then on has all uses, one after the other. A use that is not the last of its extent has another stamp
+//! than the extent and is passed over. The queue is put in order when it has grown to twice what is held,
+//! and given up if nothing has left since it was put in order last: constant time for a use, in the mean.
+//! (Stamps in place of links: the exact LRU of a log of uses, as in B. T. Bennett and V. J. Kruskal, "LRU
+//! stack processing", IBM Journal of Research and Development 19(4), 1975.)
 //!
 //! [`Cache`](super::Cache) is for keys that are anywhere.
 
@@ -55,11 +56,22 @@ impl Extent for u64 {
 pub(crate) struct Recent<E: Extent> {
     /// By file and number.
     extents: Vec<Large<E>>,
-    /// Keys in the order of their uses; the first one's stamp is `first`.
-    uses: Uses,
-    first: u32,
+    /// The stamp of the last use. Extents with stamps up to `floor` are not held.
+    last: u32,
+    floor: u32,
     len: usize,
     capacity: usize,
+    /// Where it is known who has to go next.
+    queue: Option<Queue>,
+}
+
+/// Keys in the order of their uses: the first one's stamp is `first`, those of the others follow.
+#[derive(Clone, Debug)]
+struct Queue {
+    uses: Uses,
+    first: u32,
+    /// Extents have left since it was put in order.
+    shrunk: bool,
 }
 
 /// A queue of keys: a ring in a large table.
@@ -120,7 +132,7 @@ fn place(key: u64) -> (usize, usize) {
 impl<E: Extent> Recent<E> {
     /// Nothing, with room for `capacity` extents.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { extents: Vec::new(), uses: Uses::default(), first: 1, len: 0, capacity }
+        Self { extents: Vec::new(), last: 0, floor: 0, len: 0, capacity, queue: None }
     }
 
     /// Extents it can hold.
@@ -160,17 +172,18 @@ impl<E: Extent> Recent<E> {
         &mut self.extents[file][at]
     }
 
-    /// Stamp of an extent; 0 if it is not held.
+    /// Whether an extent is held.
     #[inline]
-    fn stamp(&self, key: u64) -> u32 {
+    fn holds(&self, key: u64) -> bool {
         let (file, at) = place(key);
-        self.extents.get(file).and_then(|places| places.get(at)).map_or(0, |extent| extent.stamp())
+        let extent = self.extents.get(file).and_then(|places| places.get(at));
+        extent.is_some_and(|extent| extent.stamp() > self.floor)
     }
 
     /// Uses an extent if it is held.
     #[inline(always)]
     pub(crate) fn touch(&mut self, key: u64) -> bool {
-        let held = self.stamp(key) != 0;
+        let held = self.holds(key);
         if held {
             self.stamp_now(key);
         }
@@ -196,21 +209,53 @@ impl<E: Extent> Recent<E> {
 
     #[inline(always)]
     fn stamp_now(&mut self, key: u64) {
-        if self.uses.len > 2 * self.len + 1024 || self.uses.len as u32 >= u32::MAX - self.first {
+        if self.queue.is_some() || self.last == u32::MAX {
+            self.queue_up(key);
+        }
+        self.last += 1;
+        let last = self.last;
+        let extent = self.extent(key);
+        *extent = extent.stamped(last);
+    }
+
+    /// Adds a use to the queue, with room for its stamp.
+    #[inline(never)]
+    fn queue_up(&mut self, key: u64) {
+        let Some(queue) = &self.queue else {
+            // Out of stamps: those that are held get the first ones.
+            self.sort();
+            self.queue = None;
+            return;
+        };
+        if queue.uses.len > 2 * self.len + 1024 || self.last == u32::MAX {
+            let places: usize = self.extents.iter().map(|places| places.len()).sum();
+            if !queue.shrunk && places <= 8 * self.len && self.last < u32::MAX {
+                self.queue = None;
+                return;
+            }
             self.put_in_order();
         }
-        let stamp = self.first + self.uses.len as u32;
-        let extent = self.extent(key);
-        *extent = extent.stamped(stamp);
-        self.uses.push(key);
+        if let Some(queue) = &mut self.queue {
+            queue.uses.push(key);
+        }
     }
 
     /// Stops holding the extent that was used longest ago, and gives its key.
     pub(crate) fn remove_oldest(&mut self) -> Option<u64> {
-        while let Some(key) = self.uses.pop() {
-            let stamp = self.first;
-            self.first += 1;
-            if let Some(ahead) = self.uses.get(AHEAD) {
+        if self.len == 0 {
+            return None;
+        }
+        if self.queue.is_none() {
+            self.sort();
+        }
+        loop {
+            let queue = self.queue.as_mut()?;
+            let key = queue.uses.pop()?;
+            let stamp = queue.first;
+            queue.first += 1;
+            queue.shrunk = true;
+            let ahead = queue.uses.get(AHEAD);
+            if let Some(ahead) = ahead {
                 self.hint(ahead);
             }
             let extent = self.extent(key);
@@ -220,34 +265,64 @@ impl<E: Extent> Recent<E> {
                 return Some(key);
             }
         }
-        None
     }
 
     /// Stops holding anything. Notes stay.
     pub(crate) fn clear(&mut self) {
-        while self.remove_oldest().is_some() {}
-        self.first = 1;
+        (self.floor, self.len, self.queue) = (self.last, 0, None);
+    }
+
+    /// Makes a queue of what is held, with stamps from 1 on. Extents that are not held lose theirs.
+    #[cold]
+    fn sort(&mut self) {
+        let mut held = Vec::with_capacity(self.len);
+        for (file, places) in self.extents.iter_mut().enumerate() {
+            for (at, extent) in places.iter_mut().enumerate() {
+                match extent.stamp() {
+                    0 => {}
+                    stamp if stamp > self.floor => {
+                        held.push((stamp, (file as u64) << 40 | at as u64));
+                    }
+                    _ => *extent = extent.stamped(0),
+                }
+            }
+        }
+        held.sort_unstable();
+        let mut uses = Uses::default();
+        for (at, (_, key)) in held.iter().enumerate() {
+            if let Some((_, ahead)) = held.get(at + AHEAD) {
+                self.hint(*ahead);
+            }
+            uses.push(*key);
+            let extent = self.extent(*key);
+            *extent = extent.stamped(at as u32 + 1);
+        }
+        (self.last, self.floor) = (uses.len as u32, 0);
+        self.queue = Some(Queue { uses, first: 1, shrunk: false });
     }
 
     /// Leaves out the uses that are not the last of their extent, and counts stamps from 1 again. New stamps
     /// are never above the old ones of the uses that are still to come, which so keep their meaning.
     #[cold]
     fn put_in_order(&mut self) {
+        let Some(mut queue) = self.queue.take() else { return };
         let mut kept = 0;
-        for at in 0..self.uses.len {
-            if let Some(ahead) = self.uses.get(at + AHEAD) {
+        for at in 0..queue.uses.len {
+            if let Some(ahead) = queue.uses.get(at + AHEAD) {
                 self.hint(ahead);
             }
-            let Some(key) = self.uses.get(at) else { break };
-            let old = self.first + at as u32;
+            let Some(key) = queue.uses.get(at) else { break };
+            let old = queue.first + at as u32;
             let extent = self.extent(key);
             if extent.stamp() == old {
                 *extent = extent.stamped(kept + 1);
-                self.uses.set(kept as usize, key);
+                queue.uses.set(kept as usize, key);
                 kept += 1;
             }
         }
-        (self.uses.len, self.first) = (kept as usize, 1);
+        queue.uses.len = kept as usize;
+        (queue.first, queue.shrunk, self.last) = (1, false, kept);
+        self.queue = Some(queue);
     }
 }
 
@@ -279,9 +354,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    /// What is done: use if held, use, remove the oldest, note, put in order.
+    /// What is done: use if held, use, remove the oldest, note, put in order, sort, and clear it now and then.
     fn acts() -> impl Strategy<Value = Vec<(u8, u64)>> {
-        prop::collection::vec((0u8..6, 0u64..60), 0..800)
+        let act = prop_oneof![100 => 0u8..7, 1 => Just(7)];
+        prop::collection::vec((act, 0u64..60), 0..800)
     }
 
     proptest! {
@@ -290,7 +366,7 @@ mod tests {
         fn holds_what_was_used_last(capacity in 0usize..20, acts in acts(), late in any::<bool>()) {
             let mut recent = Recent::<u64>::new(capacity);
             if late {
-                recent.first = u32::MAX - 100;
+                recent.last = u32::MAX - 100;
             }
             let (mut list, mut notes) = (VecDeque::<u64>::new(), [0u32; 60]);
             for (act, number) in acts {
@@ -304,7 +380,12 @@ mod tests {
                         notes[number as usize] += 1;
                         recent.set_note(key, notes[number as usize]);
                     }
-                    _ => recent.put_in_order(),
+                    5 => recent.put_in_order(),
+                    6 => recent.sort(),
+                    _ => {
+                        recent.clear();
+                        list.clear();
+                    }
                 }
                 if held && act <= 2 || act == 1 || act == 2 {
                     list.retain(|&k| k != key);
@@ -324,13 +405,22 @@ mod tests {
     }
 
     #[test]
-    fn uses_of_few_extents_take_little_room() {
-        let mut recent = Recent::<u32>::new(100);
+    fn uses_take_little_room_and_none_while_nothing_has_to_go() {
+        let mut recent = Recent::<u32>::new(40);
         for use_ in 0..1_000_000u64 {
             recent.access((3 << 40) | (use_ % 50));
         }
-        assert_eq!(recent.len(), 50);
-        assert!(recent.uses.len <= 1300, "{}", recent.uses.len);
+        assert_eq!(recent.len(), 40);
+        assert!(recent.queue.as_ref().is_some_and(|queue| queue.uses.len <= 1300));
+        for use_ in 0..10_000u64 {
+            recent.access((3 << 40) | (use_ % 10));
+        }
+        assert!(recent.queue.is_none() && recent.len() == 40);
+        // The order is still known: those that were used last stay.
+        for extent in 100..130 {
+            recent.access((3 << 40) | extent);
+        }
+        assert!((0..10).all(|extent| recent.touch((3 << 40) | extent)));
         recent.clear();
         assert!(recent.is_empty() && !recent.touch(3 << 40));
     }
