@@ -1,10 +1,12 @@
 //! Large tables: vectors of plain values that are looked up at random.
 //!
 //! Most of such a look-up is the walk to the page: in a machine within a machine, each level of it is
-//! itself looked up. Tables from [`MAPPED_BYTES`] on therefore lie in mappings of their own that begin and
-//! end with a large page (2 MiB) and for which the kernel is asked for large pages (`madvise(2)`,
-//! `MADV_HUGEPAGE`): two hours of a modelled mail store took a tenth less time. Where the kernel has none to
-//! give, nothing is lost but that. Smaller tables are on the heap.
+//! itself looked up. Tables from [`MAPPED_BYTES`] on therefore lie in mappings of their own that begin with a
+//! large page (2 MiB) and for which the kernel is asked for large pages (`madvise(2)`, `MADV_HUGEPAGE`): two
+//! hours of a modelled mail store took a tenth less time. What is left over at the end of a table lies in small
+//! pages, as memory that is touched for the first time is dear, too: a host that has to find and zero it takes
+//! 3 ms for each mebibyte. Where the kernel has no large pages to give, nothing is lost but their use.
+//! Smaller tables are on the heap.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -15,6 +17,9 @@ use crate::arena::{HUGE_PAGE_BYTES, map_anonymous};
 
 /// Tables of this size and above are mapped.
 pub const MAPPED_BYTES: usize = 512 << 10;
+
+/// Mappings are so many bytes, or a multiple: whole pages, however large a system's small ones are.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// A vector of plain values.
 pub struct Large<T: Copy> {
@@ -128,10 +133,10 @@ impl<T: Copy> Large<T> {
         self.len = len;
     }
 
-    /// Makes room for twice as many values, and for `needed` at least.
+    /// Makes room for half as many values more, and for `needed` at least.
     #[cold]
     fn grow(&mut self, needed: usize) {
-        let mut grown = Self::with_room(needed.max(2 * self.capacity));
+        let mut grown = Self::with_room(needed.max(self.capacity + self.capacity / 2));
         // SAFETY: two memories, both with room for `len` values, of which the first has that many.
         unsafe { grown.start.copy_from_nonoverlapping(self.start, self.len) };
         grown.len = self.len;
@@ -170,19 +175,18 @@ impl<T: Copy> Large<T> {
 
     /// Bytes of the mapping.
     fn mapped_bytes(&self) -> usize {
-        (self.capacity * size_of::<T>()).next_multiple_of(HUGE_PAGE_BYTES)
+        (self.capacity * size_of::<T>()).next_multiple_of(PIECE_BYTES)
     }
 }
 
-/// Maps `bytes` or more from the beginning of a large page on, in whole large pages. `None` where the kernel
-/// refuses.
+/// Maps `bytes` or more from the beginning of a large page on. `None` where the kernel refuses.
 fn map(bytes: usize) -> Option<(NonNull<u8>, usize)> {
-    let bytes = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?;
+    let bytes = bytes.checked_next_multiple_of(PIECE_BYTES)?;
     let all = bytes.checked_add(HUGE_PAGE_BYTES)?;
     let base = map_anonymous(all).ok()?.as_ptr();
     let before = base.align_offset(HUGE_PAGE_BYTES);
     let after = HUGE_PAGE_BYTES - before;
-    // SAFETY: the parts before and after the large pages are within the new mapping, and nobody has them. The
+    // SAFETY: the parts before and after what is wanted are within the new mapping, and nobody has them. The
     // advice changes neither content nor protection.
     unsafe {
         let start = base.add(before);
@@ -270,14 +274,15 @@ mod tests {
     }
 
     #[test]
-    fn large_ones_begin_at_a_large_page_and_are_whole_ones() {
+    fn large_ones_begin_at_a_large_page_and_have_little_to_spare() {
         let mut table = Large::filled([0u64; 3], MAPPED_BYTES / 24 + 1);
         assert!(table.is_mapped);
         assert_eq!(table.as_ptr() as usize % HUGE_PAGE_BYTES, 0);
-        assert_eq!(table.capacity(), HUGE_PAGE_BYTES / 24);
-        assert_eq!(table.mapped_bytes(), HUGE_PAGE_BYTES);
+        assert_eq!(table.capacity(), (MAPPED_BYTES + PIECE_BYTES) / 24);
+        assert_eq!(table.mapped_bytes(), MAPPED_BYTES + PIECE_BYTES);
         table.resize(HUGE_PAGE_BYTES / 24 + 1, [1; 3]);
-        assert_eq!(table.mapped_bytes(), 2 * HUGE_PAGE_BYTES);
+        assert_eq!(table.mapped_bytes(), HUGE_PAGE_BYTES + PIECE_BYTES);
+        assert_eq!(table.as_ptr() as usize % HUGE_PAGE_BYTES, 0);
         assert_eq!((table[0], table[HUGE_PAGE_BYTES / 24]), ([0; 3], [1; 3]));
         assert!(!Large::filled(0u8, MAPPED_BYTES - 1).is_mapped);
     }
