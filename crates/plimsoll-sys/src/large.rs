@@ -5,7 +5,7 @@
 //! large page (2 MiB) and for which the kernel is asked for large pages (`madvise(2)`, `MADV_HUGEPAGE`): two
 //! hours of a modelled mail store took a tenth less time. What is left over at the end of a table lies in small
 //! pages, as memory that is touched for the first time is dear, too: a host that has to find and zero it takes
-//! 3 ms for each mebibyte. Where the kernel has no large pages to give, nothing is lost but their use.
+//! 3 to 4 ms for each mebibyte. Where the kernel has no large pages to give, nothing is lost but their use.
 //! Smaller tables are on the heap.
 
 use core::alloc::Layout;

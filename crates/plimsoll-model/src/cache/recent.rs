@@ -411,7 +411,7 @@ mod tests {
             recent.access((3 << 40) | (use_ % 50));
         }
         assert_eq!(recent.len(), 40);
-        assert!(recent.queue.as_ref().is_some_and(|queue| queue.uses.len <= 1300));
+        assert!(recent.queue.as_ref().is_some_and(|queue| queue.uses.len <= 2 * 40 + 1025));
         for use_ in 0..10_000u64 {
             recent.access((3 << 40) | (use_ % 10));
         }
