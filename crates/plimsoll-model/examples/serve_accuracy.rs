@@ -27,6 +27,8 @@ const IO_BYTES: u64 = 4096;
 /// The file's number in the server: the first thing that is made below the root.
 const FILE: u32 = 2;
 const SECONDS: f64 = 4.0;
+/// An open loop goes on for so many reads at least: fewer would tell more about chance than about time.
+const OPEN_READS_MIN: f64 = 2_000.0;
 /// A system that is busier than this is not asked: its latency is that of a queue without end.
 const BUSY_MAX: f64 = 0.9;
 
@@ -147,7 +149,11 @@ impl Asking {
     fn run(&mut self, how: Loop) -> Result<(usize, f64), Failed> {
         self.latencies_ns.clear();
         let start_ns = self.client.now_ns();
-        let end_ns = start_ns + (SECONDS * 1e9) as u64;
+        let seconds = match how {
+            Loop::Closed(_) => SECONDS,
+            Loop::Open(rate) => SECONDS.max(OPEN_READS_MIN / rate),
+        };
+        let end_ns = start_ns + (seconds * 1e9) as u64;
         match how {
             Loop::Closed(depth) => {
                 (0..depth).try_for_each(|_| self.ask())?;

@@ -3,7 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `pacer` | holds the system's virtual time to the clock, one thread |
+//! | `pacer` | holds the system's virtual time to the clock |
 //! | `tree` | directories and files, in memory |
 //! | `nfs` | the server's file system: each call asks the tree, then waits for the pacer |
 //! | `metrics` | the inner statistics, in the Prometheus text format over HTTP |
@@ -16,7 +16,6 @@ mod pacer;
 mod tree;
 
 pub use metrics::{Gauge, Metrics};
-pub use pacer::{Ask, Pacer};
 pub use tree::{Tree, TreeError};
 
 use std::io;
@@ -26,14 +25,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nfs3_server::tcp::{NFSTcp, NFSTcpListener};
+use tokio::sync::mpsc::unbounded_channel;
 
+use self::pacer::Pacer;
 use crate::run::Modelled;
 use crate::spec::ModelError;
 
 /// How often it is looked whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// Threads that answer calls.
-const THREADS: usize = 2;
 
 /// What to serve.
 #[derive(Clone, Copy, Debug)]
@@ -95,16 +94,16 @@ pub fn serve(
     let system = model.build(options.seed)?;
     let nodes = system.compute_nodes();
     let gauges = Arc::new(Metrics::default());
-    let pacer = Pacer::start(system, Arc::clone(&gauges)).map_err(ServeError::Thread)?;
+    let pacer = Pacer::new(system, Arc::clone(&gauges));
     let listening = options.metrics.map(|at| metrics::listen(at, Arc::clone(&gauges)));
     let metrics = listening.transpose()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(THREADS)
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(ServeError::Thread)?;
     let tree = Tree::new(options.memory_bytes);
-    let files = nfs::ModelFiles::new(tree, pacer.asks(), nodes);
+    let (asks, inbox) = unbounded_channel();
+    let files = nfs::ModelFiles::new(tree, asks, nodes);
     let result = runtime.block_on(async {
         let listen = |error| ServeError::Listen { address: options.nfs, error };
         let listener =
@@ -118,10 +117,10 @@ pub fn serve(
         };
         tokio::select! {
             ended = listener.handle_forever() => ended.map_err(listen),
+            () = pacer.run(inbox) => Ok(()),
             () = until_stopped => Ok(()),
         }
     });
     runtime.shutdown_timeout(LOOK);
-    pacer.stop();
     result
 }

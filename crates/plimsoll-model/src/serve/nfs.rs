@@ -4,7 +4,6 @@
 //! Every write is stable when it is answered, as a model's writes are complete when they are durable;
 //! COMMIT finds nothing to do and costs the model a flush.
 
-use std::sync::mpsc::Sender;
 use std::sync::{PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +14,7 @@ use nfs3_types::nfs3::{
     createverf3, fattr3, filename3, ftype3, nfspath3, nfsstat3, nfstime3, sattr3, set_mode3,
     set_size3, specdata3, stable_how,
 };
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use super::pacer::Ask;
@@ -24,7 +24,7 @@ use crate::blocks::{Action, Request};
 /// Files behind a model.
 pub(super) struct ModelFiles {
     tree: RwLock<Tree>,
-    asks: Sender<Ask>,
+    asks: UnboundedSender<Ask>,
     nodes: u16,
     /// By file, modulo: where the last transfer ended, to know a sequential one.
     ends: Vec<std::sync::atomic::AtomicU64>,
@@ -73,7 +73,7 @@ fn attributes(facts: Facts) -> fattr3 {
 }
 
 impl ModelFiles {
-    pub(super) fn new(tree: Tree, asks: Sender<Ask>, nodes: u16) -> Self {
+    pub(super) fn new(tree: Tree, asks: UnboundedSender<Ask>, nodes: u16) -> Self {
         let ends = (0..ENDS).map(|_| std::sync::atomic::AtomicU64::new(u64::MAX)).collect();
         Self { tree: RwLock::new(tree), asks, nodes: nodes.max(1), ends }
     }

@@ -1,21 +1,18 @@
 //! Holds a system's virtual time to the clock.
 //!
-//! One thread owns the system. A request is stamped by the thread that took its call off the socket, and
-//! submitted at that virtual time, in the order of the stamps, however late this thread comes to it: a
-//! stamp of this thread's own would count its being busy as think time of the client. Events are carried
+//! One task owns the system, on the one thread that also takes calls off the sockets and sends the answers:
+//! each switch between threads would cost a read what it takes to wake a core. A request is stamped when
+//! its call has been read, and submitted at that virtual time, however late this task comes to it: a
+//! stamp of this task's own would count its being busy as think time of the client. Events are carried
 //! out when their time has come, never before, so that requests which arrive meanwhile meet the system as
-//! it then is. An answer is given at the first moment at which the thread runs after it is due; how late
-//! that is, is a metric. Kernels wake a sleeper some 50 us late, so the thread sleeps until shortly before
-//! and watches the clock for the rest.
+//! it then is. An answer is given at the first moment at which the task runs after it is due; how late
+//! that is, is a metric. Sleepers are woken late, so the task sleeps until shortly before and watches clock
+//! and sockets for the rest.
 
-use std::io;
-use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use super::metrics::{Metrics, render};
@@ -24,61 +21,23 @@ use crate::system::{Event, System};
 
 /// The timer that brings virtual time up to the clock.
 const NOW: u32 = (1 << 31) - 1;
-/// The longest that the thread sleeps.
+/// The longest that the task sleeps.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
-/// For so long before an event the thread watches the clock: the default timer slack of Linux (prctl(2),
-/// PR_SET_TIMERSLACK), which a switch between threads costs about, too.
-const WATCH_NS: u64 = 50_000;
+/// For so long before an event the task watches clock and sockets. The runtime rounds a sleep up to its
+/// millisecond, and what is left of it when it waits for the sockets once more; a core wakes in 0.1 ms.
+const WATCH_NS: u64 = 2_200_000;
 /// Statistics are made this often.
 const METRICS_EVERY_NS: u64 = 1_000_000_000;
 
 /// A request with whom to tell when it is due.
 #[derive(Debug)]
-pub struct Ask {
+pub(super) struct Ask {
     /// The request.
-    pub request: Request,
+    pub(super) request: Request,
     /// When its call was there.
-    pub arrived: Instant,
+    pub(super) arrived: Instant,
     /// Told when it is done.
-    pub done: oneshot::Sender<()>,
-}
-
-/// The thread that owns the system.
-#[derive(Debug)]
-pub struct Pacer {
-    asks: Sender<Ask>,
-    thread: Option<JoinHandle<()>>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Pacer {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// No thread can be had.
-    pub fn start(system: System, metrics: Arc<Metrics>) -> io::Result<Self> {
-        let (asks, inbox) = channel();
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("pacer".to_owned())
-            .spawn(move || Loop::new(system, metrics).run(&inbox, &stopped))?;
-        Ok(Self { asks, thread: Some(thread), stop })
-    }
-
-    /// Where requests are put.
-    pub fn asks(&self) -> Sender<Ask> {
-        self.asks.clone()
-    }
-
-    /// Ends the thread; what was not answered never is.
-    pub fn stop(mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed; there is nothing left to undo.
-            let _ = thread.join();
-        }
-    }
+    pub(super) done: oneshot::Sender<()>,
 }
 
 struct Waiting {
@@ -86,7 +45,8 @@ struct Waiting {
     action: usize,
 }
 
-struct Loop {
+/// Owns the system.
+pub(super) struct Pacer {
     system: System,
     metrics: Arc<Metrics>,
     start: Instant,
@@ -116,8 +76,9 @@ fn action_of(action: Action) -> usize {
     }
 }
 
-impl Loop {
-    fn new(system: System, metrics: Arc<Metrics>) -> Self {
+impl Pacer {
+    /// A system that begins now.
+    pub(super) fn new(system: System, metrics: Arc<Metrics>) -> Self {
         Self {
             system,
             metrics,
@@ -130,20 +91,14 @@ impl Loop {
         }
     }
 
-    fn run(mut self, inbox: &Receiver<Ask>, stop: &AtomicBool) {
-        // Where the kernel refuses, sleeps end up to 50 us late, as they do by default.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let mut batch: Vec<Ask> = Vec::new();
-        while !stop.load(Ordering::Relaxed) {
-            // The clock is read before the inbox: what is put there later has arrived later, but for
-            // calls that are between stamp and inbox at this very moment.
-            let now_ns = self.clock_ns();
-            batch.extend(inbox.try_iter());
-            batch.sort_by_key(|ask| ask.arrived);
-            for ask in batch.drain(..) {
-                self.advance(self.since_start_ns(ask.arrived));
+    /// Answers requests until nobody can ask any more.
+    pub(super) async fn run(mut self, mut inbox: UnboundedReceiver<Ask>) {
+        loop {
+            // One thread stamps and puts requests here: they are in the order of their stamps.
+            while let Ok(ask) = inbox.try_recv() {
                 self.submit(ask);
             }
+            let now_ns = self.clock_ns();
             if self.system.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
                 self.advance(now_ns);
             }
@@ -151,33 +106,24 @@ impl Loop {
                 render(&mut self.system, &self.sums, self.lag_ns_max, &self.metrics);
                 self.next_metrics_ns = now_ns + METRICS_EVERY_NS;
             }
-            match self.pause(inbox) {
-                Ok(ask) => batch.extend(ask),
-                Err(TryRecvError::Empty) => {}
-                Err(TryRecvError::Disconnected) => return,
+            match self.idle_for() {
+                // The sockets are looked at before this goes on.
+                None => tokio::task::yield_now().await,
+                Some(sleep) => match tokio::time::timeout(sleep, inbox.recv()).await {
+                    Ok(Some(ask)) => self.submit(ask),
+                    Ok(None) => return,
+                    Err(_) => {}
+                },
             }
         }
     }
 
-    /// Waits for a request, or until an event is due.
-    fn pause(&mut self, inbox: &Receiver<Ask>) -> Result<Option<Ask>, TryRecvError> {
+    /// How long nothing is to be done, requests apart; `None`: something is soon, or now.
+    fn idle_for(&mut self) -> Option<Duration> {
         let due_ns = self.system.due_ns().unwrap_or(u64::MAX);
         let left_ns = due_ns.saturating_sub(self.clock_ns());
-        if left_ns > WATCH_NS {
-            let sleep = Duration::from_nanos(left_ns - WATCH_NS).min(SLEEP_MAX);
-            return match inbox.recv_timeout(sleep) {
-                Ok(ask) => Ok(Some(ask)),
-                Err(RecvTimeoutError::Timeout) => Ok(None),
-                Err(RecvTimeoutError::Disconnected) => Err(TryRecvError::Disconnected),
-            };
-        }
-        while self.clock_ns() < due_ns {
-            match inbox.try_recv() {
-                Err(TryRecvError::Empty) => std::hint::spin_loop(),
-                other => return other.map(Some),
-            }
-        }
-        Ok(None)
+        let idle_ns = left_ns.checked_sub(WATCH_NS)?;
+        (idle_ns > 0).then(|| Duration::from_nanos(idle_ns).min(SLEEP_MAX))
     }
 
     fn since_start_ns(&self, at: Instant) -> u64 {
@@ -217,7 +163,9 @@ impl Loop {
         self.lag_ns_max = self.lag_ns_max.max(late_ns);
     }
 
+    /// Hands a request to the system at the time of its call.
     fn submit(&mut self, ask: Ask) {
+        self.advance(self.since_start_ns(ask.arrived));
         let action = action_of(ask.request.action);
         let waiting = Some(Waiting { done: ask.done, action });
         let tag = match self.free.pop() {
