@@ -32,12 +32,12 @@ pub enum ModelError {
         reason: String,
     },
     /// A field that nothing reads.
-    #[error("{model}, line {line}: `{place}` has no field `{field}`{}", meant(.nearest))]
+    #[error("{model}{}: `{place}` has no field `{field}`{}", place_in_file(.line), meant(.nearest))]
     UnknownField {
         /// Name or path of the model.
         model: String,
-        /// Line in the file; 0 if it is not known.
-        line: usize,
+        /// Line in the file; `None` if the field was set from outside it, or cannot be found.
+        line: Option<usize>,
         /// Table that holds it.
         place: String,
         /// The field.
@@ -58,12 +58,12 @@ pub enum ModelError {
         why: String,
     },
     /// A field that has a value which cannot be.
-    #[error("{model}, line {line}: `{place}.{field}` {reason}")]
+    #[error("{model}{}: `{place}.{field}` {reason}", place_in_file(.line))]
     Bad {
         /// Name or path of the model.
         model: String,
-        /// Line in the file; 0 if it is not known.
-        line: usize,
+        /// Line in the file; `None` if the field was set from outside it, or cannot be found.
+        line: Option<usize>,
         /// Table that holds it.
         place: String,
         /// The field.
@@ -71,6 +71,10 @@ pub enum ModelError {
         /// What is wrong, and what would be right.
         reason: String,
     },
+}
+
+fn place_in_file(line: &Option<usize>) -> String {
+    line.map(|line| format!(", line {line}")).unwrap_or_default()
 }
 
 fn meant(name: &Option<String>) -> String {

@@ -30,7 +30,7 @@ pub use reader::Reader;
 
 pub(crate) use error::most_like;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A field of a table of a model file.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +73,8 @@ pub struct Spec {
     pub size: Option<Table>,
     /// The text it was read from, for the lines of error messages.
     pub(crate) text: String,
+    /// Paths of the fields whose values are not from that text.
+    assigned: BTreeSet<ParameterPath>,
 }
 
 /// The path of a parameter, such as `cpu.read_us` or `load.density`.
@@ -166,6 +168,7 @@ impl Spec {
                     other => other,
                 };
                 table.fields.insert(field.to_owned(), field_value);
+                self.assigned.insert(path.to_owned());
                 Ok(())
             }
             _ => Err(unknown),
@@ -177,15 +180,17 @@ impl Spec {
         let (place, field) = path.split_once('.').unwrap_or((path, ""));
         ModelError::UnknownField {
             model: self.name.clone(),
-            line: 0,
+            line: None,
             place: place.to_owned(),
             field: field.to_owned(),
             nearest: most_like(path, facts.iter().map(|(p, _)| p.as_str())),
         }
     }
 
-    /// The line on which a field of a table stands, from 1; 0 if it cannot be found.
-    pub(crate) fn line(&self, place: &str, field: &str) -> usize {
-        parse::line(&self.text, place, field)
+    /// The line on which a field of a table stands, from 1; `None` if its value is not from there, or it
+    /// cannot be found.
+    pub(crate) fn line(&self, place: &str, field: &str) -> Option<usize> {
+        let assigned = self.assigned.contains(&format!("{place}.{field}"));
+        if assigned { None } else { parse::line(&self.text, place, field) }
     }
 }

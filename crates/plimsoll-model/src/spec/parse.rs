@@ -2,7 +2,7 @@
 
 use super::fact::parse_bytes;
 use super::{Fact, Field, ModelError, Provenance, Spec, Table, most_like, unit_of};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::Value;
 
 /// The tables that a model file may have besides its blocks.
@@ -60,6 +60,7 @@ impl Spec {
             load: cx.table(&root, "load")?,
             size: cx.table(&root, "size")?,
             text: text.to_owned(),
+            assigned: BTreeSet::new(),
         };
         match base {
             None => Ok(own),
@@ -118,7 +119,7 @@ pub(super) fn value(
 }
 
 /// The line of a field: after its table's header, the first line that begins with its name.
-pub(super) fn line(text: &str, place: &str, field: &str) -> usize {
+pub(super) fn line(text: &str, place: &str, field: &str) -> Option<usize> {
     let headers = [format!("[{place}]"), format!("[block.{place}]")];
     let mut inside = place.is_empty();
     for (at, line) in text.lines().enumerate() {
@@ -126,15 +127,15 @@ pub(super) fn line(text: &str, place: &str, field: &str) -> usize {
         if line.starts_with('[') {
             inside = headers.iter().any(|h| line.starts_with(h.as_str()));
             if line.trim_matches(|c| "[] ".contains(c)).split('.').next() == Some(field) {
-                return at + 1;
+                return Some(at + 1);
             }
         } else if inside
             && line.strip_prefix(field).is_some_and(|rest| rest.trim_start().starts_with('='))
         {
-            return at + 1;
+            return Some(at + 1);
         }
     }
-    0
+    None
 }
 
 struct Context<'a> {
@@ -338,6 +339,10 @@ mod tests {
         assert_eq!(spec.value("disk.rotation_rpm"), Some(5400.0));
         spec.assign("disk.capacity_bytes", "8 TB").unwrap();
         assert_eq!(spec.value("disk.capacity_bytes"), Some(8e12));
+        assert_eq!(spec.line("disk", "capacity_bytes"), None);
+        assert_eq!(spec.line("disk", "rotation_rpm"), Some(8));
+        let error = spec.assign("disc.count", "2").unwrap_err().to_string();
+        assert!(error.starts_with("x: `disc` has no field `count`"), "{error}");
         let error = spec.set("disk.rotation_rmp", 1.0).unwrap_err().to_string();
         assert!(error.contains("rotation_rpm"), "{error}");
     }
