@@ -3,7 +3,7 @@
 
 mod support;
 
-use plimsoll_model::blocks::Source;
+use plimsoll_model::blocks::{Action, Request, Source};
 use plimsoll_model::run::{MatrixLoad, Pattern};
 use plimsoll_model::spec::{Provenance, Spec};
 use plimsoll_model::system::{System, shipped};
@@ -29,6 +29,28 @@ fn every_shipped_model_runs_and_says_where_its_numbers_come_from() {
         let counters =
             |r: &support::Run| -> Vec<_> { r.measured.stations.iter().map(|s| s.stats).collect() };
         assert_eq!(counters(&a), counters(&b), "{}", shipped.name);
+    }
+}
+
+#[test]
+fn a_clone_goes_on_as_the_system_would_and_apart_from_it() {
+    for shipped in shipped() {
+        // In the midst of a run: caches and logs are filled, requests on their way.
+        let spec = Spec::load(shipped.name).unwrap();
+        let system = run(spec, &load(8, 0.6, 2 * GB), 500, 2_000).system;
+        let on = |mut system: System| -> Vec<_> {
+            let step = |i: u32| {
+                let action = if i.is_multiple_of(3) { Action::Write } else { Action::Read };
+                let offset = u64::from(i * 7_919 % 60_000) * 32_768;
+                system.submit(1 << 32, 0, &Request::new(action, i % 4, offset, 32_768));
+                (system.next(), system.now_ns())
+            };
+            (0..1_000).map(step).collect()
+        };
+        let first = on(system.clone());
+        assert!(first.last().unwrap().1 > system.now_ns(), "{}", shipped.name);
+        assert_eq!(on(system.clone()), first, "{}", shipped.name);
+        assert_eq!(on(system), first, "{}", shipped.name);
     }
 }
 

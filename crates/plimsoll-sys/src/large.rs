@@ -3,9 +3,9 @@
 //! Most of such a look-up is the walk to the page: in a machine within a machine, each level of it is
 //! itself looked up. Tables from [`MAPPED_BYTES`] on therefore lie in mappings of their own that begin with a
 //! large page (2 MiB) and for which the kernel is asked for large pages (`madvise(2)`, `MADV_HUGEPAGE`): two
-//! hours of a modelled mail store took a tenth less time. What is left over at the end of a table lies in small
-//! pages, as memory that is touched for the first time is dear, too: a host that has to find and zero it takes
-//! 3 to 4 ms for each mebibyte. Where the kernel has no large pages to give, nothing is lost but their use.
+//! hours of a modelled mail store took a tenth less time. What is left over at the end of a table that is filled in
+//! order lies in small pages, as memory that is touched for the first time is dear, too: a host that has to
+//! find and zero it takes 3 to 4 ms for each mebibyte. Where the kernel has no large pages to give, nothing is lost but their use.
 //! Smaller tables are on the heap.
 
 use core::alloc::Layout;
@@ -69,7 +69,7 @@ impl<T: Copy> Large<T> {
     where
         T: Zero,
     {
-        let mut table = Self::with_room(len);
+        let mut table = Self::with_room(len, PIECE_BYTES);
         // SAFETY: there is room for `len` values, and zero bytes are a value of T. A mapping is zeros.
         unsafe {
             if !table.is_mapped {
@@ -81,7 +81,8 @@ impl<T: Copy> Large<T> {
     }
 
     /// Makes the table `len` values long or longer, with zeros. Where those are mapped they take no memory
-    /// until they are written to.
+    /// until they are written to. Mappings are whole large pages here: tables that are written to anywhere grow
+    /// often, and small pages would each be found, zeroed and copied anew.
     pub fn widen(&mut self, len: usize)
     where
         T: Zero,
@@ -95,7 +96,7 @@ impl<T: Copy> Large<T> {
             self.len = len;
             return;
         }
-        self.grow(len);
+        self.grow_in(len, HUGE_PAGE_BYTES);
         if self.is_mapped {
             // A mapping that is new: zeros up to its end.
             self.len = self.capacity;
@@ -136,7 +137,12 @@ impl<T: Copy> Large<T> {
     /// Makes room for half as many values more, and for `needed` at least.
     #[cold]
     fn grow(&mut self, needed: usize) {
-        let mut grown = Self::with_room(needed.max(self.capacity + self.capacity / 2));
+        self.grow_in(needed, PIECE_BYTES);
+    }
+
+    /// The same, in mappings of whole pieces of so many bytes.
+    fn grow_in(&mut self, needed: usize, piece_bytes: usize) {
+        let mut grown = Self::with_room(needed.max(self.capacity + self.capacity / 2), piece_bytes);
         // SAFETY: two memories, both with room for `len` values, of which the first has that many.
         unsafe { grown.start.copy_from_nonoverlapping(self.start, self.len) };
         grown.len = self.len;
@@ -144,11 +150,11 @@ impl<T: Copy> Large<T> {
     }
 
     /// An empty table with room for `capacity` values or more.
-    fn with_room(capacity: usize) -> Self {
+    fn with_room(capacity: usize, piece_bytes: usize) -> Self {
         let mut table = Self::new();
         let bytes = capacity.saturating_mul(size_of::<T>());
         if bytes >= MAPPED_BYTES
-            && let Some((start, bytes)) = map(bytes)
+            && let Some((start, bytes)) = map(bytes, piece_bytes)
         {
             (table.start, table.capacity) = (start.cast(), bytes / size_of::<T>());
             table.is_mapped = true;
@@ -179,9 +185,10 @@ impl<T: Copy> Large<T> {
     }
 }
 
-/// Maps `bytes` or more from the beginning of a large page on. `None` where the kernel refuses.
-fn map(bytes: usize) -> Option<(NonNull<u8>, usize)> {
-    let bytes = bytes.checked_next_multiple_of(PIECE_BYTES)?;
+/// Maps `bytes` or more, in whole pieces, from the beginning of a large page on. `None` where the kernel
+/// refuses.
+fn map(bytes: usize, piece_bytes: usize) -> Option<(NonNull<u8>, usize)> {
+    let bytes = bytes.checked_next_multiple_of(piece_bytes)?;
     let all = bytes.checked_add(HUGE_PAGE_BYTES)?;
     let base = map_anonymous(all).ok()?.as_ptr();
     let before = base.align_offset(HUGE_PAGE_BYTES);
@@ -240,7 +247,7 @@ impl<T: Copy> Default for Large<T> {
 
 impl<T: Copy> Clone for Large<T> {
     fn clone(&self) -> Self {
-        let mut table = Self::with_room(self.len);
+        let mut table = Self::with_room(self.len, PIECE_BYTES);
         // SAFETY: two memories, both with room for `len` values, of which the first has that many.
         unsafe { table.start.copy_from_nonoverlapping(self.start, self.len) };
         table.len = self.len;

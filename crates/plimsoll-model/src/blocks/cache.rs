@@ -22,6 +22,7 @@ enum Writes {
     Back,
 }
 
+#[derive(Clone)]
 struct CacheBlock {
     below: BlockRef,
     device: Option<BlockRef>,

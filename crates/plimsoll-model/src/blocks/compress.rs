@@ -13,6 +13,7 @@ use super::inside::Source;
 use super::request::{Action, Request, scatter};
 use crate::spec::{ModelError, Reader};
 
+#[derive(Clone)]
 struct Compress {
     below: BlockRef,
     cpu: Option<BlockRef>,

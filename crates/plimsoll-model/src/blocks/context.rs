@@ -11,13 +11,13 @@ use crate::spec::ModelError;
 pub(crate) struct BlockRef(pub(crate) u32);
 
 /// A program that a block launched on its own account.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Launch {
     pub(crate) program: Program,
 }
 
 /// A building block.
-pub trait Block: Send {
+pub trait Block: Send + Copied {
     /// Handles a request: writes steps into the context's program, and routes onwards.
     fn route(&mut self, request: &Request, cx: &mut Context<'_>);
 
@@ -45,8 +45,27 @@ pub trait Block: Send {
     fn readings(&self, _each: &mut dyn FnMut(&'static str, f64)) {}
 }
 
+/// Makes a copy of what is behind a trait object. Whatever can be cloned does.
+pub trait Copied {
+    /// A copy in the same state.
+    fn copied(&self) -> Box<dyn Block>;
+}
+
+impl<B: Block + Clone + 'static> Copied for B {
+    fn copied(&self) -> Box<dyn Block> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Block> {
+    fn clone(&self) -> Self {
+        // Of what is in the box: the box itself is no block.
+        (**self).copied()
+    }
+}
+
 /// Every instance of every block: block by block, and node by node within each.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Blocks {
     pub(crate) instances: Vec<Option<Box<dyn Block>>>,
     pub(crate) nodes: usize,

@@ -11,6 +11,7 @@ use crate::core::StationId;
 use crate::core::rng::Stream;
 use crate::spec::{ModelError, Reader};
 
+#[derive(Clone)]
 struct Cpu {
     pool: StationId,
     variation: f64,
@@ -40,6 +41,7 @@ impl Block for Cpu {
     }
 }
 
+#[derive(Clone)]
 struct Path {
     below: Option<BlockRef>,
     cpu: BlockRef,

@@ -10,6 +10,7 @@ use super::request::{ANY_DEVICE, Action, Request, scatter};
 use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
 
+#[derive(Clone)]
 struct Disks {
     devices: Vec<StationId>,
     extent_bytes: u64,

@@ -12,6 +12,7 @@ use crate::core::StationId;
 use crate::core::rng::Stream;
 use crate::spec::{ModelError, Reader};
 
+#[derive(Clone)]
 struct Drive {
     devices: Vec<StationId>,
     read_ns: f64,

@@ -11,6 +11,7 @@ use super::request::{Action, Request};
 use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
 
+#[derive(Clone)]
 struct Limit {
     below: BlockRef,
     credit: StationId,

@@ -9,6 +9,7 @@ use super::request::{Action, Request};
 use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
 
+#[derive(Clone)]
 struct Link {
     below: Option<BlockRef>,
     inward: Vec<StationId>,

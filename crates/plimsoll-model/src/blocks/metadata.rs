@@ -12,6 +12,7 @@ use super::request::{ANY_DEVICE, Action, Request};
 use crate::cache::Recent;
 use crate::spec::{ModelError, Reader};
 
+#[derive(Clone)]
 struct Metadata {
     below: BlockRef,
     device: BlockRef,

@@ -79,7 +79,7 @@ fn widen(held: &mut Large<Held>, unit: Held) -> u32 {
 }
 
 /// A file's part of the log.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct FileLog {
     /// Units in the order of their coming; those that wait no more are skipped.
     order: VecDeque<u32>,
@@ -97,6 +97,7 @@ struct Drain {
     bytes: u64,
 }
 
+#[derive(Clone)]
 struct Oplog {
     rules: Rules,
     below: BlockRef,

@@ -36,6 +36,7 @@ enum Choice {
     Rotate,
 }
 
+#[derive(Clone)]
 struct Raid {
     below: BlockRef,
     cpu: Option<BlockRef>,

@@ -20,6 +20,7 @@ use super::streams::Streams;
 use crate::core::rng::Stream;
 use crate::spec::{ModelError, Reader};
 
+#[derive(Clone)]
 struct Records {
     below: BlockRef,
     cpu: Option<BlockRef>,

@@ -27,6 +27,7 @@ const NOWHERE: u16 = u16::MAX;
 /// Copies that are remembered for a unit.
 const COPIES: usize = 4;
 
+#[derive(Clone)]
 struct Replicate {
     below: BlockRef,
     nic: Option<BlockRef>,

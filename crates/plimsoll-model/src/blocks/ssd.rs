@@ -21,6 +21,7 @@ use crate::core::rng::Stream;
 use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
 
+#[derive(Clone)]
 struct Device {
     port: StationId,
     buffer: StationId,
@@ -30,6 +31,7 @@ struct Device {
     burst_seen_ns: u64,
 }
 
+#[derive(Clone)]
 struct Ssd {
     devices: Vec<Device>,
     stripe_bytes: u64,
@@ -74,6 +76,7 @@ impl Flash {
 }
 
 /// How full the drives are.
+#[derive(Clone)]
 struct Fill {
     known: Bits,
     capacity_bytes: f64,

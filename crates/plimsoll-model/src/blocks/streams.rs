@@ -44,6 +44,7 @@ pub(super) struct Seen {
 }
 
 /// The streams of all files.
+#[derive(Clone)]
 pub(super) struct Streams {
     unit_bytes: u64,
     streams_max: usize,

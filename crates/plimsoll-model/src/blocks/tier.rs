@@ -58,6 +58,7 @@ impl Touches {
     }
 }
 
+#[derive(Clone)]
 struct Tier {
     rules: Rules,
     fast: BlockRef,

@@ -69,7 +69,7 @@ pub(super) struct Join {
     pub(super) fork: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Slot {
     pub(super) tag: u64,
     pub(super) submitted_ns: u64,
@@ -81,7 +81,7 @@ pub(super) struct Slot {
 }
 
 /// A simulation: stations, events, and the I/Os in flight.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sim {
     pub(super) now_ns: u64,
     pub(super) seed: u64,

@@ -100,7 +100,7 @@ impl StationStats {
 }
 
 /// A station: servers, a queue and its accounting.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Station {
     pub(crate) servers: u32,
     pub(crate) busy: u32,
@@ -115,7 +115,7 @@ pub(crate) struct Station {
 }
 
 /// The moving parts of an [`Order`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Discipline {
     Fcfs { background_every: u32 },
     Disordered { waiting: VecDeque<u32>, random_share: f64, stream: Stream },
@@ -148,7 +148,7 @@ impl Fifo {
 
 /// Processor sharing in virtual work: every customer in service gains work at the same rate, so the
 /// order of departure is fixed at arrival (work at arrival + demand) and only its time moves.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sharing {
     work_ns: f64,
     last_ns: u64,

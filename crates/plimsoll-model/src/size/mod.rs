@@ -15,6 +15,7 @@ pub use load::{MailLoad, lay_out, simulate};
 use crate::parallel::side_by_side;
 use crate::run::Modelled;
 use crate::spec::{Field, ModelError};
+use crate::system::System;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,16 +156,16 @@ struct Point {
     bottleneck: String,
 }
 
-fn point(
+/// A system of one size that holds its data; in words, why it cannot.
+fn laid_out(
     model: &Modelled,
     asked: &Asked,
     field: &str,
     size: u64,
-    rate_ios_per_s: f64,
-) -> Result<Result<Point, String>, SizeError> {
+) -> Result<Result<System, String>, SizeError> {
     let mut spec = model.spec().clone();
     spec.assign(field, &size.to_string())?;
-    let mut system = crate::system::System::build(spec, asked.seed)?;
+    let mut system = System::build(spec, asked.seed)?;
     lay_out(&mut system, &asked.load);
     let mut fullest = 0.0f64;
     system.readings(&mut |_, _, reading, value| {
@@ -176,18 +177,23 @@ fn point(
         let says = format!("the data do not fit: {:.0} % of the fullest node", 100.0 * fullest);
         return Ok(Err(says));
     }
+    Ok(Ok(system))
+}
+
+/// One load on a system that holds its data and has done nothing yet.
+fn point(mut system: System, asked: &Asked, rate_ios_per_s: f64) -> Result<Point, String> {
     let load = MailLoad { rate_ios_per_s, ..asked.load };
     let Some(measured) = simulate(&mut system, load, WARM_UP_OPS, MEASURE_OPS, asked.seed) else {
-        return Ok(Err("the load is not carried: queues grow without end".to_owned()));
+        return Err("the load is not carried: queues grow without end".to_owned());
     };
     let mean = |name: &str| measured.latency_ns_mean(|class| class.name == name);
     let busiest = measured.bottleneck();
-    Ok(Ok(Point {
+    Ok(Point {
         read_ns: mean("read"),
         log_ns: mean("log write"),
         utilisation: busiest.map_or(0.0, |station| station.utilisation),
         bottleneck: busiest.map(|station| station.name.clone()).unwrap_or_default(),
-    }))
+    })
 }
 
 fn attempt(model: &Modelled, asked: &Asked, field: &str, size: u64) -> Result<Tried, SizeError> {
@@ -201,7 +207,8 @@ fn attempt(model: &Modelled, asked: &Asked, field: &str, size: u64) -> Result<Tr
         bottleneck: String::new(),
         load_line_ios_per_s: None,
     };
-    Ok(match point(model, asked, field, size, asked.load.rate_ios_per_s)? {
+    let laid_out = laid_out(model, asked, field, size)?;
+    Ok(match laid_out.and_then(|system| point(system, asked, asked.load.rate_ios_per_s)) {
         Err(why) => failed(why),
         Ok(point) => {
             let mut tried = failed(beyond(&point, asked));
@@ -241,6 +248,9 @@ fn load_line(
     let full = required * FULL / utilisation;
     let (mut keeps, mut breaks) =
         if tried.passes { (required, full.max(required)) } else { (0.0, required) };
+    // What is laid out is the same at every load. The last one takes it, the others a copy.
+    let Ok(system) = laid_out(model, asked, field, tried.size)? else { return Ok(None) };
+    let mut system = Some(system);
     for step in 0..LINE_STEPS {
         // The limit is mostly met not far below the load at which a station is full.
         let part = if step == 0 { 0.8 } else { 0.5 };
@@ -248,7 +258,9 @@ fn load_line(
         if breaks - keeps < 0.05 * required || rate <= 0.0 {
             break;
         }
-        match point(model, asked, field, tried.size, rate)? {
+        let copy = if step + 1 < LINE_STEPS { system.clone() } else { system.take() };
+        let Some(copy) = copy else { break };
+        match point(copy, asked, rate) {
             Ok(point) if beyond(&point, asked).is_empty() => keeps = rate,
             _ => breaks = rate,
         }

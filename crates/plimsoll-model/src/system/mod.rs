@@ -35,7 +35,8 @@ pub enum Event {
     },
 }
 
-/// A modelled storage system in virtual time.
+/// A modelled storage system in virtual time. A clone goes on from the same state, apart from it.
+#[derive(Clone)]
 pub struct System {
     spec: Spec,
     sim: Sim,
