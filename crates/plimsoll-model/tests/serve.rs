@@ -52,7 +52,7 @@ fn offsets() -> impl Iterator<Item = u64> {
         .map(|x| x % (FILE_BYTES / 4096) * 4096)
 }
 
-/// Reads in a closed loop; gives each latency in nanoseconds. Everything read is checked.
+/// Reads in a closed loop, `READS` times or a few more; gives each latency in nanoseconds. Everything read is checked.
 fn read(client: &mut Client, file: ObjectId) -> Vec<u64> {
     let mut arena = vec![0; DEPTH * 4096];
     let mut offsets = offsets();
@@ -156,7 +156,8 @@ fn use_it(served: Served) {
     let metrics = get(served.metrics.unwrap(), "/metrics");
     assert!(metrics.starts_with("HTTP/1.1 200"), "{metrics}");
     let reads = value(&metrics, "plimsoll_model_latency_seconds_count{action=\"read\"}");
-    assert_eq!(reads, (READS + DEPTH) as f64);
+    // One for each that ended, two of which may have ended at once at the last look, and those in flight.
+    assert_eq!(reads, (seen.len() + DEPTH) as f64);
     let sum = value(&metrics, "plimsoll_model_latency_seconds_sum{action=\"read\"}");
     assert!(sum / reads * 1e9 >= 3_050_000.0);
     assert!(value(&metrics, "plimsoll_model_writes_total{node=\"0\",place=\"ssd\"}") >= 64.0);
