@@ -15,9 +15,9 @@ use std::sync::mpsc::channel;
 
 use plimsoll_model::blocks::{Action, Request};
 use plimsoll_model::core::rng::Stream;
-use plimsoll_model::run::{Limits, MatrixLoad, Measured, Modelled, Pattern, simulate};
+use plimsoll_model::run::{Limits, MatrixLoad, Modelled, Pattern, simulate};
 use plimsoll_model::serve::{ServeOptions, Served, serve};
-use plimsoll_model::system::Event;
+use plimsoll_model::system::{Event, System};
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{Client, Completion, Config, Monotonic, NfsUrl, ObjectId, Op, Timeout};
 
@@ -41,6 +41,30 @@ enum Loop {
     Open(f64),
 }
 
+impl Loop {
+    /// How long it is kept up.
+    fn span_ns(self) -> u64 {
+        let seconds = match self {
+            Loop::Closed(_) => SECONDS,
+            Loop::Open(rate) => SECONDS.max(OPEN_READS_MIN / rate),
+        };
+        (seconds * 1e9) as u64
+    }
+
+    /// Where its offsets and gaps come from.
+    fn stream(self) -> Stream {
+        Stream::new(7, "reads")
+    }
+
+    /// The time from one read to the next of an open loop.
+    fn gap_ns(self, stream: &mut Stream) -> u64 {
+        match self {
+            Loop::Closed(_) => 0,
+            Loop::Open(rate) => stream.exponential_ns(1e9 / rate),
+        }
+    }
+}
+
 /// What is at an offset: its own number, again and again.
 fn content(offset: u64, bytes: &mut [u8]) {
     for (at, eight) in bytes.chunks_exact_mut(8).enumerate() {
@@ -48,8 +72,8 @@ fn content(offset: u64, bytes: &mut [u8]) {
     }
 }
 
-/// The same in virtual time: the file written, then the loop.
-fn expected(model: &Modelled, how: Loop) -> Result<Measured, Failed> {
+/// The system with its file written.
+fn filled(model: &Modelled) -> Result<System, Failed> {
     let mut system = model.build(1)?;
     for offset in (0..FILE_BYTES).step_by(FILL_BYTES as usize) {
         let mut request = Request::new(Action::Write, FILE, offset, FILL_BYTES);
@@ -58,16 +82,17 @@ fn expected(model: &Modelled, how: Loop) -> Result<Measured, Failed> {
         while !matches!(system.next(), Some(Event::Done { .. }) | None) {}
     }
     system.lay_files(&[]);
-    let (depth, arrivals_per_s) = match how {
-        Loop::Closed(depth) => (depth, None),
-        Loop::Open(rate) => (1, Some(rate)),
-    };
+    Ok(system)
+}
+
+/// Busy share of the busiest station when reads come at a rate.
+fn busy_share(model: &Modelled, rate_per_s: f64) -> Result<f64, Failed> {
     let load = MatrixLoad {
         clients: 1,
-        depth,
+        depth: 1,
         barrier: false,
         think_ns: 0,
-        arrivals_per_s,
+        arrivals_per_s: Some(rate_per_s),
         io_bytes: IO_BYTES,
         read_share: 1.0,
         metadata_share: 0.0,
@@ -76,8 +101,66 @@ fn expected(model: &Modelled, how: Loop) -> Result<Measured, Failed> {
         files: FILE + 1,
         file_bytes: FILE_BYTES,
     };
-    let limits = Limits { warm_up_ops: 2_000, measure_ops: 40_000 };
-    Ok(simulate(&mut system, &load, limits, 1))
+    let limits = Limits { warm_up_ops: 2_000, measure_ops: 10_000 };
+    let measured = simulate(&mut filled(model)?, &load, limits, 1);
+    Ok(measured.bottleneck().map_or(0.0, |station| station.utilisation))
+}
+
+/// The next offset to read.
+fn offset(stream: &mut Stream) -> u64 {
+    stream.below(FILE_BYTES / IO_BYTES) * IO_BYTES
+}
+
+/// Mean latency after the first eighth of the reads.
+fn mean_ns(latencies_ns: &[u64]) -> f64 {
+    let kept = &latencies_ns[latencies_ns.len() / 8..];
+    kept.iter().sum::<u64>() as f64 / kept.len().max(1) as f64
+}
+
+/// The loop in virtual time: an open one has the same reads at the same times as the client's.
+fn expected_ns(model: &Modelled, how: Loop) -> Result<f64, Failed> {
+    let mut system = filled(model)?;
+    let mut stream = how.stream();
+    let mut next_ns = system.now_ns();
+    let end_ns = next_ns + how.span_ns();
+    let mut outstanding = 0u32;
+    let mut latencies_ns = Vec::new();
+    let ask = |system: &mut System, stream: &mut Stream| {
+        let mut request = Request::new(Action::Read, FILE, offset(stream), IO_BYTES);
+        request.node = (FILE % u32::from(system.compute_nodes())) as u16;
+        request.client = request.node.into();
+        system.submit(1, 0, &request);
+    };
+    match how {
+        Loop::Closed(depth) => {
+            (0..depth).for_each(|_| ask(&mut system, &mut stream));
+            outstanding = depth;
+        }
+        Loop::Open(_) => {
+            system.set_timer(next_ns, 0);
+        }
+    }
+    while outstanding > 0 || (matches!(how, Loop::Open(_)) && next_ns < end_ns) {
+        match system.next().ok_or("nothing happens any more")? {
+            Event::Done { submitted_ns, .. } => {
+                latencies_ns.push(system.now_ns() - submitted_ns);
+                outstanding -= 1;
+                if matches!(how, Loop::Closed(_)) && system.now_ns() < end_ns {
+                    ask(&mut system, &mut stream);
+                    outstanding += 1;
+                }
+            }
+            Event::Timer { .. } => {
+                ask(&mut system, &mut stream);
+                outstanding += 1;
+                next_ns += how.gap_ns(&mut stream);
+                if next_ns < end_ns {
+                    system.set_timer(next_ns, 0);
+                }
+            }
+        }
+    }
+    Ok(mean_ns(&latencies_ns))
 }
 
 struct Asking {
@@ -104,7 +187,7 @@ impl Asking {
         Ok(Self {
             client,
             file,
-            stream: Stream::new(7, "offsets"),
+            stream: Loop::Closed(1).stream(),
             arena: vec![0; places * IO_BYTES as usize],
             at: vec![0; places],
             free: (0..places).collect(),
@@ -114,7 +197,7 @@ impl Asking {
 
     fn ask(&mut self) -> Result<(), Failed> {
         let place = self.free.pop().ok_or("more reads are outstanding than have places")?;
-        self.at[place] = self.stream.below(FILE_BYTES / IO_BYTES) * IO_BYTES;
+        self.at[place] = offset(&mut self.stream);
         let op = Op::Read {
             file: self.file,
             offset_bytes: self.at[place],
@@ -149,11 +232,8 @@ impl Asking {
     fn run(&mut self, how: Loop) -> Result<(usize, f64), Failed> {
         self.latencies_ns.clear();
         let start_ns = self.client.now_ns();
-        let seconds = match how {
-            Loop::Closed(_) => SECONDS,
-            Loop::Open(rate) => SECONDS.max(OPEN_READS_MIN / rate),
-        };
-        let end_ns = start_ns + (seconds * 1e9) as u64;
+        let end_ns = start_ns + how.span_ns();
+        self.stream = how.stream();
         match how {
             Loop::Closed(depth) => {
                 (0..depth).try_for_each(|_| self.ask())?;
@@ -162,13 +242,13 @@ impl Asking {
                     (0..ended).try_for_each(|_| self.ask())?;
                 }
             }
-            Loop::Open(rate) => {
+            Loop::Open(_) => {
                 let mut next_ns = start_ns;
                 while next_ns < end_ns {
                     if self.client.now_ns() >= next_ns {
                         self.ask()?;
                         self.client.flush(&self.arena)?;
-                        next_ns += self.stream.exponential_ns(1e9 / rate);
+                        next_ns += how.gap_ns(&mut self.stream);
                     }
                     self.wait(Timeout::Until(next_ns))?;
                 }
@@ -177,8 +257,7 @@ impl Asking {
         while self.client.core().outstanding() > 0 {
             self.wait(Timeout::Completion)?;
         }
-        let kept = &self.latencies_ns[self.latencies_ns.len() / 8..];
-        Ok((kept.len(), kept.iter().sum::<u64>() as f64 / kept.len().max(1) as f64))
+        Ok((self.latencies_ns.len(), mean_ns(&self.latencies_ns)))
     }
 }
 
@@ -194,13 +273,14 @@ fn compare(name: &str, model: &Modelled, served: Served) -> Result<bool, Failed>
     ];
     let mut well = true;
     for (label, how) in loops {
-        let expected = expected(model, how)?;
-        let busy = expected.bottleneck().map_or(0.0, |station| station.utilisation);
-        if matches!(how, Loop::Open(_)) && busy > BUSY_MAX {
-            println!("{name:16} {label:>14}  not asked: {:.0} % busy", 100.0 * busy);
-            continue;
+        if let Loop::Open(rate) = how {
+            let busy = busy_share(model, rate)?;
+            if busy > BUSY_MAX {
+                println!("{name:16} {label:>14}  not asked: {:.0} % busy", 100.0 * busy);
+                continue;
+            }
         }
-        let due_ns = expected.latency_ns_mean(|_| true);
+        let due_ns = expected_ns(model, how)?;
         let (reads, seen_ns) = asking.run(how)?;
         let kept = (seen_ns - due_ns).abs() <= 0.05 * due_ns + 200_000.0;
         well &= kept;

@@ -355,8 +355,9 @@ impl<C: Clock> Client<C> {
         if let Timeout::Until(at_ns) = timeout
             && at_ns < until_ns
         {
-            until_ns = at_ns;
             fine = at_ns.saturating_sub(now_ns) < FINE_WAIT_NS;
+            // A longer wait ends before it, and what is left is waited for with the finer resolution.
+            until_ns = if fine { at_ns } else { at_ns - 2 * EPOLL_UNIT_NS };
         }
         (until_ns.saturating_sub(now_ns), fine)
     }
@@ -382,5 +383,24 @@ impl<C: Clock> AsFd for Client<C> {
     /// Readable when [`Client::poll`] has something to do: for a thread that drives several clients.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_wait_ends_before_its_time_and_the_rest_is_fine() {
+        const MS: u64 = 1_000_000;
+        let mut client = Client::new(Config::default(), || 0).unwrap();
+        client.next_tick_ns = 1_000 * MS;
+        let wait = |until_ns: u64| client.wait_ns(Timeout::Until(until_ns), 0, false);
+        assert_eq!(wait(10 * MS + 300), (8 * MS + 300, false));
+        // What epoll makes of it is still before the time.
+        assert!(wait(10 * MS + 300).0.next_multiple_of(EPOLL_UNIT_NS) < 10 * MS + 300);
+        assert_eq!(wait(3 * MS + 300), (3 * MS + 300, true));
+        assert_eq!(wait(2_000 * MS), (1_000 * MS, false));
+        assert_eq!(client.wait_ns(Timeout::Now, 0, false).0, 0);
     }
 }

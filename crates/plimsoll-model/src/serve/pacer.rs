@@ -107,8 +107,12 @@ impl Pacer {
                 self.next_metrics_ns = now_ns + METRICS_EVERY_NS;
             }
             match self.idle_for() {
-                // The sockets are looked at before this goes on.
-                None => tokio::task::yield_now().await,
+                None => {
+                    // Whoever else wants this core, a client on this machine maybe, has it meanwhile.
+                    std::thread::yield_now();
+                    // The sockets are looked at before this goes on.
+                    tokio::task::yield_now().await;
+                }
                 Some(sleep) => match tokio::time::timeout(sleep, inbox.recv()).await {
                     Ok(Some(ask)) => self.submit(ask),
                     Ok(None) => return,
