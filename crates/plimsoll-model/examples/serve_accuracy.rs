@@ -51,11 +51,6 @@ impl Loop {
         (seconds * 1e9) as u64
     }
 
-    /// Where its offsets and gaps come from.
-    fn stream(self) -> Stream {
-        Stream::new(7, "reads")
-    }
-
     /// The time from one read to the next of an open loop.
     fn gap_ns(self, stream: &mut Stream) -> u64 {
         match self {
@@ -63,6 +58,11 @@ impl Loop {
             Loop::Open(rate) => stream.exponential_ns(1e9 / rate),
         }
     }
+}
+
+/// Where a loop's offsets and gaps come from.
+fn reads() -> Stream {
+    Stream::new(7, "reads")
 }
 
 /// What is at an offset: its own number, again and again.
@@ -120,7 +120,7 @@ fn mean_ns(latencies_ns: &[u64]) -> f64 {
 /// The loop in virtual time: an open one has the same reads at the same times as the client's.
 fn expected_ns(model: &Modelled, how: Loop) -> Result<f64, Failed> {
     let mut system = filled(model)?;
-    let mut stream = how.stream();
+    let mut stream = reads();
     let mut next_ns = system.now_ns();
     let end_ns = next_ns + how.span_ns();
     let mut outstanding = 0u32;
@@ -187,7 +187,7 @@ impl Asking {
         Ok(Self {
             client,
             file,
-            stream: Loop::Closed(1).stream(),
+            stream: reads(),
             arena: vec![0; places * IO_BYTES as usize],
             at: vec![0; places],
             free: (0..places).collect(),
@@ -233,7 +233,7 @@ impl Asking {
         self.latencies_ns.clear();
         let start_ns = self.client.now_ns();
         let end_ns = start_ns + how.span_ns();
-        self.stream = how.stream();
+        self.stream = reads();
         match how {
             Loop::Closed(depth) => {
                 (0..depth).try_for_each(|_| self.ask())?;

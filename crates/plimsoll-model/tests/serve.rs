@@ -52,7 +52,8 @@ fn offsets() -> impl Iterator<Item = u64> {
         .map(|x| x % (FILE_BYTES / 4096) * 4096)
 }
 
-/// Reads in a closed loop, `READS` times or a few more; gives each latency in nanoseconds. Everything read is checked.
+/// Reads in a closed loop, `READS` times or a few more; gives each latency in nanoseconds. Everything read
+/// is checked.
 fn read(client: &mut Client, file: ObjectId) -> Vec<u64> {
     let mut arena = vec![0; DEPTH * 4096];
     let mut offsets = offsets();

@@ -5,8 +5,8 @@
 //! large page (2 MiB) and for which the kernel is asked for large pages (`madvise(2)`, `MADV_HUGEPAGE`): two
 //! hours of a modelled mail store took a tenth less time. What is left over at the end of a table that is filled in
 //! order lies in small pages, as memory that is touched for the first time is dear, too: a host that has to
-//! find and zero it takes 3 to 4 ms for each mebibyte. Where the kernel has no large pages to give, nothing is lost but their use.
-//! Smaller tables are on the heap.
+//! find and zero it takes 3 to 4 ms for each mebibyte. Where the kernel has no large pages to give, nothing
+//! is lost but their use. Smaller tables are on the heap.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -149,7 +149,7 @@ impl<T: Copy> Large<T> {
         *self = grown;
     }
 
-    /// An empty table with room for `capacity` values or more.
+    /// An empty table with room for `capacity` values or more, mapped in whole pieces if it is large.
     fn with_room(capacity: usize, piece_bytes: usize) -> Self {
         let mut table = Self::new();
         let bytes = capacity.saturating_mul(size_of::<T>());
@@ -311,13 +311,17 @@ mod tests {
     #[test]
     fn a_table_is_widened_with_zeros() {
         let mut table = Large::<u32>::new();
-        for len in [1, 3, 100, 99, MAPPED_BYTES / 4, MAPPED_BYTES, 4 * MAPPED_BYTES] {
+        for len in
+            [1, 3, 100, 99, MAPPED_BYTES / 4, MAPPED_BYTES, 4 * MAPPED_BYTES, 6 * MAPPED_BYTES + 1]
+        {
             let before = table.len();
             table.widen(len);
             assert!(table.len() >= len && table[before.min(table.len())..].iter().all(|v| *v == 0));
             assert!(table[..before].iter().all(|value| *value == 7));
             table.iter_mut().for_each(|value| *value = 7);
         }
+        assert!(table.is_mapped);
+        assert_eq!(table.mapped_bytes() % HUGE_PAGE_BYTES, 0);
     }
 
     #[test]
