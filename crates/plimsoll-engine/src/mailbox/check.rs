@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plimsoll_evidence::run::{Damage, PhaseKind};
 use plimsoll_sys::clock;
 use plimsoll_workload::mailbox::{Expected, Phase, PhaseIo, Report, Verify, spread};
+use plimsoll_workload::step::StepWorkload;
 
 use super::home::Home;
 use super::manifest::StoreState;
@@ -87,14 +88,15 @@ pub fn check_store(
     };
     let started_ns = clock::monotonic_ns();
     let control = Control::new(0, started_ns);
-    let mut latest = Latest::new(machines.len());
+    let classes: Vec<_> = machines.iter().map(|machine| machine.classes().to_vec()).collect();
+    let mut latest = Latest::new(&classes, |_| true);
     watcher.begin(PhaseKind::Verify);
     let glance = |machine: &Verify| {
         let progress = machine.progress();
         Glance { done_bytes: progress.done_bytes, total_bytes: progress.total_bytes, ready: false }
     };
     let ended = run_stage(machines, &stage, &control, glance, |event| match event {
-        Event::Snapshot(snapshot) => latest.take(*snapshot, |_| true),
+        Event::Snapshot(snapshot) => latest.take(*snapshot),
         Event::Tick => {
             if interrupt.load(Ordering::Relaxed) {
                 control.stop();

@@ -41,7 +41,7 @@ impl Running<'_> {
         let phase = self.recording.begin(PhaseKind::WarmUp, started_ns);
         self.mail.watcher.begin(PhaseKind::WarmUp);
         let control = Control::new(phase, started_ns);
-        let latest = Latest::new(groups.len());
+        let latest = Latest::new(&classes, |class| class.group == ClassGroup::Transactional);
         let mut conductor = Conductor::new(self, &control, &classes, latest, phase, started_ns);
         let stage = conductor.running.stage.clone();
         let groups = Shaped::all(groups, &control, conductor.running.mail.plan.seed);
@@ -166,8 +166,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         }
         let sums = sum_counters(&snapshot);
         self.counters.insert((snapshot.phase, snapshot.thread), sums);
-        let transactional = |class: usize| classes[class].group == ClassGroup::Transactional;
-        self.latest.take(snapshot, transactional);
+        self.latest.take(snapshot);
     }
 
     fn tick(&mut self) {

@@ -10,6 +10,7 @@ use plimsoll_workload::mailbox::{
     Create, Duplicate, Finding, Format, Phase, PhaseIo, Place, Recover, ReplayFrom, Scan, ScanKind,
     Store, Trouble, spread,
 };
+use plimsoll_workload::step::Class;
 
 use super::home::Home;
 use super::manifest::StoreState;
@@ -184,12 +185,12 @@ impl Running<'_> {
         let phase = self.recording.begin(kind, started_ns);
         self.mail.watcher.begin(kind);
         let control = Control::new(phase, started_ns);
-        let mut latest = Latest::new(parts.len());
+        let mut latest = Latest::new(&classes, |_| true);
         let (recording, mail) = (&mut self.recording, &mut self.mail);
         let ended = run_stage(parts, &self.stage, &control, glance::<W>, |event| match event {
             Event::Snapshot(snapshot) => {
                 recording.take(&snapshot, &classes[snapshot.thread as usize]);
-                latest.take(*snapshot, |_| true);
+                latest.take(*snapshot);
             }
             Event::Tick => {
                 if mail.interrupt.load(Ordering::Relaxed) {
@@ -342,32 +343,39 @@ impl Running<'_> {
 /// The latest interval of each thread, for progress.
 pub(super) struct Latest {
     threads: Vec<Option<Snapshot>>,
+    /// By thread and class: whether rate and latency count it. Threads differ in their classes where
+    /// they own different numbers of databases.
+    counted: Vec<Vec<bool>>,
     rate_ops_per_s: f64,
     rate_bytes_per_s: f64,
     latency: (u64, u64),
 }
 
 impl Latest {
-    pub(super) fn new(threads: usize) -> Self {
+    /// For threads with these classes; `counts` says of which of them rate and latency are.
+    pub(super) fn new(classes: &[Vec<Class>], counts: impl Fn(&Class) -> bool) -> Self {
+        let counted = |classes: &Vec<Class>| classes.iter().map(&counts).collect();
         Self {
-            threads: vec![None; threads],
+            threads: vec![None; classes.len()],
+            counted: classes.iter().map(counted).collect(),
             rate_ops_per_s: 0.0,
             rate_bytes_per_s: 0.0,
             latency: (0, 0),
         }
     }
 
-    /// Takes a snapshot in; `counts` says which classes rate and latency are of.
-    pub(super) fn take(&mut self, snapshot: Snapshot, counts: impl Fn(usize) -> bool) {
+    /// Takes a thread's interval in.
+    pub(super) fn take(&mut self, snapshot: Snapshot) {
         let at = snapshot.thread as usize;
         if let Some(slot) = self.threads.get_mut(at) {
             *slot = Some(snapshot);
         }
         let (mut ops, mut bytes, mut latency) = (0.0, 0.0, (0, 0));
-        for snapshot in self.threads.iter().flatten() {
+        for (snapshot, counted) in self.threads.iter().zip(&self.counted) {
+            let Some(snapshot) = snapshot else { continue };
             let seconds = snapshot.end_ns.saturating_sub(snapshot.start_ns).max(1) as f64 / 1e9;
-            let classes = snapshot.classes.iter().enumerate().filter(|(class, _)| counts(*class));
-            for (_, sums) in classes {
+            let classes = snapshot.classes.iter().zip(counted).filter(|(_, counted)| **counted);
+            for (sums, _) in classes {
                 ops += sums.count as f64 / seconds;
                 bytes += sums.size_bytes as f64 / seconds;
                 latency = (latency.0 + sums.count, latency.1 + sums.latency_ns_sum);
