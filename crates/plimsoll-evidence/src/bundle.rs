@@ -1,5 +1,7 @@
 //! A bundle on disk: written file by file while a run goes on, sealed at its end, read for judging.
 
+pub mod reserve;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::BufReader;
@@ -17,6 +19,10 @@ use crate::observed::Observed;
 use crate::run::{Run, SCHEMA_VERSION};
 use crate::seal;
 use crate::series::{self, Row};
+use reserve::Reserve;
+
+/// More than a seal ever takes.
+const SEAL_BYTES_MAX: u64 = 4096;
 
 /// The evidence of one run, in memory.
 #[derive(Clone, Debug)]
@@ -110,11 +116,26 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, EvidenceError> {
     serde_json::from_str(&read_text(path)?).map_err(|e| malformed(path, e.to_string()))
 }
 
+/// Every file of a bundle by name, those outside the seal too. Nothing else in its directory is ours.
+pub const FILES: [&str; 10] = [
+    "plan.toml",
+    "resolved.toml",
+    "environment.json",
+    "latency.hlog",
+    "series.csv",
+    "observed.json",
+    "run.json",
+    "verdict.json",
+    "report.html",
+    seal::FILE,
+];
+
 /// Writes a bundle. Each file replaces its earlier form at once (write, then rename), so that a
 /// kill at any moment leaves whole files.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct BundleWriter {
     directory: PathBuf,
+    reserve: Option<Reserve>,
 }
 
 impl BundleWriter {
@@ -126,12 +147,32 @@ impl BundleWriter {
         fs::create_dir_all(parent).map_err(|e| EvidenceError::io("create", parent, e))?;
         let directory = parent.join(run_id);
         fs::create_dir(&directory).map_err(|e| EvidenceError::io("create", &directory, e))?;
-        Ok(Self { directory })
+        Ok(Self { directory, reserve: None })
     }
 
     /// A writer for a bundle that is there already: for its derived files.
     pub fn open(directory: &Path) -> Self {
-        Self { directory: directory.to_path_buf() }
+        Self { directory: directory.to_path_buf(), reserve: None }
+    }
+
+    /// Holds space for the files that are still to be written, until the bundle is sealed or this is
+    /// dropped.
+    ///
+    /// # Errors
+    /// A file system that has too little.
+    pub fn reserve(&mut self, size_bytes: u64) -> Result<(), EvidenceError> {
+        self.reserve = Some(Reserve::take(&self.directory, size_bytes)?);
+        Ok(())
+    }
+
+    /// Removes the bundle again: its own files, and its directory if nothing else is in it.
+    ///
+    /// # Errors
+    /// A file that cannot be removed.
+    pub fn discard(self) -> Result<(), EvidenceError> {
+        let directory = self.directory.clone();
+        drop(self);
+        remove(&directory).map(|_| ())
     }
 
     /// The bundle's directory.
@@ -215,7 +256,18 @@ impl BundleWriter {
     /// # Errors
     /// As [`seal::seal`].
     pub fn seal(&self) -> Result<String, EvidenceError> {
-        seal::seal(&self.directory)
+        self.make_room(SEAL_BYTES_MAX);
+        let seal = seal::seal(&self.directory)?;
+        if let Some(reserve) = &self.reserve {
+            reserve.give_back();
+        }
+        Ok(seal)
+    }
+
+    fn make_room(&self, size_bytes: u64) {
+        if let Some(reserve) = &self.reserve {
+            reserve.make_room(size_bytes);
+        }
     }
 
     fn json(&self, name: &str, value: &impl Serialize) -> Result<(), EvidenceError> {
@@ -226,12 +278,125 @@ impl BundleWriter {
     }
 
     fn file(&self, name: &str, bytes: &[u8]) -> Result<(), EvidenceError> {
-        let temporary = self.directory.join(format!(".{name}.new"));
+        self.make_room(bytes.len() as u64);
+        let temporary = self.directory.join(temporary_name(name));
         let path = self.directory.join(name);
         let write = || {
             fs::write(&temporary, bytes)?;
             fs::rename(&temporary, &path)
         };
-        write().map_err(|e| EvidenceError::io("write", &path, e))
+        write().map_err(|e| {
+            // Part of a file is worth nothing, and its space may be what is missing.
+            let _ = fs::remove_file(&temporary);
+            EvidenceError::io("write", &path, e)
+        })
+    }
+}
+
+impl Drop for BundleWriter {
+    fn drop(&mut self) {
+        if let Some(reserve) = &self.reserve {
+            reserve.give_back();
+        }
+    }
+}
+
+/// Name of a file while it is written.
+fn temporary_name(name: &str) -> String {
+    format!(".{name}.new")
+}
+
+/// Removes the bundle in `directory`: the files that a bundle has, and nothing else. The directory is
+/// removed if it is empty then. Returns the names of what was left, as it is not ours.
+///
+/// # Errors
+/// A directory that cannot be read, or a file that cannot be removed.
+pub fn remove(directory: &Path) -> Result<Vec<String>, EvidenceError> {
+    let gone = |result: std::io::Result<()>, path: &Path| match result {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(EvidenceError::io("remove", path, error))
+        }
+        _ => Ok(()),
+    };
+    let temporary = FILES.iter().map(|name| temporary_name(name));
+    let names = FILES.iter().map(|name| (*name).to_owned()).chain(temporary);
+    for name in names.chain([reserve::FILE.to_owned()]) {
+        let path = directory.join(name);
+        // Where a directory has a bundle file's name, it is not ours.
+        if fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_dir()) {
+            gone(fs::remove_file(&path), &path)?;
+        }
+    }
+    let entries = fs::read_dir(directory).map_err(|e| EvidenceError::io("read", directory, e))?;
+    let mut left: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    left.sort();
+    if left.is_empty() {
+        gone(fs::remove_dir(directory), directory)?;
+    }
+    Ok(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_is_held_until_the_seal_and_each_file_takes_from_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut writer = BundleWriter::create(parent.path(), "run").unwrap();
+        writer.reserve(1 << 20).unwrap();
+        let reserve = parent.path().join("run/.reserve");
+        let held = || fs::metadata(&reserve).map_or(0, |metadata| metadata.len());
+        assert_eq!(held(), 1 << 20);
+        assert!(!reserve::is_left_over(&parent.path().join("run")), "its run lives");
+        writer.file("series.csv", &[7; 100_000]).unwrap();
+        assert_eq!(held(), (1 << 20) - 100_000 - (16 << 10));
+        writer.seal().unwrap();
+        assert_eq!(held(), 0);
+        assert!(seal::check(&parent.path().join("run")).is_ok());
+    }
+
+    #[test]
+    fn space_that_a_killed_run_held_is_found_and_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut writer = BundleWriter::create(parent.path(), "run").unwrap();
+        writer.reserve(1 << 16).unwrap();
+        let directory = writer.directory().to_path_buf();
+        assert_eq!(reserve::remove_left_over(&directory).unwrap(), 0);
+        drop(writer);
+        // As a killed run leaves it.
+        fs::write(directory.join(reserve::FILE), [0; 4096]).unwrap();
+        assert!(reserve::is_left_over(&directory));
+        assert_eq!(reserve::remove_left_over(&directory).unwrap(), 4096);
+        assert!(!directory.join(reserve::FILE).exists());
+    }
+
+    #[test]
+    fn more_than_there_is_cannot_be_reserved() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut writer = BundleWriter::create(parent.path(), "run").unwrap();
+        assert!(writer.reserve(1 << 60).is_err());
+        assert!(!parent.path().join("run/.reserve").exists());
+    }
+
+    #[test]
+    fn only_the_files_of_a_bundle_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let at = |name: &str| parent.path().join("run").join(name);
+        let writer = BundleWriter::create(parent.path(), "run").unwrap();
+        for name in FILES {
+            fs::write(at(name), "x").unwrap();
+        }
+        fs::write(at(".series.csv.new"), "x").unwrap();
+        fs::write(at("notes.txt"), "mine").unwrap();
+        fs::create_dir(at("figures")).unwrap();
+        drop(writer);
+        assert_eq!(remove(&parent.path().join("run")).unwrap(), ["figures", "notes.txt"]);
+        assert_eq!(fs::read_to_string(at("notes.txt")).unwrap(), "mine");
+        fs::remove_file(at("notes.txt")).unwrap();
+        fs::remove_dir(at("figures")).unwrap();
+        assert!(remove(&parent.path().join("run")).unwrap().is_empty());
+        assert!(!parent.path().join("run").exists());
     }
 }

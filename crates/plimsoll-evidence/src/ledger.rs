@@ -4,17 +4,28 @@
 //! be taken out or changed without breaking all that follow. A run appends a line when it starts
 //! and another when it ends; a run that was killed has a start without an end. Appending takes an
 //! exclusive lock, so that runs at the same time do not fork the chain.
+//!
+//! A line is written whole or not at all: an append that fails is taken back, and what a killed writer
+//! left of a line is put aside by the next one ([`TornTail`]).
+
+mod tail;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::EvidenceError;
 use crate::run::LedgerPosition;
 use crate::seal::sha256_hex;
+
+pub use tail::{PutAside, TornTail};
+
+/// Space that each append reserves behind the ledger's end, so that the end of a run can still be
+/// entered when the disk has become full: a line is a few hundred bytes.
+const RESERVED_BYTES: u64 = 64 << 10;
 
 /// What a line says of its run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +63,9 @@ pub struct Entry {
     pub run_id: String,
     /// Wall clock, nanoseconds since 1970.
     pub unix_ns: u64,
+    /// What a writer that was cut off had left after the line before, and where this entry now stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put_aside: Option<PutAside>,
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
@@ -85,10 +99,10 @@ impl Ledger {
         plan_sha256: &str,
         unix_ns: u64,
     ) -> Result<LedgerPosition, EvidenceError> {
-        self.start_in(run_id, name, plan_sha256, unix_ns, None)
+        self.start_in(run_id, name, plan_sha256, unix_ns, None).map(|(position, _)| position)
     }
 
-    /// Enters the start of a run of an experiment.
+    /// Enters the start of a run of an experiment. Also tells what torn tail was put aside for it.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -99,13 +113,13 @@ impl Ledger {
         plan_sha256: &str,
         unix_ns: u64,
         experiment: Option<&str>,
-    ) -> Result<LedgerPosition, EvidenceError> {
+    ) -> Result<(LedgerPosition, Option<TornTail>), EvidenceError> {
         let event = Event::Started {
             name: name.to_owned(),
             plan_sha256: plan_sha256.to_owned(),
             experiment: experiment.map(str::to_owned),
         };
-        let (entry, earlier) = self.append(run_id, unix_ns, event)?;
+        let Appended { entry, earlier, torn } = self.append(run_id, unix_ns, event)?;
         let same_plan: Vec<&str> = earlier
             .iter()
             .filter(
@@ -120,12 +134,13 @@ impl Ledger {
             })
         });
         let completed = completed.count();
-        Ok(LedgerPosition {
+        let position = LedgerPosition {
             position: entry.position,
             previous_sha256: entry.previous_sha256,
             earlier_runs_of_plan: same_plan.len() as u64,
             earlier_runs_not_completed: (same_plan.len() - completed) as u64,
-        })
+        };
+        Ok((position, torn))
     }
 
     /// Enters the end of a run.
@@ -153,55 +168,117 @@ impl Ledger {
     /// # Errors
     /// [`EvidenceError::LedgerBroken`] with the first line that does not fit.
     pub fn read(&self) -> Result<Vec<Entry>, EvidenceError> {
-        match fs::read_to_string(&self.path) {
-            Ok(text) => self.parse(&text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(EvidenceError::io("read", &self.path, error)),
-        }
+        self.read_with_tail().map(|(entries, _)| entries)
     }
 
-    fn append(
-        &self,
-        run_id: &str,
-        unix_ns: u64,
-        event: Event,
-    ) -> Result<(Entry, Vec<Entry>), EvidenceError> {
+    /// As [`Self::read`], and whether the last line is torn. The ledger is left as it is.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_with_tail(&self) -> Result<(Vec<Entry>, Option<TornTail>), EvidenceError> {
+        let io = |error| EvidenceError::io("read", &self.path, error);
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok((Vec::new(), None));
+            }
+            Err(error) => return Err(io(error)),
+        };
+        // A line that is being written is not torn. Where the file system has no locks it is read as it is.
+        let _ = flock(&file, FlockOperation::LockShared);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io)?;
+        let (lines, torn) = tail::split(&bytes);
+        let entries = self.parse(lines)?;
+        let line = entries.len() as u64 + 1;
+        let torn = (!torn.is_empty()).then_some(TornTail {
+            line,
+            size_bytes: torn.len() as u64,
+            moved_to: None,
+        });
+        Ok((entries, torn))
+    }
+
+    fn append(&self, run_id: &str, unix_ns: u64, event: Event) -> Result<Appended, EvidenceError> {
         let io = |doing| move |error| EvidenceError::io(doing, &self.path, error);
         if let Some(parent) = self.path.parent() {
             fs::create_dir_all(parent).map_err(io("create the directory of"))?;
         }
-        let mut file = self.open().map_err(io("open"))?;
-        flock(&file, FlockOperation::LockExclusive).map_err(|e| io("lock")(e.into()))?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(io("read"))?;
-        let earlier = self.parse(&text)?;
-        let last_line = text.trim_end_matches('\n').rsplit('\n').next().unwrap_or_default();
+        let mut file = self.locked()?;
+        let Whole { bytes, entries: earlier, put_aside, torn } = self.whole_lines(&mut file)?;
+        let lines = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        let last_line = lines.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
         let entry = Entry {
             position: earlier.len() as u64 + 1,
-            previous_sha256: sha256_hex(last_line.as_bytes()),
+            previous_sha256: sha256_hex(last_line),
             run_id: run_id.to_owned(),
             unix_ns,
+            put_aside,
             event,
         };
         let mut line = serde_json::to_string(&entry).map_err(|e| io("write")(e.into()))?;
         line.push('\n');
-        file.seek(SeekFrom::End(0)).map_err(io("write"))?;
-        file.write_all(line.as_bytes()).map_err(io("write"))?;
-        file.sync_data().map_err(io("write"))?;
-        Ok((entry, earlier))
+        let size_bytes = bytes.len() as u64;
+        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+        if let Err(error) = written {
+            // If even this fails, the next writer finds a torn tail.
+            let _ = file.set_len(size_bytes);
+            return Err(io("write")(error));
+        }
+        // Best effort: not every file system can.
+        let end_bytes = size_bytes + line.len() as u64;
+        let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, end_bytes, RESERVED_BYTES);
+        Ok(Appended { entry, earlier, torn })
+    }
+
+    /// Opens the ledger for appending, and waits for its lock.
+    fn locked(&self) -> Result<File, EvidenceError> {
+        let io = |doing| move |error| EvidenceError::io(doing, &self.path, error);
+        let file = self.open().map_err(io("open"))?;
+        flock(&file, FlockOperation::LockExclusive).map_err(|e| io("lock")(e.into()))?;
+        Ok(file)
+    }
+
+    /// Brings the end of a locked ledger to a whole line, and reads it.
+    fn whole_lines(&self, file: &mut File) -> Result<Whole, EvidenceError> {
+        let io = |doing| move |error| EvidenceError::io(doing, &self.path, error);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io("read"))?;
+        let (lines, torn) = tail::split(&bytes);
+        let entries = self.parse(lines)?;
+        let (kept_bytes, torn_bytes) = (lines.len(), torn.len());
+        let (mut put_aside, mut moved) = (None, None);
+        if torn_bytes > 0 {
+            let line = entries.len() as u64 + 1;
+            let path = tail::put_aside(&self.path, line, torn)?;
+            put_aside = Some(PutAside::of(torn));
+            let size_bytes = torn_bytes as u64;
+            moved = Some(TornTail { line, size_bytes, moved_to: Some(path) });
+            file.set_len(kept_bytes as u64).map_err(io("write"))?;
+            bytes.truncate(kept_bytes);
+        } else if !bytes.is_empty() && !bytes.ends_with(b"\n") {
+            file.write_all(b"\n").map_err(io("write"))?;
+            bytes.push(b'\n');
+        }
+        Ok(Whole { bytes, entries, put_aside, torn: moved })
     }
 
     fn open(&self) -> std::io::Result<File> {
         OpenOptions::new().read(true).append(true).create(true).open(&self.path)
     }
 
-    fn parse(&self, text: &str) -> Result<Vec<Entry>, EvidenceError> {
+    fn parse(&self, lines: &[u8]) -> Result<Vec<Entry>, EvidenceError> {
         let broken = |line, what: String| EvidenceError::LedgerBroken {
             path: self.path.clone(),
             line,
             what,
         };
         let mut entries: Vec<Entry> = Vec::new();
+        let text = std::str::from_utf8(lines).map_err(|error| {
+            let before = &lines[..error.valid_up_to()];
+            let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+            broken(line, "it is not text".into())
+        })?;
         let mut previous = "";
         for (index, line) in text.lines().enumerate() {
             let number = index as u64 + 1;
@@ -218,6 +295,21 @@ impl Ledger {
         }
         Ok(entries)
     }
+}
+
+/// An entry that was appended, with those before it.
+struct Appended {
+    entry: Entry,
+    earlier: Vec<Entry>,
+    torn: Option<TornTail>,
+}
+
+/// A locked ledger that ends with a whole line.
+struct Whole {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    put_aside: Option<PutAside>,
+    torn: Option<TornTail>,
 }
 
 #[cfg(test)]
@@ -262,6 +354,66 @@ mod tests {
         fs::write(ledger.path(), text.replace("\"b\"", "\"x\"")).unwrap();
         assert!(matches!(ledger.read(), Err(EvidenceError::LedgerBroken { line: 3, .. })));
         assert!(ledger.start("d", "p", "hash", 9).is_err());
+    }
+
+    /// What a writer that is cut off leaves: any part of its line, or zeroes in its place.
+    #[test]
+    fn a_torn_tail_is_put_aside_and_the_chain_goes_on() {
+        let (_directory, ledger) = ledger();
+        ledger.start("a", "p", "hash", 1).unwrap();
+        ledger.end("a", 2, "completed", "PASS", "seal").unwrap();
+        let whole = fs::read(ledger.path()).unwrap();
+        let second = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        let first = &whole[..second];
+        let mut zeroed = whole.clone();
+        zeroed[second + 10..whole.len() - 1].fill(0);
+        let cut = |at: usize| whole[..at].to_vec();
+        let tails = [cut(second + 1), cut(second + 40), cut(whole.len() - 2), zeroed];
+        for (number, torn) in tails.into_iter().enumerate() {
+            fs::write(ledger.path(), &torn).unwrap();
+            let (entries, tail) = ledger.read_with_tail().unwrap();
+            let size_bytes = (torn.len() - second) as u64;
+            assert_eq!(entries.len(), 1, "tail {number}");
+            assert_eq!(tail, Some(TornTail { line: 2, size_bytes, moved_to: None }));
+            assert_eq!(fs::read(ledger.path()).unwrap(), torn, "reading changes nothing");
+            let (position, tail) = ledger.start_in("b", "p", "hash", 3, None).unwrap();
+            assert_eq!((position.position, position.earlier_runs_not_completed), (2, 1));
+            let moved_to = tail.unwrap().moved_to.unwrap();
+            assert_eq!(fs::read(moved_to).unwrap(), &torn[second..]);
+            let entries = ledger.read().unwrap();
+            assert_eq!(entries.len(), 2);
+            assert_eq!(entries[1].put_aside, Some(PutAside::of(&torn[second..])));
+            assert!(fs::read(ledger.path()).unwrap().starts_with(first));
+        }
+    }
+
+    #[test]
+    fn a_line_that_lacks_only_its_line_feed_is_whole() {
+        let (_directory, ledger) = ledger();
+        ledger.start("a", "p", "hash", 1).unwrap();
+        let text = fs::read_to_string(ledger.path()).unwrap();
+        fs::write(ledger.path(), text.trim_end()).unwrap();
+        assert_eq!(ledger.read_with_tail().unwrap().1, None);
+        ledger.start("b", "p", "hash", 2).unwrap();
+        assert_eq!(ledger.read().unwrap().len(), 2);
+        assert!(fs::read_to_string(ledger.path()).unwrap().starts_with(&text));
+    }
+
+    /// A line in the middle that is no entry is no tail: somebody changed it.
+    #[test]
+    fn only_the_end_can_be_torn() {
+        let (_directory, ledger) = ledger();
+        ledger.start("a", "p", "hash", 1).unwrap();
+        ledger.start("b", "p", "hash", 2).unwrap();
+        let text = fs::read_to_string(ledger.path()).unwrap();
+        let (first, second) = text.split_once('\n').unwrap();
+        for wrong in [format!("{}\n{second}", &first[..20]), format!("{first}\nnothing\n")] {
+            fs::write(ledger.path(), wrong).unwrap();
+            assert!(ledger.read().is_err());
+            assert!(ledger.start("c", "p", "hash", 3).is_err());
+        }
+        fs::write(ledger.path(), [first.as_bytes(), b"\n\xff\xfe\n"].concat()).unwrap();
+        assert!(matches!(ledger.read(), Err(EvidenceError::LedgerBroken { line: 2, .. })));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod arguments;
 mod ceilings;
 mod commands;
 mod error;
+mod evidence_place;
 mod exit;
 mod experiment;
 mod interrupt;

@@ -1,6 +1,6 @@
 //! Where Plimsoll keeps its own files: the XDG base directories, never the working directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::CliError;
 
@@ -25,6 +25,32 @@ impl Places {
             state: base("XDG_STATE_HOME", ".local/state")?,
             runs: base("XDG_DATA_HOME", ".local/share")?.join("runs"),
             cache: base("XDG_CACHE_HOME", ".cache")?,
+        })
+    }
+
+    /// Where bundles are made: `out` where it is given, else the catalogue. The last directory of `out` is
+    /// made; its parents are not, so that a mistyped path, or one whose file system is not mounted, is
+    /// told instead of filled.
+    ///
+    /// # Errors
+    /// A parent that is missing, or something else of that name.
+    pub fn bundles(&self, out: Option<&Path>) -> Result<PathBuf, CliError> {
+        let Some(out) = out else { return Ok(self.runs.clone()) };
+        if out.is_dir() {
+            return Ok(out.to_path_buf());
+        }
+        std::fs::create_dir(out).map(|()| out.to_path_buf()).map_err(|error| {
+            let shown = out.display();
+            match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    CliError::usage(format!("--out {shown}: the directory above it does not exist"))
+                        .hint("make it first (mkdir -p), or mend the path")
+                }
+                std::io::ErrorKind::AlreadyExists => {
+                    CliError::usage(format!("--out {shown}: it is there and is no directory"))
+                }
+                _ => CliError::environment(format!("--out {shown}: {error}")),
+            }
         })
     }
 

@@ -27,6 +27,12 @@ impl StderrProgress {
         Self { bar: None, quiet, terminal, last_line: Instant::now() }
     }
 
+    /// What has to be told, quiet or not. That nobody can read it is no reason to fail.
+    pub fn warn(&self, text: &str) {
+        let mut stderr = std::io::stderr().lock();
+        let _ = std::io::Write::write_fmt(&mut stderr, format_args!("{text}\n"));
+    }
+
     /// A sentence above the bars.
     pub fn say(&self, text: &str) {
         if !self.quiet {

@@ -9,7 +9,7 @@ use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
 use plimsoll_engine::recording::Recording;
 use plimsoll_engine::{EngineError, ErrorKind};
 use plimsoll_evidence::environment::Environment;
-use plimsoll_evidence::ledger::Ledger;
+use plimsoll_evidence::ledger::{Ledger, TornTail};
 use plimsoll_evidence::run::{
     Driver, EndKind, LedgerPosition, Membership, Run, SCHEMA_VERSION, Tier,
 };
@@ -21,6 +21,7 @@ use plimsoll_sys::clock;
 use crate::ceilings;
 use crate::commands::bundle;
 use crate::error::CliError;
+use crate::evidence_place;
 use crate::exit::Exit;
 use crate::kept_data::{Data, DataSlot, Held};
 use crate::modelled;
@@ -66,13 +67,15 @@ pub struct Finished {
     /// Why the data could not be removed, where it was to be and could not: on a target that failed, the
     /// verdict comes first.
     pub not_removed: Option<CliError>,
+    /// Why its end does not stand in the ledger, where it could not be entered; told already.
+    pub not_entered: Option<CliError>,
 }
 
 impl Finished {
     /// The exit code of this run.
     pub fn exit(&self) -> Exit {
         let exit = Exit::of(&self.evidence.run, self.verdict.verdict);
-        match &self.not_removed {
+        match self.not_removed.as_ref().or(self.not_entered.as_ref()) {
             Some(error) if matches!(exit, Exit::Ok | Exit::Fail | Exit::NoVerdict) => error.kind,
             _ => exit,
         }
@@ -116,7 +119,7 @@ fn run_model(
     let id = RunId::now(&request.resolved.name);
     let session = Session::begin(request, &[], id, None, progress)?;
     let recording = modelled::carry_out(request, &model, progress)?;
-    session.end(recording, DataEnd::default())
+    session.end(recording, DataEnd::default(), progress)
 }
 
 fn run_mail(
@@ -160,7 +163,7 @@ fn run_mail(
     });
     let can_be_used_again = home.is_prepared() && recording.is_well();
     let ended = session.give_back(Data::Mail(home), can_be_used_again);
-    session.end(recording, ended)
+    session.end(recording, ended, progress)
 }
 
 fn run_matrix(
@@ -199,7 +202,7 @@ fn run_matrix(
     });
     let can_be_used_again = home.is_made && recording.is_well();
     let ended = session.give_back(Data::Matrix(home), can_be_used_again);
-    session.end(recording, ended)
+    session.end(recording, ended, progress)
 }
 
 /// Takes a target for the data of a plan's matrix; the run makes the data itself. The points of a
@@ -299,9 +302,22 @@ impl<'a> Session<'a> {
         let experiment =
             request.experiment.clone().map(|place| Membership { data_of_run, ..place });
         let together = experiment.as_ref().map(|place| place.id.as_str());
+        // A model's run takes no time of its own: its space need not be held.
+        let modelled = matches!(resolved.targets[..], [ref t] if is_model(t));
+        let hold_bytes = if modelled { 0 } else { evidence_place::expected_bytes(resolved) };
+        let writer = evidence_place::begin(request.bundles, id.name(), hold_bytes)?;
         let position =
-            ledger.start_in(id.name(), &resolved.name, &plan_sha256, started, together)?;
-        let writer = BundleWriter::create(request.bundles, id.name())?;
+            match ledger.start_in(id.name(), &resolved.name, &plan_sha256, started, together) {
+                Ok((position, torn)) => {
+                    torn.iter().for_each(|torn| progress.warn(&describe_torn(torn)));
+                    position
+                }
+                Err(error) => {
+                    // A run that the ledger does not know has not begun.
+                    drop(writer.discard());
+                    return Err(error.into());
+                }
+            };
         writer.plan(request.plan.text(), resolved)?;
         let mut paths: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
         paths.sort();
@@ -327,46 +343,84 @@ impl<'a> Session<'a> {
     }
 
     /// Writes the evidence, seals it, judges it, enters its end in the ledger.
-    fn end(self, recording: Recording, data: DataEnd) -> Result<Finished, CliError> {
-        let started_unix_ns = self.id.started_unix_ns();
-        self.writer.latency(started_unix_ns, &recording.intervals)?;
-        self.writer.series(&recording.series)?;
-        self.writer.observed(&recording.observed)?;
+    fn end(
+        self,
+        recording: Recording,
+        data: DataEnd,
+        progress: &StderrProgress,
+    ) -> Result<Finished, CliError> {
+        let Self { request, plan_sha256, ledger, position, writer, environment, id, experiment } =
+            self;
         let modelled = recording.observed.inside.is_some() || recording.engine.kind == "model";
         let virtual_ns = recording.phases.last().map_or(0, |last| last.start_ns + last.duration_ns);
         let real_ns = clock::monotonic_ns().saturating_sub(recording.start_ns);
-        let duration_ns = if modelled { virtual_ns } else { real_ns };
-        self.writer.run(&Run {
+        let Recording { intervals, series, observed, .. } = &recording;
+        let run = Run {
             schema_version: SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-            run_id: self.id.name().to_owned(),
-            name: self.request.resolved.name.clone(),
-            plan_sha256: self.plan_sha256,
+            run_id: id.name().to_owned(),
+            name: request.resolved.name.clone(),
+            plan_sha256,
             driver: if modelled { Driver::Model } else { Driver::Real },
             tier: Tier::T1,
-            started_unix_ns,
-            duration_ns,
-            end: recording.end,
-            ledger: Some(self.position),
-            experiment: self.experiment,
-            engine: recording.engine,
-            phases: recording.phases,
-            classes: recording.classes,
-            instances: recording.instances,
-            counters: recording.counters,
-            checks: recording.checks,
+            started_unix_ns: id.started_unix_ns(),
+            duration_ns: if modelled { virtual_ns } else { real_ns },
+            end: recording.end.clone(),
+            ledger: Some(position),
+            experiment,
+            engine: recording.engine.clone(),
+            phases: recording.phases.clone(),
+            classes: recording.classes.clone(),
+            instances: recording.instances.clone(),
+            counters: recording.counters.clone(),
+            checks: recording.checks.clone(),
+        };
+        let others = evidence_place::others(request.places, request.bundles);
+        let written = evidence_place::write(writer, id.name(), &others, |writer| {
+            writer.plan(request.plan.text(), request.resolved)?;
+            writer.latency(id.started_unix_ns(), intervals)?;
+            writer.series(series)?;
+            writer.observed(observed)?;
+            writer.run(&run)?;
+            writer.environment(&environment)?;
+            let seal = writer.seal()?;
+            // What is judged is what was written, so that judging it again gives the same.
+            let evidence = Bundle::read(writer.directory())?;
+            let verdict = bundle::judge_and_report(writer.directory(), &evidence)?;
+            Ok((seal, evidence, verdict))
         })?;
-        self.writer.environment(&self.environment)?;
-        let seal = self.writer.seal()?;
-        // What is judged is what was written, so that judging it again gives the same.
-        let directory = self.writer.directory().to_path_buf();
-        let evidence = Bundle::read(&directory)?;
-        let verdict = bundle::judge_and_report(&directory, &evidence)?;
+        let (directory, (seal, evidence, verdict)) = (written.directory, written.given);
+        if let Some(error) = written.elsewhere_because {
+            let place = directory.display();
+            progress.warn(&format!("{}\nthe bundle is in {place} instead", error.message));
+        }
         let (end, word) = (end_word(evidence.run.end.kind), verdict.verdict.label());
-        self.ledger.end(self.id.name(), clock::realtime_ns(), end, word, &seal)?;
+        let entered = ledger.end(id.name(), clock::realtime_ns(), end, word, &seal);
         let DataEnd { kept, not_removed } = data;
-        Ok(Finished { directory, evidence, verdict, kept, not_removed })
+        let not_entered = entered.err().map(CliError::from);
+        if let Some(error) = &not_entered {
+            let says = "the end of the run could not be entered in the ledger";
+            progress.warn(&format!("{says}: {error}"));
+        }
+        Ok(Finished { directory, evidence, verdict, kept, not_removed, not_entered })
     }
+}
+
+/// What is said of a torn tail that was put aside.
+pub fn describe_torn(torn: &TornTail) -> String {
+    let TornTail { line, size_bytes, moved_to } = torn;
+    let says = format!(
+        "line {line} of the ledger is torn: {size_bytes} bytes of a line that a run was cut off from \
+         writing"
+    );
+    match moved_to {
+        Some(path) => format!("{says}; they are now in {}", path.display()),
+        None => format!("{says}; the next run puts them aside"),
+    }
+}
+
+fn is_model(target: &Target) -> bool {
+    matches!(target.kind, TargetKind::Model { .. })
 }
 
 fn end_word(kind: EndKind) -> &'static str {

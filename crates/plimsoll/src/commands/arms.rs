@@ -38,7 +38,7 @@ pub fn run_arms(
     let arms: Vec<ResolvedPlan> =
         (0..resolved.targets.len()).filter_map(|i| resolved.for_target(i)).collect();
     let names: Vec<String> = resolved.targets.iter().map(|target| target.name.clone()).collect();
-    let bundles = after.out.as_deref().unwrap_or(&places.runs);
+    let bundles = &places.bundles(after.out.as_deref())?;
     let mut experiment = Experiment::begin(ExperimentKind::Compare, &resolved.name, bundles)?;
     let hands_on = !resolved.repeat.fresh;
     let slot = || if hands_on { DataSlot::handed_on() } else { DataSlot::fresh() };

@@ -13,7 +13,7 @@ use clap::Args;
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::ledger::Ledger;
-use plimsoll_evidence::run::{Driver, End, EndKind, Run, Tier};
+use plimsoll_evidence::run::{Driver, End, EndKind, LedgerPosition, Run, Tier};
 use plimsoll_evidence::series::Row;
 use plimsoll_evidence::{Bundle, BundleWriter, foreign};
 use plimsoll_observe::Observer;
@@ -23,11 +23,16 @@ use plimsoll_sys::clock::{self, monotonic_ns};
 use super::bundle;
 use crate::arguments::Common;
 use crate::error::CliError;
+use crate::evidence_place;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::places::Places;
+use crate::progress::StderrProgress;
 use crate::run_id::RunId;
+use crate::session::describe_torn;
 
+/// Space held for the bundle: how long the command takes is not known.
+const HOLD_BYTES: u64 = 16 << 20;
 /// Time from one reading of the counters to the next.
 const SAMPLE_NS: u64 = 1_000_000_000;
 /// How often the command is asked whether it has ended.
@@ -67,6 +72,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
                 .hint("name a directory, file or device that exists with --path")
         })?;
     }
+    let progress = StderrProgress::new(common.quiet);
     let name = "observe";
     let id = RunId::now(name);
     let places = Places::from_environment()?;
@@ -78,13 +84,18 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let path_refs: Vec<&std::path::Path> = paths.iter().map(PathBuf::as_path).collect();
     let environment = plimsoll_observe::environment::collect(&path_refs);
     let mut observer = Observer::new(paths.clone(), 0);
-    // A command that cannot be started is no run; from here on there is one.
-    let child = start(options)?;
+    let bundles = places.bundles(options.out.as_deref())?;
+    let ledger = Ledger::at(places.ledger());
+    let begun = evidence_place::begin(&bundles, id.name(), HOLD_BYTES)?;
+    let (child, start_ns, position) = match begin(options, &id, &sha, &ledger, &progress) {
+        Ok(begun) => begun,
+        Err(error) => {
+            drop(begun.discard());
+            return Err(error);
+        }
+    };
     observer.not_neighbours(vec![i32::try_from(child.id()).unwrap_or(0)]);
     observer.begin(0);
-    let start_ns = monotonic_ns();
-    let ledger = Ledger::at(places.ledger());
-    let position = ledger.start(id.name(), name, &sha, id.started_unix_ns())?;
     let watched = watch(child, observer, start_ns, &paths)?;
     let mut evidence = figures(options, &plan, &watched)?;
     evidence.run.tier = Tier::T2;
@@ -95,16 +106,48 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     evidence.run.ledger = Some(position);
     evidence.run.duration_ns = watched.duration_ns;
     evidence.run.end = watched.end.clone();
-    let bundles = options.out.as_deref().unwrap_or(&places.runs);
-    let directory = write(bundles, &evidence, &environment, &watched)?;
-    let sealed = BundleWriter::open(&directory).seal()?;
-    let evidence = Bundle::read(&directory)?;
-    let verdict = bundle::judge_and_report(&directory, &evidence)?;
+    let others = evidence_place::others(&places, &bundles);
+    let written = evidence_place::write(begun, id.name(), &others, |writer| {
+        write(writer, &evidence, &environment, &watched)?;
+        let sealed = writer.seal()?;
+        let evidence = Bundle::read(writer.directory())?;
+        let verdict = bundle::judge_and_report(writer.directory(), &evidence)?;
+        Ok((sealed, evidence, verdict))
+    })?;
+    let (directory, (sealed, evidence, verdict)) = (written.directory, written.given);
+    if let Some(error) = written.elsewhere_because {
+        let place = directory.display();
+        progress.warn(&format!("{}\nthe bundle is in {place} instead", error.message));
+    }
     let word =
         if evidence.run.end.kind == EndKind::Completed { "completed" } else { "environment" };
     ledger.end(id.name(), clock::realtime_ns(), word, verdict.verdict.label(), &sealed)?;
     bundle::show(&directory, &evidence, &verdict, common)?;
     Ok(Exit::of(&evidence.run, verdict.verdict))
+}
+
+/// Starts the command and enters the run: a command that cannot be started is no run, and one that the
+/// ledger does not know is not left running.
+fn begin(
+    options: &Options,
+    id: &RunId,
+    plan_sha256: &str,
+    ledger: &Ledger,
+    progress: &StderrProgress,
+) -> Result<(Child, u64, LedgerPosition), CliError> {
+    let mut child = start(options)?;
+    let start_ns = monotonic_ns();
+    match ledger.start_in(id.name(), "observe", plan_sha256, id.started_unix_ns(), None) {
+        Ok((position, torn)) => {
+            torn.iter().for_each(|torn| progress.warn(&describe_torn(torn)));
+            Ok((child, start_ns, position))
+        }
+        Err(error) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(error.into())
+        }
+    }
 }
 
 /// What was seen while the command ran.
@@ -207,13 +250,12 @@ fn figures(options: &Options, plan: &Plan, watched: &Watched) -> Result<Bundle, 
 }
 
 fn write(
-    bundles: &std::path::Path,
+    writer: &BundleWriter,
     evidence: &Bundle,
     environment: &Environment,
     watched: &Watched,
-) -> Result<PathBuf, CliError> {
+) -> Result<(), CliError> {
     let run: &Run = &evidence.run;
-    let writer = BundleWriter::create(bundles, &run.run_id)?;
     writer.plan(&evidence.plan_text, &evidence.plan)?;
     writer.environment(environment)?;
     let phase = run.measure();
@@ -228,5 +270,5 @@ fn write(
     writer.series(&watched.rows)?;
     writer.observed(&evidence.observed)?;
     writer.run(run)?;
-    Ok(writer.directory().to_path_buf())
+    Ok(())
 }

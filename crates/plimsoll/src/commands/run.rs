@@ -86,7 +86,7 @@ pub fn run_plan(
             Err(exit) => return Ok(exit),
         }
     }
-    let bundles = after.out.as_deref().unwrap_or(&places.runs);
+    let bundles = &places.bundles(after.out.as_deref())?;
     let runs = resolved.repeat.runs.max(1);
     let hands_on = runs > 1 && !resolved.repeat.fresh;
     let data = if hands_on { DataSlot::handed_on() } else { DataSlot::fresh() };
@@ -154,7 +154,7 @@ pub fn run_plan(
         progress.say(&format!("the data was kept in {directory}"));
     }
     for error in finished.iter().filter_map(|run| run.not_removed.as_ref()) {
-        eprintln!("the data could not be removed: {error}");
+        progress.warn(&format!("the data could not be removed: {error}"));
     }
     Ok(worst(&finished))
 }
@@ -170,7 +170,7 @@ fn with_fewest_threads(
     interrupt: &AtomicBool,
 ) -> Result<Result<ResolvedPlan, Exit>, CliError> {
     progress.say("threads = \"auto\": searching for the fewest that meet the requirement");
-    let bundles = after.out.clone().unwrap_or_else(|| places.runs.clone());
+    let bundles = places.bundles(after.out.as_deref())?;
     let range = tune::default_range(resolved)?;
     let asked = Asked { range, fresh: false, keep: false, destroy: Vec::new(), bundles };
     let found = tune::search(plan, resolved, &asked, places, progress, interrupt)?;

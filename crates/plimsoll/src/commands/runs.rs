@@ -14,6 +14,8 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment;
 use crate::places::Places;
+use crate::progress::StderrProgress;
+use crate::session::describe_torn;
 
 /// Options of `runs`.
 #[derive(Debug, Args)]
@@ -125,7 +127,10 @@ fn show_experiment(directory: &Path, common: &Common) -> Result<Exit, CliError> 
 
 fn list(common: &Common) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
-    let entries = Ledger::at(places.ledger()).read()?;
+    let (entries, torn) = Ledger::at(places.ledger()).read_with_tail()?;
+    if let Some(torn) = torn {
+        StderrProgress::new(common.quiet).warn(&describe_torn(&torn));
+    }
     let runs: Vec<Listed> = entries.iter().filter_map(|e| listed(e, &entries, &places)).collect();
     if common.json {
         bundle::print(&bundle::json(&runs)?)?;

@@ -133,7 +133,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let mut progress = StderrProgress::new(common.quiet);
     let interrupt = interrupt::flag_on_signal()?;
     let places = Places::from_environment()?;
-    let bundles = options.out.clone().unwrap_or_else(|| places.runs.clone());
+    let bundles = places.bundles(options.out.as_deref())?;
     let mut sweeping = Sweeping::begin(&resolved, &points, &bundles, options)?;
     if options.told {
         if sweeping.sweep.points.is_empty() {

@@ -73,7 +73,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let interrupt = interrupt::flag_on_signal()?;
     let places = Places::from_environment()?;
     let resolved = plan.resolve();
-    let bundles = options.out.clone().unwrap_or_else(|| places.runs.clone());
+    let bundles = places.bundles(options.out.as_deref())?;
     let range = range(options, &resolved)?;
     let destroy = options.destroy.clone();
     let asked = Asked { range, fresh: options.fresh, keep: options.keep, destroy, bundles };

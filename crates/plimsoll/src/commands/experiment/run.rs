@@ -304,7 +304,7 @@ fn begin(
 ) -> Result<(Experiment, Vec<Ran>), CliError> {
     let name = &telling.definition.files.name;
     let Some(resumed) = &options.resume else {
-        let bundles = options.out.as_deref().unwrap_or(&places.runs);
+        let bundles = &places.bundles(options.out.as_deref())?;
         let experiment = Experiment::begin(ExperimentKind::Published, name, bundles)?;
         tell::write_files(telling.definition, experiment.directory())?;
         let story = telling.tell(&[], &[]);

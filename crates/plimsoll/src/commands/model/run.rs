@@ -59,7 +59,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         keep: false,
         witness: None,
         destroy: &[],
-        bundles: options.out.as_deref().unwrap_or(&places.runs),
+        bundles: &places.bundles(options.out.as_deref())?,
         places: &places,
         interrupt: &interrupt,
         experiment: None,
