@@ -27,6 +27,10 @@ pub struct Environment {
     pub virtualisation: Option<String>,
     /// One for each directory, file or device that the plan names.
     pub mounts: Vec<Mount>,
+    /// File systems that those of the target rest on: an overlay's upper directory, the one that holds
+    /// the backing file of a loop device. Each names that directory or file as its path.
+    #[serde(default)]
+    pub below: Vec<Mount>,
     /// The block devices beneath, down to the disks.
     pub devices: Vec<Device>,
     /// Single-core score measured at the start: for comparisons between hosts.
@@ -56,6 +60,115 @@ pub struct Mount {
     pub free_bytes: Option<u64>,
     /// Names of the devices that hold it, as in [`Device::name`].
     pub devices: Vec<String>,
+    /// Names of those that it lies on directly.
+    #[serde(default)]
+    pub on: Vec<String>,
+}
+
+/// How a block device is attached, as sysfs shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// NVMe on this host's PCI bus.
+    NvmePcie,
+    /// NVMe over TCP.
+    NvmeTcp,
+    /// NVMe over RDMA.
+    NvmeRdma,
+    /// NVMe over Fibre Channel.
+    NvmeFc,
+    /// An NVMe target of this host's own kernel.
+    NvmeLoop,
+    /// SATA or PATA.
+    Sata,
+    /// SAS, on a host bus adapter that passes disks through.
+    Sas,
+    /// Parallel SCSI.
+    ParallelScsi,
+    /// A RAID controller's volume.
+    RaidController,
+    /// USB or FireWire.
+    Usb,
+    /// SD card, eMMC or UFS.
+    Mmc,
+    /// virtio-blk or virtio-scsi: given by a hypervisor.
+    Virtio,
+    /// Xen's paravirtual disk.
+    Xen,
+    /// Hyper-V's paravirtual SCSI.
+    HyperV,
+    /// VMware's paravirtual SCSI.
+    VmwarePvscsi,
+    /// Disks of a partition of a Power system or mainframe.
+    Partitioned,
+    /// iSCSI or iSER.
+    Iscsi,
+    /// Fibre Channel, FCoE included.
+    FibreChannel,
+    /// SCSI over RDMA.
+    Srp,
+    /// ATA over Ethernet.
+    Aoe,
+    /// Ceph's block device.
+    Rbd,
+    /// Network block device.
+    Nbd,
+    /// A process of this host serves it (ublk).
+    Ublk,
+    /// A SCSI target of this host's own kernel.
+    ScsiLoopback,
+    /// Compressed memory.
+    Zram,
+    /// A RAM disk.
+    Ram,
+    /// Persistent memory, or memory that was set aside for it.
+    Pmem,
+    /// A device that keeps nothing, or keeps it in memory, for tests (`null_blk`, `scsi_debug`).
+    Test,
+    /// A volume of a file system's own (ZFS).
+    Zvol,
+    /// None of these, or not told.
+    #[serde(other)]
+    Other,
+}
+
+impl Transport {
+    /// As people read it.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::NvmePcie => "NVMe on PCI",
+            Self::NvmeTcp => "NVMe over TCP",
+            Self::NvmeRdma => "NVMe over RDMA",
+            Self::NvmeFc => "NVMe over Fibre Channel",
+            Self::NvmeLoop => "NVMe of this host's kernel",
+            Self::Sata => "SATA",
+            Self::Sas => "SAS",
+            Self::ParallelScsi => "parallel SCSI",
+            Self::RaidController => "RAID controller",
+            Self::Usb => "USB",
+            Self::Mmc => "MMC",
+            Self::Virtio => "virtio",
+            Self::Xen => "Xen",
+            Self::HyperV => "Hyper-V",
+            Self::VmwarePvscsi => "VMware PVSCSI",
+            Self::Partitioned => "of a partition",
+            Self::Iscsi => "iSCSI",
+            Self::FibreChannel => "Fibre Channel",
+            Self::Srp => "SCSI over RDMA",
+            Self::Aoe => "ATA over Ethernet",
+            Self::Rbd => "Ceph",
+            Self::Nbd => "network block device",
+            Self::Ublk => "a process of this host",
+            Self::ScsiLoopback => "SCSI of this host's kernel",
+            Self::Zram => "compressed memory",
+            Self::Ram => "memory",
+            Self::Pmem => "persistent memory",
+            Self::Test => "for tests",
+            Self::Zvol => "a ZFS volume",
+            Self::Other => "not known",
+        }
+    }
 }
 
 /// A block device.
@@ -63,8 +176,27 @@ pub struct Mount {
 pub struct Device {
     /// Kernel name, such as `nvme0n1`.
     pub name: String,
-    /// `disk`, `partition`, `loop`, `dm`, `md`.
+    /// `disk`, `partition`, `loop`, `dm`, `md`, `bcache`, `drbd`.
     pub kind: String,
+    /// How it is attached; `None` for those that rest on other devices, and where it is not told.
+    #[serde(default)]
+    pub transport: Option<Transport>,
+    /// Vendor, as the device says.
+    #[serde(default)]
+    pub vendor: Option<String>,
+    /// The driver of its controller, such as `megaraid_sas`.
+    #[serde(default)]
+    pub driver: Option<String>,
+    /// Where a device of a network is: the target's name or address.
+    #[serde(default)]
+    pub address: Option<String>,
+    /// What makes it of the devices below: a software RAID's level, a device mapper's identifier
+    /// (such as `LVM-…`, `CRYPT-…`).
+    #[serde(default)]
+    pub mapping: Option<String>,
+    /// Of a loop device: whether it reads and writes its backing file past the page cache.
+    #[serde(default)]
+    pub direct_io: Option<bool>,
     /// Model string.
     pub model: Option<String>,
     /// Size.

@@ -101,6 +101,7 @@ fn proved_by_a_rule_of_its_own(findings: &[Finding], claim: Claim) -> bool {
         Claim::BurstWrite => &["conditioned", "write-cache"],
         Claim::DurableWrite => &["volatile-cache-unflushed"],
         Claim::TailLatency => &["percentile-samples"],
+        Claim::InMemory => &["in-memory-shown"],
     };
     findings.iter().any(|f| own.contains(&f.rule.as_str()) && f.outcome == Outcome::Pass)
 }

@@ -13,6 +13,7 @@ pub mod finding;
 pub mod inside;
 pub mod judge;
 pub mod metrics;
+pub mod place;
 pub mod rules;
 pub mod stats;
 pub mod steady;

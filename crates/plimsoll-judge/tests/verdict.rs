@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::Environment;
+use plimsoll_evidence::environment::{Device, Environment, Transport};
 use plimsoll_evidence::observed::{Extents, Observed};
 use plimsoll_evidence::run::{
     Checks, ClassTotals, Damage, Driver, End, EndKind, Engine, Instance, PathEngine, Phase,
@@ -140,7 +140,16 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
         run,
         plan_text: plan.text().to_owned(),
         plan: plan.resolve(),
-        environment: Environment { cpus: Some(2), ..Environment::default() },
+        environment: Environment {
+            cpus: Some(2),
+            devices: vec![Device {
+                name: "sda".into(),
+                kind: "disk".into(),
+                transport: Some(Transport::Iscsi),
+                ..Device::default()
+            }],
+            ..Environment::default()
+        },
         series,
         observed,
         latency: std::collections::BTreeMap::new(),

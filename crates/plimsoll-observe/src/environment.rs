@@ -6,7 +6,7 @@ use std::path::Path;
 use plimsoll_evidence::environment::{Environment, Unknown};
 use procfs::{CpuInfo, Current, Meminfo};
 
-use crate::{device, mount, namespace};
+use crate::{mount, namespace, stack};
 
 /// Describes the host and what lies beneath `paths` (directories, files or devices of the target).
 pub fn collect(paths: &[&Path]) -> Environment {
@@ -32,11 +32,15 @@ pub fn collect(paths: &[&Path]) -> Environment {
             what: format!("block devices beneath {}", path.display()),
             ..unseen
         }));
-        for number in mount::device_numbers(path) {
-            for (_, device) in device::stack(number) {
-                if !environment.devices.iter().any(|known| known.name == device.name) {
-                    environment.devices.push(device);
-                }
+        let stack = stack::beneath(path);
+        for device in stack.layers.into_iter().map(|layer| layer.device) {
+            if !environment.devices.iter().any(|known| known.name == device.name) {
+                environment.devices.push(device);
+            }
+        }
+        for below in stack.below {
+            if !environment.below.iter().any(|known| known.path == below.path) {
+                environment.below.push(below);
             }
         }
         environment.mounts.push(described);
@@ -59,12 +63,48 @@ fn cpu_model() -> Option<String> {
     CpuInfo::current().ok()?.model_name(0).map(str::to_owned)
 }
 
+/// Names by which virtual machines present themselves in their firmware tables, for processors that have
+/// no flag for it.
+const HYPERVISORS: [&str; 13] = [
+    "QEMU",
+    "KVM",
+    "VMware",
+    "VirtualBox",
+    "innotek",
+    "Virtual Machine",
+    "Xen",
+    "HVM domU",
+    "Bochs",
+    "Parallels",
+    "Google Compute Engine",
+    "OpenStack",
+    "Amazon EC2",
+];
+
 fn virtualisation() -> Option<String> {
-    if let Some(product) = first_line("/sys/class/dmi/id/product_name") {
-        return Some(product);
+    let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flagged =
+        flags.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor"));
+    virtualised_by(
+        flagged,
+        first_line("/sys/class/dmi/id/sys_vendor").as_deref(),
+        first_line("/sys/class/dmi/id/product_name").as_deref(),
+    )
+}
+
+/// The hypervisor, where the processor's flag or the firmware's tables show one. A physical machine has
+/// such tables as well: they name its maker.
+fn virtualised_by(flagged: bool, vendor: Option<&str>, product: Option<&str>) -> Option<String> {
+    let is_metal = product.is_some_and(|product| product.contains(".metal"));
+    let known = [vendor, product]
+        .into_iter()
+        .flatten()
+        .any(|text| HYPERVISORS.iter().any(|name| text.contains(name)));
+    if !flagged && (!known || is_metal) {
+        return None;
     }
-    let flags = fs::read_to_string("/proc/cpuinfo").ok()?;
-    flags.contains(" hypervisor").then(|| "a hypervisor (name not shown)".to_owned())
+    let name = product.or(vendor).filter(|name| !name.is_empty());
+    Some(name.unwrap_or("a hypervisor (name not shown)").to_owned())
 }
 
 #[cfg(test)]
@@ -79,6 +119,20 @@ mod tests {
         assert_eq!(environment.mounts.len(), 1);
         let beneath = &environment.mounts[0].devices;
         assert!(beneath.iter().all(|name| environment.devices.iter().any(|d| &d.name == name)));
+    }
+
+    #[test]
+    fn a_physical_machine_has_a_product_name_too() {
+        let of = |flagged, vendor, product| virtualised_by(flagged, Some(vendor), Some(product));
+        assert_eq!(of(false, "Dell Inc.", "PowerEdge R740"), None);
+        assert_eq!(of(false, "Amazon EC2", "i3.metal"), None);
+        assert_eq!(of(true, "Amazon EC2", "m5.large").as_deref(), Some("m5.large"));
+        assert_eq!(
+            of(false, "QEMU", "QEMU Virtual Machine").as_deref(),
+            Some("QEMU Virtual Machine")
+        );
+        assert!(virtualised_by(true, None, None).is_some());
+        assert_eq!(virtualised_by(false, None, None), None);
     }
 
     #[test]

@@ -11,8 +11,7 @@ use plimsoll_evidence::observed::{Extents, FileSystem};
 use plimsoll_sys::extents;
 use rustix::fs::IFlags;
 
-use crate::device::DeviceNumber;
-use crate::mount;
+use crate::{mount, stack};
 
 /// Extents listed of one file: a terabyte in pieces of a mebibyte.
 const EXTENTS_MAX: usize = 1 << 20;
@@ -86,22 +85,14 @@ fn of_file(path: &Path) -> Result<Option<Extents>, String> {
     Ok(Some(found))
 }
 
-/// Backing files of the loop devices beneath `paths`, and of a loop device that a path is.
+/// Backing files of the loop devices beneath `paths`.
 pub fn backing_files(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for number in paths.iter().flat_map(|path| mount::device_numbers(path)) {
-        files.extend(backing_file(number));
-    }
+    let stacks = paths.iter().flat_map(|path| stack::beneath(path).backing);
+    let mut files: Vec<PathBuf> =
+        stacks.filter(|b| b.is_file && b.path.is_file()).map(|b| b.path).collect();
     files.sort();
     files.dedup();
     files
-}
-
-fn backing_file(number: DeviceNumber) -> Option<PathBuf> {
-    let name = format!("/sys/dev/block/{}:{}/loop/backing_file", number.major, number.minor);
-    let text = std::fs::read_to_string(name).ok()?;
-    let path = PathBuf::from(text.trim_end_matches('\n'));
-    path.is_file().then_some(path)
 }
 
 /// What the file system that holds `path` is set to do; `file` is one of the target's on it, whose own

@@ -15,6 +15,8 @@ pub mod observer;
 pub mod process;
 pub mod raid;
 pub mod shape;
+pub mod stack;
+pub mod sysfs;
 
 pub use observer::Observer;
 pub use shape::Shape;

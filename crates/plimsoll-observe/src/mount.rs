@@ -1,74 +1,141 @@
-//! The file system under a path.
+//! The file system under a path, and what that rests on: block devices, a directory of another file
+//! system (overlays), a process of this host (FUSE), or nothing that this host has.
 
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::environment::{Mount, Unknown};
 use procfs::process::{MountInfo, Process};
+use rustix::fs::{AtFlags, CWD, StatxFlags};
 
-use crate::device::{DeviceNumber, stack};
+use crate::device::DeviceNumber;
+use crate::stack;
+use crate::sysfs::{Sysfs, names_in};
 
-/// Describes the mount that holds `path`, with the names of the devices beneath.
+/// A file system and what it rests on.
+#[derive(Clone, Debug, Default)]
+pub struct Rest {
+    /// The file system; its devices are those that it lies on directly.
+    pub mount: Mount,
+    /// Devices that it lies on directly.
+    pub on: Vec<DeviceNumber>,
+    /// Directories of other file systems that it rests on: an overlay's upper one.
+    pub lower: Vec<PathBuf>,
+    /// The number of its FUSE connection: a process answers for it.
+    pub fuse_connection: Option<u32>,
+}
+
+/// Describes the mount that holds `path`, with the names of all devices beneath.
 pub fn describe(path: &Path) -> Mount {
+    let mut mount = rest(path).mount;
+    mount.devices = stack::beneath(path).layers.into_iter().map(|l| l.device.name).collect();
+    mount
+}
+
+/// What `path` rests on.
+pub fn rest(path: &Path) -> Rest {
+    let sysfs = Sysfs::host();
     let mut mount = Mount { path: path.display().to_string(), ..Mount::default() };
     if is_block_device(path) {
         // The file system that its name lies on has nothing to do with it.
-        mount.devices = devices(path, None);
-        return mount;
+        let on: Vec<_> = DeviceNumber::of_path(path).into_iter().collect();
+        mount.on = on.iter().filter_map(|number| sysfs.name(*number)).collect();
+        return Rest { mount, on, ..Rest::default() };
     }
     if let Ok(statistics) = rustix::fs::statvfs(path) {
         let unit = statistics.f_frsize;
         mount.size_bytes = Some(statistics.f_blocks.saturating_mul(unit));
         mount.free_bytes = Some(statistics.f_bavail.saturating_mul(unit));
     }
-    let info = mount_of(path);
-    if let Some(info) = &info {
-        mount.file_system = Some(info.fs_type.clone());
-        mount.mount_point = Some(info.mount_point.display().to_string());
-        mount.source = info.mount_source.clone();
-        mount.options = Some(options(info));
-    }
-    mount.devices = devices(path, info.as_ref());
-    mount
+    let Some(info) = mount_of(path) else {
+        let on = own_device(&sysfs, path).into_iter().collect();
+        return Rest { mount, on, ..Rest::default() };
+    };
+    mount.file_system = Some(info.fs_type.clone());
+    mount.mount_point = Some(info.mount_point.display().to_string());
+    mount.source = info.mount_source.clone();
+    mount.options = Some(options(&info));
+    let on = devices_of(&sysfs, path, &info);
+    mount.on = on.iter().filter_map(|number| sysfs.name(*number)).collect();
+    let fuse = info.fs_type == "fuse" || info.fs_type.starts_with("fuse.");
+    let connection = std::fs::metadata(path).ok().map(|m| DeviceNumber::of_raw(m.dev()).minor);
+    Rest { mount, on, lower: lower(&info), fuse_connection: connection.filter(|_| fuse) }
 }
 
 fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Devices beneath `path`, top first.
-pub fn device_numbers(path: &Path) -> Vec<DeviceNumber> {
-    top(path, mount_of(path).as_ref())
-        .map(|top| stack(top).into_iter().map(|(number, _)| number).collect())
-        .unwrap_or_default()
-}
-
-fn devices(path: &Path, info: Option<&MountInfo>) -> Vec<String> {
-    top(path, info)
-        .map(|top| stack(top).into_iter().map(|(_, device)| device.name).collect())
-        .unwrap_or_default()
-}
-
-/// The device that is mounted. Btrfs gives its files numbers of its own, so the mount's source is
-/// asked where the file's number is no block device.
-fn top(path: &Path, info: Option<&MountInfo>) -> Option<DeviceNumber> {
+/// The block device whose number the file carries.
+fn own_device(sysfs: &Sysfs, path: &Path) -> Option<DeviceNumber> {
     let own = DeviceNumber::of_path(path).ok()?;
-    if own.name().is_some() {
-        return Some(own);
+    sysfs.name(own).map(|_| own)
+}
+
+/// The devices that a mount lies on. Btrfs gives its files numbers of its own, and lies on several.
+fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber> {
+    let of_source = |source: &str| {
+        let number = DeviceNumber::of_path(Path::new(source)).ok()?;
+        (source.starts_with("/dev") && sysfs.name(number).is_some()).then_some(number)
+    };
+    let source = info.mount_source.as_deref().unwrap_or_default();
+    let mut found: Vec<DeviceNumber> = match info.fs_type.as_str() {
+        // Several are named one after the other.
+        "bcachefs" => source.split(':').filter_map(of_source).collect(),
+        "btrfs" => {
+            let named = of_source(source).or_else(|| own_device(sysfs, path));
+            named.map_or(Vec::new(), |one| btrfs_members(sysfs, one))
+        }
+        _ => own_device(sysfs, path).or_else(|| of_source(source)).into_iter().collect(),
+    };
+    // A log or journal on a device of its own.
+    let beside = ["logdev", "rtdev", "journal_path"].iter().filter_map(|name| {
+        let value = info.super_options.get(*name).cloned().flatten()?;
+        of_source(&value)
+    });
+    for number in beside {
+        if !found.contains(&number) {
+            found.push(number);
+        }
     }
-    let source = PathBuf::from(info?.mount_source.as_ref()?);
-    let number = DeviceNumber::of_path(&source).ok()?;
-    (source.starts_with("/dev") && number.name().is_some()).then_some(number)
+    found
+}
+
+/// All devices of the Btrfs that `one` belongs to (`/sys/fs/btrfs/UUID/devices`).
+fn btrfs_members(sysfs: &Sysfs, one: DeviceNumber) -> Vec<DeviceNumber> {
+    let base = sysfs.place("fs/btrfs");
+    let groups = names_in(&base).into_iter().map(|uuid| {
+        let names = names_in(&base.join(uuid).join("devices"));
+        names.iter().filter_map(|name| sysfs.number(name)).collect::<Vec<_>>()
+    });
+    groups.into_iter().find(|group| group.contains(&one)).unwrap_or_else(|| vec![one])
+}
+
+/// The directories that hold what a mount shows.
+fn lower(info: &MountInfo) -> Vec<PathBuf> {
+    let option = |name: &str| info.super_options.get(name).cloned().flatten();
+    let paths: Vec<PathBuf> = match info.fs_type.as_str() {
+        "overlay" => match option("upperdir") {
+            Some(upper) => vec![PathBuf::from(upper)],
+            None => option("lowerdir").iter().flat_map(|l| l.split(':')).map(Into::into).collect(),
+        },
+        "ecryptfs" => info.mount_source.iter().map(PathBuf::from).collect(),
+        _ => Vec::new(),
+    };
+    // What is relative was so to a directory that nobody knows any more.
+    paths.into_iter().filter(|path| path.is_absolute() && path.exists()).collect()
 }
 
 /// Why no device beneath `path` shows, and what would show it; `None` where one does.
 pub fn unseen(path: &Path) -> Option<Unknown> {
-    let info = mount_of(path);
-    if top(path, info.as_ref()).is_some() {
+    let sysfs = Sysfs::host();
+    if stack::beneath(path).layers.iter().any(|layer| layer.top) {
         return None;
     }
+    let info = mount_of(path);
     let source = info.and_then(|info| info.mount_source).filter(|s| s.starts_with("/dev/"));
     let own = DeviceNumber::of_path(path).ok().filter(|number| number.major != 0);
+    let own = own.filter(|number| sysfs.name(*number).is_none());
     let (why, would_show) = match (own, source) {
         (None, None) => (
             "it lies on no local block device".to_owned(),
@@ -87,15 +154,29 @@ pub fn unseen(path: &Path) -> Option<Unknown> {
 /// What shows a block device whose number is known.
 const MOUNTED_SYS: &str = "a mounted /sys, which a container may be given read-only";
 
-/// The mount with the longest mount point that is a prefix of the path; the last one mounted, where
-/// several lie over each other.
+/// The mount that holds the path: by its number (`STATX_MNT_ID`, Linux 5.8), else the one with the
+/// longest mount point that is a prefix, the last one mounted where several lie over each other.
 fn mount_of(path: &Path) -> Option<MountInfo> {
     let path = path.canonicalize().ok()?;
     let mounts = Process::myself().and_then(|process| process.mountinfo()).ok()?;
-    mounts
-        .into_iter()
+    let number = rustix::fs::statx(CWD, &path, AtFlags::empty(), StatxFlags::MNT_ID).ok();
+    let number = number
+        .filter(|stat| StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::MNT_ID))
+        .map(|stat| stat.stx_mnt_id);
+    let all: Vec<MountInfo> = mounts.into_iter().collect();
+    if let Some(exact) = all.iter().find(|m| u64::try_from(m.mnt_id).ok() == number) {
+        return Some(exact.clone());
+    }
+    all.into_iter()
         .filter(|mount| path.starts_with(&mount.mount_point))
         .max_by_key(|mount| mount.mount_point.as_os_str().len())
+}
+
+/// The mount of the file system with this number, wherever it is mounted.
+pub(crate) fn of_number(number: DeviceNumber) -> Option<PathBuf> {
+    let mounts = Process::myself().and_then(|process| process.mountinfo()).ok()?;
+    let majmin = format!("{}:{}", number.major, number.minor);
+    mounts.into_iter().find(|mount| mount.majmin == majmin).map(|mount| mount.mount_point)
 }
 
 fn options(info: &MountInfo) -> String {
@@ -136,6 +217,6 @@ mod tests {
     fn proc_lies_on_no_device() {
         let mount = describe(Path::new("/proc"));
         assert_eq!(mount.file_system.as_deref(), Some("proc"));
-        assert!(mount.devices.is_empty());
+        assert!(mount.devices.is_empty() && mount.on.is_empty());
     }
 }

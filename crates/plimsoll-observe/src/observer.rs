@@ -14,7 +14,7 @@ use crate::host::HostReading;
 use crate::metrics::{Endpoint, Watch};
 use crate::neighbours::NeighbourReading;
 use crate::process::ProcessReading;
-use crate::{files, mount, network, raid};
+use crate::{files, mount, network, raid, stack};
 
 /// Watches the devices beneath some paths, the host and this process.
 pub struct Observer {
@@ -78,10 +78,10 @@ impl Observer {
     pub fn new(paths: Vec<PathBuf>, now_ns: u64) -> Self {
         let mut devices: Vec<(DeviceNumber, bool)> = Vec::new();
         for path in &paths {
-            for (depth, number) in mount::device_numbers(path).into_iter().enumerate() {
-                match devices.iter_mut().find(|(known, _)| *known == number) {
-                    Some((_, top)) => *top |= depth == 0,
-                    None => devices.push((number, depth == 0)),
+            for layer in stack::beneath(path).layers {
+                match devices.iter_mut().find(|(known, _)| *known == layer.number) {
+                    Some((_, top)) => *top |= layer.top,
+                    None => devices.push((layer.number, layer.top)),
                 }
             }
         }

@@ -16,6 +16,7 @@ mod flight;
 pub mod heap;
 pub mod hint;
 pub mod large;
+pub mod loops;
 pub mod map;
 pub mod names;
 pub mod op;

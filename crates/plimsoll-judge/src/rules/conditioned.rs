@@ -8,6 +8,7 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
+use crate::place;
 
 /// SNIA SSS PTS 2.0.2: twice the user capacity is written before the measurement.
 const TIMES_WRITTEN_MIN: f64 = 2.0;
@@ -35,6 +36,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     if !seen::is_real(bundle) || seen::operations(bundle, false) == 0 {
         return None;
+    }
+    if let Some(what) = place::memory(bundle) {
+        let says = format!("memory ({what}) has no long-term state, and keeps nothing");
+        return Some(Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage"));
     }
     if bundle.plan.observe.media == Some(Media::Hdd) {
         let says = "rotating disks, as declared, have no fresh state";

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::{Device, Environment, Mount};
+use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
 use plimsoll_evidence::observed::{
     Cpu, DeviceTotals, Extents, FileSystem, Generator, Observed, PageCache, WorkloadShape,
 };
@@ -151,6 +151,7 @@ fn environment() -> Environment {
     let disk = Device {
         name: "sda".into(),
         kind: "disk".into(),
+        transport: Some(Transport::NvmePcie),
         write_cache: Some("write back".into()),
         logical_block_bytes: Some(512),
         physical_block_bytes: Some(4096),

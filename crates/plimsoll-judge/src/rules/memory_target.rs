@@ -1,30 +1,31 @@
 //! Is the target memory that calls itself a file system or a disk?
 
 use plimsoll_evidence::Bundle;
-use plimsoll_plan::Media;
 
 use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
-
-/// File systems that hold their data in memory (tmpfs takes O_DIRECT since Linux 6.6).
-const MEMORY_FILE_SYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
-/// Block devices that are memory, by the names that their drivers give.
-const MEMORY_DEVICES: [&str; 3] = ["zram", "ram", "pmem"];
+use crate::place;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     id: "memory-target",
     asks: "does the target lie in memory?",
-    explains: "tmpfs and RAM disks take direct I/O and answer at the speed of memory; nothing on \
-        them is storage. Plimsoll looks at the file system and at the devices beneath. A plan whose \
-        target is memory on purpose says so: `observe.media = \"memory\"`.",
+    explains: "tmpfs, RAM disks, zram and persistent memory take direct I/O and answer at the speed of \
+        memory. Plimsoll looks at the file system, at those that it rests on (an overlay's upper \
+        directory, the file under a loop device), and at every device down to the disks: memory \
+        anywhere below is a failure, as no storage was measured. A target that is memory on purpose is \
+        claimed as such: `claims = [\"requirement\", \"in-memory\"]`. Then a requirement and the tail \
+        latency are judged, with a warning; nothing shows that memory keeps what it was given, so that \
+        `media-read`, `burst-write`, `sustained-write` and `durable-write` stay refuted.",
     bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
+        (Claim::BurstWrite, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::DurableWrite, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),
-        (Claim::Requirement, Weight::Advisory),
     ],
     check,
 };
@@ -33,71 +34,103 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if !seen::is_real(bundle) {
         return None;
     }
-    let mounts = bundle.environment.mounts.iter();
-    // A device's name lies on devtmpfs, its data does not.
-    let kind_of = |target: &plimsoll_plan::Target| target.kind_word();
-    let is_device = bundle.plan.targets.iter().any(|target| kind_of(target) == "device");
-    let kinds: Vec<&str> = mounts
-        .filter_map(|mount| mount.file_system.as_deref())
-        .filter(|kind| !(is_device && *kind == "devtmpfs"))
-        .collect();
-    let in_memory = kinds.iter().find(|kind| MEMORY_FILE_SYSTEMS.contains(kind)).copied();
-    let devices = bundle.environment.devices.iter().map(|device| device.name.as_str());
-    let ram = devices.clone().find(|name| {
-        MEMORY_DEVICES.iter().any(|stem| {
-            let rest = name.strip_prefix(stem);
-            rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        })
-    });
-    if let Some(what) = in_memory.or(ram) {
-        let says = format!("the target lies in this host's memory ({what})");
-        let outcome = match bundle.plan.observe.media {
-            Some(Media::Memory) => Outcome::Warn,
-            _ => Outcome::Fail,
+    if seen::is_null(bundle) {
+        // A measurement of the load generator claims nothing.
+        if bundle.plan.claims.is_empty() {
+            return None;
+        }
+        let says = "the target is nothing: no operation went anywhere";
+        return Some(
+            Finding::new(RULE.id, Outcome::Fail, says)
+                .advise("`null = true` measures the load generator: name storage as the target"),
+        );
+    }
+    let claimed = bundle.plan.claims.contains(&Claim::InMemory);
+    if let Some(what) = place::memory(bundle) {
+        let finding = if claimed {
+            let says = format!("the target lies in this host's memory ({what}), as claimed");
+            Finding::new(RULE.id, Outcome::Warn, says)
+                .advise("compare it with memory only: nothing of it is storage")
+        } else {
+            let says = format!("the target lies in this host's memory ({what})");
+            Finding::new(RULE.id, Outcome::Fail, says)
+                .advise("name a directory on storage, or claim `in-memory`")
         };
-        return Some(
-            Finding::new(RULE.id, outcome, says)
-                .with("lies_on", what)
-                .advise("name a directory on storage"),
-        );
+        return Some(finding.with("lies_on", what));
     }
-    if kinds.is_empty() && devices.clone().count() == 0 {
-        let says = "what the target lies on is not known";
-        return Some(
-            Finding::new(RULE.id, Outcome::Unknown, says)
-                .advise("run it with plimsoll, or under `plimsoll observe`"),
-        );
+    // What another machine holds is told by `storage-unseen`.
+    if seen::is_remote(bundle) {
+        return None;
     }
-    let on = if kinds.is_empty() { devices.collect::<Vec<_>>() } else { kinds };
-    let says = format!("the target lies on {}", on.join(", "));
-    Some(Finding::new(RULE.id, Outcome::Pass, says))
+    let disks = place::disks(bundle);
+    if disks.is_empty() {
+        let why = seen::storage_unseen(bundle).map_or("no device beneath it shows", |u| &u.why);
+        let says = format!("whether the target lies in memory is not known: {why}");
+        let advice = seen::storage_unseen(bundle).map_or_else(
+            || "run it with plimsoll, or under `plimsoll observe`".to_owned(),
+            |unseen| format!("what would show it: {}", unseen.would_show),
+        );
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(advice));
+    }
+    let mut names: Vec<&str> = disks.iter().map(|(device, _)| device.name.as_str()).collect();
+    names.sort_unstable();
+    Some(Finding::new(RULE.id, Outcome::Pass, format!("the target lies on {}", names.join(", "))))
 }
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_evidence::environment::{Mount, Transport};
+
     use super::super::made_up;
     use super::*;
 
     #[test]
-    fn tmpfs_and_zram_fail_and_ramdisk_like_names_do_not() {
+    fn tmpfs_and_zram_fail_also_far_below() {
         let mut bundle = made_up::reads();
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        bundle.environment.devices[0].name = "ramses".into();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        bundle.environment.devices[0].name = "zram0".into();
+        bundle.environment.devices[0].transport = Some(Transport::Zram);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
-        bundle.environment.devices[0].name = "sda".into();
+        bundle.environment.devices[0].transport = Some(Transport::NvmePcie);
         bundle.environment.mounts[0].file_system = Some("tmpfs".into());
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
-        bundle.plan.observe.media = Some(Media::Memory);
+        bundle.environment.mounts[0].file_system = Some("ext4".into());
+        let below = Mount { file_system: Some("tmpfs".into()), ..Mount::default() };
+        bundle.environment.below.push(below);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.plan.claims.push(Claim::InMemory);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 
     #[test]
-    fn a_result_file_alone_does_not_tell() {
+    fn what_is_declared_does_not_make_memory_of_storage_or_storage_of_memory() {
+        let mut bundle = made_up::reads();
+        bundle.environment.devices[0].transport = Some(Transport::Ram);
+        bundle.plan.observe.media = Some(plimsoll_plan::Media::Memory);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn nothing_is_no_storage() {
+        let mut bundle = made_up::reads_with("path = \"/x\"", "null = true");
+        assert_eq!(made_up::outcome(&RULE, &bundle), None, "it claims nothing");
+        bundle.plan.claims = vec![Claim::Requirement];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn without_a_device_it_is_not_known() {
         let mut bundle = made_up::reads();
         bundle.environment.devices.clear();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.mounts.clear();
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn what_another_machine_holds_is_not_asked_here() {
+        let mut bundle = made_up::reads();
+        bundle.environment.devices.clear();
+        bundle.environment.mounts[0].file_system = Some("nfs4".into());
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
     }
 }

@@ -25,6 +25,7 @@ pub mod experiment;
 pub mod flush_left_out;
 pub mod generator_limit;
 pub mod holes_read;
+pub mod in_memory;
 pub mod io_errors;
 pub mod issuers_together;
 pub mod latency_floor;
@@ -100,6 +101,7 @@ pub const ALL: &[Rule] = &[
     check_failed::RULE,
     not_completed::RULE,
     memory_target::RULE,
+    in_memory::RULE,
     holes_read::RULE,
     zero_data::RULE,
     data_reduced::RULE,

@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::Unknown;
 use plimsoll_evidence::observed::{DeviceTotals, Extents};
 use plimsoll_evidence::run::{ClassTotals, Driver};
-use plimsoll_plan::{Matrix, Stream, Workload};
+use plimsoll_plan::{Matrix, Stream, Target, TargetKind, Workload};
 
 /// Bytes below which a ratio of bytes says nothing: read-ahead and metadata are of this size.
 const RATIO_BYTES_MIN: u64 = 8 << 20;
@@ -12,6 +12,45 @@ const RATIO_BYTES_MIN: u64 = 8 << 20;
 /// True where the load went to real storage, by our engine or a foreign one.
 pub(super) fn is_real(bundle: &Bundle) -> bool {
     bundle.run.driver != Driver::Model
+}
+
+/// True where the load went to nothing (`null = true`).
+pub(super) fn is_null(bundle: &Bundle) -> bool {
+    let targets = &bundle.plan.targets;
+    !targets.is_empty() && targets.iter().all(|target| target.kind == TargetKind::Null)
+}
+
+/// File systems whose data another machine holds, or a hypervisor's host.
+const REMOTE_FILE_SYSTEMS: [&str; 14] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "ceph",
+    "9p",
+    "virtiofs",
+    "afs",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "pvfs2",
+    "fuse.glusterfs",
+    "fuse.sshfs",
+];
+
+/// True where all of the target's data lies behind a network's protocol.
+pub(super) fn is_remote(bundle: &Bundle) -> bool {
+    let far =
+        |target: &Target| matches!(target.kind, TargetKind::Nfs { .. } | TargetKind::S3 { .. });
+    let targets = &bundle.plan.targets;
+    if !targets.is_empty() && targets.iter().all(far) {
+        return true;
+    }
+    let mounts = &bundle.environment.mounts;
+    let is_far = |kind: &Option<String>| {
+        kind.as_deref().is_some_and(|kind| REMOTE_FILE_SYSTEMS.contains(&kind))
+    };
+    !mounts.is_empty() && mounts.iter().all(|mount| is_far(&mount.file_system))
 }
 
 /// The matrix's streams; none for a mail store.

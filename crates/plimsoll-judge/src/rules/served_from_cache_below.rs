@@ -8,6 +8,7 @@ use super::two_modes::two_modes;
 use super::{Rule, Weight, reads, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
+use crate::place::{self, Place};
 
 /// More than this share of reads from a cache, by the system's own counters. As of the page cache.
 const CACHE_SHARE_MAX: f64 = 0.05;
@@ -26,10 +27,12 @@ pub const RULE: Rule = Rule {
         `read_source.*`); what lower devices moved of what upper ones were asked for (a loop device \
         without direct I/O has the page cache under it); the working set against the declared cache \
         (`observe.array_cache`); two modes of latency, one near and one far. On a host's own disks \
-        that moved everything, nothing lies between. On a virtual machine the hypervisor may cache, \
-        and nothing in the guest shows it: then it is unknown until a cache size is declared and \
-        exceeded, or metrics are named. A neighbour on the disk is judged first: it makes two modes \
-        as well.",
+        that moved everything, nothing lies between. A disk counts as this host's own only where its \
+        transport shows it: NVMe on the PCI bus, SATA, SAS, USB. A LUN of an array (iSCSI, Fibre \
+        Channel, NVMe over fabrics), a network's block device (rbd, nbd), a volume of a RAID \
+        controller or of a cloud may be answered from a cache, as may any disk of a virtual machine: \
+        then it is unknown until a cache size is declared and exceeded, or metrics are named. A \
+        neighbour on the disk is judged first: it makes two modes as well.",
     bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };
@@ -38,7 +41,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if seen::operations(bundle, true) == 0 {
         return None;
     }
-    by_its_own_counters(bundle)
+    by_memory(bundle)
+        .or_else(|| by_its_own_counters(bundle))
         .or_else(|| by_lower_devices(bundle))
         .or_else(|| by_declared_cache(bundle))
         .or_else(|| by_latency(bundle))
@@ -135,23 +139,30 @@ fn by_latency(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
+/// Memory is no medium; and what it answers is not told from what a cache answers.
+fn by_memory(bundle: &Bundle) -> Option<Finding> {
+    let what = place::memory(bundle)?;
+    let says = format!("reads came from this host's memory ({what})");
+    Some(Finding::new(RULE.id, Outcome::Fail, says).advise("name a directory on storage"))
+}
+
 fn by_position(bundle: &Bundle) -> Finding {
-    let devices = &bundle.environment.devices;
-    let own_disks = devices.iter().any(|device| device.kind == "disk");
+    let farthest = place::farthest(bundle);
+    let moved = seen::read_ratio(bundle).is_some_and(|ratio| ratio >= BELOW_RATIO_MIN);
     if bundle.run.driver != Driver::Foreign
-        && own_disks
-        && bundle.environment.virtualisation.is_none()
-        && seen::read_ratio(bundle).is_some_and(|ratio| ratio >= BELOW_RATIO_MIN)
+        && moved
+        && farthest.is_some_and(|(_, place)| place == Place::Own)
     {
         let says = "this host's own disks moved all that was read, and nothing lies above them";
         return Finding::new(RULE.id, Outcome::Pass, says);
     }
-    let why = match &bundle.environment.virtualisation {
+    let why = match farthest {
         _ if bundle.observed.devices.is_empty() => match seen::storage_unseen(bundle) {
             Some(unseen) => unseen.why.clone(),
             None => "no device can be seen".to_owned(),
         },
-        Some(by) => format!("the disks are given by a hypervisor ({by}), which may cache"),
+        Some((_, Place::Own)) => "the disk may have moved it for somebody else".to_owned(),
+        Some((device, place)) => format!("{} {}", device.name, place.says()),
         None => "the device may be an array's, with a cache of its own".to_owned(),
     };
     Finding::new(
@@ -164,7 +175,7 @@ fn by_position(bundle: &Bundle) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::environment::Device;
+    use plimsoll_evidence::environment::{Device, Transport};
     use plimsoll_evidence::observed::{DeviceTotals, MissRatio};
 
     use super::super::made_up;
@@ -190,7 +201,13 @@ mod tests {
         let mut bundle = made_up::reads();
         let read = bundle.observed.devices[0].read_bytes;
         bundle.environment.devices[0].kind = "loop".into();
-        let disk = Device { name: "sdb".into(), kind: "disk".into(), ..Device::default() };
+        bundle.environment.devices[0].below = vec!["/image".into()];
+        let disk = Device {
+            name: "sdb".into(),
+            kind: "disk".into(),
+            transport: Some(Transport::NvmePcie),
+            ..Device::default()
+        };
         bundle.environment.devices.push(disk);
         bundle.observed.devices.push(DeviceTotals {
             name: "sdb".into(),
@@ -221,6 +238,22 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.environment.virtualisation = Some("KVM".into());
         assert_eq!(outcome(&bundle), Outcome::Unknown);
+    }
+
+    #[test]
+    fn a_disk_that_is_not_shown_to_be_this_hosts_own_is_unknown() {
+        let of = |transport| {
+            let mut bundle = made_up::reads();
+            bundle.environment.devices[0].transport = transport;
+            outcome(&bundle)
+        };
+        use Transport as T;
+        for transport in [T::Iscsi, T::FibreChannel, T::Rbd, T::Nbd, T::RaidController, T::Other] {
+            assert_eq!(of(Some(transport)), Outcome::Unknown, "{transport:?}");
+        }
+        assert_eq!(of(None), Outcome::Unknown);
+        assert_eq!(of(Some(T::NvmePcie)), Outcome::Pass);
+        assert_eq!(of(Some(T::Zram)), Outcome::Fail);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use plimsoll_plan::{SyncKind, Workload};
 use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
+use crate::place::{self, Place};
 
 /// Flushes against durable writes below which the flushes do not reach the device (measured: 800
 /// flushes of 800 writes with a flush after each, 0 without). Group commits share a flush, so that one
@@ -19,8 +20,10 @@ pub const RULE: Rule = Rule {
     explains: "A device with a write-back cache loses what it holds when the power goes, unless it was \
         flushed. Plimsoll looks whether the workload asks for durability (`sync`, a mail store's log), \
         whether the devices have such a cache (queue/write_cache), and whether flushes reached them \
-        (the flush counter of the kernel, since 5.5). It cannot pull the plug: that the device keeps \
-        what it was told to keep is for a power-cut test to show.",
+        (the flush counter of the kernel, since 5.5). A virtual machine's disk, a LUN and a network's \
+        block device are only passed the flush on: whether what is behind them keeps it does not show \
+        here, and stays unknown. Memory keeps nothing. Plimsoll cannot pull the plug: that a device \
+        keeps what it was told to keep is for a power-cut test to show.",
     bears_on: &[(Claim::DurableWrite, Weight::Mandatory), (Claim::BurstWrite, Weight::Advisory)],
     check,
 };
@@ -42,12 +45,17 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         .collect();
     let known = devices.iter().any(|device| device.write_cache.is_some());
     let flushes = bundle.observed.devices.iter().filter_map(|device| device.flushes).max();
-    let finding = if !known {
+    let hidden = place::farthest(bundle)
+        .filter(|(_, place)| !matches!(place, Place::Own | Place::Controller));
+    let finding = if let Some(what) = place::memory(bundle) {
+        let says = format!("memory ({what}) loses everything when the power goes");
+        Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage")
+    } else if !known {
         Finding::new(RULE.id, Outcome::Unknown, "whether the devices cache writes is not known")
             .advise("ask the storage system: a result file or a network mount does not tell")
-    } else if volatile.is_empty() {
+    } else if volatile.is_empty() && hidden.is_none() {
         Finding::new(RULE.id, Outcome::Pass, "no device below has a volatile write cache")
-    } else if !asked {
+    } else if !asked && !volatile.is_empty() {
         let says = format!(
             "{writes} writes were never flushed, and {} caches writes in what may be volatile memory",
             volatile.join(", ")
@@ -58,7 +66,19 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, outcome, says)
             .advise("ask for durable writes: `sync = \"dsync\"` or `\"fsync\"`")
     } else {
-        flushed(bundle, flushes, &volatile)
+        let flushed = flushed(bundle, flushes, &volatile);
+        match hidden {
+            Some((device, place)) if flushed.outcome != Outcome::Fail => {
+                let says = format!(
+                    "whether acknowledged writes survive a loss of power cannot be shown here: {} {}",
+                    device.name,
+                    place.says()
+                );
+                Finding::new(RULE.id, Outcome::Unknown, says)
+                    .advise("cut the power of what holds the disk, and verify the data")
+            }
+            _ => flushed,
+        }
     };
     Some(match flushes {
         Some(flushes) => finding.with("writes", writes).with("flushes", flushes),
@@ -67,6 +87,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 }
 
 fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding {
+    if volatile.is_empty() {
+        return Finding::new(RULE.id, Outcome::Pass, "no device below has a volatile write cache");
+    }
     let names = volatile.join(", ");
     let Some(flushes) = flushes else {
         let says = format!("{names} caches writes, and the kernel does not count its flushes");
@@ -97,6 +120,8 @@ fn durable_writes(bundle: &Bundle) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_evidence::environment::Transport;
+
     use super::super::made_up;
     use super::*;
 
@@ -110,6 +135,26 @@ mod tests {
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.environment.devices[0].write_cache = None;
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn in_a_guest_nothing_shows_what_survives() {
+        let to = "queue_depth = 8\nsync = \"dsync\"";
+        let mut bundle = made_up::writes_with("queue_depth = 8", to);
+        bundle.observed.devices[0].flushes = Some(600_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.environment.virtualisation = Some("KVM".into());
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Unknown);
+        assert!(finding.says.contains("hypervisor"), "{}", finding.says);
+        // Nor does it where the disk says that it keeps everything.
+        bundle.environment.devices[0].write_cache = Some("write through".into());
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.environment.virtualisation = None;
+        bundle.environment.devices[0].transport = Some(Transport::Iscsi);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.environment.devices[0].transport = Some(Transport::Zram);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::Environment;
+use plimsoll_evidence::environment::{Device, Environment, Transport};
 use plimsoll_evidence::observed::Observed;
 use plimsoll_evidence::series::{Data, Row};
 use plimsoll_plan::{Plan, ResolvedPlan};
@@ -91,6 +91,12 @@ pub fn run_of(plan: &ResolvedPlan, id: &str, shapes: &[Shape<'_>]) -> Bundle {
             cpus: Some(2),
             kernel: Some("6.1.0".into()),
             cpu_score: Some(1000.0),
+            devices: vec![Device {
+                name: "sda".into(),
+                kind: "disk".into(),
+                transport: Some(Transport::Iscsi),
+                ..Device::default()
+            }],
             ..Environment::default()
         },
         series,

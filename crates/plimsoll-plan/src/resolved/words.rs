@@ -169,6 +169,8 @@ words! {
         DurableWrite = "durable-write",
         /// High percentiles of latency.
         TailLatency = "tail-latency",
+        /// The target lies in this host's memory, on purpose.
+        InMemory = "in-memory",
         /// A difference between systems.
         Comparative = "comparative",
         /// The application's requirement.

@@ -133,6 +133,7 @@ fn meaning(claim: &str) -> &'static str {
         "sustained-write" => "writes would be taken at this rate for as long as one likes",
         "durable-write" => "acknowledged writes survive a loss of power",
         "tail-latency" => "the high percentiles of latency are what users would see",
+        "in-memory" => "the target is this host's memory, and said to be",
         "comparative" => "one system is faster or slower than another",
         _ => "",
     }

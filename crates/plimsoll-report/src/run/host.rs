@@ -179,7 +179,8 @@ pub(super) fn environment(bundle: &Bundle) -> Section {
     ];
     Section::full("environment", "Environment")
         .with(Block::Facts(facts))
-        .with(Block::Table(mounts(&environment.mounts)))
+        .with(Block::Table(mounts("File systems of the target", &environment.mounts)))
+        .with(Block::Table(mounts("File systems that those rest on", &environment.below)))
         .with(Block::Table(block_devices(&environment.devices)))
         .with(Block::Table(unknown("What could not be read", &environment.unknown)))
 }
@@ -188,9 +189,9 @@ fn words(text: &Option<String>) -> Cell {
     text.clone().map_or(Cell::unknown(), Cell::text)
 }
 
-fn mounts(mounts: &[Mount]) -> Table {
+fn mounts(title: &str, mounts: &[Mount]) -> Table {
     let mut table = Table::new(
-        "File systems of the target",
+        title,
         vec![
             Column::words("path", "path"),
             Column::words("file system", "file_system"),
@@ -225,6 +226,7 @@ fn block_devices(devices: &[Device]) -> Table {
         vec![
             Column::words("device", "name"),
             Column::words("kind", "kind"),
+            Column::words("attached by", "transport"),
             Column::words("model", "model"),
             Column::numbers("size", "size_bytes"),
             Column::words("write cache", "write_cache"),
@@ -249,6 +251,11 @@ fn block_devices(devices: &[Device]) -> Table {
             vec![
                 Cell::text(device.name.clone()),
                 Cell::text(device.kind.clone()),
+                match device.transport {
+                    Some(transport) => Cell::text(transport.label()),
+                    None if device.below.is_empty() => Cell::unknown(),
+                    None => Cell::text(""),
+                },
                 words(&device.model),
                 Cell::observed(Unit::Size, device.size_bytes.map(|b| b as f64)),
                 words(&device.write_cache),

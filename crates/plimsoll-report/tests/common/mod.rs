@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::{Device, Environment, Mount, Unknown};
+use plimsoll_evidence::environment::{Device, Environment, Mount, Transport, Unknown};
 use plimsoll_evidence::latency::histogram;
 use plimsoll_evidence::observed::{
     Cpu, DeviceTotals, Extents, Generator, Observed, PageCache, WorkloadShape,
@@ -391,6 +391,8 @@ fn environment() -> Environment {
         logical_block_bytes: Some(512),
         physical_block_bytes: Some(4_096),
         below: below.iter().map(|b| (*b).to_owned()).collect(),
+        transport: (kind == "disk").then_some(Transport::NvmePcie),
+        ..Device::default()
     };
     Environment {
         host: Some("mail-a".into()),
@@ -411,7 +413,8 @@ fn environment() -> Environment {
             options: Some("rw,relatime".into()),
             size_bytes: Some(1_889_785_610_240),
             free_bytes: Some(914_793_674_342),
-            devices: vec!["dm-0".into()],
+            devices: vec!["dm-0".into(), "nvme0n1".into()],
+            on: vec!["dm-0".into()],
         }],
         devices: vec![
             device("dm-0", "dm", None, &["nvme0n1"]),
@@ -419,6 +422,7 @@ fn environment() -> Environment {
         ],
         cpu_score: Some(1_043.0),
         calibration: None,
+        below: Vec::new(),
         unknown: vec![Unknown {
             what: "power-loss protection of nvme0n1".into(),
             why: "the log page needs privileges".into(),

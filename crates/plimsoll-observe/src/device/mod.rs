@@ -1,11 +1,10 @@
-//! Block devices: what lies beneath a file system, and what each has done.
+//! Block devices: what each is, what it rests on, and what it has done.
 //!
-//! The stack is followed from the device that is mounted through partitions, device mapper,
-//! software RAID and loop devices (into the file system of the backing file) down to the disks.
-//! Counters are those of `/sys/dev/block/MAJOR:MINOR/stat` (kernel: Documentation/block/stat.rst);
+//! What a device rests on is followed elsewhere ([`crate::stack`]). Counters are those of `/sys/dev/block/MAJOR:MINOR/stat` (kernel: Documentation/block/stat.rst);
 //! a sector there is 512 bytes whatever the device's own block size.
 
-use std::collections::BTreeSet;
+mod identity;
+
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,10 +12,10 @@ use std::path::{Path, PathBuf};
 use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::DeviceTotals;
 
+use crate::sysfs::{Sysfs, names_in, text};
+
 const SECTOR_BYTES: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
-/// Deeper stacks than this do not exist; it bounds the walk if links should form a circle.
-const DEPTH_MAX: usize = 16;
 
 /// A block device by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,23 +37,17 @@ impl DeviceNumber {
         let metadata = fs::metadata(path)?;
         let raw =
             if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
-        Ok(Self { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) })
+        Ok(Self::of_raw(raw))
     }
 
-    fn directory(self) -> PathBuf {
-        PathBuf::from(format!("/sys/dev/block/{}:{}", self.major, self.minor))
+    /// From the number that `stat` gives.
+    pub fn of_raw(raw: u64) -> Self {
+        Self { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
     }
 
-    /// Kernel name, such as `nvme0n1p1`; `None` where it is no block device (network or memory file
-    /// systems, Btrfs's own numbers).
+    /// Kernel name on this host; `None` where it is no block device.
     pub fn name(self) -> Option<String> {
-        let target = fs::read_link(self.directory()).ok()?;
-        Some(target.file_name()?.to_string_lossy().into_owned())
-    }
-
-    fn of_name(name: &str) -> Option<Self> {
-        let text = fs::read_to_string(format!("/sys/class/block/{name}/dev")).ok()?;
-        Self::parse(text.trim())
+        Sysfs::host().name(self)
     }
 
     /// Reads `8:1`.
@@ -63,10 +56,11 @@ impl DeviceNumber {
         Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 
-    /// Counters since boot; `None` where they cannot be read.
+    /// Counters of this host's device since boot; `None` where they cannot be read.
     pub fn counters(self) -> Option<DeviceTotals> {
-        let text = fs::read_to_string(self.directory().join("stat")).ok()?;
-        parse_stat(&self.name()?, &text)
+        let sysfs = Sysfs::host();
+        let text = fs::read_to_string(sysfs.directory(self).join("stat")).ok()?;
+        parse_stat(&sysfs.name(self)?, &text)
     }
 }
 
@@ -114,60 +108,57 @@ pub fn difference(before: &DeviceTotals, after: &DeviceTotals) -> DeviceTotals {
     }
 }
 
-/// The devices beneath `top` and itself, top first, each once.
-pub fn stack(top: DeviceNumber) -> Vec<(DeviceNumber, Device)> {
-    let mut found = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut level = vec![top];
-    for _ in 0..DEPTH_MAX {
-        let mut below = Vec::new();
-        for number in level {
-            if !seen.insert(number) {
-                continue;
-            }
-            if let Some((device, children)) = describe(number) {
-                below.extend(children);
-                found.push((number, device));
-            }
-        }
-        if below.is_empty() {
-            break;
-        }
-        level = below;
-    }
-    found
+/// A device with what it rests on.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// The device.
+    pub device: Device,
+    /// The devices that it rests on.
+    pub below: Vec<DeviceNumber>,
+    /// The file that it rests on: a loop device.
+    pub backing: Option<PathBuf>,
 }
 
-/// Describes one device and names the devices below it.
-fn describe(number: DeviceNumber) -> Option<(Device, Vec<DeviceNumber>)> {
-    let name = number.name()?;
-    let directory = number.directory();
-    let read = |file: &str| {
-        let text = fs::read_to_string(directory.join(file)).ok()?;
-        Some(text.trim().to_owned())
-    };
+/// Describes a device; `None` where there is no such block device.
+#[must_use]
+pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<Described> {
+    let name = sysfs.name(number)?;
+    let directory = sysfs.directory(number);
+    let read = |file: &str| text(&directory.join(file));
     let partition = directory.join("partition").exists();
     // A partition has no queue of its own: its disk's is one directory up.
     let queue = |file: &str| {
         let place = if partition { "../queue" } else { "queue" };
         read(&format!("{place}/{file}"))
     };
-    let mut below: Vec<DeviceNumber> = names_in(&directory.join("slaves"))
-        .iter()
-        .filter_map(|slave| DeviceNumber::of_name(slave))
-        .collect();
     let mut below_names = names_in(&directory.join("slaves"));
-    if partition && let Some(parent) = read("../dev").as_deref().and_then(DeviceNumber::parse) {
-        below_names.extend(parent.name());
+    let mut below: Vec<DeviceNumber> =
+        below_names.iter().filter_map(|slave| sysfs.number(slave)).collect();
+    let parent = read("../dev").as_deref().and_then(DeviceNumber::parse);
+    if let Some(parent) = parent.filter(|_| partition) {
+        below_names.extend(sysfs.name(parent));
         below.push(parent);
     }
-    if let Some(backing) = read("loop/backing_file") {
-        below.extend(DeviceNumber::of_path(Path::new(&backing)).ok());
-        below_names.push(backing);
-    }
+    let backing = read("loop/backing_file").filter(|name| !name.is_empty());
+    below_names.extend(backing.clone());
     let number_in = |text: Option<String>| text.and_then(|t| t.parse::<u64>().ok());
+    let kind = kind(&directory, &name, partition);
+    let identity = if kind == "disk" && below.is_empty() {
+        identity::of(sysfs, &directory, &name)
+    } else {
+        identity::Identity::default()
+    };
     let device = Device {
-        kind: kind(&name, partition).to_owned(),
+        kind: kind.to_owned(),
+        transport: identity.transport,
+        // virtio shows the number of its PCI vendor.
+        vendor: read("device/vendor").filter(|vendor| !vendor.starts_with("0x")),
+        driver: identity.driver,
+        address: identity.address,
+        mapping: ["dm/uuid", "md/level", "bcache/cache_mode"]
+            .iter()
+            .find_map(|file| read(file).filter(|text| !text.is_empty())),
+        direct_io: read("loop/dio").map(|text| text == "1"),
         model: read("device/model"),
         size_bytes: number_in(read("size")).map(|sectors| sectors.saturating_mul(SECTOR_BYTES)),
         rotational: queue("rotational").map(|text| text == "1"),
@@ -178,23 +169,19 @@ fn describe(number: DeviceNumber) -> Option<(Device, Vec<DeviceNumber>)> {
         below: below_names,
         name,
     };
-    Some((device, below))
+    Some(Described { device, below, backing: backing.map(PathBuf::from) })
 }
 
-fn names_in(directory: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let mut names: Vec<String> =
-        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-fn kind(name: &str, partition: bool) -> &'static str {
+/// What it is made of, by the directories that its driver gives it: names may be chosen.
+fn kind(directory: &Path, name: &str, partition: bool) -> &'static str {
+    let has = |of: &str| directory.join(of).exists();
     match name {
         _ if partition => "partition",
-        _ if name.starts_with("loop") => "loop",
-        _ if name.starts_with("dm-") => "dm",
-        _ if name.starts_with("md") => "md",
+        _ if has("loop") || name.starts_with("loop") => "loop",
+        _ if has("dm") || name.starts_with("dm-") => "dm",
+        _ if has("md") || name.starts_with("md") => "md",
+        _ if name.starts_with("bcache") => "bcache",
+        _ if name.starts_with("drbd") => "drbd",
         _ => "disk",
     }
 }

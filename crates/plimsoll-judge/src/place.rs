@@ -1,0 +1,241 @@
+//! Whose a device is: this host's own, a hypervisor's, of a network, or memory. It is this host's own only
+//! where that is shown; what is not told is unknown.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
+
+/// File systems that hold their data in memory (tmpfs takes `O_DIRECT` since Linux 6.6).
+const MEMORY_FILE_SYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
+/// Controllers on the PCI bus whose disks are elsewhere: cloud volumes, on machines without a hypervisor
+/// too, and network cards that show such a controller (the models are those that they report).
+const REMOTE_MODELS: [&str; 8] = [
+    "Amazon Elastic Block Store",
+    "nvme_card-pd",
+    "PersistentDisk",
+    "MSFT NVMe Accelerator",
+    "Alibaba Cloud Elastic Block",
+    "BlueField",
+    "SNAP Controller",
+    "Oracle Cloud",
+];
+/// Disks that a hypervisor makes, by what they call themselves.
+const VIRTUAL_MODELS: [&str; 7] =
+    ["QEMU", "VBOX", "VMware", "Virtual Disk", "Virtual disk", "nvme_card", "MSFT NVMe"];
+/// Makers of disks, as SAS disks and SATA disks name them (an array behind SAS has its own name).
+const DISK_MAKERS: [&str; 18] = [
+    "ATA", "SEAGATE", "TOSHIBA", "HGST", "HITACHI", "WDC", "WD", "SAMSUNG", "INTEL", "MICRON",
+    "KIOXIA", "SANDISK", "FUJITSU", "IBM-ESXS", "LENOVO-X", "SMRTSTOR", "SOLIDIGM", "CRUCIAL",
+];
+
+/// Whose a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// This host's own disk, with nothing between.
+    Own,
+    /// A RAID controller's volume: this host's, behind a cache of the controller.
+    Controller,
+    /// A hypervisor gives it.
+    Virtual,
+    /// Another machine holds it.
+    Network,
+    /// Not told.
+    Unknown,
+    /// Memory.
+    Memory,
+}
+
+impl Place {
+    /// What is known of such a device, to go on with after its name.
+    #[must_use]
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Own => "is this host's own disk",
+            Self::Controller => "is a RAID controller's volume, and the controller may cache",
+            Self::Virtual => "is given by a hypervisor, which may cache",
+            Self::Network => "is of a network or an array, which may cache",
+            Self::Unknown => "is not known to be this host's own disk",
+            Self::Memory => "is memory",
+        }
+    }
+}
+
+/// Whose `device` is. Only devices that rest on no other are somebody's.
+#[must_use]
+pub fn of(device: &Device, environment: &Environment) -> Place {
+    use Transport as T;
+    let model = device.model.as_deref().unwrap_or_default();
+    let is_any = |names: &[&str]| names.iter().any(|name| model.contains(name));
+    let near = || match environment.virtualisation {
+        _ if is_any(&REMOTE_MODELS) => Place::Network,
+        Some(_) => Place::Virtual,
+        None if is_any(&VIRTUAL_MODELS) => Place::Virtual,
+        None => Place::Own,
+    };
+    if device.kind != "disk" {
+        // A mapping of nothing answers out of nothing.
+        let rests = !device.below.is_empty() || matches!(device.kind.as_str(), "drbd" | "loop");
+        return if rests { Place::Unknown } else { Place::Memory };
+    }
+    match device.transport {
+        // A bundle from before transports were looked at.
+        None if is_memory_by_name(&device.name) => Place::Memory,
+        None if environment.virtualisation.is_some() => Place::Virtual,
+        None => Place::Unknown,
+        Some(T::Zram | T::Ram | T::Pmem | T::Test) => Place::Memory,
+        Some(T::NvmePcie | T::Usb | T::Mmc | T::ParallelScsi) => near(),
+        Some(T::Sata | T::Sas) => {
+            let maker = device.vendor.as_deref().unwrap_or_default().to_uppercase();
+            let made =
+                DISK_MAKERS.iter().any(|name| maker.split_whitespace().next() == Some(*name));
+            let is_disk = made || near() != Place::Own;
+            if is_disk { near() } else { Place::Unknown }
+        }
+        Some(T::RaidController) if environment.virtualisation.is_none() => Place::Controller,
+        Some(
+            T::Virtio | T::Xen | T::HyperV | T::VmwarePvscsi | T::Partitioned | T::RaidController,
+        ) => Place::Virtual,
+        Some(
+            T::NvmeTcp
+            | T::NvmeRdma
+            | T::NvmeFc
+            | T::Iscsi
+            | T::FibreChannel
+            | T::Srp
+            | T::Aoe
+            | T::Rbd
+            | T::Nbd,
+        ) => Place::Network,
+        Some(T::NvmeLoop | T::ScsiLoopback | T::Ublk | T::Zvol | T::Other) => Place::Unknown,
+    }
+}
+
+/// Names that drivers of memory give, for bundles that hold no more than the name.
+fn is_memory_by_name(name: &str) -> bool {
+    ["zram", "ram", "pmem"].iter().any(|stem| {
+        name.strip_prefix(stem).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    })
+}
+
+/// The devices that rest on no other, with whose they are.
+pub(crate) fn disks(bundle: &Bundle) -> Vec<(&Device, Place)> {
+    let environment = &bundle.environment;
+    let leaves = environment.devices.iter().filter(|device| {
+        // A bundle may name a disk below that could not be described.
+        device.below.is_empty()
+    });
+    leaves.map(|device| (device, of(device, environment))).collect()
+}
+
+/// The disk that is farthest from being this host's own, with whose it is; `None` where none is known.
+pub(crate) fn farthest(bundle: &Bundle) -> Option<(&Device, Place)> {
+    disks(bundle).into_iter().max_by_key(|(_, place)| *place)
+}
+
+/// The memory that the target lies in: a file system's kind, or a device; `None` where it lies in none that
+/// is known.
+pub(crate) fn memory(bundle: &Bundle) -> Option<String> {
+    let environment = &bundle.environment;
+    // A device's name lies on devtmpfs, its data does not.
+    let is_device = bundle.plan.targets.iter().any(|target| target.kind_word() == "device");
+    let kinds = environment.mounts.iter().filter_map(|mount| {
+        let kind = mount.file_system.as_deref()?;
+        (!(is_device && kind == "devtmpfs")).then_some((kind, mount))
+    });
+    let below = environment.below.iter().filter_map(|m| Some((m.file_system.as_deref()?, m)));
+    let describe = |(kind, mount): (&str, &Mount)| match mount.mount_point.as_deref() {
+        Some(point) => format!("{kind} at {point}"),
+        None => kind.to_owned(),
+    };
+    let file_system = kinds.chain(below).find(|(kind, _)| MEMORY_FILE_SYSTEMS.contains(kind));
+    let device = || {
+        let found = disks(bundle).into_iter().find(|(_, place)| *place == Place::Memory);
+        found.map(|(device, _)| match device.kind.as_str() {
+            "disk" => device.name.clone(),
+            kind => format!("{}, a {kind} device that rests on nothing", device.name),
+        })
+    };
+    file_system.map(describe).or_else(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(transport: Transport, vendor: &str, model: &str) -> Device {
+        Device {
+            name: "x".into(),
+            kind: "disk".into(),
+            transport: Some(transport),
+            vendor: Some(vendor.into()),
+            model: Some(model.into()),
+            ..Device::default()
+        }
+    }
+
+    fn place(transport: Transport, vendor: &str, model: &str, guest: bool) -> Place {
+        let virtualisation = guest.then(|| "KVM".to_owned());
+        let environment = Environment { virtualisation, ..Environment::default() };
+        of(&disk(transport, vendor, model), &environment)
+    }
+
+    #[test]
+    fn a_disk_is_this_hosts_own_only_where_that_is_shown() {
+        use Transport as T;
+        for (transport, vendor, model, expected) in [
+            (T::NvmePcie, "", "SAMSUNG MZQL23T8HCLS-00A07", Place::Own),
+            (T::Sata, "ATA", "INTEL SSDSC2KB48", Place::Own),
+            (T::Sas, "SEAGATE", "ST1200MM0099", Place::Own),
+            (T::Sas, "DELL", "MD32xx", Place::Unknown),
+            (T::RaidController, "DELL", "PERC H740P Mini", Place::Controller),
+            (T::Usb, "SanDisk", "Extreme", Place::Own),
+            (T::NvmePcie, "", "Amazon Elastic Block Store", Place::Network),
+            (T::NvmePcie, "", "QEMU NVMe Ctrl", Place::Virtual),
+            (T::NvmeTcp, "", "Linux", Place::Network),
+            (T::Iscsi, "NETAPP", "LUN C-Mode", Place::Network),
+            (T::FibreChannel, "DGC", "VRAID", Place::Network),
+            (T::Rbd, "", "", Place::Network),
+            (T::Nbd, "", "", Place::Network),
+            (T::Virtio, "", "", Place::Virtual),
+            (T::VmwarePvscsi, "VMware", "Virtual disk", Place::Virtual),
+            (T::HyperV, "Msft", "Virtual Disk", Place::Virtual),
+            (T::Zram, "", "", Place::Memory),
+            (T::Pmem, "", "", Place::Memory),
+            (T::Test, "Linux", "scsi_debug", Place::Memory),
+            (T::ScsiLoopback, "LIO-ORG", "ramdisk", Place::Unknown),
+            (T::Ublk, "", "", Place::Unknown),
+            (T::Other, "", "", Place::Unknown),
+        ] {
+            assert_eq!(place(transport, vendor, model, false), expected, "{transport:?} {model}");
+        }
+    }
+
+    #[test]
+    fn in_a_guest_no_disk_is_its_own() {
+        use Transport as T;
+        for transport in [T::NvmePcie, T::Sata, T::Virtio, T::RaidController] {
+            assert_eq!(place(transport, "ATA", "x", true), Place::Virtual);
+        }
+        assert_eq!(place(T::NvmePcie, "", "Amazon Elastic Block Store", true), Place::Network);
+        assert_eq!(place(T::Ram, "", "", true), Place::Memory);
+    }
+
+    #[test]
+    fn what_an_old_bundle_does_not_tell_is_unknown() {
+        let environment = Environment::default();
+        let mut device = disk(Transport::Other, "", "");
+        device.transport = None;
+        assert_eq!(of(&device, &environment), Place::Unknown);
+        device.name = "zram0".into();
+        assert_eq!(of(&device, &environment), Place::Memory);
+        device.name = "ramses".into();
+        assert_eq!(of(&device, &environment), Place::Unknown);
+    }
+
+    #[test]
+    fn a_mapping_of_nothing_is_memory() {
+        let environment = Environment::default();
+        let mut device = disk(Transport::Other, "", "");
+        (device.kind, device.transport) = ("dm".into(), None);
+        assert_eq!(of(&device, &environment), Place::Memory);
+    }
+}

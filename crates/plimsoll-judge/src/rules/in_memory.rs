@@ -1,0 +1,60 @@
+//! Where the target is claimed to lie in memory: does it?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+use crate::place;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "in-memory-shown",
+    asks: "where the target is said to lie in memory: does it?",
+    explains: "`in-memory` is the claim of a RAM disk, tmpfs or zram that is measured on purpose: the \
+        figure is memory's, and said to be. It is shown where memory is seen beneath the target. A \
+        target on a disk refutes it, and whether a storage system far away keeps its data in memory \
+        cannot be seen.",
+    bears_on: &[(Claim::InMemory, Weight::Mandatory)],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if !bundle.plan.claims.contains(&Claim::InMemory) || !seen::is_real(bundle) {
+        return None;
+    }
+    Some(match place::memory(bundle) {
+        Some(what) => {
+            let says = format!("the target lies in memory ({what}), as claimed");
+            Finding::new(RULE.id, Outcome::Pass, says).with("lies_on", what)
+        }
+        None if seen::is_remote(bundle) || place::disks(bundle).is_empty() => {
+            let says = "whether the target lies in memory cannot be seen";
+            Finding::new(RULE.id, Outcome::Unknown, says)
+                .advise("claim `in-memory` of this host's own memory only")
+        }
+        None => {
+            let says = "no memory shows beneath the target, which is claimed to lie in it";
+            Finding::new(RULE.id, Outcome::Fail, says).advise("do not claim `in-memory`")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn memory_must_be_seen_where_it_is_claimed() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        bundle.plan.claims = vec![Claim::InMemory];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.environment.mounts[0].file_system = Some("tmpfs".into());
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.environment.mounts[0].file_system = Some("nfs".into());
+        bundle.environment.devices.clear();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+}
