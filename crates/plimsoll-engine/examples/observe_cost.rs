@@ -54,7 +54,6 @@ fn once(file: Option<&PathBuf>, observed: bool, seconds: u64) -> (f64, f64) {
         cap: None,
         size_bytes_max: 4096,
         operations_max: u64::MAX,
-        reap_min: 1,
         spin_ns: 0,
     };
     let names: Vec<&str> = classes.iter().map(String::as_str).collect();

@@ -250,7 +250,6 @@ fn slice(
         cap: None,
         size_bytes_max: 4096,
         operations_max: u64::MAX,
-        reap_min: depth,
         spin_ns: 0,
     };
     let config = RunConfig::new(&["write"], length_ns);

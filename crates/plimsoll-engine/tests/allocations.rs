@@ -66,7 +66,6 @@ fn allocations_of(target: Target, pace: Pace, cap: Option<CapTurns>) -> u64 {
         cap,
         size_bytes_max: 4096,
         operations_max: u64::MAX,
-        reap_min: 1,
         spin_ns: 20_000,
     };
     // One interval as long as the run: handing one over is what a writer is for, not an operation.

@@ -166,7 +166,7 @@ impl Client {
         self.slots.len() - self.free.len()
     }
 
-    /// Takes an operation; it is handed over by the next [`Client::poll`].
+    /// Takes an operation; it is handed over by the next [`Client::flush`] or [`Client::poll`].
     ///
     /// # Errors
     /// [`SubmitError`].
@@ -208,17 +208,25 @@ impl Client {
         out.pop().map_or(Err(busy), |completion| completion.result)
     }
 
-    /// Hands over what was submitted, goes on with what is under way, and appends completions to `out`.
-    /// Returns when there is at least one, or at the timeout.
-    pub fn poll(&mut self, arena: &mut [u8], timeout: Timeout, out: &mut Vec<Completion>) {
-        let before = out.len();
-        let mut now_ns = monotonic_ns();
-        while let Some(index) = self.fresh.pop() {
+    /// Hands over what was submitted, in that order, and looks for nothing else. Appends completions of
+    /// requests that could not be made to `out`.
+    pub fn flush(&mut self, arena: &mut [u8], out: &mut Vec<Completion>) {
+        for at in 0..self.fresh.len() {
+            let (index, now_ns) = (self.fresh[at], monotonic_ns());
             if let Some(job) = &mut self.slots[index].job {
                 job.submitted_ns = now_ns;
             }
             self.start(index, arena, now_ns, out);
         }
+        self.fresh.clear();
+    }
+
+    /// Hands over what was submitted, goes on with what is under way, and appends completions to `out`.
+    /// Returns when there is at least one, or at the timeout.
+    pub fn poll(&mut self, arena: &mut [u8], timeout: Timeout, out: &mut Vec<Completion>) {
+        let before = out.len();
+        self.flush(arena, out);
+        let mut now_ns = monotonic_ns();
         loop {
             if now_ns >= self.next_tick_ns {
                 self.next_tick_ns = now_ns + TICK_NS;

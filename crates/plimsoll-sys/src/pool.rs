@@ -1,15 +1,18 @@
 //! The fall-back queue: worker threads that each carry one operation with `preadv2`/`pwritev2`.
 //!
 //! Same semantics as [`crate::ring::Ring`]. A worker is a slot: the issuing thread fills the slot,
-//! marks it ready and unparks the worker; the worker marks it done and unparks the issuer if that one
-//! waits. No queue is shared and nothing is locked. At depth 1 there is no worker: the issuing thread
-//! does the call itself, which is the plain synchronous engine.
+//! marks it ready and unparks the worker; the worker marks it done, puts itself on the list of those
+//! that are (a Treiber stack: one compare-and-swap) and unparks the issuer if that one waits. The
+//! issuer takes the whole list at once and reverses it, so completions are reaped in the order in which
+//! they came, whatever their slots. Nothing is locked. At depth 1 there is no worker: the issuing
+//! thread does the call itself, which is the plain synchronous engine.
 
 use std::cell::UnsafeCell;
+use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
@@ -32,6 +35,9 @@ const IDLE: u8 = 0;
 const READY: u8 = 1;
 const DONE: u8 = 2;
 const END: u8 = 3;
+
+/// The end of the list of workers that are done.
+const NOBODY: u32 = u32::MAX;
 
 /// One system call to make.
 #[derive(Clone, Copy)]
@@ -93,6 +99,8 @@ impl Call {
 struct Seat {
     state: AtomicU8,
     call: UnsafeCell<Call>,
+    /// The worker that was done before this one, on the list.
+    next: AtomicU32,
 }
 
 // SAFETY: `call` is touched by one thread at a time: by the issuer while the state is IDLE or DONE, by
@@ -105,8 +113,8 @@ struct Shared {
     seats: Box<[Seat]>,
     issuer: Thread,
     issuer_waits: AtomicBool,
-    /// Completions not yet reaped. The issuer may see one before it is counted, hence the sign.
-    done: AtomicI32,
+    /// The worker that was done last, or [`NOBODY`]: the list goes on in its seat.
+    done: AtomicU32,
     /// Kept for the workers: they may outlive the pool where a call hangs.
     _arena: Arc<AlignedBuffer>,
     _files: Arc<Vec<OwnedFd>>,
@@ -122,8 +130,10 @@ pub struct Pool {
     workers: Vec<JoinHandle<()>>,
     /// Slots pushed and not yet handed to their workers.
     queued: Vec<u32>,
-    /// Slots with their workers, in the order handed over.
-    running: Vec<u32>,
+    /// Slots with their workers.
+    running: u32,
+    /// Slots whose workers are done, in that order, as far as they were looked for.
+    done: VecDeque<u32>,
     inline_answer: Option<(u32, i32)>,
     /// By slot.
     named: Box<[Option<NameOp>]>,
@@ -172,12 +182,16 @@ impl Pool {
         direct.resize(files.len(), false);
         let flight = Flight::new(arena, entries, files.len());
         let files = Arc::new(files);
-        let seat = || Seat { state: AtomicU8::new(IDLE), call: UnsafeCell::new(Call::NONE) };
+        let seat = || Seat {
+            state: AtomicU8::new(IDLE),
+            call: UnsafeCell::new(Call::NONE),
+            next: AtomicU32::new(NOBODY),
+        };
         let shared = Arc::new(Shared {
             seats: (0..entries).map(|_| seat()).collect(),
             issuer: std::thread::current(),
             issuer_waits: AtomicBool::new(false),
-            done: AtomicI32::new(0),
+            done: AtomicU32::new(NOBODY),
             _arena: Arc::clone(flight.arena()),
             _files: Arc::clone(&files),
             names,
@@ -189,7 +203,8 @@ impl Pool {
             shared,
             workers: Vec::new(),
             queued: Vec::with_capacity(entries as usize),
-            running: Vec::with_capacity(entries as usize),
+            running: 0,
+            done: VecDeque::with_capacity(entries as usize),
             inline_answer: None,
             named: vec![None; entries as usize].into_boxed_slice(),
             tick_ns: None,
@@ -317,24 +332,22 @@ impl Pool {
             unsafe { *seat.call.get() = call };
             seat.state.store(READY, Ordering::Release);
             self.workers[index as usize].thread().unpark();
-            self.running.push(index);
+            self.running += 1;
         }
         self.queued.clear();
         let timeout_ns = timeout_ns.or(self.tick_ns);
-        self.wait(min_complete.min(self.running.len() as u32), timeout_ns);
+        self.wait(min_complete.min(self.running) as usize, timeout_ns);
         Ok(())
     }
 
-    fn wait(&self, min_complete: u32, timeout_ns: Option<u64>) {
-        let shared = &self.shared;
-        let want = i32::try_from(min_complete).unwrap_or(i32::MAX);
-        let enough = || shared.done.load(Ordering::SeqCst) >= want;
-        if enough() {
+    fn wait(&mut self, min_complete: usize, timeout_ns: Option<u64>) {
+        if self.arrived() >= min_complete {
             return;
         }
         let deadline_ns = timeout_ns.map(|ns| crate::clock::monotonic_ns().saturating_add(ns));
-        shared.issuer_waits.store(true, Ordering::SeqCst);
-        while !enough() {
+        // Before the list is looked at again: a worker puts itself there before it looks at this.
+        self.shared.issuer_waits.store(true, Ordering::SeqCst);
+        while self.arrived() < min_complete {
             match deadline_ns {
                 None => std::thread::park(),
                 Some(deadline_ns) => {
@@ -346,7 +359,7 @@ impl Pool {
                 }
             }
         }
-        shared.issuer_waits.store(false, Ordering::SeqCst);
+        self.shared.issuer_waits.store(false, Ordering::SeqCst);
     }
 
     fn call(&self, index: u32) -> Call {
@@ -362,26 +375,46 @@ impl Pool {
         }
     }
 
+    /// As [`crate::ring::Ring::arrived`].
+    #[inline]
+    pub fn arrived(&mut self) -> usize {
+        if self.inline_answer.is_some() {
+            return 1;
+        }
+        if self.shared.done.load(Ordering::SeqCst) != NOBODY {
+            self.take_list();
+        }
+        self.done.len()
+    }
+
+    /// Takes the list of workers that are done, which begins with the last of them.
+    fn take_list(&mut self) {
+        let known = self.done.len();
+        let mut at = self.shared.done.swap(NOBODY, Ordering::SeqCst);
+        while at != NOBODY {
+            self.done.push_back(at);
+            at = self.shared.seats[at as usize].next.load(Ordering::Relaxed);
+        }
+        self.done.make_contiguous()[known..].reverse();
+    }
+
     /// As [`crate::ring::Ring::reap`].
     #[inline]
-    pub fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+    pub fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         if let Some((index, answer)) = self.inline_answer.take() {
             return usize::from(self.end(index, answer, each));
         }
-        let mut ended = 0;
-        let mut at = 0;
-        while at < self.running.len() {
-            let index = self.running[at];
+        let (mut ended, mut left) = (0, self.arrived());
+        while ended < most && left > 0 {
+            left -= 1;
+            let Some(index) = self.done.pop_front() else { break };
             let seat = &self.shared.seats[index as usize];
-            if seat.state.load(Ordering::Acquire) != DONE {
-                at += 1;
-                continue;
-            }
-            // SAFETY: DONE: the worker has handed the call back.
+            debug_assert_eq!(seat.state.load(Ordering::Acquire), DONE, "listed when it is done");
+            // SAFETY: the worker has handed the call back: it listed itself after its last use of it,
+            // and taking the list acquired that.
             let answer = unsafe { (*seat.call.get()).answer };
             seat.state.store(IDLE, Ordering::Relaxed);
-            self.shared.done.fetch_sub(1, Ordering::SeqCst);
-            self.running.swap_remove(at);
+            self.running -= 1;
             ended += usize::from(self.end(index, answer, each));
         }
         ended
@@ -418,6 +451,26 @@ impl Pool {
     }
 }
 
+impl Shared {
+    /// Puts a worker on the list of those that are done.
+    fn list(&self, index: usize) {
+        let mut before = self.done.load(Ordering::Relaxed);
+        loop {
+            self.seats[index].next.store(before, Ordering::Relaxed);
+            let index = index as u32;
+            match self.done.compare_exchange_weak(
+                before,
+                index,
+                Ordering::SeqCst,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(other) => before = other,
+            }
+        }
+    }
+}
+
 fn work(shared: &Shared, index: usize) {
     let seat = &shared.seats[index];
     loop {
@@ -434,7 +487,7 @@ fn work(shared: &Shared, index: usize) {
                 if handed.is_err() {
                     return;
                 }
-                shared.done.fetch_add(1, Ordering::SeqCst);
+                shared.list(index);
                 if shared.issuer_waits.load(Ordering::SeqCst) {
                     shared.issuer.unpark();
                 }
@@ -452,7 +505,7 @@ impl Drop for Pool {
             if self.submit_and_wait(1, Some(100_000_000)).is_err() {
                 break;
             }
-            self.reap(&mut |_, _| ());
+            self.reap(usize::MAX, &mut |_, _| ());
         }
         for (seat, worker) in self.shared.seats.iter().zip(&self.workers) {
             seat.state.store(END, Ordering::Release);
@@ -470,128 +523,4 @@ impl Drop for Pool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::file::{OpenFlags, open, truncate};
-
-    fn pool(folder: &std::path::Path, entries: u32) -> Pool {
-        let flags = OpenFlags { write: true, create: true, ..OpenFlags::default() };
-        let opened = open(&folder.join("f"), flags).unwrap();
-        truncate(&opened.fd, 1 << 20).unwrap();
-        let direct = vec![opened.is_direct()];
-        Pool::new(entries, vec![opened.fd], direct, AlignedBuffer::new(1 << 18).unwrap()).unwrap()
-    }
-
-    fn op(kind: OpKind, at: u64, user_data: u64) -> RingOp {
-        let size_bytes = 4096;
-        let (offset_bytes, buffer_offset_bytes) = (at * 4096, user_data * 4096);
-        RingOp { kind, file: 0, offset_bytes, size_bytes, buffer_offset_bytes, user_data }
-    }
-
-    fn run(pool: &mut Pool, want: usize) -> Vec<(u64, Result<u32, i32>)> {
-        let mut seen = Vec::new();
-        while seen.len() < want {
-            pool.submit_and_wait(1, Some(1_000_000_000)).unwrap();
-            pool.reap(&mut |user_data, result| seen.push((user_data, result)));
-        }
-        seen.sort_unstable();
-        seen
-    }
-
-    #[test]
-    fn writes_flushes_and_reads_back_inline_and_with_workers() {
-        for entries in [1, 8] {
-            let folder = tempfile::tempdir().unwrap();
-            let mut pool = pool(folder.path(), entries);
-            assert_eq!(pool.workers(), if entries == 1 { 0 } else { 8 });
-            for round in 0..20u64 {
-                for index in 0..u64::from(entries) {
-                    pool.bytes(index * 4096, 4096).unwrap().fill((round + index) as u8);
-                    pool.push(&op(OpKind::Write, index, index)).unwrap();
-                }
-                assert!(pool.bytes(0, 1).is_none());
-                let all: Vec<_> = (0..u64::from(entries)).map(|i| (i, Ok(4096))).collect();
-                assert_eq!(run(&mut pool, entries as usize), all);
-                pool.push(&op(OpKind::Flush, 0, 7)).unwrap();
-                assert_eq!(run(&mut pool, 1), [(7, Ok(0))]);
-                for index in 0..u64::from(entries) {
-                    pool.bytes(index * 4096, 4096).unwrap().fill(0xff);
-                    pool.push(&op(OpKind::Read, index, index)).unwrap();
-                }
-                assert_eq!(run(&mut pool, entries as usize), all);
-                for index in 0..u64::from(entries) {
-                    let bytes = pool.bytes(index * 4096, 4096).unwrap();
-                    assert!(bytes.iter().all(|byte| *byte == (round + index) as u8));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn names_go_through_the_same_queue_inline_and_with_workers() {
-        use crate::names::{NameKind, NameOp, NameTable};
-        for entries in [1u32, 4] {
-            let folder = tempfile::tempdir().unwrap();
-            let (file, small) = (folder.path().join("f"), folder.path().join("small"));
-            std::fs::create_dir(&small).unwrap();
-            let flags = OpenFlags { write: true, create: true, ..OpenFlags::default() };
-            let opened = open(&file, flags).unwrap();
-            truncate(&opened.fd, 1 << 20).unwrap();
-            let (direct, arena) = (vec![opened.is_direct()], AlignedBuffer::new(1 << 18).unwrap());
-            let root = [folder.path().to_path_buf()];
-            let table = NameTable::open(&root, std::slice::from_ref(&small), 1, &[file]).unwrap();
-            let fds = vec![opened.fd];
-            let mut pool = Pool::with_names(entries, fds, direct, arena, Some(table)).unwrap();
-            let name = |kind, name| NameOp {
-                kind,
-                directory: 0,
-                new_directory: 0,
-                file: 0,
-                client: 0,
-                name,
-                new_name: name + 100,
-            };
-            for number in 0..20 {
-                pool.push_name(&name(NameKind::Create, number), number).unwrap();
-                assert_eq!(run(&mut pool, 1), [(number, Ok(0))]);
-                // What was queued in the slot before does not stick to it.
-                pool.push(&op(OpKind::Write, 0, 1)).unwrap();
-                assert_eq!(run(&mut pool, 1), [(1, Ok(4096))]);
-                pool.push_name(&name(NameKind::Rename, number), 2).unwrap();
-                assert_eq!(run(&mut pool, 1), [(2, Ok(0))]);
-            }
-            pool.push_name(&name(NameKind::Remove, 5), 3).unwrap();
-            assert_eq!(run(&mut pool, 1), [(3, Err(libc::ENOENT))]);
-            assert_eq!(std::fs::read_dir(&small).unwrap().count(), 20);
-            let unknown = NameOp { directory: 7, ..name(NameKind::Create, 1) };
-            assert_eq!(pool.push_name(&unknown, 0), Err(PushError::UnknownFile(0)));
-            let mut bare = self::pool(folder.path(), 1);
-            let refused = bare.push_name(&name(NameKind::Create, 1), 0);
-            assert_eq!(refused, Err(PushError::NoNames));
-        }
-    }
-
-    #[test]
-    fn full_is_full_and_timeouts_pass() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut pool = pool(folder.path(), 2);
-        pool.submit_and_wait(1, Some(1000)).unwrap();
-        pool.push(&op(OpKind::Nop, 0, 1)).unwrap();
-        pool.push(&op(OpKind::WriteDurable, 0, 2)).unwrap();
-        assert_eq!(pool.push(&op(OpKind::Nop, 0, 3)), Err(PushError::Full));
-        assert_eq!(run(&mut pool, 2), [(1, Ok(0)), (2, Ok(4096))]);
-    }
-
-    #[test]
-    fn short_reads_end_at_the_end_of_the_file_and_drop_waits() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut pool = pool(folder.path(), 4);
-        let last = RingOp { size_bytes: 8192, ..op(OpKind::Read, 255, 1) };
-        pool.push(&last).unwrap();
-        assert_eq!(run(&mut pool, 1), [(1, Ok(4096))]);
-        pool.bytes(0, 4096).unwrap().fill(6);
-        pool.push(&op(OpKind::Write, 0, 0)).unwrap();
-        drop(pool);
-        assert_eq!(std::fs::read(folder.path().join("f")).unwrap()[0], 6);
-    }
-}
+mod tests;

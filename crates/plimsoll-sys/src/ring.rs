@@ -248,15 +248,22 @@ impl Ring {
         }
     }
 
-    /// Hands each completion that is there to `each`, with its user data and bytes or `errno`. Short
-    /// transfers are queued again for their rest, interrupted ones for another try. Returns how many
-    /// were handed out. No system call.
+    /// Completions that the kernel has posted and [`Ring::reap`] has not taken. No system call.
     #[inline]
-    pub fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+    pub fn arrived(&mut self) -> usize {
+        self.ring.as_mut().map_or(0, |ring| ring.completion().len())
+    }
+
+    /// Hands up to `most` of the completions that are there to `each`, in the order in which they came,
+    /// with user data and bytes or `errno`. Short transfers are queued again for their rest,
+    /// interrupted ones for another try. Returns how many were handed out. No system call.
+    #[inline]
+    pub fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         let Some(ring) = &mut self.ring else { return 0 };
-        let (_, mut submissions, completions) = ring.split();
+        let (_, mut submissions, mut completions) = ring.split();
         let mut ended = 0;
-        for completion in completions {
+        while ended < most {
+            let Some(completion) = completions.next() else { break };
             if completion.user_data() == TICK {
                 if let Some(tick) = &self.tick {
                     self.queued += u32::from(arm(tick, &mut submissions));
@@ -363,7 +370,7 @@ impl Drop for Ring {
             if self.submit_and_wait(1, Some(100_000_000)).is_err() {
                 break;
             }
-            self.reap(&mut |_, _| ());
+            self.reap(usize::MAX, &mut |_, _| ());
         }
         if self.flight.in_flight() > 0 {
             // The kernel may still write to these buffers: they must never be unmapped.

@@ -21,7 +21,6 @@ struct Case {
     path: String,
     work: String,
     depth: u32,
-    reap: u32,
     direct: bool,
     size_bytes: u32,
     nanoseconds: u64,
@@ -34,7 +33,6 @@ fn parse(args: &[String]) -> Result<Case, String> {
         path: String::new(),
         work: String::new(),
         depth: 1,
-        reap: 1,
         direct: false,
         size_bytes: 4096,
         nanoseconds: 3_000_000_000,
@@ -51,7 +49,6 @@ fn parse(args: &[String]) -> Result<Case, String> {
         let value = value.ok_or(format!("{arg} needs a number"))?;
         match arg.as_str() {
             "--depth" => case.depth = value as u32,
-            "--reap" => case.reap = value as u32,
             "--direct" => case.direct = value == 1,
             "--size" => case.size_bytes = value as u32,
             "--seconds" => case.nanoseconds = value * 1_000_000_000,
@@ -192,7 +189,6 @@ pub fn run(args: &[String]) -> Result<(), String> {
         cap: None,
         size_bytes_max,
         operations_max: case.operations_max,
-        reap_min: case.reap,
         spin_ns: 0,
     };
     let lengths = RunConfig::new(&["read", "write", "flush"], case.nanoseconds);

@@ -122,8 +122,8 @@ fn devices() -> Vec<Row> {
     let (null, zero) =
         (device("/dev/null writes", "/dev/null"), device("/dev/zero reads", "/dev/zero"));
     vec![
-        ring_row(null, "randwrite", 1 << 30, "write --reap 32", lines()),
-        ring_row(zero, "randread", 1 << 30, "read --reap 32", lines()[..1].to_vec()),
+        ring_row(null, "randwrite", 1 << 30, "write", lines()),
+        ring_row(zero, "randread", 1 << 30, "read", lines()[..1].to_vec()),
     ]
 }
 
@@ -139,7 +139,7 @@ fn files(disk: &str, cached: &str) -> Vec<Row> {
                 file("page-cached reads", cached, 32, false),
                 "randread",
                 CACHED_BYTES,
-                "read --reap 32",
+                "read",
                 vec![line(Rate, Bound(1.3), BoundAndInterval(1.04))],
             )
         },
@@ -149,7 +149,7 @@ fn files(disk: &str, cached: &str) -> Vec<Row> {
                 file("direct reads, depth 32", disk, 32, true),
                 "randread",
                 DISK_BYTES,
-                "read --reap 8",
+                "read",
                 cpu(),
             )
         },
@@ -159,7 +159,7 @@ fn files(disk: &str, cached: &str) -> Vec<Row> {
                 file("direct reads, depth 128", disk, 128, true),
                 "randread",
                 DISK_BYTES,
-                "read --reap 32",
+                "read",
                 cpu(),
             )
         },

@@ -193,7 +193,6 @@ fn group<S>(options: &Options, source: S, target: Target, clients: u32, pace: Pa
         cap: None,
         size_bytes_max: 4096,
         operations_max: u64::MAX,
-        reap_min: 1,
         spin_ns: 100_000,
     }
 }

@@ -41,8 +41,19 @@ pub trait Queue {
         min_complete: u32,
         timeout_ns: Option<u64>,
     ) -> Result<(), SysError>;
-    /// Hands each completion that is there to `each`, with its user data and bytes or `errno`.
-    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize;
+    /// Hands everything queued over and doesn't wait.
+    ///
+    /// # Errors
+    /// Where the queue itself fails.
+    #[inline(always)]
+    fn hand_over(&mut self) -> Result<(), SysError> {
+        self.submit_and_wait(0, None)
+    }
+    /// Completions that are there to be reaped. No system call.
+    fn arrived(&mut self) -> usize;
+    /// Hands up to `most` of the completions that are there to `each`, in the order in which they
+    /// came, with user data and bytes or `errno`.
+    fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize;
     /// Bytes of the arena that no operation in flight uses.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]>;
     /// Lets a wait without a timeout end at least this often. Set once.
@@ -70,8 +81,16 @@ macro_rules! queue_of {
                 <$type>::submit_and_wait(self, min_complete, timeout_ns)
             }
             #[inline(always)]
-            fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
-                <$type>::reap(self, each)
+            fn arrived(&mut self) -> usize {
+                <$type>::arrived(self)
+            }
+            #[inline(always)]
+            fn reap(
+                &mut self,
+                most: usize,
+                each: &mut impl FnMut(u64, Result<u32, i32>),
+            ) -> usize {
+                <$type>::reap(self, most, each)
             }
             #[inline(always)]
             fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
@@ -132,6 +151,8 @@ fn local(op: &NameOp, per_share: u32) -> names::NameOp {
 pub struct NullQueue {
     arena: plimsoll_sys::arena::AlignedBuffer,
     waiting: Vec<(u64, u32)>,
+    /// How many of them were handed over.
+    arrived: usize,
     capacity: usize,
 }
 
@@ -140,7 +161,7 @@ impl NullQueue {
     #[must_use]
     pub fn new(depth: u32, arena: plimsoll_sys::arena::AlignedBuffer) -> Self {
         let capacity = depth.max(1) as usize;
-        Self { arena, waiting: Vec::with_capacity(capacity), capacity }
+        Self { arena, waiting: Vec::with_capacity(capacity), arrived: 0, capacity }
     }
 }
 
@@ -156,15 +177,22 @@ impl Queue for NullQueue {
 
     #[inline(always)]
     fn submit_and_wait(&mut self, _: u32, _: Option<u64>) -> Result<(), SysError> {
+        self.arrived = self.waiting.len();
         Ok(())
     }
 
     #[inline(always)]
-    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
-        let count = self.waiting.len();
-        for (user_data, size_bytes) in self.waiting.drain(..) {
+    fn arrived(&mut self) -> usize {
+        self.arrived
+    }
+
+    #[inline(always)]
+    fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+        let count = self.arrived.min(most);
+        for (user_data, size_bytes) in self.waiting.drain(..count) {
             each(user_data, Ok(size_bytes));
         }
+        self.arrived -= count;
         count
     }
 
@@ -235,10 +263,18 @@ impl Queue for AnyQueue {
     }
 
     #[inline]
-    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+    fn arrived(&mut self) -> usize {
         match self {
-            Self::Ring(ring) => ring.reap(each),
-            Self::Threads(pool) => pool.reap(each),
+            Self::Ring(ring) => ring.arrived(),
+            Self::Threads(pool) => pool.arrived(),
+        }
+    }
+
+    #[inline]
+    fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+        match self {
+            Self::Ring(ring) => ring.reap(most, each),
+            Self::Threads(pool) => pool.reap(most, each),
         }
     }
 

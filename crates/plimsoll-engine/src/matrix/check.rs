@@ -113,7 +113,6 @@ fn group(
         cap: None,
         size_bytes_max: CHUNK_BYTES,
         operations_max: u64::MAX,
-        reap_min: 1,
         spin_ns: 0,
     }
 }

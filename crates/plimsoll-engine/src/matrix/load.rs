@@ -87,7 +87,6 @@ impl Running<'_> {
                 cap,
                 size_bytes_max,
                 operations_max: u64::MAX,
-                reap_min: 1,
                 spin_ns,
             });
         }

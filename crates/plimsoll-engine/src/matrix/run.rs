@@ -257,7 +257,6 @@ impl Running<'_> {
                 cap: None,
                 size_bytes_max: plan.chunk_bytes,
                 operations_max: u64::MAX,
-                reap_min: 1,
                 spin_ns: 0,
             })
             .collect();

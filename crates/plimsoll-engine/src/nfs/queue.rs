@@ -10,6 +10,7 @@
 //! | readdir | READDIR of the share's directory of small files, from its start, up to 32 KiB |
 //! | create, remove, rename | the same, of a small file |
 
+use std::collections::VecDeque;
 use std::io::Write as _;
 
 use nfs3_types::nfs3::sattr3;
@@ -81,7 +82,10 @@ pub struct NfsQueue {
     files: Vec<Option<(ObjectId, u32)>>,
     shares: Vec<Option<Directories>>,
     attributes: sattr3,
+    /// What the client hands out, emptied after each poll.
     out: Vec<Completion>,
+    /// Operations that have come back, in the order in which they did.
+    ready: VecDeque<Completion>,
     doubt: Doubt,
     /// By place: what was reaped last can be held against what was written.
     sure: Vec<bool>,
@@ -153,6 +157,7 @@ impl NfsQueue {
             shares,
             attributes: mode(MODE),
             out: Vec::with_capacity(capacity + OWN_COMMITS as usize),
+            ready: VecDeque::with_capacity(capacity),
             sure: vec![true; capacity],
             calls: Calls::default(),
             first_error: None,
@@ -223,6 +228,22 @@ impl NfsQueue {
         }
     }
 
+    /// Keeps apart what came back: COMMITs of this queue's own, and operations.
+    fn sort(&mut self) {
+        let mut out = std::mem::take(&mut self.out);
+        for completion in out.drain(..) {
+            if completion.token & OWN == 0 {
+                self.ready.push_back(completion);
+                continue;
+            }
+            if let Err(error) = completion.result {
+                self.note_error(&completion, error);
+            }
+            self.doubt.ended();
+        }
+        self.out = out;
+    }
+
     fn file(&self, number: u32) -> Result<ObjectId, PushError> {
         self.place(number).map(|(object, _)| object)
     }
@@ -236,6 +257,11 @@ impl NfsQueue {
             self.first_error = Some(format!("{}: {error}", completion.procedure.name()));
         }
     }
+}
+
+/// Waiting for sockets failed: nothing that a server does.
+fn broken(_: plimsoll_nfs::PollError) -> SysError {
+    SysError::new("epoll_wait", libc::EIO)
 }
 
 /// A rejected operation as the queue's caller knows it.
@@ -336,33 +362,36 @@ impl Queue for NfsQueue {
     ) -> Result<(), SysError> {
         let now_ns = self.client.now_ns();
         let until_ns = now_ns.saturating_add(timeout_ns.unwrap_or(self.tick_ns));
+        let enough = min_complete as usize;
         loop {
             self.dispel();
-            let enough = self.out.len() >= min_complete.max(1) as usize;
-            let timeout =
-                if enough || min_complete == 0 { Timeout::Now } else { Timeout::Until(until_ns) };
-            self.client
-                .poll(self.arena.as_mut_slice(), timeout, &mut self.out)
-                .map_err(|_| SysError::new("epoll_wait", libc::EIO))?;
-            let own = self.out.iter().filter(|c| c.token & OWN != 0).count();
-            if self.out.len() - own >= min_complete as usize || self.client.now_ns() >= until_ns {
+            let timeout = match self.ready.len() >= enough {
+                true => Timeout::Now,
+                false => Timeout::Until(until_ns),
+            };
+            self.client.poll(self.arena.as_mut_slice(), timeout, &mut self.out).map_err(broken)?;
+            self.take_events();
+            self.sort();
+            if self.ready.len() >= enough || self.client.now_ns() >= until_ns {
                 return Ok(());
             }
         }
     }
 
-    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
-        self.take_events();
+    fn hand_over(&mut self) -> Result<(), SysError> {
+        self.dispel();
+        self.client.flush(self.arena.as_mut_slice()).map_err(broken)
+    }
+
+    #[inline]
+    fn arrived(&mut self) -> usize {
+        self.ready.len()
+    }
+
+    fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         let mut reaped = 0;
-        let mut out = std::mem::take(&mut self.out);
-        for completion in out.drain(..) {
-            if completion.token & OWN != 0 {
-                if let Err(error) = completion.result {
-                    self.note_error(&completion, error);
-                }
-                self.doubt.ended();
-                continue;
-            }
+        while reaped < most {
+            let Some(completion) = self.ready.pop_front() else { break };
             if let Err(error) = completion.result {
                 self.note_error(&completion, error);
             }
@@ -382,8 +411,9 @@ impl Queue for NfsQueue {
             let bytes = |value: u32| if is_data { value } else { 0 };
             each(completion.token, completion.result.map(bytes).map_err(CallError::errno));
         }
-        self.out = out;
-        self.doubt.settle(self.client.now_ns(), self.client.connections_down());
+        if self.ready.is_empty() {
+            self.doubt.settle(self.client.now_ns(), self.client.connections_down());
+        }
         reaped
     }
 

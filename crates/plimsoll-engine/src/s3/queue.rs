@@ -1,6 +1,6 @@
 //! A thread's requests in flight, as a queue of the stream engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
 use plimsoll_s3::{Client, Completion, Config, Kind, Op, Stats, SubmitError, Target, Timeout};
@@ -89,7 +89,10 @@ pub struct S3Queue {
     tick_ns: u64,
     target: S3Target,
     key: String,
+    /// What the client hands out, emptied after each poll.
     out: Vec<Completion>,
+    /// Requests that have come back, in the order in which they did.
+    ready: VecDeque<Completion>,
     in_flight: usize,
     first_error: Option<String>,
 }
@@ -111,6 +114,7 @@ impl S3Queue {
             target,
             key: String::with_capacity(128),
             out: Vec::with_capacity(depth as usize),
+            ready: VecDeque::with_capacity(depth as usize),
             in_flight: 0,
             first_error: None,
         })
@@ -202,19 +206,34 @@ impl Queue for S3Queue {
         timeout_ns: Option<u64>,
     ) -> Result<(), SysError> {
         let until_ns = monotonic_ns().saturating_add(timeout_ns.unwrap_or(self.tick_ns));
+        let enough = min_complete as usize;
         loop {
-            let enough = self.out.len() >= min_complete as usize;
-            let timeout = if enough { Timeout::Now } else { Timeout::Until(until_ns) };
+            let timeout = match self.ready.len() >= enough {
+                true => Timeout::Now,
+                false => Timeout::Until(until_ns),
+            };
             self.client.poll(self.arena.as_mut_slice(), timeout, &mut self.out);
-            if self.out.len() >= min_complete as usize || monotonic_ns() >= until_ns {
+            self.ready.extend(self.out.drain(..));
+            if self.ready.len() >= enough || monotonic_ns() >= until_ns {
                 return Ok(());
             }
         }
     }
 
-    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
-        let reaped = self.out.len();
-        for completion in self.out.drain(..) {
+    fn hand_over(&mut self) -> Result<(), SysError> {
+        self.client.flush(self.arena.as_mut_slice(), &mut self.out);
+        self.ready.extend(self.out.drain(..));
+        Ok(())
+    }
+
+    #[inline]
+    fn arrived(&mut self) -> usize {
+        self.ready.len()
+    }
+
+    fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+        let reaped = self.ready.len().min(most);
+        for completion in self.ready.drain(..reaped) {
             self.in_flight = self.in_flight.saturating_sub(1);
             let is_data = matches!(completion.kind, Kind::Get | Kind::Put);
             each(

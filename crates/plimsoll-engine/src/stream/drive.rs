@@ -1,7 +1,14 @@
-//! The loop that a pinned thread runs: reap, record, start what is due, hand over, wait.
+//! The loop that a driving thread runs: take a completion, record it, start what is due, hand it over;
+//! where nothing is there and nothing is due, wait.
 //!
-//! One call hands a batch over and waits; the clock is read once when completions are reaped and once
-//! just before the call. Nothing here allocates, locks or looks at anything shared but one stop flag.
+//! The device must never be idle because of this thread, so what was waited for goes one by one: one
+//! completion is taken, its place starts again and is handed over before the next completion is
+//! looked at. Where operations are back at once they go in batches (see [`batch`]). The last
+//! operation before a wait is handed over by the call that waits.
+//!
+//! The clock is read when completions are taken and just before each call. In a closed loop latency
+//! begins just before the operation's own call; how long it stood ready in this thread until then is
+//! the generator's lag. Nothing here allocates, locks or looks at anything shared but one stop flag.
 //! The loop is compiled for each kind of queue, source, pacing and clock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plimsoll_sys::cpu::{CpuTime, thread_time};
 use plimsoll_sys::op::{OpKind, RingOp};
 
+mod batch;
+
+use self::batch::Batch;
 use super::handover::Outbox;
 use super::pacing::{Pacing, Start};
 use super::recorder::{Cell, Snapshot};
@@ -28,9 +38,6 @@ pub struct DriveConfig {
     pub drain_ns: u64,
     /// Length of an interval.
     pub interval_ns: u64,
-    /// Completions to wait for in a closed loop: more mean fewer calls, and completions that are
-    /// noticed later.
-    pub reap_min: u32,
     /// How long before a scheduled start the thread stops sleeping and watches the clock.
     pub spin_ns: u64,
     /// Operations after which the group ends.
@@ -128,6 +135,11 @@ struct Driver<'a, Q, S, P, T> {
     flying: Box<[Flying]>,
     /// Places started since the last call.
     fresh: Vec<u32>,
+    batch: Batch,
+    /// Completions that were there when they were last looked for, and are not taken yet.
+    seen: usize,
+    /// When that was.
+    seen_ns: u64,
     /// Completions whose content is to be looked at.
     came: Vec<(u32, Result<u32, i32>)>,
     end: DriveEnd,
@@ -164,6 +176,9 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
         wants,
         flying: vec![IDLE; places].into_boxed_slice(),
         fresh: Vec::with_capacity(places),
+        batch: Batch::new(places),
+        seen: 0,
+        seen_ns: 0,
         came: Vec::with_capacity(places),
         end: DriveEnd::default(),
         stopping: false,
@@ -196,6 +211,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 self.cut(outbox, now_ns);
             }
             let snapshot = outbox.current();
+            self.look(now_ns);
             self.reap(snapshot, now_ns)?;
             if now_ns >= self.config.stop_ns || stop.is_set() {
                 self.begin_stop(now_ns);
@@ -265,27 +281,46 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             || now_ns >= self.config.stop_ns.saturating_add(self.config.drain_ns)
     }
 
-    /// Ends every operation that has come back.
+    /// Notes which completions are there, once those that were there before are taken.
+    #[inline(always)]
+    fn look(&mut self, now_ns: u64) {
+        if self.seen == 0 {
+            (self.seen, self.seen_ns) = (self.queue.arrived(), now_ns);
+        }
+    }
+
+    /// When a place whose operation was taken at `now_ns` is ready for its next. By a schedule, when
+    /// it was taken; otherwise when its completion was first there to be taken: what it waited for
+    /// since was this thread, with completions before it.
+    #[inline(always)]
+    fn ready_ns(&self, now_ns: u64) -> u64 {
+        if P::SCHEDULED { now_ns } else { self.seen_ns }
+    }
+
+    /// Ends a batch of the operations that have come back.
     #[inline(always)]
     fn reap(&mut self, snapshot: &mut Snapshot, now_ns: u64) -> Result<(), EngineError> {
+        let ready_ns = self.ready_ns(now_ns);
         if self.wants.completions {
             self.reap_with_content(snapshot, now_ns)?;
         } else {
-            let Self { queue, source, pacing, flying, config, wants, end, .. } = self;
+            let Self { queue, source, pacing, flying, config, wants, end, batch, .. } = self;
             let mut look_at = None;
-            queue.reap(&mut |place, result| {
+            let taken = queue.reap(batch.len(), &mut |place, result| {
                 let Some(flown) = flying.get(place as usize) else { return };
                 if let Some(cell) = snapshot.cells.get_mut(cell_of(flown, config)) {
-                    record(cell, flown, result, now_ns, end);
+                    record::<P>(cell, flown, result, now_ns, end);
                 }
                 if wants.looks && is_whole_read(&flown.op, result) && source.wants_look() {
                     look_at = Some((place as u32, flown.op));
                 }
-                pacing.completed(place as u32, now_ns);
+                pacing.completed(place as u32, ready_ns);
             });
+            self.seen = if taken < batch.len() { 0 } else { self.seen.saturating_sub(taken) };
             // Before anything starts in that place again.
             if let Some((place, op)) = look_at {
-                source.look(&op, buffer(*queue, config, place, op.size_bytes)?);
+                let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
+                self.source.look(&op, buffer);
             }
         }
         if self.has_failed() {
@@ -300,8 +335,10 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         snapshot: &mut Snapshot,
         now_ns: u64,
     ) -> Result<(), EngineError> {
-        let Self { queue, source, pacing, flying, config, wants, end, came, .. } = self;
-        queue.reap(&mut |place, result| came.push((place as u32, result)));
+        let ready_ns = self.ready_ns(now_ns);
+        let Self { queue, source, pacing, flying, config, wants, end, came, batch, .. } = self;
+        let taken = queue.reap(batch.len(), &mut |place, result| came.push((place as u32, result)));
+        self.seen = if taken < batch.len() { 0 } else { self.seen.saturating_sub(taken) };
         for (place, result) in came.drain(..) {
             let Some(flown) = flying.get(place as usize) else { continue };
             let Some(cell) = snapshot.cells.get_mut(cell_of(flown, config)) else { continue };
@@ -320,17 +357,18 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 if !(whole && sure) {
                     source.failed(flown.client, op);
                 }
-                record(cell, flown, result, now_ns, end);
+                record::<P>(cell, flown, result, now_ns, end);
             }
-            pacing.completed(place, now_ns);
+            pacing.completed(place, ready_ns);
         }
         Ok(())
     }
 
-    /// Starts everything that is due.
+    /// Starts a batch of what is due.
     #[inline(always)]
     fn start(&mut self, now_ns: u64) -> Result<(), EngineError> {
-        while let Some(start) = self.pacing.next(now_ns) {
+        while self.fresh.len() < self.batch.len() {
+            let Some(start) = self.pacing.next(now_ns) else { return Ok(()) };
             if self.end.started >= self.config.operations_max || self.has_failed() {
                 self.begin_stop(now_ns);
                 return Ok(());
@@ -367,26 +405,33 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(())
     }
 
-    /// Hands what was started to the target and waits for whatever comes first.
+    /// Hands what was started to the target. Where nothing else is to be done, waits for whatever comes
+    /// first.
     #[inline(always)]
     fn hand_over(&mut self, snapshot: &mut Snapshot, now_ns: u64) -> Result<(), EngineError> {
         let mut now_ns = now_ns;
-        if !self.fresh.is_empty() {
+        let has_fresh = !self.fresh.is_empty();
+        if has_fresh {
             now_ns = self.clock.now_ns();
-            for place in self.fresh.drain(..) {
-                let Some(flown) = self.flying.get_mut(place as usize) else { continue };
-                flown.submitted_ns = now_ns;
-                if P::SCHEDULED {
-                    let lag = &mut snapshot.lag;
-                    let tally = if flown.held { &mut lag.full } else { &mut lag.own };
-                    tally.record(now_ns.saturating_sub(flown.intended_ns));
-                }
+            self.stamp(snapshot, now_ns);
+        }
+        let due_ns = self.pacing.due_ns();
+        let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns);
+        if has_fresh && (is_due || self.batch.is_grown() || self.queue.arrived() > 0) {
+            snapshot.calls += 1;
+            self.queue.hand_over().map_err(handing_over)?;
+            self.batch.learn(self.queue.arrived(), self.queue.in_flight());
+            if is_due {
+                return Ok(());
             }
         }
+        if self.queue.arrived() > 0 {
+            return Ok(());
+        }
         let in_flight = self.queue.in_flight();
-        let Some(due_ns) = self.pacing.due_ns() else {
+        let Some(due_ns) = due_ns else {
             snapshot.calls += 1;
-            return self.wait(self.config.reap_min.min(in_flight as u32), None);
+            return self.wait(1.min(in_flight as u32), None);
         };
         let watch_from_ns = due_ns.saturating_sub(self.config.spin_ns);
         if watch_from_ns <= now_ns {
@@ -410,12 +455,27 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         self.wait(1, Some(until_ns.saturating_sub(now_ns)))
     }
 
+    /// Notes when the operations that were started are handed over: now.
+    #[inline(always)]
+    fn stamp(&mut self, snapshot: &mut Snapshot, now_ns: u64) {
+        for place in self.fresh.drain(..) {
+            let Some(flown) = self.flying.get_mut(place as usize) else { continue };
+            flown.submitted_ns = now_ns;
+            let lag = &mut snapshot.lag;
+            let tally = if flown.held { &mut lag.full } else { &mut lag.own };
+            tally.record(now_ns.saturating_sub(flown.intended_ns));
+        }
+    }
+
     #[inline(always)]
     fn wait(&mut self, min_complete: u32, timeout_ns: Option<u64>) -> Result<(), EngineError> {
-        self.queue
-            .submit_and_wait(min_complete, timeout_ns)
-            .map_err(|source| EngineError::system("handing operations over", source))
+        self.queue.submit_and_wait(min_complete, timeout_ns).map_err(handing_over)
     }
+}
+
+#[cold]
+fn handing_over(source: plimsoll_sys::SysError) -> EngineError {
+    EngineError::system("handing operations over", source)
 }
 
 #[inline(always)]
@@ -429,7 +489,7 @@ fn is_whole_read(op: &Op, result: Result<u32, i32>) -> bool {
 }
 
 #[inline(always)]
-fn record(
+fn record<P: Pacing>(
     cell: &mut Cell,
     flown: &Flying,
     result: Result<u32, i32>,
@@ -438,8 +498,10 @@ fn record(
 ) {
     end.ended += 1;
     if result == Ok(flown.op.size_bytes) {
-        let latency_ns = now_ns.saturating_sub(flown.intended_ns);
         let service_ns = now_ns.saturating_sub(flown.submitted_ns);
+        // Without a schedule nothing says when it should have started but that it was handed over.
+        let latency_ns =
+            if P::SCHEDULED { now_ns.saturating_sub(flown.intended_ns) } else { service_ns };
         cell.record(latency_ns, service_ns, flown.op.size_bytes);
     } else {
         cell.sums.errors += 1;

@@ -102,8 +102,6 @@ pub struct Group<S> {
     pub size_bytes_max: u32,
     /// Operations after which the group ends.
     pub operations_max: u64,
-    /// Completions to wait for at a time in a closed loop.
-    pub reap_min: u32,
     /// How long before a scheduled start the thread stops sleeping and watches the clock.
     pub spin_ns: u64,
 }
@@ -377,7 +375,6 @@ fn run_group<S: Source + Send>(
         stop_ns: measure_from_ns.saturating_add(config.measure_ns),
         drain_ns: config.drain_ns,
         interval_ns: config.interval_ns.max(INTERVAL_NS_MIN),
-        reap_min: group.reap_min.max(1),
         spin_ns: group.spin_ns,
         operations_max: group.operations_max,
         classes: config.classes.len().max(1) as u32,

@@ -88,14 +88,19 @@ impl Queue for Served {
         Ok(())
     }
 
-    fn reap(&mut self, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
+    fn arrived(&mut self) -> usize {
+        let now = self.world.now();
+        self.flying.iter().filter(|Reverse((done, ..))| *done <= now).count()
+    }
+
+    fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         if let Some(writer) = &self.writer {
             writer.borrow_mut().work();
         }
         let now = self.world.now();
         let mut count = 0;
         while let Some(Reverse((done, user_data, size))) = self.flying.peek().copied() {
-            if done > now {
+            if done > now || count == most {
                 break;
             }
             self.flying.pop();
@@ -134,7 +139,6 @@ fn config(length_ns: u64) -> DriveConfig {
         stop_ns: length_ns,
         drain_ns: 600 * SECOND,
         interval_ns: SECOND,
-        reap_min: 1,
         spin_ns: 0,
         operations_max: u64::MAX,
         classes: 1,
@@ -286,3 +290,5 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     assert_eq!(end.started + end.never_started, 10_000);
     assert_eq!(end.abandoned, 4);
 }
+
+mod piped;

@@ -84,7 +84,6 @@ fn go(path: &Path, stream: StreamConfig, content: WriteContent, depth: u32, max:
         cap: None,
         size_bytes_max,
         operations_max: max,
-        reap_min: 1,
         spin_ns: 0,
     };
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,6 +1,8 @@
 //! The barrier form of a closed loop: a client starts its next batch when the whole of its last one has
 //! completed.
 
+use std::collections::VecDeque;
+
 use super::{Pacing, Start, places_of};
 
 /// See the module.
@@ -10,7 +12,7 @@ pub struct Barrier {
     /// First place and number of places of each client.
     places: Box<[(u32, u32)]>,
     outstanding: Box<[u32]>,
-    ready: Vec<(u32, u64)>,
+    ready: VecDeque<(u32, u64)>,
     stopped: bool,
 }
 
@@ -25,7 +27,7 @@ impl Barrier {
             first += count;
             range
         });
-        let ready = (0..client_of.len() as u32).rev().map(|place| (place, start_ns)).collect();
+        let ready = (0..client_of.len() as u32).map(|place| (place, start_ns)).collect();
         let places = places.collect();
         Self { client_of, places, outstanding: batches.into(), ready, stopped: false }
     }
@@ -36,7 +38,7 @@ impl Barrier {
         if self.outstanding[client] == 0 && !self.stopped {
             let (first, count) = self.places[client];
             self.outstanding[client] = count;
-            self.ready.extend((first..first + count).rev().map(|place| (place, now_ns)));
+            self.ready.extend((first..first + count).map(|place| (place, now_ns)));
         }
     }
 }
@@ -46,7 +48,7 @@ impl Pacing for Barrier {
 
     #[inline]
     fn next(&mut self, _now_ns: u64) -> Option<Start> {
-        let (place, intended_ns) = self.ready.pop()?;
+        let (place, intended_ns) = self.ready.pop_front()?;
         Some(Start { place, client: self.client_of[place as usize], intended_ns, held: false })
     }
 

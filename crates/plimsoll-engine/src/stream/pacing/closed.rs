@@ -1,8 +1,9 @@
 //! Closed loops: a place starts its next operation when its last one has completed, or a think time
-//! after.
+//! after. Places that are ready take their turns, first come, first served: where not all of them can
+//! start, none waits for ever.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::{Pacing, Start, places_of};
 
@@ -10,7 +11,7 @@ use super::{Pacing, Start, places_of};
 #[derive(Clone, Debug)]
 pub struct Closed {
     client_of: Box<[u32]>,
-    ready: Vec<(u32, u64)>,
+    ready: VecDeque<(u32, u64)>,
     stopped: bool,
 }
 
@@ -19,7 +20,7 @@ impl Closed {
     #[must_use]
     pub fn new(depths: &[u32], start_ns: u64) -> Self {
         let client_of = places_of(depths).into_boxed_slice();
-        let ready = (0..client_of.len() as u32).rev().map(|place| (place, start_ns)).collect();
+        let ready = (0..client_of.len() as u32).map(|place| (place, start_ns)).collect();
         Self { client_of, ready, stopped: false }
     }
 }
@@ -29,7 +30,7 @@ impl Pacing for Closed {
 
     #[inline(always)]
     fn next(&mut self, _now_ns: u64) -> Option<Start> {
-        let (place, intended_ns) = self.ready.pop()?;
+        let (place, intended_ns) = self.ready.pop_front()?;
         Some(Start { place, client: self.client_of[place as usize], intended_ns, held: false })
     }
 
@@ -41,7 +42,7 @@ impl Pacing for Closed {
     #[inline(always)]
     fn completed(&mut self, place: u32, now_ns: u64) {
         if !self.stopped {
-            self.ready.push((place, now_ns));
+            self.ready.push_back((place, now_ns));
         }
     }
 

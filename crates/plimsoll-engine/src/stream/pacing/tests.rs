@@ -97,7 +97,26 @@ fn a_cap_gives_one_start_per_turn_and_catches_up_only_so_far() {
     }
     let after = starts(&mut capped, 1000);
     let intended: Vec<_> = after.iter().map(|s| s.intended_ns).collect();
-    assert_eq!(intended, [1000; 3], "of 300 to 1000, turns older than 250 ns are gone");
+    assert_eq!(intended, [800, 1000, 1000], "of 300 to 1000, turns older than 250 ns are gone");
+}
+
+#[test]
+fn every_place_gets_its_turn_where_not_all_can_start() {
+    // A cap that one place alone could use up, as each operation is back before the next turn.
+    let every_100 = (0u64..).map(|k| k * 100);
+    let mut capped = Capped::new(Closed::new(&[1, 1, 2], 0), every_100, 0, 0);
+    let mut barrier = Barrier::new(&[1, 1, 1, 1], 0);
+    let (mut by_client, mut by_barrier) = ([0; 3], [0; 4]);
+    for turn in 0..400u64 {
+        let start = capped.next(turn * 100).unwrap();
+        by_client[start.client as usize] += 1;
+        capped.completed(start.place, turn * 100 + 50);
+        let start = barrier.next(turn).unwrap();
+        by_barrier[start.client as usize] += 1;
+        barrier.completed(start.place, turn);
+    }
+    assert_eq!(by_client, [100, 100, 200]);
+    assert_eq!(by_barrier, [100; 4]);
 }
 
 #[test]

@@ -60,7 +60,6 @@ fn group(source: Blocks, target: Target, pace: Pace) -> Group<Blocks> {
         cap: None,
         size_bytes_max: 4096,
         operations_max: u64::MAX,
-        reap_min: 1,
         spin_ns: 0,
     }
 }
