@@ -145,7 +145,7 @@ pub enum EngineError {
         /// The device.
         path: PathBuf,
         /// What is on it.
-        what: &'static str,
+        what: String,
     },
     /// A setting that can't be carried out.
     #[error("{0}")]

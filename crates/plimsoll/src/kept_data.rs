@@ -1,6 +1,7 @@
 //! The data that the runs of an experiment hand on to each other.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 
 use plimsoll_engine::EngineError;
 use plimsoll_engine::mailbox::Home;
@@ -14,6 +15,8 @@ use crate::session::engine_error;
 pub struct DataSlot {
     hands_on: bool,
     held: RefCell<Option<Held>>,
+    /// Devices that an earlier run of the experiment found blank, or was given, and wrote to.
+    written: RefCell<Vec<PathBuf>>,
 }
 
 /// Data that waits for the next run, locked.
@@ -67,12 +70,23 @@ impl DataSlot {
 
     /// A run works on the data of the one before, if that left it clean.
     pub fn handed_on() -> Self {
-        Self { hands_on: true, held: RefCell::default() }
+        Self { hands_on: true, ..Self::default() }
     }
 
     /// Whether a run leaves its data for the next.
     pub fn hands_on(&self) -> bool {
         self.hands_on
+    }
+
+    /// The devices that may be overwritten: those that the operator gave up, and those that hold nothing
+    /// but what earlier runs of the experiment wrote.
+    pub fn given_up(&self, destroy: &[PathBuf]) -> Vec<PathBuf> {
+        destroy.iter().cloned().chain(self.written.borrow().iter().cloned()).collect()
+    }
+
+    /// Notes a device that a run was allowed to write to.
+    pub fn wrote(&self, device: PathBuf) {
+        self.written.borrow_mut().push(device);
     }
 
     /// The data that waits.

@@ -217,16 +217,20 @@ fn data_set(
     let whole = request.plan.resolve();
     let whole = whole.workload.matrix().filter(|whole| whole.streams.len() == matrix.streams.len());
     let verified = matrix.streams.iter().any(|stream| stream.verify_reads);
-    DataHome::create(&HomeRequest {
+    let home = DataHome::create(&HomeRequest {
         plan,
         target,
         matrix: whole.unwrap_or(matrix),
         state_directory: &request.places.stores(),
         data_id: id.store_id(),
         follow: plan.phases.verify || verified || request.keep,
-        destroy: request.destroy,
-    })
-    .map_err(|error| engine_error(&error))
+        destroy: &request.data.given_up(request.destroy),
+    });
+    let home = home.map_err(|error| engine_error(&error))?;
+    if let TargetKind::Device { device } = &target.kind {
+        request.data.wrote(device.into());
+    }
+    Ok(home)
 }
 
 /// The target and workload of a plan that can be run.

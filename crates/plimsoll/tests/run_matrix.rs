@@ -100,6 +100,46 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     assert_eq!(environment["mounts"][0]["free_bytes"], serde_json::Value::Null);
 }
 
+/// A file system whose first and last MiB were wiped still holds all its data: the rest is looked at too.
+#[test]
+fn a_device_whose_ends_were_wiped_is_refused_too() {
+    let sandbox = Sandbox::new();
+    let device = LoopDevice::new(sandbox.root.path(), 320);
+    let workload = "sizes = \"64KiB\"\nreads = 0\nfile_size = \"16MiB\"";
+    let path = plan(&sandbox, &format!("device = {:?}", device.name), workload, "");
+    let at = |mib: &str| {
+        let of = format!("of={}", device.name);
+        let seek = format!("seek={mib}");
+        support::tool("dd", &["if=/dev/zero", &of, "bs=1M", "count=1", &seek, "conv=fsync"]);
+    };
+    for make in ["mkfs.xfs", "mkfs.ext4", "mkfs.btrfs"] {
+        support::tool("blkdiscard", &["-f", "-z", &device.name]);
+        let force = if make == "mkfs.ext4" { "-F" } else { "-f" };
+        support::tool(make, &["-q", force, &device.name]);
+        at("0");
+        at("319");
+        let ran = sandbox.run(&["run", &path, "-q"]).expect(2);
+        ran.says(&format!("{} holds", device.name));
+        ran.says("--destroy");
+    }
+    assert!(sandbox.bundles().is_empty());
+}
+
+/// A blank device is not refused to the later runs of an experiment for what the earlier ones wrote.
+#[test]
+fn repeats_on_a_blank_device_go_on() {
+    let sandbox = Sandbox::new();
+    let device = LoopDevice::new(sandbox.root.path(), 64);
+    let workload = "sizes = \"64KiB\"\nreads = 50\nfile_size = \"16MiB\"";
+    let path = plan(&sandbox, &format!("device = {:?}", device.name), workload, "");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{text}\n[repeat]\nruns = 2\n")).unwrap();
+    let ran = sandbox.run(&["run", &path, "-q"]);
+    assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
+    // Another plan is told.
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("holds data");
+}
+
 #[test]
 fn nothing_swallows_everything_and_counts_it() {
     let sandbox = Sandbox::new();

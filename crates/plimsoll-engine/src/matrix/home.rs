@@ -133,7 +133,7 @@ impl DataHome {
 
     fn on_device(request: &HomeRequest<'_>, path: &Path) -> Result<Self, EngineError> {
         let writes = request.matrix.writes() || request.matrix.streams.iter().any(lays_out);
-        let device = Device::take(path, writes, request.destroy)?;
+        let device = Device::take(path, writes, request.destroy, request.data_id)?;
         let configs = streams::streams(request.matrix, request.plan.seed, Some(device.size_bytes))?;
         let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, &configs)?);
         // The first stream says what the device holds: it is one file for all.
