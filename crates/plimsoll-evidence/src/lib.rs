@@ -10,7 +10,8 @@
 //! | `observed.json` | [`observed`], with [`inside`] where the system is a model |
 //! | `SHA256SUMS` | [`seal`] |
 //!
-//! [`foreign`] takes results in that were made elsewhere. Beside the bundles lies the [`ledger`]: every run in the order started, each entry holding the
+//! [`foreign`] takes results in that were made elsewhere; [`reported`] holds one as its tool reports it, figure by figure.
+//! Beside the bundles lies the [`ledger`]: every run in the order started, each entry holding the
 //! hash of the one before, so that the best of N is seen as such.
 
 pub mod bundle;
@@ -21,6 +22,7 @@ pub mod inside;
 pub mod latency;
 pub mod ledger;
 pub mod observed;
+pub mod reported;
 pub mod run;
 pub mod seal;
 pub mod series;

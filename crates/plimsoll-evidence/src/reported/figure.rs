@@ -1,0 +1,84 @@
+//! A number as it was printed: its value, which values it may stand for, and where it stands.
+
+use serde::Serialize;
+
+/// A figure of a result, in base units: bytes, nanoseconds, operations, or any of them per second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// The printed value.
+    pub value: f64,
+    /// The least true value that would be printed so.
+    pub least: f64,
+    /// The greatest true value that would be printed so.
+    pub most: f64,
+    /// Where it stands, such as `jobs[0].read.iops` or `line 12, column 3 (iops)`.
+    pub field: String,
+}
+
+impl Figure {
+    /// A number that is printed whole, such as a count.
+    #[must_use]
+    pub fn exact(value: f64, field: impl Into<String>) -> Self {
+        Self { value, least: value, most: value, field: field.into() }
+    }
+
+    /// A number rounded to the nearest multiple of `step`.
+    #[must_use]
+    pub fn rounded(value: f64, step: f64, field: impl Into<String>) -> Self {
+        let half = step.abs() / 2.0;
+        Self { value, least: value - half, most: value + half, field: field.into() }
+    }
+
+    /// A number cut off to a multiple of `step`.
+    #[must_use]
+    pub fn truncated(value: f64, step: f64, field: impl Into<String>) -> Self {
+        Self { value, least: value, most: value + step.abs(), field: field.into() }
+    }
+
+    /// A number of which it is not known whether it was rounded or cut off.
+    #[must_use]
+    pub fn within(value: f64, step: f64, field: impl Into<String>) -> Self {
+        let step = step.abs();
+        Self { value, least: value - step, most: value + step, field: field.into() }
+    }
+
+    /// The same figure in another unit.
+    #[must_use]
+    pub fn scaled(mut self, factor: f64) -> Self {
+        self.value *= factor;
+        let (a, b) = (self.least * factor, self.most * factor);
+        (self.least, self.most) = (a.min(b), a.max(b));
+        self
+    }
+
+    /// The same figure with a span that is wider by this share of its value on each side.
+    #[must_use]
+    pub fn widened(mut self, share: f64) -> Self {
+        let by = self.value.abs() * share;
+        self.least -= by;
+        self.most += by;
+        self
+    }
+
+    /// True where the value is a number that arithmetic can be done with.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        self.value.is_finite() && self.least.is_finite() && self.most.is_finite()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_number_stands_for_the_values_that_print_so() {
+        let figure = Figure::rounded(1.25, 0.01, "x");
+        assert!((figure.least - 1.245).abs() < 1e-12 && (figure.most - 1.255).abs() < 1e-12);
+        let figure = Figure::truncated(7.0, 1.0, "x");
+        assert_eq!((figure.least, figure.most), (7.0, 8.0));
+        let figure = Figure::truncated(7.0, 1.0, "x").scaled(1024.0);
+        assert_eq!((figure.value, figure.least, figure.most), (7168.0, 7168.0, 8192.0));
+        assert!(!Figure::exact(f64::NAN, "x").is_usable());
+    }
+}

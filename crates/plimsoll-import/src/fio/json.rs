@@ -1,0 +1,342 @@
+//! fio's JSON (`--output-format=json` and `json+`), of one host or of clients with their total.
+
+use plimsoll_evidence::reported::{
+    Bin, Combined, Complaint, DeviceCounts, Figure, How, Kind, Latency, Operation, Part,
+    Percentile, Point, Quantity, Reported, Sampled, Series, Source, Stage, Weight,
+};
+
+use super::options::Options;
+use crate::json::At;
+
+/// Bytes in a KiB: fio's `bw` is in KiB/s (`bw_bytes >> 10`).
+const KIB: f64 = 1024.0;
+const NS_PER_MS: f64 = 1e6;
+const SECTOR_BYTES: f64 = 512.0;
+/// Percentiles are the middle of bins of 1/64 of the power of two below them (`FIO_IO_U_PLAT_BITS`).
+const BINS_PER_OCTAVE: f64 = 64.0;
+/// Latencies from about here on share the last bin (`FIO_IO_U_PLAT_GROUP_NR`: 29 octaves of ns in version
+/// 3, 19 of us before it): what is printed there is a lower bound.
+const LAST_BIN_NS: f64 = 16_700_000_000.0;
+/// Stands for "no upper bound" in a figure, which has to be finite.
+const UNBOUNDED_NS: f64 = 1e18;
+
+/// True where the object is a result of fio.
+#[must_use]
+pub fn is(root: &At<'_, '_>) -> bool {
+    root.key("fio version").exists()
+        && (root.key("jobs").exists() || root.key("client_stats").exists())
+}
+
+/// Reads a result.
+#[must_use]
+pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
+    let mut reported = Reported::of(Source {
+        tool: "fio".into(),
+        version: root.key("fio version").text().map(str::to_owned),
+        format: "fio JSON".into(),
+        file: file.to_owned(),
+        place: None,
+        taken_unix_s: root.key("timestamp").number(),
+    });
+    let clients = root.key("client_stats");
+    let jobs: Vec<At<'_, '_>> =
+        if clients.exists() { clients.items() } else { root.key("jobs").items() }.collect();
+    for job in &jobs {
+        let options = options_of(root, job);
+        if reported.options.is_empty() {
+            reported.options = options.all();
+        }
+        take_job(&mut reported, &jobs, job, &options);
+    }
+    let devices: Vec<DeviceCounts> = root.key("disk_util").items().map(|d| device(&d)).collect();
+    if let Some(first) = reported.parts.first_mut() {
+        first.devices.extend(devices);
+    }
+    take_totals(&mut reported);
+    reported
+}
+
+fn options_of(root: &At<'_, '_>, job: &At<'_, '_>) -> Options {
+    let mut options = Options::default();
+    for list in [root.key("global options"), job.key("job options")] {
+        for (name, value) in list.entries() {
+            options.set(name, &value.shown().unwrap_or_default(), value.path());
+        }
+    }
+    options
+}
+
+/// How many clones an entry holds: those of a group report are summed into one.
+fn clones(jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) -> Option<f64> {
+    let same = |other: &&At<'_, '_>| {
+        ["jobname", "groupid", "hostname", "port"]
+            .iter()
+            .all(|name| other.key(name).shown() == job.key(name).shown())
+    };
+    let listed = jobs.iter().filter(same).count() as f64;
+    let stated = options.clones().map(|clones| clones.value);
+    if options.get("group_reporting").is_none_or(|value| value == "0") {
+        return match stated {
+            // Each clone has its own entry, unless the entry was shown with its group.
+            Some(count) if listed < count && listed == 1.0 => running(job).map(|n| n.max(count)),
+            _ => Some(1.0),
+        };
+    }
+    // Several sections may share a group, and only the first one's options are repeated.
+    match (running(job), stated) {
+        (Some(running), stated) => Some(running.max(stated.unwrap_or(1.0))),
+        (None, Some(stated)) => Some(stated),
+        (None, None) => None,
+    }
+}
+
+/// Threads by the time that they ran in sum.
+fn running(job: &At<'_, '_>) -> Option<f64> {
+    let sum = job.key("job_runtime").number().filter(|ms| *ms > 0.0)?;
+    let longest = DIRECTIONS.iter().filter_map(|(name, _)| job.key(name).key("runtime").number());
+    let longest = longest.fold(0.0, f64::max);
+    (longest > 0.0).then(|| (sum / longest).round().max(1.0))
+}
+
+const DIRECTIONS: [(&str, Kind); 4] =
+    [("read", Kind::Read), ("write", Kind::Write), ("trim", Kind::Trim), ("mixed", Kind::All)];
+
+fn take_job(reported: &mut Reported, jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) {
+    let name = job.key("jobname").text().unwrap_or_default();
+    let mut part = Part {
+        name: name.to_owned(),
+        host: job.key("hostname").text().map(str::to_owned),
+        setting: options.setting(clones(jobs, job, options)),
+        is_total: name == "All clients",
+        ..Part::default()
+    };
+    if part.is_total {
+        part.setting.outstanding = None;
+    }
+    for (index, (word, kind)) in DIRECTIONS.into_iter().enumerate() {
+        let side = job.key(word);
+        if !side.exists() {
+            continue;
+        }
+        let mut operation = direction(&side, kind);
+        if operation.kind.moves_data() {
+            operation.size_bytes = options.transfer_bytes(index);
+        }
+        if !operation.is_idle() {
+            let longest = part.window_ns.as_ref().map_or(0.0, |window: &Figure| window.value);
+            if let Some(window) = operation.window_ns.clone().filter(|w| w.value > longest) {
+                part.window_ns = Some(window);
+            }
+            part.operations.push(operation);
+        }
+    }
+    let sync = job.key("sync");
+    if sync.key("total_ios").number().is_some_and(|count| count > 0.0) {
+        let mut operation = Operation::of(Kind::Sync);
+        operation.count.extend(sync.key("total_ios").exact());
+        operation.latencies.extend(latency(&sync, "lat", Stage::Total));
+        part.operations.push(operation);
+    }
+    part.errors = job.key("total_err").exact();
+    part.start_unix_s = job.key("job_start").number().map(|ms| ms / 1e3);
+    let cpu = [job.key("usr_cpu").number(), job.key("sys_cpu").number()];
+    if let [Some(user), Some(system)] = cpu {
+        part.generator_cpu_share = Some(Figure::exact((user + system) / 100.0, job.path()));
+    }
+    part.series.extend(steady_state(job));
+    if let Some(error) = job.key("error").number().filter(|error| *error != 0.0) {
+        reported.complaints.push(Complaint {
+            weight: Weight::Invalid,
+            says: format!("job {name:?} ended with error {error}"),
+            field: job.key("error").path().to_owned(),
+        });
+    }
+    reported.parts.push(part);
+}
+
+fn direction(side: &At<'_, '_>, kind: Kind) -> Operation {
+    let mut operation = Operation::of(kind);
+    let mut take = |to: fn(&mut Operation) -> &mut Vec<Figure>, figure: Option<Figure>| {
+        to(&mut operation).extend(figure);
+    };
+    take(|o| &mut o.count, side.key("total_ios").exact());
+    // Before version 3.0 `io_bytes` was in KiB.
+    match side.key("io_kbytes").truncated() {
+        Some(kib) => {
+            take(|o| &mut o.bytes, side.key("io_bytes").exact());
+            take(|o| &mut o.bytes, Some(kib.scaled(KIB)));
+        }
+        None => {
+            let old = !side.key("bw_bytes").exists();
+            let bytes = if old {
+                side.key("io_bytes").truncated().map(|kib| kib.scaled(KIB))
+            } else {
+                side.key("io_bytes").exact()
+            };
+            take(|o| &mut o.bytes, bytes);
+        }
+    }
+    take(|o| &mut o.bandwidth_per_s, side.key("bw_bytes").truncated());
+    take(|o| &mut o.bandwidth_per_s, side.key("bw").truncated().map(|kib| kib.scaled(KIB)));
+    take(|o| &mut o.rate_per_s, side.key("iops").rounded());
+    operation.window_ns = side.key("runtime").exact().map(|ms| ms.scaled(NS_PER_MS));
+    operation.short = side.key("short_ios").exact();
+    operation.errors = side.key("drop_ios").exact();
+    for (name, stage) in
+        [("slat", Stage::Submission), ("clat", Stage::Completion), ("lat", Stage::Total)]
+    {
+        operation.latencies.extend(latency(side, name, stage));
+    }
+    operation.bandwidth_sampled = sampled(side, "bw", "bw_dev", KIB);
+    operation.rate_sampled = sampled(side, "iops", "iops_stddev", 1.0);
+    operation
+}
+
+/// Latencies of a direction: in ns since version 3.0 (`clat_ns`), in us before (`clat`).
+fn latency(side: &At<'_, '_>, name: &str, stage: Stage) -> Option<Latency> {
+    let now = side.key(&format!("{name}_ns"));
+    let (at, unit) = if now.exists() { (now, 1.0) } else { (side.key(name), 1e3) };
+    if !at.exists() {
+        return None;
+    }
+    let scaled = |figure: Option<Figure>| figure.map(|figure| figure.scaled(unit));
+    let whole = |name: &str| {
+        let figure = at.key(name);
+        scaled(if unit == 1.0 { figure.exact() } else { figure.truncated() })
+    };
+    let mut latency = Latency {
+        stage,
+        count: at.key("N").exact(),
+        min_ns: whole("min"),
+        mean_ns: scaled(at.key("mean").rounded()),
+        max_ns: whole("max"),
+        stddev_ns: scaled(at.key("stddev").rounded()),
+        ..Latency::default()
+    };
+    for (name, value) in at.key("percentile").entries() {
+        let quantile = name.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
+        if let Some((percent, ns)) = quantile.zip(value.exact()) {
+            latency
+                .percentiles
+                .push(Percentile { quantile: percent / 100.0, ns: binned(ns, unit) });
+        }
+    }
+    latency.bins = bins(&at.key("bins"), unit);
+    // A latency that was not measured (`gtod_reduce`, `disable_clat`) is printed as zero.
+    let nothing =
+        |figure: &Option<Figure>| figure.as_ref().is_none_or(|figure| figure.value == 0.0);
+    let measured =
+        !nothing(&latency.mean_ns) || !nothing(&latency.max_ns) || !latency.bins.is_empty();
+    measured.then_some(latency)
+}
+
+/// A percentile, which is the middle of the bin that it fell into.
+fn binned(figure: Figure, unit: f64) -> Figure {
+    let octave = if figure.value >= 1.0 { figure.value.log2().floor().exp2() } else { 1.0 };
+    let width = (octave / BINS_PER_OCTAVE).max(1.0);
+    let mut figure =
+        Figure { least: (figure.value - width).max(0.0), most: figure.value + width, ..figure }
+            .scaled(unit);
+    if figure.value >= LAST_BIN_NS {
+        figure.most = UNBOUNDED_NS;
+    }
+    figure
+}
+
+fn bins(at: &At<'_, '_>, unit: f64) -> Vec<Bin> {
+    let mut bins: Vec<Bin> = at
+        .entries()
+        .filter_map(|(name, count)| {
+            let value = Figure::exact(name.parse::<f64>().ok()?, "");
+            let span = binned(value, unit);
+            let count = count.number().filter(|count| *count > 0.0)?;
+            Some(Bin { from_ns: span.least, to_ns: span.most, count })
+        })
+        .collect();
+    bins.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
+    bins
+}
+
+fn sampled(side: &At<'_, '_>, name: &str, stddev: &str, unit: f64) -> Option<Sampled> {
+    let at = |end: &str| side.key(&format!("{name}_{end}"));
+    let scaled = |figure: Option<Figure>| figure.map(|figure| figure.scaled(unit));
+    // Without samples fio prints zeroes.
+    let samples = at("samples").exact();
+    let max = scaled(at("max").truncated()).filter(|max| max.value > 0.0)?;
+    Some(Sampled {
+        min: scaled(at("min").truncated()),
+        mean: scaled(at("mean").rounded()),
+        max: Some(max),
+        stddev: scaled(side.key(stddev).rounded()),
+        samples: samples.filter(|samples| samples.value > 0.0),
+    })
+}
+
+fn device(at: &At<'_, '_>) -> DeviceCounts {
+    let bytes = |name: &str| at.key(name).exact().map(|sectors| sectors.scaled(SECTOR_BYTES));
+    DeviceCounts {
+        name: at.key("name").text().unwrap_or_default().to_owned(),
+        reads: at.key("read_ios").exact(),
+        writes: at.key("write_ios").exact(),
+        read_bytes: bytes("read_sectors"),
+        written_bytes: bytes("write_sectors"),
+        busy_share: at.key("util").rounded().map(|percent| percent.scaled(0.01)),
+    }
+}
+
+/// One value a second of a job that ran until it was steady.
+fn steady_state(job: &At<'_, '_>) -> Vec<Series> {
+    let data = job.key("steadystate").key("data");
+    let of = |name: &str, quantity: Quantity, unit: f64| {
+        let at = data.key(name);
+        let value = |(index, item): (usize, At<'_, '_>)| {
+            item.number().map(|value| Point { at_s: (index + 1) as f64, value: value * unit })
+        };
+        let points: Vec<Point> = at.items().enumerate().filter_map(value).collect();
+        let field = at.path().to_owned();
+        let (kind, stage) = (Kind::All, Stage::Total);
+        (points.len() > 1).then_some(Series {
+            quantity,
+            kind,
+            stage,
+            field,
+            interval_s: Some(1.0),
+            points,
+        })
+    };
+    let rate = of("iops", Quantity::RatePerS, 1.0);
+    let bandwidth = of("bw", Quantity::BandwidthPerS, KIB);
+    rate.into_iter().chain(bandwidth).collect()
+}
+
+/// The entry `All clients` sums those of the clients.
+fn take_totals(reported: &mut Reported) {
+    let Some(total) = reported.parts.iter().find(|part| part.is_total) else { return };
+    type Of = fn(&Operation) -> Option<&Figure>;
+    let quantities: [(&str, Of); 3] = [
+        ("operations", |o| o.count.first()),
+        ("bytes", |o| o.bytes.first()),
+        ("bandwidth", |o| o.bandwidth_per_s.first()),
+    ];
+    let mut combined = Vec::new();
+    for operation in &total.operations {
+        let parts = || {
+            let single = reported.parts.iter().filter(|part| !part.is_total);
+            single.flat_map(|p| &p.operations).filter(|o| o.kind == operation.kind)
+        };
+        for (what, of) in quantities {
+            let figures: Vec<Figure> = parts().filter_map(|o| of(o).cloned()).collect();
+            if let Some(figure) = of(operation).filter(|_| !figures.is_empty()) {
+                combined.push(Combined {
+                    what: format!("{} {what} of all clients", operation.kind.word()),
+                    how: How::Sum,
+                    total: figure.clone(),
+                    of: figures,
+                    // Each client's bandwidth is by its own runtime, the total's by the longest.
+                    slack: if what == "bandwidth" { 0.05 } else { 0.0 },
+                });
+            }
+        }
+    }
+    reported.combined.extend(combined);
+}

@@ -1,0 +1,302 @@
+//! What a fio job's options say of the load, in words that belong to no tool.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::{Durability, Figure, MediaClass, Outstanding, Pattern, Setting};
+
+/// Options of one job, its own and those of the whole file.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    stated: BTreeMap<String, (String, String)>,
+}
+
+/// Engines that do one operation at a time, whatever their depth says (fio's manual, "I/O engine").
+const SYNCHRONOUS: [&str; 10] = [
+    "sync",
+    "psync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "mmap",
+    "splice",
+    "ftruncate",
+    "falloc",
+    "filecreate",
+];
+
+/// Options that keep a job from having its full depth in flight all the time.
+const PACED: [&str; 16] = [
+    "rate",
+    "rate_iops",
+    "rate_process",
+    "thinktime",
+    "latency_target",
+    "iodepth_batch",
+    "iodepth_batch_submit",
+    "iodepth_batch_complete",
+    "iodepth_batch_complete_min",
+    "iodepth_low",
+    "io_submit_mode",
+    "max_latency",
+    "flow",
+    "serialize_overlap",
+    "read_iolog",
+    "replay_time_scale",
+];
+
+impl Options {
+    /// Adds an option with the place where it stands; an earlier one of the same name is replaced.
+    pub fn set(&mut self, name: &str, value: &str, field: &str) {
+        let name = match name {
+            "readwrite" => "rw",
+            "blocksize" => "bs",
+            "startdelay" => "start_delay",
+            other => other,
+        };
+        self.stated.insert(name.to_owned(), (value.to_owned(), field.to_owned()));
+    }
+
+    /// The value of an option; empty for one that is given without a value.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.stated.get(name).map(|(value, _)| value.as_str())
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> BTreeMap<String, String> {
+        self.stated.iter().map(|(name, (value, _))| (name.clone(), value.clone())).collect()
+    }
+
+    fn on(&self, name: &str) -> Option<bool> {
+        self.get(name).map(|value| value != "0" && value != "none")
+    }
+
+    fn whole(&self, name: &str) -> Option<Figure> {
+        let (value, field) = self.stated.get(name)?;
+        let number: f64 = value.trim().parse().ok()?;
+        Some(Figure::exact(number, field))
+    }
+
+    /// A size, in fio's way: `4k` is 4096 and `4kib` is 4000 unless `kb_base` is 1000.
+    fn bytes(&self, name: &str) -> Option<Figure> {
+        let (value, field) = self.stated.get(name)?;
+        Some(Figure::exact(self.size_of(value)?, field))
+    }
+
+    fn size_of(&self, text: &str) -> Option<f64> {
+        let text = text.trim().to_ascii_lowercase();
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let suffix = text[digits.len()..].trim_end_matches('b');
+        let swapped = self.get("kb_base") == Some("1000");
+        let (bare, power) = match suffix.strip_suffix('i') {
+            Some(bare) => (bare, if swapped { 1024f64 } else { 1000.0 }),
+            None => (suffix, if swapped { 1000.0 } else { 1024.0 }),
+        };
+        let exponent = ["", "k", "m", "g", "t", "p"].iter().position(|unit| *unit == bare)?;
+        let number: f64 = digits.parse().ok()?;
+        Some(number * power.powi(exponent as i32))
+    }
+
+    /// A time, in fio's way: seconds where no unit is given.
+    fn time_ns(&self, name: &str) -> Option<Figure> {
+        let (value, field) = self.stated.get(name)?;
+        let text = value.trim().to_ascii_lowercase();
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let factor = match &text[digits.len()..] {
+            "" | "s" => 1e9,
+            "ms" | "msec" => 1e6,
+            "us" | "usec" => 1e3,
+            "m" => 60e9,
+            "h" => 3600e9,
+            "d" => 86_400e9,
+            _ => return None,
+        };
+        Some(Figure::exact(digits.parse::<f64>().ok()? * factor, field))
+    }
+
+    /// Size of a transfer of reads (0), writes (1) or trims (2), where all have the same.
+    #[must_use]
+    pub fn transfer_bytes(&self, direction: usize) -> Option<Figure> {
+        let mixed = ["bsrange", "blocksize_range", "bssplit", "bs_unaligned", "verify", "zonemode"];
+        if mixed.iter().any(|name| self.on(name) == Some(true)) {
+            return None;
+        }
+        let (value, field) = self.stated.get("bs")?;
+        let sizes: Vec<&str> = value.split(',').collect();
+        // Of fewer than three the last one holds for the rest.
+        let text = sizes.get(direction).or(sizes.last()).filter(|text| !text.is_empty())?;
+        let bytes = self.size_of(text).filter(|bytes| *bytes > 0.0)?;
+        Some(Figure::exact(bytes, field))
+    }
+
+    /// Clones of the job, where that is stated.
+    #[must_use]
+    pub fn clones(&self) -> Option<Figure> {
+        self.whole("numjobs")
+    }
+
+    /// Operations that one clone has in flight at most.
+    fn depth(&self) -> Option<Figure> {
+        let engine = self.get("ioengine")?;
+        if SYNCHRONOUS.contains(&engine) {
+            let field = self.stated.get("ioengine").map_or("ioengine", |(_, field)| field);
+            return Some(Figure::exact(1.0, field));
+        }
+        match self.stated.get("iodepth") {
+            Some(_) => self.whole("iodepth"),
+            // One is fio's default, and stated by leaving it out beside an engine that is stated.
+            None => Some(Figure::exact(1.0, "iodepth")),
+        }
+    }
+
+    /// The setting of a part of `clones` jobs, or of an unknown number of them.
+    #[must_use]
+    pub fn setting(&self, clones: Option<f64>) -> Setting {
+        let rw = self.get("rw");
+        let paced = PACED.iter().any(|name| self.on(name) == Some(true));
+        let outstanding = self
+            .depth()
+            .zip(clones)
+            .map(|(depth, clones)| Outstanding { most: depth.scaled(clones), kept: !paced });
+        let target = self.get("filename").or_else(|| self.get("directory"));
+        Setting {
+            outstanding,
+            threads: clones.map(|count| Figure::exact(count, "numjobs")),
+            read_percent: self.read_percent(),
+            pattern: rw.map(|rw| {
+                let random = rw.contains("rand");
+                if random { Pattern::Random } else { Pattern::Sequential }
+            }),
+            working_set_bytes: self.working_set(clones),
+            direct: self.direct(),
+            durability: self.durability(),
+            rate_limit_per_s: self.whole("rate_iops").map(|f| f.scaled(clones.unwrap_or(1.0))),
+            bandwidth_limit_per_s: self.bytes("rate").map(|f| f.scaled(clones.unwrap_or(1.0))),
+            duration_ns: self.time_ns("runtime").or_else(|| self.time_ns("timeout")),
+            warm_up_ns: self.time_ns("ramp_time").filter(|time| time.value > 0.0),
+            target: target.map(str::to_owned),
+            media: target.and_then(media_of),
+            drives: target.and_then(|target| drives_of(target, "filename")),
+            memory_bytes: None,
+            data_repeats: self.data_repeats(),
+            data_zero: self.on("zero_buffers"),
+        }
+    }
+
+    fn read_percent(&self) -> Option<Figure> {
+        let (rw, field) = self.stated.get("rw")?;
+        let rw = rw.split(':').next().unwrap_or(rw);
+        match rw {
+            "read" | "randread" => Some(Figure::exact(100.0, field)),
+            "write" | "randwrite" | "trim" | "randtrim" => Some(Figure::exact(0.0, field)),
+            "rw" | "readwrite" | "randrw" => {
+                let stated = self.whole("rwmixread");
+                let of_writes =
+                    || self.whole("rwmixwrite").map(|f| Figure::exact(100.0 - f.value, f.field));
+                stated.or_else(of_writes).or_else(|| Some(Figure::exact(50.0, field)))
+            }
+            _ => None,
+        }
+    }
+
+    fn direct(&self) -> Option<bool> {
+        self.on("direct").or_else(|| self.on("buffered").map(|buffered| !buffered))
+    }
+
+    fn working_set(&self, clones: Option<f64>) -> Option<Figure> {
+        let size = self.bytes("size").filter(|size| size.value > 0.0)?;
+        // Clones share a file that is named, and have their own where only a directory is.
+        let shared = self.get("filename").is_some();
+        Some(if shared { size } else { size.scaled(clones?) })
+    }
+
+    fn durability(&self) -> Option<Durability> {
+        let each = self.get("sync").is_some_and(|value| !matches!(value, "0" | "none"));
+        if each {
+            return Some(Durability::EachWrite);
+        }
+        let count = |name: &str| self.whole(name).is_some_and(|every| every.value > 0.0);
+        if count("fsync") || count("fdatasync") || self.on("sync_file_range") == Some(true) {
+            return Some(Durability::Flushed);
+        }
+        let at_end = ["end_fsync", "fsync_on_close"].iter().any(|name| self.on(name) == Some(true));
+        if at_end {
+            return Some(Durability::AtEnd);
+        }
+        // Only where options are listed at all does their absence say something.
+        (!self.stated.is_empty()).then_some(Durability::Nothing)
+    }
+
+    fn data_repeats(&self) -> Option<bool> {
+        let fresh = ["refill_buffers", "verify", "scramble_buffers"];
+        if self.stated.is_empty() {
+            return None;
+        }
+        Some(!fresh[..2].iter().any(|name| self.on(name) == Some(true)))
+    }
+}
+
+/// What a device's name says of its medium: an NVMe namespace is flash on PCIe. Other names say nothing:
+/// `sda` may be a disk, an SSD, or a volume of an array.
+fn media_of(target: &str) -> Option<MediaClass> {
+    let nvme = target.split(':').all(|path| path.starts_with("/dev/nvme"));
+    nvme.then_some(MediaClass::Nvme)
+}
+
+fn drives_of(target: &str, field: &str) -> Option<Figure> {
+    media_of(target)?;
+    Some(Figure::exact(target.split(':').count() as f64, field))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn options(list: &[(&str, &str)]) -> Options {
+        let mut options = Options::default();
+        for (name, value) in list {
+            options.set(name, value, name);
+        }
+        options
+    }
+
+    #[test]
+    fn sizes_are_read_as_fio_reads_them() {
+        let of = |text: &str| options(&[("bs", text)]).transfer_bytes(0).map(|f| f.value);
+        assert_eq!(of("4k"), Some(4096.0));
+        assert_eq!(of("4KB"), Some(4096.0));
+        assert_eq!(of("4kib"), Some(4000.0));
+        assert_eq!(of("1M"), Some(1048576.0));
+        assert_eq!(of("512"), Some(512.0));
+        assert_eq!(of("x"), None);
+        let two = options(&[("bs", "4k,8k")]);
+        assert_eq!(two.transfer_bytes(1).unwrap().value, 8192.0);
+        assert_eq!(two.transfer_bytes(2).unwrap().value, 8192.0);
+        assert_eq!(options(&[("bs", "4k"), ("bssplit", "4k/50:8k/50")]).transfer_bytes(0), None);
+    }
+
+    #[test]
+    fn depth_counts_for_engines_that_have_one() {
+        let most = |list: &[(&str, &str)]| {
+            let setting = options(list).setting(Some(4.0));
+            setting.outstanding.map(|o| (o.most.value, o.kept))
+        };
+        assert_eq!(most(&[("ioengine", "libaio"), ("iodepth", "32")]), Some((128.0, true)));
+        assert_eq!(most(&[("ioengine", "psync"), ("iodepth", "32")]), Some((4.0, true)));
+        assert_eq!(most(&[("ioengine", "libaio"), ("rate_iops", "100")]), Some((4.0, false)));
+        assert_eq!(most(&[("iodepth", "32")]), None);
+    }
+
+    #[test]
+    fn what_is_not_stated_stays_unknown() {
+        let setting = Options::default().setting(None);
+        assert_eq!(setting, Setting::default());
+        let setting =
+            options(&[("rw", "randrw"), ("rwmixread", "70"), ("fsync", "1")]).setting(None);
+        assert_eq!(setting.read_percent.unwrap().value, 70.0);
+        assert_eq!(setting.durability, Some(Durability::Flushed));
+        assert_eq!(setting.direct, None);
+    }
+}

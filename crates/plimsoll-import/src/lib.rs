@@ -1,0 +1,11 @@
+//! Results of other tools, read into [`Reported`](plimsoll_evidence::reported::Reported): what a file
+//! says is taken over with the precision that it is printed in, and nothing is added.
+//!
+//! A file's form is told from its content and never from its name. Directories and archives (tar,
+//! tar.gz, zip, single gzip files) are read as a study of many results. What is garbage is refused with
+//! a sentence; nothing panics.
+
+pub mod fio;
+pub mod json;
+pub mod number;
+pub mod text;

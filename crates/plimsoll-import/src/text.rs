@@ -1,0 +1,89 @@
+//! Bytes of a file as text: byte-order marks, UTF-16 with and without one, and what is no text at all.
+
+use std::borrow::Cow;
+
+/// Bytes that are looked at to tell text from other things.
+const SNIFFED_BYTES: usize = 4096;
+/// Zero bytes per byte of text beyond which it is none.
+const ZERO_SHARE_MAX: f64 = 0.01;
+
+/// A file's bytes as text, or `None` where they are not text. Bytes that are not UTF-8 are read as
+/// Latin-1, in which every byte is a letter: tools write paths and host names as they find them.
+#[must_use]
+pub fn decode(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    if let Some(rest) = bytes.strip_prefix(&[0xef, 0xbb, 0xbf]) {
+        return decode(rest);
+    }
+    if let Some(rest) = bytes.strip_prefix(&[0xff, 0xfe]) {
+        return utf16(rest, u16::from_le_bytes);
+    }
+    if let Some(rest) = bytes.strip_prefix(&[0xfe, 0xff]) {
+        return utf16(rest, u16::from_be_bytes);
+    }
+    let head = &bytes[..bytes.len().min(SNIFFED_BYTES)];
+    let zeros = |skip: usize| head.iter().skip(skip).step_by(2).filter(|b| **b == 0).count() * 2;
+    let mostly = head.len() * 3 / 4;
+    if head.len() >= 4 && zeros(1) > mostly && zeros(0) < head.len() / 8 {
+        return utf16(bytes, u16::from_le_bytes);
+    }
+    if head.len() >= 4 && zeros(0) > mostly && zeros(1) < head.len() / 8 {
+        return utf16(bytes, u16::from_be_bytes);
+    }
+    let zero = head.iter().filter(|b| **b == 0).count();
+    if zero as f64 > head.len() as f64 * ZERO_SHARE_MAX {
+        return None;
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Some(Cow::Borrowed(text)),
+        Err(_) => {
+            let odd = |b: &&u8| **b < 9 || (14..32).contains(*b) && **b != 27;
+            if head.iter().filter(odd).count() * 20 > head.len() {
+                return None;
+            }
+            Some(Cow::Owned(bytes.iter().map(|b| char::from(*b)).collect()))
+        }
+    }
+}
+
+fn utf16(bytes: &[u8], of: fn([u8; 2]) -> u16) -> Option<Cow<'_, str>> {
+    let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| of([pair[0], pair[1]])).collect();
+    let text = String::from_utf16_lossy(&units);
+    // What is no text decodes to replacement characters and private planes.
+    let odd = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER || *c == '\0').count();
+    (odd * 20 <= text.chars().count()).then_some(Cow::Owned(text))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn text_is_text_in_any_of_its_encodings() {
+        let words = "iops=1,5\r\nread";
+        let le: Vec<u8> = words.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let be: Vec<u8> = words.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let marked = |mark: &[u8], text: &[u8]| [mark, text].concat();
+        for bytes in [
+            words.as_bytes().to_vec(),
+            marked(&[0xef, 0xbb, 0xbf], words.as_bytes()),
+            marked(&[0xff, 0xfe], &le),
+            marked(&[0xfe, 0xff], &be),
+            le,
+            be,
+        ] {
+            assert_eq!(decode(&bytes).unwrap(), words);
+        }
+        assert_eq!(decode(b"caf\xe9").unwrap(), "café");
+        assert_eq!(decode(b"").unwrap(), "");
+    }
+
+    #[test]
+    fn what_is_no_text_is_none() {
+        let noise: Vec<u8> =
+            (0..4096u32).map(|i| (i.wrapping_mul(2654435761) >> 13) as u8).collect();
+        assert_eq!(decode(&noise), None);
+        assert_eq!(decode(&[0u8; 64]), None);
+        assert_eq!(decode(&[0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0]), None);
+    }
+}

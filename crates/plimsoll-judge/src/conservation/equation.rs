@@ -1,0 +1,151 @@
+//! An equation between figures, and which figure is wrong where it fails.
+
+use plimsoll_evidence::reported::Figure;
+
+use super::{Finding, Gravity, Span, words};
+
+/// Both sides of an equation, and the figures in it.
+pub struct Equation<'r> {
+    /// The left side as it is written, with numbers: `99,507 /s × 4 KiB`.
+    pub left_says: String,
+    /// Its value.
+    pub left: Span,
+    /// What the right side is: `the bandwidth`.
+    pub right_says: String,
+    /// Its value.
+    pub right: Span,
+    /// A value in words, in the unit of both sides.
+    pub in_words: fn(f64) -> String,
+    /// Figures of both sides.
+    pub figures: Vec<&'r Figure>,
+}
+
+/// A ratio by which a slip of units puts a figure off.
+struct Slip {
+    ratio: f64,
+    says: &'static str,
+}
+
+/// Slips between names of units that people and scripts confuse.
+const SLIPS: &[Slip] = &[
+    Slip { ratio: 8.0, says: "bits taken for bytes" },
+    Slip { ratio: 1.024, says: "1000 taken for 1024" },
+    Slip { ratio: 1.048576, says: "MB taken for MiB" },
+    Slip { ratio: 1.073741824, says: "GB taken for GiB" },
+    Slip { ratio: 1.099511627776, says: "TB taken for TiB" },
+    Slip { ratio: 8.589934592, says: "Gb/s taken for GiB/s" },
+    Slip { ratio: 8.388608, says: "Mb/s taken for MiB/s" },
+    Slip { ratio: 1000.0, says: "a thousand times: one unit of the prefix too many" },
+    Slip { ratio: 1024.0, says: "1024 times: one unit of the prefix too many" },
+    Slip { ratio: 1e6, says: "a million times: two units of the prefix too many" },
+    Slip { ratio: 1048576.0, says: "1024² times: two units of the prefix too many" },
+    Slip { ratio: 1e9, says: "10⁹ times: three units of the prefix too many" },
+    Slip { ratio: 512.0, says: "sectors of 512 bytes taken for bytes" },
+    Slip { ratio: 60.0, says: "minutes taken for seconds" },
+    Slip { ratio: 3600.0, says: "hours taken for seconds" },
+];
+
+impl Equation<'_> {
+    /// True where values in the spans fulfil it.
+    pub fn holds(&self) -> bool {
+        self.left.meets(self.right)
+    }
+
+    /// The greater side over the less.
+    fn ratio(&self) -> f64 {
+        let (a, b) = (self.left.value, self.right.value);
+        if a > b { a / b } else { b / a }
+    }
+
+    /// The slip of units that explains it, if one does.
+    pub fn slip(&self) -> Option<&'static str> {
+        let fits = |slip: &&Slip| {
+            // Where the figures are coarse, a slip that is small cannot be told from chance.
+            let coarse = self.left.coarseness().max(self.right.coarseness());
+            let told = coarse < (slip.ratio - 1.0).min(1.0) / 4.0;
+            let meets = |factor: f64| self.left.scaled(factor).meets(self.right);
+            told && (meets(slip.ratio) || meets(1.0 / slip.ratio))
+        };
+        SLIPS.iter().find(fits).map(|slip| slip.says)
+    }
+
+    /// What is wrong, in a sentence with the numbers.
+    pub fn failure(&self) -> Finding {
+        let mut says = format!(
+            "{} = {}, but {} is {}",
+            self.left_says,
+            (self.in_words)(self.left.value),
+            self.right_says,
+            (self.in_words)(self.right.value),
+        );
+        if self.left.value > 0.0 && self.right.value > 0.0 {
+            says.push_str(&format!(": {} apart", words::times(self.ratio())));
+            if let Some(slip) = self.slip() {
+                says.push_str(&format!(", as by {slip}"));
+            }
+        }
+        Finding::new(Gravity::Impossible, says)
+            .of(self.figures.iter().map(|figure| figure.field.clone()))
+    }
+}
+
+/// The findings of those equations that fail. A figure that stands in equations that fail and in none that
+/// holds is the likeliest to be wrong, and is named first.
+pub fn failures(equations: &[Equation<'_>]) -> Vec<Finding> {
+    let holding: Vec<&str> = equations
+        .iter()
+        .filter(|equation| equation.holds())
+        .flat_map(|equation| equation.figures.iter().map(|figure| figure.field.as_str()))
+        .collect();
+    let failing: Vec<&Equation<'_>> = equations.iter().filter(|e| !e.holds()).collect();
+    let times = |field: &str| {
+        let of = |e: &&&Equation<'_>| e.figures.iter().any(|figure| figure.field == field);
+        failing.iter().filter(of).count()
+    };
+    failing
+        .iter()
+        .map(|equation| {
+            let mut finding = equation.failure();
+            finding.fields.sort_by_key(|field| {
+                (holding.contains(&field.as_str()), usize::MAX - times(field))
+            });
+            finding
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn equation<'r>(left: &'r [&'r Figure], right: &'r Figure, product: f64) -> Equation<'r> {
+        Equation {
+            left_says: "a × b".into(),
+            left: Span::exact(product),
+            right_says: "the product".into(),
+            right: Span::from(right),
+            in_words: words::number,
+            figures: left.iter().copied().chain([right]).collect(),
+        }
+    }
+
+    #[test]
+    fn the_figure_that_is_in_no_equation_that_holds_is_named_first() {
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|field| Figure::exact(6.0, field));
+        let (left, other) = ([&a, &b], [&a, &c]);
+        let equations = [equation(&left, &d, 7.0), equation(&other, &c, 6.0)];
+        let findings = failures(&equations);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].fields[2], "a", "{findings:?}");
+        assert!(findings[0].says.contains("a × b = 7, but the product is 6"));
+    }
+
+    #[test]
+    fn a_slip_of_units_is_recognised() {
+        let bandwidth = Figure::rounded(390.6, 0.1, "bw");
+        let none = [];
+        assert_eq!(equation(&none, &bandwidth, 409.6).slip(), Some("MB taken for MiB"));
+        assert_eq!(equation(&none, &bandwidth, 3125.0).slip(), Some("bits taken for bytes"));
+        assert_eq!(equation(&none, &bandwidth, 500.0).slip(), None);
+    }
+}

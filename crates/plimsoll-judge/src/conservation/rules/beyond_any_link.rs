@@ -1,0 +1,156 @@
+//! Did more come over a link than it carries, or did an operation come faster than any link?
+
+use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::{bandwidth, size, usable, whose};
+
+/// Rounding of a declared rate. A link's framing takes more than this.
+const LINK_SLACK: f64 = 0.01;
+/// No single transfer is faster: eight times a PCIe 6.0 link of 16 lanes, and twice what all memory
+/// channels of a server carry.
+const ANY_PER_S: f64 = 1e12;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "beyond-any-link",
+    asks: "did more come over the link than it carries, or an operation faster than any link?",
+    explains: "Reads and writes are each held to the declared rate of the slowest link (`--link`; links \
+        are full duplex). The size of an operation over its latency is the speed at which it came: \
+        the quickest read must not come faster than the declared link, and nothing faster than \
+        1 TB/s, which is twice what a server's memory carries. What does was answered on this side of \
+        the link, moved nothing, or is misprinted.",
+    needs: "a bandwidth and the link's rate (`--link`), or the size and the latency of an operation",
+    check,
+};
+
+fn check(reported: &Reported, declared: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    if let Some(link) = declared.link_bytes_per_s {
+        totals(&mut seen, reported, link);
+    }
+    for (part, operation) in reported.operations().filter(|(_, o)| o.kind.moves_data()) {
+        let Some(size) = size(operation) else { continue };
+        let latencies = operation.latencies.iter();
+        for figure in latencies.filter_map(|l| l.min_ns.as_ref().or(l.mean_ns.as_ref())) {
+            // A submission alone moves nothing.
+            let is_submission = operation.latencies.iter().any(|l| {
+                l.stage == plimsoll_evidence::reported::Stage::Submission
+                    && [&l.min_ns, &l.mean_ns]
+                        .into_iter()
+                        .flatten()
+                        .any(|f| std::ptr::eq(f, figure))
+            });
+            if !is_submission && usable(figure) && figure.most > 0.0 {
+                seen.check(one(part, operation, size, figure, declared));
+            }
+        }
+    }
+    seen
+}
+
+/// The sum over all parts, each direction by itself.
+fn totals(seen: &mut Seen, reported: &Reported, link: f64) {
+    for kind in [Kind::Read, Kind::Write, Kind::All] {
+        let of = |total: bool| {
+            let parts = reported.operations().filter(move |(part, _)| part.is_total == total);
+            let alike = parts.filter(|(_, operation)| operation.kind == kind);
+            alike.filter_map(|(part, operation)| bandwidth(part, operation)).collect::<Vec<_>>()
+        };
+        let stated = of(true);
+        let rates = if stated.is_empty() { of(false) } else { stated };
+        let Some(sum) = Span::sum(rates.iter().map(|(span, _)| *span)) else { continue };
+        // What is not divided may be reads and writes, each of which has a direction of its own.
+        let ways = if kind == Kind::All { 2.0 } else { 1.0 };
+        let carries = link * ways;
+        seen.check((sum.least > carries * (1.0 + LINK_SLACK)).then(|| {
+            let says = format!(
+                "{} {} over a link that carries {}: {} as much",
+                words::bytes_per_s(sum.value),
+                match kind {
+                    Kind::Read => "were read",
+                    Kind::Write => "were written",
+                    _ => "went",
+                },
+                words::bytes_per_s(carries),
+                words::times(sum.value / carries)
+            );
+            let fields = rates.iter().take(4).flat_map(|(_, fields)| fields.clone());
+            Finding::new(Gravity::Impossible, says).of(fields).ask(
+                "what the ports of link and storage counted, and what answered on this side of it",
+            )
+        }));
+    }
+}
+
+fn one(
+    part: &Part,
+    operation: &Operation,
+    size: Span,
+    latency: &Figure,
+    declared: &Declared,
+) -> Option<Finding> {
+    let speed = size.least / latency.most * 1e9;
+    let says = |limit: &str| {
+        format!(
+            "{}{} in {} is {}: {limit}",
+            whose(part, operation),
+            words::transfer(size.value.round()),
+            words::time(latency.value),
+            words::bytes_per_s(size.value / latency.value * 1e9)
+        )
+    };
+    let fields = [latency.field.clone()];
+    if speed > ANY_PER_S {
+        return Some(
+            Finding::new(
+                Gravity::Impossible,
+                says("no link and no memory moves an operation that fast"),
+            )
+            .of(fields)
+            .ask("the unit of the latency, and whether the operation moved its data"),
+        );
+    }
+    let link = declared.link_bytes_per_s?;
+    (operation.kind == Kind::Read && speed > link * (1.0 + LINK_SLACK)).then(|| {
+        let limit =
+            format!("the link carries {}, so it did not come over it", words::bytes_per_s(link));
+        Finding::new(Gravity::Doubtful, says(&limit))
+            .of(fields)
+            .ask("what answered on this side of the link: a page cache, holes, a client's cache")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::Latency;
+
+    use super::*;
+
+    fn gravities(bandwidth: f64, min_ns: f64, link: Option<f64>) -> Vec<Gravity> {
+        let operation = Operation {
+            bandwidth_per_s: vec![Figure::exact(bandwidth, "bw")],
+            size_bytes: Some(Figure::exact(1048576.0, "bs")),
+            latencies: vec![Latency {
+                min_ns: Some(Figure::exact(min_ns, "min")),
+                ..Latency::default()
+            }],
+            ..Operation::of(Kind::Read)
+        };
+        let parts = vec![Part { operations: vec![operation], ..Part::default() }];
+        let declared = Declared { link_bytes_per_s: link, ..Declared::default() };
+        let seen = check(&Reported { parts, ..Reported::default() }, &declared);
+        seen.findings.iter().map(|finding| finding.gravity).collect()
+    }
+
+    #[test]
+    fn a_link_carries_what_it_carries() {
+        // 1 MiB in 400 us is 2.6 GB/s.
+        assert_eq!(gravities(3e9, 400e3, None), []);
+        assert_eq!(gravities(3e9, 400e3, Some(3.125e9)), []);
+        assert_eq!(gravities(3.2e9, 400e3, Some(3.125e9)), [Gravity::Impossible]);
+        assert_eq!(gravities(3e9, 300e3, Some(3.125e9)), [Gravity::Doubtful]);
+        // 1 MiB in 900 ns is 1.2 TB/s.
+        assert_eq!(gravities(3e9, 900.0, None), [Gravity::Impossible]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Does a figure say something was done, and another that it was not?
+
+use plimsoll_evidence::reported::{Figure, Operation, Part, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::{usable, whose};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "contradiction",
+    asks: "does one figure say that something was done and another that it was not?",
+    explains: "Operations that move data and no bytes, bytes without operations, a rate without either, a \
+        latency of nothing, or a negative amount: one of the two was not counted. A zero that stands for \
+        `not counted` turns into a bandwidth of zero or a share of nothing further down.",
+    needs: "two figures of what was done",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for (part, operation) in reported.operations() {
+        negative(&mut seen, part, operation);
+        let amounts: Vec<(&str, &Figure)> = [
+            ("operations", operation.count.first()),
+            ("operations per second", operation.rate_per_s.first()),
+            ("bytes", operation.bytes.first()),
+            ("bytes per second", operation.bandwidth_per_s.first()),
+        ]
+        .into_iter()
+        .filter(|(word, _)| operation.kind.moves_data() || word.starts_with("operations"))
+        .filter_map(|(word, figure)| figure.filter(|f| usable(f)).map(|figure| (word, figure)))
+        .collect();
+        if amounts.len() < 2 {
+            continue;
+        }
+        let some = amounts.iter().find(|(_, figure)| figure.least > 0.0);
+        let none = amounts.iter().find(|(_, figure)| figure.most <= 0.0);
+        seen.check(some.zip(none).map(|((did, some), (did_not, none))| {
+            let says = format!(
+                "{}{} {did}, but {} {did_not}",
+                whose(part, operation),
+                words::number(some.value),
+                words::number(none.value)
+            );
+            Finding::new(Gravity::Impossible, says)
+                .of([&none.field, &some.field])
+                .ask("which of the two was counted")
+        }));
+    }
+    seen
+}
+
+fn negative(seen: &mut Seen, part: &Part, operation: &Operation) {
+    let latencies = operation.latencies.iter();
+    let latencies =
+        latencies.flat_map(|l| [&l.min_ns, &l.mean_ns, &l.max_ns, &l.stddev_ns]).flatten();
+    let amounts =
+        [&operation.count, &operation.bytes, &operation.rate_per_s, &operation.bandwidth_per_s];
+    let figures = amounts.into_iter().flatten().chain(latencies).chain(window(part, operation));
+    for figure in figures {
+        if figure.most < 0.0 {
+            let says = format!(
+                "{}{} is negative: {}",
+                whose(part, operation),
+                figure.field,
+                words::number(figure.value)
+            );
+            seen.check(Some(
+                Finding::new(Gravity::Impossible, says)
+                    .of([&figure.field])
+                    .ask("whether a counter ran over or a clock was set back"),
+            ));
+        }
+    }
+}
+
+fn window<'r>(part: &'r Part, operation: &'r Operation) -> Option<&'r Figure> {
+    operation.window_ns.as_ref().or(part.window_ns.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::Kind;
+
+    use super::*;
+
+    fn findings(kind: Kind, count: f64, bytes: f64) -> usize {
+        let operation = Operation {
+            count: vec![Figure::exact(count, "count")],
+            bytes: vec![Figure::exact(bytes, "bytes")],
+            ..Operation::of(kind)
+        };
+        let parts = vec![Part { operations: vec![operation], ..Part::default() }];
+        check(&Reported { parts, ..Reported::default() }, &Declared::default()).findings.len()
+    }
+
+    #[test]
+    fn operations_without_bytes_contradict_themselves() {
+        assert_eq!(findings(Kind::Write, 810.0, 4096.0), 0);
+        assert_eq!(findings(Kind::Write, 810.0, 0.0), 1);
+        assert_eq!(findings(Kind::Write, 0.0, 4096.0), 1);
+        assert_eq!(findings(Kind::Write, 0.0, 0.0), 0);
+        assert_eq!(findings(Kind::Name("stat".into()), 810.0, 0.0), 0);
+        assert_eq!(findings(Kind::Write, -5.0, -1.0), 2);
+    }
+}

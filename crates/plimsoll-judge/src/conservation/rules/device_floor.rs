@@ -1,0 +1,251 @@
+//! Can drives of that kind do what is said of them?
+
+use plimsoll_evidence::reported::{
+    Kind, Latency, MediaClass, Operation, Part, Pattern, Reported, Stage,
+};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::{bandwidth, rate, size, usable};
+
+/// What no drive of a class exceeds, above the best data sheets of 2026.
+struct Limits {
+    word: &'static str,
+    /// Random operations of 512 bytes or more a second.
+    reads_per_s: f64,
+    writes_per_s: f64,
+    /// Bytes a second, either way.
+    bytes_per_s: f64,
+    /// Median of random reads from the media, ns.
+    read_ns: f64,
+}
+
+/// Two actuators, a short stroke and a deep queue: 700/s (data sheets: 220 to 450). Half a turn at 15,000
+/// rpm is 2 ms; a deep queue shortens the seek and not the turn.
+const HDD: Limits = Limits {
+    word: "disk",
+    reads_per_s: 1_000.0,
+    writes_per_s: 1_500.0,
+    bytes_per_s: 0.6e9,
+    read_ns: 1_000_000.0,
+};
+/// 24G SAS (PM7: 720,000 reads and 355,000 writes a second, 4.2 GB/s); a NAND page takes 20 to 100 us.
+const SSD: Limits = Limits {
+    word: "SAS or SATA SSD",
+    reads_per_s: 1.2e6,
+    writes_per_s: 0.7e6,
+    bytes_per_s: 4.6e9,
+    read_ns: 15_000.0,
+};
+/// Four lanes of PCIe 6.0 (9650: 5.5 million reads and 0.9 million writes a second, 28 GB/s); writes of
+/// 3D XPoint reach 2 million.
+const NVME: Limits = Limits {
+    word: "NVMe drive",
+    reads_per_s: 10e6,
+    writes_per_s: 2.5e6,
+    bytes_per_s: 31.5e9,
+    read_ns: 5_000.0,
+};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "device-floor",
+    asks: "can drives of that kind and number do what is said of them?",
+    explains: "Rates, bandwidth and the median of random reads are set against what no drive of the class \
+        exceeds: a disk 1,000 random reads and 1,500 random writes a second, 0.6 GB/s, 1 ms; an SSD on SAS \
+        or SATA 1.2 and 0.7 million, 4.6 GB/s, 15 us; an NVMe drive 10 and 2.5 million, 31.5 GB/s, 5 us. \
+        What exceeds it was answered by a cache, or not done, or is misprinted. Media and drives are \
+        declared (`--media`, `--drives`) or seen in the name of the device; one volume of an array is not \
+        one drive.",
+    needs: "the kind and number of drives (`--media`, `--drives`)",
+    check,
+};
+
+fn limits(media: MediaClass) -> &'static Limits {
+    match media {
+        MediaClass::Hdd => &HDD,
+        MediaClass::Ssd => &SSD,
+        MediaClass::Nvme => &NVME,
+    }
+}
+
+fn check(reported: &Reported, declared: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    let parts: Vec<&Part> = reported.parts.iter().filter(|part| !part.is_total).collect();
+    // Jobs on one device share it: what is held against the drives is the sum over all that work on them.
+    let mut targets: Vec<Option<&str>> =
+        parts.iter().map(|part| part.setting.target.as_deref()).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let whole = declared.media.is_some();
+    let groups: Vec<Vec<&Part>> = if whole {
+        vec![parts]
+    } else {
+        let of = |target: &Option<&str>| {
+            parts.iter().copied().filter(|p| p.setting.target.as_deref() == *target).collect()
+        };
+        targets.iter().map(of).collect()
+    };
+    for group in groups {
+        let seen_media = group.iter().find_map(|part| part.setting.media);
+        let Some(media) = declared.media.or(seen_media) else { continue };
+        let seen_drives =
+            group.iter().find_map(|part| part.setting.drives.as_ref().map(|d| d.value));
+        let drives = declared.drives.or(if whole { None } else { seen_drives });
+        let direct = group.iter().all(|part| part.setting.direct == Some(true));
+        let gravity = if whole || direct { Gravity::Impossible } else { Gravity::Doubtful };
+        for kind in [Kind::Read, Kind::Write] {
+            amounts(&mut seen, &group, &kind, limits(media), drives, gravity);
+        }
+        medians(&mut seen, &group, limits(media), whole || direct);
+    }
+    seen
+}
+
+fn amounts(
+    seen: &mut Seen,
+    group: &[&Part],
+    kind: &Kind,
+    limits: &Limits,
+    drives: Option<f64>,
+    gravity: Gravity,
+) {
+    let Some(drives) = drives else { return };
+    let operations = || {
+        let of = |part: &'_ &Part| -> Vec<(Part, Operation)> {
+            let alike = part.operations.iter().filter(|o| o.kind == *kind);
+            alike.map(|o| ((**part).clone(), o.clone())).collect()
+        };
+        group.iter().flat_map(of).collect::<Vec<_>>()
+    };
+    let all = operations();
+    let random = all.iter().all(|(part, _)| part.setting.pattern == Some(Pattern::Random));
+    let rates: Vec<_> = all.iter().filter_map(|(part, o)| rate(part, o)).collect();
+    let bandwidths: Vec<_> = all.iter().filter_map(|(part, o)| bandwidth(part, o)).collect();
+    // Small transfers; larger ones are held to the bandwidth.
+    let small = all.iter().all(|(_, o)| size(o).is_none_or(|size| size.value <= 65_536.0));
+    let per_drive = if *kind == Kind::Read { limits.reads_per_s } else { limits.writes_per_s };
+    let word = if *kind == Kind::Read { "reads" } else { "writes" };
+    let plural = if drives == 1.0 { "" } else { "s" };
+    if let Some(sum) = Span::sum(rates.iter().map(|(span, _)| *span)).filter(|_| random && small) {
+        let most = per_drive * drives;
+        seen.check((sum.least > most).then(|| {
+            let says = format!(
+                "{} random {word} a second on {} {}{plural} are {} each; no {} does more than {}",
+                words::number(sum.value),
+                words::number(drives),
+                limits.word,
+                words::number(sum.value / drives),
+                limits.word,
+                words::number(per_drive)
+            );
+            let fields = rates.iter().take(4).flat_map(|(_, fields)| fields.clone());
+            Finding::new(gravity, says)
+                .of(fields)
+                .ask("what the drives' own counters say of this run")
+        }));
+    }
+    if let Some(sum) = Span::sum(bandwidths.iter().map(|(span, _)| *span)) {
+        let most = limits.bytes_per_s * drives;
+        seen.check((sum.least > most).then(|| {
+            let says = format!(
+                "{} of {word} on {} {}{plural} are {} each; no {} does more than {}",
+                words::bytes_per_s(sum.value),
+                words::number(drives),
+                limits.word,
+                words::bytes_per_s(sum.value / drives),
+                limits.word,
+                words::bytes_per_s(limits.bytes_per_s)
+            );
+            let fields = bandwidths.iter().take(4).flat_map(|(_, fields)| fields.clone());
+            Finding::new(gravity, says)
+                .of(fields)
+                .ask("what the drives' own counters say of this run")
+        }));
+    }
+}
+
+/// Reads from the media take their time, each by itself.
+fn medians(seen: &mut Seen, group: &[&Part], limits: &Limits, past_page_cache: bool) {
+    if !past_page_cache {
+        return;
+    }
+    for part in group.iter().filter(|part| part.setting.pattern == Some(Pattern::Random)) {
+        for operation in part.operations.iter().filter(|o| o.kind == Kind::Read) {
+            let of = |stage: Stage| operation.latencies.iter().find(|l| l.stage == stage);
+            let latency =
+                of(Stage::Total).or_else(|| of(Stage::Completion)).or_else(|| of(Stage::Unstated));
+            let Some((word, figure)) = latency.and_then(typical) else { continue };
+            seen.check((figure.most < limits.read_ns).then(|| {
+                let says = format!(
+                    "the {word} of random reads is {}, and reading the media of one {} takes {} at least",
+                    words::time(figure.value),
+                    limits.word,
+                    words::time(limits.read_ns)
+                );
+                Finding::new(Gravity::Doubtful, says)
+                    .of([&figure.field])
+                    .ask("what answered: a cache, addresses that were never written, zeroes")
+            }));
+        }
+    }
+}
+
+/// The median, or the mean where there is none.
+fn typical(latency: &Latency) -> Option<(&'static str, &plimsoll_evidence::reported::Figure)> {
+    let median = latency.percentiles.iter().find(|p| p.quantile == 0.5).map(|p| ("median", &p.ns));
+    median
+        .or_else(|| latency.mean_ns.as_ref().map(|m| ("mean", m)))
+        .filter(|(_, figure)| usable(figure))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::Figure;
+
+    use super::*;
+
+    fn result(kind: Kind, per_s: f64, mean_ns: f64) -> Reported {
+        let operation = Operation {
+            rate_per_s: vec![Figure::exact(per_s, "iops")],
+            size_bytes: Some(Figure::exact(4096.0, "bs")),
+            latencies: vec![Latency {
+                mean_ns: Some(Figure::exact(mean_ns, "lat")),
+                ..Latency::default()
+            }],
+            ..Operation::of(kind)
+        };
+        let mut part = Part { operations: vec![operation], ..Part::default() };
+        part.setting.pattern = Some(Pattern::Random);
+        Reported { parts: vec![part], ..Reported::default() }
+    }
+
+    fn declared(media: MediaClass, drives: Option<f64>) -> Declared {
+        Declared { media: Some(media), drives, ..Declared::default() }
+    }
+
+    #[test]
+    fn no_disk_does_four_million_writes() {
+        let of = |reported: &Reported, declared: &Declared| {
+            check(reported, declared).findings.first().map(|f| f.gravity)
+        };
+        let writes = result(Kind::Write, 4e6, 10_000.0);
+        assert_eq!(of(&writes, &declared(MediaClass::Nvme, Some(1.0))), Some(Gravity::Impossible));
+        assert_eq!(of(&writes, &declared(MediaClass::Nvme, Some(24.0))), None);
+        assert_eq!(of(&writes, &Declared::default()), None);
+        let reads = result(Kind::Read, 300.0, 12e6);
+        assert_eq!(of(&reads, &declared(MediaClass::Hdd, Some(1.0))), None);
+        let reads = result(Kind::Read, 300.0, 90e3);
+        assert_eq!(of(&reads, &declared(MediaClass::Hdd, Some(1.0))), Some(Gravity::Doubtful));
+    }
+
+    #[test]
+    fn a_device_that_is_named_is_known() {
+        let mut reported = result(Kind::Write, 4e6, 10_000.0);
+        reported.parts[0].setting.media = Some(MediaClass::Nvme);
+        reported.parts[0].setting.drives = Some(Figure::exact(1.0, "filename"));
+        let seen = |reported: &Reported| check(reported, &Declared::default()).findings;
+        assert_eq!(seen(&reported)[0].gravity, Gravity::Doubtful);
+        reported.parts[0].setting.direct = Some(true);
+        assert_eq!(seen(&reported)[0].gravity, Gravity::Impossible);
+    }
+}

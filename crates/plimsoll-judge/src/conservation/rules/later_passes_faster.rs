@@ -1,0 +1,120 @@
+//! Were later passes over the same data faster than the first?
+
+use plimsoll_evidence::reported::{Figure, Pass, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::usable;
+
+/// Share by which the mean of the later passes may exceed the first. Of 662 training results of MLPerf
+/// Storage 1.0, half are within 1 % and nine in ten within 4 %.
+const FASTER_MAX: f64 = 0.10;
+/// Points of busy time that passes of one speed may differ by.
+const BUSY_POINTS: f64 = 2.0;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "later-passes-faster",
+    asks: "were later passes over the same data faster than the first?",
+    explains: "Only the first pass over a data set finds no part of it in a cache. Where the later ones \
+        are more than 10 % faster, something kept data: memory of the hosts, or of the storage. The mean \
+        over all passes then is of neither. Where the share of time in which the consumer was busy did \
+        not change, the first pass may hold the start of the run instead.",
+    needs: "the rates or times of two or more passes over the same data",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    let rates: Vec<(&Pass, &Figure, f64)> = speeds(&reported.passes);
+    if let [(_, first, slow), later @ ..] = &rates[..]
+        && !later.is_empty()
+    {
+        let mean = later.iter().map(|(.., speed)| speed).sum::<f64>() / later.len() as f64;
+        let faster = mean / slow - 1.0;
+        seen.check((faster > FASTER_MAX).then(|| {
+            let shown = |speed: f64, figure: &Figure| {
+                let by_time = speed != figure.value;
+                if by_time { words::time(figure.value) } else { format!("{}/s", words::number(speed)) }
+            };
+            let later_says: Vec<String> = later.iter().take(6).map(|(_, f, s)| shown(*s, f)).collect();
+            let mut says = format!(
+                "the first pass {} and the {} after it {}: {} faster",
+                shown(*slow, first),
+                if later.len() == 1 { "one".to_owned() } else { later.len().to_string() },
+                later_says.join(", "),
+                words::percent(faster)
+            );
+            says.push_str(busy(&reported.passes));
+            Finding::new(Gravity::Doubtful, says)
+                .of([&first.field])
+                .ask("the size of the data against the memory of hosts and storage, and what the media read")
+        }));
+    }
+    seen
+}
+
+/// Passes with what they did per second, or one over their time.
+fn speeds(passes: &[Pass]) -> Vec<(&Pass, &Figure, f64)> {
+    let positive = |figure: &&Figure| usable(figure) && figure.value > 0.0;
+    let by_rate = |pass| -> Option<(&Pass, &Figure, f64)> {
+        let pass: &Pass = pass;
+        let rate = pass.rate_per_s.as_ref().filter(positive)?;
+        Some((pass, rate, rate.value))
+    };
+    let by_time = |pass| -> Option<(&Pass, &Figure, f64)> {
+        let pass: &Pass = pass;
+        let time = pass.duration_ns.as_ref().filter(positive)?;
+        Some((pass, time, 1.0 / time.value))
+    };
+    let rates: Vec<_> = passes.iter().filter_map(by_rate).collect();
+    if rates.len() == passes.len() { rates } else { passes.iter().filter_map(by_time).collect() }
+}
+
+fn busy(passes: &[Pass]) -> &'static str {
+    let shares: Vec<f64> =
+        passes.iter().filter_map(|p| p.busy_percent.as_ref().map(|b| b.value)).collect();
+    let [first, later @ ..] = &shares[..] else { return "" };
+    let mean = later.iter().sum::<f64>() / later.len().max(1) as f64;
+    if later.is_empty() {
+        ""
+    } else if mean - first > BUSY_POINTS {
+        "; its consumers waited less, so data came from a cache"
+    } else {
+        "; its consumers were no less busy in the first, which may hold the start of the run"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(rates: &[f64], busy: &[f64]) -> Option<String> {
+        let pass = |(rate, busy): (&f64, &f64)| Pass {
+            rate_per_s: Some(Figure::exact(*rate, "rate")),
+            busy_percent: Some(Figure::exact(*busy, "busy")),
+            ..Pass::default()
+        };
+        let passes = rates.iter().zip(busy).map(pass).collect();
+        let seen = check(&Reported { passes, ..Reported::default() }, &Declared::default());
+        assert_eq!(seen.checked, usize::from(rates.len() > 1));
+        seen.findings.first().map(|finding| finding.says.clone())
+    }
+
+    #[test]
+    fn a_warm_cache_shows_from_the_second_pass_on() {
+        assert_eq!(says(&[100.0, 108.0, 109.0], &[90.0, 91.0, 91.0]), None);
+        let cached = says(&[100.0, 120.0, 125.0], &[77.0, 96.0, 97.0]).unwrap_or_default();
+        assert!(cached.contains("22.5 % faster") && cached.contains("cache"), "{cached}");
+        let start = says(&[100.0, 120.0], &[90.4, 90.9]).unwrap_or_default();
+        assert!(start.contains("the start of the run"), "{start}");
+        assert_eq!(says(&[100.0], &[90.0]), None);
+    }
+
+    #[test]
+    fn times_serve_where_there_are_no_rates() {
+        let pass = |ns| Pass { duration_ns: Some(Figure::exact(ns, "time")), ..Pass::default() };
+        let passes = vec![pass(130e9), pass(100e9), pass(101e9)];
+        let seen = check(&Reported { passes, ..Reported::default() }, &Declared::default());
+        assert!(seen.findings[0].says.contains("130 s"), "{:?}", seen.findings);
+    }
+}

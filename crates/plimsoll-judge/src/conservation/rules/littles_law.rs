@@ -1,0 +1,198 @@
+//! Do rate, latency and the number of operations in flight fit each other?
+
+use plimsoll_evidence::reported::{Figure, Latency, Operation, Part, Reported, Stage};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::{rate, usable};
+
+/// Share of what is kept in flight below which the latency leaves out most of the time. A generator that
+/// works on each operation outside of its latency leaves 0.5 and more (measured with buffered reads of one
+/// thread, where half of each cycle is fio's own).
+const SHARE_MIN: f64 = 0.5;
+/// Share by which the ends of the run may put the mean number in flight up: figures of threads that did not
+/// begin and end together are divided by the longest of their times.
+const ENDS: f64 = 0.01;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "littles-law",
+    asks: "do rate, latency and the number of operations in flight fit each other?",
+    explains: "The mean number of operations in flight is rate × mean latency, whatever their order and \
+        distribution (J. D. C. Little, 1961). More than were let in flight is impossible: the rate, the \
+        latency or the depth is wrong. Less than half, where the tool replaces each operation at once, \
+        means that the latency leaves out most of the time that operations took, or that part of the \
+        load was missing for part of the run. Tolerance: the rounding of the figures, 1 % for threads that \
+        do not end together, and the longest latency over the run where a warm-up went before it, since \
+        what was in flight then is counted with all of its latency.",
+    needs: "a rate, a mean latency and the number of operations in flight",
+    check,
+};
+
+fn check(reported: &Reported, declared: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    let mut stated = false;
+    for part in reported.parts.iter().filter(|part| !part.is_total) {
+        let Some(outstanding) = part.setting.outstanding.as_ref().filter(|o| usable(&o.most))
+        else {
+            continue;
+        };
+        stated = true;
+        if let Some(flight) = Flight::of([part]) {
+            seen.check(flight.against(&outstanding.most, outstanding.kept, part));
+        }
+    }
+    // What is declared holds for the whole result, and only where it says nothing itself.
+    if let Some(most) = declared.outstanding.filter(|_| !stated) {
+        let most = Figure::exact(most, "--outstanding");
+        if let Some(flight) = Flight::of(reported.parts.iter().filter(|part| !part.is_total)) {
+            let nothing = Part::default();
+            seen.check(flight.against(&most, false, reported.parts.first().unwrap_or(&nothing)));
+        }
+    }
+    seen
+}
+
+/// Operations in flight on average, with the terms of the sum.
+struct Flight {
+    mean: Span,
+    says: Vec<String>,
+    fields: Vec<String>,
+    /// True where the latencies cover all of an operation's life.
+    whole: bool,
+    longest_share: f64,
+}
+
+/// The latency whose mean counts all of an operation's life, or else the longest part of it.
+fn mean(operation: &Operation) -> Option<(&Latency, &Figure)> {
+    let of = |stage: Stage| {
+        let mut latencies =
+            operation.latencies.iter().filter(move |l| l.stage == stage && !l.sampled);
+        latencies.find_map(|l| l.mean_ns.as_ref().filter(|mean| usable(mean)).map(|mean| (l, mean)))
+    };
+    of(Stage::Total).or_else(|| of(Stage::Unstated)).or_else(|| of(Stage::Completion))
+}
+
+impl Flight {
+    fn of<'r>(parts: impl IntoIterator<Item = &'r Part>) -> Option<Self> {
+        let mut flight = Self {
+            mean: Span::exact(0.0),
+            says: Vec::new(),
+            fields: Vec::new(),
+            whole: true,
+            longest_share: 0.0,
+        };
+        for part in parts {
+            for operation in &part.operations {
+                let Some((latency, mean)) = mean(operation) else { continue };
+                let Some((rate, fields)) = rate(part, operation) else { continue };
+                flight.mean = flight.mean.plus(rate.times(Span::from(mean).scaled(1e-9)));
+                flight.says.push(format!(
+                    "{} {}/s × {}",
+                    operation.kind.word(),
+                    words::number(rate.value),
+                    words::time(mean.value)
+                ));
+                flight.fields.push(mean.field.clone());
+                flight.fields.extend(fields);
+                flight.whole &= latency.stage == Stage::Total;
+                if let Some((longest, window)) =
+                    latency.max_ns.as_ref().zip(super::window(part, operation))
+                {
+                    flight.longest_share = flight.longest_share.max(longest.value / window.value);
+                }
+            }
+        }
+        (!flight.says.is_empty()).then_some(flight)
+    }
+
+    fn against(&self, most: &Figure, kept: bool, part: &Part) -> Option<Finding> {
+        let edge = if part.setting.warm_up_ns.is_some() { self.longest_share } else { 0.0 };
+        let allowed = Span::from(most).scaled(1.0 + ENDS + edge);
+        let terms = match &self.says[..] {
+            [first, second, third, rest @ ..] if !rest.is_empty() => {
+                format!("{first} + {second} + {third} and {} more", rest.len())
+            }
+            terms => terms.join(" + "),
+        };
+        let sum = format!(
+            "{terms} = {} operations in flight, where {} were let in flight",
+            words::number(self.mean.value),
+            words::number(most.value)
+        );
+        let fields = self.fields.iter().cloned().chain([most.field.clone()]);
+        if self.mean.is_above(allowed) {
+            let says =
+                format!("{sum} at most: {} as many", words::times(self.mean.value / most.value));
+            return Some(
+                Finding::new(Gravity::Impossible, says)
+                    .of(fields)
+                    .ask("how many operations were in flight, and what the latency is the mean of"),
+            );
+        }
+        let short = Span::from(most).scaled(SHARE_MIN).is_above(self.mean);
+        (kept && self.whole && short).then(|| {
+            let says = format!(
+                "{sum} all the time: the latency leaves out {} of it, or part of the load was not there",
+                words::percent(1.0 - self.mean.value / most.value)
+            );
+            Finding::new(Gravity::Doubtful, says)
+                .of(fields)
+                .ask("the rate over time, and where the rest of the operations' time went")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_evidence::reported::{Kind, Outstanding};
+
+    use super::*;
+
+    fn result(rate: f64, mean_ns: f64, kept: bool) -> Reported {
+        let mut operation = Operation::of(Kind::Read);
+        operation.rate_per_s = vec![Figure::exact(rate, "iops")];
+        operation.window_ns = Some(Figure::exact(60e9, "runtime"));
+        operation.latencies = vec![Latency {
+            mean_ns: Some(Figure::exact(mean_ns, "lat.mean")),
+            max_ns: Some(Figure::exact(6e9, "lat.max")),
+            ..Latency::default()
+        }];
+        let mut part = Part { operations: vec![operation], ..Part::default() };
+        part.setting.outstanding = Some(Outstanding { most: Figure::exact(8.0, "iodepth"), kept });
+        Reported { parts: vec![part], ..Reported::default() }
+    }
+
+    fn gravity(reported: &Reported, declared: &Declared) -> Option<Gravity> {
+        let seen = check(reported, declared);
+        assert_eq!(seen.checked, 1);
+        seen.findings.first().map(|finding| finding.gravity)
+    }
+
+    #[test]
+    fn eight_in_flight_are_eight_and_nine_are_impossible() {
+        let none = Declared::default();
+        assert_eq!(gravity(&result(10_000.0, 800_000.0, true), &none), None);
+        assert_eq!(gravity(&result(10_000.0, 820_000.0, true), &none), Some(Gravity::Impossible));
+        assert_eq!(gravity(&result(10_000.0, 380_000.0, true), &none), Some(Gravity::Doubtful));
+        assert_eq!(gravity(&result(10_000.0, 380_000.0, false), &none), None);
+    }
+
+    #[test]
+    fn what_was_in_flight_after_a_warm_up_is_allowed_for() {
+        let mut reported = result(10_000.0, 820_000.0, true);
+        reported.parts[0].setting.warm_up_ns = Some(Figure::exact(1e9, "ramp_time"));
+        assert_eq!(gravity(&reported, &Declared::default()), None);
+    }
+
+    #[test]
+    fn a_declared_depth_holds_for_the_whole_result() {
+        let mut reported = result(10_000.0, 800_000.0, false);
+        reported.parts[0].setting.outstanding = None;
+        reported.parts.push(reported.parts[0].clone());
+        let declared = |n: f64| Declared { outstanding: Some(n), ..Declared::default() };
+        assert_eq!(gravity(&reported, &declared(16.0)), None);
+        assert_eq!(gravity(&reported, &declared(12.0)), Some(Gravity::Impossible));
+        assert_eq!(check(&reported, &Declared::default()).checked, 0);
+    }
+}

@@ -1,0 +1,74 @@
+//! Are all ranks, hosts and jobs there?
+
+use plimsoll_evidence::reported::Reported;
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::usable;
+
+/// Names that a finding lists at most.
+const SHOWN_MAX: usize = 5;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "lost-parts",
+    asks: "are as many ranks, hosts and jobs there as the result says?",
+    explains: "A result that states how many ranks, hosts, jobs or rows it is of should have as many. \
+        Those that are missing ended early, or were left out: sums are too small then, and means are of \
+        the ones that survived.",
+    needs: "a stated number of ranks, hosts or jobs, and the parts themselves",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for member in reported.memberships.iter().filter(|member| usable(&member.stated)) {
+        let found = member.found as f64;
+        let differs = found < member.stated.least || found > member.stated.most;
+        seen.check(differs.then(|| {
+            let mut says = format!(
+                "{} {} are stated and {} are {}",
+                words::number(member.stated.value),
+                member.of,
+                words::number(found),
+                member.place
+            );
+            if !member.missing.is_empty() {
+                let shown = member.missing.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>();
+                says.push_str(&format!("; missing: {}", shown.join(", ")));
+                if member.missing.len() > SHOWN_MAX {
+                    says.push_str(&format!(" and {} more", member.missing.len() - SHOWN_MAX));
+                }
+            }
+            Finding::new(Gravity::Doubtful, says)
+                .of([&member.stated.field])
+                .ask(format!("the output of all {}", member.of))
+        }));
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Figure, Membership};
+
+    use super::*;
+
+    #[test]
+    fn a_rank_that_is_missing_is_named() {
+        let mut member = Membership {
+            of: "ranks".into(),
+            stated: Figure::exact(4.0, "num_ranks"),
+            found: 4,
+            missing: Vec::new(),
+            place: "there".into(),
+        };
+        let seen = |member: &Membership| {
+            let memberships = vec![member.clone()];
+            check(&Reported { memberships, ..Reported::default() }, &Declared::default())
+        };
+        assert!(seen(&member).findings.is_empty());
+        (member.found, member.missing) = (3, vec!["rank 2".into()]);
+        let says = seen(&member).findings.remove(0).says;
+        assert_eq!(says, "4 ranks are stated and 3 are there; missing: rank 2");
+    }
+}

@@ -1,0 +1,391 @@
+//! Can the mean, the extremes, the deviation and the percentiles be of the same latencies?
+
+use plimsoll_evidence::reported::{Figure, Latency, Operation, Part, Reported, Stage};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::{first, usable, whose};
+
+/// Operations below which bounds by ranks are not used: each percentile may be a rank off, by the
+/// convention of whoever made it.
+const COUNT_MIN: f64 = 20.0;
+/// Share by which a mean may lie off its bounds: sums of rounded bins.
+const SLACK: f64 = 0.005;
+/// The same for sums of the stages' means, which some engines take at slightly different moments.
+const STAGES_SLACK: f64 = 0.02;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "mean-within-extremes",
+    asks: "can mean, extremes, deviation and percentiles be of the same latencies?",
+    explains: "A mean lies between the least and the greatest. Of n values of which none is negative, \
+        none is greater than n times their mean. A share 1 - q of them is p(q) or more, so the mean is at \
+        least (1 - q) × p(q) (A. Markov), and from all percentiles together it is bounded from both \
+        sides. No percentile is further from the mean than the deviation allows (F. Cantelli, 1928: \
+        σ × √(q / (1 - q))), and no deviation greater than √((max - mean) × (mean - min)) (R. Bhatia, \
+        C. Davis, 2000). The mean of a total is the sum of the means of its stages. Percentiles are \
+        allowed the width of the bins that they were taken from and one rank.",
+    needs: "two or more of mean, minimum, maximum, deviation and percentiles of one latency",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for (part, operation) in reported.operations() {
+        for latency in &operation.latencies {
+            let stated = Stated::of(latency, operation);
+            let whose = format!("{}{}", whose(part, operation), stage(latency.stage));
+            for bound in bounds(&stated) {
+                seen.checked += 1;
+                seen.findings.extend(bound.finding(&whose));
+            }
+        }
+        stages(&mut seen, part, operation);
+    }
+    seen
+}
+
+fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Submission => "submission latency: ",
+        Stage::Completion => "completion latency: ",
+        Stage::Request => "request latency: ",
+        Stage::Total | Stage::Unstated => "",
+    }
+}
+
+/// What is stated of one latency.
+struct Stated<'r> {
+    min: Option<&'r Figure>,
+    mean: Option<&'r Figure>,
+    max: Option<&'r Figure>,
+    stddev: Option<&'r Figure>,
+    /// By rising quantile.
+    percentiles: Vec<(f64, &'r Figure)>,
+    count: Option<f64>,
+}
+
+impl<'r> Stated<'r> {
+    fn of(latency: &'r Latency, operation: &Operation) -> Self {
+        let figure = |figure: &'r Option<Figure>| figure.as_ref().filter(|figure| usable(figure));
+        let inside = |q: f64| q > 0.0 && q < 1.0;
+        let mut percentiles: Vec<(f64, &Figure)> = latency
+            .percentiles
+            .iter()
+            .filter(|p| usable(&p.ns) && inside(p.quantile))
+            .map(|p| (p.quantile, &p.ns))
+            .collect();
+        percentiles.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let count = latency.count.as_ref().or_else(|| {
+            // Where the latencies are of all operations their number is that of the operations.
+            first(&operation.count).filter(|_| !latency.sampled)
+        });
+        Self {
+            min: figure(&latency.min_ns),
+            mean: figure(&latency.mean_ns),
+            max: figure(&latency.max_ns),
+            stddev: figure(&latency.stddev_ns),
+            percentiles,
+            count: count.map(|count| count.value).filter(|count| *count >= 1.0),
+        }
+    }
+
+    /// How far a rank more or less moves a bound on the mean.
+    fn rank_ns(&self) -> Option<f64> {
+        let count = self.count.filter(|count| *count >= COUNT_MIN)?;
+        let top = self.max.or(self.percentiles.last().map(|(_, figure)| *figure))?;
+        Some(top.most / count * (self.percentiles.len() + 1) as f64)
+    }
+}
+
+/// Something that has to be at most something else.
+struct Bound<'r> {
+    less_says: String,
+    less: Span,
+    more_says: String,
+    more: Span,
+    slack_ns: f64,
+    figures: Vec<&'r Figure>,
+}
+
+impl Bound<'_> {
+    fn finding(&self, whose: &str) -> Option<Finding> {
+        let slack = self.slack_ns + self.more.most * 1e-9 + 1e-3;
+        if self.less.least <= self.more.most + slack {
+            return None;
+        }
+        let says = format!(
+            "{whose}{} is {}, which is more than {} of {}",
+            self.less_says,
+            words::time(self.less.value),
+            self.more_says,
+            words::time(self.more.value)
+        );
+        Some(
+            Finding::new(Gravity::Impossible, says)
+                .of(self.figures.iter().map(|figure| figure.field.clone()))
+                .ask("the histogram that these figures were made of"),
+        )
+    }
+}
+
+fn bounds<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
+    let mut bounds = Vec::new();
+    let mut at_most = |less: (&str, &'r Figure), more: (&str, &'r Figure)| {
+        bounds.push(Bound {
+            less_says: less.0.into(),
+            less: less.1.into(),
+            more_says: more.0.into(),
+            more: more.1.into(),
+            slack_ns: 0.0,
+            figures: vec![less.1, more.1],
+        });
+    };
+    let (min, mean, max) = (stated.min, stated.mean, stated.max);
+    for (less, more) in [
+        (min.map(|f| ("the minimum", f)), mean.map(|f| ("the mean", f))),
+        (mean.map(|f| ("the mean", f)), max.map(|f| ("the maximum", f))),
+        (min.map(|f| ("the minimum", f)), max.map(|f| ("the maximum", f))),
+    ] {
+        if let Some((less, more)) = less.zip(more) {
+            at_most(less, more);
+        }
+    }
+    for (quantile, figure) in &stated.percentiles {
+        let word = words::quantile(*quantile);
+        if let Some(min) = min {
+            at_most(("the minimum", min), (&word, figure));
+        }
+        if let Some(max) = max {
+            at_most((&word, figure), ("the maximum", max));
+        }
+    }
+    bounds.extend(by_count(stated));
+    bounds.extend(by_percentiles(stated));
+    bounds.extend(by_deviation(stated));
+    bounds
+}
+
+fn by_count<'r>(stated: &Stated<'r>) -> Option<Bound<'r>> {
+    let (mean, max, count) = (stated.mean?, stated.max?, stated.count?);
+    Some(Bound {
+        less_says: "the maximum".into(),
+        less: max.into(),
+        more_says: format!(
+            "{} latencies of a mean of {}",
+            words::number(count),
+            words::time(mean.value)
+        ),
+        more: Span::from(mean).scaled(count).widened(SLACK),
+        slack_ns: 0.0,
+        figures: vec![max, mean],
+    })
+}
+
+/// The mean between its least and its greatest possible value under these percentiles.
+fn by_percentiles<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
+    let (Some(mean), Some(rank_ns)) = (stated.mean, stated.rank_ns()) else { return Vec::new() };
+    if stated.percentiles.is_empty() {
+        return Vec::new();
+    }
+    let all = |extra: Option<&'r Figure>| {
+        let of = stated.percentiles.iter().map(|(_, figure)| *figure);
+        [mean].into_iter().chain(of).chain(extra).collect::<Vec<_>>()
+    };
+    let zero = Span::exact(0.0);
+    let mut least = zero;
+    let (mut below, mut from) = (stated.min.map_or(zero, Span::from), 0.0);
+    for (quantile, figure) in &stated.percentiles {
+        least = least.plus(below.scaled(quantile - from));
+        (below, from) = (Span::from(*figure), *quantile);
+    }
+    least = least.plus(below.scaled(1.0 - from));
+    let mut bounds = vec![Bound {
+        less_says: "what the mean is at least, by the percentiles,".into(),
+        less: least,
+        more_says: "the mean".into(),
+        more: Span::from(mean).widened(SLACK),
+        slack_ns: rank_ns,
+        figures: all(stated.min),
+    }];
+    if let Some(max) = stated.max {
+        let mut most = zero;
+        let mut from = 0.0;
+        for (quantile, figure) in &stated.percentiles {
+            most = most.plus(Span::from(*figure).scaled(quantile - from));
+            from = *quantile;
+        }
+        most = most.plus(Span::from(max).scaled(1.0 - from));
+        bounds.push(Bound {
+            less_says: "the mean".into(),
+            less: mean.into(),
+            more_says: "what the percentiles and the maximum allow:".into(),
+            more: most.widened(SLACK),
+            slack_ns: rank_ns,
+            figures: all(Some(max)),
+        });
+    }
+    bounds
+}
+
+fn by_deviation<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
+    let (Some(mean), Some(stddev)) = (stated.mean, stated.stddev) else { return Vec::new() };
+    let mut bounds = Vec::new();
+    // A sample's deviation is greater than the population's by this.
+    let sample = stated.count.map_or(2.0, |n| if n > 1.0 { n / (n - 1.0) } else { 2.0 }).sqrt();
+    if let Some((min, max)) = stated.min.zip(stated.max) {
+        let (above, under) = ((max.most - mean.least).max(0.0), (mean.most - min.least).max(0.0));
+        let limit = (above * under).sqrt() * sample;
+        bounds.push(Bound {
+            less_says: "the deviation".into(),
+            less: stddev.into(),
+            more_says: "minimum, mean and maximum allow:".into(),
+            more: Span::exact(limit).widened(SLACK),
+            slack_ns: 0.0,
+            figures: vec![stddev, min, mean, max],
+        });
+    }
+    let Some(count) = stated.count.filter(|count| *count >= COUNT_MIN) else { return bounds };
+    for (quantile, figure) in &stated.percentiles {
+        // One rank, by whichever convention.
+        let (low, high) = (quantile - 1.0 / count, quantile + 1.0 / count);
+        let word = words::quantile(*quantile);
+        if low > 0.0 {
+            // At least 1 - q lie at the percentile or above it.
+            let factor = (high.min(1.0 - 1.0 / count) / (1.0 - high).max(1.0 / count)).sqrt();
+            bounds.push(Bound {
+                less_says: word.clone(),
+                less: (*figure).into(),
+                more_says: format!("mean and deviation allow for {word}:"),
+                more: Span::from(mean).plus(Span::from(stddev).scaled(factor)).widened(SLACK),
+                slack_ns: 0.0,
+                figures: vec![figure, stddev, mean],
+            });
+        }
+        if high < 1.0 && low > 0.0 {
+            let factor = ((1.0 - low) / low).sqrt();
+            bounds.push(Bound {
+                less_says: "the mean".into(),
+                less: mean.into(),
+                more_says: format!("{word} and the deviation allow:"),
+                more: Span::from(*figure).plus(Span::from(stddev).scaled(factor)).widened(SLACK),
+                slack_ns: 0.0,
+                figures: vec![mean, stddev, figure],
+            });
+        }
+    }
+    bounds
+}
+
+/// The mean of the whole is the sum of the means of its stages.
+fn stages(seen: &mut Seen, part: &Part, operation: &Operation) {
+    let of = |stage: Stage| operation.latencies.iter().find(|l| l.stage == stage);
+    let (Some(submission), Some(completion), Some(total)) =
+        (of(Stage::Submission), of(Stage::Completion), of(Stage::Total))
+    else {
+        return;
+    };
+    let count = |latency: &Latency| latency.count.as_ref().map(|count| count.value);
+    if count(submission) != count(total) || count(completion) != count(total) {
+        return;
+    }
+    let (Some(a), Some(b), Some(sum)) = (
+        submission.mean_ns.as_ref().filter(|f| usable(f)),
+        completion.mean_ns.as_ref().filter(|f| usable(f)),
+        total.mean_ns.as_ref().filter(|f| usable(f)),
+    ) else {
+        return;
+    };
+    let added = Span::from(a).plus(b.into());
+    let fits = added.widened(STAGES_SLACK).meets(Span::from(sum));
+    seen.check((!fits).then(|| {
+        let says = format!(
+            "{}a mean submission of {} and a mean completion of {} make {}, but the mean of both is {}",
+            whose(part, operation),
+            words::time(a.value),
+            words::time(b.value),
+            words::time(added.value),
+            words::time(sum.value)
+        );
+        Finding::new(Gravity::Impossible, says)
+            .of([&sum.field, &b.field, &a.field])
+            .ask("the tool's own output")
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_evidence::reported::{Kind, Percentile};
+
+    use super::*;
+
+    fn exact(value: f64, field: &str) -> Option<Figure> {
+        Some(Figure::exact(value, field))
+    }
+
+    /// 1,000 latencies: half of 100 us, 49 % of 200 us, 1 % of 1,000 us.
+    fn latency() -> Latency {
+        let p =
+            |quantile, ns| Percentile { quantile, ns: Figure::exact(ns, format!("p{quantile}")) };
+        Latency {
+            count: exact(1000.0, "n"),
+            min_ns: exact(100e3, "min"),
+            mean_ns: exact(158e3, "mean"),
+            max_ns: exact(1000e3, "max"),
+            stddev_ns: exact(98.2e3, "stddev"),
+            percentiles: vec![p(0.5, 100e3), p(0.9, 200e3), p(0.99, 200e3), p(0.999, 1000e3)],
+            ..Latency::default()
+        }
+    }
+
+    fn found(latency: Latency) -> Vec<String> {
+        let operation =
+            Operation { kind: Kind::Read, latencies: vec![latency], ..Operation::default() };
+        let parts = vec![Part { operations: vec![operation], ..Part::default() }];
+        let seen = check(&Reported { parts, ..Reported::default() }, &Declared::default());
+        seen.findings.into_iter().map(|finding| finding.says).collect()
+    }
+
+    #[test]
+    fn latencies_that_exist_are_possible() {
+        assert_eq!(found(latency()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_bound_is_watched() {
+        let with = |change: fn(&mut Latency)| {
+            let mut changed = latency();
+            change(&mut changed);
+            found(changed).join("; ")
+        };
+        assert!(with(|l| l.mean_ns = exact(90e3, "mean")).contains("the minimum is 100 us"));
+        assert!(with(|l| l.mean_ns = exact(1100e3, "mean")).contains("the mean is 1.1 ms"));
+        assert!(with(|l| l.max_ns = exact(190e3, "max")).contains("p90 is 200 us"));
+        // At least half are 100 us and at least a tenth are 200 us.
+        assert!(
+            with(|l| l.mean_ns = exact(105e3, "mean")).contains("at least, by the percentiles")
+        );
+        assert!(with(|l| l.mean_ns = exact(170e3, "mean")).contains("percentiles and the maximum"));
+        assert!(with(|l| l.stddev_ns = exact(400e3, "stddev")).contains("the deviation is 400 us"));
+        assert!(with(|l| l.stddev_ns = exact(10e3, "stddev")).contains("p99.9 is 1 ms"));
+        assert!(with(|l| l.max_ns = exact(1e9, "max")).contains("1,000 latencies of a mean"));
+    }
+
+    #[test]
+    fn stages_add_up() {
+        let of = |stage, mean| Latency { stage, mean_ns: exact(mean, "m"), ..Latency::default() };
+        let operation = |total| Operation {
+            latencies: vec![
+                of(Stage::Submission, 2e3),
+                of(Stage::Completion, 98e3),
+                of(Stage::Total, total),
+            ],
+            ..Operation::default()
+        };
+        for (total, failures) in [(100e3, 0), (130e3, 1), (98e3, 0), (90e3, 1)] {
+            let mut seen = Seen::default();
+            stages(&mut seen, &Part::default(), &operation(total));
+            assert_eq!((seen.checked, seen.findings.len()), (1, failures), "{total}");
+        }
+    }
+}

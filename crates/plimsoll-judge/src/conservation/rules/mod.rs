@@ -1,0 +1,114 @@
+//! The rules, one a file.
+
+use plimsoll_evidence::reported::{Figure, Operation, Part};
+
+use super::{Rule, Span, words};
+
+pub mod beyond_any_link;
+pub mod contradiction;
+pub mod device_floor;
+pub mod latency_within_run;
+pub mod later_passes_faster;
+pub mod littles_law;
+pub mod lost_parts;
+pub mod mean_within_extremes;
+pub mod parts_and_totals;
+pub mod percentiles_averaged;
+pub mod percentiles_in_order;
+pub mod queue_grows;
+pub mod rate_limit;
+pub mod rate_size_bandwidth;
+pub mod says_invalid;
+pub mod series_agrees;
+pub mod series_covers_run;
+pub mod steady;
+pub mod stragglers;
+
+/// All rules over one result, in the order in which they are told where equally bad.
+pub const ALL: &[Rule] = &[
+    says_invalid::RULE,
+    rate_size_bandwidth::RULE,
+    littles_law::RULE,
+    latency_within_run::RULE,
+    mean_within_extremes::RULE,
+    percentiles_in_order::RULE,
+    contradiction::RULE,
+    parts_and_totals::RULE,
+    percentiles_averaged::RULE,
+    lost_parts::RULE,
+    stragglers::RULE,
+    later_passes_faster::RULE,
+    series_agrees::RULE,
+    series_covers_run::RULE,
+    queue_grows::RULE,
+    steady::RULE,
+    beyond_any_link::RULE,
+    device_floor::RULE,
+    rate_limit::RULE,
+];
+
+/// The rule of that identifier.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    ALL.iter().find(|rule| rule.id == id)
+}
+
+/// The time that an operation's figures are divided by.
+fn window<'r>(part: &'r Part, operation: &'r Operation) -> Option<&'r Figure> {
+    operation.window_ns.as_ref().or(part.window_ns.as_ref()).filter(|w| usable(w) && w.value > 0.0)
+}
+
+/// A figure that arithmetic can be done with.
+fn usable(figure: &Figure) -> bool {
+    figure.is_usable() && figure.most >= 0.0
+}
+
+/// The first figure of a list that can be used.
+fn first(figures: &[Figure]) -> Option<&Figure> {
+    figures.iter().find(|figure| usable(figure))
+}
+
+/// Operations per second: as stated, or count over time.
+fn rate(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
+    if let Some(rate) = first(&operation.rate_per_s) {
+        return Some((rate.into(), vec![rate.field.clone()]));
+    }
+    let (count, window) = (first(&operation.count)?, window(part, operation)?);
+    let rate = Span::from(count).over(Span::from(window).scaled(1e-9))?;
+    Some((rate, vec![count.field.clone(), window.field.clone()]))
+}
+
+/// Bytes per second: as stated, or bytes over time.
+fn bandwidth(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
+    if let Some(bandwidth) = first(&operation.bandwidth_per_s) {
+        return Some((bandwidth.into(), vec![bandwidth.field.clone()]));
+    }
+    let (bytes, window) = (first(&operation.bytes)?, window(part, operation)?);
+    let rate = Span::from(bytes).over(Span::from(window).scaled(1e-9))?;
+    Some((rate, vec![bytes.field.clone(), window.field.clone()]))
+}
+
+/// Bytes of one operation: as stated, or bytes over count.
+fn size(operation: &Operation) -> Option<Span> {
+    if let Some(size) = operation.size_bytes.as_ref().filter(|size| usable(size)) {
+        return Some(size.into());
+    }
+    let (bytes, count) = (first(&operation.bytes)?, first(&operation.count)?);
+    Span::from(bytes).over(count.into())
+}
+
+/// `reads of job a: `, or nothing where the result has one part.
+fn whose(part: &Part, operation: &Operation) -> String {
+    let mut whose = operation.kind.word().to_owned();
+    let of = [&part.name, part.host.as_deref().unwrap_or(""), part.rank.as_deref().unwrap_or("")];
+    let of: Vec<&str> = of.into_iter().filter(|word| !word.is_empty()).collect();
+    if !of.is_empty() {
+        whose.push_str(&format!(" of {}", of.join(" ")));
+    }
+    whose.push_str(": ");
+    whose
+}
+
+/// `99,507 /s`.
+fn per_s(rate: f64) -> String {
+    format!("{}/s", words::number(rate))
+}

@@ -1,0 +1,148 @@
+//! Is each total made of its parts?
+
+use plimsoll_evidence::reported::{Combined, Figure, How, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::usable;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "parts-and-totals",
+    asks: "is each total the sum, mean or extreme of its parts, as it claims to be?",
+    explains: "What a result sums over ranks, hosts, jobs, phases or repeats is summed again from the \
+        parts that it prints. A mean lies between its parts; a figure that covers several others lies \
+        between the least and the greatest of them. The tolerance is the rounding of all of them, and \
+        what the tool's own source allows.",
+    needs: "a total and the parts that it is made of",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for combined in &reported.combined {
+        // Percentiles have a rule of their own.
+        if matches!(combined.how, How::Percentile(_)) {
+            continue;
+        }
+        let usable_parts = combined.of.iter().all(usable);
+        let Some(made) = made(combined).filter(|_| usable(&combined.total) && usable_parts) else {
+            continue;
+        };
+        let total = Span::from(&combined.total);
+        let fits = made.widened(combined.slack).meets(total);
+        seen.check((!fits).then(|| finding(combined, made, total)));
+    }
+    seen
+}
+
+/// The span of values that the parts make.
+fn made(combined: &Combined) -> Option<Span> {
+    let parts: Vec<Span> = combined.of.iter().map(Span::from).collect();
+    let count = parts.len() as f64;
+    match combined.how {
+        How::Sum => Span::sum(parts),
+        How::Mean => Span::sum(parts).map(|sum| sum.scaled(1.0 / count)),
+        How::GeometricMean => {
+            if parts.is_empty() {
+                return None;
+            }
+            let of = |value: fn(&Span) -> f64| {
+                (parts.iter().map(|part| value(part).max(f64::MIN_POSITIVE).ln()).sum::<f64>()
+                    / count)
+                    .exp()
+            };
+            Some(Span { value: of(|s| s.value), least: of(|s| s.least), most: of(|s| s.most) })
+        }
+        How::Max => parts.into_iter().reduce(|a, b| extreme(a, b, f64::max)),
+        How::Min => parts.into_iter().reduce(|a, b| extreme(a, b, f64::min)),
+        How::Stddev => deviation(&combined.of),
+        How::Between => {
+            let least = parts.iter().map(|s| s.least).reduce(f64::min)?;
+            let most = parts.iter().map(|s| s.most).reduce(f64::max)?;
+            Some(Span { value: f64::midpoint(least, most), least, most })
+        }
+        How::Percentile(_) => None,
+    }
+}
+
+fn extreme(a: Span, b: Span, of: fn(f64, f64) -> f64) -> Span {
+    Span { value: of(a.value, b.value), least: of(a.least, b.least), most: of(a.most, b.most) }
+}
+
+/// From the population's deviation to the sample's: tools print either.
+fn deviation(parts: &[Figure]) -> Option<Span> {
+    let count = parts.len() as f64;
+    let mean = parts.iter().map(|part| part.value).sum::<f64>() / count;
+    let squares: f64 = parts.iter().map(|part| (part.value - mean).powi(2)).sum();
+    let rounding = parts.iter().map(|part| part.most - part.least).fold(0.0, f64::max);
+    let (population, sample) =
+        ((squares / count).sqrt(), (squares / (count - 1.0).max(1.0)).sqrt());
+    let least = (population - rounding).max(0.0);
+    (count > 0.0).then_some(Span { value: population, least, most: sample + rounding })
+}
+
+fn finding(combined: &Combined, made: Span, total: Span) -> Finding {
+    let how = match combined.how {
+        How::Sum => "sum to",
+        How::Mean => "have a mean of",
+        How::GeometricMean => "have a geometric mean of",
+        How::Max => "have a maximum of",
+        How::Min => "have a minimum of",
+        How::Stddev => "have a standard deviation of",
+        How::Between | How::Percentile(_) => "lie between",
+    };
+    let value = if combined.how == How::Between {
+        format!("{} and {}", words::number(made.least), words::number(made.most))
+    } else {
+        words::number(made.value)
+    };
+    let mut says = format!(
+        "{}: {} parts {how} {value}, but it is given as {}",
+        combined.what,
+        combined.of.len(),
+        words::number(total.value)
+    );
+    if made.value > 0.0 && total.value > 0.0 {
+        let ratio = if made.value > total.value {
+            made.value / total.value
+        } else {
+            total.value / made.value
+        };
+        says.push_str(&format!(" ({} apart)", words::times(ratio)));
+    }
+    let parts = combined.of.iter().take(8).map(|figure| figure.field.clone());
+    Finding::new(Gravity::Impossible, says)
+        .of([combined.total.field.clone()].into_iter().chain(parts))
+        .ask("how the total was made, and the parts that it was made of")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(how: How, total: f64, parts: &[f64]) -> usize {
+        let of = parts.iter().map(|value| Figure::rounded(*value, 0.1, "part")).collect();
+        let total = Figure::rounded(total, 0.1, "total");
+        let combined = vec![Combined { what: "x".into(), how, total, of, slack: 0.0 }];
+        check(&Reported { combined, ..Reported::default() }, &Declared::default()).findings.len()
+    }
+
+    #[test]
+    fn totals_are_made_of_their_parts() {
+        for (how, right, wrong) in [
+            (How::Sum, 60.1, 61.0),
+            (How::Mean, 20.0, 20.3),
+            (How::GeometricMean, 18.2, 20.0),
+            (How::Max, 30.0, 29.0),
+            (How::Min, 10.0, 11.0),
+            (How::Stddev, 10.0, 7.0),
+            (How::Between, 12.0, 31.0),
+        ] {
+            let parts = [10.0, 20.0, 30.0];
+            assert_eq!(findings(how, right, &parts), 0, "{how:?}");
+            assert_eq!(findings(how, wrong, &parts), 1, "{how:?}");
+        }
+        // A population's deviation is a deviation as well.
+        assert_eq!(findings(How::Stddev, 8.2, &[10.0, 20.0, 30.0]), 0);
+    }
+}

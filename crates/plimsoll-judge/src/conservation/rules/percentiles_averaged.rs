@@ -1,0 +1,103 @@
+//! Is a percentile of all operations the mean of percentiles?
+
+use plimsoll_evidence::reported::{Combined, How, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::usable;
+
+/// Parts further apart than this make a mean of percentiles a figure of its own; nearer ones make all ways
+/// of merging them the same.
+const SPREAD_MIN: f64 = 0.02;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "percentiles-averaged",
+    asks: "was a percentile of several parts made by averaging theirs?",
+    explains: "The percentile of a whole is not the mean of its parts' percentiles: one slow rank in ten \
+        sets the p99 of all, and a tenth of its own is what the mean shows. Histograms can be merged, \
+        percentiles cannot (they only bound the whole: it lies between the least and the greatest of \
+        them). A total that equals the mean of the parts, while those differ by more than 2 %, was \
+        averaged; one outside of them is no percentile of these operations at all.",
+    needs: "a percentile of a whole and those of its parts",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for combined in &reported.combined {
+        let How::Percentile(quantile) = combined.how else { continue };
+        if combined.of.len() < 2 || !usable(&combined.total) || !combined.of.iter().all(usable) {
+            continue;
+        }
+        seen.check(finding(combined, quantile));
+    }
+    seen
+}
+
+fn finding(combined: &Combined, quantile: f64) -> Option<Finding> {
+    let total = Span::from(&combined.total);
+    let parts: Vec<Span> = combined.of.iter().map(Span::from).collect();
+    let least = parts.iter().map(|part| part.least).fold(f64::INFINITY, f64::min);
+    let most = parts.iter().map(|part| part.most).fold(0.0, f64::max);
+    let word = words::quantile(quantile);
+    let fields = std::iter::once(&combined.total.field)
+        .chain(combined.of.iter().take(8).map(|f| &f.field))
+        .cloned();
+    let between = Span { value: f64::midpoint(least, most), least, most }.widened(combined.slack);
+    let parts_say = format!(
+        "{word} of {} parts lie between {} and {}",
+        parts.len(),
+        words::time(least),
+        words::time(most)
+    );
+    let given = words::time(total.value);
+    if !between.meets(total) {
+        let says = format!("{}: {parts_say}, but {word} of all is given as {given}", combined.what);
+        return Some(
+            Finding::new(Gravity::Impossible, says).of(fields).ask("the merged histogram"),
+        );
+    }
+    let mean = Span::sum(parts.iter().copied())?.scaled(1.0 / parts.len() as f64);
+    let spread = (most - least) / mean.value.max(f64::MIN_POSITIVE);
+    // Near the mean by chance: as wide as the rounding of the printed figures, and no wider.
+    let is_mean = mean.meets(total) && total.coarseness() < spread / 4.0;
+    if spread < SPREAD_MIN || !is_mean {
+        return None;
+    }
+    let says = format!(
+        "{}: {word} of all is given as {given}, which is the mean of the parts' ({parts_say}); the {word} of \
+         all operations may be anywhere between",
+        combined.what
+    );
+    Some(Finding::new(Gravity::Doubtful, says).of(fields).ask("the merged histogram"))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::Figure;
+
+    use super::*;
+
+    fn gravity(total: f64, parts: &[f64]) -> Option<Gravity> {
+        let of = parts.iter().map(|value| Figure::rounded(*value, 0.01, "part")).collect();
+        let total = Figure::rounded(total, 0.01, "total");
+        let combined = vec![Combined {
+            what: "read".into(),
+            how: How::Percentile(0.99),
+            total,
+            of,
+            slack: 0.0,
+        }];
+        let seen = check(&Reported { combined, ..Reported::default() }, &Declared::default());
+        seen.findings.first().map(|finding| finding.gravity)
+    }
+
+    #[test]
+    fn the_mean_of_percentiles_is_recognised() {
+        assert_eq!(gravity(20.0, &[10.0, 20.0, 30.0]), Some(Gravity::Doubtful));
+        assert_eq!(gravity(28.4, &[10.0, 20.0, 30.0]), None);
+        assert_eq!(gravity(30.0, &[10.0, 20.0, 30.0]), None);
+        assert_eq!(gravity(40.0, &[10.0, 20.0, 30.0]), Some(Gravity::Impossible));
+        assert_eq!(gravity(20.0, &[20.0, 20.1, 19.9]), None);
+    }
+}

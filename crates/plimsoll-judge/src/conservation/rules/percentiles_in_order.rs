@@ -1,0 +1,143 @@
+//! Do percentiles rise, and does the histogram say the same?
+
+use plimsoll_evidence::reported::{Bin, Figure, Latency, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::{usable, whose};
+
+/// Share by which the sum of a histogram may miss the number of operations: tools leave out what fell
+/// beyond its last bin.
+const COUNT_SLACK: f64 = 0.001;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "percentiles-in-order",
+    asks: "do percentiles rise with their rank, and agree with the histogram?",
+    explains: "A higher percentile is never a lower latency. Where a histogram is printed beside them, \
+        each percentile lies in the bin that holds its rank, and the bins sum to the number of operations. \
+        Percentiles may be off by the width of the bins that they were taken from.",
+    needs: "two percentiles, or a histogram",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for (part, operation) in reported.operations() {
+        for latency in &operation.latencies {
+            let whose = whose(part, operation);
+            order(&mut seen, latency, &whose);
+            let count =
+                latency.count.as_ref().or(operation.count.first().filter(|_| !latency.sampled));
+            histogram(&mut seen, latency, count, &whose);
+        }
+    }
+    seen
+}
+
+fn order(seen: &mut Seen, latency: &Latency, whose: &str) {
+    let mut sorted: Vec<_> = latency.percentiles.iter().filter(|p| usable(&p.ns)).collect();
+    sorted.sort_by(|a, b| a.quantile.total_cmp(&b.quantile));
+    for pair in sorted.windows(2) {
+        let [low, high] = pair else { continue };
+        if low.quantile == high.quantile {
+            continue;
+        }
+        seen.check((low.ns.least > high.ns.most).then(|| {
+            let says = format!(
+                "{whose}{} is {} and {} is {}",
+                words::quantile(low.quantile),
+                words::time(low.ns.value),
+                words::quantile(high.quantile),
+                words::time(high.ns.value)
+            );
+            Finding::new(Gravity::Impossible, says)
+                .of([&high.ns.field, &low.ns.field])
+                .ask("the histogram that the percentiles were taken from")
+        }));
+    }
+}
+
+fn histogram(seen: &mut Seen, latency: &Latency, count: Option<&Figure>, whose: &str) {
+    let total: f64 = latency.bins.iter().map(|bin| bin.count).sum();
+    if total <= 0.0 {
+        return;
+    }
+    if let Some(count) = count.filter(|count| usable(count)) {
+        let off = (total - count.value).abs() / count.value.max(1.0);
+        seen.check((off > COUNT_SLACK && (total - count.value).abs() > 1.0).then(|| {
+            let says = format!(
+                "{whose}the bins of the histogram hold {} operations, and {} were counted",
+                words::number(total),
+                words::number(count.value)
+            );
+            Finding::new(Gravity::Impossible, says).of([&count.field]).ask("the tool's own output")
+        }));
+    }
+    for percentile in latency.percentiles.iter().filter(|p| usable(&p.ns)) {
+        let rank = percentile.quantile * total;
+        let (from, to) = (bin_at(&latency.bins, rank - 1.0), bin_at(&latency.bins, rank + 1.0));
+        let outside = percentile.ns.most < from.from_ns || percentile.ns.least > to.to_ns;
+        seen.check(outside.then(|| {
+            let says = format!(
+                "{whose}{} is {}, and the histogram has it between {} and {}",
+                words::quantile(percentile.quantile),
+                words::time(percentile.ns.value),
+                words::time(from.from_ns),
+                words::time(to.to_ns)
+            );
+            Finding::new(Gravity::Impossible, says)
+                .of([&percentile.ns.field])
+                .ask("the tool's own output")
+        }));
+    }
+}
+
+fn bin_at(bins: &[Bin], rank: f64) -> Bin {
+    let mut below = 0.0;
+    let holds = bins.iter().find(|bin| {
+        below += bin.count;
+        below >= rank
+    });
+    holds.or(bins.last()).copied().unwrap_or(Bin { from_ns: 0.0, to_ns: f64::INFINITY, count: 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Operation, Part, Percentile};
+
+    use super::*;
+
+    fn findings(latency: Latency, count: f64) -> usize {
+        let operation = Operation {
+            count: vec![Figure::exact(count, "n")],
+            latencies: vec![latency],
+            ..Operation::default()
+        };
+        let parts = vec![Part { operations: vec![operation], ..Part::default() }];
+        check(&Reported { parts, ..Reported::default() }, &Declared::default()).findings.len()
+    }
+
+    #[test]
+    fn a_higher_rank_is_not_a_lower_latency() {
+        let p = |quantile, ns| Percentile { quantile, ns: Figure::rounded(ns, 2.0, "p") };
+        let of = |percentiles| Latency { percentiles, ..Latency::default() };
+        assert_eq!(findings(of(vec![p(0.5, 10.0), p(0.9, 10.0), p(0.99, 30.0)]), 9.0), 0);
+        // Bins touch: 10 may be as low as 9 and 8 as high as 9.
+        assert_eq!(findings(of(vec![p(0.5, 10.0), p(0.9, 8.0)]), 9.0), 0);
+        assert_eq!(findings(of(vec![p(0.9, 7.0), p(0.5, 10.0)]), 9.0), 1);
+    }
+
+    #[test]
+    fn the_histogram_says_the_same() {
+        let bin = |from_ns, count| Bin { from_ns, to_ns: from_ns + 10.0, count };
+        let p = |quantile, ns| Percentile { quantile, ns: Figure::exact(ns, "p") };
+        let of = |percentiles| Latency {
+            percentiles,
+            bins: vec![bin(0.0, 50.0), bin(10.0, 40.0), bin(100.0, 10.0)],
+            ..Latency::default()
+        };
+        assert_eq!(findings(of(vec![p(0.4, 5.0), p(0.8, 15.0), p(0.95, 105.0)]), 100.0), 0);
+        assert_eq!(findings(of(vec![p(0.8, 105.0)]), 100.0), 1);
+        assert_eq!(findings(of(vec![]), 120.0), 1);
+    }
+}

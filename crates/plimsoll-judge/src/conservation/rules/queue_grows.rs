@@ -1,0 +1,109 @@
+//! Does the queue grow through the run?
+
+use plimsoll_evidence::reported::{Part, Quantity, Reported, Series};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+
+/// Points below which a trend is not told from chance.
+const POINTS_MIN: usize = 20;
+/// Times by which the last quarter exceeds the first.
+const GROWTH_MIN: f64 = 2.0;
+/// Rank correlation of latency with time.
+const TREND_MIN: f64 = 0.8;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "queue-grows",
+    asks: "did operations wait longer and longer through the run?",
+    explains: "Where more is asked than is done, the queue grows for as long as the run lasts, and every \
+        latency with it: its mean is half of the last one, and twice as long a run would show twice as \
+        much. Told from the latencies in order of time: rank correlation with time of 0.8 or more \
+        (C. Spearman, 1904), and a last quarter of twice the first. In a closed loop that keeps a fixed \
+        number in flight it cannot be.",
+    needs: "latencies in the order of time, of a load that is not a closed loop",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for part in &reported.parts {
+        let closed = part.setting.outstanding.as_ref().is_some_and(|outstanding| outstanding.kept);
+        let latencies = part.series.iter().filter(|s| {
+            matches!(s.quantity, Quantity::LatencyNs | Quantity::Outstanding)
+                && s.points.len() >= POINTS_MIN
+        });
+        for series in latencies.filter(|_| !closed) {
+            seen.check(finding(part, series));
+        }
+    }
+    seen
+}
+
+fn finding(part: &Part, series: &Series) -> Option<Finding> {
+    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    let quarter = values.len() / 4;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (early, late) = (mean(&values[..quarter]), mean(&values[values.len() - quarter..]));
+    let trend = rank_correlation(&values);
+    if late < early * GROWTH_MIN || trend < TREND_MIN {
+        return None;
+    }
+    let in_words = match series.quantity {
+        Quantity::Outstanding => words::number,
+        _ => words::time as fn(f64) -> String,
+    };
+    let whose = if part.name.is_empty() { String::new() } else { format!(" of {}", part.name) };
+    let says = format!(
+        "the {}{whose} grew from {} in the first quarter of the run to {} in the last (rank correlation with \
+         time {}): the system was not in balance, and mean and percentiles are of the length of the run",
+        series.quantity.word(),
+        in_words(early),
+        in_words(late),
+        words::number(trend)
+    );
+    Some(
+        Finding::new(Gravity::Doubtful, says).of([&series.field]).ask(
+            "a run at a load that the system carries, or the latency at the load that it carried",
+        ),
+    )
+}
+
+/// Spearman's rank correlation of the values with their order.
+fn rank_correlation(values: &[f64]) -> f64 {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let n = values.len() as f64;
+    let squares: f64 =
+        order.iter().enumerate().map(|(rank, index)| (rank as f64 - *index as f64).powi(2)).sum();
+    1.0 - 6.0 * squares / (n * (n * n - 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Figure, Kind, Outstanding, Point, Stage};
+
+    use super::*;
+
+    fn seen(value: fn(usize) -> f64, kept: bool) -> Seen {
+        let point = |i: usize| Point { at_s: i as f64, value: value(i) };
+        let series = Series {
+            quantity: Quantity::LatencyNs,
+            kind: Kind::All,
+            stage: Stage::Request,
+            field: "end_to_end_latencies".into(),
+            interval_s: None,
+            points: (0..100).map(point).collect(),
+        };
+        let mut part = Part { series: vec![series], ..Part::default() };
+        part.setting.outstanding = Some(Outstanding { most: Figure::exact(8.0, "depth"), kept });
+        check(&Reported { parts: vec![part], ..Reported::default() }, &Declared::default())
+    }
+
+    #[test]
+    fn a_queue_that_grows_is_seen_in_its_waiting_times() {
+        assert_eq!(seen(|i| 1e6 * (i as f64 + 1.0), false).findings.len(), 1);
+        assert_eq!(seen(|i| 1e6 * (50.0 + (i % 7) as f64), false).findings.len(), 0);
+        assert_eq!(seen(|i| 1e6 * (50.0 + i as f64 / 10.0), false).findings.len(), 0);
+        assert_eq!(seen(|i| 1e6 * (i as f64 + 1.0), true).checked, 0);
+    }
+}

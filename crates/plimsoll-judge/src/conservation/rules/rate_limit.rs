@@ -1,0 +1,77 @@
+//! Was more done than was asked for?
+
+use plimsoll_evidence::reported::{Part, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::{bandwidth, rate, usable};
+
+/// Share by which tools overshoot a limit that they keep.
+const OVERSHOOT: f64 = 0.05;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "rate-limit",
+    asks: "was more done than the limit that was set?",
+    explains: "A limit on rate or bandwidth is kept within 5 %. A result above it was made with other \
+        options than those that stand beside it. A result at its limit says what was asked for, not what \
+        the storage can do.",
+    needs: "a limit on the rate, and the rate",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for part in &reported.parts {
+        type Of = fn(&Part, &plimsoll_evidence::reported::Operation) -> Option<(Span, Vec<String>)>;
+        let limits: [(_, Of, fn(f64) -> String); 2] = [
+            (&part.setting.rate_limit_per_s, rate, super::per_s),
+            (&part.setting.bandwidth_limit_per_s, bandwidth, words::bytes_per_s),
+        ];
+        for (limit, of, in_words) in limits {
+            let Some(limit) = limit.as_ref().filter(|limit| usable(limit) && limit.value > 0.0)
+            else {
+                continue;
+            };
+            for operation in part.operations.iter().filter(|o| o.kind.moves_data()) {
+                let Some((achieved, fields)) = of(part, operation) else { continue };
+                seen.check((achieved.least > limit.most * (1.0 + OVERSHOOT)).then(|| {
+                    let says = format!(
+                        "{} {} is more than the limit of {}",
+                        operation.kind.word(),
+                        in_words(achieved.value),
+                        in_words(limit.value)
+                    );
+                    Finding::new(Gravity::Doubtful, says)
+                        .of(fields.into_iter().chain([limit.field.clone()]))
+                        .ask("the options that the run was made with")
+                }));
+            }
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Figure, Kind, Operation};
+
+    use super::*;
+
+    #[test]
+    fn a_limit_that_was_not_kept_is_another_run() {
+        let findings = |achieved: f64| {
+            let mut part = Part {
+                operations: vec![Operation {
+                    rate_per_s: vec![Figure::exact(achieved, "iops")],
+                    ..Operation::of(Kind::Read)
+                }],
+                ..Part::default()
+            };
+            part.setting.rate_limit_per_s = Some(Figure::exact(1000.0, "rate_iops"));
+            check(&Reported { parts: vec![part], ..Reported::default() }, &Declared::default())
+                .findings
+                .len()
+        };
+        assert_eq!((findings(1010.0), findings(1200.0)), (0, 1));
+    }
+}

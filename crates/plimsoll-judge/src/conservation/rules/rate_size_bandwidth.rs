@@ -1,0 +1,195 @@
+//! Do rate, size, bandwidth, amounts and time fit each other?
+
+use plimsoll_evidence::reported::{Figure, Operation, Part, Reported};
+
+use super::super::equation::{Equation, failures};
+use super::super::{Declared, Rule, Seen, Span, words};
+use super::{first, per_s, usable, whose, window};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "rate-size-bandwidth",
+    asks: "do rate, size, bandwidth, amounts and time fit each other?",
+    explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is an amount over the \
+        time of the run; a figure that is printed twice has to be the same. The tolerance is the rounding \
+        of the printed digits and nothing else. Where an equation is off by the ratio of two units that \
+        are mistaken for each other (8, 1.024, 1.048576, 1000), the finding says so. Of the figures in a \
+        failed equation the ones that stand in no other that holds are named first.",
+    needs: "a rate, a size and a bandwidth, or an amount and the time it took",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for (part, operation) in reported.operations() {
+        let equations = equations(part, operation);
+        seen.checked += equations.len();
+        seen.findings.extend(failures(&equations).into_iter().map(|mut finding| {
+            finding.says.insert_str(0, &whose(part, operation));
+            finding.ask("the tool's own output, and the unit of each figure")
+        }));
+    }
+    seen
+}
+
+fn equations<'r>(part: &'r Part, operation: &'r Operation) -> Vec<Equation<'r>> {
+    let mut equations = Vec::new();
+    for (figures, says, in_words) in [
+        (&operation.count, "the number of operations", words::number as fn(f64) -> String),
+        (&operation.bytes, "the amount", words::bytes),
+        (&operation.rate_per_s, "the rate", per_s),
+        (&operation.bandwidth_per_s, "the bandwidth", words::bytes_per_s),
+    ] {
+        restated(&mut equations, figures, says, in_words);
+    }
+    if let Some(window) = window(part, operation) {
+        let amounts: [(_, _, _, fn(f64) -> String, _, fn(f64) -> String); 2] = [
+            (&operation.count, &operation.rate_per_s, "rate", per_s, "operations", words::number),
+            (
+                &operation.bytes,
+                &operation.bandwidth_per_s,
+                "bandwidth",
+                words::bytes_per_s,
+                "",
+                words::bytes,
+            ),
+        ];
+        for (amount, rates, word, in_words, unit, amount_in_words) in amounts {
+            let Some(amount) = first(amount) else { continue };
+            let Some(quotient) = Span::from(amount).over(Span::from(window).scaled(1e-9)) else {
+                continue;
+            };
+            let left = format!(
+                "{} {unit} in {}",
+                amount_in_words(amount.value),
+                words::time(window.value)
+            );
+            equations.extend(rates.iter().filter(|rate| usable(rate)).map(|rate| Equation {
+                left_says: left.replace("  ", " "),
+                left: quotient,
+                right_says: format!("the {word}"),
+                right: rate.into(),
+                in_words,
+                figures: vec![rate, amount, window],
+            }));
+        }
+    }
+    with_size(&mut equations, operation);
+    equations
+}
+
+fn restated<'r>(
+    equations: &mut Vec<Equation<'r>>,
+    figures: &'r [Figure],
+    says: &str,
+    in_words: fn(f64) -> String,
+) {
+    let Some(once) = first(figures) else { return };
+    let again = figures.iter().filter(|figure| usable(figure) && !std::ptr::eq(*figure, once));
+    equations.extend(again.map(|again| Equation {
+        left_says: format!("{} ({})", says, once.field),
+        left: once.into(),
+        right_says: format!("the same in {}", again.field),
+        right: again.into(),
+        in_words,
+        figures: vec![again, once],
+    }));
+}
+
+fn with_size<'r>(equations: &mut Vec<Equation<'r>>, operation: &'r Operation) {
+    let Some(size) = operation.size_bytes.as_ref().filter(|size| usable(size)) else { return };
+    // A transfer that ended early moved less than its size.
+    if operation.short.as_ref().is_some_and(|short| short.most > 0.0) {
+        return;
+    }
+    let transfer = words::transfer(size.value);
+    let pairs: [(_, _, _, fn(f64) -> String, fn(f64) -> String); 2] = [
+        (&operation.count, &operation.bytes, "the amount", words::number, words::bytes),
+        (
+            &operation.rate_per_s,
+            &operation.bandwidth_per_s,
+            "the bandwidth",
+            per_s,
+            words::bytes_per_s,
+        ),
+    ];
+    for (counts, sums, says, count_in_words, in_words) in pairs {
+        let (Some(count), Some(sum)) = (first(counts), first(sums)) else { continue };
+        equations.push(Equation {
+            left_says: format!("{} × {transfer}", count_in_words(count.value)),
+            left: Span::from(count).times(size.into()),
+            right_says: says.into(),
+            right: sum.into(),
+            in_words,
+            figures: vec![sum, count, size],
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_evidence::reported::Kind;
+
+    use super::super::super::Gravity;
+    use super::*;
+
+    fn reads() -> Reported {
+        let mut operation = Operation::of(Kind::Read);
+        operation.count = vec![Figure::exact(600_000.0, "total_ios")];
+        operation.bytes = vec![Figure::exact(2_457_600_000.0, "io_bytes")];
+        operation.size_bytes = Some(Figure::exact(4096.0, "bs"));
+        operation.rate_per_s = vec![Figure::rounded(10_000.0, 0.01, "iops")];
+        operation.bandwidth_per_s = vec![
+            Figure::truncated(40_960_000.0, 1.0, "bw_bytes"),
+            Figure::truncated(40_000.0, 1.0, "bw").scaled(1024.0),
+        ];
+        operation.window_ns = Some(Figure::exact(60e9, "runtime"));
+        Reported {
+            parts: vec![Part { operations: vec![operation], ..Part::default() }],
+            ..Reported::default()
+        }
+    }
+
+    fn found(reported: &Reported) -> Vec<String> {
+        let seen = check(reported, &Declared::default());
+        assert!(seen.findings.iter().all(|f| f.gravity == Gravity::Impossible));
+        seen.findings.into_iter().map(|f| f.fields[0].clone()).collect()
+    }
+
+    #[test]
+    fn figures_that_fit_are_not_accused() {
+        assert!(found(&reads()).is_empty());
+        assert_eq!(check(&reads(), &Declared::default()).checked, 6);
+    }
+
+    #[test]
+    fn the_field_that_was_changed_is_named_first() {
+        let mut reported = reads();
+        let operation = &mut reported.parts[0].operations[0];
+        operation.rate_per_s[0] = Figure::rounded(12_000.0, 0.01, "iops");
+        assert_eq!(found(&reported), ["iops", "iops"]);
+        let mut reported = reads();
+        reported.parts[0].operations[0].bandwidth_per_s[1] =
+            Figure::truncated(40_960.0, 1.0, "bw").scaled(1024.0);
+        assert_eq!(found(&reported), ["bw", "bw"]);
+        let mut reported = reads();
+        reported.parts[0].operations[0].window_ns = Some(Figure::exact(50e9, "runtime"));
+        assert!(found(&reported).iter().all(|field| field == "runtime"));
+    }
+
+    #[test]
+    fn a_transfer_that_was_short_excuses_the_product() {
+        let mut reported = reads();
+        let operation = &mut reported.parts[0].operations[0];
+        operation.size_bytes = Some(Figure::exact(8192.0, "bs"));
+        assert_eq!(found(&reported), ["bs", "bs"]);
+        reported.parts[0].operations[0].short = Some(Figure::exact(1.0, "short_ios"));
+        assert!(found(&reported).is_empty());
+    }
+
+    #[test]
+    fn without_figures_nothing_is_checked() {
+        assert_eq!(check(&Reported::default(), &Declared::default()), Seen::default());
+    }
+}

@@ -1,0 +1,67 @@
+//! Does the tool itself call its result invalid?
+
+use plimsoll_evidence::reported::{Reported, Weight};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::usable;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "says-invalid",
+    asks: "does the tool itself report errors, or call its result invalid?",
+    explains: "An error code, operations that failed, a run that was cut short, a phase that is marked \
+        invalid: tools print such things beside a score that looks like any other. A warning of the tool \
+        is repeated and decides nothing.",
+    needs: "an error count or a complaint of the tool",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for complaint in reported.complaints.iter().filter(|c| c.weight == Weight::Invalid) {
+        seen.check(Some(
+            Finding::new(Gravity::Doubtful, complaint.says.clone())
+                .of([&complaint.field])
+                .ask("what failed, and a run without it"),
+        ));
+    }
+    for part in &reported.parts {
+        let of_operations =
+            part.operations.iter().filter_map(|operation| operation.errors.as_ref());
+        for errors in of_operations.chain(&part.errors).filter(|errors| usable(errors)) {
+            seen.check((errors.least > 0.0).then(|| {
+                let says =
+                    format!("{} operations failed ({})", words::number(errors.value), errors.field);
+                Finding::new(Gravity::Doubtful, says)
+                    .of([&errors.field])
+                    .ask("what failed, and a run without errors")
+            }));
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Complaint, Figure, Part};
+
+    use super::*;
+
+    #[test]
+    fn complaints_and_errors_are_told_and_none_is_checked() {
+        let complaint = |weight| Complaint { weight, says: "it failed".into(), field: "x".into() };
+        let errors = |count| Part { errors: Some(Figure::exact(count, "err")), ..Part::default() };
+        let mut reported = Reported {
+            complaints: vec![complaint(Weight::Invalid), complaint(Weight::Warning)],
+            parts: vec![errors(0.0), errors(3.0)],
+            ..Reported::default()
+        };
+        let seen = check(&reported, &Declared::default());
+        assert_eq!((seen.checked, seen.findings.len()), (3, 2));
+        reported.complaints.clear();
+        reported.parts.truncate(1);
+        let seen = check(&reported, &Declared::default());
+        assert_eq!((seen.checked, seen.findings.len()), (1, 0));
+        assert_eq!(check(&Reported::default(), &Declared::default()).checked, 0);
+    }
+}

@@ -1,0 +1,150 @@
+//! Do the intervals make the mean that is printed?
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::{Figure, Operation, Part, Quantity, Reported, Series};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::{first, usable, window};
+
+/// Share by which the mean of the intervals may differ from the printed one: the first and last interval
+/// are cut.
+const MEAN_SLACK: f64 = 0.10;
+/// Share of the run that the intervals have to cover.
+const COVERED_MIN: f64 = 0.9;
+const INTERVALS_MIN: usize = 5;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "series-agrees",
+    asks: "do the intervals of the run make the mean that is printed?",
+    explains: "A rate over the run is the mean of its intervals. One that is higher than in any interval \
+        was never reached; one that differs from their mean by more than 10 % is of another run, of other \
+        operations, or scaled.",
+    needs: "a rate or bandwidth, and its intervals over nine tenths of the run",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for part in &reported.parts {
+        for operation in &part.operations {
+            for (quantity, figures) in [
+                (Quantity::BandwidthPerS, &operation.bandwidth_per_s),
+                (Quantity::RatePerS, &operation.rate_per_s),
+            ] {
+                if let Some(stated) = first(figures)
+                    && let Some(intervals) = intervals(part, operation, quantity)
+                {
+                    seen.check(against(stated, &intervals, quantity));
+                }
+            }
+        }
+    }
+    seen
+}
+
+struct Intervals {
+    values: Vec<f64>,
+    field: String,
+}
+
+/// Values of the intervals; those of several logs of one part are summed.
+fn intervals(part: &Part, operation: &Operation, quantity: Quantity) -> Option<Intervals> {
+    let window_s = window(part, operation).filter(|w| usable(w))?.value / 1e9;
+    let alike = |series: &&Series| {
+        series.quantity == quantity && series.kind == operation.kind && series.interval_s.is_some()
+    };
+    let logs: Vec<&Series> = part.series.iter().filter(alike).collect();
+    let interval_s = logs.iter().filter_map(|log| log.interval_s).fold(0.0, f64::max);
+    if interval_s <= 0.0 {
+        return None;
+    }
+    let mut sums: BTreeMap<i64, f64> = BTreeMap::new();
+    for point in logs.iter().flat_map(|log| &log.points) {
+        let slot = (point.at_s / interval_s).round() as i64;
+        *sums.entry(slot).or_default() += point.value;
+    }
+    let covered = sums.len() as f64 * interval_s >= window_s * COVERED_MIN;
+    let enough = sums.len() >= INTERVALS_MIN;
+    (covered && enough).then(|| Intervals {
+        values: sums.into_values().collect(),
+        field: logs.first().map(|log| log.field.clone()).unwrap_or_default(),
+    })
+}
+
+fn against(stated: &Figure, intervals: &Intervals, quantity: Quantity) -> Option<Finding> {
+    let count = intervals.values.len() as f64;
+    let mean = intervals.values.iter().sum::<f64>() / count;
+    let most = intervals.values.iter().copied().fold(0.0, f64::max);
+    let in_words = match quantity {
+        Quantity::BandwidthPerS => words::bytes_per_s,
+        _ => super::per_s as fn(f64) -> String,
+    };
+    let fields = [stated.field.clone(), intervals.field.clone()];
+    let word = quantity.word();
+    if stated.least > most * (1.0 + MEAN_SLACK) {
+        let says = format!(
+            "the {word} is given as {}, and the highest of {} intervals is {} (their mean is {})",
+            in_words(stated.value),
+            words::number(count),
+            in_words(most),
+            in_words(mean)
+        );
+        return Some(
+            Finding::new(Gravity::Impossible, says).of(fields).ask("the log of this very run"),
+        );
+    }
+    let off = (stated.value - mean).abs() / mean.max(f64::MIN_POSITIVE);
+    (off > MEAN_SLACK).then(|| {
+        let says = format!(
+            "the {word} is given as {}, and {} intervals have a mean of {}: {} apart",
+            in_words(stated.value),
+            words::number(count),
+            in_words(mean),
+            words::percent(off)
+        );
+        Finding::new(Gravity::Doubtful, says).of(fields).ask("the log of this very run")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Kind, Point, Stage};
+
+    use super::*;
+
+    fn gravity(stated: f64, values: &[f64]) -> Option<Gravity> {
+        let points = values.iter().enumerate();
+        let points = points.map(|(i, v)| Point { at_s: i as f64 + 1.0, value: *v }).collect();
+        let part = Part {
+            window_ns: Some(Figure::exact(10e9, "runtime")),
+            operations: vec![Operation {
+                rate_per_s: vec![Figure::exact(stated, "iops")],
+                ..Operation::of(Kind::Read)
+            }],
+            series: vec![Series {
+                quantity: Quantity::RatePerS,
+                kind: Kind::Read,
+                stage: Stage::Total,
+                field: "iops.log".into(),
+                interval_s: Some(1.0),
+                points,
+            }],
+            ..Part::default()
+        };
+        let seen =
+            check(&Reported { parts: vec![part], ..Reported::default() }, &Declared::default());
+        assert_eq!(seen.checked, usize::from(values.len() >= 9));
+        seen.findings.first().map(|finding| finding.gravity)
+    }
+
+    #[test]
+    fn a_mean_is_made_of_its_intervals() {
+        let values = [90.0, 100.0, 110.0, 100.0, 100.0, 95.0, 105.0, 100.0, 100.0, 100.0];
+        assert_eq!(gravity(100.0, &values), None);
+        assert_eq!(gravity(112.0, &values), Some(Gravity::Doubtful));
+        assert_eq!(gravity(200.0, &values), Some(Gravity::Impossible));
+        assert_eq!(gravity(200.0, &values[..5]), None, "half a log says nothing of the whole");
+    }
+}

@@ -1,0 +1,97 @@
+//! Does a log cover the run that the figures are of?
+
+use plimsoll_evidence::reported::{Part, Reported, Series};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::usable;
+
+/// Share of the run that a log may miss at its end, or go on after it.
+const MISSED_MAX: f64 = 0.1;
+/// Intervals by which the same holds where they are long.
+const INTERVALS_MAX: f64 = 2.5;
+/// Seconds by which the same holds where the run is short.
+const SECONDS_MAX: f64 = 1.5;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "series-covers-run",
+    asks: "does the log beside a result cover the run that its figures are of?",
+    explains: "A log that ends before the run did was cut off, or the run did nothing at its end; one that \
+        goes on after it counts what the figures should not hold. A tenth of the run, two intervals or a \
+        second and a half are allowed.",
+    needs: "an interval log and the length of the run",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for part in &reported.parts {
+        let Some(window) = part.window_ns.as_ref().filter(|w| usable(w) && w.value > 0.0) else {
+            continue;
+        };
+        for series in part.series.iter().filter(|series| !series.points.is_empty()) {
+            seen.check(finding(part, series, window.value / 1e9, &window.field));
+        }
+    }
+    seen
+}
+
+fn finding(part: &Part, series: &Series, window_s: f64, window_field: &str) -> Option<Finding> {
+    let end = series.points.iter().map(|point| point.at_s).fold(0.0, f64::max);
+    let interval = series.interval_s.unwrap_or(0.0);
+    let allowed = (window_s * MISSED_MAX).max(interval * INTERVALS_MAX).max(SECONDS_MAX);
+    let warm_up = part.setting.warm_up_ns.as_ref().map_or(0.0, |w| w.value / 1e9);
+    let (run, log) = (words::time(window_s * 1e9), words::time(end * 1e9));
+    let fields = [series.field.as_str(), window_field];
+    if end < window_s - allowed {
+        let says = format!(
+            "the log of the {} of {} ends at {log} of a run of {run}: {} of it is missing",
+            series.quantity.word(),
+            series.kind.word(),
+            words::percent(1.0 - end / window_s)
+        );
+        return Some(Finding::new(Gravity::Doubtful, says).of(fields).ask("the whole log"));
+    }
+    (end > window_s + warm_up + allowed).then(|| {
+        let says = format!(
+            "the log of the {} of {} goes on to {log}, and the run that the figures are divided by is {run}",
+            series.quantity.word(),
+            series.kind.word(),
+        );
+        Finding::new(Gravity::Doubtful, says).of(fields).ask("what was counted up to the end of the run")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Figure, Kind, Point, Quantity, Stage};
+
+    use super::*;
+
+    fn says(end_s: f64) -> Option<String> {
+        let series = Series {
+            quantity: Quantity::RatePerS,
+            kind: Kind::Read,
+            stage: Stage::Total,
+            field: "iops.log".into(),
+            interval_s: Some(1.0),
+            points: vec![Point { at_s: 1.0, value: 5.0 }, Point { at_s: end_s, value: 5.0 }],
+        };
+        let part = Part {
+            window_ns: Some(Figure::exact(60e9, "runtime")),
+            series: vec![series],
+            ..Part::default()
+        };
+        let seen =
+            check(&Reported { parts: vec![part], ..Reported::default() }, &Declared::default());
+        seen.findings.first().map(|finding| finding.says.clone())
+    }
+
+    #[test]
+    fn a_log_is_as_long_as_its_run() {
+        assert_eq!(says(59.0), None);
+        assert_eq!(says(61.0), None);
+        assert!(says(31.0).is_some_and(|says| says.contains("48.33 % of it is missing")));
+        assert!(says(90.0).is_some_and(|says| says.contains("goes on to 90 s")));
+    }
+}

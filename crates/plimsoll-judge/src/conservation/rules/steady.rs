@@ -1,0 +1,152 @@
+//! Was the run steady?
+
+use plimsoll_evidence::reported::{Part, Quantity, Reported, Series};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+
+/// Rounds of the steady-state window (SNIA SSS PTS 2.0.2, 2.1.24).
+const ROUNDS: usize = 5;
+/// Intervals that a round needs, so that its mean is one.
+const INTERVALS_MIN: usize = 4;
+/// Greatest less least round over their mean, at most (SNIA SSS PTS 2.0.2, 2.1.24).
+const EXCURSION_MAX: f64 = 0.20;
+/// Rise of the least-squares line over the window over their mean, at most (same).
+const SLOPE_MAX: f64 = 0.10;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "not-steady",
+    asks: "was the rate steady through the run?",
+    explains: "The run is divided into five rounds. Their means may differ by 20 % of their mean, and the \
+        line through them may rise or fall by 10 % of it (SNIA SSS PTS 2.0.2, 2.1.24). A run that does not \
+        keep to that was still filling or emptying a cache, or something else was going on: its mean is \
+        of the length of the run. Five rounds of a minute are not SNIA's five of an hour: what passes was \
+        even, and need not be what lasts.",
+    needs: "the rate in twenty or more intervals",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for part in &reported.parts {
+        // The sum over the logs of a part is what was carried; a single thread may stall.
+        for quantity in [Quantity::BandwidthPerS, Quantity::RatePerS] {
+            let logs: Vec<&Series> = part
+                .series
+                .iter()
+                .filter(|s| {
+                    s.quantity == quantity && s.interval_s.is_some() && s.points.len() >= ROUNDS
+                })
+                .collect();
+            if let Some((rounds, field)) = rounds(&logs) {
+                seen.check(finding(part, &rounds, quantity, &field));
+                break;
+            }
+        }
+    }
+    seen
+}
+
+/// Sums of the values in each fifth of the time.
+fn rounds(logs: &[&Series]) -> Option<([f64; ROUNDS], String)> {
+    let end = logs.iter().flat_map(|log| &log.points).map(|p| p.at_s).fold(0.0, f64::max);
+    let longest = logs.iter().map(|log| log.points.len()).max()?;
+    if longest < ROUNDS * INTERVALS_MIN || end <= 0.0 {
+        return None;
+    }
+    let interval = logs.iter().filter_map(|log| log.interval_s).fold(0.0, f64::max);
+    let mut sums = [0.0; ROUNDS];
+    let mut counts = [0.0f64; ROUNDS];
+    for log in logs {
+        for point in &log.points {
+            // A point is of the interval that ends at its time.
+            let middle = (point.at_s - interval / 2.0).max(0.0);
+            let round = ((middle / end * ROUNDS as f64) as usize).min(ROUNDS - 1);
+            sums[round] += point.value;
+            counts[round] += 1.0 / logs.len() as f64;
+        }
+    }
+    if counts.iter().any(|count| *count < 1.0) {
+        return None;
+    }
+    let mut means = [0.0; ROUNDS];
+    for (mean, (sum, count)) in means.iter_mut().zip(sums.iter().zip(counts)) {
+        *mean = sum / count;
+    }
+    Some((means, logs.first().map(|log| log.field.clone()).unwrap_or_default()))
+}
+
+fn finding(
+    part: &Part,
+    rounds: &[f64; ROUNDS],
+    quantity: Quantity,
+    field: &str,
+) -> Option<Finding> {
+    let count = ROUNDS as f64;
+    let mean = rounds.iter().sum::<f64>() / count;
+    if mean <= 0.0 {
+        return None;
+    }
+    let (least, most) =
+        rounds.iter().fold((f64::INFINITY, 0.0f64), |(a, b), r| (a.min(*r), b.max(*r)));
+    let excursion = (most - least) / mean;
+    let middle = (count - 1.0) / 2.0;
+    let slope = rounds.iter().enumerate().map(|(i, r)| (i as f64 - middle) * r).sum::<f64>()
+        / (0..ROUNDS).map(|i| (i as f64 - middle).powi(2)).sum::<f64>();
+    let rise = slope * (count - 1.0) / mean;
+    if excursion <= EXCURSION_MAX && rise.abs() <= SLOPE_MAX {
+        return None;
+    }
+    let in_words = match quantity {
+        Quantity::BandwidthPerS => words::bytes_per_s,
+        _ => super::per_s as fn(f64) -> String,
+    };
+    let shown: Vec<String> = rounds.iter().map(|round| in_words(*round)).collect();
+    let whose = if part.name.is_empty() { String::new() } else { format!(" of {}", part.name) };
+    let says = format!(
+        "the {}{whose} in five rounds is {}: they differ by {} of their mean (20 % is steady) and {} by {} \
+         over the run (10 % is steady)",
+        quantity.word(),
+        shown.join(", "),
+        words::percent(excursion),
+        if rise < 0.0 { "fall" } else { "rise" },
+        words::percent(rise.abs())
+    );
+    Some(
+        Finding::new(Gravity::Doubtful, says).of([field]).ask(
+            "a run that goes on until five rounds are alike, and the amount written before it",
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Kind, Point, Stage};
+
+    use super::*;
+
+    fn says(value: fn(usize) -> f64) -> Option<String> {
+        let point = |i: usize| Point { at_s: i as f64 + 1.0, value: value(i) };
+        let series = Series {
+            quantity: Quantity::RatePerS,
+            kind: Kind::Write,
+            stage: Stage::Total,
+            field: "iops.log".into(),
+            interval_s: Some(1.0),
+            points: (0..60).map(point).collect(),
+        };
+        let part = Part { series: vec![series], ..Part::default() };
+        let seen =
+            check(&Reported { parts: vec![part], ..Reported::default() }, &Declared::default());
+        assert_eq!(seen.checked, 1);
+        seen.findings.first().map(|finding| finding.says.clone())
+    }
+
+    #[test]
+    fn five_rounds_are_alike_or_they_are_not() {
+        assert_eq!(says(|i| 1000.0 + (i % 5) as f64 * 50.0), None);
+        let cliff = says(|i| if i < 20 { 3000.0 } else { 1000.0 });
+        assert!(cliff.is_some_and(|says| says.contains("fall by")));
+        assert!(says(|i| 1000.0 + i as f64 * 5.0).is_some_and(|says| says.contains("rise by")));
+    }
+}

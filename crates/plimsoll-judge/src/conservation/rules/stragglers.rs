@@ -1,0 +1,197 @@
+//! Did all parts work at the same time and at the same speed?
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::{Kind, Operation, Part, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::{rate, usable, window};
+
+/// Parts of a kind below which there is no usual one.
+const PARTS_MIN: usize = 4;
+/// Times the median that the slowest part may take. Ranks that share a file system differ by a third
+/// where all is well (IO500 submissions).
+const TIME_MAX: f64 = 1.5;
+/// Share of the median rate that the slowest part may have.
+const RATE_MIN: f64 = 0.5;
+/// Share of the time in which any part ran that all of them should have run in.
+const OVERLAP_MIN: f64 = 0.8;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "stragglers",
+    asks: "did all ranks, hosts and jobs work at the same time and about as fast?",
+    explains: "The parts of a result that do the same are set against their median: one that took more \
+        than 1.5 times as long, or had less than half the rate, is a straggler. Rates of parts that did \
+        not run at the same time do not add up: what the sum shows never happened.",
+    needs: "four or more parts that do the same, with their times or rates",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    let mut alike: BTreeMap<String, Vec<(&Part, &Operation)>> = BTreeMap::new();
+    for (part, operation) in reported.operations().filter(|(part, _)| !part.is_total) {
+        // Only parts that were asked for the same can be compared.
+        let asked = format!(
+            "{}|{:?}|{:?}|{:?}",
+            operation.kind.word(),
+            operation.size_bytes.as_ref().map(|size| size.value),
+            part.setting.pattern,
+            part.setting.outstanding.as_ref().map(|o| o.most.value),
+        );
+        let group = if part.rank.is_some() || part.host.is_some() {
+            asked
+        } else {
+            part.name.clone() + &asked
+        };
+        alike.entry(group).or_default().push((part, operation));
+    }
+    for parts in alike.into_values().filter(|parts| parts.len() >= PARTS_MIN) {
+        times(&mut seen, &parts);
+        rates(&mut seen, &parts);
+        together(&mut seen, &parts);
+    }
+    seen
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn name(part: &Part) -> String {
+    let words = [part.rank.as_deref(), part.host.as_deref(), Some(part.name.as_str())];
+    words.into_iter().flatten().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn times(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
+    let of = |(part, operation): &(&Part, &Operation)| window(part, operation).map(|w| w.value);
+    let values: Vec<f64> = parts.iter().filter_map(of).collect();
+    if values.len() < parts.len() {
+        return;
+    }
+    let usual = median(&values);
+    let slow = parts.iter().zip(&values).filter(|(_, value)| **value > usual * TIME_MAX);
+    let (slowest, count) = (slow.clone().max_by(|a, b| a.1.total_cmp(b.1)), slow.count());
+    seen.check(slowest.map(|((part, operation), value)| {
+        let says = format!(
+            "{count} of {} parts took more than {TIME_MAX} times as long as half of them: {} of {} took {}, the \
+             median is {} ({})",
+            parts.len(),
+            operation.kind.word(),
+            name(part),
+            words::time(*value),
+            words::time(usual),
+            words::times(value / usual)
+        );
+        let field = window(part, operation).map(|w| w.field.clone());
+        Finding::new(Gravity::Doubtful, says)
+            .of(field)
+            .ask("what the slow parts waited for, and the rate while all of them ran")
+    }));
+}
+
+fn rates(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
+    let of = |(part, operation): &(&Part, &Operation)| {
+        let bandwidth = super::bandwidth(part, operation).filter(|_| operation.kind != Kind::All);
+        bandwidth.or_else(|| rate(part, operation)).map(|(span, fields)| (span.value, fields))
+    };
+    let values: Vec<(f64, Vec<String>)> = parts.iter().filter_map(of).collect();
+    if values.len() < parts.len() {
+        return;
+    }
+    let usual = median(&values.iter().map(|(value, _)| *value).collect::<Vec<_>>());
+    let slow = parts.iter().zip(&values).filter(|(_, (value, _))| *value < usual * RATE_MIN);
+    let (slowest, count) = (slow.clone().min_by(|a, b| a.1.0.total_cmp(&b.1.0)), slow.count());
+    seen.check(slowest.map(|((part, operation), (value, fields))| {
+        let says = format!(
+            "{count} of {} parts had less than half the rate of the median: {} of {} had {} of it",
+            parts.len(),
+            operation.kind.word(),
+            name(part),
+            words::percent(value / usual)
+        );
+        Finding::new(Gravity::Doubtful, says)
+            .of(fields.clone())
+            .ask("what the slow parts waited for, and the rate while all of them ran")
+    }));
+}
+
+/// Parts whose rates are summed have to have run at the same time.
+fn together(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
+    let of = |(part, operation): &(&Part, &Operation)| {
+        let window = window(part, operation).filter(|w| usable(w))?;
+        let start = part.start_unix_s?;
+        Some((start, start + window.value / 1e9))
+    };
+    let spans: Vec<(f64, f64)> = parts.iter().filter_map(of).collect();
+    if spans.len() < parts.len() {
+        return;
+    }
+    let extreme =
+        |values: &mut dyn Iterator<Item = f64>, of: fn(f64, f64) -> f64| values.reduce(of);
+    let (Some(first), Some(last_start), Some(first_end), Some(last)) = (
+        extreme(&mut spans.iter().map(|s| s.0), f64::min),
+        extreme(&mut spans.iter().map(|s| s.0), f64::max),
+        extreme(&mut spans.iter().map(|s| s.1), f64::min),
+        extreme(&mut spans.iter().map(|s| s.1), f64::max),
+    ) else {
+        return;
+    };
+    let share = ((first_end - last_start) / (last - first)).max(0.0);
+    seen.check((last > first && share < OVERLAP_MIN).then(|| {
+        let says = format!(
+            "{} parts ran within {}, and all of them at the same time for {} of it: their rates do not add up",
+            parts.len(),
+            words::time((last - first) * 1e9),
+            words::percent(share)
+        );
+        Finding::new(Gravity::Doubtful, says)
+            .of(["start times"])
+            .ask("the rate over the time in which all parts ran")
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::Figure;
+
+    use super::*;
+
+    fn ranks(times: &[(f64, f64, f64)]) -> Vec<Finding> {
+        let part = |(index, (start, seconds, rate)): (usize, &(f64, f64, f64))| {
+            let mut operation = Operation::of(Kind::Write);
+            operation.window_ns = Some(Figure::exact(seconds * 1e9, format!("time[{index}]")));
+            operation.bandwidth_per_s = vec![Figure::exact(*rate, format!("rate[{index}]"))];
+            Part {
+                rank: Some(format!("rank {index}")),
+                start_unix_s: Some(*start),
+                operations: vec![operation],
+                ..Part::default()
+            }
+        };
+        let parts = times.iter().enumerate().map(part).collect();
+        check(&Reported { parts, ..Reported::default() }, &Declared::default()).findings
+    }
+
+    #[test]
+    fn a_straggler_is_named_with_its_time() {
+        let even = (0.0, 10.0, 5.0);
+        assert!(ranks(&[even; 5]).is_empty());
+        let found = ranks(&[even, even, even, even, (0.0, 16.0, 5.0)]);
+        assert!(found[0].says.contains("rank 4 took 16 s"), "{found:?}");
+        assert_eq!(found[0].fields, ["time[4]"]);
+        let found = ranks(&[even, even, even, even, (0.0, 10.0, 2.0)]);
+        assert!(found[0].says.contains("rank 4 had 40 %"), "{found:?}");
+        assert!(ranks(&[even, (0.0, 100.0, 1.0)]).is_empty(), "two parts have no usual one");
+    }
+
+    #[test]
+    fn rates_of_different_times_do_not_add_up() {
+        let found =
+            ranks(&[(0.0, 10.0, 5.0), (0.0, 10.0, 5.0), (5.0, 10.0, 5.0), (5.0, 10.0, 5.0)]);
+        assert!(found[0].says.contains("33.33 %"), "{found:?}");
+    }
+}

@@ -1,0 +1,263 @@
+//! The judgement of a result that states no requirement.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::{Durability, Kind, Part, Reported};
+use plimsoll_plan::Claim;
+use serde::Serialize;
+
+use super::{Declared, Finding, Gravity, rules};
+
+/// Whether the figures of a result can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Credibility {
+    /// Not all of its figures can be true.
+    Impossible,
+    /// They can be, but do not show what they seem to, or nothing could be checked.
+    Doubtful,
+    /// Everything that could be checked fits.
+    Consistent,
+}
+
+impl Credibility {
+    /// In capitals, as shown.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Impossible => "IMPOSSIBLE",
+            Self::Doubtful => "DOUBTFUL",
+            Self::Consistent => "CONSISTENT",
+        }
+    }
+}
+
+/// A rule that could not be applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unknown {
+    /// Identifier of the rule.
+    pub rule: &'static str,
+    /// The figures that it needs.
+    pub needs: &'static str,
+}
+
+/// The audit of one result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Audit {
+    /// The judgement.
+    pub verdict: Credibility,
+    /// The one sentence why.
+    pub reason: String,
+    /// What was found, worst first.
+    pub findings: Vec<Finding>,
+    /// Rules that were applied, with how many times, and found nothing.
+    pub held: BTreeMap<&'static str, usize>,
+    /// Rules that could not be applied.
+    pub unknown: Vec<Unknown>,
+    /// What the figures could be used to claim, if the rest is shown; and what each claim lacks.
+    pub claims: BTreeMap<String, String>,
+    /// What to ask whoever published it, most telling first.
+    pub ask: Vec<String>,
+}
+
+/// Judges one result.
+pub fn audit(reported: &Reported, declared: &Declared) -> Audit {
+    let (mut findings, mut held, mut unknown) = (Vec::new(), BTreeMap::new(), Vec::new());
+    for rule in rules::ALL {
+        let seen = (rule.check)(reported, declared);
+        if seen.checked == 0 {
+            unknown.push(Unknown { rule: rule.id, needs: rule.needs });
+        } else if seen.findings.is_empty() {
+            held.insert(rule.id, seen.checked);
+        }
+        findings.extend(seen.findings.into_iter().map(|mut finding| {
+            finding.rule = rule.id.to_owned();
+            finding
+        }));
+    }
+    findings.sort_by_key(|finding| finding.gravity);
+    Audit::of(reported, findings, held, unknown)
+}
+
+impl Audit {
+    fn of(
+        reported: &Reported,
+        findings: Vec<Finding>,
+        held: BTreeMap<&'static str, usize>,
+        unknown: Vec<Unknown>,
+    ) -> Self {
+        let (claims, mut ask) = claims(reported);
+        let mut audit = Self {
+            verdict: Credibility::Consistent,
+            reason: String::new(),
+            findings,
+            held,
+            unknown,
+            claims,
+            ask: Vec::new(),
+        };
+        audit.decide();
+        let mut first: Vec<String> = Vec::new();
+        for finding in audit.findings.iter().filter(|finding| !finding.ask.is_empty()) {
+            if !first.contains(&finding.ask) {
+                first.push(finding.ask.clone());
+            }
+        }
+        ask.retain(|ask| !first.contains(ask));
+        audit.ask = first.into_iter().chain(ask).collect();
+        audit
+    }
+
+    /// Adds findings of rules over several results, and judges again.
+    pub fn add(&mut self, findings: impl IntoIterator<Item = Finding>) {
+        for finding in findings {
+            if !finding.ask.is_empty() && !self.ask.contains(&finding.ask) {
+                self.ask.insert(0, finding.ask.clone());
+            }
+            self.findings.push(finding);
+        }
+        self.findings.sort_by_key(|finding| finding.gravity);
+        self.decide();
+    }
+
+    fn decide(&mut self) {
+        let worst = self.findings.first();
+        (self.verdict, self.reason) = match worst {
+            Some(finding) => {
+                let verdict = match finding.gravity {
+                    Gravity::Impossible => Credibility::Impossible,
+                    Gravity::Doubtful => Credibility::Doubtful,
+                };
+                (verdict, finding.says.clone())
+            }
+            None if self.held.is_empty() => {
+                let reason = "none of its figures can be checked against another";
+                (Credibility::Doubtful, reason.into())
+            }
+            None => {
+                let count: usize = self.held.values().sum();
+                let reason =
+                    format!("{count} checks by {} rules, and all of them hold", self.held.len());
+                (Credibility::Consistent, reason)
+            }
+        };
+    }
+
+    /// Identifiers of the rules that found something, each once, worst first.
+    pub fn hits(&self) -> Vec<&str> {
+        let mut hits: Vec<&str> = Vec::new();
+        for finding in &self.findings {
+            if !hits.contains(&finding.rule.as_str()) {
+                hits.push(&finding.rule);
+            }
+        }
+        hits
+    }
+}
+
+/// What the figures could be used for, and what is missing for it. A result file alone never shows where
+/// reads came from, what lasts, what survives a loss of power, or the tail of what was not measured.
+fn claims(reported: &Reported) -> (BTreeMap<String, String>, Vec<String>) {
+    let (mut claims, mut ask) = (BTreeMap::new(), Vec::new());
+    let mut claim =
+        |claim: Claim, says: &str| claims.insert(claim.word().to_owned(), says.to_owned());
+    let mut want = |what: &str| ask.push(what.to_owned());
+    let does = |kind: &Kind| reported.operations().any(|(_, operation)| operation.kind == *kind);
+    let settings = || reported.parts.iter().map(|part| &part.setting);
+    let intervals = reported.parts.iter().any(|part: &Part| !part.series.is_empty());
+    if does(&Kind::Read) {
+        claim(
+            Claim::CachedRead,
+            "could be supported: reads were answered at this rate by something",
+        );
+        claim(Claim::MediaRead, "not shown: nothing here says that the media answered");
+        want(
+            "the devices' own read counters over the run, and the size of the data against all caches",
+        );
+    }
+    if does(&Kind::Write) {
+        claim(
+            Claim::BurstWrite,
+            "could be supported: writes were taken at this rate for this long",
+        );
+        let lasts = if intervals { "an interval log is there" } else { "there is no interval log" };
+        claim(
+            Claim::SustainedWrite,
+            &format!(
+                "not shown: {lasts}, and nothing says what was written before, or the capacity"
+            ),
+        );
+        let each = settings().any(|s| s.durability == Some(Durability::EachWrite));
+        let flushed = settings().any(|s| s.durability == Some(Durability::Flushed));
+        let says = if each || flushed {
+            "not shown: flushes were asked for, and nothing says that a device did them"
+        } else {
+            "not shown: nothing says that a write was on stable storage when it was done"
+        };
+        claim(Claim::DurableWrite, says);
+        want(
+            "the amount written before the run against the capacity, and the flushes that the device counted",
+        );
+    }
+    let bins = reported.operations().any(|(_, o)| o.latencies.iter().any(|l| !l.bins.is_empty()));
+    let tail = if bins {
+        "not shown: a histogram is there, but not when operations should have begun"
+    } else {
+        "not shown: there is no histogram, and not when operations should have begun"
+    };
+    claim(Claim::TailLatency, tail);
+    if !intervals {
+        want("an interval log, one line a second or more, of rate and latency");
+    }
+    if !bins {
+        want("the latency histogram instead of percentiles");
+    }
+    if settings().all(|setting| setting.outstanding.is_none()) {
+        want("how many operations were in flight");
+    }
+    claim(Claim::Comparative, "could be supported: against a result under the same conditions");
+    (claims, ask)
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Figure, Operation};
+
+    use super::*;
+
+    fn result(bandwidth: f64) -> Reported {
+        let operation = Operation {
+            rate_per_s: vec![Figure::exact(10_000.0, "iops")],
+            size_bytes: Some(Figure::exact(4096.0, "bs")),
+            bandwidth_per_s: vec![Figure::exact(bandwidth, "bw")],
+            ..Operation::of(Kind::Read)
+        };
+        Reported {
+            parts: vec![Part { operations: vec![operation], ..Part::default() }],
+            ..Reported::default()
+        }
+    }
+
+    #[test]
+    fn consistent_impossible_and_nothing_to_check() {
+        let declared = Declared::default();
+        let good = audit(&result(40_960_000.0), &declared);
+        assert_eq!(good.verdict, Credibility::Consistent, "{good:?}");
+        assert!(good.claims["media-read"].starts_with("not shown"));
+        assert!(good.unknown.iter().any(|unknown| unknown.rule == "littles-law"));
+        assert!(good.held.contains_key("rate-size-bandwidth"));
+        let bad = audit(&result(42_000_000.0), &declared);
+        assert_eq!(
+            (bad.verdict, bad.hits()),
+            (Credibility::Impossible, vec!["rate-size-bandwidth"])
+        );
+        assert_eq!(audit(&Reported::default(), &declared).verdict, Credibility::Doubtful);
+    }
+
+    #[test]
+    fn what_is_found_over_several_results_counts() {
+        let mut audit = audit(&result(40_960_000.0), &Declared::default());
+        audit.add([Finding::new(Gravity::Doubtful, "best of five").ask("all five")]);
+        assert_eq!(audit.verdict, Credibility::Doubtful);
+        assert_eq!(audit.ask[0], "all five");
+    }
+}

@@ -1,0 +1,113 @@
+//! Figures in sentences.
+
+/// A number with about four digits and commas between thousands.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() {
+        return "no number".into();
+    }
+    if size >= 1e15 {
+        return format!("{value:.3e}");
+    }
+    if size >= 1000.0 {
+        return grouped(value);
+    }
+    let digits = match size {
+        s if s >= 100.0 => 1,
+        s if s >= 10.0 => 2,
+        s if s >= 1.0 => 3,
+        s if s >= 0.01 => 4,
+        s if s > 0.0 => return format!("{value:.3e}"),
+        _ => 0,
+    };
+    let text = format!("{value:.digits$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+fn grouped(value: f64) -> String {
+    let text = format!("{:.0}", value.abs());
+    let mut grouped = if value < 0.0 { "-".to_owned() } else { String::new() };
+    for (index, digit) in text.chars().enumerate() {
+        if index > 0 && (text.len() - index) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    let fits = units.iter().find(|(factor, _)| value.abs() >= *factor);
+    match fits.or(units.last()) {
+        Some((factor, unit)) => format!("{} {unit}", number(value / factor)),
+        None => number(value),
+    }
+}
+
+/// A time in ns.
+pub fn time(ns: f64) -> String {
+    scaled(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")])
+}
+
+/// Bytes.
+pub fn bytes(bytes: f64) -> String {
+    let units = [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes")];
+    scaled(bytes, &units)
+}
+
+/// Bytes per second.
+pub fn bytes_per_s(rate: f64) -> String {
+    let units =
+        [(1e15, "PB/s"), (1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
+    scaled(rate, &units)
+}
+
+/// Size of a transfer, in powers of 1024 where it is one of those.
+pub fn transfer(bytes: f64) -> String {
+    for (factor, unit) in [(1048576.0, "MiB"), (1024.0, "KiB")] {
+        if bytes >= factor && (bytes / factor).fract() == 0.0 {
+            return format!("{} {unit}", number(bytes / factor));
+        }
+    }
+    format!("{} bytes", number(bytes))
+}
+
+/// A share as percent.
+pub fn percent(share: f64) -> String {
+    format!("{} %", number(share * 100.0))
+}
+
+/// A quantile as people call it: `p99.9`, `the median`.
+pub fn quantile(quantile: f64) -> String {
+    let percent = (quantile * 100.0 * 1e6).round() / 1e6;
+    format!("p{percent}")
+}
+
+/// `1.64 times`.
+pub fn times(ratio: f64) -> String {
+    format!("{} times", number((ratio * 1000.0).round() / 1000.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_as_an_engineer_writes_them() {
+        assert_eq!(time(492_674_639_163.0), "492.7 s");
+        assert_eq!(time(250_000.0), "250 us");
+        assert_eq!(time(0.4), "0.4 ns");
+        assert_eq!(bytes_per_s(407_579_272.0), "407.6 MB/s");
+        assert_eq!(number(1_000_000.0), "1,000,000");
+        assert_eq!(number(7.99), "7.99");
+        assert_eq!(transfer(4096.0), "4 KiB");
+        assert_eq!(transfer(47008.0), "47,008 bytes");
+        assert_eq!(quantile(0.999), "p99.9");
+        assert_eq!(percent(0.185), "18.5 %");
+        assert_eq!(number(f64::NAN), "no number");
+    }
+}
