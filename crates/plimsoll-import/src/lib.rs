@@ -5,7 +5,23 @@
 //! tar.gz, zip, single gzip files) are read as a study of many results. What is garbage is refused with
 //! a sentence; nothing panics.
 
+pub mod detect;
 pub mod fio;
 pub mod json;
 pub mod number;
+pub mod study;
 pub mod text;
+pub mod walk;
+
+pub use detect::Format;
+pub use study::{Study, read};
+
+/// A file that cannot be read, and why.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{file}: {says}")]
+pub struct ImportError {
+    /// The file.
+    pub file: String,
+    /// What is wrong with it.
+    pub says: String,
+}

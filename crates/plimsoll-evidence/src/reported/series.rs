@@ -46,6 +46,10 @@ pub struct Series {
     pub interval_s: Option<f64>,
     /// In the order recorded.
     pub points: Vec<Point>,
+    /// True where the series is of a part of the run only, by the tool's design.
+    pub partial: bool,
+    /// True where the values may be too low, and never too high, for a reason in the tool's source.
+    pub understates: bool,
 }
 
 /// One point of a series.

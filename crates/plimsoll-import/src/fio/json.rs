@@ -302,6 +302,9 @@ fn steady_state(job: &At<'_, '_>) -> Vec<Series> {
             field,
             interval_s: Some(1.0),
             points,
+            // The window that was steady, and not the whole run.
+            partial: true,
+            understates: true,
         })
     };
     let rate = of("iops", Quantity::RatePerS, 1.0);

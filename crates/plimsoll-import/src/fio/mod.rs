@@ -4,4 +4,5 @@
 //! which are rounded, how wide the bins are that percentiles are taken from, and what a group report sums.
 
 pub mod json;
+pub mod log;
 pub mod options;

@@ -15,7 +15,7 @@ pub struct Equation<'r> {
     /// Its value.
     pub right: Span,
     /// A value in words, in the unit of both sides.
-    pub in_words: fn(f64) -> String,
+    pub in_words: words::InWords,
     /// Figures of both sides.
     pub figures: Vec<&'r Figure>,
 }

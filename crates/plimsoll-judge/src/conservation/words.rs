@@ -1,5 +1,8 @@
 //! Figures in sentences.
 
+/// Writes a value of one unit.
+pub type InWords = fn(f64) -> String;
+
 /// A number with about four digits and commas between thousands.
 pub fn number(value: f64) -> String {
     let size = value.abs();

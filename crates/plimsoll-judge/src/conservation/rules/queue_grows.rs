@@ -93,6 +93,8 @@ mod tests {
             field: "end_to_end_latencies".into(),
             interval_s: None,
             points: (0..100).map(point).collect(),
+            partial: false,
+            understates: false,
         };
         let mut part = Part { series: vec![series], ..Part::default() };
         part.setting.outstanding = Some(Outstanding { most: Figure::exact(8.0, "depth"), kept });

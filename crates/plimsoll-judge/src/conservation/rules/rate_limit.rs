@@ -23,7 +23,7 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for part in &reported.parts {
         type Of = fn(&Part, &plimsoll_evidence::reported::Operation) -> Option<(Span, Vec<String>)>;
-        let limits: [(_, Of, fn(f64) -> String); 2] = [
+        let limits: [(_, Of, words::InWords); 2] = [
             (&part.setting.rate_limit_per_s, rate, super::per_s),
             (&part.setting.bandwidth_limit_per_s, bandwidth, words::bytes_per_s),
         ];

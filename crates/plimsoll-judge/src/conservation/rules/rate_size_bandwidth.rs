@@ -3,6 +3,7 @@
 use plimsoll_evidence::reported::{Figure, Operation, Part, Reported};
 
 use super::super::equation::{Equation, failures};
+use super::super::words::InWords;
 use super::super::{Declared, Rule, Seen, Span, words};
 use super::{first, per_s, usable, whose, window};
 
@@ -35,7 +36,7 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
 fn equations<'r>(part: &'r Part, operation: &'r Operation) -> Vec<Equation<'r>> {
     let mut equations = Vec::new();
     for (figures, says, in_words) in [
-        (&operation.count, "the number of operations", words::number as fn(f64) -> String),
+        (&operation.count, "the number of operations", words::number as InWords),
         (&operation.bytes, "the amount", words::bytes),
         (&operation.rate_per_s, "the rate", per_s),
         (&operation.bandwidth_per_s, "the bandwidth", words::bytes_per_s),
@@ -43,7 +44,7 @@ fn equations<'r>(part: &'r Part, operation: &'r Operation) -> Vec<Equation<'r>> 
         restated(&mut equations, figures, says, in_words);
     }
     if let Some(window) = window(part, operation) {
-        let amounts: [(_, _, _, fn(f64) -> String, _, fn(f64) -> String); 2] = [
+        let amounts: [(_, _, _, InWords, _, InWords); 2] = [
             (&operation.count, &operation.rate_per_s, "rate", per_s, "operations", words::number),
             (
                 &operation.bytes,
@@ -82,7 +83,7 @@ fn restated<'r>(
     equations: &mut Vec<Equation<'r>>,
     figures: &'r [Figure],
     says: &str,
-    in_words: fn(f64) -> String,
+    in_words: InWords,
 ) {
     let Some(once) = first(figures) else { return };
     let again = figures.iter().filter(|figure| usable(figure) && !std::ptr::eq(*figure, once));
@@ -103,7 +104,7 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, operation: &'r Operation) {
         return;
     }
     let transfer = words::transfer(size.value);
-    let pairs: [(_, _, _, fn(f64) -> String, fn(f64) -> String); 2] = [
+    let pairs: [(_, _, _, InWords, InWords); 2] = [
         (&operation.count, &operation.bytes, "the amount", words::number, words::bytes),
         (
             &operation.rate_per_s,

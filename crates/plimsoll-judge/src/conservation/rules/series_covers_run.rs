@@ -29,7 +29,9 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
         let Some(window) = part.window_ns.as_ref().filter(|w| usable(w) && w.value > 0.0) else {
             continue;
         };
-        for series in part.series.iter().filter(|series| !series.points.is_empty()) {
+        for series in
+            part.series.iter().filter(|series| !series.points.is_empty() && !series.partial)
+        {
             seen.check(finding(part, series, window.value / 1e9, &window.field));
         }
     }
@@ -76,6 +78,8 @@ mod tests {
             field: "iops.log".into(),
             interval_s: Some(1.0),
             points: vec![Point { at_s: 1.0, value: 5.0 }, Point { at_s: end_s, value: 5.0 }],
+            partial: false,
+            understates: false,
         };
         let part = Part {
             window_ns: Some(Figure::exact(60e9, "runtime")),

@@ -134,6 +134,8 @@ mod tests {
             field: "iops.log".into(),
             interval_s: Some(1.0),
             points: (0..60).map(point).collect(),
+            partial: false,
+            understates: false,
         };
         let part = Part { series: vec![series], ..Part::default() };
         let seen =

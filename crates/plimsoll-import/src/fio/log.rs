@@ -1,0 +1,380 @@
+//! fio's logs beside a result: `NAME_bw.1.log`, `_iops`, `_lat`, `_clat`, `_slat`, `_clat_hist`.
+//!
+//! One line is `time in ms, value, direction, block size or offset …`: bandwidth in KiB/s, latency in ns
+//! (in us before version 3). With `log_avg_msec` a line is the mean of an interval and stands at its end;
+//! without it is one operation.
+
+use plimsoll_evidence::reported::{Bin, Kind, Latency, Point, Quantity, Reported, Series, Stage};
+
+use crate::number;
+
+const KIB: f64 = 1024.0;
+/// Lines that are looked at to tell a log from a table of numbers.
+const LINES_SNIFFED: usize = 20;
+/// Points kept of one log at most; more are averaged by intervals of a second.
+const POINTS_MAX: usize = 20_000;
+/// Bins of an octave of a histogram (`FIO_IO_U_PLAT_BITS`).
+const PLAT_BITS: u32 = 6;
+
+/// What a log is of, by the name that fio gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// `_bw`.
+    Bandwidth,
+    /// `_iops`.
+    Rate,
+    /// `_lat`, `_clat` or `_slat`.
+    Latency(Stage),
+    /// `_clat_hist`.
+    Histogram,
+}
+
+/// A log and the place that its name gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Log {
+    /// The file.
+    pub file: String,
+    /// Its name without what fio adds to the option.
+    pub stem: String,
+    /// What it is of; `None` where the name does not say.
+    pub what: Option<What>,
+    /// Number of the job, from 1; `None` where all jobs write one log.
+    pub job: Option<usize>,
+    /// Time, value and direction of each line; histograms keep their bins.
+    lines: Vec<Line>,
+    /// Counts of all intervals of a histogram, by direction.
+    bins: [Vec<f64>; 3],
+    /// True where the time runs backwards: several runs wrote into one file.
+    pub several_runs: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Line {
+    ms: f64,
+    value: f64,
+    direction: u8,
+}
+
+/// True where the first lines are those of a log.
+#[must_use]
+pub fn is(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+    let mut seen = 0;
+    while let Some(line) = lines.next() {
+        // The last one may be cut off.
+        if lines.peek().is_none() && seen > 0 || seen >= LINES_SNIFFED {
+            break;
+        }
+        if split(line).is_none() {
+            return false;
+        }
+        seen += 1;
+    }
+    seen > 0
+}
+
+fn split(line: &str) -> Option<(Line, std::str::Split<'_, char>)> {
+    let mut cells = line.split(',');
+    let mut next = || number::plain(cells.next()?.trim()).map(|number| number.value);
+    let (ms, value, direction) = (next()?, next()?, next()?);
+    let fourth = next().is_some();
+    let is_direction = direction == 0.0 || direction == 1.0 || direction == 2.0;
+    let sane = ms >= 0.0 && value >= 0.0 && ms.fract() == 0.0 && value.fract() == 0.0;
+    (fourth && is_direction && sane)
+        .then(|| (Line { ms, value, direction: direction as u8 }, line.split(',')))
+}
+
+/// Reads a log. Lines that are none (the last one may be cut off) are left out and counted by the caller
+/// by the points that are missing.
+#[must_use]
+pub fn read(text: &str, file: &str) -> Log {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let (stem, what, job) = named(name);
+    let mut log = Log {
+        file: file.to_owned(),
+        stem,
+        what,
+        job,
+        lines: Vec::new(),
+        bins: [Vec::new(), Vec::new(), Vec::new()],
+        several_runs: false,
+    };
+    for line in text.lines() {
+        // A histogram's second column is its direction.
+        if what == Some(What::Histogram) {
+            log.take_bins(line);
+            continue;
+        }
+        let Some((line, _)) = split(line) else { continue };
+        let goes_back = log.lines.last().is_some_and(|last| line.ms + 1000.0 < last.ms);
+        log.several_runs |= goes_back;
+        log.lines.push(line);
+    }
+    log
+}
+
+/// `randread-1-16_bw.3.log` is the bandwidth of job 3 of `randread-1-16`.
+fn named(name: &str) -> (String, Option<What>, Option<usize>) {
+    let name = name.strip_suffix(".log").unwrap_or(name);
+    let (name, job) = match name.rsplit_once('.') {
+        Some((rest, number)) if number.parse::<usize>().is_ok() => (rest, number.parse().ok()),
+        _ => (name, None),
+    };
+    let ends = [
+        ("_clat_hist", What::Histogram),
+        ("_bw", What::Bandwidth),
+        ("_iops", What::Rate),
+        ("_slat", What::Latency(Stage::Submission)),
+        ("_clat", What::Latency(Stage::Completion)),
+        ("_lat", What::Latency(Stage::Total)),
+    ];
+    for (end, what) in ends {
+        if let Some(stem) = name.strip_suffix(end) {
+            return (stem.to_owned(), Some(what), job);
+        }
+    }
+    (name.to_owned(), None, job)
+}
+
+impl Log {
+    fn take_bins(&mut self, line: &str) {
+        let cells: Option<Vec<f64>> = line
+            .split(',')
+            .map(|cell| number::plain(cell.trim()).map(|number| number.value))
+            .collect();
+        let Some(cells) = cells.filter(|cells| cells.len() > 4) else { return };
+        let Some(bins) = self.bins.get_mut(cells[1] as usize) else { return };
+        bins.resize(bins.len().max(cells.len() - 3), 0.0);
+        for (sum, count) in bins.iter_mut().zip(&cells[3..]) {
+            *sum += count;
+        }
+    }
+
+    /// The log as series, one for each direction. `interval_ms` is what the options state; `version` decides
+    /// over the unit of latencies.
+    #[must_use]
+    pub fn series(&self, interval_ms: Option<f64>, version: Option<&str>) -> Vec<Series> {
+        let (quantity, stage, unit) = match self.what {
+            Some(What::Bandwidth) => (Quantity::BandwidthPerS, Stage::Total, KIB),
+            Some(What::Rate) => (Quantity::RatePerS, Stage::Total, 1.0),
+            Some(What::Latency(stage)) => {
+                let old = version
+                    .is_some_and(|version| version.contains("fio-2") || version.contains("fio-1"));
+                (Quantity::LatencyNs, stage, if old { 1e3 } else { 1.0 })
+            }
+            Some(What::Histogram) | None => return Vec::new(),
+        };
+        let directions = [Kind::Read, Kind::Write, Kind::Trim];
+        let mut all = Vec::new();
+        for (direction, kind) in directions.into_iter().enumerate() {
+            let of = self.lines.iter().filter(|line| usize::from(line.direction) == direction);
+            let points: Vec<Point> =
+                of.map(|line| Point { at_s: line.ms / 1e3, value: line.value * unit }).collect();
+            if points.is_empty() {
+                continue;
+            }
+            let interval_s =
+                interval_ms.map(|ms| ms / 1e3).filter(|s| *s > 0.0).or_else(|| regular(&points));
+            all.push(Series {
+                quantity,
+                kind,
+                stage,
+                field: self.file.clone(),
+                interval_s,
+                points: thinned(points),
+                partial: false,
+                // fio divides an interval's amount by the time since a mark that lags behind its samples
+                // (`__add_samples`: the mark moves on by the interval, not to the sample).
+                understates: self.what != Some(What::Latency(stage)),
+            });
+        }
+        all
+    }
+
+    /// The histogram of one direction.
+    fn histogram(&self, direction: usize, version: Option<&str>) -> Vec<Bin> {
+        let counts = &self.bins[direction];
+        let old = version.is_some_and(|version| version.contains("fio-2"));
+        let unit = if old { 1e3 } else { 1.0 };
+        // Groups of 64 bins: 29 octaves since version 3, 19 before; fewer bins were merged by twos.
+        let full = if old { 19 } else { 29 } << PLAT_BITS;
+        let merged =
+            (full as f64 / counts.len().max(1) as f64).log2().round().exp2().max(1.0) as usize;
+        let bin = |(index, count): (usize, &f64)| {
+            let from = value_of(index * merged) * unit;
+            let to = value_of((index + 1) * merged) * unit;
+            (*count > 0.0).then_some(Bin { from_ns: from, to_ns: to, count: *count })
+        };
+        counts.iter().enumerate().filter_map(bin).collect()
+    }
+}
+
+/// The least value of a bin (`plat_idx_to_val` without its half).
+fn value_of(index: usize) -> f64 {
+    let per_octave = 1usize << PLAT_BITS;
+    if index < per_octave * 2 {
+        return index as f64;
+    }
+    let error_bits = (index >> PLAT_BITS) - 1;
+    let base = 1u64 << (error_bits as u32 + PLAT_BITS).min(62);
+    let step = (index % per_octave) as u64;
+    base as f64 + step as f64 * (error_bits as f64).exp2()
+}
+
+/// The interval of a log whose lines stand at regular times.
+fn regular(points: &[Point]) -> Option<f64> {
+    let mut gaps: Vec<f64> = points.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
+    gaps.sort_by(f64::total_cmp);
+    let median = *gaps.get(gaps.len() / 2)?;
+    let near = gaps.iter().filter(|gap| (**gap - median).abs() <= median * 0.2).count();
+    (median > 0.0 && near * 10 >= gaps.len() * 9).then_some(median)
+}
+
+/// A log of every operation, averaged by seconds where it is long.
+fn thinned(points: Vec<Point>) -> Vec<Point> {
+    if points.len() <= POINTS_MAX {
+        return points;
+    }
+    let mut seconds: std::collections::BTreeMap<u64, (f64, f64)> =
+        std::collections::BTreeMap::new();
+    for point in points {
+        let (sum, count) = seconds.entry(point.at_s as u64).or_default();
+        *sum += point.value;
+        *count += 1.0;
+    }
+    let point = |(second, (sum, count)): (u64, (f64, f64))| Point {
+        at_s: second as f64 + 1.0,
+        value: sum / count,
+    };
+    seconds.into_iter().map(point).collect()
+}
+
+/// Puts logs with the results that name them in their options and lie in the same directory. Gives back the
+/// ones that belong to none.
+#[must_use]
+pub fn attach(results: &mut [Reported], logs: Vec<Log>) -> Vec<Log> {
+    let mut by_directory: std::collections::BTreeMap<String, Vec<usize>> =
+        std::collections::BTreeMap::new();
+    for (index, result) in
+        results.iter().enumerate().filter(|(_, result)| result.source.tool == "fio")
+    {
+        by_directory.entry(directory(&result.source.file).to_owned()).or_default().push(index);
+    }
+    let mut left = Vec::new();
+    for log in logs {
+        let near = by_directory.get(directory(&log.file)).map_or(&[][..], Vec::as_slice);
+        let owner = near.iter().find(|index| names(&results[**index], &log));
+        match owner {
+            Some(index) if !log.several_runs => put(&mut results[*index], &log),
+            _ => left.push(log),
+        }
+    }
+    left
+}
+
+fn directory(file: &str) -> &str {
+    file.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
+fn names(result: &Reported, log: &Log) -> bool {
+    let option = match log.what {
+        Some(What::Bandwidth) => "write_bw_log",
+        Some(What::Rate) => "write_iops_log",
+        Some(What::Latency(_)) => "write_lat_log",
+        Some(What::Histogram) => "write_hist_log",
+        None => return false,
+    };
+    let Some(value) = result.options.get(option) else { return false };
+    let stem = value.rsplit('/').next().unwrap_or(value);
+    if stem.is_empty() {
+        return result.parts.iter().any(|part| part.name == log.stem);
+    }
+    stem == log.stem
+}
+
+fn put(result: &mut Reported, log: &Log) {
+    let interval = result.options.get("log_avg_msec").and_then(|text| text.parse::<f64>().ok());
+    let version = result.source.version.clone();
+    let parts = result.parts.len();
+    // A log of all jobs belongs to a part only where there is one.
+    let index = match log.job {
+        Some(job) if parts > 1 => job - 1.min(job),
+        _ => 0,
+    };
+    if log.job.is_none() && parts > 1 {
+        return;
+    }
+    let Some(part) = result.parts.get_mut(index) else { return };
+    part.series.extend(log.series(interval, version.as_deref()));
+    if log.what == Some(What::Histogram) {
+        for (direction, kind) in [Kind::Read, Kind::Write, Kind::Trim].iter().enumerate() {
+            let bins = log.histogram(direction, version.as_deref());
+            let operation = part.operations.iter_mut().find(|operation| operation.kind == *kind);
+            let latency: Option<&mut Latency> = operation.and_then(|operation| {
+                operation.latencies.iter_mut().find(|l| l.stage == Stage::Completion)
+            });
+            if let Some(latency) = latency.filter(|latency| latency.bins.is_empty()) {
+                latency.bins = bins;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_evidence::reported::{Part, Source};
+
+    use super::*;
+
+    #[test]
+    fn a_log_is_told_from_other_numbers() {
+        assert!(is("999, 104972, 1, 0, 0\n2000, 92887, 1, 0"));
+        assert!(is("1,2,0,4096\n"));
+        for text in ["", "a,b,c,d", "1,2,3,4", "1.5,2,0,4096", "1,2,0", "# x\n1,2,0,4096"] {
+            assert!(!is(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_say_what_a_log_is_of() {
+        assert_eq!(named("r-1_bw.3.log"), ("r-1".into(), Some(What::Bandwidth), Some(3)));
+        assert_eq!(named("d_clat_hist.log"), ("d".into(), Some(What::Histogram), None));
+        assert_eq!(named("x_lat"), ("x".into(), Some(What::Latency(Stage::Total)), None));
+        assert_eq!(named("other.log"), ("other".into(), None, None));
+    }
+
+    #[test]
+    fn bins_have_the_values_that_fio_gives_them() {
+        // The middle of fio's bins, from `plat_idx_to_val` of version 3.33.
+        for (index, middle) in
+            [(0, 0.0), (63, 63.0), (128, 129.0), (200, 290.0), (1000, 1_712_128.0)]
+        {
+            let (from, to) = (value_of(index), value_of(index + 1));
+            assert!(from <= middle && middle <= to, "{index}: {from} {middle} {to}");
+        }
+    }
+
+    #[test]
+    fn a_log_goes_to_the_result_whose_option_names_it() {
+        let mut result = Reported::of(Source {
+            tool: "fio".into(),
+            version: Some("fio-3.33".into()),
+            file: "dir/r.json".into(),
+            ..Source::default()
+        });
+        result.parts = vec![Part::default(), Part::default()];
+        result.options.insert("write_bw_log".into(), "/tmp/x/r-1".into());
+        result.options.insert("log_avg_msec".into(), "1000".into());
+        let text = "1000, 100, 0, 0\n2000, 120, 0, 0\n2000, 7, 1, 0\n";
+        let logs =
+            ["dir/r-1_bw.2.log", "dir/r-2_bw.1.log", "other/r-1_bw.1.log"].map(|f| read(text, f));
+        let mut results = [result];
+        let left = attach(&mut results, logs.to_vec());
+        assert_eq!(left.len(), 2);
+        assert!(results[0].parts[0].series.is_empty());
+        let series = &results[0].parts[1].series;
+        assert_eq!(series.len(), 2);
+        assert_eq!((series[0].interval_s, series[0].points[1].value), (Some(1.0), 120.0 * 1024.0));
+    }
+}

@@ -1,0 +1,308 @@
+//! Files of a study: named files, directories, and archives of them (tar, tar.gz, zip, gzip).
+//!
+//! Nothing is unpacked to disk. A file is read only so far as its first bytes say that it may be a result:
+//! a directory of results may hold the very files that were measured, which can be of any size.
+
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+use crate::ImportError;
+
+/// Bytes from which the form of a file is told.
+pub const HEAD_BYTES: usize = 64 << 10;
+/// A result is not larger than this; logs of every operation are.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+/// All files of one archive together: what unpacks to more is not a study.
+const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
+/// Archives within archives.
+const NESTING_MAX: usize = 3;
+/// Directories below the one that was named.
+const DEPTH_MAX: usize = 64;
+
+/// What a walk hands over.
+pub trait Visitor {
+    /// Whether a file that begins so is worth reading.
+    fn wants(&mut self, path: &str, head: &[u8]) -> bool;
+    /// A whole file that was wanted.
+    fn take(&mut self, path: &str, bytes: &[u8]);
+    /// A file that could not be read, and why.
+    fn failed(&mut self, path: &str, says: String);
+}
+
+/// Hands over what `root` is or holds, in the order of names. Paths are relative to `root`'s parent for a
+/// file and to `root` for a directory.
+///
+/// # Errors
+/// A root that is not there.
+pub fn walk(root: &Path, visitor: &mut dyn Visitor) -> Result<(), ImportError> {
+    let wrong = |error: std::io::Error| ImportError {
+        file: root.display().to_string(),
+        says: format!("cannot be read: {error}"),
+    };
+    let about = std::fs::metadata(root).map_err(wrong)?;
+    if about.is_dir() {
+        std::fs::read_dir(root).map_err(wrong)?;
+        directory(root, "", 0, visitor);
+        return Ok(());
+    }
+    if !about.is_file() {
+        return Err(ImportError {
+            file: root.display().to_string(),
+            says: "is neither a file nor a directory".into(),
+        });
+    }
+    let name = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into_owned();
+    file(root, &name, visitor);
+    Ok(())
+}
+
+fn directory(path: &Path, relative: &str, depth: usize, visitor: &mut dyn Visitor) {
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) => return visitor.failed(relative, format!("cannot be read: {error}")),
+    };
+    if depth > DEPTH_MAX {
+        return visitor.failed(relative, format!("lies deeper than {DEPTH_MAX} directories"));
+    }
+    let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let below = if relative.is_empty() { name.clone() } else { format!("{relative}/{name}") };
+        // Links are not followed: they may lead in circles or out of the study.
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => directory(&entry.path(), &below, depth + 1, visitor),
+            Ok(kind) if kind.is_file() => file(&entry.path(), &below, visitor),
+            Ok(_) => {}
+            Err(error) => visitor.failed(&below, format!("cannot be read: {error}")),
+        }
+    }
+}
+
+fn file(path: &Path, relative: &str, visitor: &mut dyn Visitor) {
+    let opened = File::open(path).and_then(|file| {
+        let length = file.metadata()?.len();
+        Ok((file, length))
+    });
+    let result = match opened {
+        Ok((mut file, length)) => read(&mut file, length, relative, 0, visitor),
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(says) = result {
+        visitor.failed(relative, format!("cannot be read: {says}"));
+    }
+}
+
+/// Reads one file: looks at its head, and on only where it is wanted or is an archive.
+fn read(
+    mut source: &mut dyn Read,
+    length: u64,
+    path: &str,
+    nesting: usize,
+    visitor: &mut dyn Visitor,
+) -> Result<(), String> {
+    let mut bytes = Vec::with_capacity(HEAD_BYTES.min(length as usize) + 1);
+    let io = |error: std::io::Error| error.to_string();
+    (&mut source).take(HEAD_BYTES as u64).read_to_end(&mut bytes).map_err(io)?;
+    let archive = Archive::of(&bytes);
+    if archive.is_none() && !visitor.wants(path, &bytes) {
+        return Ok(());
+    }
+    if archive.is_some() && nesting >= NESTING_MAX {
+        return Err(format!("archives are nested deeper than {NESTING_MAX}"));
+    }
+    let most = FILE_BYTES_MAX - bytes.len() as u64 + 1;
+    (&mut source).take(most).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("it is larger than {} GiB", FILE_BYTES_MAX >> 30));
+    }
+    match archive {
+        None => visitor.take(path, &bytes),
+        Some(Archive::Tar) => tar(&mut bytes.as_slice(), path, nesting, visitor)?,
+        Some(Archive::Zip) => zip(&bytes, path, nesting, visitor)?,
+        Some(Archive::Gzip) => gzip(&bytes, path, nesting, visitor)?,
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+enum Archive {
+    Tar,
+    Zip,
+    Gzip,
+}
+
+impl Archive {
+    /// By the bytes that each begins with (POSIX.1-1988 ustar, APPNOTE 4.3.7, RFC 1952).
+    fn of(head: &[u8]) -> Option<Self> {
+        if head.starts_with(&[0x1f, 0x8b, 8]) {
+            return Some(Self::Gzip);
+        }
+        if head.starts_with(b"PK\x03\x04") {
+            return Some(Self::Zip);
+        }
+        (head.get(257..262) == Some(b"ustar".as_slice())).then_some(Self::Tar)
+    }
+}
+
+fn tar(
+    bytes: &mut dyn Read,
+    path: &str,
+    nesting: usize,
+    visitor: &mut dyn Visitor,
+) -> Result<(), String> {
+    let mut archive = ::tar::Archive::new(bytes);
+    let mut total = 0u64;
+    for entry in archive.entries().map_err(|error| error.to_string())? {
+        let mut entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => return Err(format!("the archive is broken: {error}")),
+        };
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let length = entry.size();
+        total = total.saturating_add(length);
+        if total > ARCHIVE_BYTES_MAX {
+            return Err(format!("it unpacks to more than {} GiB", ARCHIVE_BYTES_MAX >> 30));
+        }
+        let below = format!("{path}/{}", name.trim_start_matches("./"));
+        if let Err(says) = read(&mut entry, length, &below, nesting + 1, visitor) {
+            visitor.failed(&below, format!("cannot be read: {says}"));
+        }
+    }
+    Ok(())
+}
+
+fn zip(bytes: &[u8], path: &str, nesting: usize, visitor: &mut dyn Visitor) -> Result<(), String> {
+    let mut archive = ::zip::ZipArchive::new(Cursor::new(bytes))
+        .map_err(|error| format!("the archive is broken: {error}"))?;
+    let mut total = 0u64;
+    for index in 0..archive.len() {
+        let mut entry = match archive.by_index(index) {
+            Ok(entry) if entry.is_file() => entry,
+            Ok(_) => continue,
+            Err(error) => {
+                visitor
+                    .failed(path, format!("entry {index} of the archive cannot be read: {error}"));
+                continue;
+            }
+        };
+        let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
+        let (below, length) = (format!("{path}/{name}"), entry.size());
+        total = total.saturating_add(length);
+        if total > ARCHIVE_BYTES_MAX {
+            return Err(format!("it unpacks to more than {} GiB", ARCHIVE_BYTES_MAX >> 30));
+        }
+        if let Err(says) = read(&mut entry, length, &below, nesting + 1, visitor) {
+            visitor.failed(&below, format!("cannot be read: {says}"));
+        }
+    }
+    Ok(())
+}
+
+/// A gzip file is one file without its ending, or a tar.
+fn gzip(bytes: &[u8], path: &str, nesting: usize, visitor: &mut dyn Visitor) -> Result<(), String> {
+    let mut unpacked = flate2::read::MultiGzDecoder::new(bytes);
+    let mut head = Vec::new();
+    unpacked
+        .by_ref()
+        .take(HEAD_BYTES as u64)
+        .read_to_end(&mut head)
+        .map_err(|error| error.to_string())?;
+    let whole = Cursor::new(head.clone()).chain(unpacked);
+    if matches!(Archive::of(&head), Some(Archive::Tar)) {
+        let mut whole = whole.take(ARCHIVE_BYTES_MAX);
+        return tar(&mut whole, path, nesting, visitor);
+    }
+    let name = path.strip_suffix(".gz").unwrap_or(path);
+    read(&mut { whole }, HEAD_BYTES as u64, name, nesting + 1, visitor)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::Write;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen {
+        taken: Vec<(String, String)>,
+        failed: Vec<String>,
+    }
+
+    impl Visitor for Seen {
+        fn wants(&mut self, _: &str, head: &[u8]) -> bool {
+            !head.starts_with(b"no")
+        }
+        fn take(&mut self, path: &str, bytes: &[u8]) {
+            self.taken.push((path.to_owned(), String::from_utf8_lossy(bytes).into_owned()));
+        }
+        fn failed(&mut self, path: &str, says: String) {
+            self.failed.push(format!("{path}: {says}"));
+        }
+    }
+
+    fn gz(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn tarred(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut builder = ::tar::Builder::new(Vec::new());
+        for (name, bytes) in files {
+            let mut header = ::tar::Header::new_ustar();
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o644);
+            builder.append_data(&mut header, name, *bytes).unwrap();
+        }
+        builder.into_inner().unwrap()
+    }
+
+    #[test]
+    fn archives_are_read_as_the_files_that_they_hold() {
+        let home = tempfile::tempdir().unwrap();
+        let inner = tarred(&[("a/one.json", b"one"), ("a/no.bin", b"no"), ("two.gz", &gz(b"two"))]);
+        std::fs::write(home.path().join("study.tar.gz"), gz(&inner)).unwrap();
+        std::fs::write(home.path().join("plain.tar"), &inner).unwrap();
+        let mut zipped = ::zip::ZipWriter::new(Cursor::new(Vec::new()));
+        zipped.start_file("z/three.txt", ::zip::write::SimpleFileOptions::default()).unwrap();
+        zipped.write_all(b"three").unwrap();
+        std::fs::write(home.path().join("x.zip"), zipped.finish().unwrap().into_inner()).unwrap();
+        std::fs::write(home.path().join("b.txt"), "bare").unwrap();
+        let mut seen = Seen::default();
+        walk(home.path(), &mut seen).unwrap();
+        let expected = [
+            ("b.txt", "bare"),
+            ("plain.tar/a/one.json", "one"),
+            ("plain.tar/two", "two"),
+            ("study.tar.gz/a/one.json", "one"),
+            ("study.tar.gz/two", "two"),
+            ("x.zip/z/three.txt", "three"),
+        ];
+        let expected: Vec<_> = expected.map(|(a, b)| (a.to_owned(), b.to_owned())).into();
+        assert_eq!(seen.taken, expected);
+        assert!(seen.failed.is_empty());
+    }
+
+    #[test]
+    fn broken_archives_are_told_of() {
+        let home = tempfile::tempdir().unwrap();
+        let whole = gz(&tarred(&[("a", &[7u8; 5000]), ("b", &[8u8; 5000])]));
+        std::fs::write(home.path().join("cut.tgz"), &whole[..whole.len() - 20]).unwrap();
+        std::fs::write(home.path().join("junk.zip"), b"PK\x03\x04 and nothing").unwrap();
+        let mut nested = gz(b"core");
+        for _ in 0..6 {
+            nested = gz(&nested);
+        }
+        std::fs::write(home.path().join("deep.gz"), nested).unwrap();
+        let mut seen = Seen::default();
+        walk(home.path(), &mut seen).unwrap();
+        assert_eq!(seen.failed.len(), 3, "{seen:?}", seen = seen.failed);
+        assert!(walk(&home.path().join("nowhere"), &mut seen).is_err());
+    }
+}
