@@ -1,6 +1,7 @@
 //! What the system beneath did: block devices, page cache, CPU, the host. It reads and counts, and
 //! interprets nothing. What it cannot read is unknown, never zero.
 
+pub mod completion;
 pub mod cpu;
 pub mod device;
 pub mod environment;

@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::environment::{Device, Transport};
+use plimsoll_observe::completion::{self, Completion};
 use plimsoll_observe::device::DeviceNumber;
 use plimsoll_observe::stack;
 use plimsoll_observe::sysfs::Sysfs;
@@ -65,6 +66,44 @@ impl Host {
         assert_eq!(devices.len(), 1, "{devices:?}");
         devices.remove(0)
     }
+}
+
+impl Host {
+    /// Where a disk completes, by a `/proc` of these interrupts and where they go.
+    fn completion(&self, name: &str, interrupts: &str, goes_to: &[(u32, &str)]) -> Completion {
+        let proc = self.root.path().join("proc");
+        fs::create_dir_all(&proc).unwrap();
+        fs::write(proc.join("interrupts"), interrupts).unwrap();
+        for (number, cpus) in goes_to {
+            let directory = proc.join(format!("irq/{number}"));
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("effective_affinity_list"), format!("{cpus}\n")).unwrap();
+        }
+        let sysfs = Sysfs::at(self.root.path());
+        completion::of(&sysfs, &proc, sysfs.number(name).unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn where_a_disk_completes_is_told_by_its_queues_and_interrupts() {
+    let interrupts = "      CPU0  CPU1\n 35:  0  0  PCI-MSIX  0-edge  virtio2-config\n \
+        36:  0  68001  PCI-MSIX  1-edge  virtio2-req.0\n";
+    let kvm = Host::new("kvm").completion("vda", interrupts, &[(35, "0"), (36, "1")]);
+    assert_eq!((kvm.device.as_str(), kvm.queues), ("vda", vec![vec![0, 1]]));
+    let lines: Vec<_> = kvm.lines.iter().map(|l| (l.number, l.name.as_str(), &l.cpus)).collect();
+    assert_eq!(lines, [(35, "virtio2-config", &vec![0]), (36, "virtio2-req.0", &vec![1])]);
+    assert_eq!(kvm.lines[1].taken.get(&1), Some(&68001));
+    // A partition's are its disk's; what a bridge above has are not.
+    let nvme = Host::new("nvme").completion("nvme0n1p2", "", &[(41, "0"), (42, "1")]);
+    assert_eq!((nvme.device.as_str(), nvme.queues), ("nvme0n1", vec![vec![0], vec![1]]));
+    assert_eq!(nvme.lines.iter().map(|l| l.number).collect::<Vec<_>>(), [40, 41, 42]);
+    assert_eq!((&nvme.lines[2].cpus, nvme.local_cpus), (&vec![1], vec![1]));
+    // Behind a subsystem, a controller's.
+    let ports = Host::new("nvme-two-ports").completion("nvme0n1", "", &[]);
+    assert_eq!(ports.lines.iter().map(|l| l.number).collect::<Vec<_>>(), [50]);
+    // Nothing is known of what has none.
+    let memory = Host::new("memory").completion("ram0", "", &[]);
+    assert!(memory.queues.is_empty() && memory.lines.is_empty());
 }
 
 fn names(devices: &[Device]) -> Vec<&str> {

@@ -119,6 +119,15 @@ pub struct Described {
     pub backing: Option<PathBuf>,
 }
 
+/// The directory of a disk, or of the disk that a partition is of.
+pub(crate) fn disk_directory(sysfs: &Sysfs, number: DeviceNumber) -> PathBuf {
+    let directory = fs::canonicalize(sysfs.directory(number)).unwrap_or_default();
+    match (directory.join("partition").exists(), directory.parent()) {
+        (true, Some(disk)) => disk.to_path_buf(),
+        _ => directory,
+    }
+}
+
 /// Describes a device; `None` where there is no such block device.
 #[must_use]
 pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<Described> {

@@ -1,0 +1,166 @@
+//! Where a disk completes: its hardware queues, the interrupts of its controller and the CPUs that take
+//! them (kernel: Documentation/ABI/stable/sysfs-block `mq`, Documentation/core-api/irq/irq-affinity.rst,
+//! Documentation/filesystems/proc.rst `interrupts`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::device::{DeviceNumber, disk_directory};
+use crate::sysfs::{Sysfs, names_in, text};
+
+/// One interrupt line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Its number.
+    pub number: u32,
+    /// Who takes it, such as `virtio1-req.0` or `nvme0q1`; empty where it isn't told.
+    pub name: String,
+    /// CPUs that it goes to at present.
+    pub cpus: Vec<u32>,
+    /// How often each CPU took it since boot, those that did.
+    pub taken: BTreeMap<u32, u64>,
+}
+
+/// Where a disk completes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// The disk's kernel name.
+    pub device: String,
+    /// The CPUs that submit to each hardware queue; empty where the kernel tells of none.
+    pub queues: Vec<Vec<u32>>,
+    /// Interrupts of its controller, which may serve other disks too.
+    pub lines: Vec<Line>,
+    /// CPUs near its controller; empty where the kernel tells of none.
+    pub local_cpus: Vec<u32>,
+}
+
+/// Where a disk, or the disk of a partition, completes. `proc` is the host's `/proc`.
+#[must_use]
+pub fn of(sysfs: &Sysfs, proc: &Path, number: DeviceNumber) -> Option<Completion> {
+    let directory = disk_directory(sysfs, number);
+    let device = directory.file_name()?.to_string_lossy().into_owned();
+    let mq = directory.join("mq");
+    let mut queues: Vec<(u32, Vec<u32>)> = names_in(&mq)
+        .iter()
+        .filter_map(|name| {
+            let cpus = text(&mq.join(name).join("cpu_list"))?;
+            Some((name.parse().ok()?, cpu_list(&cpus)))
+        })
+        .collect();
+    queues.sort();
+    let controller = controller(&directory);
+    let numbers = controller.as_deref().map(interrupts_of).unwrap_or_default();
+    let known = interrupts(&fs::read_to_string(proc.join("interrupts")).unwrap_or_default());
+    let line = |number: u32| {
+        let (name, taken) = known.get(&number).cloned().unwrap_or_default();
+        let affinity = |file: &str| text(&proc.join(format!("irq/{number}/{file}")));
+        let cpus = affinity("effective_affinity_list").filter(|list| !list.is_empty());
+        let cpus = cpus.or_else(|| affinity("smp_affinity_list")).unwrap_or_default();
+        Line { number, name, cpus: cpu_list(&cpus), taken }
+    };
+    let local = controller.and_then(|controller| text(&controller.join("local_cpulist")));
+    Some(Completion {
+        device,
+        queues: queues.into_iter().map(|(_, cpus)| cpus).collect(),
+        lines: numbers.into_iter().map(line).collect(),
+        local_cpus: cpu_list(&local.unwrap_or_default()),
+    })
+}
+
+/// Where a disk of this host completes.
+#[must_use]
+pub fn of_host(number: DeviceNumber) -> Option<Completion> {
+    of(&Sysfs::host(), Path::new("/proc"), number)
+}
+
+/// The directory of the device that raises a disk's interrupts: the nearest one upwards that has some.
+fn controller(disk: &Path) -> Option<PathBuf> {
+    let real = fs::canonicalize(disk).ok()?;
+    let has = |directory: &&Path| !interrupts_of(directory).is_empty();
+    if let Some(found) = real.ancestors().find(has) {
+        return Some(found.to_path_buf());
+    }
+    // NVMe over several paths hangs below a subsystem, whose links name the controllers.
+    let subsystem = real.ancestors().find(|directory| {
+        directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with("nvme-subsys"))
+    })?;
+    let links = names_in(subsystem).into_iter().map(|name| subsystem.join(name));
+    let mut controllers = links.filter(|place| place.is_symlink());
+    controllers.find_map(|link| {
+        let real = fs::canonicalize(link).ok()?;
+        real.ancestors().find(has).map(Path::to_path_buf)
+    })
+}
+
+/// The interrupts that a device has, by number.
+fn interrupts_of(directory: &Path) -> Vec<u32> {
+    let mut numbers: Vec<u32> =
+        names_in(&directory.join("msi_irqs")).iter().filter_map(|n| n.parse().ok()).collect();
+    if numbers.is_empty() {
+        let line = text(&directory.join("irq")).and_then(|text| text.parse().ok());
+        numbers.extend(line.filter(|number: &u32| *number > 0));
+    }
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Reads `/proc/interrupts`: by number, the line's name and how often each CPU took it.
+fn interrupts(text: &str) -> BTreeMap<u32, (String, BTreeMap<u32, u64>)> {
+    let mut lines = text.lines();
+    let cpus: Vec<u32> = lines
+        .next()
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .filter_map(|name| name.strip_prefix("CPU")?.parse().ok())
+        .collect();
+    let one = |line: &str| {
+        let (number, rest) = line.split_once(':')?;
+        let mut fields = rest.split_ascii_whitespace();
+        let counts: Vec<u64> =
+            fields.by_ref().take(cpus.len()).map_while(|field| field.parse().ok()).collect();
+        let taken = cpus.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect();
+        let name = fields.last().unwrap_or_default().to_owned();
+        Some((number.trim().parse().ok()?, (name, taken)))
+    };
+    lines.filter_map(one).collect()
+}
+
+/// Reads `0-3,8` or `0, 1, 2`.
+fn cpu_list(text: &str) -> Vec<u32> {
+    let mut cpus = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) {
+            cpus.extend(first..=last.min(first.saturating_add(8191)));
+        }
+    }
+    cpus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERRUPTS: &str = "           CPU0       CPU1\n \
+        36:          0      68001 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\n \
+        37:          5          0 PCI-MSIX-0000:00:03.0   0-edge      virtio2-config\n\
+        NMI:         0          0   Non-maskable interrupts\n\
+        ERR:         7\n";
+
+    #[test]
+    fn interrupts_are_told_by_number_with_who_takes_them() {
+        let known = interrupts(INTERRUPTS);
+        assert_eq!(known.len(), 2);
+        assert_eq!(known[&36], ("virtio1-req.0".to_owned(), BTreeMap::from([(1, 68001)])));
+        assert_eq!(known[&37].1, BTreeMap::from([(0, 5)]));
+        assert!(interrupts("").is_empty());
+    }
+
+    #[test]
+    fn lists_of_cpus_come_in_two_forms() {
+        assert_eq!(cpu_list("0-2,8"), [0, 1, 2, 8]);
+        assert_eq!(cpu_list("0, 1, 5"), [0, 1, 5]);
+        assert!(cpu_list("").is_empty() && cpu_list("x").is_empty());
+    }
+}
