@@ -46,7 +46,7 @@ fn once(file: Option<&PathBuf>, observed: bool, seconds: u64) -> (f64, f64) {
     });
     let group = Group {
         name: "cost".into(),
-        cpu: Some(0),
+        place: plimsoll_engine::placement::Place::on(0, "it was asked for"),
         target,
         source,
         clients: 1,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource, Prefer};
+use crate::placement::Place;
 use crate::stream::run::{Group, Pace, RunConfig, Target, run};
 use crate::stream::source::{Op, Source};
 
@@ -242,7 +243,7 @@ fn slice(
 ) -> Result<QueueFigures, EngineError> {
     let group = Group {
         name: "calibrate".to_owned(),
-        cpu,
+        place: cpu.map(|cpu| Place::on(cpu, "it was asked for")).unwrap_or_default(),
         target,
         source: Uniform { state: 0x9E37_79B9_7F4A_7C15 },
         clients: 1,

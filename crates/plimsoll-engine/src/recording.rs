@@ -10,6 +10,7 @@ use plimsoll_evidence::run::{
 use plimsoll_evidence::series::{Data, Row};
 use plimsoll_workload::step::Class;
 
+use crate::generator::Measured;
 use crate::step::{ClassSums, Latencies, Snapshot};
 
 /// The evidence of a run while it is made.
@@ -37,6 +38,8 @@ pub struct Recording {
     pub intervals: Vec<Interval>,
     /// What the system beneath did while measuring.
     pub observed: Observed,
+    /// What the threads of a stateful workload said of themselves while measuring.
+    pub generator: Measured,
 }
 
 impl Recording {
@@ -54,6 +57,7 @@ impl Recording {
             series: Vec::new(),
             intervals: Vec::new(),
             observed: Observed::default(),
+            generator: Measured::default(),
         }
     }
 
@@ -132,6 +136,12 @@ impl Recording {
         for (latencies, class) in snapshot.latencies.iter().zip(classes) {
             self.add_histograms(snapshot, class, latencies);
         }
+        if measured {
+            let from_ns = self.since_start_ns(snapshot.histogram_start_ns);
+            let time = (from_ns, snapshot.end_ns.saturating_sub(snapshot.histogram_start_ns));
+            let said = (&snapshot.waits, snapshot.cpu);
+            self.generator.take(snapshot.thread, said, time, &mut self.intervals);
+        }
     }
 
     fn add_to_totals(&mut self, class: &Class, sums: &ClassSums) {
@@ -203,6 +213,8 @@ mod tests {
             classes: vec![sums, sums],
             latencies: Vec::new(),
             histogram_start_ns: 1_000,
+            waits: crate::step::Waits::default(),
+            cpu: plimsoll_sys::cpu::CpuTime::default(),
             counters: Vec::new(),
             progress_bytes: (0, 0),
             ready: false,

@@ -58,7 +58,7 @@ fn allocations_of(target: Target, pace: Pace, cap: Option<CapTurns>) -> u64 {
     let result = Arc::new(AtomicU64::new(u64::MAX));
     let group = Group {
         name: "noting".to_owned(),
-        cpu: None,
+        place: plimsoll_engine::placement::Place::default(),
         target,
         source: Noting { given: 0, at_start: 0, result: Arc::clone(&result) },
         clients: 1,

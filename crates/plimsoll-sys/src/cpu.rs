@@ -41,6 +41,13 @@ pub fn pin_to(cpu: usize) -> Result<(), SysError> {
     if answer == 0 { Ok(()) } else { Err(SysError::last("sched_setaffinity")) }
 }
 
+/// The processor that the calling thread runs on at this moment; `None` where the kernel doesn't tell.
+#[must_use]
+pub fn present_cpu() -> Option<u32> {
+    // SAFETY: takes nothing; -1 says that it isn't told.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
 /// Lets timers of the calling thread (and of threads it starts) fire within `slack_ns` of their time;
 /// the kernel's default is 50 µs. Returns whether the kernel took it.
 pub fn set_timer_slack_ns(slack_ns: u64) -> bool {

@@ -43,6 +43,16 @@ fn files_are_made_loaded_checked_and_removed() {
     assert!((0.69..0.71).contains(&share), "{share}");
     let log = std::fs::read_to_string(sandbox.bundle().join("latency.hlog")).unwrap();
     assert!(log.contains("Tag=matrix.write.client-1,"), "each client has a histogram of its own");
+    // What operations waited for in the generator, and where its threads ran, is kept.
+    assert!(log.contains("Tag=generator.lag,"), "waits in the generator have one too");
+    let generator = &json(&sandbox.bundle().join("observed.json"))["generator"];
+    let lag = |what: &str| generator["lag"][what].as_u64().unwrap();
+    assert!(lag("operations") as f64 >= reads + writes, "{generator}");
+    assert!(lag("wait_ns_max") >= lag("wait_ns_p99") && lag("wait_ns_sum") > 0, "{generator}");
+    for thread in generator["threads"].as_array().unwrap() {
+        assert!(!thread["why"].as_str().unwrap().is_empty(), "{thread}");
+        assert!(!thread["ran_on"].as_array().unwrap().is_empty(), "{thread}");
+    }
     let created = &run["phases"][0];
     assert_eq!(
         (created["kind"].as_str(), created["written_bytes"].as_u64()),

@@ -185,7 +185,7 @@ fn source(size_bytes: u64, read_percent: f64, clients: u32) -> Result<MatrixSour
 fn group<S>(options: &Options, source: S, target: Target, clients: u32, pace: Pace) -> Group<S> {
     Group {
         name: "truth".to_owned(),
-        cpu: Some(options.cpu),
+        place: plimsoll_engine::placement::Place::on(options.cpu, "it was asked for"),
         target,
         source,
         clients,

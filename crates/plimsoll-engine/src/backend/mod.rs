@@ -12,10 +12,15 @@
 //! ```text
 //! let mut backend = Backend::open(config)?;            // says how in backend.describe()
 //! loop {
-//!     for io in &out { backend.push(io)?; }             // no system call; Full beyond the depth
-//!     backend.submit_and_wait(1, Some(timeout_ns))?;    // one system call: hand over, wait for ≥ 1
+//!     for io in &out {
+//!         backend.push(io)?;                            // no system call; Full beyond the depth
+//!         backend.hand_over()?;                         // one system call: what is waited for goes one by one
+//!     }
+//!     if backend.arrived() == 0 {
+//!         backend.submit_and_wait(1, Some(timeout_ns))?; // one system call: hand over, wait for ≥ 1
+//!     }
 //!     completions.clear();
-//!     backend.reap(&mut completions);                   // no system call
+//!     backend.reap(1, &mut completions);                // no system call
 //!     wait = workload.step(backend.now_ns(), &completions, &mut backend, &mut out);
 //! }
 //! ```
@@ -40,11 +45,13 @@ use plimsoll_workload::step::{Arena, Completion, Io, IoKind};
 
 use crate::EngineError;
 
+mod batch;
 mod config;
 mod opening;
 mod queue;
 mod report;
 
+pub(crate) use batch::Batch;
 pub(crate) use opening::open;
 
 pub use config::{BackendConfig, Direct, FileSource, Names, Prefer};
@@ -159,23 +166,54 @@ impl Backend {
         min_complete: u32,
         timeout_ns: Option<u64>,
     ) -> Result<(), EngineError> {
+        self.stamp();
+        self.queue
+            .submit_and_wait(min_complete, timeout_ns)
+            .map_err(|source| EngineError::system("handing operations over", source))
+    }
+
+    /// Hands everything queued over and doesn't wait.
+    ///
+    /// # Errors
+    /// As [`Backend::submit_and_wait`].
+    #[inline]
+    pub fn hand_over(&mut self) -> Result<(), EngineError> {
+        self.stamp();
+        self.queue
+            .hand_over()
+            .map_err(|source| EngineError::system("handing operations over", source))
+    }
+
+    /// Notes that what is queued is handed over now.
+    #[inline]
+    fn stamp(&mut self) {
         if !self.fresh.is_empty() {
             let now_ns = self.clock.now_ns();
             for slot in self.fresh.drain(..) {
                 self.flying[slot as usize].submitted_ns = now_ns;
             }
         }
-        self.queue
-            .submit_and_wait(min_complete, timeout_ns)
-            .map_err(|source| EngineError::system("handing operations over", source))
     }
 
-    /// Appends the completions that are there to `out` and returns how many. No system call.
+    /// Operations pushed and not yet handed over.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.fresh.len()
+    }
+
+    /// Completions that are there to be reaped. No system call.
     #[inline]
-    pub fn reap(&mut self, out: &mut Vec<Completion>) -> usize {
+    pub fn arrived(&mut self) -> usize {
+        self.queue.arrived()
+    }
+
+    /// Appends up to `most` of the completions that are there to `out`, in the order in which they came,
+    /// and returns how many. No system call.
+    #[inline]
+    pub fn reap(&mut self, most: usize, out: &mut Vec<Completion>) -> usize {
         let completed_ns = self.clock.now_ns();
         let (flying, free) = (&self.flying, &mut self.free);
-        self.queue.reap(usize::MAX, &mut |slot, result| {
+        self.queue.reap(most, &mut |slot, result| {
             let Flying { token, submitted_ns } = flying[slot as usize];
             free.push(slot as u32);
             out.push(Completion { token, result, submitted_ns, completed_ns });

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use plimsoll_evidence::observed::GeneratorThread;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::series::Data;
 use plimsoll_observe::{Observer, Shape};
@@ -58,7 +59,9 @@ impl Running<'_> {
     fn end_groups(&mut self, ended: Vec<Ended<Shaped<'_>>>) -> Result<Option<Store>, EngineError> {
         let mut closed = true;
         let mut stores = Vec::new();
-        for Ended { workload, outcome } in ended {
+        let mut threads = Vec::new();
+        for Ended { workload, outcome, thread } in ended {
+            threads.push(thread);
             match outcome {
                 Ok(report) => self.note_backend(&report),
                 Err(error) => {
@@ -73,12 +76,25 @@ impl Running<'_> {
             closed &= workload.is_closed();
             stores.push(workload.into_store());
         }
+        self.note_generator(threads);
         let Some(store) = Store::join(stores).filter(|_| closed) else { return Ok(None) };
         let page_bytes = u64::from(store.config().page_bytes);
         for (instance, state) in self.recording.instances.iter_mut().zip(store.databases()) {
             instance.size_bytes_final = u64::from(state.pages_used) * page_bytes;
         }
         Ok(Some(store))
+    }
+
+    /// How long I/Os stood in the generator, and where its threads ran.
+    fn note_generator(&mut self, threads: Vec<GeneratorThread>) {
+        let recording = &mut self.recording;
+        let generator = &mut recording.observed.generator;
+        generator.threads = recording.generator.threads(threads);
+        generator.lag = recording.generator.lag();
+        generator.lag_ns_max = generator.lag.as_ref().map(|lag| lag.wait_ns_max);
+        if let Some(lag) = &generator.lag {
+            crate::generator::count(&mut recording.counters, "generator_lag", lag);
+        }
     }
 
     /// What the operations were: of the databases as they were issued, of the logs as the store counts

@@ -81,7 +81,7 @@ fn write(
         }
         backend.submit_and_wait(1, None)?;
         completions.clear();
-        backend.reap(&mut completions);
+        backend.reap(usize::MAX, &mut completions);
         for completion in &completions {
             let Some(at) = flying.iter().position(|io| io.token == completion.token) else {
                 continue;

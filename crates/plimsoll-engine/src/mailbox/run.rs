@@ -212,7 +212,7 @@ impl Running<'_> {
         self.recording.finish(phase, clock::monotonic_ns(), complete, "");
         self.mail.watcher.end(&self.recording.phases[phase as usize]);
         let mut stores = Vec::new();
-        for Ended { workload, outcome } in ended {
+        for Ended { workload, outcome, .. } in ended {
             match outcome {
                 Ok(report) => self.note_backend(&report),
                 Err(error) => self.fail(&error),

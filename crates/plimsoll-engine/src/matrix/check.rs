@@ -13,6 +13,7 @@ use super::manifest::Manifest;
 use super::record::pass_classes;
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
+use crate::placement::Place;
 use crate::progress::{Progress, Watcher};
 use crate::stream::run::{Event, Group, Pace, RunConfig, Target, watch};
 
@@ -52,7 +53,10 @@ pub fn check_data(
     let plan = PassPlan::new(&home, Pass::Check, false)?;
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
     let threads = cpus.len().max(1);
-    let groups = (0..threads).map(|at| group(&home, &plan, at, threads, cpus.get(at).copied()));
+    // Checking is work for the CPU more than for the disk.
+    let place = |at: usize| cpus.get(at).map(|cpu| Place::on(*cpu, "a CPU for each thread"));
+    let groups =
+        (0..threads).map(|at| group(&home, &plan, at, threads, place(at).unwrap_or_default()));
     let names = pass_classes().into_iter().map(|class| class.name).collect();
     let config = RunConfig { classes: names, ..RunConfig::new(&[], u64::MAX / 4) };
     let started_ns = monotonic_ns();
@@ -96,12 +100,12 @@ fn group(
     plan: &PassPlan,
     at: usize,
     threads: usize,
-    cpu: Option<usize>,
+    place: Place,
 ) -> Group<PassSource> {
     let files = home.files().iter().map(|file| FileSource::read_only(&file.path)).collect();
     Group {
         name: format!("check-{at}"),
-        cpu,
+        place,
         target: Target::Files(BackendConfig {
             files,
             direct: Direct::Auto,

@@ -16,7 +16,7 @@ use crate::EngineError;
 use crate::backend::BackendConfig;
 use crate::issue;
 use crate::stream::matrix::{MatrixSource, WriteContent};
-use crate::stream::run::{Group, GroupReport, Pace, RunConfig, RunReport, Target, watch};
+use crate::stream::run::{Group, Pace, RunConfig, Target, watch};
 
 /// How long before a scheduled start a thread watches the clock instead of sleeping.
 const SPIN_NS: u64 = 50_000;
@@ -48,9 +48,9 @@ impl Running<'_> {
         }
         let writes = self.matrix.matrix.writes();
         let sizes = file_sizes(configs);
-        let all = parts.len();
+        let places = self.placed(parts.len());
         let mut groups = Vec::new();
-        for (at, (number, clients)) in parts.into_iter().enumerate() {
+        for ((at, (number, clients)), place) in parts.into_iter().enumerate().zip(places) {
             let (stream, config) = (&self.matrix.matrix.streams[number], &configs[number]);
             let size_bytes_max = MatrixSource::size_bytes_max(config);
             let pace = StreamPace::new(stream, size_bytes_max, config.seed)?;
@@ -75,7 +75,7 @@ impl Running<'_> {
                 .map_err(|error| EngineError::Config(error.to_string()))?;
             groups.push(Group {
                 name: format!("{}-{at}", stream.name),
-                cpu: self.cpu(at, all),
+                place,
                 target,
                 source: source.with_first_class(first_class as u16).with_shape(Shape::new(
                     &sizes,
@@ -180,41 +180,6 @@ impl Running<'_> {
             self.note_interrupt();
         }
         Ok(())
-    }
-
-    /// How well the generator kept its schedule, and what the kernel did for it in threads of its own.
-    fn note_generator(&mut self, report: &RunReport) {
-        let counters = &mut self.recording.counters;
-        let mut own = crate::stream::histogram::Totals::new();
-        let mut full = crate::stream::histogram::Totals::new();
-        for group in &report.collected.groups {
-            own.merge(&group.lag_own);
-            full.merge(&group.lag_full);
-        }
-        if own.count() + full.count() > 0 {
-            for (name, totals) in [("generator_lag", &own), ("full_queue_lag", &full)] {
-                counters.insert(format!("{name}_operations"), totals.count());
-                let quantile = |q| totals.quantile_ns(q).unwrap_or(0);
-                counters.insert(format!("{name}_ns_p50"), quantile(0.5));
-                counters.insert(format!("{name}_ns_p99"), quantile(0.99));
-                counters.insert(format!("{name}_ns_max"), totals.max_ns().unwrap_or(0));
-            }
-            self.recording.observed.generator.lag_ns_max = own.max_ns();
-        }
-        let sum = |of: fn(&GroupReport) -> u64| report.groups.iter().map(of).sum::<u64>();
-        counters.insert("operations_never_started".into(), sum(|g| g.end.never_started));
-        counters.insert("operations_abandoned".into(), sum(|g| g.end.abandoned));
-        counters.insert("intervals_merged".into(), sum(|g| g.end.intervals_merged));
-        let workers = sum(|g| g.punt_workers as u64);
-        counters.insert("ring_worker_threads".into(), workers);
-        counters.insert("ring_worker_cpu_ns".into(), sum(|g| g.punt_cpu.total_ns()));
-        if workers > 0 {
-            let why = &mut self.recording.engine.why;
-            why.push_str(&format!(
-                "; the kernel carried operations in {workers} threads of its own, as this file \
-                 system does not take them without waiting"
-            ));
-        }
     }
 }
 

@@ -10,13 +10,15 @@
 //! - [`record`]: what the driver measures, as evidence.
 //! - [`remote`]: data that lies on NFS exports or in an S3 bucket.
 //! - `tree`: where a share's files lie in directories of this host.
-//! - [`run`]: the phases, one after the other; `load` deals clients to threads, `conductor` listens to them.
+//! - [`run`]: the phases, one after the other; `load` deals clients to threads, `conductor` listens to them,
+//!   `generator` notes how the generator itself did.
 
 pub mod check;
 pub mod condition;
 mod conductor;
 pub mod data;
 pub mod device;
+mod generator;
 pub mod home;
 mod load;
 pub mod manifest;

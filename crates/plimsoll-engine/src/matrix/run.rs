@@ -19,6 +19,7 @@ use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::ending::Ending;
 use crate::error::ErrorKind;
+use crate::placement::{self, Place, WaitsFor};
 use crate::progress::Watcher;
 use crate::recording::Recording;
 use crate::stream::run::{
@@ -52,12 +53,14 @@ pub struct MatrixRun<'a> {
 /// Carries the run out. Whatever happens, what was recorded up to then comes back, with the home.
 pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataHome) {
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
-    let mut running = Running {
-        recording: Recording::new(monotonic_ns()),
-        places: matrix.home.places(),
-        cpus,
-        matrix,
+    let places = matrix.home.places();
+    let waits_for = match (matrix.home.is_null, &matrix.home.remote) {
+        (true, _) => WaitsFor::Nothing,
+        (_, Some(_)) => WaitsFor::Network,
+        _ => placement::waits_for(&places),
     };
+    let recording = Recording::new(monotonic_ns());
+    let mut running = Running { recording, places, cpus, waits_for, matrix };
     running.recording.engine.clock = issue::clock();
     if let Err(error) = running.phases() {
         running.fail(&error);
@@ -75,6 +78,8 @@ pub(super) struct Running<'a> {
     /// What is observed.
     pub(super) places: Vec<PathBuf>,
     pub(super) cpus: Vec<usize>,
+    /// What the driving threads wait for.
+    pub(super) waits_for: WaitsFor,
 }
 
 impl Running<'_> {
@@ -117,9 +122,9 @@ impl Running<'_> {
         }
     }
 
-    /// The processor of the group with that number: none where there are more groups than processors.
-    pub(super) fn cpu(&self, number: usize, groups: usize) -> Option<usize> {
-        (groups <= self.cpus.len()).then(|| self.cpus.get(number).copied()).flatten()
+    /// Where the threads of so many groups run.
+    pub(super) fn placed(&self, groups: usize) -> Vec<Place> {
+        placement::place(&self.waits_for, groups, &self.cpus)
     }
 
     pub(super) fn target(&self, direct: Direct, write: bool) -> Target {
@@ -246,10 +251,12 @@ impl Running<'_> {
             .map_or(Direct::Auto, |stream| issue::direct(stream.direct));
         // What warms the page cache has to go through it.
         let direct = if kind == PhaseKind::Caches { Direct::Off } else { direct };
+        let places = self.placed(threads as usize);
         let groups: Vec<Group<PassSource>> = (0..threads)
-            .map(|thread| Group {
+            .zip(places)
+            .map(|(thread, place)| Group {
                 name: format!("pass-{thread}"),
-                cpu: self.cpu(thread as usize, threads as usize),
+                place,
                 target: self.target(direct, pass == Pass::Fill),
                 source: plan.part(thread.into(), threads.into()),
                 clients: 1,

@@ -1,13 +1,21 @@
-//! The loop of one driving thread: step the workload, issue, wait, record.
+//! The loop of one driving thread: step the workload with a completion, hand over what it wants, record;
+//! where nothing is there, wait.
+//!
+//! As in the driver of streams, the device must never be idle because of this thread: what was waited
+//! for is taken and handed over one by one, and only where operations are back at once do they go in
+//! batches (`Batch`). An I/O without a schedule has its latency from just before the call that hands it
+//! over; what it waited for in this thread is the generator's lag: from when the completion that led to
+//! it was there to be taken, or from the time that the workload waited for.
 
 use std::sync::mpsc::Sender;
 
+use plimsoll_sys::cpu::present_cpu;
 use plimsoll_workload::step::{Arena, Completion, Io, IoKind, StepWorkload, Wait};
 
 use super::control::Control;
 use super::recorder::{Recorder, Snapshot};
 use crate::EngineError;
-use crate::backend::Backend;
+use crate::backend::{Backend, Batch};
 
 /// A driving thread looks at its [`Control`] at least this often.
 const LOOK_NS: u64 = 100_000_000;
@@ -41,6 +49,8 @@ pub struct Driven<'a, W> {
     pub histogram_interval_ns: u64,
     /// Looks at the workload once per interval.
     pub glance: fn(&W) -> Glance,
+    /// CPUs that the thread was seen on at the ends of intervals.
+    pub ran_on: &'a mut Vec<u32>,
 }
 
 /// An I/O between issue and completion.
@@ -50,7 +60,10 @@ struct Flying {
     class: u16,
     is_flush: bool,
     size_bytes: u32,
-    intended_ns: u64,
+    /// When a schedule wanted it; `None`: as soon as it could be.
+    intended_ns: Option<u64>,
+    /// When it could have been handed over at the earliest.
+    ready_ns: u64,
 }
 
 /// Drives until the workload is done.
@@ -69,6 +82,9 @@ pub fn drive<W: StepWorkload>(driven: Driven<'_, W>) -> Result<(), EngineError> 
         phase: driven.control.phase(),
         recorder,
         flying: Vec::with_capacity(depth),
+        batch: Batch::new(depth),
+        seen: 0,
+        seen_ns: 0,
         driven,
     };
     let result = thread.run();
@@ -82,6 +98,11 @@ struct Thread<'a, W> {
     recorder: Recorder,
     phase: u32,
     flying: Vec<Flying>,
+    batch: Batch,
+    /// Completions that were there when they were last looked for, and are not taken yet.
+    seen: usize,
+    /// When that was.
+    seen_ns: u64,
 }
 
 impl<W: StepWorkload> Thread<'_, W> {
@@ -90,6 +111,8 @@ impl<W: StepWorkload> Thread<'_, W> {
         let mut out: Vec<Io> = Vec::with_capacity(depth);
         let mut completions: Vec<Completion> = Vec::with_capacity(depth);
         let mut stopping = false;
+        // What the workload waited for until it was stepped.
+        let mut ready_ns = self.driven.backend.now_ns();
         loop {
             let now_ns = self.driven.backend.now_ns();
             if !stopping && self.driven.control.stopped() {
@@ -100,32 +123,74 @@ impl<W: StepWorkload> Thread<'_, W> {
             let arena: &mut dyn Arena = self.driven.backend;
             let wait = self.driven.workload.step(now_ns, &completions, arena, &mut out);
             completions.clear();
-            for io in &out {
-                self.driven.backend.push(io)?;
-                self.flying.push(Flying {
-                    token: io.token,
-                    class: io.class,
-                    is_flush: io.kind == IoKind::Flush,
-                    size_bytes: io.size_bytes,
-                    intended_ns: io.intended_ns,
-                });
-            }
-            let (at_least, until_ns) = match wait {
+            self.issue(&out, now_ns, ready_ns.min(now_ns))?;
+            let until_ns = match wait {
                 Wait::Done => return Ok(()),
-                Wait::Completion => (1, u64::MAX),
-                Wait::Until(ns) => (1, ns),
+                Wait::Completion => u64::MAX,
+                Wait::Until(ns) => ns,
             };
-            let look_ns = now_ns.saturating_add(LOOK_NS);
-            let timeout_ns = until_ns.min(look_ns).saturating_sub(self.driven.backend.now_ns());
-            self.driven.backend.submit_and_wait(at_least, Some(timeout_ns))?;
-            self.driven.backend.reap(&mut completions);
+            self.wait(now_ns, until_ns)?;
+            let seen_ns = self.take(&mut completions);
+            ready_ns = if completions.is_empty() { until_ns } else { self.seen_ns };
             // Before recording: what completed after an interval or phase belongs to the next.
-            let seen_ns = completions.first().map_or(now_ns, |first| first.completed_ns);
             self.look(seen_ns.max(now_ns));
             for completion in &completions {
                 self.record(completion);
             }
         }
+    }
+
+    /// Queues what the workload wants, and hands over all of it but the last batch.
+    fn issue(&mut self, out: &[Io], now_ns: u64, ready_ns: u64) -> Result<(), EngineError> {
+        for io in out {
+            if self.driven.backend.queued() >= self.batch.len() {
+                self.submit()?;
+            }
+            self.driven.backend.push(io)?;
+            self.flying.push(Flying {
+                token: io.token,
+                class: io.class,
+                is_flush: io.kind == IoKind::Flush,
+                size_bytes: io.size_bytes,
+                intended_ns: (io.intended_ns < now_ns).then_some(io.intended_ns),
+                ready_ns,
+            });
+        }
+        Ok(())
+    }
+
+    /// Hands over what is queued, and learns whether it is back at once.
+    fn submit(&mut self) -> Result<(), EngineError> {
+        let backend = &mut *self.driven.backend;
+        backend.hand_over()?;
+        let (arrived, in_flight) = (backend.arrived(), backend.in_flight());
+        self.batch.learn(arrived, in_flight);
+        Ok(())
+    }
+
+    /// Hands over what is left. Where no completion is there, waits for one, or until `until_ns`.
+    fn wait(&mut self, now_ns: u64, until_ns: u64) -> Result<(), EngineError> {
+        let is_queued = self.driven.backend.queued() > 0;
+        if is_queued && (self.batch.is_grown() || self.driven.backend.arrived() > 0) {
+            self.submit()?;
+        }
+        if self.driven.backend.arrived() > 0 {
+            return Ok(());
+        }
+        let look_ns = now_ns.saturating_add(LOOK_NS);
+        let timeout_ns = until_ns.min(look_ns).saturating_sub(self.driven.backend.now_ns());
+        self.driven.backend.submit_and_wait(1, Some(timeout_ns))
+    }
+
+    /// Takes a batch of completions. Returns when they were taken.
+    fn take(&mut self, completions: &mut Vec<Completion>) -> u64 {
+        let backend = &mut *self.driven.backend;
+        if self.seen == 0 {
+            (self.seen, self.seen_ns) = (backend.arrived(), backend.now_ns());
+        }
+        let taken = backend.reap(self.batch.len(), completions);
+        self.seen = if taken < self.batch.len() { 0 } else { self.seen.saturating_sub(taken) };
+        completions.first().map_or(0, |first| first.completed_ns)
     }
 
     /// Records a completion under the class that its I/O was issued with.
@@ -141,9 +206,12 @@ impl<W: StepWorkload> Thread<'_, W> {
         if !io.is_flush && moved < io.size_bytes {
             return self.recorder.record_error(class);
         }
-        let latency_ns = completion.completed_ns.saturating_sub(io.intended_ns);
         let service_ns = completion.completed_ns.saturating_sub(completion.submitted_ns);
+        let latency_ns = io
+            .intended_ns
+            .map_or(service_ns, |intended_ns| completion.completed_ns.saturating_sub(intended_ns));
         self.recorder.record(class, u64::from(moved), latency_ns, service_ns);
+        self.recorder.record_wait(completion.submitted_ns.saturating_sub(io.ready_ns));
     }
 
     /// Changes over to another phase, or to the next interval, where it is time. Intervals count from
@@ -161,6 +229,11 @@ impl<W: StepWorkload> Thread<'_, W> {
 
     /// Hands over what was recorded up to `end_ns`, which is never before the interval began.
     fn hand_over(&mut self, end_ns: u64, all: bool) {
+        if let Some(cpu) = present_cpu()
+            && !self.driven.ran_on.contains(&cpu)
+        {
+            self.driven.ran_on.push(cpu);
+        }
         let end_ns = end_ns.max(self.recorder.start_ns());
         let mut snapshot = self.recorder.take(self.driven.thread, self.phase, end_ns, all);
         let workload = &*self.driven.workload;

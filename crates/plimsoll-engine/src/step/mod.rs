@@ -12,5 +12,5 @@ mod tally;
 
 pub use control::Control;
 pub use driver::{Driven, Glance, drive};
-pub use recorder::{ClassSums, Counter, Latencies, Recorder, Snapshot};
+pub use recorder::{ClassSums, Counter, Latencies, Recorder, Snapshot, Waits};
 pub use stage::{Ended, Event, Stage, run_stage};

@@ -4,8 +4,9 @@
 //! 3,600 of each class's.
 
 use plimsoll_evidence::latency::Packed;
+use plimsoll_sys::cpu::{CpuTime, thread_time};
 
-use super::tally::Tallies;
+use super::tally::{Counts, Tallies};
 
 /// Sums of one class over an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +49,25 @@ pub struct Latencies {
     pub service: Packed,
 }
 
+/// How long I/Os stood in the thread before they were handed over, from when each could have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waits {
+    /// I/Os.
+    pub count: u64,
+    /// Sum of their waits.
+    pub ns_sum: u64,
+    /// The longest.
+    pub ns_max: u64,
+    /// Each of them, since the snapshot's `histogram_start_ns`; empty where they are not handed over yet.
+    pub times: Packed,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self { count: 0, ns_sum: 0, ns_max: 0, times: Packed::of(Vec::new()) }
+    }
+}
+
 /// A counter of the workload: its name, the instance it belongs to, its value since the start.
 pub type Counter = (&'static str, u32, u64);
 
@@ -68,6 +88,10 @@ pub struct Snapshot {
     pub latencies: Vec<Latencies>,
     /// Start of the histograms' interval.
     pub histogram_start_ns: u64,
+    /// How long I/Os stood in the thread.
+    pub waits: Waits,
+    /// Processor time of the thread in the interval.
+    pub cpu: CpuTime,
     /// Counters of the workload at the end of the interval.
     pub counters: Vec<Counter>,
     /// How far it is, in bytes, of how many.
@@ -82,7 +106,10 @@ pub struct Recorder {
     sums: Vec<ClassSums>,
     /// Of each class three: what was latency and service time alike, as is where nothing waits before it is issued;
     /// latency, and service time, of the others. So most I/Os are counted once.
+    /// One more than those of the classes counts the waits in the thread.
     tallies: Tallies,
+    waits: Waits,
+    cpu: CpuTime,
     start_ns: u64,
     histogram_start_ns: u64,
     histogram_interval_ns: u64,
@@ -93,7 +120,9 @@ impl Recorder {
     pub fn new(classes: usize, start_ns: u64, histogram_interval_ns: u64) -> Self {
         Self {
             sums: vec![ClassSums::default(); classes],
-            tallies: Tallies::new(3 * classes),
+            tallies: Tallies::new(3 * classes + 1),
+            waits: Waits::default(),
+            cpu: thread_time(),
             start_ns,
             histogram_start_ns: start_ns,
             histogram_interval_ns,
@@ -122,6 +151,14 @@ impl Recorder {
         }
     }
 
+    /// Records how long an I/O stood in the thread before it was handed over.
+    pub fn record_wait(&mut self, wait_ns: u64) {
+        self.waits.count += 1;
+        self.waits.ns_sum = self.waits.ns_sum.saturating_add(wait_ns);
+        self.waits.ns_max = self.waits.ns_max.max(wait_ns);
+        self.tallies.count(3 * self.sums.len(), wait_ns);
+    }
+
     /// Counts one I/O that failed.
     pub fn record_error(&mut self, class: usize) {
         if let Some(sums) = self.sums.get_mut(class) {
@@ -133,6 +170,12 @@ impl Recorder {
     pub fn take(&mut self, thread: u32, phase: u32, end_ns: u64, all: bool) -> Snapshot {
         let due = end_ns.saturating_sub(self.histogram_start_ns) >= self.histogram_interval_ns;
         let histogram_start_ns = self.histogram_start_ns;
+        let mut waits = std::mem::take(&mut self.waits);
+        if all || due {
+            waits.times = self.tallies.take(3 * self.sums.len()).with(&Counts::default());
+        }
+        let now = thread_time();
+        let cpu = now.since(&std::mem::replace(&mut self.cpu, now));
         let latencies = if all || due {
             self.histogram_start_ns = end_ns;
             let tallies = &mut self.tallies;
@@ -156,6 +199,8 @@ impl Recorder {
             classes: std::mem::replace(&mut self.sums, fresh),
             latencies,
             histogram_start_ns,
+            waits,
+            cpu,
             counters: Vec::new(),
             progress_bytes: (0, 0),
             ready: false,

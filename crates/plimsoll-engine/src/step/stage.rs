@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use plimsoll_evidence::observed::GeneratorThread;
 use plimsoll_sys::cpu;
 use plimsoll_workload::step::StepWorkload;
 
 use super::{Control, Driven, Glance, Snapshot, drive};
 use crate::EngineError;
 use crate::backend::{Backend, BackendConfig, BackendReport, Direct, FileSource, Prefer};
+use crate::placement::{self, Place};
 
 /// The coordinating thread looks around this often.
 const TICK: Duration = Duration::from_millis(100);
@@ -49,6 +51,8 @@ pub struct Ended<W> {
     pub workload: W,
     /// How its I/O was issued, or what stopped it.
     pub outcome: Result<BackendReport, EngineError>,
+    /// Where its thread ran, and why. Its CPU time is in its snapshots.
+    pub thread: GeneratorThread,
 }
 
 /// Drives `parts` until each is done. The first that fails asks the others to end.
@@ -60,23 +64,28 @@ pub fn run_stage<W: StepWorkload + Send>(
     mut on_event: impl FnMut(Event),
 ) -> Vec<Ended<W>> {
     let cpus = cpu::allowed().unwrap_or_default();
+    let waits_for = placement::waits_for(&stage.directories);
+    let places = placement::place(&waits_for, parts.len(), &cpus);
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         let threads: Vec<_> = parts
             .into_iter()
+            .zip(places)
             .enumerate()
-            .map(|(index, mut workload)| {
-                let (sender, cpus) = (sender.clone(), &cpus);
+            .map(|(index, (mut workload, place))| {
+                let sender = sender.clone();
                 scope.spawn(move || {
-                    if !cpus.is_empty() {
-                        // A thread that can't be pinned still works, if less steadily.
-                        let _ = cpu::pin_to(cpus[index % cpus.len()]);
-                    }
-                    let outcome = run_part(&mut workload, index, stage, control, glance, sender);
+                    let mut thread = GeneratorThread {
+                        name: format!("group-{index}"),
+                        spun_ns: Some(0),
+                        ..GeneratorThread::default()
+                    };
+                    let part = Part { index, place, stage, control, glance };
+                    let outcome = part.run(&mut workload, sender, &mut thread);
                     if outcome.is_err() {
                         control.stop();
                     }
-                    Ended { workload, outcome }
+                    Ended { workload, outcome, thread }
                 })
             })
             .collect();
@@ -96,27 +105,46 @@ pub fn run_stage<W: StepWorkload + Send>(
     })
 }
 
-fn run_part<W: StepWorkload>(
-    workload: &mut W,
+/// What one thread drives its part with.
+struct Part<'a, W> {
     index: usize,
-    stage: &Stage,
-    control: &Control,
+    place: Place,
+    stage: &'a Stage,
+    control: &'a Control,
     glance: fn(&W) -> Glance,
-    snapshots: mpsc::Sender<Snapshot>,
-) -> Result<BackendReport, EngineError> {
-    let mut backend = Backend::open(config(workload, stage)?)?;
-    let thread = u32::try_from(index).unwrap_or(u32::MAX);
-    drive(Driven {
-        workload,
-        backend: &mut backend,
-        control,
-        snapshots,
-        thread,
-        interval_ns: stage.interval_ns,
-        histogram_interval_ns: stage.histogram_interval_ns,
-        glance,
-    })?;
-    Ok(backend.describe().clone())
+}
+
+impl<W: StepWorkload> Part<'_, W> {
+    fn run(
+        self,
+        workload: &mut W,
+        snapshots: mpsc::Sender<Snapshot>,
+        thread: &mut GeneratorThread,
+    ) -> Result<BackendReport, EngineError> {
+        let stage = self.stage;
+        let mut backend = Backend::open(config(workload, stage)?)?;
+        let mut place = self.place;
+        match backend.describe().worker_threads {
+            // A thread that can't be pinned still works, if less steadily.
+            0 => place.cpu = place.cpu.filter(|cpu| cpu::pin_to(*cpu).is_ok()),
+            workers => place = Place::with_workers(workers),
+        }
+        (thread.cpu, thread.why) = (place.cpu.and_then(|cpu| u32::try_from(cpu).ok()), place.why);
+        let driven = drive(Driven {
+            workload,
+            backend: &mut backend,
+            control: self.control,
+            snapshots,
+            thread: u32::try_from(self.index).unwrap_or(u32::MAX),
+            interval_ns: stage.interval_ns,
+            histogram_interval_ns: stage.histogram_interval_ns,
+            glance: self.glance,
+            ran_on: &mut thread.ran_on,
+        });
+        thread.ran_on.sort_unstable();
+        driven?;
+        Ok(backend.describe().clone())
+    }
 }
 
 fn config<W: StepWorkload>(workload: &W, stage: &Stage) -> Result<BackendConfig, EngineError> {

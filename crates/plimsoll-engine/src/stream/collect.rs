@@ -71,12 +71,18 @@ pub struct GroupTotals {
     pub cells: Vec<ClassTotals>,
     /// The generator's own lateness.
     pub lag_own: Totals,
+    /// Its sum.
+    pub lag_own_ns_sum: u64,
     /// Lateness of operations that waited because the queue was full.
     pub lag_full: Totals,
-    /// Processor time of the driving thread, user and system, with warm-up and drain.
+    /// Its sum.
+    pub lag_full_ns_sum: u64,
+    /// Processor time of the driving thread in the measurement, user and system.
     pub cpu_user_ns: u64,
     /// As above.
     pub cpu_system_ns: u64,
+    /// Time in the measurement for which it watched the clock, as a start was near.
+    pub spun_ns: u64,
     /// Calls that handed operations over or waited.
     pub calls: u64,
 }
@@ -170,6 +176,7 @@ impl Collector {
             *reached = if snapshot.last { i64::MAX } else { number };
         }
         (snapshot.cpu_user_ns, snapshot.cpu_system_ns, snapshot.calls) = (0, 0, 0);
+        snapshot.spun_ns = 0;
         // A snapshot of the same number may follow (the stop cuts an interval in two), so the number
         // itself is only over once a later one has come.
         let complete_below = self.reached.iter().copied().min().unwrap_or(i64::MAX);
@@ -184,16 +191,23 @@ impl Collector {
     fn fold(&mut self, snapshot: &mut Snapshot, row: &mut Interval) {
         let measured = snapshot.interval >= 0;
         let Some(group) = self.groups.get_mut(snapshot.group as usize) else { return };
-        group.cpu_user_ns += snapshot.cpu_user_ns;
-        group.cpu_system_ns += snapshot.cpu_system_ns;
         group.calls += snapshot.calls;
-        if measured {
-            snapshot.lag.own.drain_into(&mut [&mut group.lag_own]);
-            snapshot.lag.full.drain_into(&mut [&mut group.lag_full]);
-        } else {
-            snapshot.lag.own.drain_into(&mut []);
-            snapshot.lag.full.drain_into(&mut []);
+        if measured && !snapshot.drain {
+            group.cpu_user_ns += snapshot.cpu_user_ns;
+            group.cpu_system_ns += snapshot.cpu_system_ns;
+            group.spun_ns += snapshot.spun_ns;
         }
+        let (own, full) = (&mut snapshot.lag.own, &mut snapshot.lag.full);
+        if measured {
+            own.times.drain_into(&mut [&mut group.lag_own]);
+            full.times.drain_into(&mut [&mut group.lag_full]);
+            group.lag_own_ns_sum += own.sum_ns;
+            group.lag_full_ns_sum += full.sum_ns;
+        } else {
+            own.times.drain_into(&mut []);
+            full.times.drain_into(&mut []);
+        }
+        (own.sum_ns, full.sum_ns) = (0, 0);
         let Interval { classes, drained, .. } = row;
         for (at, cell) in snapshot.cells.iter_mut().enumerate() {
             let class = at % self.classes;

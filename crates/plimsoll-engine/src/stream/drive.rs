@@ -3,7 +3,7 @@
 //!
 //! The device must never be idle because of this thread, so what was waited for goes one by one: one
 //! completion is taken, its place starts again and is handed over before the next completion is
-//! looked at. Where operations are back at once they go in batches (see [`batch`]). The last
+//! looked at. Where operations are back at once they go in batches (`Batch`). The last
 //! operation before a wait is handed over by the call that waits.
 //!
 //! The clock is read when completions are taken and just before each call. In a closed loop latency
@@ -13,19 +13,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_sys::cpu::{CpuTime, thread_time};
+use plimsoll_sys::cpu::{CpuTime, present_cpu, thread_time};
 use plimsoll_sys::op::{OpKind, RingOp};
 
-mod batch;
+mod hand_over;
 
-use self::batch::Batch;
 use super::handover::Outbox;
 use super::pacing::{Pacing, Start};
 use super::recorder::{Cell, Snapshot};
 use super::source::{Op, Source, Wants};
 use super::time::Timer;
 use crate::EngineError;
-use crate::backend::Queue;
+use crate::backend::{Batch, Queue};
 
 /// What a driving thread is told.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +102,8 @@ pub struct DriveEnd {
     pub stop_ns: u64,
     /// When the thread ended.
     pub end_ns: u64,
+    /// CPUs that the thread was seen on at the ends of intervals, in the order in which it came there.
+    pub ran_on: Vec<u32>,
 }
 
 /// What is remembered of an operation in flight.
@@ -191,6 +192,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
     outbox.current().start_ns = now_ns;
     let result = driver.run(&mut outbox, stop);
     driver.charge(outbox.current());
+    driver.note_cpu();
     if result.is_err() || driver.has_failed() {
         stop.failed.store(true, Ordering::Relaxed);
     }
@@ -244,12 +246,22 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     #[cold]
     fn cut(&mut self, outbox: &mut Outbox, now_ns: u64) {
         self.charge(outbox.current());
+        self.note_cpu();
         let was_warming_up = self.interval < 0;
         self.locate(now_ns);
         if was_warming_up && self.interval >= 0 {
             self.source.measure_begins();
         }
         outbox.cut(now_ns, self.interval, now_ns >= self.config.stop_ns);
+    }
+
+    /// Notes which CPU this runs on.
+    fn note_cpu(&mut self) {
+        if let Some(cpu) = present_cpu()
+            && !self.end.ran_on.contains(&cpu)
+        {
+            self.end.ran_on.push(cpu);
+        }
     }
 
     /// Charges the processor time since the last call to the snapshot.
@@ -404,78 +416,6 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
         Ok(())
     }
-
-    /// Hands what was started to the target. Where nothing else is to be done, waits for whatever comes
-    /// first.
-    #[inline(always)]
-    fn hand_over(&mut self, snapshot: &mut Snapshot, now_ns: u64) -> Result<(), EngineError> {
-        let mut now_ns = now_ns;
-        let has_fresh = !self.fresh.is_empty();
-        if has_fresh {
-            now_ns = self.clock.now_ns();
-            self.stamp(snapshot, now_ns);
-        }
-        let due_ns = self.pacing.due_ns();
-        let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns);
-        if has_fresh && (is_due || self.batch.is_grown() || self.queue.arrived() > 0) {
-            snapshot.calls += 1;
-            self.queue.hand_over().map_err(handing_over)?;
-            self.batch.learn(self.queue.arrived(), self.queue.in_flight());
-            if is_due {
-                return Ok(());
-            }
-        }
-        if self.queue.arrived() > 0 {
-            return Ok(());
-        }
-        let in_flight = self.queue.in_flight();
-        let Some(due_ns) = due_ns else {
-            snapshot.calls += 1;
-            return self.wait(1.min(in_flight as u32), None);
-        };
-        let watch_from_ns = due_ns.saturating_sub(self.config.spin_ns);
-        if watch_from_ns <= now_ns {
-            // Too near to sleep. Where nothing is in flight, the clock is all there is to watch: what
-            // else the loop does would be part of how late the next operation starts.
-            if in_flight == 0 {
-                let until_ns = due_ns.min(self.next_cut_ns);
-                self.pacing.prepare();
-                while self.clock.now_ns() < until_ns {}
-                return Ok(());
-            }
-            snapshot.calls += 1;
-            return self.wait(0, None);
-        }
-        let until_ns = watch_from_ns.min(self.next_cut_ns);
-        if in_flight == 0 {
-            self.clock.sleep_until_ns(until_ns);
-            return Ok(());
-        }
-        snapshot.calls += 1;
-        self.wait(1, Some(until_ns.saturating_sub(now_ns)))
-    }
-
-    /// Notes when the operations that were started are handed over: now.
-    #[inline(always)]
-    fn stamp(&mut self, snapshot: &mut Snapshot, now_ns: u64) {
-        for place in self.fresh.drain(..) {
-            let Some(flown) = self.flying.get_mut(place as usize) else { continue };
-            flown.submitted_ns = now_ns;
-            let lag = &mut snapshot.lag;
-            let tally = if flown.held { &mut lag.full } else { &mut lag.own };
-            tally.record(now_ns.saturating_sub(flown.intended_ns));
-        }
-    }
-
-    #[inline(always)]
-    fn wait(&mut self, min_complete: u32, timeout_ns: Option<u64>) -> Result<(), EngineError> {
-        self.queue.submit_and_wait(min_complete, timeout_ns).map_err(handing_over)
-    }
-}
-
-#[cold]
-fn handing_over(source: plimsoll_sys::SysError) -> EngineError {
-    EngineError::system("handing operations over", source)
 }
 
 #[inline(always)]

@@ -52,14 +52,32 @@ impl Cell {
     }
 }
 
-/// How well the generator kept its own schedule.
+/// Waits between the time at which an operation could start and its hand-over.
+#[derive(Clone, Debug, Default)]
+pub struct Waits {
+    /// Each of them.
+    pub times: Tally,
+    /// Their sum.
+    pub sum_ns: u64,
+}
+
+impl Waits {
+    /// Counts one.
+    #[inline(always)]
+    pub fn record(&mut self, wait_ns: u64) {
+        self.times.record(wait_ns);
+        self.sum_ns += wait_ns;
+    }
+}
+
+/// How long operations that could start stood in the generator.
 #[derive(Clone, Debug, Default)]
 pub struct Lag {
-    /// From the intended start to the submission, of operations that had a free place in the queue:
-    /// the generator's own lateness.
-    pub own: Tally,
-    /// The same of operations that waited because the queue was full: the target's lateness.
-    pub full: Tally,
+    /// Of operations that had a free place in the queue: the generator's own lateness, from the
+    /// scheduled start, or from when the completion before it was there to be taken.
+    pub own: Waits,
+    /// Of operations that waited because the queue was full: the target's lateness.
+    pub full: Waits,
 }
 
 /// Everything one thread wrote down in one interval.
@@ -75,8 +93,10 @@ pub struct Snapshot {
     pub end_ns: u64,
     /// One per client and class: `client × classes + class`.
     pub cells: Vec<Cell>,
-    /// Lateness, in open loops and under a rate cap.
+    /// Lateness.
     pub lag: Lag,
+    /// Time for which the thread watched the clock, as a start was near.
+    pub spun_ns: u64,
     /// Processor time of the thread in the interval, user and system.
     pub cpu_user_ns: u64,
     /// As above.

@@ -18,6 +18,7 @@ use super::source::Source;
 use crate::EngineError;
 use crate::backend::{AnyQueue, BackendConfig, BackendKind, BackendReport, NullQueue, Queue, open};
 use crate::nfs::{self, NfsQueue, NfsTarget};
+use crate::placement::Place;
 use crate::s3::{self, S3Queue, S3Target};
 
 /// Time between the last thread's being ready and the start, in which all of them wake up.
@@ -86,8 +87,8 @@ pub enum Target {
 pub struct Group<S> {
     /// Its name.
     pub name: String,
-    /// Processor to run on; `None` leaves it to the system.
-    pub cpu: Option<usize>,
+    /// Where its thread runs.
+    pub place: Place,
     /// What its operations go to.
     pub target: Target,
     /// Its operations.
@@ -158,8 +159,8 @@ pub const INTERVAL_NS_MIN: u64 = 10_000_000;
 pub struct GroupReport {
     /// Its name.
     pub name: String,
-    /// The processor it was pinned to.
-    pub cpu: Option<usize>,
+    /// Where its thread ran, and why.
+    pub place: Place,
     /// What its queue was.
     pub backend: BackendReport,
     /// How it ended.
@@ -362,8 +363,8 @@ fn run_group<S: Source + Send>(
     gate: &Receiver<u64>,
     stop: Stop<'_>,
 ) -> Result<Option<(GroupReport, S)>, EngineError> {
-    let Group { name, cpu, target, mut source, clients, pace, cap, .. } = group;
-    let opened = prepare(cpu, target, places(&pace, clients), group.size_bytes_max);
+    let Group { name, mut place, target, mut source, clients, pace, cap, .. } = group;
+    let opened = prepare(&mut place, target, places(&pace, clients), group.size_bytes_max);
     // The coordinator counts one answer per group.
     let _ = ready.send(opened.is_ok());
     let (mut queue, backend) = opened?;
@@ -407,7 +408,7 @@ fn run_group<S: Source + Send>(
         }
         _ => None,
     };
-    let report = GroupReport { name, cpu, backend, end, punt_workers, punt_cpu, remote };
+    let report = GroupReport { name, place, backend, end, punt_workers, punt_cpu, remote };
     Ok(Some((report, source)))
 }
 
@@ -433,17 +434,23 @@ fn places(pace: &Pace, clients: u32) -> u32 {
     .max(1)
 }
 
-/// Pins the thread and opens what the group works on.
+/// Pins the thread where it is to be.
+fn pin(place: &Place) -> Result<(), EngineError> {
+    let Some(cpu) = place.cpu else { return Ok(()) };
+    pin_to(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))
+}
+
+/// Opens what the group works on, and pins the thread.
 fn prepare(
-    cpu: Option<usize>,
+    place: &mut Place,
     target: Target,
     depth: u32,
     size_bytes_max: u32,
 ) -> Result<(Either, BackendReport), EngineError> {
-    if let Some(cpu) = cpu {
-        pin_to(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))?;
-    }
     set_timer_slack_ns(1);
+    if !matches!(target, Target::Files(_)) {
+        pin(place)?;
+    }
     let arena_bytes = stride_bytes(size_bytes_max) * u64::from(depth);
     let files = match target {
         Target::Files(files) => files,
@@ -466,6 +473,11 @@ fn prepare(
         }
     };
     let (mut queue, _, report) = open(BackendConfig { arena_bytes, depth, ..files })?;
+    match report.worker_threads {
+        0 => pin(place)?,
+        // They would have stayed with a thread that was pinned before it started them.
+        workers => *place = Place::with_workers(workers),
+    }
     // Never zeros, and never the same in two buffers: a source that fills nothing still writes data.
     for place in 0..u64::from(depth) {
         let stride = stride_bytes(size_bytes_max);

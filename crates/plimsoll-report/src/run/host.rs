@@ -2,6 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Mount, Unknown};
+use plimsoll_evidence::observed::Generator;
 use plimsoll_judge::figures::measured;
 
 use super::nothing;
@@ -65,6 +66,7 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
             .note("by the process, as the kernel counts"),
         Fact::new("written to storage", size(generator.storage_written_bytes)),
     ];
+    facts.extend(threads(generator));
     facts.extend(lateness(bundle));
     facts.extend([
         Fact::new(
@@ -92,7 +94,30 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
     facts
 }
 
-/// How late an open loop started what it had to start: by itself, and because every place was taken.
+/// On which CPUs the generator's threads ran, and why: those placed for one reason together.
+fn threads(generator: &Generator) -> Vec<Fact> {
+    let mut reasons: Vec<(&str, usize, Vec<u32>)> = Vec::new();
+    for thread in &generator.threads {
+        let known = reasons.iter().position(|(why, ..)| *why == thread.why);
+        let at = known.unwrap_or_else(|| {
+            reasons.push((&thread.why, 0, Vec::new()));
+            reasons.len() - 1
+        });
+        let (_, count, cpus) = &mut reasons[at];
+        *count += 1;
+        cpus.extend(&thread.ran_on);
+    }
+    let fact = |(why, count, mut cpus): (&str, usize, Vec<u32>)| {
+        cpus.sort_unstable();
+        cpus.dedup();
+        let list: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        let threads = if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") };
+        Fact::new("generator, CPUs", Cell::text(list.join(", "))).note(format!("{threads}: {why}"))
+    };
+    reasons.into_iter().map(fact).collect()
+}
+
+/// How long operations stood in the generator: by its own doing, and because every place was taken.
 fn lateness(bundle: &Bundle) -> Vec<Fact> {
     let counters = &bundle.run.counters;
     let about = [

@@ -76,7 +76,7 @@ fn go(path: &Path, stream: StreamConfig, content: WriteContent, depth: u32, max:
     let size_bytes_max = MatrixSource::size_bytes_max(&stream);
     let group = Group {
         name: "matrix".to_owned(),
-        cpu: None,
+        place: crate::placement::Place::default(),
         target,
         source: MatrixSource::new(stream, 0..1, content, depth).unwrap(),
         clients: 1,

@@ -52,7 +52,7 @@ impl Source for Blocks {
 fn group(source: Blocks, target: Target, pace: Pace) -> Group<Blocks> {
     Group {
         name: "g".to_owned(),
-        cpu: None,
+        place: crate::placement::Place::default(),
         target,
         source,
         clients: 1,

@@ -9,7 +9,7 @@
 
 /// The present length of a batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     now: usize,
     most: usize,
 }

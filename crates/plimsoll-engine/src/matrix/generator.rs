@@ -1,0 +1,88 @@
+//! What the generator says of itself: how long operations waited in it, where its threads ran, and what the
+//! kernel did for it in threads of its own.
+
+use plimsoll_evidence::latency::Interval;
+use plimsoll_evidence::observed::{GeneratorThread, Lag};
+use plimsoll_evidence::run::PhaseKind;
+
+use super::run::Running;
+use crate::generator::{self, HELD_TAG, LAG_TAG};
+use crate::stream::collect::GroupTotals;
+use crate::stream::histogram::Totals;
+use crate::stream::run::{GroupReport, RunReport};
+
+impl Running<'_> {
+    /// Notes all of it after a load.
+    pub(super) fn note_generator(&mut self, report: &RunReport) {
+        let groups = &report.collected.groups;
+        let own =
+            self.note_lag(LAG_TAG, "generator_lag", groups, |g| (&g.lag_own, g.lag_own_ns_sum));
+        let held =
+            self.note_lag(HELD_TAG, "full_queue_lag", groups, |g| (&g.lag_full, g.lag_full_ns_sum));
+        let sum = |of: fn(&GroupReport) -> u64| report.groups.iter().map(of).sum::<u64>();
+        let generator = &mut self.recording.observed.generator;
+        generator.lag_ns_max = own.as_ref().map(|lag| lag.wait_ns_max);
+        (generator.lag, generator.held) = (own, held);
+        generator.starts_never_given = Some(sum(|g| g.end.never_started));
+        generator.threads = report.groups.iter().zip(groups).map(thread).collect();
+        let counters = &mut self.recording.counters;
+        counters.insert("operations_never_started".into(), sum(|g| g.end.never_started));
+        counters.insert("operations_abandoned".into(), sum(|g| g.end.abandoned));
+        counters.insert("intervals_merged".into(), sum(|g| g.end.intervals_merged));
+        let workers = sum(|g| g.punt_workers as u64);
+        counters.insert("ring_worker_threads".into(), workers);
+        counters.insert("ring_worker_cpu_ns".into(), sum(|g| g.punt_cpu.total_ns()));
+        if workers > 0 {
+            let why = &mut self.recording.engine.why;
+            why.push_str(&format!(
+                "; the kernel carried operations in {workers} threads of its own, as this file \
+                 system does not take them without waiting"
+            ));
+        }
+    }
+
+    /// Notes the waits of all groups under `tag`, and under `name` among the counters. `None` where
+    /// there was none.
+    fn note_lag(
+        &mut self,
+        tag: &str,
+        name: &str,
+        groups: &[GroupTotals],
+        of: fn(&GroupTotals) -> (&Totals, u64),
+    ) -> Option<Lag> {
+        let (mut all, mut wait_ns_sum) = (Totals::new(), 0u64);
+        for (waits, sum_ns) in groups.iter().map(of) {
+            all.merge(waits);
+            wait_ns_sum = wait_ns_sum.saturating_add(sum_ns);
+        }
+        let lag = Lag {
+            operations: all.count(),
+            wait_ns_sum,
+            wait_ns_p50: all.quantile_ns(0.5)?,
+            wait_ns_p99: all.quantile_ns(0.99)?,
+            wait_ns_max: all.max_ns()?,
+        };
+        generator::count(&mut self.recording.counters, name, &lag);
+        let measure = |phase: &&plimsoll_evidence::run::Phase| phase.kind == PhaseKind::Measure;
+        if let Some(phase) = self.recording.phases.iter().find(measure) {
+            let (start_ns, duration_ns) = (phase.start_ns, phase.duration_ns);
+            let (tag, histogram) = (tag.to_owned(), (&all.to_hdr()).into());
+            self.recording.intervals.push(Interval { tag, start_ns, duration_ns, histogram });
+        }
+        Some(lag)
+    }
+}
+
+fn thread((report, totals): (&GroupReport, &GroupTotals)) -> GeneratorThread {
+    let mut ran_on = report.end.ran_on.clone();
+    ran_on.sort_unstable();
+    GeneratorThread {
+        name: report.name.clone(),
+        cpu: report.place.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+        why: report.place.why.clone(),
+        ran_on,
+        user_ns: totals.cpu_user_ns,
+        system_ns: totals.cpu_system_ns,
+        spun_ns: Some(totals.spun_ns),
+    }
+}

@@ -1,0 +1,89 @@
+//! The last part of the loop: hands over what was started, and waits where nothing else is to be done.
+
+use super::{Driver, Queue, Snapshot, Source};
+use crate::EngineError;
+use crate::stream::pacing::Pacing;
+use crate::stream::time::Timer;
+
+impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
+    /// Hands what was started to the target. Where nothing else is to be done, waits for whatever comes
+    /// first.
+    #[inline(always)]
+    pub(super) fn hand_over(
+        &mut self,
+        snapshot: &mut Snapshot,
+        now_ns: u64,
+    ) -> Result<(), EngineError> {
+        let mut now_ns = now_ns;
+        let has_fresh = !self.fresh.is_empty();
+        if has_fresh {
+            now_ns = self.clock.now_ns();
+            self.stamp(snapshot, now_ns);
+        }
+        let due_ns = self.pacing.due_ns();
+        let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns);
+        if has_fresh && (is_due || self.batch.is_grown() || self.queue.arrived() > 0) {
+            snapshot.calls += 1;
+            self.queue.hand_over().map_err(handing_over)?;
+            self.batch.learn(self.queue.arrived(), self.queue.in_flight());
+            if is_due {
+                return Ok(());
+            }
+        }
+        if self.queue.arrived() > 0 {
+            return Ok(());
+        }
+        let in_flight = self.queue.in_flight();
+        let Some(due_ns) = due_ns else {
+            snapshot.calls += 1;
+            return self.wait(1.min(in_flight as u32), None);
+        };
+        let watch_from_ns = due_ns.saturating_sub(self.config.spin_ns);
+        if watch_from_ns <= now_ns {
+            // Too near to sleep. Where nothing is in flight, the clock is all there is to watch: what
+            // else the loop does would be part of how late the next operation starts.
+            if in_flight == 0 {
+                let until_ns = due_ns.min(self.next_cut_ns);
+                self.pacing.prepare();
+                while self.clock.now_ns() < until_ns {}
+                snapshot.spun_ns += until_ns.saturating_sub(now_ns);
+                return Ok(());
+            }
+            snapshot.calls += 1;
+            self.wait(0, None)?;
+            if !has_fresh && self.queue.arrived() == 0 {
+                snapshot.spun_ns += self.clock.now_ns().saturating_sub(now_ns);
+            }
+            return Ok(());
+        }
+        let until_ns = watch_from_ns.min(self.next_cut_ns);
+        if in_flight == 0 {
+            self.clock.sleep_until_ns(until_ns);
+            return Ok(());
+        }
+        snapshot.calls += 1;
+        self.wait(1, Some(until_ns.saturating_sub(now_ns)))
+    }
+
+    /// Notes when the operations that were started are handed over: now.
+    #[inline(always)]
+    fn stamp(&mut self, snapshot: &mut Snapshot, now_ns: u64) {
+        for place in self.fresh.drain(..) {
+            let Some(flown) = self.flying.get_mut(place as usize) else { continue };
+            flown.submitted_ns = now_ns;
+            let lag = &mut snapshot.lag;
+            let tally = if flown.held { &mut lag.full } else { &mut lag.own };
+            tally.record(now_ns.saturating_sub(flown.intended_ns));
+        }
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, min_complete: u32, timeout_ns: Option<u64>) -> Result<(), EngineError> {
+        self.queue.submit_and_wait(min_complete, timeout_ns).map_err(handing_over)
+    }
+}
+
+#[cold]
+fn handing_over(source: plimsoll_sys::SysError) -> EngineError {
+    EngineError::system("handing operations over", source)
+}
