@@ -17,6 +17,26 @@ use plimsoll_plan::ResolvedPlan;
 /// warm-up and half a minute to look at. Claims on what lasts ask for more.
 const MEASURE_NS_MIN: u64 = 60_000_000_000;
 
+/// Counter of a result whose tool wrote buffers of zeroes.
+pub const ZERO_BUFFERS: &str = "zero_buffers";
+/// Counter of a result that does not say whether it was random or sequential.
+pub const PATTERN_NOT_STATED: &str = "pattern_not_stated";
+
+/// Names of the counters that say of each job of a result what its totals do not.
+pub mod bundle_key {
+    /// How long the job with this instance number ran, nanoseconds.
+    #[must_use]
+    pub fn runtime_ns(instance: u32) -> String {
+        format!("job{instance}.runtime_ns")
+    }
+
+    /// Operations that it keeps in flight; absent where that is not known.
+    #[must_use]
+    pub fn outstanding(instance: u32) -> String {
+        format!("job{instance}.outstanding")
+    }
+}
+
 /// A result that cannot be taken over.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

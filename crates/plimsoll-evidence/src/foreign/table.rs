@@ -133,6 +133,9 @@ impl Row<'_> {
                 bundle.run.classes.push(totals);
             }
         }
+        if self.line.text("pattern").is_none() {
+            bundle.run.counters.insert(super::PATTERN_NOT_STATED.into(), 1);
+        }
         bundle.run.engine.kind = KIND.into();
         if seconds.is_none() {
             bundle.run.phases[0].note = "its length is not stated".into();

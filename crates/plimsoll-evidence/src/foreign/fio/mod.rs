@@ -2,22 +2,34 @@
 //!
 //! The job is rebuilt from the options that the result repeats and read as `plimsoll plan import`
 //! reads one. Latencies are `lat_ns`, from submission to completion; histograms come from the bins of
-//! `json+`. What fio saw of the device (`disk_util`) is taken over: sectors since fio 3.36, and
-//! before that the device's I/Os times the job's mean transfer.
+//! `json+`. What fio saw of the device (`disk_util`) is taken over where it says how many bytes they were.
+//!
+//! What the result does not say stays unknown. fio leaves options that stand without a value
+//! (`refill_buffers`) out, so that an option that is not there may have been set all the same.
+
+mod devices;
+mod jobs;
 
 use std::collections::BTreeSet;
 
 use plimsoll_plan::import_fio;
 use serde_json::{Map, Value};
 
-use super::{ForeignError, bundle, class};
+use super::{ForeignError, bundle};
 use crate::Bundle;
-use crate::latency;
-use crate::observed::{DeviceTotals, Issuer};
-use crate::run::{EndKind, PathEngine};
+use crate::run::PathEngine;
 
 const NS_PER_MS: u64 = 1_000_000;
-const SECTOR_BYTES: u64 = 512;
+
+/// Engines that have one operation in flight, whatever the depth (fio: HOWTO, I/O engine).
+const SYNCHRONOUS: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
+/// Engines that keep as many as the depth says in flight, and go through the kernel's block layer.
+const ASYNCHRONOUS: [&str; 3] = ["libaio", "io_uring", "posixaio"];
+/// Engines that `plimsoll plan import` knows.
+const IMPORTED: [&str; 9] =
+    ["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "null"];
+/// fio's own choice on Linux.
+const DEFAULT_ENGINE: &str = "psync";
 
 /// Reads a result. `name` is that of the file.
 ///
@@ -41,15 +53,16 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let plan = import_fio(&job_text, name)
         .map_err(|errors| wrong(format!("its job cannot be carried over:\n{errors}")))?
         .plan;
-    let duration_ms = jobs.iter().map(job_runtime_ms).max().unwrap_or(0);
+    let duration_ms = jobs.iter().map(jobs::runtime_ms).max().unwrap_or(0);
     let mut bundle = bundle(name, &job_text, plan.resolve(), duration_ms * NS_PER_MS);
     bundle.run.tool_version = text_at(&root, "fio version").to_owned();
     bundle.run.started_unix_ns = number(&root, "timestamp") as u64 * 1_000_000_000;
     for (index, job) in jobs.iter().enumerate() {
-        take_job(&mut bundle, job, index as u32);
+        jobs::take(&mut bundle, &root, jobs, index);
+        jobs::take_error(&mut bundle, job);
     }
     take_options(&mut bundle, &root, jobs);
-    take_devices(&mut bundle, &root);
+    devices::take(&mut bundle, &root, jobs);
     Ok(bundle)
 }
 
@@ -72,6 +85,10 @@ fn job_text(root: &Value, jobs: &[Value]) -> String {
         text.push_str(&format!("[{name}]\n"));
         for (key, value) in options.iter().filter(|(key, _)| *key != "name") {
             match value.as_str() {
+                // What the operations were does not depend on how they were sent.
+                Some(engine) if key == "ioengine" && !IMPORTED.contains(&engine) => {
+                    text.push_str("ioengine=libaio\n");
+                }
                 Some(value) if !value.is_empty() => text.push_str(&format!("{key}={value}\n")),
                 _ => text.push_str(&format!("{key}\n")),
             }
@@ -92,103 +109,56 @@ fn job_text(root: &Value, jobs: &[Value]) -> String {
     text
 }
 
-fn job_runtime_ms(job: &Value) -> u64 {
-    let sides = ["read", "write"].iter().filter_map(|side| job.get(side));
-    let longest = sides.map(|side| number(side, "runtime")).fold(0.0, f64::max);
-    // `job_runtime` is summed over the clones of a reported group.
-    longest as u64
+/// An option of a job: its own, or the global one. `None`: the result does not have it.
+fn option(root: &Value, job: &Value, name: &str) -> Option<String> {
+    let own = options(job, "job options").and_then(|options| options.get(name));
+    let global = || options(root, "global options").and_then(|options| options.get(name));
+    own.or_else(global).map(|value| value.as_str().unwrap_or_default().to_owned())
 }
 
-fn take_job(bundle: &mut Bundle, job: &Value, index: u32) {
-    let name = format!("job{index}");
-    for (side, is_read) in [("read", true), ("write", false)] {
-        let Some(side) = job.get(side).filter(|side| number(side, "total_ios") > 0.0) else {
-            continue;
-        };
-        let word = if is_read { "read" } else { "write" };
-        let mut totals = class(format!("{name}.{word}"), is_read, index);
-        totals.count = number(side, "total_ios") as u64;
-        totals.size_bytes = number(side, "io_bytes") as u64;
-        if let Some(lat) = side.get("lat_ns") {
-            totals.latency_ns_sum = (number(lat, "mean") * totals.count as f64) as u64;
-            totals.latency_ns_max = number(lat, "max") as u64;
-        }
-        totals.errors = (number(side, "short_ios") + number(side, "drop_ios")) as u64;
-        if let Some(histogram) = histogram(side) {
-            bundle.latency.insert(totals.name.clone(), histogram);
-        }
-        bundle.run.classes.push(totals);
-    }
-    take_syncs(bundle, job, &name, index);
-    let errors = number(job, "error") as i64;
-    if errors != 0 {
-        bundle.run.end.kind = EndKind::IoError;
-        bundle.run.end.says = format!("job {} ended with error {errors}", text_at(job, "jobname"));
-    }
-    let length_ns = job_runtime_ms(job) * NS_PER_MS;
-    // Milliseconds since 1970, fio 3.36 and later.
-    if let Some(start_ms) = job.get("job_start").and_then(Value::as_u64) {
-        let start_ns = start_ms * NS_PER_MS;
-        let issuer = Issuer { name, start_ns, end_ns: start_ns + length_ns };
-        bundle.observed.issuers.push(issuer);
-    }
+/// Whether a switch is set: bare, or to anything but 0. `None`: the result does not have it.
+fn switch(root: &Value, job: &Value, name: &str) -> Option<bool> {
+    option(root, job, name).map(|value| value != "0")
 }
 
-fn take_syncs(bundle: &mut Bundle, job: &Value, name: &str, index: u32) {
-    let Some(sync) = job.get("sync").filter(|sync| number(sync, "total_ios") > 0.0) else { return };
-    let mut totals = class(format!("{name}.sync"), false, index);
-    totals.group = "upkeep".into();
-    totals.count = number(sync, "total_ios") as u64;
-    if let Some(lat) = sync.get("lat_ns") {
-        totals.latency_ns_sum = (number(lat, "mean") * totals.count as f64) as u64;
-    }
-    bundle.run.classes.push(totals);
+fn engine_of(root: &Value, job: &Value) -> String {
+    option(root, job, "ioengine").unwrap_or_else(|| DEFAULT_ENGINE.to_owned())
 }
 
-/// The bins of `json+`: of `lat_ns` where asked for, else of `clat_ns`, which leaves the submission out.
-fn histogram(side: &Value) -> Option<hdrhistogram::Histogram<u64>> {
-    let bins = ["lat_ns", "clat_ns"].iter().find_map(|name| side.get(name)?.get("bins"));
-    let mut histogram = latency::histogram();
-    for (value, count) in bins?.as_object()? {
-        let (ns, count) = (value.parse::<u64>().ok()?, count.as_u64()?);
-        histogram.record_n(ns.clamp(1, latency::LATENCY_NS_MAX), count).ok()?;
-    }
-    (!histogram.is_empty()).then_some(histogram)
+/// Whether an engine is one of this host's files and block devices.
+fn is_local(engine: &str) -> bool {
+    SYNCHRONOUS.contains(&engine) || ASYNCHRONOUS.contains(&engine) || engine == "null"
 }
 
 /// What follows from the options and not from the figures.
 fn take_options(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
-    let option = |job: &Value, name: &str| {
-        let own = options(job, "job options").and_then(|options| options.get(name));
-        let global = || options(root, "global options").and_then(|options| options.get(name));
-        own.or_else(global).map(|value| value.as_str().unwrap_or_default().to_owned())
-    };
-    let on = |job: &Value, name: &str| option(job, name).is_some_and(|value| value != "0");
     let engine = &mut bundle.run.engine;
-    engine.kind = option(&jobs[0], "ioengine").unwrap_or_else(|| "psync".into());
-    engine.closed_loop = !jobs.iter().any(|job| option(job, "rate_iops").is_some());
+    engine.kind = engine_of(root, &jobs[0]);
+    engine.closed_loop = !jobs.iter().any(|job| option(root, job, "rate_iops").is_some());
     engine.sessions = jobs.len() as u32;
-    let clones = |job: &Value| option(job, "numjobs").and_then(|n| n.parse().ok()).unwrap_or(1u32);
+    let clones =
+        |job: &Value| option(root, job, "numjobs").and_then(|n| n.parse().ok()).unwrap_or(1u32);
     let mut named = BTreeSet::new();
     let of_jobs = jobs.iter().filter(|job| named.insert(text_at(job, "jobname")));
     engine.threads = of_jobs.map(clones).sum();
     for job in jobs {
-        let path = option(job, "filename").or_else(|| option(job, "directory"));
+        let path = option(root, job, "filename").or_else(|| option(root, job, "directory"));
         let path = path.unwrap_or_else(|| text_at(job, "jobname").to_owned());
-        let direct = on(job, "direct") || option(job, "buffered").is_some_and(|v| v == "0");
-        let why = if direct { "" } else { "the job does not ask for direct I/O" };
+        let buffered = switch(root, job, "buffered");
+        let direct = switch(root, job, "direct").or(buffered.map(|buffered| !buffered));
+        let why = match direct {
+            Some(true) => "",
+            Some(false) => "the job asks for buffered I/O",
+            None => "the result does not say that I/O was direct",
+        };
         if !engine.paths.iter().any(|known| known.path == path) {
+            let direct = direct == Some(true);
             engine.paths.push(PathEngine { path, direct, why: why.into() });
         }
     }
-    let writes =
-        jobs.iter().any(|job| job.get("write").is_some_and(|w| number(w, "total_ios") > 0.0));
-    let refilled = jobs.iter().all(|job| on(job, "refill_buffers") || on(job, "verify"));
-    if writes && !refilled {
-        bundle.run.counters.insert("buffers_reused".into(), 1);
-    }
-    if jobs.iter().any(|job| on(job, "zero_buffers")) {
-        bundle.observed.workload.zero_share = Some(1.0);
+    let zeros = |job: &Value| switch(root, job, "zero_buffers") == Some(true);
+    if jobs.iter().any(zeros) {
+        bundle.run.counters.insert(super::ZERO_BUFFERS.into(), 1);
     }
     take_cpu(bundle, jobs);
 }
@@ -196,7 +166,7 @@ fn take_options(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
 fn take_cpu(bundle: &mut Bundle, jobs: &[Value]) {
     let (mut user, mut system, mut most) = (0.0, 0.0, 0.0f64);
     for job in jobs {
-        let time_ns = (job_runtime_ms(job) * NS_PER_MS) as f64;
+        let time_ns = (jobs::runtime_ms(job) * NS_PER_MS) as f64;
         let (usr, sys) = (number(job, "usr_cpu") / 100.0, number(job, "sys_cpu") / 100.0);
         user += usr * time_ns;
         system += sys * time_ns;
@@ -206,38 +176,6 @@ fn take_cpu(bundle: &mut Bundle, jobs: &[Value]) {
     generator.user_ns = Some(user as u64);
     generator.system_ns = Some(system as u64);
     generator.busiest_thread_share = Some(most.min(1.0));
-}
-
-fn take_devices(bundle: &mut Bundle, root: &Value) {
-    let mean = |is_read: bool| {
-        let sum = |of: fn(&crate::run::ClassTotals) -> u64| {
-            bundle.run.sum(|c| c.is_read == is_read && c.size_bytes > 0, of)
-        };
-        sum(|c| c.size_bytes) / sum(|c| c.count).max(1)
-    };
-    let (read, write) = (mean(true), mean(false));
-    let disks = root.get("disk_util").and_then(Value::as_array);
-    // The first is the one that holds the files; those below it follow.
-    let Some(disk) = disks.and_then(|disks| disks.first()) else { return };
-    let bytes = |sectors: &str, ios: &str, merges: &str, size: u64| match disk
-        .get(sectors)
-        .and_then(Value::as_u64)
-    {
-        Some(sectors) => sectors.saturating_mul(SECTOR_BYTES),
-        None => (number(disk, ios) + number(disk, merges)) as u64 * size,
-    };
-    let totals = DeviceTotals {
-        name: text_at(disk, "name").to_owned(),
-        top: true,
-        reads: number(disk, "read_ios") as u64,
-        reads_merged: number(disk, "read_merges") as u64,
-        read_bytes: bytes("read_sectors", "read_ios", "read_merges", read),
-        writes: number(disk, "write_ios") as u64,
-        writes_merged: number(disk, "write_merges") as u64,
-        written_bytes: bytes("write_sectors", "write_ios", "write_merges", write),
-        ..DeviceTotals::default()
-    };
-    bundle.observed.devices.push(totals);
 }
 
 #[cfg(test)]

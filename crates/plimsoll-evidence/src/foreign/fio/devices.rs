@@ -1,0 +1,84 @@
+//! What fio saw of the device (`disk_util`).
+//!
+//! Since 3.36 there are the sectors that it moved. Before that there are requests: one that is larger than
+//! the device takes is split, so that more requests than operations say nothing of bytes. Fewer do: each
+//! operation that reaches the device is a request, or was merged into one.
+
+use serde_json::Value;
+
+use super::{engine_of, number, text_at};
+use crate::Bundle;
+use crate::environment::Unknown;
+use crate::observed::DeviceTotals;
+
+const SECTOR_BYTES: u64 = 512;
+/// Requests beyond those of the operations that a file system's own may be.
+const REQUESTS_SLACK: f64 = 1.05;
+
+/// Takes the first device over: it holds the files, and those that it rests on follow. Of a stacked one
+/// what its members moved counts where that is more: not every driver of such devices keeps counters.
+pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
+    let disks = root.get("disk_util").and_then(Value::as_array);
+    let Some(disk) = disks.and_then(|disks| disks.first()) else { return };
+    // Other engines do not go through the kernel's block layer.
+    let through_blocks = |job: &Value| super::is_local(&engine_of(root, job));
+    if !jobs.iter().all(through_blocks) {
+        return;
+    }
+    let (read, write) = (Side::of(bundle, disk, true), Side::of(bundle, disk, false));
+    let (Some(read_bytes), Some(written_bytes)) = (read.bytes, write.bytes) else {
+        bundle.observed.unknown.push(Unknown {
+            what: "what the storage moved".into(),
+            why:
+                "this version of fio counts the device's requests, which may be parts of operations"
+                    .into(),
+            would_show: "fio 3.36 or later, or `plimsoll observe`".into(),
+        });
+        return;
+    };
+    bundle.observed.devices.push(DeviceTotals {
+        name: text_at(disk, "name").to_owned(),
+        top: true,
+        reads: read.requests,
+        reads_merged: number(disk, "read_merges") as u64,
+        read_bytes,
+        writes: write.requests,
+        writes_merged: number(disk, "write_merges") as u64,
+        written_bytes,
+        ..DeviceTotals::default()
+    });
+}
+
+/// What the device did of the reads, or of the writes.
+struct Side {
+    requests: u64,
+    /// `None`: not known.
+    bytes: Option<u64>,
+}
+
+impl Side {
+    fn of(bundle: &Bundle, disk: &Value, is_read: bool) -> Self {
+        let word = if is_read { "read" } else { "write" };
+        let at = |name: &str| number(disk, name) as u64;
+        let own = |what: &str| at(&format!("{word}_{what}"));
+        let all = |what: &str| own(what).max(at(&format!("aggr_{word}_{what}")));
+        let requests = own("ios");
+        if disk.get(format!("{word}_sectors")).is_some() {
+            return Self { requests, bytes: Some(all("sectors").saturating_mul(SECTOR_BYTES)) };
+        }
+        // The aggregate of merged writes is called `aggr_write_merge` by some versions.
+        let merges = all("merges").max(at(&format!("aggr_{word}_merge")));
+        let seen = all("ios") + merges;
+        let of = |of: fn(&crate::run::ClassTotals) -> u64| {
+            bundle.run.sum(|class| class.is_read == is_read && class.size_bytes > 0, of)
+        };
+        let (operations, bytes) = (of(|class| class.count), of(|class| class.size_bytes));
+        let bytes = match operations {
+            // What others did here is not set against anything.
+            0 => Some(0),
+            _ if seen as f64 > operations as f64 * REQUESTS_SLACK => None,
+            _ => Some((bytes as f64 / operations as f64 * seen as f64) as u64),
+        };
+        Self { requests, bytes }
+    }
+}
