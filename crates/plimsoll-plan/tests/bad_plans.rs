@@ -77,6 +77,11 @@ bad! {
     threads_twice: GOOD, "databases = 8" => "databases = 8\nthreads = 4\nthreads_per_database = 4";
     too_few_databases: GOOD, "databases = 8" => "databases = 1";
     mix_that_does_not_add_up: GOOD, "databases = 8" => "databases = 8\nmix = { insert = 50 }";
+    capacity_beyond_the_data: GOOD, "iops = 200" => "iops = 200\ncapacity = \"900TiB\"";
+    capacity_that_is_not_read_back: MATRIX, "[workload.matrix]" => "[requirement]\ncapacity = \"1GiB\"\n[workload.matrix]";
+    bandwidth_of_nothing: MATRIX, "[workload.matrix]" => "[requirement]\nbandwidth = \"0MB/s\"\n[workload.matrix]";
+    capacity_of_a_model: MATRIX, "path = \"/mnt/fs\"" => "model = \"adsf-hybrid\"\n[requirement]\ncapacity = \"1MiB\"";
+    requirement_of_a_null_target: MATRIX, "path = \"/mnt/fs\"" => "null = true\n[requirement]\niops = 5";
     measure_too_short: GOOD, "\"2h\"" => "\"60s\"";
     measure_default_too_short: GOOD, "[phases]\nmeasure = \"2h\"" => "[evidence]\nmin_measure = \"3h\"";
     unknown_word: GOOD, "measure =" => "cache = \"lukewarm\"\nmeasure =";

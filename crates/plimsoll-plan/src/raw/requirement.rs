@@ -18,16 +18,18 @@ section! {
         /// Least operations per second: database reads and writes of a mail store, all operations of
         /// a matrix.
         iops: OpsPerS | "mailboxes × iops_per_mailbox × (1 + margin); none for a matrix";
-        /// Least bytes per second, reads and writes together.
+        /// Least bytes per second: of the operations that `iops` counts, reads and writes together.
         bandwidth: BytesPerS | "none";
-        /// Least capacity.
+        /// Least data that the target holds: what the run lays out, and reads back whole at the end. It
+        /// needs `phases.verify` and data of that size.
         capacity: SizeBytes | "none";
         /// A maximum latency is the largest mean of intervals this long.
         latency_max_of: DurationNs = "15s", "Jetstress 2013 configuration, LogInterval 15000; unconfirmed that maxima are formed so";
         /// Most page-fault stalls per second on average (mail store): a thread waits because no
         /// cache page can be freed.
         page_fault_stalls_max: NotNegative = 1.0, "Jetstress fails above 1 per second";
-        /// What the run is said to show.
+        /// What the run is said to show. A stated requirement is always claimed too: other claims add their rules
+        /// to its own.
         claims: List<Claim> | "`requirement` if one is stated, else `media-read` and `sustained-write` by the operations; `comparative` too with several targets";
     }
 }

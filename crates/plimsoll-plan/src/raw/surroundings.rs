@@ -1,6 +1,6 @@
 //! `[phases]`, `[evidence]`, `[observe]`, `[repeat]`, `[engine]`.
 
-use crate::read::list::{OneOrMore, Settings};
+use crate::read::list::{List, OneOrMore, Settings};
 use crate::read::section::section;
 use crate::read::value::{Count, Name, Ratio, Whole};
 use crate::read::word::{UntilSteady, WordOr};
@@ -33,8 +33,13 @@ section! {
 section! {
     /// How much must be measured, and how finely.
     EvidenceRaw {
-        /// A shorter measured phase is INCONCLUSIVE.
+        /// A shorter measured phase is INCONCLUSIVE. Whatever it says, nothing below 30 s and 1,000
+        /// operations is PASS.
         min_measure: DurationNs = "10m";
+        /// Rules of the audit (`plimsoll audit --rules`) that may stay unknown: the run can PASS without them, and
+        /// its verdict names each. A rule that fails is not accepted by this, nor one that asks whether the run
+        /// was carried out.
+        accept_unknown: List<Name> | "none";
         /// Length of an interval of the series, from 10 ms.
         interval: DurationNs = "1s";
     }

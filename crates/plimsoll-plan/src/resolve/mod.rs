@@ -41,7 +41,7 @@ pub(crate) fn resolve(
     let phases = phases::resolve(root, loaded.as_ref(), cx);
     let loaded = loaded?;
     let evidence = phases::evidence(root, &phases, cx);
-    let requirement = requirement::resolve(root, &loaded.workload, &phases, cx);
+    let requirement = requirement::resolve(root, &loaded.workload, &phases, &targets, cx);
     let claims = requirement::claims(root, requirement.is_some(), &loaded.workload, &targets, cx);
     let stated = root.requirement.as_ref().is_some_and(|r| r.value.fields.claims.is_some());
     let claims_assumed = requirement.is_none() && !stated;

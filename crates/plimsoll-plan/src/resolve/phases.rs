@@ -100,5 +100,9 @@ pub(super) fn evidence(root: &Root, phases: &Phases, cx: &mut Cx) -> EvidenceNee
             help,
         );
     }
-    EvidenceNeeds { min_measure_ns: min.0, interval_ns: interval.0 }
+    let accepted = raw.accept_unknown.as_ref().map_or(&[][..], |given| given.value.0.as_slice());
+    let mut accept_unknown: Vec<String> = accepted.iter().map(|name| name.0.clone()).collect();
+    accept_unknown.sort();
+    accept_unknown.dedup();
+    EvidenceNeeds { min_measure_ns: min.0, interval_ns: interval.0, accept_unknown }
 }

@@ -6,7 +6,7 @@ use crate::resolved::{
     Claim, LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet, Phases,
     Requirement, Target, TargetKind, Workload,
 };
-use crate::units::DurationNs;
+use crate::units::{DurationNs, SizeBytes};
 
 /// Jetstress takes its lenient limits for runs longer than this.
 const STRICT_UP_TO: DurationNs = DurationNs::s(6 * 3600);
@@ -17,6 +17,7 @@ pub(super) fn resolve(
     root: &Root,
     workload: &Workload,
     phases: &Phases,
+    targets: &[Target],
     cx: &mut Cx,
 ) -> Option<Requirement> {
     let raw = &root.requirement.as_ref()?.value;
@@ -28,8 +29,16 @@ pub(super) fn resolve(
         check_max_of(root, phases, cx);
     }
     let iops = fields.iops.as_ref().map(|g| g.value.0);
-    if let Some(zero) = fields.iops.as_ref().filter(|g| g.value.0 == 0.0) {
-        cx.fail(&zero.at, "is 0", "state what is needed, or leave it out");
+    let zeros = [
+        fields.iops.as_ref().filter(|g| g.value.0 == 0.0).map(|g| &g.at),
+        fields.bandwidth.as_ref().filter(|g| g.value.0 == 0).map(|g| &g.at),
+        fields.capacity.as_ref().filter(|g| g.value.0 == 0).map(|g| &g.at),
+    ];
+    for zero in zeros.into_iter().flatten() {
+        cx.fail(zero, "is 0", "state what is needed, or leave it out");
+    }
+    if let Some(capacity) = &fields.capacity {
+        check_capacity(capacity, workload, phases, targets, cx);
     }
     let store = workload.mailbox();
     let requirement = Requirement {
@@ -47,6 +56,10 @@ pub(super) fn resolve(
         && requirement.capacity_bytes.is_none()
         && requirement.limits.is_empty();
     if !is_empty {
+        if targets.iter().any(|target| target.kind == TargetKind::Null) {
+            let help = "take [requirement] away, or name a target that stores something";
+            cx.fail(&fields.at, "requires something of a null target, which stores nothing", help);
+        }
         return Some(requirement);
     }
     // A section that only states claims asks for a measurement with these claims.
@@ -55,6 +68,42 @@ pub(super) fn resolve(
         cx.fail(&fields.at, "requires nothing", help);
     }
     None
+}
+
+/// Capacity is what a run writes and reads back whole: where it does less, the run could not show it.
+fn check_capacity(
+    capacity: &Given<SizeBytes>,
+    workload: &Workload,
+    phases: &Phases,
+    targets: &[Target],
+    cx: &mut Cx,
+) {
+    if targets.iter().any(|target| matches!(target.kind, TargetKind::Model { .. })) {
+        let help = "take it away: a model's capacity is a parameter of it";
+        return cx.fail(&capacity.at, "cannot be shown on a model, which stores nothing", help);
+    }
+    if !phases.verify {
+        let help = "write verify = true in [phases], or take this away";
+        let message = "cannot be shown: nothing is read back at the end";
+        return cx.fail(&capacity.at, message, help);
+    }
+    let laid_out_bytes = match workload {
+        Workload::Mailbox(store) => {
+            Some(store.database_initial_bytes.saturating_mul(u64::from(store.databases)))
+        }
+        // A device is one file for all streams; its size is not known here where the plan takes all of it.
+        Workload::Matrix(matrix) => {
+            let on_device = targets.iter().any(|t| matches!(t.kind, TargetKind::Device { .. }));
+            let mut sizes = matrix.streams.iter().map(|stream| stream.files.total_bytes());
+            let larger = |all: u64, one: u64| if on_device { all.max(one) } else { all + one };
+            sizes.try_fold(0u64, |all, one| Some(larger(all, one?)))
+        }
+    };
+    if let Some(bytes) = laid_out_bytes.filter(|bytes| *bytes < capacity.value.0) {
+        let (asked, bytes) = (capacity.value, SizeBytes(bytes));
+        let message = format!("\"{asked}\" cannot be shown: the plan lays out {bytes}");
+        cx.fail(&capacity.at, message, "lay out as much data, or state what this plan can show");
+    }
 }
 
 fn limit_set(workload: &Workload, phases: &Phases) -> LimitSet {
@@ -169,6 +218,8 @@ pub(super) fn claims(
         return claims;
     };
     let mut claims = stated.value.0.clone();
+    // Claims add to what a requirement asks for, and never take from it.
+    claims.extend(has_requirement.then_some(Claim::Requirement));
     if claims.contains(&Claim::Requirement) && !has_requirement {
         let help = "state iops, bandwidth, capacity or a latency ceiling";
         cx.fail(&stated.at, "claims a requirement that is not stated", help);

@@ -15,7 +15,7 @@ pub struct Requirement {
     /// Least bytes per second, reads and writes together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<u64>,
-    /// Least capacity.
+    /// Least data that the target holds, laid out and read back whole by the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_bytes: Option<u64>,
     /// A maximum latency is the largest mean of intervals this long.

@@ -7,12 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::words::{DirectIo, IoChoice, Media};
 
 /// How much must be measured, and how finely.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceNeeds {
     /// A shorter measured phase is INCONCLUSIVE.
     pub min_measure_ns: u64,
     /// Length of an interval of the series.
     pub interval_ns: u64,
+    /// Rules of the audit that may stay unknown, by their identifiers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accept_unknown: Vec<String>,
 }
 
 /// What is declared of the system beneath, and where its own statistics are.
