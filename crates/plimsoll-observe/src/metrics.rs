@@ -93,7 +93,12 @@ impl Watch {
                 say(metric, "it is not in the answer".into());
                 continue;
             };
-            let rise = then.get(ours).map(|before| (value - before).max(0.0));
+            let rise = then.get(ours).map(|before| value - before);
+            // A gauge may fall; a counter that does began anew.
+            if ours != "data_reduction" && rise.is_some_and(|rise| rise < 0.0) {
+                say(metric, "it was set back while it was measured".into());
+                continue;
+            }
             match (ours.split_once('.'), rise) {
                 (Some(("read_source", from)), Some(rise)) => {
                     *sources.reads_from.entry(from.to_owned()).or_default() += rise;
@@ -347,6 +352,29 @@ mod tests {
         assert_eq!(sources.reads_from["hdd"], 0.0);
         assert_eq!(sources.data_reduction, Some(2.0));
         assert!(unknown.is_empty());
+    }
+
+    #[test]
+    fn a_counter_that_is_set_back_is_unknown() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/metrics", listener.local_addr().unwrap());
+        let thread = std::thread::spawn(move || {
+            for hits in [1000, 7] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 1024]).unwrap();
+                let answer = format!("HTTP/1.1 200 OK\r\n\r\nhits {hits}\nmisses {hits}0000\n");
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let names = names(&[("read_source.cache", "hits"), ("read_source.ssd", "missing")]);
+        let mut watch = Watch::new(Endpoint { url, interval_ns: 3_600_000_000_000, names });
+        watch.begin();
+        let (mut sources, mut unknown) = (Sources::default(), Vec::new());
+        watch.end(&mut sources, &mut unknown);
+        thread.join().unwrap();
+        assert!(sources.reads_from.is_empty(), "{sources:?}");
+        assert_eq!(unknown.len(), 2, "{unknown:?}");
+        assert!(unknown[0].why.contains("set back"), "{unknown:?}");
     }
 
     #[test]
