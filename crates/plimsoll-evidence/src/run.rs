@@ -248,6 +248,22 @@ pub struct Checks {
     pub errors: u64,
     /// The first of them, at most 100.
     pub damage: Vec<Damage>,
+    /// What was checked of a sample while it was measured, and of writes right after; `None`: nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Sampled>,
+}
+
+/// Content that was checked without a check of all data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampled {
+    /// Reads of the measured phase whose content was checked.
+    pub reads: u64,
+    /// Blocks of those.
+    pub blocks: u64,
+    /// Writes that were read back after the measured phase.
+    pub writes_read_back: u64,
+    /// Blocks of those.
+    pub blocks_read_back: u64,
 }
 
 /// Where a run stands in the ledger.

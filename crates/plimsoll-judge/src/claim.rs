@@ -9,6 +9,9 @@ pub enum Standing {
     /// Every mandatory rule of the claim passed.
     #[serde(rename = "believable")]
     Believable,
+    /// Every mandatory rule passed, and one of them rests on what the user declared and nobody measured.
+    #[serde(rename = "believable, as declared")]
+    AsDeclared,
     /// A mandatory rule is unknown: the evidence does not reach that far.
     #[serde(rename = "not shown")]
     NotShown,
@@ -18,10 +21,16 @@ pub enum Standing {
 }
 
 impl Standing {
+    /// Whether it can be believed, by what was measured or by what was declared.
+    pub fn is_believable(self) -> bool {
+        matches!(self, Self::Believable | Self::AsDeclared)
+    }
+
     /// As people read it.
     pub fn label(self) -> &'static str {
         match self {
             Self::Believable => "believable",
+            Self::AsDeclared => "believable, as declared",
             Self::NotShown => "not shown",
             Self::Refuted => "refuted",
         }

@@ -2,8 +2,9 @@
 //! comes from sums and counts, never from means.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::{ClassTotals, Phase};
+use plimsoll_evidence::run::{ClassTotals, Phase, PhaseKind};
 use plimsoll_evidence::series::Data;
+use plimsoll_plan::{LatencyClass, Stream, Workload};
 
 /// Nanoseconds in a second.
 pub const NS_PER_S: f64 = 1e9;
@@ -99,6 +100,12 @@ pub fn rate_per_s(bundle: &Bundle, pick: Pick) -> Option<f64> {
     Some(totals(bundle, pick).count_within() as f64 * NS_PER_S / measure.duration_ns as f64)
 }
 
+/// Bytes per second over the measured phase; `None` where nothing was measured.
+pub fn bytes_per_s(bundle: &Bundle, pick: Pick) -> Option<f64> {
+    let measure = measured(bundle)?;
+    Some(totals(bundle, pick).bytes_within() as f64 * NS_PER_S / measure.duration_ns as f64)
+}
+
 /// The measured phase, where it lasted at all.
 pub fn measured(bundle: &Bundle) -> Option<&Phase> {
     bundle.run.measure().filter(|phase| phase.duration_ns > 0)
@@ -133,13 +140,46 @@ pub fn stretches(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     sums
 }
 
-/// The largest mean latency of stretches of `width_ns`: what Jetstress calls the maximum.
+/// The largest mean latency of stretches of `width_ns`: what Jetstress calls the maximum. Operations that
+/// came back after the end are the last stretch's, or, where that took half of `width_ns`, one of their own.
 pub fn latency_ns_max_of_means(bundle: &Bundle, pick: Pick, width_ns: u64) -> Option<u64> {
-    stretches(bundle, pick, width_ns).into_iter().filter_map(Sums::mean_ns).max()
+    let mut sums = stretches(bundle, pick, width_ns);
+    let all = totals(bundle, pick);
+    if all.drained > 0 {
+        let told = sums.iter().fold(0u64, |sum, one| sum.saturating_add(one.latency_ns));
+        let late = Sums {
+            count: all.drained,
+            latency_ns: all.latency_ns.saturating_sub(told),
+            ..Sums::default()
+        };
+        match sums.last_mut() {
+            Some(last) if drain_ns(bundle) < width_ns / 2 => {
+                last.count += late.count;
+                last.latency_ns = last.latency_ns.saturating_add(late.latency_ns);
+            }
+            _ => sums.push(late),
+        }
+    }
+    sums.into_iter().filter_map(Sums::mean_ns).max()
+}
+
+/// How long operations that were in flight at the end took to come back: the phase after the measurement.
+fn drain_ns(bundle: &Bundle) -> u64 {
+    let mut after = bundle.run.phases.iter().skip_while(|phase| phase.kind != PhaseKind::Measure);
+    after.nth(1).filter(|phase| phase.kind == PhaseKind::Close).map_or(0, |p| p.duration_ns)
 }
 
 /// Rate per second in each stretch of `width_ns`.
 pub fn rates_per_s(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
+    per_s(bundle, pick, width_ns, |sums| sums.count)
+}
+
+/// Bytes per second in each stretch of `width_ns`.
+pub fn bandwidths_per_s(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
+    per_s(bundle, pick, width_ns, |sums| sums.size_bytes)
+}
+
+fn per_s(bundle: &Bundle, pick: Pick, width_ns: u64, of: impl Fn(&Sums) -> u64) -> Vec<f64> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let sums = stretches(bundle, pick, width_ns);
     let width_ns = width_ns.clamp(1, measure.duration_ns);
@@ -149,7 +189,7 @@ pub fn rates_per_s(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
     };
     sums.iter()
         .enumerate()
-        .map(|(index, sums)| sums.count as f64 * NS_PER_S / lasts_ns(index as u64) as f64)
+        .map(|(index, sums)| of(sums) as f64 * NS_PER_S / lasts_ns(index as u64) as f64)
         .collect()
 }
 
@@ -168,18 +208,35 @@ pub fn latency_ns_max(bundle: &Bundle, pick: Pick) -> Option<u64> {
     picked.map(|class| class.latency_ns_max).max()
 }
 
-/// Instances that have classes of the group.
-pub fn instances(bundle: &Bundle, pick: impl Fn(u32) -> Pick) -> Vec<u32> {
-    let mut found: Vec<u32> = bundle
-        .run
-        .classes
-        .iter()
-        .filter(|class| pick(class.instance).takes(class))
-        .map(|class| class.instance)
-        .collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+/// Instances that a limit on this latency is on: all that the plan gives such operations, and any that
+/// has some.
+pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
+    use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Write};
+    let pick = |instance| match class {
+        DbRead | Read => Pick::Reads(instance),
+        DbWrite | Write => Pick::Writes(instance),
+        LogWrite => Pick::LogWrites(instance),
+        Metadata => Pick::Metadata(instance),
+        All => Pick::All(instance),
+    };
+    let planned: Vec<bool> = match &bundle.plan.workload {
+        Workload::Mailbox(store) => vec![true; store.databases as usize],
+        Workload::Matrix(matrix) => {
+            let has = |stream: &Stream| match class {
+                DbRead | Read => stream.read_percent > 0.0 && stream.metadata_percent < 100.0,
+                DbWrite | Write => stream.read_percent < 100.0 && stream.metadata_percent < 100.0,
+                Metadata => stream.metadata_percent > 0.0,
+                LogWrite => false,
+                All => true,
+            };
+            matrix.streams.iter().map(has).collect()
+        }
+    };
+    let last = bundle.run.classes.iter().map(|class| class.instance as usize + 1).max();
+    let count = planned.len().max(last.unwrap_or(0)) as u32;
+    let planned = |instance: u32| planned.get(instance as usize).copied().unwrap_or(false);
+    let has_some = |instance| totals(bundle, pick(Some(instance))).count > 0;
+    (0..count).filter(|instance| planned(*instance) || has_some(*instance)).collect()
 }
 
 /// A percentile of latency over the measured phase, from the merged histograms; `None` where it has

@@ -33,6 +33,9 @@ pub struct Finding {
     /// What to do about it; empty for a pass.
     #[serde(rename = "do")]
     pub advice: String,
+    /// What the user declared and this rests on, such as `media hdd`. Nobody measured it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared: Vec<String>,
 }
 
 impl Finding {
@@ -44,7 +47,15 @@ impl Finding {
             says: says.into(),
             evidence: BTreeMap::new(),
             advice: String::new(),
+            declared: Vec::new(),
         }
+    }
+
+    /// Says that it rests on something that the user declared.
+    #[must_use]
+    pub fn as_declared(mut self, what: impl Into<String>) -> Self {
+        self.declared.push(what.into());
+        self
     }
 
     /// Adds a number that the finding rests on.

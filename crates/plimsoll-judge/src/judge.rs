@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, Tier};
-use plimsoll_plan::Requirement;
 
 use crate::checks;
 use crate::claim::{Claim, Standing};
@@ -17,7 +16,7 @@ use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 pub fn judge(bundle: &Bundle) -> Verdict {
     let mut findings: Vec<Finding> =
         rules::ALL.iter().filter_map(|rule| (rule.check)(bundle)).collect();
-    let claimed = bundle.plan.claims.clone();
+    let claimed = claimed(bundle);
     let requirement = bundle.plan.requirement.as_ref();
     let checks = requirement.map_or_else(Vec::new, |r| checks::all(bundle, r));
     let required = requirement.and_then(|r| r.iops_per_s);
@@ -29,7 +28,19 @@ pub fn judge(bundle: &Bundle) -> Verdict {
         _ => None,
     };
     let claims = standings(&findings, &claimed, bundle.run.tier);
-    let (verdict, reason) = decide(bundle, requirement, &findings, &claimed, &checks, headroom);
+    let accepted = accepted(bundle, &findings, &claimed);
+    let declared = declared(&findings, &claimed);
+    let case = Case {
+        bundle,
+        findings: &findings,
+        claimed: &claimed,
+        checks: &checks,
+        headroom,
+        claims: &claims,
+        accepted: &accepted,
+        declared: &declared,
+    };
+    let (verdict, reason) = case.decide();
     // A figure of a model must never be taken for one of real storage, wherever the sentence goes.
     let modelled = bundle.run.driver == Driver::Model;
     let reason = if modelled { format!("modelled: {reason}") } else { reason };
@@ -48,9 +59,60 @@ pub fn judge(bundle: &Bundle) -> Verdict {
         tier: bundle.run.tier,
         findings,
         passed: passed.into_iter().map(|finding| finding.rule).collect(),
+        accepted,
+        declared,
         rules_version: RULES_VERSION,
         run_id: bundle.run.run_id.clone(),
     }
+}
+
+/// What the run is said to show. A stated requirement always brings its own rules, whatever is claimed
+/// beside it.
+fn claimed(bundle: &Bundle) -> Vec<Claim> {
+    let mut claimed = bundle.plan.claims.clone();
+    if bundle.plan.requirement.is_some() && !claimed.contains(&Claim::Requirement) {
+        claimed.push(Claim::Requirement);
+    }
+    claimed
+}
+
+/// Rules that no plan may accept as unknown: they ask whether the run was carried out at all.
+pub const NOT_ACCEPTED: [&str; 5] =
+    ["io-errors", "measured-too-short", "never-settled", "not-completed", "operations-lost"];
+
+/// Whether the plan accepts that a rule stays unknown.
+fn is_accepted(bundle: &Bundle, rule: &str) -> bool {
+    !NOT_ACCEPTED.contains(&rule) && bundle.plan.evidence.accept_unknown.iter().any(|id| id == rule)
+}
+
+/// The mandatory rules of what is claimed that stayed unknown and that the plan accepts so.
+fn accepted(bundle: &Bundle, findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
+    let mandatory = claimed.iter().flat_map(|&claim| mandatory(findings, claim));
+    let unknown = mandatory.filter(|(_, finding)| finding.outcome == Outcome::Unknown);
+    let mut accepted: Vec<String> = unknown
+        .filter(|(rule, _)| is_accepted(bundle, rule.id))
+        .map(|(rule, _)| rule.id.to_owned())
+        .collect();
+    accepted.sort_unstable();
+    accepted.dedup();
+    accepted
+}
+
+/// What is rested on by declaration alone, by any rule that bears on a claim.
+fn declared_for(findings: &[Finding], claim: Claim) -> impl Iterator<Item = &String> {
+    let bears = move |finding: &&Finding| {
+        rules::find(&finding.rule).is_some_and(|rule| rule.bears_on(claim))
+    };
+    findings.iter().filter(bears).flat_map(|finding| &finding.declared)
+}
+
+/// The same of all that is claimed.
+fn declared(findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
+    let mut declared: Vec<String> =
+        claimed.iter().flat_map(|&claim| declared_for(findings, claim)).cloned().collect();
+    declared.sort_unstable();
+    declared.dedup();
+    declared
 }
 
 /// Outcomes of the mandatory rules of a claim.
@@ -70,15 +132,22 @@ fn standings(findings: &[Finding], claimed: &[Claim], tier: Tier) -> BTreeMap<Cl
     const NOT_FROM_A_FILE: [Claim; 4] =
         [Claim::MediaRead, Claim::DurableWrite, Claim::TailLatency, Claim::SustainedWrite];
     let standing = |claim: Claim| {
-        let outcomes: Vec<Outcome> = mandatory(findings, claim).map(|(_, f)| f.outcome).collect();
-        if outcomes.contains(&Outcome::Fail) {
+        let of_claim: Vec<&Finding> = mandatory(findings, claim).map(|(_, f)| f).collect();
+        let any = |outcome| of_claim.iter().any(|finding| finding.outcome == outcome);
+        if any(Outcome::Fail) {
             return Standing::Refuted;
         }
-        let unshown = outcomes.is_empty()
-            || outcomes.iter().any(|o| matches!(o, Outcome::Unknown))
+        let unshown = of_claim.is_empty()
+            || any(Outcome::Unknown)
             || tier == Tier::T3 && NOT_FROM_A_FILE.contains(&claim)
             || !proved_by_a_rule_of_its_own(findings, claim);
-        if unshown { Standing::NotShown } else { Standing::Believable }
+        if unshown {
+            Standing::NotShown
+        } else if declared_for(findings, claim).next().is_some() {
+            Standing::AsDeclared
+        } else {
+            Standing::Believable
+        }
     };
     let shown = [Claim::Requirement, Claim::MediaRead, Claim::SustainedWrite, Claim::DurableWrite];
     Claim::ALL
@@ -96,7 +165,8 @@ fn standings(findings: &[Finding], claimed: &[Claim], tier: Tier) -> BTreeMap<Cl
 fn proved_by_a_rule_of_its_own(findings: &[Finding], claim: Claim) -> bool {
     let own: &[&str] = match claim {
         Claim::Requirement | Claim::Comparative => return true,
-        Claim::MediaRead | Claim::CachedRead => &["served-from-cache-below"],
+        Claim::MediaRead => &["served-from-cache-below"],
+        Claim::CachedRead => &["cached-read-shown"],
         Claim::SustainedWrite => &["conditioned"],
         Claim::BurstWrite => &["conditioned", "write-cache"],
         Claim::DurableWrite => &["volatile-cache-unflushed"],
@@ -110,65 +180,136 @@ fn proved_by_a_rule_of_its_own(findings: &[Finding], claim: Claim) -> bool {
 const ALWAYS_DECIDE: [&str; 4] =
     ["measured-too-short", "not-completed", "check-failed", "never-settled"];
 
-fn decide(
-    bundle: &Bundle,
-    requirement: Option<&Requirement>,
-    findings: &[Finding],
-    claimed: &[Claim],
-    checks: &[Check],
+/// All that a verdict is decided by.
+struct Case<'a> {
+    bundle: &'a Bundle,
+    findings: &'a [Finding],
+    claimed: &'a [Claim],
+    checks: &'a [Check],
     headroom: Option<f64>,
-) -> (VerdictKind, String) {
-    let worst = |outcome| {
-        claimed
-            .iter()
-            .flat_map(|&claim| mandatory(findings, claim))
-            .find(|(_, finding)| finding.outcome == outcome)
-            .map(|(_, finding)| finding.says.clone())
-    };
-    if let Some(says) = worst(Outcome::Fail) {
-        return (VerdictKind::Invalid, says);
+    claims: &'a BTreeMap<Claim, Standing>,
+    accepted: &'a [String],
+    declared: &'a [String],
+}
+
+impl Case<'_> {
+    fn decide(&self) -> (VerdictKind, String) {
+        if let Some(says) = self.refuted() {
+            return (VerdictKind::Invalid, says);
+        }
+        if self.bundle.run.end.kind == EndKind::Interrupted {
+            return (VerdictKind::Inconclusive, self.bundle.run.end.says.clone());
+        }
+        if let Some(decided) = self.failed() {
+            return decided;
+        }
+        if let Some(says) = self.open() {
+            return (VerdictKind::Inconclusive, says);
+        }
+        if self.bundle.plan.requirement.is_none() {
+            return (VerdictKind::Measured, self.qualified("no requirement was stated".to_owned()));
+        }
+        if self.checks.iter().all(|check| check.ok.is_none()) {
+            let says =
+                "nothing that the requirement states was judged: without a check there is no PASS";
+            return (VerdictKind::Inconclusive, says.to_owned());
+        }
+        (VerdictKind::Pass, self.passes())
     }
-    if bundle.run.end.kind == EndKind::Interrupted {
-        return (VerdictKind::Inconclusive, bundle.run.end.says.clone());
+
+    /// What a failed rule says that is mandatory for something claimed.
+    fn refuted(&self) -> Option<String> {
+        let mut mandatory = self.claimed.iter().flat_map(|&claim| mandatory(self.findings, claim));
+        let failed = mandatory.find(|(_, finding)| finding.outcome == Outcome::Fail);
+        failed.map(|(_, finding)| finding.says.clone())
     }
-    let failed: Vec<String> = checks.iter().filter(|c| c.ok == Some(false)).map(says).collect();
-    if !failed.is_empty() {
-        let reason = failed.join("; ");
-        if generator_limit::at_limit(bundle) {
+
+    fn failed(&self) -> Option<(VerdictKind, String)> {
+        let failed = self.checks.iter().filter(|check| check.ok == Some(false));
+        let reason = failed.map(says).collect::<Vec<_>>().join("; ");
+        if reason.is_empty() {
+            return None;
+        }
+        if generator_limit::at_limit(self.bundle) {
             let reason = format!("{reason}; but the load generator itself was at its limit");
-            return (VerdictKind::Inconclusive, reason);
+            return Some((VerdictKind::Inconclusive, reason));
         }
-        return (VerdictKind::Fail, reason);
+        Some((VerdictKind::Fail, reason))
     }
-    let unknown = claimed.iter().flat_map(|&claim| mandatory(findings, claim)).find(|(rule, f)| {
-        // Who claims must show; a plan that only measures is told what it does not show.
-        let decides = !bundle.plan.claims_assumed || ALWAYS_DECIDE.contains(&rule.id);
-        f.outcome == Outcome::Unknown && decides
-    });
-    if let Some((_, finding)) = unknown {
-        return (VerdictKind::Inconclusive, finding.says.clone());
-    }
-    let open: Vec<String> = checks.iter().filter(|c| c.ok.is_none()).map(undecided).collect();
-    if !open.is_empty() {
-        return (VerdictKind::Inconclusive, open.join("; "));
-    }
-    match requirement {
-        None => (VerdictKind::Measured, "no requirement was stated".to_owned()),
-        Some(_) => {
-            let every = format!("all {} checks keep their limits", checks.len());
-            let reason = match headroom {
-                Some(h) if h >= 9.0 => format!("{every}, at {:.0} times the requirement", h + 1.0),
-                Some(h) => format!("{every}, with {:.0} % headroom", h * 100.0),
-                None => every,
-            };
-            (VerdictKind::Pass, reason)
+
+    /// What leaves the run undecided: a mandatory rule that is unknown, a limit that could not be judged, a
+    /// claim beside the requirement that nothing shows.
+    fn open(&self) -> Option<String> {
+        let mut mandatory = self.claimed.iter().flat_map(|&claim| mandatory(self.findings, claim));
+        let unknown = mandatory.find(|(rule, finding)| {
+            // Who claims must show; a plan that only measures is told what it does not show.
+            let decides = !self.bundle.plan.claims_assumed || ALWAYS_DECIDE.contains(&rule.id);
+            finding.outcome == Outcome::Unknown && decides && !self.accepts(rule.id)
+        });
+        if let Some((_, finding)) = unknown {
+            return Some(finding.says.clone());
         }
+        let undecided: Vec<String> =
+            self.checks.iter().filter(|check| self.is_open(check)).map(undecided).collect();
+        if !undecided.is_empty() {
+            return Some(undecided.join("; "));
+        }
+        self.bundle.plan.requirement.as_ref()?;
+        let mut claims = self.claims.iter().filter(|(claim, _)| self.claimed.contains(claim));
+        let unshown = claims.find(|(claim, standing)| {
+            **standing == Standing::NotShown && !self.is_unknown_but_accepted(**claim)
+        });
+        unshown.map(|(claim, _)| format!("{} is claimed, and nothing here shows it", claim.word()))
+    }
+
+    fn accepts(&self, rule: &str) -> bool {
+        self.accepted.iter().any(|accepted| accepted == rule)
+    }
+
+    /// Whether a claim is not shown only because of what the plan accepts as unknown.
+    fn is_unknown_but_accepted(&self, claim: Claim) -> bool {
+        let mut unknown = mandatory(self.findings, claim)
+            .filter(|(_, f)| f.outcome == Outcome::Unknown)
+            .peekable();
+        unknown.peek().is_some() && unknown.all(|(rule, _)| self.accepts(rule.id))
+    }
+
+    /// A row without an answer; that of the checksums is the rule's own, where the plan accepts it.
+    fn is_open(&self, check: &Check) -> bool {
+        let accepted = check.name == checks::CHECKSUMS && self.accepts("check-failed");
+        check.ok.is_none() && !accepted
+    }
+
+    fn passes(&self) -> String {
+        let kept = self.checks.iter().filter(|check| check.ok == Some(true)).count();
+        let every = match kept {
+            1 => "the one check keeps its limit".to_owned(),
+            kept => format!("all {kept} checks keep their limits"),
+        };
+        self.qualified(match self.headroom {
+            Some(h) if h >= 9.0 => format!("{every}, at {:.0} times the requirement", h + 1.0),
+            Some(h) => format!("{every}, with {:.0} % headroom", h * 100.0),
+            None => every,
+        })
+    }
+
+    /// With what was accepted as unknown, and what was only declared: both stand in the reason.
+    fn qualified(&self, reason: String) -> String {
+        let mut reason = reason;
+        if !self.accepted.is_empty() {
+            let rules = self.accepted.join(", ");
+            reason.push_str(&format!("; the plan accepts as unknown: {rules}"));
+        }
+        if !self.declared.is_empty() {
+            reason.push_str(&format!("; as declared, not measured: {}", self.declared.join(", ")));
+        }
+        reason
     }
 }
 
 /// A failed check in words.
 fn says(check: &Check) -> String {
-    use crate::verdict::Quantity::{Count, Latency, Rate};
+    use crate::verdict::Quantity::{Bandwidth, Capacity, Count, Latency, Rate};
     let side = if check.at_least { "below" } else { "above" };
     let name = check.name.replace('_', " ");
     match check.quantity {
@@ -183,6 +324,14 @@ fn says(check: &Check) -> String {
         Count { limit_count, measured_count: Some(count) } => {
             format!("{name} {count} is {side} its limit of {limit_count}")
         }
+        Bandwidth { limit_bytes_per_s, measured_bytes_per_s: Some(bytes) } => format!(
+            "{name} {:.2} MB/s is {side} its limit of {:.2} MB/s",
+            bytes / 1e6,
+            limit_bytes_per_s as f64 / 1e6
+        ),
+        Capacity { limit_bytes, measured_bytes: Some(bytes) } => {
+            format!("{name} {bytes} bytes is {side} its limit of {limit_bytes} bytes")
+        }
         _ => format!("{name} was not measured"),
     }
 }
@@ -195,3 +344,6 @@ fn undecided(check: &Check) -> String {
         format!("{name}: {}", check.note)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,6 +57,9 @@ pub struct TuneStep {
     pub note: String,
     /// The run's own verdict.
     pub verdict: VerdictKind,
+    /// Why.
+    #[serde(default)]
+    pub reason: String,
     /// CPU time per operation, of the load generator with the kernel's part.
     pub cpu_ns_per_op: Option<f64>,
 }
@@ -96,6 +99,9 @@ pub struct Tuning {
     pub stalls_max_per_s: Option<f64>,
     /// Rate that is required.
     pub required_per_s: Option<f64>,
+    /// Whether the plan states a requirement.
+    #[serde(default)]
+    pub has_requirement: bool,
     /// The steps in the order carried out.
     pub steps: Vec<TuneStep>,
     /// True where the search came to its end.
@@ -116,9 +122,10 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The judgement: FAIL if the requirement's rate is not carried within the ceilings at any load,
-    /// or no load keeps the ceilings; INCONCLUSIVE for a search that was cut short, or where a load that
-    /// never settled may carry what is asked.
+    /// The judgement. PASS takes a step that carries what is required and is itself a PASS. FAIL if the
+    /// requirement's rate is not carried within the ceilings at any load, or no load keeps the ceilings;
+    /// INCONCLUSIVE for a search that was cut short, where a load that never settled may carry what is
+    /// asked, or where the steps that carry it are themselves undecided.
     pub fn verdict(&self) -> VerdictKind {
         if self.steps.iter().any(|step| step.verdict == VerdictKind::Invalid) {
             return VerdictKind::Invalid;
@@ -128,15 +135,31 @@ impl Tuning {
             (Some(line), Some(required)) => line.rate_per_s >= required,
             (Some(_), None) => true,
         };
-        let judged =
-            self.required_per_s.is_some() || self.latencies.iter().any(|l| l.ceiling_ns.is_some());
-        match (self.complete, met, judged) {
-            (false, _, _) => VerdictKind::Inconclusive,
-            (true, false, _) if self.unsettled().is_some() => VerdictKind::Inconclusive,
-            (true, false, _) => VerdictKind::Fail,
-            (true, true, true) => VerdictKind::Pass,
-            (true, true, false) => VerdictKind::Measured,
+        if !self.complete || !met && self.unsettled().is_some() {
+            return VerdictKind::Inconclusive;
         }
+        if !met {
+            return VerdictKind::Fail;
+        }
+        if !self.has_requirement {
+            return VerdictKind::Measured;
+        }
+        let is = |kind| move |step: &&TuneStep| step.verdict == kind;
+        if self.meeting().any(|step| is(VerdictKind::Pass)(&step)) {
+            VerdictKind::Pass
+        } else if self.meeting().any(|step| is(VerdictKind::Inconclusive)(&step)) {
+            VerdictKind::Inconclusive
+        } else {
+            VerdictKind::Fail
+        }
+    }
+
+    /// The steps that kept every ceiling and carried what is required.
+    fn meeting(&self) -> impl Iterator<Item = &TuneStep> {
+        let required_per_s = self.required_per_s.unwrap_or(0.0);
+        self.steps.iter().filter(move |step| {
+            step.within != Some(false) && step.rate_per_s.is_some_and(|rate| rate >= required_per_s)
+        })
     }
 }
 
@@ -195,6 +218,7 @@ impl Tuner {
             latencies,
             stalls_max_per_s,
             required_per_s,
+            has_requirement: plan.requirement.is_some(),
             steps: Vec::new(),
             complete: false,
             load_line: None,
@@ -265,6 +289,7 @@ impl Tuner {
             steady: steadiness.steady,
             note: notes.join("; "),
             verdict: verdict.verdict,
+            reason: verdict.reason.clone(),
             cpu_ns_per_op: figures::cpu_ns_per_op(bundle),
         }
     }
@@ -418,8 +443,51 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
     {
         remarks.push(format!("No load that was measured meets the required {required:.1}/s."));
     }
+    let undecided = tuning.meeting().find(|step| step.verdict == VerdictKind::Inconclusive);
+    if let (VerdictKind::Inconclusive, true, Some(step)) =
+        (tuning.verdict(), tuning.complete && unsettled.is_none(), undecided)
+    {
+        let (load, reason) = (step.load, &step.reason);
+        remarks.push(format!("{name} {load} would do, and its run is INCONCLUSIVE: {reason}."));
+    }
     if !tuning.complete {
         remarks.push(format!("The search was cut short after {} steps.", outcome.steps));
     }
     remarks
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::judge;
+    use crate::rules::made_up;
+
+    #[test]
+    fn a_search_passes_only_where_a_step_that_carries_the_requirement_passes() {
+        let bundle = made_up::reads_with("[target]", "[requirement]\niops = 9000\n[target]");
+        let step_with = |change: &dyn Fn(&mut Bundle)| {
+            let mut bundle = bundle.clone();
+            change(&mut bundle);
+            let tuner = Tuner::new(&bundle.plan, Range::up_to(8)).unwrap();
+            let mut tuning = tuner.tuning();
+            tuning.steps = vec![tuner.step(&bundle, &judge(&bundle))];
+            (tuning.complete, tuning.load_line) =
+                (true, Some(At { load: 8, rate_per_s: 10_000.0, measurements: 2 }));
+            tuning.verdict()
+        };
+        assert_eq!(step_with(&|_| {}), VerdictKind::Pass);
+        // Whether the page cache was in the way is not known.
+        let unseen = |bundle: &mut Bundle| {
+            bundle.run.engine.paths[0].direct = false;
+            bundle.observed = Default::default();
+        };
+        assert_eq!(step_with(&unseen), VerdictKind::Inconclusive);
+        // A limit that the search does not turn at is still the requirement's.
+        let bandwidth = |bundle: &mut Bundle| {
+            let requirement = bundle.plan.requirement.as_mut().unwrap();
+            requirement.bandwidth_bytes_per_s = Some(900_000_000_000);
+        };
+        assert_eq!(step_with(&bandwidth), VerdictKind::Fail);
+    }
 }

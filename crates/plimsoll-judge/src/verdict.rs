@@ -11,7 +11,7 @@ use crate::finding::Finding;
 
 /// Version of the rules and thresholds. The same bundle under the same version gives the same
 /// verdict to the letter.
-pub const RULES_VERSION: u32 = 5;
+pub const RULES_VERSION: u32 = 6;
 
 /// The judgement of a run (DESIGN §1), in order of precedence where several hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,6 +75,33 @@ pub enum Quantity {
         /// `None`: not counted.
         measured_count: Option<u64>,
     },
+    /// A bandwidth.
+    Bandwidth {
+        /// At least this.
+        limit_bytes_per_s: u64,
+        /// `None`: not measured.
+        measured_bytes_per_s: Option<f64>,
+    },
+    /// An amount of data.
+    Capacity {
+        /// At least this.
+        limit_bytes: u64,
+        /// `None`: not measured.
+        measured_bytes: Option<u64>,
+    },
+}
+
+impl Quantity {
+    /// Whether there is a measured value.
+    pub fn is_measured(&self) -> bool {
+        match self {
+            Self::Latency { measured_ns, .. } => measured_ns.is_some(),
+            Self::Rate { measured_per_s, .. } => measured_per_s.is_some(),
+            Self::Count { measured_count, .. } => measured_count.is_some(),
+            Self::Bandwidth { measured_bytes_per_s, .. } => measured_bytes_per_s.is_some(),
+            Self::Capacity { measured_bytes, .. } => measured_bytes.is_some(),
+        }
+    }
 }
 
 /// One judged figure: a row of limit, measured, pass or fail.
@@ -87,12 +114,33 @@ pub struct Check {
     pub quantity: Quantity,
     /// True where the measured value has to be at least the limit.
     pub at_least: bool,
-    /// Whether the limit is kept; `None` where that cannot be told.
+    /// Whether the limit is kept; `None` where that cannot be told. Nothing is kept or broken without a
+    /// measured value.
     pub ok: Option<bool>,
     /// Which instance the measured value is of, and what else a reader needs.
     pub note: String,
     /// 95 % interval of the measured value in its own unit, where the samples allow one.
     pub interval: Option<[f64; 2]>,
+}
+
+impl Check {
+    /// A check that nothing decides yet.
+    pub(crate) fn open(name: &str, quantity: Quantity, at_least: bool) -> Self {
+        let name = name.to_owned();
+        Self { name, quantity, at_least, ok: None, note: String::new(), interval: None }
+    }
+
+    /// Decided, where there is a measured value to decide by.
+    pub(crate) fn decided(mut self, ok: Option<bool>) -> Self {
+        self.ok = ok.filter(|_| self.quantity.is_measured());
+        self
+    }
+
+    /// With a remark for the reader.
+    pub(crate) fn noted(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
 }
 
 /// The verdict on a run, with its reasons.
@@ -120,6 +168,12 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Identifiers of the rules that passed.
     pub passed: Vec<String>,
+    /// Rules that stayed unknown and that the plan accepts so (`evidence.accept_unknown`).
+    #[serde(default)]
+    pub accepted: Vec<String>,
+    /// What the user declared and the verdict rests on, such as `array cache 1.00 GiB`.
+    #[serde(default)]
+    pub declared: Vec<String>,
     /// Version of the rules.
     pub rules_version: u32,
     /// The bundle.

@@ -170,3 +170,36 @@ fn runs_that_did_not_complete_are_left_out_and_invalid_ones_stand_in_the_way() {
     assert_eq!(found.outcome, Outcome::UnlikeConditions);
     assert!(found.unlike.iter().any(|one| one.name == "invalid-runs"), "{:?}", found.unlike);
 }
+
+#[test]
+fn a_run_that_is_not_what_it_claims_wins_nothing_on_either_side() {
+    let a = five(&measured(), 300.0, 5 * MS);
+    let mut b = five(&measured(), 900.0, 5 * MS);
+    let from_memory = |bundle: &mut plimsoll_evidence::Bundle| {
+        bundle.run.engine.paths[0].direct = false;
+        let cache = &mut bundle.observed.page_cache;
+        (cache.files_bytes, cache.resident_bytes_after) = (Some(1 << 30), Some(1 << 30));
+    };
+    b.iter_mut().for_each(from_memory);
+    let found = compared(&a, &b, &["interface", "invalid-runs"]);
+    assert_eq!(found.outcome, Outcome::Differ, "{}", found.reason);
+    assert_eq!(compared(&a, &b, &[]).outcome, Outcome::UnlikeConditions);
+    // The same on both sides is no better.
+    let mut a = a;
+    a.iter_mut().for_each(from_memory);
+    let found = compared(&a, &b, &[]);
+    assert_eq!((found.outcome, found.winner), (Outcome::NotBelieved, None));
+    assert!(found.reason.contains("--accept page-cache-served"), "{}", found.reason);
+    let taken = compared(&a, &b, &["page-cache-served"]);
+    assert_eq!(taken.outcome, Outcome::Differ, "{}", taken.reason);
+}
+
+#[test]
+fn an_undecided_run_does_not_fail_its_requirement() {
+    let a = five(PLAN, 300.0, 5 * MS);
+    let mut b = five(PLAN, 300.0, 5 * MS);
+    b.iter_mut().for_each(|bundle| bundle.run.checks.pages_checked = None);
+    let found = compared(&a, &b, &[]);
+    assert_ne!(found.outcome, Outcome::OneMeets, "{}", found.reason);
+    assert_eq!((found.standings[0].passed, found.standings[1].failed), (5, 0));
+}

@@ -63,6 +63,7 @@ pub(crate) fn headline_words(
         (Outcome::Differ, Some(name)) => (format!("{name} IS AHEAD"), Tone::Plain),
         (Outcome::OneMeets | Outcome::Differ, None) => ("DIFFERENT".to_owned(), Tone::Plain),
         (Outcome::NoneMeets, _) => ("NONE MEETS THE REQUIREMENT".to_owned(), Tone::Bad),
+        (Outcome::NotBelieved, _) => ("NOT BELIEVED".to_owned(), Tone::Bad),
         (Outcome::UnlikeConditions, _) => ("UNLIKE CONDITIONS".to_owned(), Tone::Warn),
         (Outcome::TooFewRuns, _) => ("TOO FEW RUNS".to_owned(), Tone::Warn),
         (Outcome::NotToldApart, _) => ("NOT TOLD APART".to_owned(), Tone::Plain),

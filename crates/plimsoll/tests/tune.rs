@@ -94,8 +94,8 @@ fn the_known_limit_of_a_modelled_volume_is_found() {
     // The volume takes 3,000 I/Os per second while its burst credit lasts, and no more.
     let text = "version = 1\nname = \"limited\"\n[requirement]\niops = 1000\nread_latency_avg = \
         \"20ms\"\n[target]\nmodel = \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \
-        \"64MiB\"\nclients = 1\n[phases]\nwarm_up = \"1s\"\nmeasure = \"5s\"\n[evidence]\nmin_measure = \
-        \"5s\"\ninterval = \"200ms\"\n";
+        \"64MiB\"\nclients = 1\n[phases]\nwarm_up = \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \
+        \"30s\"\ninterval = \"1s\"\n";
     let path = sandbox.path("limited.toml");
     std::fs::write(&path, text).unwrap();
     let tuning = sandbox.run(&["tune", path.to_str().unwrap(), "-q", "--json"]).expect(0).json();
@@ -126,7 +126,7 @@ fn the_load_line_of_a_curve_that_falls_beyond_it_is_found() {
          \"replicate.copies\" = 1\n\"model.nodes\" = 1\n\"extents.writes\" = \"in-place\"\n\
          \"extents.capacity_bytes\" = \"1 GB\"\n[workload.matrix]\nsizes = \"64KiB\"\n\
          file_size = \"60GiB\"\nclients = 1\nreads = 0\npatterns = \"sequential\"\n[phases]\n\
-         warm_up = \"1s\"\nmeasure = \"5s\"\n[evidence]\nmin_measure = \"5s\"\ninterval = \"200ms\"\n",
+         warm_up = \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \"30s\"\ninterval = \"1s\"\n",
     );
     let line = &tuning["load_line"];
     let rate = line["rate_per_s"].as_f64().unwrap();
@@ -149,7 +149,7 @@ fn an_open_loop_is_tuned_by_its_rate() {
         "version = 1\nname = \"open\"\n[requirement]\niops = 1000\nread_latency_avg = \"20ms\"\n[target]\n\
          model = \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \"64MiB\"\nclients = 4\n\
          queue_depth = 64\narrival = \"constant\"\nrate = 2000\n[phases]\nwarm_up = \"1s\"\n\
-         measure = \"5s\"\n[evidence]\nmin_measure = \"5s\"\ninterval = \"200ms\"\n",
+         measure = \"30s\"\n[evidence]\nmin_measure = \"30s\"\ninterval = \"1s\"\n",
     );
     assert_eq!(tuning["knob"], "rate");
     let rate = tuning["load_line"]["rate_per_s"].as_f64().unwrap();

@@ -14,6 +14,9 @@ use serde_json::Value;
 use super::Side;
 use crate::verdict::VerdictKind;
 
+/// The condition that some runs are INVALID.
+pub(super) const INVALID_RUNS: &str = "invalid-runs";
+
 /// Parts of a resolved plan that are not conditions of the measurement: what the plan is called,
 /// what is compared, what is asked, and how often.
 const NOT_CONDITIONS: [&str; 8] = [
@@ -105,7 +108,7 @@ fn describe(side: &Side<'_>) -> BTreeMap<String, String> {
         let mut one = plan_leaves(&bundle.plan);
         one.extend(surroundings(bundle));
         if verdict.verdict == VerdictKind::Invalid {
-            one.insert("invalid-runs".to_owned(), "some runs are INVALID".to_owned());
+            one.insert(INVALID_RUNS.to_owned(), "some runs are INVALID".to_owned());
         }
         for (name, value) in one {
             all.entry(name).or_default().insert(value);

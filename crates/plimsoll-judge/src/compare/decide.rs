@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::conditions::INVALID_RUNS;
 use super::{Metric, Side, Unlike};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome as Found};
+use crate::rules;
 use crate::stats::welch::RUNS_MIN;
 use crate::verdict::VerdictKind;
 
@@ -20,6 +24,8 @@ pub enum Outcome {
     OneMeets,
     /// No side meets the requirement.
     NoneMeets,
+    /// A run is not what it claims to be: no winner is called.
+    NotBelieved,
     /// Conditions differ that were not accepted: no winner is called.
     UnlikeConditions,
     /// Too few runs a side to tell a difference from noise.
@@ -37,6 +43,9 @@ pub struct Standing {
     pub runs: usize,
     /// Runs that pass.
     pub passed: usize,
+    /// Runs that fail: what is undecided or not what it claims to be is not among them.
+    #[serde(default)]
+    pub failed: usize,
     /// Runs without a requirement.
     pub measured: usize,
     /// The verdicts in words: `PASS 3`, `FAIL 1`.
@@ -76,6 +85,7 @@ pub(super) fn standing(side: &Side<'_>) -> Standing {
     Standing {
         runs: verdicts.len(),
         passed: of(VerdictKind::Pass),
+        failed: of(VerdictKind::Fail),
         measured: of(VerdictKind::Measured),
         verdicts: words.join(", "),
         headroom_min: headrooms.and_then(|all| all.into_iter().reduce(f64::min)),
@@ -99,6 +109,7 @@ pub(super) fn decide(
     standings: &[Standing],
     metrics: &[Metric],
     unlike: &[Unlike],
+    accepted: &[String],
 ) -> Decided {
     if standings.iter().all(Standing::with_headroom) {
         let each = sides.iter().zip(standings).map(|(side, standing)| {
@@ -129,10 +140,37 @@ pub(super) fn decide(
             ),
         );
     }
+    if let Some(reason) = not_believed(sides, accepted) {
+        return Decided::new(Outcome::NotBelieved, reason);
+    }
     if let Some(decided) = by_requirement(sides, standings) {
         return decided;
     }
     by_figures(sides, metrics)
+}
+
+/// What refutes a comparison in one of its runs: a failed rule that is mandatory for it, whatever the run
+/// itself claims. It is accepted by its name, and all are by that of the condition.
+fn not_believed(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
+    if accepted.iter().any(|word| word == INVALID_RUNS) {
+        return None;
+    }
+    let refutes = |finding: &&Finding| {
+        finding.outcome == Found::Fail
+            && rules::find(&finding.rule).is_some_and(|r| r.mandatory_for(Claim::Comparative))
+            && !accepted.contains(&finding.rule)
+    };
+    sides.iter().find_map(|side| {
+        let (bundle, finding) = side.completed().find_map(|(bundle, verdict)| {
+            Some((bundle, verdict.findings.iter().find(refutes)?))
+        })?;
+        let (name, run, rule) = (&side.name, &bundle.run.run_id, &finding.rule);
+        Some(format!(
+            "No winner is called: run {run} of {name} is not what it claims to be: {} ({rule}). Mend it, \
+             or accept it with --accept {rule}.",
+            finding.says
+        ))
+    })
 }
 
 /// At most six names.
@@ -150,7 +188,7 @@ fn by_requirement(sides: &[Side<'_>], standings: &[Standing]) -> Option<Decided>
     if standings.iter().any(|standing| standing.measured > 0) {
         return None;
     }
-    let failed = |standing: &Standing| standing.runs > 0 && standing.passed == 0;
+    let failed = |standing: &Standing| standing.runs > 0 && standing.failed == standing.runs;
     let meeting: Vec<usize> = (0..sides.len()).filter(|&i| standings[i].meets()).collect();
     let failing = standings.iter().filter(|standing| failed(standing)).count();
     match meeting[..] {

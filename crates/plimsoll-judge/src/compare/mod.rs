@@ -109,7 +109,7 @@ pub fn compare(sides: &[Side<'_>], accepted: &[String]) -> Comparison {
     let unlike = unlike(sides, accepted);
     let metrics = metrics_of(sides);
     let standings: Vec<Standing> = sides.iter().map(decide::standing).collect();
-    let decided = decide::decide(sides, &standings, &metrics, &unlike);
+    let decided = decide::decide(sides, &standings, &metrics, &unlike, accepted);
     Comparison {
         names: sides.iter().map(|side| side.name.clone()).collect(),
         outcome: decided.outcome,
@@ -279,7 +279,8 @@ fn remarks(
 fn strays(unlike: &[Unlike], accepted: &[String]) -> Vec<String> {
     let stray = |word: &&String| {
         let known = |one: &Unlike| one.name == **word || one.name.starts_with(&format!("{word}."));
-        !unlike.iter().any(known)
+        let is_rule = rules::find(word).is_some() || *word == conditions::INVALID_RUNS;
+        !unlike.iter().any(known) && !is_rule
     };
     let says = |word: &String| format!("--accept {word} had nothing to accept.");
     accepted.iter().filter(stray).map(says).collect()

@@ -24,27 +24,37 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if !bundle.plan.claims.contains(&Claim::CachedRead) || seen::operations(bundle, true) == 0 {
         return None;
     }
+    let by_host = seen::read_ratio(bundle).map(|ratio| 1.0 - ratio.min(1.0));
+    if let Some(share) = by_host.filter(|share| *share >= CACHE_SHARE_MIN) {
+        let says =
+            format!("the page cache answered {} of the reads, as claimed", seen::percent(share));
+        return Some(Finding::new(RULE.id, Outcome::Pass, says).with("cache_share", share));
+    }
     let from = &bundle.observed.sources.reads_from;
     let all: f64 = from.values().sum();
-    let by_array = (all > 0.0).then(|| from.get("cache").copied().unwrap_or(0.0) / all);
-    let by_host = seen::read_ratio(bundle).map(|ratio| 1.0 - ratio.min(1.0));
-    let share = by_array
-        .into_iter()
-        .chain(by_host)
-        .fold(None, |most: Option<f64>, share| Some(most.map_or(share, |most| most.max(share))));
-    Some(match share {
-        Some(share) if share >= CACHE_SHARE_MIN => {
-            let says = format!("caches answered {} of the reads, as claimed", seen::percent(share));
-            Finding::new(RULE.id, Outcome::Pass, says).with("cache_share", share)
+    let unsure = if from.is_empty() { None } else { seen::counters_unsure(bundle) };
+    let by_array =
+        (all > 0.0 && unsure.is_none()).then(|| from.get("cache").copied().unwrap_or(0.0) / all);
+    let advice = "read the working set once before (`cache = \"warm\"`), or claim `media-read`";
+    Some(match (by_array, by_host, unsure) {
+        (Some(share), ..) if share >= CACHE_SHARE_MIN => {
+            let says = format!(
+                "the storage system's cache answered {} of the reads, as claimed",
+                seen::percent(share)
+            );
+            let finding = Finding::new(RULE.id, Outcome::Pass, says).with("cache_share", share);
+            if seen::is_real(bundle) { finding.as_declared(seen::METRICS) } else { finding }
         }
-        Some(share) => {
+        (Some(share), ..) | (None, Some(share), None) => {
             let says = format!("caches answered only {} of the reads", seen::percent(share));
-            Finding::new(RULE.id, Outcome::Fail, says).with("cache_share", share).advise(
-                "read the working set once before (`cache = \"warm\"`), or claim `media-read`",
-            )
+            Finding::new(RULE.id, Outcome::Fail, says).with("cache_share", share).advise(advice)
         }
-        None => Finding::new(RULE.id, Outcome::Unknown, "what answered the reads cannot be seen")
-            .advise("use a local device, or name the system's metrics"),
+        (None, _, Some(unsure)) => Finding::new(RULE.id, Outcome::Unknown, unsure)
+            .advise("name counters of this volume alone for all that reads can come from"),
+        (None, None, None) => {
+            Finding::new(RULE.id, Outcome::Unknown, "what answered the reads cannot be seen")
+                .advise("use a local device, or name the system's metrics")
+        }
     })
 }
 
@@ -63,5 +73,27 @@ mod tests {
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.devices.clear();
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        let reads = seen::operations(&bundle, true) as f64;
+        let from = &mut bundle.observed.sources.reads_from;
+        from.insert("cache".into(), reads * 0.96);
+        from.insert("ssd".into(), reads * 0.04);
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!((finding.outcome, finding.declared.len()), (Outcome::Pass, 1));
+        bundle.observed.sources.reads_from.remove("ssd");
+        bundle.observed.sources.reads_from.insert("cache".into(), reads * 2.0);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn the_claim_can_be_shown() {
+        let mut bundle = made_up::reads();
+        bundle.plan.claims = vec![Claim::CachedRead];
+        bundle.plan.claims_assumed = false;
+        bundle.run.engine.paths[0].direct = false;
+        bundle.observed.devices[0].read_bytes = 0;
+        bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
+        let verdict = crate::judge(&bundle);
+        assert_eq!(verdict.claims["cached-read"], crate::claim::Standing::Believable);
+        assert_eq!(verdict.verdict, crate::VerdictKind::Measured, "{}", verdict.reason);
     }
 }

@@ -1,8 +1,9 @@
-//! Was all data what had been written? Each page carries a checksum and a generation; each is
-//! checked when it is read, and all are read at the end.
+//! Was all data what had been written? Each block carries a stamp, and each page of a mail store a checksum
+//! and a generation. All of it is checked at the end where the plan asks for that.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::{Driver, EndKind};
+use plimsoll_evidence::run::{Driver, EndKind, Sampled};
+use plimsoll_plan::TargetKind;
 
 use super::{Rule, Weight};
 use crate::claim::Claim;
@@ -12,10 +13,12 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "check-failed",
     asks: "was everything that was read what had been written?",
-    explains: "Pages carry their database, number, generation and checksum. Every read is checked, \
-        and with `phases.verify` all pages are read and checked at the end. A page that is corrupt, \
-        torn, lost, stale, misdirected or unwritten makes the run INVALID: storage that answers fast \
-        and wrongly carries no load.",
+    explains: "Blocks and pages carry their place, generation and checksum. A mail store checks each page \
+        that it reads; of a matrix `verify_reads` checks every read. With `phases.verify` all data is read \
+        and checked at the end. Data that is corrupt, torn, lost, stale, misdirected or unwritten makes \
+        the run INVALID: storage that answers fast and wrongly carries no load. Not checked is not \
+        passed: a mail store whose check the plan turns off leaves a requirement open unless the plan \
+        accepts this rule as unknown.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -30,8 +33,9 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    // A model carries no data that could be right or wrong.
-    if bundle.run.driver == Driver::Model {
+    // A model carries no data that could be right or wrong, and neither does a null target.
+    let is_null = |target: &plimsoll_plan::Target| target.kind == TargetKind::Null;
+    if bundle.run.driver == Driver::Model || bundle.plan.targets.iter().all(is_null) {
         return None;
     }
     let checks = &bundle.run.checks;
@@ -40,6 +44,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let says = format!("{} failed checks of data; the first: {first}", checks.errors);
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("do not trust this storage with data; `plimsoll verify` names every page")
+    } else if bundle.run.driver == Driver::Foreign {
+        let says = "whether what was read was what had been written is not known";
+        Finding::new(RULE.id, Outcome::Warn, says).advise("run it with plimsoll")
     } else if let Some(pages) = checks.pages_checked {
         Finding::new(RULE.id, Outcome::Pass, format!("{pages} pages read and checked at the end"))
             .with("pages_checked", pages)
@@ -47,8 +54,63 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let says = "the check of all data at the end was not carried out";
         Finding::new(RULE.id, Outcome::Unknown, says).advise("let the run go on to its end")
     } else {
-        let says = "the plan turns the check of all data off; only what was read was checked";
-        Finding::new(RULE.id, Outcome::Warn, says).advise("set `phases.verify = true`")
+        without_the_end(bundle)
     };
     Some(finding.with("failed_checks", checks.errors))
+}
+
+/// The plan turns the check of all data off: what was checked all the same.
+fn without_the_end(bundle: &Bundle) -> Finding {
+    let sampled = bundle.run.checks.sampled.unwrap_or_default();
+    let is_store = bundle.plan.workload.mailbox().is_some();
+    let says = if is_store {
+        let read = bundle.run.counters.get("cache_misses").copied().unwrap_or(0);
+        format!(
+            "the plan turns the check of all pages off: only the {read} that were read while it ran \
+             were checked"
+        )
+    } else if sampled.blocks + sampled.blocks_read_back > 0 {
+        let Sampled { reads, blocks, writes_read_back, blocks_read_back } = sampled;
+        let mut parts = Vec::new();
+        if reads > 0 {
+            parts.push(format!("{reads} reads ({blocks} blocks)"));
+        }
+        if writes_read_back > 0 {
+            parts.push(format!("{writes_read_back} writes read back ({blocks_read_back} blocks)"));
+        }
+        format!("a sample was checked and was whole: {}", parts.join(" and "))
+    } else {
+        "nothing of what was read was checked".to_owned()
+    };
+    // A mail store is asked for all of its data.
+    let open = is_store;
+    let outcome = match bundle.plan.requirement {
+        Some(_) if open => Outcome::Unknown,
+        _ => Outcome::Warn,
+    };
+    Finding::new(RULE.id, outcome, says)
+        .advise("set `phases.verify = true` to check all data")
+        .with("blocks_sampled", sampled.blocks + sampled.blocks_read_back)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn not_checked_is_not_passed() {
+        let to = "[requirement]\niops = 5\n[target]";
+        let mut bundle = made_up::reads_with("[target]", to);
+        bundle.run.checks.sampled = Some(Sampled { reads: 9, blocks: 9, ..Sampled::default() });
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        bundle.run.checks.pages_checked = Some(1 << 18);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.checks.errors = 1;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        // Who only measures is told.
+        let mut bundle = made_up::reads();
+        bundle.run.checks.sampled = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
 }

@@ -43,7 +43,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     if bundle.plan.observe.media == Some(Media::Hdd) {
         let says = "rotating disks, as declared, have no fresh state";
-        return Some(Finding::new(RULE.id, Outcome::Pass, says));
+        return Some(Finding::new(RULE.id, Outcome::Pass, says).as_declared("media hdd"));
     }
     let written: u64 = bundle
         .run

@@ -1,6 +1,7 @@
 //! Was the data such that the storage could not make it vanish?
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::foreign;
 use plimsoll_evidence::run::Driver;
 use plimsoll_plan::Workload;
 
@@ -12,6 +13,9 @@ use crate::finding::{Finding, Outcome};
 /// blocks of made content differs by less than 5 %; LZ4 reaches what the content is made for within
 /// 10 %.
 const MORE_REDUCIBLE_MAX: f64 = 0.15;
+/// A device that took less than this share of what was written directly was given less. As of reads from the
+/// page cache.
+const ARRIVED_MIN: f64 = 0.8;
 /// Duplicates that a sample may hold beyond the declared share: samples of overlapping reads.
 const DUPLICATES_SLACK: f64 = 0.05;
 
@@ -25,7 +29,9 @@ pub const RULE: Rule = Rule {
         64 KiB: a tool that writes one buffer again and again gives blocks that look random one by \
         one, and 0.27 of their size side by side) and counts blocks that occur twice. More reducible \
         than declared is a failure. A plan may declare compressible data; the report then says so \
-        beside every figure.",
+        beside every figure. What another tool wrote is not known from its result: whether its buffers \
+        were filled anew is an option that fio's JSON leaves out. It is a failure only where the device \
+        took less than was written.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -59,7 +65,9 @@ fn declared(ratio: f64, duplicates: f64) -> Finding {
              that reduces data stores and caches that much less",
             seen::percent(duplicates)
         );
-        Finding::new(RULE.id, Outcome::Warn, says).advise("compare only with runs of the same data")
+        Finding::new(RULE.id, Outcome::Warn, says)
+            .as_declared(format!("data that compresses {ratio:.1}:1"))
+            .advise("compare only with runs of the same data")
     } else {
         let says = "blocks were incompressible and none occurred twice";
         Finding::new(RULE.id, Outcome::Pass, says)
@@ -98,19 +106,44 @@ fn measured(bundle: &Bundle, ratio: f64, duplicates: f64) -> Option<Finding> {
     )
 }
 
-/// What our engine made is known; what another tool made is not.
+/// What our engine made is known; what another tool made shows only where less of it arrived.
 fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
-    if bundle.run.counters.get("buffers_reused").is_some_and(|count| *count > 0) {
-        let says = "the same buffers were written again and again: side by side they compress to a \
-                    fraction";
-        return Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("have the tool refill its buffers for each write");
-    }
     if bundle.run.driver == Driver::Real {
         return declared(ratio, duplicates);
     }
-    Finding::new(RULE.id, Outcome::Unknown, "what the data was is not known")
-        .advise("run it with plimsoll, or under `plimsoll observe`")
+    let zeros = bundle.run.counters.get(foreign::ZERO_BUFFERS).is_some_and(|count| *count > 0);
+    // Buffered writes may still be on their way: that is `write-back-left-out`.
+    let direct = seen::buffered_paths(bundle).is_empty();
+    match seen::write_ratio(bundle).filter(|_| direct) {
+        Some(arrived) if arrived < ARRIVED_MIN => {
+            let what = if zeros { "zeroes" } else { "data" };
+            let says = format!(
+                "of {} of {what} that were written directly the device took {}: it was made smaller on \
+                 the way, or did not get there",
+                seen::size(seen::written_bytes(bundle)),
+                seen::percent(arrived)
+            );
+            Finding::new(RULE.id, Outcome::Fail, says)
+                .with("device_over_application", arrived)
+                .advise("have the tool refill its buffers for each write")
+        }
+        Some(arrived) if zeros => {
+            let says = "the buffers held zeroes, and the device was given all of them";
+            Finding::new(RULE.id, Outcome::Warn, says)
+                .with("device_over_application", arrived)
+                .advise("have the tool fill its buffers: a device may store zeroes as nothing")
+        }
+        _ => {
+            let says = match zeros {
+                true => {
+                    "the buffers held zeroes, and whether the storage reduces them is not known"
+                }
+                false => "what the data was is not known",
+            };
+            Finding::new(RULE.id, Outcome::Unknown, says)
+                .advise("run it with plimsoll, or under `plimsoll observe`")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -152,7 +185,28 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.run.driver = Driver::Foreign;
         assert_eq!(outcome(&bundle), Outcome::Unknown);
+        // Older bundles say that buffers were not said to be refilled: that is no sign of anything.
         bundle.run.counters.insert("buffers_reused".into(), 1);
+        bundle.observed.devices.clear();
+        assert_eq!(outcome(&bundle), Outcome::Unknown);
+    }
+
+    #[test]
+    fn another_tools_data_fails_only_where_less_of_it_arrived() {
+        let mut bundle = made_up::writes();
+        bundle.run.driver = Driver::Foreign;
+        assert_eq!(outcome(&bundle), Outcome::Unknown);
+        let all = bundle.observed.devices[0].written_bytes;
+        bundle.observed.devices[0].written_bytes = all * 79 / 100;
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+        // Buffered, the rest is in memory: another rule.
+        bundle.run.engine.paths[0].direct = false;
+        assert_eq!(outcome(&bundle), Outcome::Unknown);
+        bundle.run.engine.paths[0].direct = true;
+        bundle.observed.devices[0].written_bytes = all;
+        bundle.run.counters.insert(foreign::ZERO_BUFFERS.into(), 1);
+        assert_eq!(outcome(&bundle), Outcome::Warn);
+        bundle.observed.devices[0].written_bytes = all / 100;
         assert_eq!(outcome(&bundle), Outcome::Fail);
     }
 }

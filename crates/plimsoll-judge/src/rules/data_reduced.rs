@@ -35,7 +35,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let observed = &bundle.observed;
     if let Some(ratio) = observed.sources.data_reduction {
         let says = format!("the storage system says that it reduces the data {ratio:.1}:1");
-        return Some(judged(bundle, ratio, says));
+        return Some(judged(bundle, ratio, says).as_declared(seen::METRICS));
     }
     let compression = observed.file_systems.iter().find_map(|fs| {
         let word = fs.compression.as_deref().filter(|word| !word.is_empty())?;
@@ -71,6 +71,7 @@ fn judged(bundle: &Bundle, ratio: f64, says: String) -> Finding {
         Finding::new(RULE.id, Outcome::Pass, "the data does not let itself be reduced")
     } else if declared.is_some_and(|declared| declared * REDUCTION_MIN >= ratio) {
         Finding::new(RULE.id, Outcome::Warn, format!("{says}, as declared"))
+            .as_declared(format!("data reduction {:.1}:1", declared.unwrap_or(1.0)))
             .advise("compare only with runs of the same reduction")
     } else {
         Finding::new(RULE.id, Outcome::Fail, says)

@@ -1,7 +1,7 @@
 //! Do rate, latency and concurrency fit each other?
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::foreign;
+use plimsoll_evidence::foreign::{self, bundle_key};
 use plimsoll_evidence::run::{Driver, PhaseKind};
 use plimsoll_plan::Arrival;
 
@@ -25,7 +25,8 @@ pub const RULE: Rule = Rule {
         Little, 1961), which is clients × queue depth. More is impossible: rate or latency is wrong. \
         Less, in a result made elsewhere, means that the latency leaves part of the time out or that \
         the depth was not the one stated; of a table, whose depth is declared by whoever reads it, it is \
-        unknown which. In our own engine that is the rule `load-not-reached`.",
+        unknown which. Where a result says how long each job ran, the law is asked of each by itself. In our \
+        own engine that is the rule `load-not-reached`.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -55,28 +56,91 @@ pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
 
 /// Operations in flight on average, by summed latency over time.
 pub(super) fn in_flight(bundle: &Bundle) -> Option<f64> {
+    let jobs = jobs(bundle);
+    if !jobs.is_empty() {
+        // Each over the time that it ran.
+        return Some(jobs.iter().map(Loop::in_flight).sum());
+    }
+    let law = whole(bundle)?;
+    (law.latency_ns > 0.0).then(|| law.in_flight())
+}
+
+/// Something that kept operations in flight over some time.
+struct Loop {
+    /// As a finding names it; empty for the whole run.
+    name: String,
+    count: u64,
+    latency_ns: f64,
+    duration_ns: f64,
+    outstanding: Option<f64>,
+}
+
+impl Loop {
+    fn in_flight(&self) -> f64 {
+        self.latency_ns / self.duration_ns
+    }
+}
+
+/// The whole run.
+fn whole(bundle: &Bundle) -> Option<Loop> {
     // What was in flight at the stop is counted with all of its latency: an outage at the end would
     // seem to hold more than there is.
     let drained = bundle.run.classes.iter().any(|class| class.drained > 0);
     let close = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Close);
     let drain_ns = close.filter(|_| drained).map_or(0, |phase| phase.duration_ns);
-    let duration_ns = (measured(bundle)?.duration_ns + drain_ns) as f64;
-    let sum: u64 = bundle.run.classes.iter().map(|c| c.latency_ns_sum).sum();
-    (sum > 0).then(|| sum as f64 / duration_ns)
+    Some(Loop {
+        name: String::new(),
+        count: bundle.run.classes.iter().map(|class| class.count).sum(),
+        latency_ns: bundle.run.classes.iter().map(|class| class.latency_ns_sum as f64).sum(),
+        duration_ns: (measured(bundle)?.duration_ns + drain_ns) as f64,
+        outstanding: outstanding(bundle).map(|count| count as f64),
+    })
+}
+
+/// The jobs of a result made elsewhere that says how long each ran: the law holds for each by itself, and not
+/// for all together where they ran for different times.
+fn jobs(bundle: &Bundle) -> Vec<Loop> {
+    let counter = |name: String| bundle.run.counters.get(&name).copied();
+    let mut instances: Vec<u32> = bundle.run.classes.iter().map(|class| class.instance).collect();
+    instances.sort_unstable();
+    instances.dedup();
+    let job = |instance: u32| {
+        let duration_ns = counter(bundle_key::runtime_ns(instance)).filter(|ns| *ns > 0)? as f64;
+        let classes = || bundle.run.classes.iter().filter(move |c| c.instance == instance);
+        Some(Loop {
+            name: format!("job {instance}: "),
+            count: classes().map(|class| class.count).sum(),
+            latency_ns: classes().map(|class| class.latency_ns_sum as f64).sum(),
+            duration_ns,
+            outstanding: counter(bundle_key::outstanding(instance)).map(|count| count as f64),
+        })
+    };
+    instances.into_iter().filter_map(job).collect()
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    let outstanding = outstanding(bundle)? as f64;
-    let in_flight = in_flight(bundle)?;
-    let seconds = measured(bundle)?.duration_ns as f64 / NS_PER_S;
-    let count: u64 = bundle.run.classes.iter().map(|c| c.count).sum();
-    let rate = count as f64 / seconds;
-    let law = little(rate, in_flight / rate * 1e9, outstanding).ok()?;
+    // Pauses, caps, batches and open loops keep another number in flight.
+    outstanding(bundle)?;
+    let jobs = jobs(bundle);
+    let loops = if jobs.is_empty() { vec![whole(bundle)?] } else { jobs };
+    let judged = loops.iter().filter_map(|one| judged(bundle, one));
+    judged.min_by_key(|finding| finding.outcome)
+}
+
+fn judged(bundle: &Bundle, one: &Loop) -> Option<Finding> {
+    let outstanding = one.outstanding?;
+    if one.latency_ns <= 0.0 || one.count == 0 {
+        return None;
+    }
+    let seconds = one.duration_ns / NS_PER_S;
+    let rate = one.count as f64 / seconds;
+    let law = little(rate, one.latency_ns / one.count as f64, outstanding).ok()?;
     let made_elsewhere = bundle.run.driver == Driver::Foreign;
     let numbers = format!(
-        "{rate:.0} operations a second of {:.3} ms each make {:.2} in flight, where clients × depth \
+        "{}{rate:.0} operations a second of {:.3} ms each make {:.2} in flight, where clients × depth \
          is {outstanding:.0}",
-        in_flight / rate * 1e3,
+        one.name,
+        one.latency_ns / one.count as f64 / 1e6,
         law.in_flight
     );
     let short = made_elsewhere && law.deviation < SHARE_MIN - 1.0;
@@ -85,7 +149,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     // What was in flight when the measurement began is counted with all of its latency, so that a stall
     // across that moment seems to hold more than there is, by at most its own length.
     let longest_ns = bundle.run.classes.iter().map(|class| class.latency_ns_max).max().unwrap_or(0);
-    let edge = if made_elsewhere { 0.0 } else { longest_ns as f64 / NS_PER_S / seconds };
+    let edge = if made_elsewhere { 0.0 } else { longest_ns as f64 / one.duration_ns };
     let finding = if law.deviation > little::TOLERANCE + edge || short && !guessed {
         Finding::new(RULE.id, Outcome::Fail, numbers).advise(advice)
     } else if short {
@@ -169,5 +233,36 @@ mod tests {
     fn pauses_and_open_loops_are_not_asked() {
         let to = "queue_depth = 8\nthink_time = \"1ms\"";
         assert_eq!(made_up::outcome(&RULE, &made_up::reads_with("queue_depth = 8", to)), None);
+    }
+
+    #[test]
+    fn jobs_that_ran_for_different_times_are_each_held_to_the_law() {
+        let mut bundle = made_up::reads();
+        bundle.run.driver = Driver::Foreign;
+        // A second job of the same rate that ran for a quarter of the time: 16 are never in flight on average.
+        let mut second = bundle.run.classes[0].clone();
+        (second.instance, second.name) = (1, "job1.read".into());
+        second.count /= 4;
+        second.latency_ns_sum /= 4;
+        bundle.run.classes.push(second);
+        let plimsoll_plan::Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
+        matrix.streams[0].clients = 2;
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Warn, "{}", finding.says);
+        for (instance, seconds) in [(0, 60), (1, 15)] {
+            let counters = &mut bundle.run.counters;
+            counters.insert(bundle_key::runtime_ns(instance), seconds * made_up::SECOND_NS);
+            counters.insert(bundle_key::outstanding(instance), 8);
+        }
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(in_flight(&bundle), Some(16.0));
+        // One of them out of step is found.
+        bundle.run.classes[1].latency_ns_sum /= 3;
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Fail);
+        assert!(finding.says.starts_with("job 1: "), "{}", finding.says);
+        // A depth that is not known is not guessed.
+        bundle.run.counters.remove(&bundle_key::outstanding(1));
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 }

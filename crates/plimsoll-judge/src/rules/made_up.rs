@@ -9,7 +9,8 @@ use plimsoll_evidence::observed::{
     Cpu, DeviceTotals, Extents, FileSystem, Generator, Observed, PageCache, WorkloadShape,
 };
 use plimsoll_evidence::run::{
-    Checks, ClassTotals, Driver, End, EndKind, Engine, PathEngine, Phase, PhaseKind, Run, Tier,
+    Checks, ClassTotals, Driver, End, EndKind, Engine, PathEngine, Phase, PhaseKind, Run, Sampled,
+    Tier,
 };
 use plimsoll_evidence::series::{Data, Row};
 use plimsoll_plan::Plan;
@@ -143,7 +144,10 @@ fn run(plan: &Plan, class: ClassTotals) -> Run {
         classes: vec![class],
         instances: Vec::new(),
         counters: BTreeMap::new(),
-        checks: Checks::default(),
+        checks: Checks {
+            sampled: Some(Sampled { reads: 2_344, blocks: 2_344, ..Sampled::default() }),
+            ..Checks::default()
+        },
     }
 }
 

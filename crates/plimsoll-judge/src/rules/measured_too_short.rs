@@ -5,19 +5,27 @@ use plimsoll_evidence::run::Driver;
 
 use super::{Rule, Weight};
 use crate::claim::Claim;
+use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 
 /// A claim on what lasts needs at least this unless the plan says otherwise; less shows neither full
 /// caches nor background work. IO500 asks 300 s of every phase that writes, SNIA and Jetstress hours.
 const SUSTAINED_NS_MIN: u64 = 300_000_000_000;
 
+/// Whatever a plan says, less than this is no PASS: the length of the quickstart, the shortest demonstration
+/// that Plimsoll gives. Write caches, burst credit and the cache of fresh flash last for seconds.
+pub const PASS_NS_MIN: u64 = 30_000_000_000;
+/// Nor are fewer operations: ten of them are the slowest hundredth.
+pub const PASS_OPERATIONS_MIN: u64 = 1_000;
+
 /// The rule.
 pub const RULE: Rule = Rule {
     id: "measured-too-short",
-    asks: "was it measured for at least the plan's own minimum?",
+    asks: "was enough measured: as long as the plan asks, and no less than a PASS takes?",
     explains: "A plan states how long must be measured at least (`evidence.min_measure`, 10 minutes \
         by default). Less is INCONCLUSIVE. Short runs fit into write caches and burst credits: they \
-        never show what a system sustains.",
+        never show what a system sustains. A plan may ask for little, and still nothing below 30 s or \
+        1,000 operations passes a requirement. No plan can accept this rule as unknown.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -30,29 +38,54 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     let foreign = bundle.run.driver == Driver::Foreign;
-    let lasting = foreign && bundle.plan.claims.contains(&Claim::SustainedWrite);
-    let limit_ns = match bundle.plan.evidence.min_measure_ns {
-        // A result made elsewhere comes without a plan that could have asked for less.
-        limit if lasting => limit.max(SUSTAINED_NS_MIN),
-        limit => limit,
-    };
     let measured_ns = bundle.run.measure().map_or(0, |phase| phase.duration_ns);
     if let Some(phase) = bundle.run.measure().filter(|phase| foreign && !phase.note.is_empty()) {
         let says = format!("how long it was measured is not known: {}", phase.note);
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("ask who measured it"));
     }
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    let (is, asked) = (seconds(measured_ns), seconds(limit_ns));
+    let operations = figures::totals(bundle, Pick::Transactional).count;
+    let finding = length(bundle, measured_ns).unwrap_or_else(|| {
+        if bundle.plan.requirement.is_some() && operations < PASS_OPERATIONS_MIN {
+            let says = format!(
+                "{operations} operations were measured, and a requirement takes at least \
+                 {PASS_OPERATIONS_MIN} to pass"
+            );
+            return Finding::new(RULE.id, Outcome::Unknown, says).advise("measure for longer");
+        }
+        let says = format!("measured for {:.1} s", measured_ns as f64 / 1e9);
+        Finding::new(RULE.id, Outcome::Pass, says)
+    });
+    Some(finding.with("measured_ns", measured_ns).with("operations", operations))
+}
+
+/// What is said where the measured phase was too short.
+fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
+    let foreign = bundle.run.driver == Driver::Foreign;
+    let own_ns = bundle.plan.evidence.min_measure_ns;
+    let limits = [
+        (own_ns, if foreign { "it takes" } else { "the plan asks for" }),
+        // A result made elsewhere comes without a plan that could have asked for less.
+        (
+            if foreign && bundle.plan.claims.contains(&Claim::SustainedWrite) {
+                SUSTAINED_NS_MIN
+            } else {
+                0
+            },
+            "what lasts takes",
+        ),
+        (if bundle.plan.requirement.is_some() { PASS_NS_MIN } else { 0 }, "a requirement takes"),
+    ];
+    let (limit_ns, who) = limits.into_iter().max_by_key(|(ns, _)| *ns)?;
     // A phase ends on its first completion after the time is up, and never early; a millisecond
     // covers the rounding of its ends.
-    let finding = if measured_ns + 1_000_000 < limit_ns {
-        let who = if foreign { "it takes" } else { "the plan asks for" };
-        let says = format!("measured for {is:.1} s where {who} at least {asked:.0} s");
-        Finding::new(RULE.id, Outcome::Unknown, says).advise("measure for longer")
-    } else {
-        Finding::new(RULE.id, Outcome::Pass, format!("measured for {is:.1} s"))
-    };
-    Some(finding.with("measured_ns", measured_ns).with("limit_ns", limit_ns))
+    if measured_ns + 1_000_000 >= limit_ns {
+        return None;
+    }
+    let (is, asked) = (measured_ns as f64 / 1e9, limit_ns as f64 / 1e9);
+    let to_pass = if who == "a requirement takes" { " to pass" } else { "" };
+    let says = format!("measured for {is:.1} s where {who} at least {asked:.0} s{to_pass}");
+    let finding = Finding::new(RULE.id, Outcome::Unknown, says).advise("measure for longer");
+    Some(finding.with("limit_ns", limit_ns))
 }
 
 #[cfg(test)]
@@ -67,6 +100,23 @@ mod tests {
         bundle.run.driver = Driver::Foreign;
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.phases[1].duration_ns = SUSTAINED_NS_MIN;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+
+    #[test]
+    fn whatever_the_plan_asks_a_requirement_takes_half_a_minute_and_a_thousand_operations() {
+        let to = "[requirement]\niops = 5\n[target]";
+        let mut bundle = made_up::reads_with("[target]", to);
+        bundle.plan.evidence.min_measure_ns = 100_000_000;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.phases[1].duration_ns = PASS_NS_MIN - made_up::SECOND_NS;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.run.phases[1].duration_ns = PASS_NS_MIN;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.classes[0].count = PASS_OPERATIONS_MIN - 1;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        // Who only measures may look for a second.
+        bundle.plan.requirement = None;
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 }

@@ -42,6 +42,7 @@ pub mod noisy_neighbour;
 pub mod not_completed;
 pub mod not_steady;
 pub mod one_run_only;
+pub mod operations_lost;
 pub mod operations_missing;
 pub mod page_cache_served;
 pub mod pattern_other;
@@ -50,6 +51,7 @@ pub mod pool_full;
 pub mod raid_degraded;
 pub mod rate_capped;
 mod reads;
+pub mod seeks_exceeded;
 mod seen;
 pub mod served_from_cache_below;
 pub mod server_outage;
@@ -92,6 +94,11 @@ impl Rule {
     pub fn mandatory_for(&self, claim: Claim) -> bool {
         self.bears_on.contains(&(claim, Weight::Mandatory))
     }
+
+    /// Whether it bears on `claim` at all.
+    pub fn bears_on(&self, claim: Claim) -> bool {
+        self.bears_on.iter().any(|(of, _)| *of == claim)
+    }
 }
 
 /// All rules, in the order they are reported where equally bad.
@@ -114,12 +121,14 @@ pub const ALL: &[Rule] = &[
     never_settled::RULE,
     working_set_stated::RULE,
     working_set_small::RULE,
+    operations_lost::RULE,
     operations_missing::RULE,
     pattern_other::RULE,
     transfer_size::RULE,
     littles_law::RULE,
     link_exceeded::RULE,
     latency_floor::RULE,
+    seeks_exceeded::RULE,
     write_back_left_out::RULE,
     volatile_cache_unflushed::RULE,
     write_cache::RULE,

@@ -1,6 +1,7 @@
 //! Was the rate steady while it was measured?
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::series::Data;
 
 use super::{Rule, Weight};
 use crate::claim::Claim;
@@ -36,9 +37,10 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Rates of equal stretches of the measured phase.
+/// Rates of equal stretches of the measured phase; none where no series of them is known.
 pub(super) fn rates(bundle: &Bundle) -> Vec<f64> {
-    let Some(phase) = measured(bundle) else { return Vec::new() };
+    let known = bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }));
+    let Some(phase) = measured(bundle).filter(|_| known) else { return Vec::new() };
     let width_ns = bundle.plan.evidence.interval_ns.max(phase.duration_ns / STRETCHES_MAX).max(1);
     figures::rates_per_s(bundle, Pick::Transactional, width_ns)
 }
@@ -48,7 +50,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let rates = rates(bundle);
     let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
     if rates.len() < STRETCHES_MIN || mean <= 0.0 {
-        let says = format!("{} stretches do not tell whether the rate was steady", rates.len());
+        let says = match rates.len() {
+            0 => "the rate from one moment to the next is not known".to_owned(),
+            n => format!("{n} stretches do not tell whether the rate was steady"),
+        };
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says)
                 .advise("measure for longer, or at a shorter `evidence.interval`"),

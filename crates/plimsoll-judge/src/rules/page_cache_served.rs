@@ -42,6 +42,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if !seen::is_real(bundle) || bundle.run.engine.paths.is_empty() {
         return None;
     }
+    // It is about reads: where none came back there is nothing that a cache could have answered.
+    if seen::operations(bundle, true) == 0 {
+        return None;
+    }
     let buffered = seen::buffered_paths(bundle);
     let ratio = seen::read_ratio(bundle);
     let cache = &bundle.observed.page_cache;
@@ -86,6 +90,17 @@ fn direct(bundle: &Bundle, starved: bool, ratio: Option<f64>, share: Option<f64>
         );
         return Finding::new(RULE.id, Outcome::Fail, says)
             .advise("this file system does not take direct I/O here: use another");
+    }
+    if let Some(ratio) = ratio.filter(|ratio| *ratio < DEVICE_RATIO_MIN)
+        && bundle.run.driver == Driver::Foreign
+        && share.is_none()
+    {
+        let says = format!(
+            "I/O was asked to be direct, and yet {}: something above the device answered",
+            served(Some(ratio), bundle)
+        );
+        return Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("look at what lies between: a cache, holes, a device that is another one");
     }
     if bundle.run.driver == Driver::Foreign && ratio.is_none() {
         let says = "I/O was asked to be direct; whether it was cannot be seen";
@@ -185,5 +200,18 @@ mod tests {
         bundle.run.driver = Driver::Foreign;
         bundle.observed.devices.clear();
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn a_result_whose_own_disk_read_nothing_is_convicted_and_writes_are_not_asked() {
+        let mut bundle = made_up::reads();
+        bundle.run.driver = Driver::Foreign;
+        bundle.observed.page_cache = Default::default();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.devices[0].read_bytes = 0;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.run.engine.paths[0].direct = false;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(made_up::outcome(&RULE, &made_up::writes()), None);
     }
 }

@@ -41,10 +41,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let rates = rates(bundle);
     let n = rates.len() as f64;
-    if n < 20.0 {
+    let mean = rates.iter().sum::<f64>() / n.max(1.0);
+    // Nothing is no rate that anything holds.
+    if n < 20.0 || mean <= 0.0 {
         return None;
     }
-    let mean = rates.iter().sum::<f64>() / n;
     let square = rates.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
     let variation = square.sqrt() / mean.max(f64::MIN_POSITIVE);
     let finding = if variation < VARIATION_MIN {
@@ -77,5 +78,14 @@ mod tests {
     fn a_cap_of_the_plan_is_named() {
         let bundle = made_up::reads_with("queue_depth = 8", "queue_depth = 8\nrate = 5000");
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn no_rate_is_no_cap() {
+        let mut bundle = made_up::reads();
+        made_up::rates(&mut bundle, |_| (0, 0));
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        bundle.series.clear();
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
     }
 }

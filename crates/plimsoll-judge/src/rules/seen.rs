@@ -6,6 +6,8 @@ use plimsoll_evidence::observed::{DeviceTotals, Extents};
 use plimsoll_evidence::run::{ClassTotals, Driver};
 use plimsoll_plan::{Matrix, Stream, Target, TargetKind, Workload};
 
+use crate::figures::measured;
+
 /// Bytes below which a ratio of bytes says nothing: read-ahead and metadata are of this size.
 const RATIO_BYTES_MIN: u64 = 8 << 20;
 
@@ -121,6 +123,37 @@ pub(super) fn write_ratio(bundle: &Bundle) -> Option<f64> {
     let app = written_bytes(bundle);
     let device: u64 = top_devices(bundle)?.iter().map(|device| device.written_bytes).sum();
     (app >= RATIO_BYTES_MIN).then(|| device as f64 / app as f64)
+}
+
+/// What a finding rests on that takes a storage system's own counters for what the plan says they are.
+pub(super) const METRICS: &str = "what the metrics of the plan mean";
+
+/// Counters may be off by this much, and by what happens between two readings.
+const COUNTERS_SLACK: f64 = 0.1;
+
+/// Why the counters of where reads came from say nothing; `None` where they can be believed, as declared.
+/// They are in reads or in bytes.
+pub(super) fn counters_unsure(bundle: &Bundle) -> Option<String> {
+    let from = &bundle.observed.sources.reads_from;
+    if !from.contains_key("cache") {
+        return Some(
+            "the named metrics say where reads came from, and none of them is a cache".into(),
+        );
+    }
+    let all: f64 = from.values().sum();
+    let interval_ns = bundle.plan.observe.metrics.iter().map(|m| m.interval_ns).max().unwrap_or(0);
+    let measured_ns = measured(bundle)?.duration_ns;
+    let slack = COUNTERS_SLACK + interval_ns as f64 / measured_ns as f64;
+    let (reads, bytes) = (operations(bundle, true) as f64, read_bytes(bundle) as f64);
+    let agrees = |issued: f64| (all / issued.max(1.0) - 1.0).abs() <= slack;
+    if agrees(reads) || agrees(bytes) {
+        return None;
+    }
+    Some(format!(
+        "the storage system's counters say {all:.0}, where {reads:.0} reads of {} were issued: they are of \
+         something else, or leave a source out",
+        size(bytes as u64)
+    ))
 }
 
 /// Holes and unwritten extents over size; `None` for an empty file.

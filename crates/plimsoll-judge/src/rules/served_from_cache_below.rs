@@ -3,6 +3,7 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
+use plimsoll_plan::Media;
 
 use super::two_modes::two_modes;
 use super::{Rule, Weight, reads, seen};
@@ -31,8 +32,11 @@ pub const RULE: Rule = Rule {
         transport shows it: NVMe on the PCI bus, SATA, SAS, USB. A LUN of an array (iSCSI, Fibre \
         Channel, NVMe over fabrics), a network's block device (rbd, nbd), a volume of a RAID \
         controller or of a cloud may be answered from a cache, as may any disk of a virtual machine: \
-        then it is unknown until a cache size is declared and exceeded, or metrics are named. A \
-        neighbour on the disk is judged first: it makes two modes as well.",
+        then it is unknown until a cache size is declared and exceeded, or metrics are named. What the \
+        plan declares, a cache or metrics, makes the claim believable as declared and no more. Metrics \
+        are held against the reads that were issued: all sources that are named have to add up to them \
+        (10 %, and the time between two readings), and a cache has to be among them; else they say \
+        nothing. A neighbour on the disk is judged first: it makes two modes as well.",
     bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };
@@ -41,21 +45,43 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if seen::operations(bundle, true) == 0 {
         return None;
     }
-    by_memory(bundle)
-        .or_else(|| by_its_own_counters(bundle))
-        .or_else(|| by_lower_devices(bundle))
-        .or_else(|| by_declared_cache(bundle))
-        .or_else(|| by_latency(bundle))
-        .or_else(|| seen::is_real(bundle).then(|| by_position(bundle)))
+    if let Some(memory) = by_memory(bundle) {
+        return Some(memory);
+    }
+    let own = by_its_own_counters(bundle);
+    let declared = || by_declared_cache(bundle);
+    // What was measured goes before what was declared: a declaration acquits nobody.
+    let refuted = |finding: &Finding| finding.outcome == Outcome::Fail;
+    if let Some(fails) = own.clone().filter(refuted).or_else(|| by_lower_devices(bundle)) {
+        return Some(fails);
+    }
+    own.or_else(|| {
+        let declared = declared()?;
+        let modes = by_latency(bundle).filter(|_| {
+            declared.outcome == Outcome::Pass && bundle.plan.observe.media != Some(Media::Hybrid)
+        });
+        Some(modes.unwrap_or(declared))
+    })
+    .or_else(|| by_latency(bundle))
+    .or_else(|| seen::is_real(bundle).then(|| by_position(bundle)))
 }
 
 fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     let from = &bundle.observed.sources.reads_from;
+    if from.is_empty() {
+        return None;
+    }
     let all: f64 = from.values().sum();
+    let share = from.get("cache").copied().unwrap_or(0.0) / all.max(f64::MIN_POSITIVE);
+    // A model knows where its reads came from; of a real system the plan names the counters.
+    if seen::is_real(bundle)
+        && let Some(unsure) = seen::counters_unsure(bundle)
+    {
+        return Some(unsure_finding(&unsure, all));
+    }
     if all <= 0.0 {
         return None;
     }
-    let share = from.get("cache").copied().unwrap_or(0.0) / all;
     let says =
         format!("the storage system answered {} of reads from its cache", seen::percent(share));
     let finding = if share > CACHE_SHARE_MAX {
@@ -64,7 +90,14 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };
-    Some(finding.with("cache_share", share))
+    let finding = finding.with("cache_share", share);
+    Some(if seen::is_real(bundle) { finding.as_declared(seen::METRICS) } else { finding })
+}
+
+fn unsure_finding(unsure: &str, all: f64) -> Finding {
+    Finding::new(RULE.id, Outcome::Unknown, unsure.to_owned()).with("counted", all).advise(
+        "name counters of this volume alone for all that reads can come from, a cache among them",
+    )
 }
 
 fn by_lower_devices(bundle: &Bundle) -> Option<Finding> {
@@ -114,7 +147,7 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
         let says = format!(
             "the working set of {read_text} leaves the declared cache of {cache_text} nothing to answer"
         );
-        Finding::new(RULE.id, Outcome::Pass, says)
+        Finding::new(RULE.id, Outcome::Pass, says).as_declared(format!("array cache {cache_text}"))
     };
     Some(finding.with("cache_bytes", cache).with("working_set_bytes", read))
 }
@@ -185,15 +218,53 @@ mod tests {
         made_up::finding(&RULE, bundle).outcome
     }
 
+    /// Counters of a storage system, in reads.
+    fn counters(bundle: &mut Bundle, sources: &[(&str, f64)]) {
+        let all = seen::operations(bundle, true) as f64;
+        bundle.observed.sources.reads_from =
+            sources.iter().map(|(name, share)| ((*name).to_owned(), share * all)).collect();
+    }
+
     #[test]
-    fn the_systems_own_counters_go_first() {
+    fn the_systems_own_counters_go_first_where_they_add_up() {
         let mut bundle = made_up::reads();
-        let from = &mut bundle.observed.sources.reads_from;
-        from.insert("cache".into(), 60.0);
-        from.insert("hdd".into(), 940.0);
+        counters(&mut bundle, &[("cache", 0.06), ("hdd", 0.94)]);
         assert_eq!(outcome(&bundle), Outcome::Fail);
-        bundle.observed.sources.reads_from.insert("hdd".into(), 1140.0);
+        counters(&mut bundle, &[("cache", 0.05), ("hdd", 0.95)]);
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Pass);
+        assert_eq!(finding.declared, [seen::METRICS]);
+        // In bytes they may count as well.
+        for share in bundle.observed.sources.reads_from.values_mut() {
+            *share *= 4096.0;
+        }
         assert_eq!(outcome(&bundle), Outcome::Pass);
+    }
+
+    #[test]
+    fn any_counter_that_grows_is_no_evidence() {
+        let mut bundle = made_up::reads();
+        let unsure: [&[(&str, f64)]; 5] = [
+            // No cache among them.
+            &[("ssd", 1.0)],
+            // Less, more, or nothing of what was read.
+            &[("cache", 0.0), ("ssd", 0.8)],
+            &[("cache", 0.0), ("ssd", 1.3)],
+            &[("cache", 0.5), ("ssd", 3.0)],
+            &[("cache", 0.0), ("ssd", 0.0)],
+        ];
+        for sources in unsure {
+            counters(&mut bundle, sources);
+            assert_eq!(outcome(&bundle), Outcome::Unknown, "{sources:?}");
+        }
+        // And nothing that is declared acquits a layer that was seen to answer.
+        counters(&mut bundle, &[("cache", 0.0), ("ssd", 1.0)]);
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+        let disk = Device { name: "sdb".into(), kind: "disk".into(), ..Device::default() };
+        bundle.environment.devices[0].kind = "loop".into();
+        bundle.environment.devices.push(disk);
+        bundle.observed.devices.push(DeviceTotals { name: "sdb".into(), ..Default::default() });
+        assert_eq!(outcome(&bundle), Outcome::Fail);
     }
 
     #[test]
@@ -229,6 +300,13 @@ mod tests {
         bundle.observed.workload.miss_ratio = hits(0.5);
         assert_eq!(outcome(&bundle), Outcome::Unknown);
         bundle.observed.workload.miss_ratio = hits(0.96);
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!((finding.outcome, finding.declared.len()), (Outcome::Pass, 1));
+        // Latencies of two kinds say that something answers nearer by, whatever is declared.
+        let histogram = bundle.latency.get_mut("matrix.read").unwrap();
+        histogram.record_n(20_000_000, 300_000).unwrap();
+        assert_eq!(outcome(&bundle), Outcome::Unknown);
+        bundle.plan.observe.media = Some(Media::Hybrid);
         assert_eq!(outcome(&bundle), Outcome::Pass);
     }
 

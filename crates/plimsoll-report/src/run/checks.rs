@@ -51,6 +51,12 @@ fn row(check: &Check) -> Vec<Cell> {
         Quantity::Count { limit_count, measured_count } => {
             (Unit::Count, limit_count as f64, measured_count.map(|count| count as f64))
         }
+        Quantity::Bandwidth { limit_bytes_per_s, measured_bytes_per_s } => {
+            (Unit::Bandwidth, limit_bytes_per_s as f64, measured_bytes_per_s)
+        }
+        Quantity::Capacity { limit_bytes, measured_bytes } => {
+            (Unit::Size, limit_bytes as f64, measured_bytes.map(|bytes| bytes as f64))
+        }
     };
     let measured = match measured {
         Some(base) => Cell { value: Value::Against(unit, base, limit), tone: Tone::Strong },
@@ -81,6 +87,7 @@ pub(crate) fn label(name: &str) -> String {
         "achieved_iops" => return "achieved I/Os".to_owned(),
         "page_fault_stalls" => return "page-fault stalls".to_owned(),
         "checksum_errors" => return "checksum errors".to_owned(),
+        "bandwidth" | "capacity" => return name.to_owned(),
         _ => {}
     }
     let (what, statistic) = name.rsplit_once('_').unwrap_or((name, ""));

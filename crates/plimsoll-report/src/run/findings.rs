@@ -35,14 +35,29 @@ pub(super) fn claims_line(verdict: &Verdict) -> Section {
         names.map(|(claim, _)| claim.as_str()).collect::<Vec<_>>().join(", ")
     };
     let mut facts = Vec::new();
-    for standing in [Standing::Believable, Standing::NotShown, Standing::Refuted] {
+    let standings =
+        [Standing::Believable, Standing::AsDeclared, Standing::NotShown, Standing::Refuted];
+    for standing in standings {
         let names = names_of(standing);
         if !names.is_empty() {
             facts.push(Fact::new(standing.label(), Cell::text(names)));
         }
     }
+    for (name, values) in qualifications(verdict) {
+        facts.push(Fact::new(name, Cell::text(values.join(", "))));
+    }
     facts.push(Fact::new("rules passed", Cell::text(verdict.passed.join(", "))));
     Section::terminal("claims-line", "Claims").with(Block::Facts(facts))
+}
+
+/// What the verdict takes on trust: what was declared, and what the plan accepts as unknown.
+fn qualifications(verdict: &Verdict) -> impl Iterator<Item = (&'static str, &[String])> {
+    [
+        ("as declared, not measured", verdict.declared.as_slice()),
+        ("accepted as unknown by the plan", verdict.accepted.as_slice()),
+    ]
+    .into_iter()
+    .filter(|(_, values)| !values.is_empty())
 }
 
 pub(crate) fn line(finding: &Finding) -> FindingLine {
@@ -111,7 +126,7 @@ pub(crate) fn claims(verdict: &Verdict) -> Table {
         .map(|(claim, standing)| {
             let tone = match standing {
                 Standing::Believable => Tone::Good,
-                Standing::NotShown => Tone::Warn,
+                Standing::AsDeclared | Standing::NotShown => Tone::Warn,
                 Standing::Refuted => Tone::Bad,
             };
             vec![
@@ -121,6 +136,10 @@ pub(crate) fn claims(verdict: &Verdict) -> Table {
             ]
         })
         .collect();
+    let notes: Vec<String> = qualifications(verdict)
+        .map(|(name, values)| sentence(&format!("{name}: {}", values.join(", "))))
+        .collect();
+    table.note = notes.join(" ");
     table
 }
 

@@ -92,7 +92,7 @@ fn run_plan(path: &Path, options: &Options, common: &Common) -> Result<Exit, Cli
 /// What a comparison ends with: nothing is wrong with sides that differ, or that do not.
 pub fn exit_of(compared: &Comparison) -> Exit {
     match compared.outcome {
-        Outcome::UnlikeConditions => Exit::NoVerdict,
+        Outcome::UnlikeConditions | Outcome::NotBelieved => Exit::NoVerdict,
         Outcome::NoneMeets => Exit::Fail,
         _ => Exit::Ok,
     }

@@ -1,0 +1,287 @@
+//! A verdict is total: every field of a requirement is judged, and nothing passes that was not shown.
+#![allow(clippy::unwrap_used)]
+
+use plimsoll_evidence::observed::Observed;
+use plimsoll_evidence::run::{Instance, Phase, PhaseKind};
+use plimsoll_plan::Claim;
+use proptest::prelude::*;
+
+use super::*;
+use crate::rules::made_up::{self, SECOND_NS};
+use crate::verdict::Quantity;
+
+const MIB: u64 = 1 << 20;
+
+/// An honest run of reads with a requirement. It moves 10,000 × 4 KiB = 40.96 MB/s at 0.8 ms.
+fn required(requirement: &str) -> Bundle {
+    made_up::reads_with("[target]", &format!("[requirement]\n{requirement}\n[target]"))
+}
+
+fn check<'v>(verdict: &'v Verdict, name: &str) -> &'v Check {
+    verdict.checks.iter().find(|check| check.name == name).unwrap()
+}
+
+fn instance(name: &str, size_bytes: u64) -> Instance {
+    Instance {
+        name: name.into(),
+        path: "/x".into(),
+        log_path: None,
+        size_bytes_initial: size_bytes,
+        size_bytes_final: size_bytes,
+        allocated_bytes: size_bytes,
+    }
+}
+
+/// Gives a run a check of all its data at the end.
+fn verified(bundle: &mut Bundle, read_bytes: u64) {
+    bundle.plan.phases.verify = true;
+    bundle.run.checks.pages_checked = Some(read_bytes / 4096);
+    bundle.run.phases.push(Phase {
+        kind: PhaseKind::Verify,
+        start_ns: 70 * SECOND_NS,
+        duration_ns: SECOND_NS,
+        read_bytes,
+        written_bytes: 0,
+        reached: true,
+        note: String::new(),
+    });
+}
+
+#[test]
+fn bandwidth_is_judged_with_its_interval() {
+    let verdict = judge(&required("bandwidth = \"900GB/s\""));
+    assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
+    assert!(verdict.reason.contains("900000.00 MB/s"), "{}", verdict.reason);
+    let verdict = judge(&required("bandwidth = \"40MB/s\""));
+    assert_eq!(verdict.verdict, VerdictKind::Pass, "{}", verdict.reason);
+    let bandwidth = check(&verdict, "bandwidth");
+    let Quantity::Bandwidth { measured_bytes_per_s, .. } = bandwidth.quantity else { panic!() };
+    assert!((measured_bytes_per_s.unwrap() - 40.96e6).abs() < 1.0, "{bandwidth:?}");
+    let [low, high] = bandwidth.interval.unwrap();
+    assert!(low > 40e6 && high < 42e6, "{low} to {high}");
+}
+
+#[test]
+fn capacity_is_what_was_read_back_whole() {
+    // The plan is refused where it could not show it; what was written before that is judged all the same.
+    let mut bundle = required("iops = 5");
+    let requirement = bundle.plan.requirement.as_mut().unwrap();
+    (requirement.iops_per_s, requirement.capacity_bytes) = (None, Some(900 << 40));
+    bundle.run.instances = vec![instance("matrix", 1 << 30)];
+    let unchecked = judge(&bundle);
+    assert_eq!(unchecked.verdict, VerdictKind::Inconclusive, "{}", unchecked.reason);
+    assert_eq!(check(&unchecked, "capacity").ok, None);
+    verified(&mut bundle, 1 << 30);
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
+    bundle.plan.requirement.as_mut().unwrap().capacity_bytes = Some(1 << 30);
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
+    // Less was read back than was laid out.
+    bundle.run.phases.last_mut().unwrap().read_bytes = (1 << 30) - MIB;
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Fail);
+    bundle.run.phases.last_mut().unwrap().reached = false;
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive);
+}
+
+#[test]
+fn without_a_check_there_is_no_pass() {
+    let mut bundle = required("iops = 5");
+    bundle.plan.requirement.as_mut().unwrap().iops_per_s = None;
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
+    assert!(verdict.reason.contains("without a check there is no PASS"), "{}", verdict.reason);
+}
+
+#[test]
+fn a_claim_beside_a_requirement_takes_none_of_its_rules_away() {
+    let mut bundle = required("iops = 5");
+    bundle.run.engine.paths[0].direct = false;
+    bundle.observed.devices[0].read_bytes /= 1000;
+    bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
+    for claims in [vec![Claim::BurstWrite], vec![Claim::DurableWrite], vec![Claim::CachedRead]] {
+        bundle.plan.claims = claims;
+        let verdict = judge(&bundle);
+        assert_eq!(verdict.verdict, VerdictKind::Invalid, "{}", verdict.reason);
+        assert_eq!(verdict.claims["requirement"], Standing::Refuted);
+    }
+}
+
+#[test]
+fn a_claim_that_nothing_shows_is_no_pass() {
+    let mut bundle = required("iops = 5");
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
+    bundle.plan.claims = vec![Claim::MediaRead, Claim::Requirement];
+    bundle.environment.virtualisation = Some("kvm".into());
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive, "{}", verdict.reason);
+    // By name, and the verdict says so.
+    bundle.plan.evidence.accept_unknown = vec!["served-from-cache-below".into()];
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Pass, "{}", verdict.reason);
+    assert_eq!(verdict.accepted, ["served-from-cache-below"]);
+    assert!(verdict.reason.contains("accepts as unknown: served-from-cache-below"));
+    assert_eq!(verdict.claims["media-read"], Standing::NotShown, "accepted is not shown");
+}
+
+#[test]
+fn what_failed_or_was_not_carried_out_is_not_accepted() {
+    let mut bundle = required("iops = 5");
+    let all = rules::ALL.iter().map(|rule| rule.id.to_owned());
+    bundle.plan.evidence.accept_unknown = all.collect();
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
+    let mut short = bundle.clone();
+    short.plan.evidence.min_measure_ns = 3600 * SECOND_NS;
+    assert_eq!(judge(&short).verdict, VerdictKind::Inconclusive);
+    let mut hung = bundle.clone();
+    hung.run.counters.insert("operations_abandoned".into(), 8);
+    assert_eq!(judge(&hung).verdict, VerdictKind::Invalid);
+    bundle.run.counters.insert("operations_never_started".into(), 8);
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive);
+}
+
+#[test]
+fn an_instance_that_cannot_be_judged_leaves_its_row_open() {
+    let mut bundle = required("read_latency_avg = \"5ms\"\nread_latency_p9999 = \"5ms\"");
+    bundle.run.instances = vec![instance("one", 1 << 30), instance("two", 1 << 30)];
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
+    // A second stream that is to read, and did not.
+    let plimsoll_plan::Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
+    matrix.streams.push(matrix.streams[0].clone());
+    let verdict = judge(&bundle);
+    let row = check(&verdict, "read_latency_avg");
+    assert_eq!((row.ok, row.quantity.is_measured()), (None, false), "{row:?}");
+    assert!(row.note.contains("two"), "{row:?}");
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
+    // Too few for its percentile is no different.
+    let mut second = bundle.run.classes[0].clone();
+    (second.name, second.instance, second.count) = ("two.read".into(), 1, 50_000);
+    second.latency_ns_sum = 50_000 * made_up::LATENCY_NS;
+    let mut histogram = plimsoll_evidence::latency::histogram();
+    histogram.record_n(800_000, 50_000).unwrap();
+    bundle.latency.insert("two.read".into(), histogram);
+    bundle.run.classes.push(second);
+    let verdict = judge(&bundle);
+    assert_eq!(check(&verdict, "read_latency_p9999").ok, None);
+    assert!(check(&verdict, "read_latency_p9999").note.contains("too few for p9999"));
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
+}
+
+#[test]
+fn operations_that_came_back_after_the_end_count_for_the_maximum() {
+    let mut bundle = required("read_latency_max = \"100ms\"\nlatency_max_of = \"15s\"");
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
+    // Eight that hung for eight seconds: in the totals, in no interval.
+    let class = &mut bundle.run.classes[0];
+    (class.drained, class.latency_ns_max) = (8, 8 * SECOND_NS);
+    let told: u64 = bundle
+        .series
+        .iter()
+        .map(|row| match row.data {
+            plimsoll_evidence::series::Data::Class { sum_ns, .. } => sum_ns,
+            _ => 0,
+        })
+        .sum();
+    class.latency_ns_sum = told + 64 * SECOND_NS;
+    bundle.run.phases.push(Phase {
+        kind: PhaseKind::Close,
+        start_ns: 65 * SECOND_NS,
+        duration_ns: 8 * SECOND_NS,
+        read_bytes: 0,
+        written_bytes: 0,
+        reached: true,
+        note: String::new(),
+    });
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
+    assert!(verdict.reason.contains("8000.00 ms"), "{}", verdict.reason);
+}
+
+#[test]
+fn more_offered_than_required_has_to_be_carried() {
+    let open = |rate: u32, iops: u32| {
+        let from = "[target]";
+        let mut bundle =
+            made_up::reads_with(from, &format!("[requirement]\niops = {iops}\n[target]"));
+        let plimsoll_plan::Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
+        matrix.streams[0].arrival =
+            plimsoll_plan::Arrival::Poisson { rate_per_s: f64::from(rate), ramp_ns: 0 };
+        bundle.run.engine.closed_loop = false;
+        judge(&bundle).verdict
+    };
+    // 10,000 a second were carried.
+    assert_eq!(open(10_050, 10_050), VerdictKind::Pass);
+    assert_eq!(open(20_000, 10_050), VerdictKind::Fail);
+    assert_eq!(open(20_000, 9_999), VerdictKind::Pass);
+}
+
+/// Evidence from which anything may be missing.
+fn any_bundle() -> impl Strategy<Value = Bundle> {
+    let requirement = prop::sample::subsequence(
+        vec![
+            "iops = 5",
+            "bandwidth = \"1MB/s\"",
+            "read_latency_avg = \"5ms\"",
+            "read_latency_p999 = \"9ms\"",
+            "write_latency_avg = \"5ms\"",
+            "latency_max = \"50ms\"",
+            "metadata_latency_avg = \"5ms\"",
+        ],
+        1..7,
+    );
+    (requirement, any::<[bool; 12]>(), 0u64..40).prop_map(|(lines, drop, seconds)| {
+        let mut bundle = required(&lines.join("\n"));
+        let [
+            latency,
+            series,
+            classes,
+            devices,
+            environment,
+            observed,
+            extents,
+            ring,
+            capacity,
+            sampled,
+            cache,
+            claims,
+        ] = drop;
+        let clear = |yes: bool, what: &mut dyn FnMut()| {
+            if yes {
+                what()
+            }
+        };
+        clear(latency, &mut || bundle.latency.clear());
+        clear(series, &mut || bundle.series.clear());
+        clear(classes, &mut || bundle.run.classes.clear());
+        clear(devices, &mut || bundle.observed.devices.clear());
+        clear(environment, &mut || bundle.environment = Default::default());
+        clear(observed, &mut || bundle.observed = Observed::default());
+        clear(extents, &mut || bundle.observed.extents = None);
+        clear(ring, &mut || bundle.run.engine.paths.clear());
+        clear(sampled, &mut || bundle.run.checks.sampled = None);
+        clear(cache, &mut || bundle.run.engine.paths.iter_mut().for_each(|p| p.direct = false));
+        clear(claims, &mut || bundle.plan.claims = vec![Claim::TailLatency]);
+        if capacity {
+            bundle.plan.requirement.as_mut().unwrap().capacity_bytes = Some(1);
+        }
+        if seconds < 30 {
+            bundle.run.phases[1].duration_ns = seconds * SECOND_NS;
+        }
+        bundle
+    })
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_kept_without_a_value_and_no_pass_has_a_gap(bundle in any_bundle()) {
+        let verdict = judge(&bundle);
+        for check in &verdict.checks {
+            prop_assert!(check.ok.is_none() || check.quantity.is_measured(), "{check:?}");
+        }
+        if verdict.verdict == VerdictKind::Pass {
+            prop_assert!(!verdict.checks.is_empty());
+            prop_assert!(verdict.checks.iter().all(|check| check.ok == Some(true)));
+            prop_assert_eq!(verdict.claims["requirement"], Standing::Believable);
+            prop_assert!(bundle.run.measure().unwrap().duration_ns >= 30 * SECOND_NS);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Do rotating disks, as declared, move their heads that often?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::foreign::PATTERN_NOT_STATED;
+use plimsoll_plan::{Media, Pattern};
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::figures::{NS_PER_S, measured};
+use crate::finding::{Finding, Outcome};
+
+/// A random operation of a rotating disk: half a turn at 15,000 rpm is 2 ms. A queue that is sorted by where
+/// the heads are does better, and nothing does twice as well.
+const OPERATION_NS: f64 = 1_000_000.0;
+/// So many disks kept busy are worth a word. At the 2 ms that a disk really takes it is twice as many.
+const DISKS_WARN: f64 = 200.0;
+/// Systems of rotating disks whose results were published had some thousand disks at most: what keeps more of
+/// them busy without a pause is not believed of a table.
+const DISKS_MAX: f64 = 2_000.0;
+/// With as many operations in flight as are declared, no more disks work at once.
+const SLACK: f64 = 1.1;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "seeks-exceeded",
+    asks: "could rotating disks, as declared, carry that many random operations?",
+    explains: "Where the media are declared to be rotating disks (`observe.media = \"hdd\"`), each random \
+        operation takes one of them half a turn, 2 ms at 15,000 rpm, and never less than 1 ms with the \
+        best of orders. The rate times that is the number of disks that were busy. Of reads no more can be \
+        busy than there are operations in flight; writes may wait in a cache that lasts, so that of them \
+        only the number of disks is asked. More than 200 are a warning, more than 2,000 a failure: a cache \
+        took the operations, or the media are others.",
+    bears_on: &[
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::Comparative, Weight::Advisory),
+        (Claim::Requirement, Weight::Advisory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if bundle.plan.observe.media != Some(Media::Hdd) || !seen::is_real(bundle) {
+        return None;
+    }
+    let streams = seen::streams(bundle);
+    let random =
+        |s: &plimsoll_plan::Stream| matches!(s.pattern, Pattern::Random | Pattern::Permutation);
+    let unstated = bundle.run.counters.contains_key(PATTERN_NOT_STATED);
+    if streams.is_empty() || !streams.iter().all(random) || unstated {
+        return None;
+    }
+    let seconds = measured(bundle)?.duration_ns as f64 / NS_PER_S;
+    let operations = seen::operations(bundle, true) + seen::operations(bundle, false);
+    let rate = operations as f64 / seconds;
+    let disks = rate * OPERATION_NS / NS_PER_S;
+    // Of reads alone no more disks than operations in flight can be busy at once.
+    let reads_alone = seen::operations(bundle, false) == 0;
+    let depth = super::littles_law::outstanding(bundle).filter(|_| reads_alone);
+    let depth = depth.map(|count| count as f64);
+    let beyond_depth = depth.is_some_and(|depth| disks > depth * SLACK);
+    let text = format!(
+        "{rate:.0} random operations a second keep at least {disks:.0} rotating disks busy, at 1 ms each"
+    );
+    let finding = if beyond_depth {
+        let says = format!("{text}, and only {:.0} were in flight", depth.unwrap_or(0.0));
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("look at what took them: a cache, or media that are others")
+    } else if disks > DISKS_MAX {
+        Finding::new(RULE.id, Outcome::Fail, format!("{text}: more than such systems have"))
+            .advise("look at what took them: a cache, or media that are others")
+    } else if disks > DISKS_WARN {
+        Finding::new(RULE.id, Outcome::Warn, text).advise("count the disks")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, text)
+    };
+    Some(finding.with("disks", disks).with("rate_per_s", rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    fn outcome(bundle: &plimsoll_evidence::Bundle, per_s: u64) -> Option<Outcome> {
+        let mut bundle = bundle.clone();
+        bundle.plan.observe.media = Some(Media::Hdd);
+        bundle.run.classes[0].count = per_s * made_up::SECONDS;
+        made_up::outcome(&RULE, &bundle)
+    }
+
+    #[test]
+    fn reads_are_held_to_their_depth_and_all_to_the_number_of_disks() {
+        // Eight in flight.
+        assert_eq!(outcome(&made_up::reads(), 8_000), Some(Outcome::Pass));
+        assert_eq!(outcome(&made_up::reads(), 9_000), Some(Outcome::Fail));
+        assert_eq!(outcome(&made_up::writes(), 9_000), Some(Outcome::Pass));
+        assert_eq!(outcome(&made_up::writes(), 201_000), Some(Outcome::Warn));
+        assert_eq!(outcome(&made_up::writes(), 4_000_000), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn flash_sequential_and_unstated_patterns_are_not_asked() {
+        assert_eq!(made_up::outcome(&RULE, &made_up::writes()), None);
+        let to = "reads = 0\npatterns = \"sequential\"";
+        assert_eq!(outcome(&made_up::writes_with("reads = 0", to), 4_000_000), None);
+        let mut bundle = made_up::writes();
+        bundle.run.counters.insert(PATTERN_NOT_STATED.into(), 1);
+        assert_eq!(outcome(&bundle, 4_000_000), None);
+    }
+}
