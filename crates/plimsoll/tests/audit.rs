@@ -121,3 +121,122 @@ fn what_is_no_result_is_refused_with_a_reason() {
     sandbox.run(&["audit", "r.json", "--link", "fast"]).expect(2).says("no rate of bytes");
     sandbox.run(&["audit", "r.json", "--media", "tape"]).expect(2).says("no media");
 }
+
+/// A job of fio's JSON: its options and sides as they are written.
+fn job(name: &str, options: &str, sides: &str) -> String {
+    format!(r#"{{"jobname": "{name}", "error": 0, "job options": {{{options}}}, {sides}}}"#)
+}
+
+/// A side with so many operations of 4 KiB at a mean latency over some milliseconds.
+fn side(word: &str, operations: u64, latency_ns: u64, runtime_ms: u64) -> String {
+    let bytes = operations * 4096;
+    format!(
+        r#""{word}": {{"io_bytes": {bytes}, "runtime": {runtime_ms}, "total_ios": {operations},
+        "lat_ns": {{"mean": {latency_ns}, "max": 9000000}}}}"#
+    )
+}
+
+fn audited(jobs: &[String], disk: &str) -> (i32, serde_json::Value) {
+    let sandbox = Sandbox::new();
+    let text = format!(
+        r#"{{"fio version": "fio-3.33", "timestamp": 1700000000,
+        "global options": {{"ioengine": "libaio", "direct": "1"}},
+        "jobs": [{}], "disk_util": [{disk}]}}"#,
+        jobs.join(",")
+    );
+    std::fs::write(sandbox.path("r.json"), text).unwrap();
+    let ran = sandbox.run(&["audit", "r.json", "--json"]);
+    (ran.code, ran.json())
+}
+
+fn outcome(verdict: &serde_json::Value, rule: &str) -> serde_json::Value {
+    support::found(verdict, rule)
+}
+
+#[test]
+fn what_buffers_held_is_not_known_from_a_result() {
+    // fio leaves a bare `refill_buffers` out of its JSON.
+    let options =
+        r#""rw": "randwrite", "bs": "4k", "iodepth": "8", "filename": "/x", "size": "1g""#;
+    let write = job("a", options, &side("write", 3_000_000, 799_000, 300_000));
+    let (code, verdict) = audited(&[write], r#"{"name": "sda", "write_ios": 3000200}"#);
+    assert_eq!((code, failed(&verdict)), (0, vec![]), "{verdict}");
+    assert_eq!(outcome(&verdict, "data-content"), "unknown");
+    assert_eq!(outcome(&verdict, "page-cache-served"), serde_json::Value::Null, "nothing was read");
+    assert_eq!(outcome(&verdict, "rate-capped"), serde_json::Value::Null, "no rate is known");
+    // Where a third of it arrived, something made it less.
+    let write = job("a", options, &side("write", 3_000_000, 799_000, 300_000));
+    let (code, verdict) = audited(&[write], r#"{"name": "sda", "write_ios": 1000000}"#);
+    assert_eq!((code, failed(&verdict)), (3, vec!["data-content".to_owned()]), "{verdict}");
+}
+
+#[test]
+fn a_disk_that_read_nothing_refutes_reads_past_the_page_cache() {
+    let options = r#""rw": "randread", "bs": "4k", "iodepth": "8", "filename": "/x", "size": "1g""#;
+    let read = || job("a", options, &side("read", 600_000, 799_000, 60_000));
+    let (code, verdict) = audited(&[read()], r#"{"name": "sda", "read_ios": 0, "write_ios": 7}"#);
+    assert_eq!((code, failed(&verdict)), (3, vec!["page-cache-served".to_owned()]), "{verdict}");
+    // More requests than operations are parts of them: nothing follows, neither neighbours nor caches.
+    let (code, verdict) = audited(&[read()], r#"{"name": "sda", "read_ios": 2400000}"#);
+    assert_eq!((code, failed(&verdict)), (0, vec![]), "{verdict}");
+    assert_ne!(outcome(&verdict, "noisy-neighbour"), "fail");
+}
+
+#[test]
+fn the_law_of_queues_is_asked_of_each_job_with_its_flushes() {
+    let options = r#""rw": "randread", "bs": "4k", "iodepth": "8", "filename": "/x", "size": "1g",
+        "numjobs": "2""#;
+    // The second ran for a fifth of the time.
+    let jobs = [
+        job("a", options, &side("read", 600_000, 799_000, 60_000)),
+        job("a", options, &side("read", 120_000, 799_000, 12_000)),
+    ];
+    let (_, verdict) = audited(&jobs, "");
+    assert_eq!(outcome(&verdict, "littles-law"), "pass", "{verdict}");
+    // A write of 20 us, and after each a flush of 80: one in flight.
+    let options = r#""rw": "write", "bs": "4k", "ioengine": "psync", "filename": "/x", "size": "1g",
+        "fdatasync": "1""#;
+    let sides = format!(
+        r#"{}, "sync": {{"total_ios": 0, "lat_ns": {{"N": 600000, "mean": 79000, "max": 900000}}}}"#,
+        side("write", 600_000, 20_000, 60_000)
+    );
+    let (_, verdict) = audited(&[job("a", options, &sides)], "");
+    assert_eq!(outcome(&verdict, "littles-law"), "pass", "{verdict}");
+    // Twice what the depth allows stays impossible.
+    let options = r#""rw": "randread", "bs": "4k", "iodepth": "4", "filename": "/x", "size": "1g""#;
+    let read = job("a", options, &side("read", 600_000, 799_000, 60_000));
+    let (code, verdict) = audited(&[read], "");
+    assert_eq!((code, failed(&verdict)), (3, vec!["littles-law".to_owned()]));
+}
+
+#[test]
+fn failed_operations_count_and_other_engines_are_read() {
+    let options = r#""rw": "randread", "bs": "4k", "iodepth": "8", "filename": "/x", "size": "1g",
+        "continue_on_error": "io""#;
+    let sides = format!(r#""total_err": 15570, {}"#, side("read", 600_000, 799_000, 60_000));
+    let (_, verdict) = audited(&[job("a", options, &sides)], "");
+    assert!(failed(&verdict).contains(&"io-errors".to_owned()), "{verdict}");
+    let options = r#""rw": "randread", "bs": "4k", "iodepth": "8", "ioengine": "rbd", "pool": "p",
+        "rbdname": "r""#;
+    let read = job("a", options, &side("read", 600_000, 799_000, 60_000));
+    // What this host's disk did meanwhile is no evidence.
+    let (code, verdict) = audited(&[read], r#"{"name": "sda", "read_ios": 0}"#);
+    assert_eq!((code, failed(&verdict)), (0, vec![]), "{verdict}");
+}
+
+#[test]
+fn rotating_disks_do_not_seek_four_million_times_a_second() {
+    let sandbox = Sandbox::new();
+    let row = |rate: u64| {
+        let text = format!(
+            "io_kib,ops_per_s,read_percent,pattern,seconds\n4,{rate},0,random,600\n\
+             4,1000,0,random,600\n"
+        );
+        std::fs::write(sandbox.path("t.csv"), text).unwrap();
+        sandbox.run(&["audit", "t.csv", "--media", "hdd", "--json"])
+    };
+    let verdict = row(4_000_000).expect(3).json();
+    assert_eq!(failed(&verdict[0]), ["seeks-exceeded"], "{verdict}");
+    assert_eq!(verdict[0]["verdict"], "INVALID");
+    assert_eq!(failed(&row(20_000).expect(0).json()[0]), Vec::<String>::new());
+}

@@ -209,11 +209,13 @@ fn watch(
     Ok(Watched { observed, rows, duration_ns, end })
 }
 
+/// What stands for a plan. It names the command: another job is another plan, and no earlier run of this one.
 fn plan_text(options: &Options) -> String {
     let path = options.path.first().map_or(".".to_owned(), |path| path.display().to_string());
     let quoted = toml_text(&path);
+    let command = toml_text(&options.command.join(" "));
     format!(
-        "version = 1\nname = \"observe\"\n[target]\npath = {quoted}\n[workload.matrix]\n[evidence]\nmin_measure = \"60s\"\n"
+        "version = 1\nname = \"observe\"\ndescription = {command}\n[target]\npath = {quoted}\n[workload.matrix]\n[evidence]\nmin_measure = \"60s\"\n"
     )
 }
 
