@@ -8,6 +8,7 @@
 //! | [`Names`] | which small files are created, renamed and removed |
 //! | [`StreamPart`] | the operations of some of the stream's clients |
 //! | [`Tracker`] | the content of writes, and the check of reads against it |
+//! | [`Sampler`] | the same of a [`Sample`] of all blocks, in every run |
 //!
 //! A client's operations depend on the seed and on its number alone, not on how clients are spread over
 //! threads (sequential streams that mix sizes and share one cursor are the exception). A driver owns
@@ -21,6 +22,7 @@ mod metadata;
 mod names;
 mod op;
 mod part;
+mod sample;
 mod tracker;
 
 pub use choice::Choice;
@@ -30,4 +32,5 @@ pub use metadata::{MetadataKind, MetadataMix};
 pub use names::{NameChange, Names, name_text};
 pub use op::{Class, Op, OpKind, classes};
 pub use part::StreamPart;
+pub use sample::{Sample, Sampled, Sampler};
 pub use tracker::{InFlight, Tracker};

@@ -123,6 +123,15 @@ impl Generations {
         });
     }
 
+    /// Stops following a unit: from here on [`Generations::begin`] refuses it, and its generation is
+    /// `u32::MAX`.
+    pub fn give_up(&self, unit: u64) {
+        self.change(unit, |count, state| {
+            count.store(u32::MAX, Ordering::Relaxed);
+            *state |= BACK;
+        });
+    }
+
     /// Notes that the present generation was read back whole: from here on an older one is stale and not
     /// lost.
     #[inline]
