@@ -4,7 +4,6 @@ pub mod reserve;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
@@ -14,11 +13,12 @@ use serde::de::DeserializeOwned;
 
 use crate::environment::Environment;
 use crate::error::EvidenceError;
-use crate::latency::{self, Interval};
+use crate::latency::{self, Interval, Window};
 use crate::observed::Observed;
-use crate::run::{Run, SCHEMA_VERSION};
-use crate::seal;
+use crate::run::{Phase, PhaseKind, Run, SCHEMA_VERSION};
+use crate::seal::{self, Sealed, sha256_hex};
 use crate::series::{self, Row};
+use crate::strict;
 use reserve::Reserve;
 
 /// More than a seal ever takes.
@@ -41,59 +41,68 @@ pub struct Bundle {
     pub observed: Observed,
     /// Latencies of the measured phase by tag, merged over its intervals.
     pub latency: BTreeMap<String, Histogram<u64>>,
+    /// SHA-256 of the seal that held when the bundle was read; `None`: it was not read from a directory,
+    /// but made in memory from what was just measured or taken over.
+    pub seal_sha256: Option<String>,
 }
 
 impl Bundle {
-    /// Reads the bundle in `directory`, without checking its seal ([`seal::check`]).
+    /// Reads the bundle in `directory`. Its seal is checked, over the very bytes that are read.
     ///
     /// # Errors
-    /// A directory that is no bundle, a file that is missing or malformed, a later version.
+    /// A directory that is no bundle, a broken seal, a file that is missing or malformed, a later version.
     pub fn read(directory: &Path) -> Result<Self, EvidenceError> {
         let run_path = directory.join("run.json");
-        if !run_path.is_file() {
+        if fs::symlink_metadata(&run_path).is_err() {
             return Err(EvidenceError::NotABundle { path: directory.to_path_buf() });
         }
-        check_version(directory, &run_path)?;
-        let run: Run = read_json(&run_path)?;
+        let sealed = seal::open(directory)?;
+        check_version(directory, &run_path, sealed.text("run.json")?)?;
+        if let Some(name) = sealed.names().find(|name| !FILES.contains(name)) {
+            let reason = "it is no file of a bundle of this version".to_owned();
+            return Err(malformed(&directory.join(name), reason));
+        }
+        let run: Run = json(directory, &sealed, "run.json")?;
         let resolved_path = directory.join("resolved.toml");
-        let plan = ResolvedPlan::from_toml(&read_text(&resolved_path)?)
+        let resolved = sealed.text("resolved.toml")?;
+        if sha256_hex(resolved.as_bytes()) != run.plan_sha256 {
+            let reason = "it is not the plan whose SHA-256 run.json has".to_owned();
+            return Err(malformed(&resolved_path, reason));
+        }
+        let plan = ResolvedPlan::from_toml(resolved)
             .map_err(|e| malformed(&resolved_path, e.to_string()))?;
-        let series_path = directory.join("series.csv");
-        let file =
-            fs::File::open(&series_path).map_err(|e| EvidenceError::io("read", &series_path, e))?;
-        let series =
-            series::read(BufReader::new(file)).map_err(|reason| malformed(&series_path, reason))?;
-        let latency = read_latency(directory, &run)?;
+        let series = series::read(sealed.bytes("series.csv")?)
+            .map_err(|reason| malformed(&directory.join("series.csv"), reason))?;
         Ok(Self {
-            plan_text: read_text(&directory.join("plan.toml"))?,
+            plan_text: sealed.text("plan.toml")?.to_owned(),
             plan,
-            environment: read_json(&directory.join("environment.json"))?,
+            environment: json(directory, &sealed, "environment.json")?,
             series,
-            observed: read_json(&directory.join("observed.json"))?,
-            latency,
+            observed: json(directory, &sealed, "observed.json")?,
+            latency: read_latency(directory, sealed.bytes("latency.hlog")?, &run)?,
             run,
+            seal_sha256: Some(sealed.sha256),
         })
     }
 }
 
 fn read_latency(
     directory: &Path,
+    text: &[u8],
     run: &Run,
 ) -> Result<BTreeMap<String, Histogram<u64>>, EvidenceError> {
     let Some(measure) = run.measure() else { return Ok(BTreeMap::new()) };
-    let path = directory.join("latency.hlog");
-    let text = fs::read(&path).map_err(|e| EvidenceError::io("read", &path, e))?;
-    let end_ns = measure.start_ns.saturating_add(measure.duration_ns);
-    latency::read_merged(&text, measure.start_ns, end_ns.saturating_add(1_000_000))
-        .map_err(|reason| malformed(&path, reason))
+    latency::read_merged(text, Window::new(measure.start_ns, measure.duration_ns))
+        .map_err(|reason| malformed(&directory.join("latency.hlog"), reason))
 }
 
-fn check_version(directory: &Path, run_path: &Path) -> Result<(), EvidenceError> {
+fn check_version(directory: &Path, path: &Path, text: &str) -> Result<(), EvidenceError> {
     #[derive(serde::Deserialize)]
     struct Version {
         schema_version: u32,
     }
-    let Version { schema_version } = read_json(run_path)?;
+    let Version { schema_version } =
+        serde_json::from_str(text).map_err(|error| malformed(path, error.to_string()))?;
     if schema_version > SCHEMA_VERSION {
         return Err(EvidenceError::TooNew {
             path: directory.to_path_buf(),
@@ -108,16 +117,16 @@ fn malformed(path: &Path, reason: String) -> EvidenceError {
     EvidenceError::Malformed { path: path.to_path_buf(), reason }
 }
 
-fn read_text(path: &Path) -> Result<String, EvidenceError> {
-    fs::read_to_string(path).map_err(|e| EvidenceError::io("read", path, e))
-}
-
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, EvidenceError> {
-    serde_json::from_str(&read_text(path)?).map_err(|e| malformed(path, e.to_string()))
+fn json<T: DeserializeOwned + Serialize>(
+    directory: &Path,
+    sealed: &Sealed,
+    name: &str,
+) -> Result<T, EvidenceError> {
+    strict::read(sealed.text(name)?).map_err(|reason| malformed(&directory.join(name), reason))
 }
 
 /// Every file of a bundle by name, those outside the seal too. Nothing else in its directory is ours.
-pub const FILES: [&str; 10] = [
+pub const FILES: [&str; 11] = [
     "plan.toml",
     "resolved.toml",
     "environment.json",
@@ -128,6 +137,7 @@ pub const FILES: [&str; 10] = [
     "verdict.json",
     "report.html",
     seal::FILE,
+    seal::SIGNATURE,
 ];
 
 /// Writes a bundle. Each file replaces its earlier form at once (write, then rename), so that a
@@ -227,7 +237,7 @@ impl BundleWriter {
         self.file("series.csv", &text)
     }
 
-    /// Writes `latency.hlog`.
+    /// Writes `latency.hlog`; `phases` say which intervals are of the measurement.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -235,9 +245,12 @@ impl BundleWriter {
         &self,
         started_unix_ns: u64,
         intervals: &[Interval],
+        phases: &[Phase],
     ) -> Result<(), EvidenceError> {
         let mut text = Vec::new();
-        latency::write(&mut text, started_unix_ns, intervals)
+        let measured = phases.iter().find(|phase| phase.kind == PhaseKind::Measure);
+        let measured = measured.map(|phase| Window::new(phase.start_ns, phase.duration_ns));
+        latency::write(&mut text, started_unix_ns, intervals, measured)
             .map_err(|reason| malformed(&self.directory.join("latency.hlog"), reason))?;
         self.file("latency.hlog", &text)
     }

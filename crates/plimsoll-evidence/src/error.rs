@@ -51,16 +51,36 @@ pub enum EvidenceError {
         /// Which files, and how.
         what: String,
     },
+    /// A key can't be used.
+    #[error("the key {}: {reason}", path.display())]
+    Key {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A signature is not that of what it lies beside.
+    #[error("the signature of {} does not hold: {reason}", path.display())]
+    Signature {
+        /// What was signed.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The chain of the ledger does not hold.
-    #[error("the ledger {} is broken at line {line}: {what}", path.display())]
+    #[error("the ledger {} is broken{}: {what}", path.display(), at(*line))]
     LedgerBroken {
         /// The ledger.
         path: PathBuf,
-        /// Line number, from 1.
+        /// Line number, from 1; 0 where it is the whole that is not what was signed.
         line: u64,
         /// What does not fit.
         what: String,
     },
+}
+
+fn at(line: u64) -> String {
+    if line > 0 { format!(" at line {line}") } else { String::new() }
 }
 
 impl EvidenceError {

@@ -85,7 +85,52 @@ impl Packed {
     }
 }
 
-/// Writes the log. `started_unix_ns` is the wall clock that interval starts count from.
+/// The measured phase on the log's grid of milliseconds.
+///
+/// The log holds seconds with three decimals, and the phases' ends are known to the nanosecond. So that what
+/// belongs to the measurement is told apart from the warm-up before and the close after, intervals are
+/// written as starting within the phase's milliseconds or outside of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    from_ns: u64,
+    from_ms: u64,
+    to_ns: u64,
+    to_ms: u64,
+}
+
+impl Window {
+    /// The window of a phase.
+    #[must_use]
+    pub fn new(start_ns: u64, duration_ns: u64) -> Self {
+        let to_ns = start_ns.saturating_add(duration_ns);
+        let (from_ms, to_ms) = (start_ns.div_ceil(MS_NS), to_ns.div_ceil(MS_NS));
+        Self { from_ns: start_ns, from_ms, to_ns, to_ms: to_ms.max(from_ms + 1) }
+    }
+
+    /// The millisecond as which a start is written.
+    fn written_ms(self, start_ns: u64) -> u64 {
+        let near_ms = start_ns.saturating_add(MS_NS / 2) / MS_NS;
+        if start_ns < self.from_ns {
+            near_ms.min(self.from_ms.saturating_sub(2))
+        } else if start_ns < self.to_ns {
+            near_ms.clamp(self.from_ms, self.to_ms - 1)
+        } else {
+            near_ms.max(self.to_ms)
+        }
+    }
+
+    /// Whether an interval that was written so is of the phase. Older versions rounded to the nearest
+    /// millisecond.
+    fn has(self, written_ns: u64) -> bool {
+        let ms = written_ns.saturating_add(MS_NS / 2) / MS_NS;
+        ms * MS_NS + MS_NS / 2 >= self.from_ns && ms < self.to_ms
+    }
+}
+
+const MS_NS: u64 = 1_000_000;
+
+/// Writes the log. `started_unix_ns` is the wall clock that interval starts count from, `measured` the
+/// measured phase, where there was one.
 ///
 /// # Errors
 /// What the writer reports, or a histogram that cannot be encoded.
@@ -93,6 +138,7 @@ pub fn write(
     out: &mut impl Write,
     started_unix_ns: u64,
     intervals: &[Interval],
+    measured: Option<Window>,
 ) -> Result<(), String> {
     let start: SystemTime = UNIX_EPOCH + Duration::from_nanos(started_unix_ns);
     let mut serializer = V2DeflateSerializer::new();
@@ -107,10 +153,13 @@ pub fn write(
     for interval in intervals {
         let tag = Tag::new(&interval.tag)
             .ok_or_else(|| format!("{:?} cannot be a histogram's tag", interval.tag))?;
+        let start = measured.map_or(Duration::from_nanos(interval.start_ns), |measured| {
+            Duration::from_millis(measured.written_ms(interval.start_ns))
+        });
         writer
             .write_histogram(
                 &interval.histogram.unpack(),
-                Duration::from_nanos(interval.start_ns),
+                start,
                 Duration::from_nanos(interval.duration_ns),
                 Some(tag),
             )
@@ -119,20 +168,17 @@ pub fn write(
     Ok(())
 }
 
-/// Reads the log and merges the intervals that start in `[from_ns, to_ns)` by tag.
+/// Reads the log and merges the intervals of the measured phase by tag.
 ///
 /// # Errors
 /// A sentence that says what is wrong.
 pub fn read_merged(
     text: &[u8],
-    from_ns: u64,
-    to_ns: u64,
+    measured: Window,
 ) -> Result<BTreeMap<String, Histogram<u64>>, String> {
     let mut merged: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
     read(text, |interval| {
-        // The log holds seconds with three decimals: half a millisecond of slack at each end.
-        let start_ns = interval.start_ns + 500_000;
-        if start_ns >= from_ns && start_ns < to_ns {
+        if measured.has(interval.start_ns) {
             let into = merged.entry(interval.tag).or_insert_with(histogram);
             into.add(interval.histogram.unpack()).map_err(|error| format!("{error:?}"))?;
         }
@@ -225,13 +271,46 @@ mod tests {
             interval("db0.read", 20, &[7]),
         ];
         let mut text = Vec::new();
-        write(&mut text, 1_700_000_000_123_456_789, &intervals).unwrap();
-        let merged = read_merged(&text, 10_000_000_000, 20_000_000_000).unwrap();
+        let window = Window::new(10_000_000_000, 10_000_000_000);
+        write(&mut text, 1_700_000_000_123_456_789, &intervals, Some(window)).unwrap();
+        let merged = read_merged(&text, window).unwrap();
         assert_eq!(merged.keys().collect::<Vec<_>>(), ["db0.read", "db0.read.service"]);
         let read = &merged["db0.read"];
         assert_eq!(read.len(), 3);
         assert!(read.equivalent(read.max(), 3_000_000_000));
         assert_eq!(read.min(), 1_000);
+    }
+
+    #[test]
+    fn what_starts_at_the_phases_ends_is_told_apart_to_the_nanosecond() {
+        for (start_ns, duration_ns) in [
+            (10_000_400_000, 1_000_000_000),
+            (10_000_600_000, 999_999_999),
+            (10_000_000_000, 1_000_000_000),
+            (10_000_499_999, 300_000),
+            (0, 1),
+        ] {
+            let window = Window::new(start_ns, duration_ns);
+            let end_ns = start_ns + duration_ns;
+            let starts_ns = [
+                start_ns.checked_sub(1).map(|before| (before, 1)),
+                Some((start_ns, 2)),
+                Some((end_ns - 1, 3)),
+                Some((end_ns, 4)),
+                Some((end_ns + 400_000, 5)),
+            ];
+            let at = |(start_ns, value): (u64, u64)| Interval {
+                start_ns,
+                ..interval("db0.write", 0, &[value])
+            };
+            let intervals: Vec<Interval> = starts_ns.into_iter().flatten().map(at).collect();
+            let mut text = Vec::new();
+            write(&mut text, 0, &intervals, Some(window)).unwrap();
+            let merged = read_merged(&text, window).unwrap();
+            let values: Vec<u64> =
+                merged["db0.write"].iter_recorded().map(|b| b.value_iterated_to()).collect();
+            assert_eq!(values, [2, 3], "{start_ns} {duration_ns}");
+        }
     }
 
     #[test]
@@ -245,6 +324,7 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong_with_a_broken_log() {
-        assert!(read_merged(b"Tag=a,0.0,1.0,1.0,????\n", 0, 9).is_err());
+        let window = Window::new(0, 9);
+        assert!(read_merged(b"Tag=a,0.0,1.0,1.0,????\n", window).is_err());
     }
 }

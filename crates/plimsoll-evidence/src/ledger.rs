@@ -7,9 +7,17 @@
 //!
 //! A line is written whole or not at all: an append that fails is taken back, and what a killed writer
 //! left of a line is put aside by the next one ([`TornTail`]).
+//!
+//! A bundle carries the ledger's identity (the hash of its first line), when it began, and the hashes of
+//! the line of its own start and of the one before: a ledger that is cut short, begun anew or rewritten
+//! disagrees with the bundles that were made under it ([`place`]).
 
+pub mod place;
+pub mod question;
+pub mod statement;
 mod tail;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -21,6 +29,9 @@ use crate::EvidenceError;
 use crate::run::LedgerPosition;
 use crate::seal::sha256_hex;
 
+pub use place::Place;
+pub use question::Question;
+pub use statement::Statement;
 pub use tail::{PutAside, TornTail};
 
 /// Space that each append reserves behind the ledger's end, so that the end of a run can still be
@@ -28,7 +39,7 @@ pub use tail::{PutAside, TornTail};
 const RESERVED_BYTES: u64 = 64 << 10;
 
 /// What a line says of its run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// The run was started.
@@ -40,6 +51,9 @@ pub enum Event {
         /// The experiment that it belongs to; `None`: it stands alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         experiment: Option<String>,
+        /// What it asks of which system; `None` in lines of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<Question>,
     },
     /// The run ended, with the seal of its bundle.
     Ended {
@@ -49,11 +63,35 @@ pub enum Event {
         verdict: String,
         /// SHA-256 of the bundle's `SHA256SUMS`.
         seal_sha256: String,
+        /// SHA-256 of what was derived from the evidence; `None` in lines of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        derived: Option<Derived>,
+    },
+    /// The run's evidence was judged again, and what is derived from it written anew.
+    Judged {
+        /// The verdict in capitals.
+        verdict: String,
+        /// What was written.
+        derived: Derived,
+    },
+    /// What the runs of an experiment say together was written; `run_id` names the experiment.
+    Together {
+        /// SHA-256 of the experiment's `SHA256SUMS`.
+        seal_sha256: String,
     },
 }
 
-/// One line.
+/// SHA-256 of the files that are derived from a bundle's evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Derived {
+    /// Of `verdict.json`.
+    pub verdict_sha256: String,
+    /// Of `report.html`.
+    pub report_sha256: String,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Line number, from 1.
     pub position: u64,
@@ -94,53 +132,16 @@ impl Ledger {
     /// A ledger that cannot be written, or whose chain is broken.
     pub fn start(
         &self,
-        run_id: &str,
-        name: &str,
-        plan_sha256: &str,
-        unix_ns: u64,
-    ) -> Result<LedgerPosition, EvidenceError> {
-        self.start_in(run_id, name, plan_sha256, unix_ns, None).map(|(position, _)| position)
-    }
-
-    /// Enters the start of a run of an experiment. Also tells what torn tail was put aside for it.
-    ///
-    /// # Errors
-    /// As [`Self::start`].
-    pub fn start_in(
-        &self,
-        run_id: &str,
-        name: &str,
-        plan_sha256: &str,
-        unix_ns: u64,
-        experiment: Option<&str>,
+        start: &Start<'_>,
     ) -> Result<(LedgerPosition, Option<TornTail>), EvidenceError> {
         let event = Event::Started {
-            name: name.to_owned(),
-            plan_sha256: plan_sha256.to_owned(),
-            experiment: experiment.map(str::to_owned),
+            name: start.name.to_owned(),
+            plan_sha256: start.plan_sha256.to_owned(),
+            experiment: start.experiment.map(str::to_owned),
+            question: start.question.clone(),
         };
-        let Appended { entry, earlier, torn } = self.append(run_id, unix_ns, event)?;
-        let same_plan: Vec<&str> = earlier
-            .iter()
-            .filter(
-                |e| matches!(&e.event, Event::Started { plan_sha256: p, .. } if p == plan_sha256),
-            )
-            .map(|e| e.run_id.as_str())
-            .collect();
-        let completed = same_plan.iter().filter(|&&run| {
-            earlier.iter().any(|e| {
-                e.run_id == run
-                    && matches!(&e.event, Event::Ended { end, .. } if end == "completed")
-            })
-        });
-        let completed = completed.count();
-        let position = LedgerPosition {
-            position: entry.position,
-            previous_sha256: entry.previous_sha256,
-            earlier_runs_of_plan: same_plan.len() as u64,
-            earlier_runs_not_completed: (same_plan.len() - completed) as u64,
-        };
-        Ok((position, torn))
+        let appended = self.append(start.run_id, start.unix_ns, event)?;
+        Ok((appended.position_of(start), appended.torn))
     }
 
     /// Enters the end of a run.
@@ -154,12 +155,22 @@ impl Ledger {
         end: &str,
         verdict: &str,
         seal_sha256: &str,
+        derived: Option<Derived>,
     ) -> Result<(), EvidenceError> {
         let event = Event::Ended {
             end: end.to_owned(),
             verdict: verdict.to_owned(),
             seal_sha256: seal_sha256.to_owned(),
+            derived,
         };
+        self.append(run_id, unix_ns, event).map(|_| ())
+    }
+
+    /// Enters anything else that happened to a run or experiment.
+    ///
+    /// # Errors
+    /// As [`Ledger::start`].
+    pub fn enter(&self, run_id: &str, unix_ns: u64, event: Event) -> Result<(), EvidenceError> {
         self.append(run_id, unix_ns, event).map(|_| ())
     }
 
@@ -168,7 +179,7 @@ impl Ledger {
     /// # Errors
     /// [`EvidenceError::LedgerBroken`] with the first line that does not fit.
     pub fn read(&self) -> Result<Vec<Entry>, EvidenceError> {
-        self.read_with_tail().map(|(entries, _)| entries)
+        Ok(self.read_chain()?.into_iter().map(|link| link.entry).collect())
     }
 
     /// As [`Self::read`], and whether the last line is torn. The ledger is left as it is.
@@ -176,6 +187,19 @@ impl Ledger {
     /// # Errors
     /// As [`Self::read`].
     pub fn read_with_tail(&self) -> Result<(Vec<Entry>, Option<TornTail>), EvidenceError> {
+        let (links, torn) = self.read_links()?;
+        Ok((links.into_iter().map(|link| link.entry).collect(), torn))
+    }
+
+    /// Reads the whole ledger with the hash of each line, and checks its chain.
+    ///
+    /// # Errors
+    /// As [`Ledger::read`].
+    pub fn read_chain(&self) -> Result<Vec<Link>, EvidenceError> {
+        self.read_links().map(|(links, _)| links)
+    }
+
+    fn read_links(&self) -> Result<(Vec<Link>, Option<TornTail>), EvidenceError> {
         let io = |error| EvidenceError::io("read", &self.path, error);
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -189,14 +213,14 @@ impl Ledger {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io)?;
         let (lines, torn) = tail::split(&bytes);
-        let entries = self.parse(lines)?;
-        let line = entries.len() as u64 + 1;
+        let links = self.parse(lines)?;
+        let line = links.len() as u64 + 1;
         let torn = (!torn.is_empty()).then_some(TornTail {
             line,
             size_bytes: torn.len() as u64,
             moved_to: None,
         });
-        Ok((entries, torn))
+        Ok((links, torn))
     }
 
     fn append(&self, run_id: &str, unix_ns: u64, event: Event) -> Result<Appended, EvidenceError> {
@@ -205,20 +229,19 @@ impl Ledger {
             fs::create_dir_all(parent).map_err(io("create the directory of"))?;
         }
         let mut file = self.locked()?;
-        let Whole { bytes, entries: earlier, put_aside, torn } = self.whole_lines(&mut file)?;
-        let lines = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-        let last_line = lines.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        let Whole { size_bytes, links: earlier, put_aside, torn } = self.whole_lines(&mut file)?;
+        let previous = earlier.last().map(|link| link.sha256.clone());
         let entry = Entry {
             position: earlier.len() as u64 + 1,
-            previous_sha256: sha256_hex(last_line),
+            previous_sha256: previous.unwrap_or_else(|| sha256_hex(b"")),
             run_id: run_id.to_owned(),
             unix_ns,
             put_aside,
             event,
         };
         let mut line = serde_json::to_string(&entry).map_err(|e| io("write")(e.into()))?;
+        let sha256 = sha256_hex(line.as_bytes());
         line.push('\n');
-        let size_bytes = bytes.len() as u64;
         let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
         if let Err(error) = written {
             // If even this fails, the next writer finds a torn tail.
@@ -228,7 +251,7 @@ impl Ledger {
         // Best effort: not every file system can.
         let end_bytes = size_bytes + line.len() as u64;
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, end_bytes, RESERVED_BYTES);
-        Ok(Appended { entry, earlier, torn })
+        Ok(Appended { own: Link { entry, sha256 }, earlier, torn })
     }
 
     /// Opens the ledger for appending, and waits for its lock.
@@ -245,41 +268,39 @@ impl Ledger {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io("read"))?;
         let (lines, torn) = tail::split(&bytes);
-        let entries = self.parse(lines)?;
-        let (kept_bytes, torn_bytes) = (lines.len(), torn.len());
+        let links = self.parse(lines)?;
+        let (mut size_bytes, torn_bytes) = (lines.len() as u64, torn.len() as u64);
         let (mut put_aside, mut moved) = (None, None);
         if torn_bytes > 0 {
-            let line = entries.len() as u64 + 1;
+            let line = links.len() as u64 + 1;
             let path = tail::put_aside(&self.path, line, torn)?;
             put_aside = Some(PutAside::of(torn));
-            let size_bytes = torn_bytes as u64;
-            moved = Some(TornTail { line, size_bytes, moved_to: Some(path) });
-            file.set_len(kept_bytes as u64).map_err(io("write"))?;
-            bytes.truncate(kept_bytes);
+            moved = Some(TornTail { line, size_bytes: torn_bytes, moved_to: Some(path) });
+            file.set_len(size_bytes).map_err(io("write"))?;
         } else if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             file.write_all(b"\n").map_err(io("write"))?;
-            bytes.push(b'\n');
+            size_bytes += 1;
         }
-        Ok(Whole { bytes, entries, put_aside, torn: moved })
+        Ok(Whole { size_bytes, links, put_aside, torn: moved })
     }
 
     fn open(&self) -> std::io::Result<File> {
         OpenOptions::new().read(true).append(true).create(true).open(&self.path)
     }
 
-    fn parse(&self, lines: &[u8]) -> Result<Vec<Entry>, EvidenceError> {
+    fn parse(&self, lines: &[u8]) -> Result<Vec<Link>, EvidenceError> {
         let broken = |line, what: String| EvidenceError::LedgerBroken {
             path: self.path.clone(),
             line,
             what,
         };
-        let mut entries: Vec<Entry> = Vec::new();
         let text = std::str::from_utf8(lines).map_err(|error| {
             let before = &lines[..error.valid_up_to()];
             let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
             broken(line, "it is not text".into())
         })?;
-        let mut previous = "";
+        let mut links: Vec<Link> = Vec::new();
+        let mut previous = sha256_hex(b"");
         for (index, line) in text.lines().enumerate() {
             let number = index as u64 + 1;
             let entry: Entry = serde_json::from_str(line)
@@ -287,27 +308,112 @@ impl Ledger {
             if entry.position != number {
                 return Err(broken(number, format!("it says that it is line {}", entry.position)));
             }
-            if entry.previous_sha256 != sha256_hex(previous.as_bytes()) {
+            if entry.previous_sha256 != previous {
                 return Err(broken(number, "the line before it was changed or taken out".into()));
             }
-            previous = line;
-            entries.push(entry);
+            previous = sha256_hex(line.as_bytes());
+            links.push(Link { entry, sha256: previous.clone() });
         }
-        Ok(entries)
+        Ok(links)
     }
 }
 
-/// An entry that was appended, with those before it.
+/// What is entered of a run that starts.
+#[derive(Clone, Debug, Default)]
+pub struct Start<'a> {
+    /// The run.
+    pub run_id: &'a str,
+    /// Name of its plan.
+    pub name: &'a str,
+    /// SHA-256 of its resolved plan.
+    pub plan_sha256: &'a str,
+    /// Wall clock, nanoseconds since 1970.
+    pub unix_ns: u64,
+    /// The experiment that it belongs to.
+    pub experiment: Option<&'a str>,
+    /// What it asks of which system.
+    pub question: Option<Question>,
+    /// Bundles of this ledger's runs that are there, by their own word: how many of them the ledger does
+    /// not hold where they say is told in the position.
+    pub known: &'a [place::Witness],
+}
+
+/// A line with its hash.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// The line.
+    pub entry: Entry,
+    /// SHA-256 of its text without the line feed.
+    pub sha256: String,
+}
+
+/// A line that was entered, and those before it.
 struct Appended {
-    entry: Entry,
-    earlier: Vec<Entry>,
+    own: Link,
+    earlier: Vec<Link>,
     torn: Option<TornTail>,
+}
+
+impl Appended {
+    fn position_of(&self, start: &Start<'_>) -> LedgerPosition {
+        let first = self.earlier.first().unwrap_or(&self.own);
+        let same_plan = |plan: &str, _: Option<&Question>| plan == start.plan_sha256;
+        let alike = |plan: &str, question: Option<&Question>| {
+            plan == start.plan_sha256
+                || start.question.as_ref().zip(question).is_some_and(|(a, b)| a.is_alike(b))
+        };
+        // What belongs to the same experiment is shown together with this run.
+        let (of_plan, given_up) = self.count(None, same_plan);
+        let (of_question, alike_given_up) = self.count(start.experiment, alike);
+        LedgerPosition {
+            position: self.own.entry.position,
+            previous_sha256: self.own.entry.previous_sha256.clone(),
+            earlier_runs_of_plan: of_plan,
+            earlier_runs_not_completed: given_up,
+            earlier_runs_alike: Some(of_question),
+            earlier_alike_not_completed: Some(alike_given_up),
+            began_unix_ns: Some(first.entry.unix_ns),
+            first_sha256: Some(first.sha256.clone()),
+            line_sha256: Some(self.own.sha256.clone()),
+            bundles_not_held: Some(place::not_held(start.known, &self.earlier)),
+        }
+    }
+
+    /// Earlier starts whose plan's hash and question `takes` takes, but for those of one experiment, and how
+    /// many of these did not complete.
+    fn count(
+        &self,
+        but_of: Option<&str>,
+        takes: impl Fn(&str, Option<&Question>) -> bool,
+    ) -> (u64, u64) {
+        let completed: BTreeSet<&str> = self
+            .earlier
+            .iter()
+            .filter(
+                |link| matches!(&link.entry.event, Event::Ended { end, .. } if end == "completed"),
+            )
+            .map(|link| link.entry.run_id.as_str())
+            .collect();
+        let taken = self.earlier.iter().filter(|link| match &link.entry.event {
+            Event::Started { plan_sha256, question, experiment, .. } => {
+                takes(plan_sha256, question.as_ref())
+                    && (but_of.is_none() || experiment.as_deref() != but_of)
+            }
+            _ => false,
+        });
+        let (mut all, mut given_up) = (0, 0);
+        for link in taken {
+            all += 1;
+            given_up += u64::from(!completed.contains(link.entry.run_id.as_str()));
+        }
+        (all, given_up)
+    }
 }
 
 /// A locked ledger that ends with a whole line.
 struct Whole {
-    bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    size_bytes: u64,
+    links: Vec<Link>,
     put_aside: Option<PutAside>,
     torn: Option<TornTail>,
 }
@@ -322,14 +428,18 @@ mod tests {
         (directory, ledger)
     }
 
+    fn of<'a>(run_id: &'a str, name: &'a str, plan_sha256: &'a str) -> Start<'a> {
+        Start { run_id, name, plan_sha256, unix_ns: 1, ..Start::default() }
+    }
+
     #[test]
     fn counts_earlier_runs_of_the_same_plan_and_those_that_did_not_complete() {
         let (_directory, ledger) = ledger();
-        ledger.start("a", "p", "hash", 1).unwrap();
-        ledger.end("a", 2, "completed", "PASS", "seal").unwrap();
-        ledger.start("b", "p", "hash", 3).unwrap();
-        ledger.start("c", "q", "other", 4).unwrap();
-        let position = ledger.start("d", "p", "hash", 5).unwrap();
+        ledger.start(&of("a", "p", "hash")).unwrap();
+        ledger.end("a", 2, "completed", "PASS", "seal", None).unwrap();
+        ledger.start(&of("b", "p", "hash")).unwrap();
+        ledger.start(&of("c", "q", "other")).unwrap();
+        let (position, _) = ledger.start(&of("d", "p", "hash")).unwrap();
         assert_eq!(position.position, 5);
         assert_eq!(position.earlier_runs_of_plan, 2);
         assert_eq!(position.earlier_runs_not_completed, 1);
@@ -337,10 +447,32 @@ mod tests {
     }
 
     #[test]
+    fn counts_earlier_runs_that_ask_the_same_under_another_name_but_for_its_own_experiment() {
+        let (_directory, ledger) = ledger();
+        let question = |bytes: f64| Question {
+            target: "ext4 on sda".to_owned(),
+            numbers: [("data_bytes".to_owned(), bytes)].into(),
+            ..Question::default()
+        };
+        let enter = |run: &str, plan: &str, bytes: f64, experiment: Option<&str>| {
+            let question = Some(question(bytes));
+            ledger.start(&Start { question, experiment, ..of(run, plan, plan) }).unwrap().0
+        };
+        enter("a", "p", 1e9, None);
+        enter("b", "q", 1e9 + 4096.0, None);
+        enter("c", "r", 2e9, None);
+        enter("d", "p", 1e9, Some("e"));
+        let position = enter("f", "s", 1e9 + 8192.0, Some("e"));
+        assert_eq!(position.earlier_runs_of_plan, 0);
+        assert_eq!(position.earlier_runs_alike, Some(2));
+        assert_eq!(position.earlier_alike_not_completed, Some(2));
+    }
+
+    #[test]
     fn a_line_taken_out_or_changed_breaks_the_chain() {
         let (_directory, ledger) = ledger();
         for run in ["a", "b", "c"] {
-            ledger.start(run, "p", "hash", 1).unwrap();
+            ledger.start(&of(run, "p", "hash")).unwrap();
         }
         let text = fs::read_to_string(ledger.path()).unwrap();
         let without_second: String = text
@@ -353,15 +485,15 @@ mod tests {
         assert!(matches!(ledger.read(), Err(EvidenceError::LedgerBroken { line: 2, .. })));
         fs::write(ledger.path(), text.replace("\"b\"", "\"x\"")).unwrap();
         assert!(matches!(ledger.read(), Err(EvidenceError::LedgerBroken { line: 3, .. })));
-        assert!(ledger.start("d", "p", "hash", 9).is_err());
+        assert!(ledger.start(&of("d", "p", "hash")).is_err());
     }
 
     /// What a writer that is cut off leaves: any part of its line, or zeroes in its place.
     #[test]
     fn a_torn_tail_is_put_aside_and_the_chain_goes_on() {
         let (_directory, ledger) = ledger();
-        ledger.start("a", "p", "hash", 1).unwrap();
-        ledger.end("a", 2, "completed", "PASS", "seal").unwrap();
+        ledger.start(&of("a", "p", "hash")).unwrap();
+        ledger.end("a", 2, "completed", "PASS", "seal", None).unwrap();
         let whole = fs::read(ledger.path()).unwrap();
         let second = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
         let first = &whole[..second];
@@ -376,7 +508,7 @@ mod tests {
             assert_eq!(entries.len(), 1, "tail {number}");
             assert_eq!(tail, Some(TornTail { line: 2, size_bytes, moved_to: None }));
             assert_eq!(fs::read(ledger.path()).unwrap(), torn, "reading changes nothing");
-            let (position, tail) = ledger.start_in("b", "p", "hash", 3, None).unwrap();
+            let (position, tail) = ledger.start(&of("b", "p", "hash")).unwrap();
             assert_eq!((position.position, position.earlier_runs_not_completed), (2, 1));
             let moved_to = tail.unwrap().moved_to.unwrap();
             assert_eq!(fs::read(moved_to).unwrap(), &torn[second..]);
@@ -390,11 +522,11 @@ mod tests {
     #[test]
     fn a_line_that_lacks_only_its_line_feed_is_whole() {
         let (_directory, ledger) = ledger();
-        ledger.start("a", "p", "hash", 1).unwrap();
+        ledger.start(&of("a", "p", "hash")).unwrap();
         let text = fs::read_to_string(ledger.path()).unwrap();
         fs::write(ledger.path(), text.trim_end()).unwrap();
         assert_eq!(ledger.read_with_tail().unwrap().1, None);
-        ledger.start("b", "p", "hash", 2).unwrap();
+        ledger.start(&of("b", "p", "hash")).unwrap();
         assert_eq!(ledger.read().unwrap().len(), 2);
         assert!(fs::read_to_string(ledger.path()).unwrap().starts_with(&text));
     }
@@ -403,14 +535,14 @@ mod tests {
     #[test]
     fn only_the_end_can_be_torn() {
         let (_directory, ledger) = ledger();
-        ledger.start("a", "p", "hash", 1).unwrap();
-        ledger.start("b", "p", "hash", 2).unwrap();
+        ledger.start(&of("a", "p", "hash")).unwrap();
+        ledger.start(&of("b", "p", "hash")).unwrap();
         let text = fs::read_to_string(ledger.path()).unwrap();
         let (first, second) = text.split_once('\n').unwrap();
         for wrong in [format!("{}\n{second}", &first[..20]), format!("{first}\nnothing\n")] {
             fs::write(ledger.path(), wrong).unwrap();
             assert!(ledger.read().is_err());
-            assert!(ledger.start("c", "p", "hash", 3).is_err());
+            assert!(ledger.start(&of("c", "p", "hash")).is_err());
         }
         fs::write(ledger.path(), [first.as_bytes(), b"\n\xff\xfe\n"].concat()).unwrap();
         assert!(matches!(ledger.read(), Err(EvidenceError::LedgerBroken { line: 2, .. })));
@@ -424,7 +556,7 @@ mod tests {
                 let ledger = &ledger;
                 scope.spawn(move || {
                     for run in 0..10 {
-                        ledger.start(&format!("{thread}-{run}"), "p", "hash", 1).unwrap();
+                        ledger.start(&of(&format!("{thread}-{run}"), "p", "hash")).unwrap();
                     }
                 });
             }

@@ -26,6 +26,8 @@ pub mod reported;
 pub mod run;
 pub mod seal;
 pub mod series;
+pub mod signature;
+pub mod strict;
 
 pub use bundle::{Bundle, BundleWriter};
 pub use error::EvidenceError;

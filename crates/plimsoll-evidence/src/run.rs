@@ -48,6 +48,20 @@ pub enum EndKind {
     Environment,
 }
 
+impl EndKind {
+    /// The word in the ledger.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Interrupted => "interrupted",
+            Self::IoError => "io-error",
+            Self::NoSpace => "no-space",
+            Self::Corruption => "corruption",
+            Self::Environment => "environment",
+        }
+    }
+}
+
 /// The end of a run, with the sentence that names what happened to what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
@@ -267,7 +281,7 @@ pub struct Sampled {
 }
 
 /// Where a run stands in the ledger.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerPosition {
     /// Line number of its start, from 1.
     pub position: u64,
@@ -277,6 +291,25 @@ pub struct LedgerPosition {
     pub earlier_runs_of_plan: u64,
     /// How many of them did not complete.
     pub earlier_runs_not_completed: u64,
+    /// Runs outside of its own experiment that asked the same of the same system before, whatever their
+    /// plans are called ([`crate::ledger::Question`]); `None` in bundles of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_runs_alike: Option<u64>,
+    /// How many of them did not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_alike_not_completed: Option<u64>,
+    /// When the ledger's first line was written, nanoseconds since 1970. What came before is not in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_unix_ns: Option<u64>,
+    /// SHA-256 of the ledger's first line, which tells one ledger from another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_sha256: Option<String>,
+    /// SHA-256 of the line of this run's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_sha256: Option<String>,
+    /// Of the bundles that lay in the catalogue: how many the ledger did not hold where they say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundles_not_held: Option<u64>,
 }
 
 /// Why several runs belong together.
@@ -331,6 +364,10 @@ pub struct Run {
     pub schema_version: u32,
     /// Version of Plimsoll that wrote it.
     pub tool_version: String,
+    /// Digest of the sources that judged and reported it first; `None` in bundles of older versions. The
+    /// same build derives the same verdict and report from it, to the byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
     /// Name of the bundle's directory.
     pub run_id: String,
     /// Name of the plan.
@@ -349,6 +386,9 @@ pub struct Run {
     pub end: End,
     /// Its place in the ledger; `None` where no ledger could be written.
     pub ledger: Option<LedgerPosition>,
+    /// The public key that its seal was signed with, as minisign writes it; `None`: it was not signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_by: Option<String>,
     /// Its place in an experiment; `None`: it stands alone, and made its own data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Membership>,
@@ -379,5 +419,36 @@ impl Run {
         of: impl Fn(&ClassTotals) -> u64,
     ) -> u64 {
         self.classes.iter().filter(|c| pick(c)).map(of).sum()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod made_up {
+    use super::*;
+
+    /// A run without phases that is in no ledger.
+    pub fn run() -> Run {
+        Run {
+            schema_version: SCHEMA_VERSION,
+            tool_version: "0".to_owned(),
+            build: None,
+            run_id: "run".to_owned(),
+            name: "p".to_owned(),
+            plan_sha256: String::new(),
+            driver: Driver::Real,
+            tier: Tier::T1,
+            started_unix_ns: 0,
+            duration_ns: 0,
+            end: End { kind: EndKind::Completed, says: String::new() },
+            ledger: None,
+            signed_by: None,
+            experiment: None,
+            engine: Engine::default(),
+            phases: Vec::new(),
+            classes: Vec::new(),
+            instances: Vec::new(),
+            counters: BTreeMap::new(),
+            checks: Checks::default(),
+        }
     }
 }

@@ -1,39 +1,128 @@
 //! `SHA256SUMS`: the seal of a bundle, in the form that `sha256sum -c` reads. Derived files
-//! (`verdict.json`, `report.html`) lie outside it.
+//! (`verdict.json`, `report.html`) lie outside it: they are made again from what it covers.
+//!
+//! A seal has one form only: every file but the derived ones, in the order of their names, with nothing
+//! else in the directory. So it can't cover less than it seems to.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use crate::EvidenceError;
+use crate::bundle::reserve;
 
 /// Name of the seal in a bundle.
 pub const FILE: &str = "SHA256SUMS";
 
-/// Files of a bundle that are derived from it and may be written again.
-pub const DERIVED: [&str; 3] = ["verdict.json", "report.html", FILE];
+/// Name of the seal's signature, where it was signed.
+pub const SIGNATURE: &str = "SHA256SUMS.minisig";
+
+/// Files of a bundle that lie outside of its seal: derived from it, or made of it.
+pub const DERIVED: [&str; 4] = ["verdict.json", "report.html", FILE, SIGNATURE];
+
+/// The largest file that is read: a bundle's files are megabytes, and what is not a bundle's file may be
+/// anything.
+const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// SHA-256 in lower-case hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn sums(directory: &Path) -> Result<BTreeMap<String, String>, EvidenceError> {
+/// The files of a directory whose seal holds, as they were when it was checked.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    directory: PathBuf,
+    files: BTreeMap<String, Vec<u8>>,
+    /// SHA-256 of the seal itself.
+    pub sha256: String,
+}
+
+impl Sealed {
+    /// Names of the files, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// A file's bytes.
+    ///
+    /// # Errors
+    /// A file that the seal does not cover.
+    pub fn bytes(&self, name: &str) -> Result<&[u8], EvidenceError> {
+        self.files.get(name).map(Vec::as_slice).ok_or_else(|| EvidenceError::SealBroken {
+            path: self.directory.clone(),
+            what: format!("{name} is missing"),
+        })
+    }
+
+    /// A file's text.
+    ///
+    /// # Errors
+    /// A file that the seal does not cover, or that is not UTF-8.
+    pub fn text(&self, name: &str) -> Result<&str, EvidenceError> {
+        std::str::from_utf8(self.bytes(name)?).map_err(|error| EvidenceError::Malformed {
+            path: self.directory.join(name),
+            reason: error.to_string(),
+        })
+    }
+}
+
+/// What lies in a directory that is, or is to be, sealed.
+struct Found {
+    files: BTreeMap<String, Vec<u8>>,
+    /// What a bundle does not have, in words.
+    strange: Vec<String>,
+}
+
+fn read(directory: &Path) -> Result<Found, EvidenceError> {
     let entries = fs::read_dir(directory).map_err(|e| EvidenceError::io("read", directory, e))?;
-    let mut sums = BTreeMap::new();
+    let (mut files, mut strange) = (BTreeMap::new(), Vec::new());
     for entry in entries {
         let entry = entry.map_err(|e| EvidenceError::io("read", directory, e))?;
-        let name = entry.file_name().to_string_lossy().into_owned();
         let path = entry.path();
-        if DERIVED.contains(&name.as_str()) || name.starts_with('.') || !path.is_file() {
+        let kind = entry.file_type().map_err(|e| EvidenceError::io("read", &path, e))?;
+        let Ok(name) = entry.file_name().into_string() else {
+            strange.push(format!("{} was added", entry.file_name().to_string_lossy()));
+            continue;
+        };
+        if is_unfinished(&name) && kind.is_file() {
             continue;
         }
-        let bytes = fs::read(&path).map_err(|e| EvidenceError::io("read", &path, e))?;
-        sums.insert(name, sha256_hex(&bytes));
+        if !kind.is_file() {
+            let what = if kind.is_symlink() { "a link" } else { "no file" };
+            strange.push(format!("{name} is {what}"));
+            continue;
+        }
+        if DERIVED.contains(&name.as_str()) {
+            continue;
+        }
+        files.insert(name, bytes_of(&path)?);
     }
-    Ok(sums)
+    strange.sort();
+    Ok(Found { files, strange })
+}
+
+/// What a kill leaves of a derived file that was being written, and the space that is held for the files
+/// of a bundle until it is sealed.
+fn is_unfinished(name: &str) -> bool {
+    let half = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".new"));
+    name == reserve::FILE || half.is_some_and(|of| DERIVED.contains(&of))
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>, EvidenceError> {
+    let io = |error| EvidenceError::io("read", path, error);
+    let size_bytes = fs::metadata(path).map_err(io)?.len();
+    if size_bytes > FILE_BYTES_MAX {
+        let reason = format!("it has {size_bytes} bytes, which no file of a bundle has");
+        return Err(EvidenceError::Malformed { path: path.to_path_buf(), reason });
+    }
+    fs::read(path).map_err(io)
+}
+
+fn text_of(files: &BTreeMap<String, Vec<u8>>) -> String {
+    files.iter().map(|(name, bytes)| format!("{}  {name}\n", sha256_hex(bytes))).collect()
 }
 
 /// Seals the bundle in `directory`; returns the SHA-256 of the seal itself.
@@ -41,58 +130,136 @@ fn sums(directory: &Path) -> Result<BTreeMap<String, String>, EvidenceError> {
 /// # Errors
 /// A file that cannot be read, or a seal that cannot be written.
 pub fn seal(directory: &Path) -> Result<String, EvidenceError> {
-    let text: String =
-        sums(directory)?.iter().map(|(name, sum)| format!("{sum}  {name}\n")).collect();
+    let text = text_of(&read(directory)?.files);
     let path = directory.join(FILE);
     fs::write(&path, &text).map_err(|e| EvidenceError::io("write", &path, e))?;
     Ok(sha256_hex(text.as_bytes()))
 }
 
-/// Checks the seal of the bundle in `directory`.
+/// Reads the sealed files of the bundle in `directory`, and checks the seal over what was read.
 ///
 /// # Errors
 /// [`EvidenceError::SealBroken`] with every file that differs, is missing or was added.
-pub fn check(directory: &Path) -> Result<(), EvidenceError> {
+pub fn open(directory: &Path) -> Result<Sealed, EvidenceError> {
     let path = directory.join(FILE);
-    let text = fs::read_to_string(&path).map_err(|e| EvidenceError::io("read", &path, e))?;
-    let sealed: BTreeMap<&str, &str> =
-        text.lines().filter_map(|line| line.split_once("  ")).map(|(s, n)| (n, s)).collect();
-    let found = sums(directory)?;
+    let broken = |what: String| EvidenceError::SealBroken { path: directory.to_path_buf(), what };
+    let seal = match fs::symlink_metadata(&path) {
+        Ok(found) if found.is_file() => bytes_of(&path)?,
+        Ok(_) => return Err(broken(format!("{FILE} is no file"))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(broken(format!("it has no seal ({FILE} is missing)")));
+        }
+        Err(error) => return Err(EvidenceError::io("read", &path, error)),
+    };
+    let found = read(directory)?;
+    let expected = text_of(&found.files);
+    if seal != expected.as_bytes() || !found.strange.is_empty() {
+        return Err(broken(differences(&String::from_utf8_lossy(&seal), &expected, &found)));
+    }
+    let (files, sha256) = (found.files, sha256_hex(&seal));
+    Ok(Sealed { directory: directory.to_path_buf(), files, sha256 })
+}
+
+/// Checks the seal of the bundle in `directory`.
+///
+/// # Errors
+/// As [`open`].
+pub fn check(directory: &Path) -> Result<(), EvidenceError> {
+    open(directory).map(|_| ())
+}
+
+/// In what the files differ from the seal.
+fn differences(seal: &str, expected: &str, found: &Found) -> String {
+    fn sums(text: &str) -> BTreeMap<&str, &str> {
+        text.lines().filter_map(|line| line.split_once("  ")).map(|(s, n)| (n, s)).collect()
+    }
+    let (sealed, now) = (sums(seal), sums(expected));
     let mut wrong = Vec::new();
-    for (&name, &sum) in &sealed {
-        match found.get(name) {
+    for (name, sum) in &sealed {
+        match now.get(name) {
             None => wrong.push(format!("{name} is missing")),
-            Some(now) if now != sum => wrong.push(format!("{name} was changed")),
+            Some(is) if is != sum => wrong.push(format!("{name} was changed")),
             Some(_) => {}
         }
     }
-    let added = found.keys().filter(|name| !sealed.contains_key(name.as_str()));
+    let added = now.keys().filter(|name| !sealed.contains_key(*name));
     wrong.extend(added.map(|name| format!("{name} was added")));
+    wrong.extend(found.strange.iter().cloned());
     if wrong.is_empty() {
-        return Ok(());
+        wrong.push(format!("{FILE} is not in the form in which it is written"));
     }
-    Err(EvidenceError::SealBroken { path: directory.to_path_buf(), what: wrong.join(", ") })
+    wrong.join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn sealed() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("run.json"), "{}").unwrap();
+        fs::write(directory.path().join("series.csv"), "x").unwrap();
+        seal(directory.path()).unwrap();
+        directory
+    }
+
+    #[track_caller]
+    fn says(directory: &tempfile::TempDir, sentence: &str) {
+        let error = check(directory.path()).unwrap_err().to_string();
+        assert!(error.ends_with(sentence), "{error}");
+    }
+
     #[test]
     fn tells_changed_missing_and_added_files() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = sealed();
         let at = |name: &str| directory.path().join(name);
-        fs::write(at("run.json"), "{}").unwrap();
-        fs::write(at("series.csv"), "x").unwrap();
-        seal(directory.path()).unwrap();
         fs::write(at("verdict.json"), "derived").unwrap();
+        fs::write(at(".report.html.new"), "half").unwrap();
         check(directory.path()).unwrap();
         fs::write(at("run.json"), "{ }").unwrap();
         fs::remove_file(at("series.csv")).unwrap();
         fs::write(at("plan.toml"), "").unwrap();
-        let error = check(directory.path()).unwrap_err().to_string();
-        let expected = "run.json was changed, series.csv is missing, plan.toml was added";
-        assert!(error.ends_with(expected), "{error}");
+        says(&directory, "run.json was changed, series.csv is missing, plan.toml was added");
+    }
+
+    #[test]
+    fn tells_what_a_bundle_does_not_have() {
+        let add: [(&str, fn(&Path), &str); 4] = [
+            ("a", |at| fs::create_dir(at).unwrap(), "a is no file"),
+            (".b", |at| fs::write(at, "hidden").unwrap(), ".b was added"),
+            ("c", |at| std::os::unix::fs::symlink("run.json", at).unwrap(), "c is a link"),
+            (FILE, |at| fs::remove_file(at).unwrap(), "it has no seal (SHA256SUMS is missing)"),
+        ];
+        for (name, add, sentence) in add {
+            let directory = sealed();
+            add(&directory.path().join(name));
+            says(&directory, sentence);
+        }
+        let directory = sealed();
+        let at = |name: &str| directory.path().join(name);
+        fs::rename(at("series.csv"), at("verdict.json")).unwrap();
+        std::os::unix::fs::symlink("verdict.json", at("series.csv")).unwrap();
+        says(&directory, "series.csv is missing, series.csv is a link");
+    }
+
+    #[test]
+    fn a_seal_has_one_form() {
+        for change in [
+            |text: &str| text.replace("  run", " *run"),
+            |text: &str| text.to_uppercase().replace("RUN.JSON", "run.json"),
+            |text: &str| format!("{text}{text}"),
+            |text: &str| format!("{text}\n"),
+            |text: &str| text.lines().rev().map(|line| format!("{line}\n")).collect(),
+            |text: &str| text.trim_end().to_owned(),
+            |text: &str| text.replace('\n', "\r\n"),
+            |text: &str| format!("# a remark\n{text}"),
+        ] {
+            let directory = sealed();
+            let path = directory.path().join(FILE);
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, change(&text)).unwrap();
+            assert!(check(directory.path()).is_err(), "{}", change(&text));
+        }
     }
 
     #[test]

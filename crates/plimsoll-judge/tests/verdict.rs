@@ -107,6 +107,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
     let run = Run {
         schema_version: 1,
         tool_version: "0".into(),
+        build: None,
         run_id: "run".into(),
         name: "made-up".into(),
         plan_sha256: plan.resolve().sha256_hex().unwrap(),
@@ -116,6 +117,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
         duration_ns: 80 * SECOND_NS,
         end: End { kind: EndKind::Completed, says: String::new() },
         ledger: None,
+        signed_by: None,
         experiment: None,
         engine: Engine {
             threads: 1,
@@ -153,6 +155,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
         series,
         observed,
         latency: std::collections::BTreeMap::new(),
+        seal_sha256: None,
     }
 }
 

@@ -26,7 +26,7 @@ const GOLDEN: &str = include_str!("../data/golden.txt");
 fn bytes(recording: &Recording) -> Vec<u8> {
     let mut out = Vec::new();
     series::write(&mut out, &recording.series).unwrap();
-    latency::write(&mut out, 0, &recording.intervals).unwrap();
+    latency::write(&mut out, 0, &recording.intervals, None).unwrap();
     let inside = recording.observed.inside.as_ref().unwrap();
     out.extend(format!("{:?}{:?}", inside.nodes, inside.stations).into_bytes());
     out.extend(format!("{:?}{:?}", inside.paths, inside.events).into_bytes());

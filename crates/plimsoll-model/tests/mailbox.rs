@@ -124,7 +124,7 @@ fn the_inner_statistics_agree_with_the_load() {
 fn bytes(recording: &Recording) -> Vec<u8> {
     let mut out = Vec::new();
     series::write(&mut out, &recording.series).unwrap();
-    plimsoll_evidence::latency::write(&mut out, 0, &recording.intervals).unwrap();
+    plimsoll_evidence::latency::write(&mut out, 0, &recording.intervals, None).unwrap();
     out.extend(format!("{:?}", recording.observed).into_bytes());
     let Recording { end, engine, phases, classes, instances, counters, .. } = recording;
     out.extend(

@@ -40,6 +40,10 @@ pub use sweeps::{sweeps_document, sweeps_table};
 pub use text::Style;
 pub use tuning::tuning_document;
 
+/// This build, as far as it decides what is derived from evidence: a digest of its sources. What one build
+/// derives from a bundle it derives again to the byte.
+pub const BUILD: &str = env!("PLIMSOLL_BUILD");
+
 /// The summary for a terminal: verdict first. Ends with a line feed.
 pub fn text(bundle: &Bundle, verdict: &Verdict, style: &Style) -> String {
     text::document(&run_document(bundle, verdict), style)

@@ -61,7 +61,7 @@ pub enum Command {
     Observe(commands::observe::Options),
     /// Measure this host's own ceilings.
     Calibrate(commands::calibrate::Options),
-    /// Check the pages of a mail store, the blocks of a data set, or the seal of a bundle.
+    /// Check the pages of a mail store, the blocks of a data set, or the evidence of a run.
     Verify(commands::verify::Options),
     /// Published experiments, each as one command: list, show, run.
     Experiment(commands::experiment::Options),
@@ -71,6 +71,8 @@ pub enum Command {
     Plan(commands::plan::Options),
     /// List the runs of this machine, and show or remove one.
     Runs(commands::runs::Options),
+    /// Sign the ledger, and check it and what was stated of it.
+    Ledger(commands::ledger::Options),
     /// Write a bundle's report again, or print it in another form.
     Report(commands::report::Options),
     /// Print shell completions.

@@ -52,9 +52,12 @@ impl From<EvidenceError> for CliError {
     fn from(error: EvidenceError) -> Self {
         let kind = match &error {
             EvidenceError::Io { .. } => Exit::Environment,
-            EvidenceError::NotABundle { .. } | EvidenceError::TooNew { .. } => Exit::Usage,
+            EvidenceError::NotABundle { .. }
+            | EvidenceError::TooNew { .. }
+            | EvidenceError::Key { .. } => Exit::Usage,
             EvidenceError::Malformed { .. }
             | EvidenceError::SealBroken { .. }
+            | EvidenceError::Signature { .. }
             | EvidenceError::LedgerBroken { .. } => Exit::NoVerdict,
         };
         let message = error.to_string();

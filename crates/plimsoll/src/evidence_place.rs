@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn the_place_that_was_asked_for_is_no_other_place() {
-        let places = Places { state: "/s".into(), runs: "/r".into(), cache: "/c".into() };
+        let places =
+            Places { state: "/s".into(), runs: "/r".into(), cache: "/c".into(), signer: None };
         let others = others(&places, Path::new("/r"));
         assert_eq!(others[..2], [PathBuf::from("/s/runs"), "/c/runs".into()]);
         assert!(others.contains(&"/dev/shm".into()));

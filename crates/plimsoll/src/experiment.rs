@@ -7,20 +7,29 @@
 //! | `experiment.json` | kind, runs in their order, and what follows from them |
 //! | `report.html` | the same to look at |
 //!
-//! Both files are derived from the bundles, and written anew after each run: an experiment that is
+//! | `SHA256SUMS` | the seal over both, and over the seals of the bundles ([`seal`]) |
+//!
+//! All three are derived from the bundles, and written anew after each run: an experiment that is
 //! interrupted keeps what it has found so far. The directory may be moved; any directory that holds
 //! bundles can be compared as one experiment.
+
+mod seal;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::ledger::{Event, Ledger};
 use plimsoll_evidence::run::{ExperimentKind, Membership};
 use plimsoll_judge::tuning::Range;
-use serde::Serialize;
+use plimsoll_sys::clock;
+use serde::{Deserialize, Serialize};
+
+pub use seal::check;
 
 use crate::commands::bundle;
 use crate::error::CliError;
+use crate::places::Places;
 use crate::run_id::RunId;
 
 /// Name of the file that makes a directory an experiment of ours.
@@ -36,10 +45,11 @@ pub struct Experiment {
     name: String,
     directory: PathBuf,
     runs: Vec<Membered>,
+    ledger: Ledger,
 }
 
 /// A run of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Membered {
     run_id: String,
     arm: String,
@@ -61,23 +71,36 @@ impl Experiment {
     ///
     /// # Errors
     /// A directory that cannot be made.
-    pub fn begin(kind: ExperimentKind, name: &str, bundles: &Path) -> Result<Self, CliError> {
+    pub fn begin(
+        kind: ExperimentKind,
+        name: &str,
+        bundles: &Path,
+        places: &Places,
+    ) -> Result<Self, CliError> {
         let id = RunId::now(&format!("{name}-{}", kind.word())).name().to_owned();
         let directory = bundles.join(&id);
         fs::create_dir_all(&directory).map_err(|error| unwritten(&directory, &error))?;
-        Ok(Self { id, kind, name: name.to_owned(), directory, runs: Vec::new() })
+        let ledger = Ledger::at(places.ledger());
+        Ok(Self { id, kind, name: name.to_owned(), directory, runs: Vec::new(), ledger })
     }
 
     /// One that was interrupted, in its directory; the runs that it has are to be noted again.
     ///
     /// # Errors
     /// A directory that cannot be written.
-    pub fn resume(kind: ExperimentKind, name: &str, directory: &Path) -> Result<Self, CliError> {
-        let id =
-            directory.file_name().map_or(String::new(), |id| id.to_string_lossy().into_owned());
-        fs::create_dir_all(directory).map_err(|error| unwritten(directory, &error))?;
-        let directory = directory.to_path_buf();
-        Ok(Self { id, kind, name: name.to_owned(), directory, runs: Vec::new() })
+    pub fn resume(
+        kind: ExperimentKind,
+        name: &str,
+        directory: &Path,
+        places: &Places,
+    ) -> Result<Self, CliError> {
+        #[derive(Deserialize)]
+        struct Id {
+            id: String,
+        }
+        let Id { id } = read(directory)?;
+        let (directory, ledger) = (directory.to_path_buf(), Ledger::at(places.ledger()));
+        Ok(Self { id, kind, name: name.to_owned(), directory, runs: Vec::new(), ledger })
     }
 
     /// Where its bundles are made.
@@ -102,7 +125,7 @@ impl Experiment {
         self.runs.push(Membered { run_id: bundle.run.run_id.clone(), arm });
     }
 
-    /// Writes what follows from the runs so far.
+    /// Writes what follows from the runs so far, seals it and enters the seal in the ledger.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -116,7 +139,10 @@ impl Experiment {
             result,
         };
         replace(&self.directory, FILE, bundle::json(&record)?.as_bytes())?;
-        replace(&self.directory, "report.html", html.as_bytes())
+        replace(&self.directory, "report.html", html.as_bytes())?;
+        let seal_sha256 = seal::seal(&self.directory)?;
+        let event = Event::Together { seal_sha256 };
+        Ok(self.ledger.enter(&self.id, clock::realtime_ns(), event)?)
     }
 
     /// Path of its report.
@@ -202,36 +228,4 @@ fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, CliError>
         |error: String| CliError::usage(format!("cannot read {}: {error}", path.display()));
     let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
-}
-
-/// The bundles in a directory, in the order in which their runs were started. A directory that is a
-/// bundle itself is the only one.
-///
-/// # Errors
-/// A directory without any bundle, or one that cannot be read.
-pub fn bundles_in(directory: &Path) -> Result<Vec<(PathBuf, Bundle)>, CliError> {
-    if directory.join("run.json").is_file() {
-        return Ok(vec![(directory.to_path_buf(), Bundle::read(directory)?)]);
-    }
-    let entries = fs::read_dir(directory).map_err(|error| {
-        CliError::usage(format!("cannot read {}: {error}", directory.display()))
-    })?;
-    let mut found = Vec::new();
-    for path in entries.flatten().map(|entry| entry.path()) {
-        if path.join("run.json").is_file() {
-            let bundle = Bundle::read(&path)?;
-            found.push((path, bundle));
-        }
-    }
-    if found.is_empty() {
-        let says = format!("{} holds no bundle of a run that ended", directory.display());
-        return Err(CliError::usage(says)
-            .hint("name a bundle, an experiment, or a directory that holds bundles"));
-    }
-    let order = |(_, bundle): &(PathBuf, Bundle)| {
-        let number = bundle.run.experiment.as_ref().map_or(0, |place| place.number);
-        (bundle.run.started_unix_ns, number)
-    };
-    found.sort_by_key(order);
-    Ok(found)
 }

@@ -7,12 +7,14 @@
 mod arguments;
 mod ceilings;
 mod commands;
+mod custody;
 mod error;
 mod evidence_place;
 mod exit;
 mod experiment;
 mod interrupt;
 mod kept_data;
+mod keys;
 mod modelled;
 mod places;
 mod progress;

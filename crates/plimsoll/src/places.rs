@@ -1,8 +1,12 @@
 //! Where Plimsoll keeps its own files: the XDG base directories, never the working directory.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll_evidence::signature::Signer;
 
 use crate::error::CliError;
+use crate::keys::{self, Sign};
 
 /// Directories of this user.
 #[derive(Clone, Debug)]
@@ -13,6 +17,8 @@ pub struct Places {
     pub runs: PathBuf,
     /// Where the quickstart's data goes when no path is given.
     pub cache: PathBuf,
+    /// What evidence is signed with that is left there; `None`: it is not signed.
+    pub signer: Option<Arc<Signer>>,
 }
 
 impl Places {
@@ -25,7 +31,17 @@ impl Places {
             state: base("XDG_STATE_HOME", ".local/state")?,
             runs: base("XDG_DATA_HOME", ".local/share")?.join("runs"),
             cache: base("XDG_CACHE_HOME", ".cache")?,
+            signer: None,
         })
+    }
+
+    /// The same, with the key that evidence is to be signed with. It is read before anything is run.
+    ///
+    /// # Errors
+    /// As [`Places::from_environment`], or a key that can't be read.
+    pub fn signing(sign: &Sign) -> Result<Self, CliError> {
+        let signer = keys::signer(sign.key.as_deref())?.map(Arc::new);
+        Ok(Self { signer, ..Self::from_environment()? })
     }
 
     /// Where bundles are made: `out` where it is given, else the catalogue. The last directory of `out` is
@@ -57,6 +73,11 @@ impl Places {
     /// The ledger.
     pub fn ledger(&self) -> PathBuf {
         self.state.join("ledger.jsonl")
+    }
+
+    /// Signed statements of the ledger.
+    pub fn statements(&self) -> PathBuf {
+        self.state.join("ledger-statements")
     }
 
     /// Generation maps of the stores.

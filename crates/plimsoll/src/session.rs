@@ -9,17 +9,15 @@ use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
 use plimsoll_engine::recording::Recording;
 use plimsoll_engine::{EngineError, ErrorKind};
 use plimsoll_evidence::environment::Environment;
-use plimsoll_evidence::ledger::{Ledger, TornTail};
-use plimsoll_evidence::run::{
-    Driver, EndKind, LedgerPosition, Membership, Run, SCHEMA_VERSION, Tier,
-};
+use plimsoll_evidence::ledger::{Ledger, Question, Start, TornTail};
+use plimsoll_evidence::run::{Driver, LedgerPosition, Membership, Run, SCHEMA_VERSION, Tier};
 use plimsoll_evidence::{Bundle, BundleWriter};
 use plimsoll_judge::Verdict;
 use plimsoll_plan::{Condition, Mailbox, Matrix, Plan, ResolvedPlan, Target, TargetKind, Workload};
 use plimsoll_sys::clock;
 
 use crate::ceilings;
-use crate::commands::bundle;
+use crate::custody;
 use crate::error::CliError;
 use crate::evidence_place;
 use crate::exit::Exit;
@@ -305,28 +303,35 @@ impl<'a> Session<'a> {
         let started = id.started_unix_ns();
         let experiment =
             request.experiment.clone().map(|place| Membership { data_of_run, ..place });
-        let together = experiment.as_ref().map(|place| place.id.as_str());
         // A model's run takes no time of its own: its space need not be held.
         let modelled = matches!(resolved.targets[..], [ref t] if is_model(t));
         let hold_bytes = if modelled { 0 } else { evidence_place::expected_bytes(resolved) };
         let writer = evidence_place::begin(request.bundles, id.name(), hold_bytes)?;
-        let position =
-            match ledger.start_in(id.name(), &resolved.name, &plan_sha256, started, together) {
-                Ok((position, torn)) => {
-                    torn.iter().for_each(|torn| progress.warn(&describe_torn(torn)));
-                    position
-                }
-                Err(error) => {
-                    // A run that the ledger does not know has not begun.
-                    drop(writer.discard());
-                    return Err(error.into());
-                }
-            };
-        writer.plan(request.plan.text(), resolved)?;
         let mut paths: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
         paths.sort();
         paths.dedup();
         let mut environment = plimsoll_observe::environment::collect(&paths);
+        let entry = Start {
+            run_id: id.name(),
+            name: &resolved.name,
+            plan_sha256: &plan_sha256,
+            unix_ns: started,
+            experiment: experiment.as_ref().map(|place| place.id.as_str()),
+            question: Some(Question::of(resolved, &environment)),
+            known: &custody::witnesses(&request.places.runs),
+        };
+        let position = match ledger.start(&entry) {
+            Ok((position, torn)) => {
+                torn.iter().for_each(|torn| progress.warn(&describe_torn(torn)));
+                position
+            }
+            Err(error) => {
+                // A run that the ledger does not know has not begun.
+                drop(writer.discard());
+                return Err(error.into());
+            }
+        };
+        writer.plan(request.plan.text(), resolved)?;
         ceilings::enter(&mut environment, request.places, progress);
         writer.environment(&environment)?;
         Ok(Self { request, plan_sha256, ledger, position, writer, environment, id, experiment })
@@ -362,6 +367,7 @@ impl<'a> Session<'a> {
         let run = Run {
             schema_version: SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            build: Some(plimsoll_report::BUILD.to_owned()),
             run_id: id.name().to_owned(),
             name: request.resolved.name.clone(),
             plan_sha256,
@@ -371,6 +377,7 @@ impl<'a> Session<'a> {
             duration_ns: if modelled { virtual_ns } else { real_ns },
             end: recording.end.clone(),
             ledger: Some(position),
+            signed_by: request.places.signer.as_ref().map(|s| s.public().to_owned()),
             experiment,
             engine: recording.engine.clone(),
             phases: recording.phases.clone(),
@@ -382,24 +389,20 @@ impl<'a> Session<'a> {
         let others = evidence_place::others(request.places, request.bundles);
         let written = evidence_place::write(writer, id.name(), &others, |writer| {
             writer.plan(request.plan.text(), request.resolved)?;
-            writer.latency(id.started_unix_ns(), intervals)?;
+            writer.latency(id.started_unix_ns(), intervals, &run.phases)?;
             writer.series(series)?;
             writer.observed(observed)?;
             writer.run(&run)?;
             writer.environment(&environment)?;
-            let seal = writer.seal()?;
-            // What is judged is what was written, so that judging it again gives the same.
-            let evidence = Bundle::read(writer.directory())?;
-            let verdict = bundle::judge_and_report(writer.directory(), &evidence)?;
-            Ok((seal, evidence, verdict))
+            custody::seal_and_judge(writer, request.places, id.name())
         })?;
-        let (directory, (seal, evidence, verdict)) = (written.directory, written.given);
+        let (directory, judged) = (written.directory, written.given);
         if let Some(error) = written.elsewhere_because {
             let place = directory.display();
             progress.warn(&format!("{}\nthe bundle is in {place} instead", error.message));
         }
-        let (end, word) = (end_word(evidence.run.end.kind), verdict.verdict.label());
-        let entered = ledger.end(id.name(), clock::realtime_ns(), end, word, &seal);
+        let entered = judged.enter(&ledger, clock::realtime_ns());
+        let custody::Judged { evidence, verdict, .. } = judged;
         let DataEnd { kept, not_removed } = data;
         let not_entered = entered.err().map(CliError::from);
         if let Some(error) = &not_entered {
@@ -425,17 +428,6 @@ pub fn describe_torn(torn: &TornTail) -> String {
 
 fn is_model(target: &Target) -> bool {
     matches!(target.kind, TargetKind::Model { .. })
-}
-
-fn end_word(kind: EndKind) -> &'static str {
-    match kind {
-        EndKind::Completed => "completed",
-        EndKind::Interrupted => "interrupted",
-        EndKind::IoError => "io-error",
-        EndKind::NoSpace => "no-space",
-        EndKind::Corruption => "corruption",
-        EndKind::Environment => "environment",
-    }
 }
 
 /// An error before a run began, with the exit code: what a plan names wrongly is the plan's fault.

@@ -57,6 +57,7 @@ fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> 
         run: Run {
             schema_version: SCHEMA_VERSION,
             tool_version: String::new(),
+            build: None,
             run_id: name.to_owned(),
             name: name.to_owned(),
             plan_sha256,
@@ -67,6 +68,7 @@ fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> 
             end: End { kind: EndKind::Completed, says: String::new() },
             experiment: None,
             ledger: None,
+            signed_by: None,
             engine: Engine { closed_loop: true, ..Engine::default() },
             phases: vec![Phase {
                 kind: PhaseKind::Measure,
@@ -88,6 +90,7 @@ fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> 
         series: Vec::new(),
         observed: Observed::default(),
         latency: std::collections::BTreeMap::new(),
+        seal_sha256: None,
     }
 }
 

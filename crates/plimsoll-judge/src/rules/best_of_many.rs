@@ -1,66 +1,148 @@
 //! Is this the best of many runs?
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::{LedgerPosition, Tier};
 
 use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Earlier runs of the same plan from which a single figure is one of many.
+/// Earlier runs that asked the same from which a single figure is one of many.
 const EARLIER_MIN: u64 = 5;
+/// A ledger that is younger than this when a run starts does not tell what was tried before: a day is time
+/// for a hundred runs of the ten minutes that a plan measures at least.
+const AGE_NS_MIN: u64 = 86_400_000_000_000;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     id: "best-of-many",
-    asks: "how many runs of this plan came before, and how many were given up?",
+    asks: "how many runs asked the same of this system before, and how many were given up?",
     explains: "The best of seven runs overstated their median by 40 % (measured). Every run enters an \
         append-only ledger whose lines hold the hash of the one before, aborted runs included; the \
-        bundle carries its place in it. Five earlier runs of the plan, or one that was given up, are a \
-        warning: show them all (`plimsoll runs`), not this one.",
+        bundle carries its place in it. Runs ask the same when they put the same kind of workload, with \
+        numbers within a tenth, on the same file system or device, with the same requirement: a plan's \
+        name, its directory and a few KiB make no difference, and neither does the load where a \
+        requirement is to be met. Five earlier runs, or one that was given up, are a warning: show them \
+        all (`plimsoll runs`), not this one. A ledger that began less than a day before, or that does \
+        not hold bundles which lie in the catalogue, can't tell: what came before is unknown.",
     bears_on: &[(Claim::Requirement, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    let ledger = bundle.run.ledger.as_ref()?;
-    let (earlier, given_up) = (ledger.earlier_runs_of_plan, ledger.earlier_runs_not_completed);
-    // A plan's own repeats are shown together.
+    let Some(ledger) = &bundle.run.ledger else {
+        let says = "the run stands in no ledger: how many came before it is not known";
+        return (bundle.run.tier == Tier::T1 && bundle.seal_sha256.is_some())
+            .then(|| Finding::new(RULE.id, Outcome::Unknown, says).advise(SHOW));
+    };
+    // Bundles of older versions know runs of the same plan only; a plan's own repeats are shown together.
     let repeats = u64::from(bundle.plan.repeat.runs.max(1)) - 1;
-    let finding = if earlier >= EARLIER_MIN + repeats || given_up > 0 {
-        let says = format!(
-            "{earlier} runs of this plan came before on this machine, {given_up} of which did not come \
-             to their end"
-        );
-        Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("show all of them, or their median: `plimsoll runs` lists them")
+    let of_plan = ledger.earlier_runs_of_plan.saturating_sub(repeats);
+    let earlier = ledger.earlier_runs_alike.unwrap_or(of_plan);
+    let given_up = ledger.earlier_alike_not_completed.unwrap_or(ledger.earlier_runs_not_completed);
+    let alike = match ledger.earlier_runs_alike {
+        Some(_) => "that asked the same",
+        None => "of this plan",
+    };
+    let came = match earlier {
+        0 => format!("no run {alike} came before on this machine"),
+        1 => format!("1 run {alike} came before on this machine"),
+        n => format!("{n} runs {alike} came before on this machine"),
+    };
+    let finding = if earlier >= EARLIER_MIN || given_up > 0 {
+        let says = format!("{came}, {given_up} of which did not come to their end");
+        Finding::new(RULE.id, Outcome::Warn, says).advise(SHOW)
+    } else if let Some(says) = unknown_before(bundle, ledger) {
+        Finding::new(RULE.id, Outcome::Unknown, format!("{says}; by it, {came}")).advise(SHOW)
     } else {
-        Finding::new(RULE.id, Outcome::Pass, format!("{earlier} runs of this plan came before"))
+        Finding::new(RULE.id, Outcome::Pass, came)
     };
     Some(finding.with("earlier_runs", earlier).with("earlier_runs_not_completed", given_up))
 }
 
+const SHOW: &str = "show all of them, or their median: `plimsoll runs` lists them";
+
+/// Why the ledger does not tell what came before.
+fn unknown_before(bundle: &Bundle, ledger: &LedgerPosition) -> Option<String> {
+    match ledger.bundles_not_held {
+        Some(1) => {
+            return Some("the ledger lacks a run whose bundle lies in the catalogue".to_owned());
+        }
+        Some(n) if n > 1 => {
+            return Some(format!("the ledger lacks {n} runs whose bundles lie in the catalogue"));
+        }
+        _ => {}
+    }
+    let age_ns = bundle.run.started_unix_ns.saturating_sub(ledger.began_unix_ns?);
+    let began = match age_ns / 60_000_000_000 {
+        _ if age_ns >= AGE_NS_MIN => return None,
+        _ if ledger.position == 1 => "with this run".to_owned(),
+        0 => "less than a minute before this run".to_owned(),
+        1 => "a minute before this run".to_owned(),
+        minutes if minutes < 120 => format!("{minutes} minutes before this run"),
+        minutes => format!("{} hours before this run", minutes / 60),
+    };
+    Some(format!("the ledger began {began}, and does not tell what was tried before"))
+}
+
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::run::LedgerPosition;
-
     use super::super::made_up;
     use super::*;
 
+    fn at(change: impl FnOnce(&mut LedgerPosition)) -> Option<Outcome> {
+        let mut bundle = made_up::reads();
+        bundle.run.started_unix_ns = 10 * AGE_NS_MIN;
+        let mut ledger = LedgerPosition {
+            position: 9,
+            earlier_runs_alike: Some(0),
+            earlier_alike_not_completed: Some(0),
+            began_unix_ns: Some(AGE_NS_MIN),
+            bundles_not_held: Some(0),
+            ..LedgerPosition::default()
+        };
+        change(&mut ledger);
+        bundle.run.ledger = Some(ledger);
+        made_up::outcome(&RULE, &bundle)
+    }
+
     #[test]
     fn five_earlier_runs_or_one_given_up_warn() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
-        let mut at = |earlier, given_up| {
-            bundle.run.ledger = Some(LedgerPosition {
-                position: earlier + 1,
-                previous_sha256: String::new(),
-                earlier_runs_of_plan: earlier,
-                earlier_runs_not_completed: given_up,
-            });
-            made_up::outcome(&RULE, &bundle)
+        assert_eq!(at(|ledger| ledger.earlier_runs_alike = Some(4)), Some(Outcome::Pass));
+        assert_eq!(at(|ledger| ledger.earlier_runs_alike = Some(5)), Some(Outcome::Warn));
+        assert_eq!(at(|ledger| ledger.earlier_alike_not_completed = Some(1)), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn a_ledger_that_does_not_reach_back_can_not_tell() {
+        let began = |age_ns: u64| Some(10 * AGE_NS_MIN - age_ns);
+        assert_eq!(at(|ledger| ledger.began_unix_ns = began(AGE_NS_MIN)), Some(Outcome::Pass));
+        assert_eq!(at(|ledger| ledger.began_unix_ns = began(1)), Some(Outcome::Unknown));
+        assert_eq!(at(|ledger| ledger.bundles_not_held = Some(2)), Some(Outcome::Unknown));
+        let many = |ledger: &mut LedgerPosition| {
+            (ledger.began_unix_ns, ledger.earlier_runs_alike) = (began(1), Some(5));
         };
-        assert_eq!(at(4, 0), Some(Outcome::Pass));
-        assert_eq!(at(5, 0), Some(Outcome::Warn));
-        assert_eq!(at(1, 1), Some(Outcome::Warn));
+        assert_eq!(at(many), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn an_older_bundle_knows_runs_of_the_same_plan() {
+        let older = |earlier, given_up| {
+            at(|ledger| {
+                *ledger = LedgerPosition {
+                    position: earlier + 1,
+                    earlier_runs_of_plan: earlier,
+                    earlier_runs_not_completed: given_up,
+                    ..LedgerPosition::default()
+                };
+            })
+        };
+        assert_eq!(older(4, 0), Some(Outcome::Pass));
+        assert_eq!(older(5, 0), Some(Outcome::Warn));
+        assert_eq!(older(1, 1), Some(Outcome::Warn));
+        let mut read = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &read), None, "made in memory");
+        read.seal_sha256 = Some(String::new());
+        assert_eq!(made_up::outcome(&RULE, &read), Some(Outcome::Unknown), "in no ledger");
     }
 }

@@ -85,6 +85,7 @@ fn bundle(plan: &str, class: &str, is_read: bool) -> Bundle {
             (class.to_owned(), histogram.clone()),
             (format!("{class}.service"), histogram),
         ]),
+        seal_sha256: None,
     };
     // A little movement, so that the samples are not all alike.
     rates(&mut bundle, |tenth| (RATE / 10 + tenth * 7 % 11, LATENCY_NS));
@@ -123,6 +124,7 @@ fn run(plan: &Plan, class: ClassTotals) -> Run {
     Run {
         schema_version: 1,
         tool_version: "0".into(),
+        build: None,
         run_id: "run".into(),
         name: "made-up".into(),
         plan_sha256: plan.resolve().sha256_hex().unwrap(),
@@ -133,6 +135,7 @@ fn run(plan: &Plan, class: ClassTotals) -> Run {
         end: End { kind: EndKind::Completed, says: String::new() },
         experiment: None,
         ledger: None,
+        signed_by: None,
         engine: Engine {
             threads: 1,
             sessions: 1,

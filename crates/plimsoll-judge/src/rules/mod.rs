@@ -21,6 +21,7 @@ pub mod cpu_frequency;
 pub mod cpu_steal;
 pub mod data_content;
 pub mod data_reduced;
+pub mod evidence_consistent;
 pub mod experiment;
 pub mod flush_left_out;
 pub mod generator_limit;
@@ -105,6 +106,7 @@ impl Rule {
 pub const ALL: &[Rule] = &[
     io_errors::RULE,
     server_outage::RULE,
+    evidence_consistent::RULE,
     check_failed::RULE,
     not_completed::RULE,
     memory_target::RULE,

@@ -102,5 +102,6 @@ pub fn run_of(plan: &ResolvedPlan, id: &str, shapes: &[Shape<'_>]) -> Bundle {
         series,
         observed,
         latency: std::collections::BTreeMap::new(),
+        seal_sha256: None,
     }
 }

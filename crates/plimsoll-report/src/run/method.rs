@@ -8,6 +8,7 @@ use super::{nothing, sentence};
 use crate::document::{Block, Fact, Section};
 use crate::number::{Letters, Unit, elapsed};
 use crate::table::{Cell, Column, Table, Tone};
+use crate::time;
 
 pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
     Section::full("method", "How it was measured")
@@ -129,14 +130,44 @@ pub(super) fn ledger(bundle: &Bundle) -> Section {
             _ => section.with(Block::Words(words.to_owned())),
         };
     };
-    Section::full("ledger", "Ledger").with(Block::Words(tries(ledger))).with(Block::Facts(vec![
+    let mut facts = vec![
         Fact::new("line in the ledger", Cell::count(ledger.position)),
         Fact::new("SHA-256 of the line before", Cell::text(ledger.previous_sha256.clone())),
         Fact::new("SHA-256 of the plan", Cell::text(bundle.run.plan_sha256.clone())),
-    ]))
+    ];
+    if let Some(unix_ns) = ledger.began_unix_ns {
+        facts.insert(1, Fact::new("the ledger began", Cell::text(began(bundle, ledger, unix_ns))));
+    }
+    let words = Block::Words(tries(ledger));
+    Section::full("ledger", "Ledger").with(words).with(Block::Facts(facts))
+}
+
+/// When the ledger's first line was written: what came before is not in it.
+fn began(bundle: &Bundle, ledger: &LedgerPosition, unix_ns: u64) -> String {
+    let before = bundle.run.started_unix_ns.saturating_sub(unix_ns);
+    match (ledger.position, before / 86_400_000_000_000) {
+        (1, _) => "with this run".to_owned(),
+        (_, 0) => format!("{}, {} before this run", time::utc(unix_ns), elapsed(before as f64)),
+        (_, days) => format!("{}, {days} days before this run", time::utc(unix_ns)),
+    }
 }
 
 fn tries(ledger: &LedgerPosition) -> String {
+    if let (Some(alike), Some(given_up)) =
+        (ledger.earlier_runs_alike, ledger.earlier_alike_not_completed)
+    {
+        return match alike {
+            0 => "The ledger has no earlier run that asked the same of this system.".to_owned(),
+            1 => format!(
+                "The ledger has one earlier run that asked the same of this system; it {}.",
+                if given_up == 1 { "did not complete" } else { "completed" }
+            ),
+            n => format!(
+                "The ledger has {n} earlier runs that asked the same of this system; {given_up} of \
+                 them did not complete."
+            ),
+        };
+    }
     let earlier = ledger.earlier_runs_of_plan;
     match earlier {
         0 => "This is the first run of this plan on this machine.".to_owned(),

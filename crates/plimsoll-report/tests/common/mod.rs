@@ -122,6 +122,7 @@ pub fn bundle(sample: Sample) -> Bundle {
         run: Run {
             schema_version: SCHEMA_VERSION,
             tool_version: "0.1.0".into(),
+            build: None,
             run_id: "20261121-004411-exchange-1000-heavy-7f3a".into(),
             name: plan.name.clone(),
             plan_sha256: "4be1a9e3d4d5b2f0a5a2f3c0d9b1e6f7c8a90b1c2d3e4f5061728394a5b6c7d8".into(),
@@ -136,7 +137,9 @@ pub fn bundle(sample: Sample) -> Bundle {
                     .into(),
                 earlier_runs_of_plan: 3,
                 earlier_runs_not_completed: 1,
+                ..LedgerPosition::default()
             }),
+            signed_by: None,
             experiment: None,
             engine: engine(sample),
             phases,
@@ -154,6 +157,7 @@ pub fn bundle(sample: Sample) -> Bundle {
         series,
         observed: observed(sample),
         latency,
+        seal_sha256: None,
     }
 }
 

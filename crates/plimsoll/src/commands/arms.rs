@@ -32,14 +32,15 @@ pub fn run_arms(
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
-    let places = Places::from_environment()?;
+    let places = Places::signing(&after.sign)?;
     let resolved = plan.resolve();
     tune::refuse_auto(&resolved)?;
     let arms: Vec<ResolvedPlan> =
         (0..resolved.targets.len()).filter_map(|i| resolved.for_target(i)).collect();
     let names: Vec<String> = resolved.targets.iter().map(|target| target.name.clone()).collect();
     let bundles = &places.bundles(after.out.as_deref())?;
-    let mut experiment = Experiment::begin(ExperimentKind::Compare, &resolved.name, bundles)?;
+    let mut experiment =
+        Experiment::begin(ExperimentKind::Compare, &resolved.name, bundles, &places)?;
     let hands_on = !resolved.repeat.fresh;
     let slot = || if hands_on { DataSlot::handed_on() } else { DataSlot::fresh() };
     let data: Vec<DataSlot> = arms.iter().map(|_| slot()).collect();

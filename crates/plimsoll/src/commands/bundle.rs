@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ColorChoice;
-use plimsoll_evidence::{Bundle, BundleWriter};
-use plimsoll_judge::{Verdict, judge};
+use plimsoll_evidence::Bundle;
+use plimsoll_judge::Verdict;
 use plimsoll_report::document::Document;
 use plimsoll_report::text::Style;
 use serde::Serialize;
@@ -47,18 +47,6 @@ pub fn catalogued(runs: &Path, name: &str) -> Option<PathBuf> {
     entries.map(|entry| entry.path().join(name)).find(|path| path.is_dir())
 }
 
-/// Judges the bundle and writes its verdict and report beside the evidence.
-///
-/// # Errors
-/// A file that cannot be written.
-pub fn judge_and_report(directory: &Path, bundle: &Bundle) -> Result<Verdict, CliError> {
-    let verdict = judge(bundle);
-    let writer = BundleWriter::open(directory);
-    writer.derived("verdict.json", json(&verdict)?.as_bytes())?;
-    writer.derived("report.html", html(bundle, &verdict)?.as_bytes())?;
-    Ok(verdict)
-}
-
 /// The report as a page.
 ///
 /// # Errors
@@ -93,6 +81,20 @@ pub fn show(
     }
     let mut text = plimsoll_report::text(bundle, verdict, &style(common));
     text.push_str(&format!("\nreport: {}\n", directory.join("report.html").display()));
+    print(&text)
+}
+
+/// Says what is in doubt of the evidence that was shown: below a report that people read, and on stderr
+/// beside what programs read.
+///
+/// # Errors
+/// Stdout that cannot be written.
+pub fn print_custody(lines: &[String], common: &Common) -> Result<(), CliError> {
+    if common.json {
+        lines.iter().for_each(|line| eprintln!("evidence: {line}"));
+        return Ok(());
+    }
+    let text: String = lines.iter().map(|line| format!("evidence: {line}\n")).collect();
     print(&text)
 }
 

@@ -6,18 +6,19 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::ExperimentKind;
+use plimsoll_judge::Verdict;
 use plimsoll_judge::compare::{Comparison, Outcome, Side, compare};
-use plimsoll_judge::{Verdict, judge};
 use plimsoll_plan::Plan;
 use plimsoll_report::{comparison_document, text};
 
 use super::run::After;
 use super::{bundle, compare_sweeps};
 use crate::arguments::Common;
+use crate::custody::{Loaded, Reader, Together};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::experiment::bundles_in;
 use crate::interrupt;
+use crate::keys::Sign;
 use crate::progress::StderrProgress;
 
 /// Options of `compare`.
@@ -48,6 +49,8 @@ pub struct Options {
     /// Directory to make the experiment of a plan in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    sign: Sign,
 }
 
 /// Compares.
@@ -55,9 +58,14 @@ pub struct Options {
 /// # Errors
 /// A side that is not there, fewer than two of them, a plan that cannot be run.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let compared = match &options.sides[..] {
+    let (compared, read) = match &options.sides[..] {
         [plan] if Path::new(plan).is_file() => return run_plan(Path::new(plan), options, common),
-        [experiment] => compare_directory(&bundle::find(experiment)?, &options.accept)?,
+        [experiment] => {
+            let directory = bundle::find(experiment)?;
+            let together = read_side(&Reader::new(), &directory)?;
+            let compared = compare_arms(&directory, &together.judged(), &options.accept)?;
+            (compared, vec![together])
+        }
         several => {
             if let Some(compared) = compare_sweeps::compare_named(several, &options.accept)? {
                 return compare_sweeps::told(&compared, options.html.as_deref(), common);
@@ -72,7 +80,32 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         })?;
     }
     show(&compared, common)?;
-    Ok(exit_of(&compared))
+    tell_custody(&read, common)?;
+    Ok(read.iter().fold(exit_of(&compared), |exit, side| side.weigh(exit)))
+}
+
+/// Reads the runs of a side, and refuses evidence that does not agree with itself.
+///
+/// # Errors
+/// A directory without bundles, or with one that can't be relied on.
+pub fn read_side(reader: &Reader, directory: &Path) -> Result<Together, CliError> {
+    let together = reader.load_all(directory)?;
+    together.refuse_contradictions()?;
+    Ok(together)
+}
+
+/// Says what is in doubt of the sides.
+///
+/// # Errors
+/// Stdout that cannot be written.
+pub fn tell_custody(sides: &[Together], common: &Common) -> Result<(), CliError> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in sides.iter().flat_map(Together::lines) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    bundle::print_custody(&lines, common)
 }
 
 /// Runs the targets of a plan in turns.
@@ -85,7 +118,8 @@ fn run_plan(path: &Path, options: &Options, common: &Common) -> Result<Exit, Cli
     let mut progress = StderrProgress::new(common.quiet);
     let interrupt = interrupt::flag_on_signal()?;
     let (out, destroy) = (options.out.clone(), options.destroy.clone());
-    let after = After { out, destroy, ..After::default() };
+    let sign = options.sign.clone();
+    let after = After { out, destroy, sign, ..After::default() };
     super::arms::run_arms(&plan, &after, &options.accept, common, &mut progress, &interrupt)
 }
 
@@ -113,8 +147,11 @@ pub fn show(compared: &Comparison, common: &Common) -> Result<(), CliError> {
 ///
 /// # Errors
 /// A directory whose runs have no arms.
-pub fn compare_directory(directory: &Path, accept: &[String]) -> Result<Comparison, CliError> {
-    let judged = judged(directory)?;
+pub fn compare_arms(
+    directory: &Path,
+    judged: &[(&Bundle, &Verdict)],
+    accept: &[String],
+) -> Result<Comparison, CliError> {
     let arm = |bundle: &Bundle| {
         let place = bundle.run.experiment.as_ref();
         place.filter(|place| place.kind == ExperimentKind::Compare).map(|place| place.arm.clone())
@@ -137,36 +174,39 @@ pub fn compare_directory(directory: &Path, accept: &[String]) -> Result<Comparis
     let names = if order.len() == names.len() { order } else { names };
     let side = |name: String| {
         let of = judged.iter().filter(|(bundle, _)| arm(bundle).as_ref() == Some(&name));
-        Side { runs: of.map(|(bundle, verdict)| (bundle, verdict)).collect(), name }
+        Side { runs: of.copied().collect(), name }
     };
     Ok(compare(&names.into_iter().map(side).collect::<Vec<_>>(), accept))
 }
 
 /// Two or more experiments.
-fn compare_sides(named: &[String], accept: &[String]) -> Result<Comparison, CliError> {
-    let mut all: Vec<(String, Vec<(Bundle, Verdict)>)> = Vec::new();
+fn compare_sides(
+    named: &[String],
+    accept: &[String],
+) -> Result<(Comparison, Vec<Together>), CliError> {
+    let reader = Reader::new();
+    let mut all: Vec<Together> = Vec::new();
     for name in named {
-        let directory = bundle::find(name)?;
-        let runs = judged(&directory)?;
-        let searched = |bundle: &Bundle| {
-            bundle.run.experiment.as_ref().is_some_and(|e| e.kind == ExperimentKind::Tune)
+        let side = read_side(&reader, &bundle::find(name)?)?;
+        let searched = |run: &Loaded| {
+            run.bundle.run.experiment.as_ref().is_some_and(|e| e.kind == ExperimentKind::Tune)
         };
-        if runs.len() > 1 && runs.iter().any(|(bundle, _)| searched(bundle)) {
+        if side.runs.len() > 1 && side.runs.iter().any(searched) {
             let says = format!("the runs of {name} are steps of a search, each with another load");
             return Err(CliError::usage(says).hint("compare runs of one plan that are alike"));
         }
-        all.push((name.clone(), runs));
+        all.push(side);
     }
-    let plans: Vec<String> = all.iter().map(|(_, runs)| runs[0].0.run.name.clone()).collect();
+    let plans: Vec<String> = all.iter().map(|side| side.runs[0].bundle.run.name.clone()).collect();
     let distinct = plans.iter().all(|plan| plans.iter().filter(|p| *p == plan).count() == 1);
     let letters = ('A'..='Z').map(String::from);
     let sides: Vec<Side<'_>> = all
         .iter()
         .zip(plans)
         .zip(letters)
-        .map(|(((_, runs), plan), letter)| Side {
+        .map(|((side, plan), letter)| Side {
             name: if distinct { plan } else { letter },
-            runs: runs.iter().map(|(bundle, verdict)| (bundle, verdict)).collect(),
+            runs: side.judged(),
         })
         .collect();
     if sides.len() < named.len() {
@@ -178,20 +218,5 @@ fn compare_sides(named: &[String], accept: &[String]) -> Result<Comparison, CliE
             compared.remarks.push(format!("{side} is {name}."));
         }
     }
-    Ok(compared)
-}
-
-/// The bundles of a directory with their verdicts.
-///
-/// # Errors
-/// A directory without bundles, or with one that cannot be read.
-pub fn judged(directory: &Path) -> Result<Vec<(Bundle, Verdict)>, CliError> {
-    let bundles = bundles_in(directory)?;
-    Ok(bundles
-        .into_iter()
-        .map(|(_, bundle)| {
-            let verdict = judge(&bundle);
-            (bundle, verdict)
-        })
-        .collect())
+    Ok((compared, all))
 }

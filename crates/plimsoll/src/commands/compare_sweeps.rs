@@ -5,15 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::ExperimentKind;
-use plimsoll_judge::Verdict;
 use plimsoll_judge::compare::{Outcome, Side, SweepComparison, compare_sweeps};
 use plimsoll_report::{sweeps_document, text};
 
 use super::bundle;
-use super::compare::judged;
+use super::compare::{read_side, tell_custody};
 use crate::arguments::Common;
+use crate::custody::{Reader, Together};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::{FILE, kind_of};
@@ -39,7 +38,7 @@ pub fn sweeps_in(directory: &Path) -> Vec<PathBuf> {
 pub fn compare_named(
     named: &[String],
     accept: &[String],
-) -> Result<Option<SweepComparison>, CliError> {
+) -> Result<Option<(SweepComparison, Vec<Together>)>, CliError> {
     let found: Result<Vec<PathBuf>, CliError> = named.iter().map(|n| bundle::find(n)).collect();
     let sweeps: Vec<Vec<PathBuf>> = found?.iter().map(|path| sweeps_in(path)).collect();
     if sweeps.iter().all(Vec::is_empty) {
@@ -53,8 +52,9 @@ pub fn compare_named(
         let says = format!("{} sweeps are named: compare two, cell by cell", named.len());
         return Err(CliError::usage(says).hint("plimsoll compare SWEEP_A SWEEP_B"));
     };
-    let (a, b) = (runs_of(a)?, runs_of(b)?);
-    let plan = |runs: &[(Bundle, Verdict)]| runs[0].0.run.name.clone();
+    let reader = Reader::new();
+    let (a, b) = (runs_of(&reader, a)?, runs_of(&reader, b)?);
+    let plan = |side: &[Together]| side[0].runs[0].bundle.run.name.clone();
     let names = match (plan(&a), plan(&b)) {
         (first, second) if first != second => [first, second],
         _ => ["A".to_owned(), "B".to_owned()],
@@ -64,19 +64,15 @@ pub fn compare_named(
     for (name, given) in names.iter().zip(named).filter(|(name, given)| name != given) {
         compared.remarks.push(format!("{name} is {given}."));
     }
-    Ok(Some(compared))
+    Ok(Some((compared, a.into_iter().chain(b).collect())))
 }
 
-fn side<'a>(name: &str, runs: &'a [(Bundle, Verdict)]) -> Side<'a> {
-    Side { name: name.to_owned(), runs: runs.iter().map(|(b, v)| (b, v)).collect() }
+fn side<'a>(name: &str, sweeps: &'a [Together]) -> Side<'a> {
+    Side { name: name.to_owned(), runs: sweeps.iter().flat_map(Together::judged).collect() }
 }
 
-fn runs_of(sweeps: &[PathBuf]) -> Result<Vec<(Bundle, Verdict)>, CliError> {
-    let mut all = Vec::new();
-    for sweep in sweeps {
-        all.extend(judged(sweep)?);
-    }
-    Ok(all)
+fn runs_of(reader: &Reader, sweeps: &[PathBuf]) -> Result<Vec<Together>, CliError> {
+    sweeps.iter().map(|sweep| read_side(reader, sweep)).collect()
 }
 
 /// Shows a comparison of sweeps, writes its page, and says what it ends with.
@@ -84,7 +80,7 @@ fn runs_of(sweeps: &[PathBuf]) -> Result<Vec<(Bundle, Verdict)>, CliError> {
 /// # Errors
 /// A page or stdout that cannot be written.
 pub fn told(
-    compared: &SweepComparison,
+    (compared, read): &(SweepComparison, Vec<Together>),
     html: Option<&Path>,
     common: &Common,
 ) -> Result<Exit, CliError> {
@@ -100,9 +96,11 @@ pub fn told(
     } else {
         bundle::print(&text::document(&document, &bundle::style(common)))?;
     }
-    Ok(match compared.outcome {
+    tell_custody(read, common)?;
+    let exit = match compared.outcome {
         Outcome::UnlikeConditions => Exit::NoVerdict,
         _ if compared.cells.is_empty() => Exit::NoVerdict,
         _ => Exit::Ok,
-    })
+    };
+    Ok(read.iter().fold(exit, |exit, side| side.weigh(exit)))
 }

@@ -2,10 +2,10 @@
 //! another machine, now or in a year.
 
 use clap::Args;
-use plimsoll_evidence::{Bundle, seal};
 
 use super::bundle;
 use crate::arguments::Common;
+use crate::custody::Reader;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -16,17 +16,21 @@ use crate::exit::Exit;
 pub struct Options {
     /// A bundle's directory, or a run as `plimsoll runs` lists them.
     bundle: String,
+    /// Write verdict and report anew where those that lie there are not what the evidence gives.
+    #[arg(long)]
+    anew: bool,
 }
 
 /// Judges the bundle again and rewrites its verdict and report.
 ///
 /// # Errors
-/// No bundle, a broken seal, a bundle of a later version.
+/// No bundle, a bundle of a later version, or one that was changed.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
-    let evidence = Bundle::read(&directory)?;
-    seal::check(&directory)?;
-    let verdict = bundle::judge_and_report(&directory, &evidence)?;
-    bundle::show(&directory, &evidence, &verdict, common)?;
-    Ok(Exit::of(&evidence.run, verdict.verdict))
+    let reader = if options.anew { Reader::to_write_anew() } else { Reader::new() };
+    let loaded = reader.load(&directory)?;
+    reader.write_anew(&loaded)?;
+    bundle::show(&directory, &loaded.bundle, &loaded.verdict, common)?;
+    bundle::print_custody(&loaded.custody.lines(), common)?;
+    Ok(loaded.exit())
 }

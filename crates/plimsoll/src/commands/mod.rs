@@ -9,6 +9,7 @@ pub mod compare_sweeps;
 pub mod completions;
 pub mod experiment;
 pub mod judge;
+pub mod ledger;
 pub mod man;
 pub mod model;
 pub mod observe;
@@ -20,6 +21,7 @@ pub mod runs;
 pub mod sweep;
 pub mod tune;
 pub mod verify;
+pub mod verify_evidence;
 
 use crate::arguments::{Arguments, Command};
 use crate::error::CliError;
@@ -46,6 +48,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Model(options) => model::carry_out(&options, common),
         Command::Plan(options) => plan::carry_out(&options, common),
         Command::Runs(options) => runs::carry_out(&options, common),
+        Command::Ledger(options) => ledger::carry_out(&options, common),
         Command::Report(options) => report::carry_out(&options, common),
         Command::Completions(options) => completions::carry_out(&options),
         Command::Man => man::carry_out(),

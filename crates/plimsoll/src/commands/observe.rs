@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::latency::Interval;
-use plimsoll_evidence::ledger::Ledger;
+use plimsoll_evidence::ledger::{Ledger, Question, Start};
 use plimsoll_evidence::run::{Driver, End, EndKind, LedgerPosition, Run, Tier};
 use plimsoll_evidence::series::Row;
 use plimsoll_evidence::{Bundle, BundleWriter, foreign};
@@ -22,10 +22,12 @@ use plimsoll_sys::clock::{self, monotonic_ns};
 
 use super::bundle;
 use crate::arguments::Common;
+use crate::custody;
 use crate::error::CliError;
 use crate::evidence_place;
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::keys::Sign;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::run_id::RunId;
@@ -56,6 +58,8 @@ pub struct Options {
     /// Directory to make the bundle in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    sign: Sign,
     /// The command with its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
@@ -75,7 +79,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let progress = StderrProgress::new(common.quiet);
     let name = "observe";
     let id = RunId::now(name);
-    let places = Places::from_environment()?;
+    let places = Places::signing(&options.sign)?;
     let plan = Plan::parse(&plan_text(options), "observe")
         .map_err(|error| CliError::usage(error.to_string()))?;
     let sha = plan.resolve().sha256_hex().map_err(|error| CliError::usage(error.to_string()))?;
@@ -87,7 +91,16 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let bundles = places.bundles(options.out.as_deref())?;
     let ledger = Ledger::at(places.ledger());
     let begun = evidence_place::begin(&bundles, id.name(), HOLD_BYTES)?;
-    let (child, start_ns, position) = match begin(options, &id, &sha, &ledger, &progress) {
+    let entry = Start {
+        run_id: id.name(),
+        name,
+        plan_sha256: &sha,
+        unix_ns: id.started_unix_ns(),
+        question: Some(Question::of(&plan.resolve(), &environment)),
+        known: &custody::witnesses(&places.runs),
+        experiment: None,
+    };
+    let (child, start_ns, position) = match begin(options, &entry, &ledger, &progress) {
         Ok(begun) => begun,
         Err(error) => {
             drop(begun.discard());
@@ -103,26 +116,24 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     evidence.run.run_id = id.name().to_owned();
     evidence.run.name = name.to_owned();
     evidence.run.started_unix_ns = id.started_unix_ns();
+    evidence.run.build = Some(plimsoll_report::BUILD.to_owned());
     evidence.run.ledger = Some(position);
+    evidence.run.signed_by = places.signer.as_ref().map(|signer| signer.public().to_owned());
     evidence.run.duration_ns = watched.duration_ns;
     evidence.run.end = watched.end.clone();
     let others = evidence_place::others(&places, &bundles);
     let written = evidence_place::write(begun, id.name(), &others, |writer| {
         write(writer, &evidence, &environment, &watched)?;
-        let sealed = writer.seal()?;
-        let evidence = Bundle::read(writer.directory())?;
-        let verdict = bundle::judge_and_report(writer.directory(), &evidence)?;
-        Ok((sealed, evidence, verdict))
+        custody::seal_and_judge(writer, &places, id.name())
     })?;
-    let (directory, (sealed, evidence, verdict)) = (written.directory, written.given);
+    let (directory, judged) = (written.directory, written.given);
     if let Some(error) = written.elsewhere_because {
         let place = directory.display();
         progress.warn(&format!("{}\nthe bundle is in {place} instead", error.message));
     }
-    let word =
-        if evidence.run.end.kind == EndKind::Completed { "completed" } else { "environment" };
-    ledger.end(id.name(), clock::realtime_ns(), word, verdict.verdict.label(), &sealed)?;
-    bundle::show(&directory, &evidence, &verdict, common)?;
+    let (evidence, verdict) = (&judged.evidence, &judged.verdict);
+    judged.enter(&ledger, clock::realtime_ns())?;
+    bundle::show(&directory, evidence, verdict, common)?;
     Ok(Exit::of(&evidence.run, verdict.verdict))
 }
 
@@ -130,14 +141,13 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
 /// ledger does not know is not left running.
 fn begin(
     options: &Options,
-    id: &RunId,
-    plan_sha256: &str,
+    entry: &Start<'_>,
     ledger: &Ledger,
     progress: &StderrProgress,
 ) -> Result<(Child, u64, LedgerPosition), CliError> {
     let mut child = start(options)?;
     let start_ns = monotonic_ns();
-    match ledger.start_in(id.name(), "observe", plan_sha256, id.started_unix_ns(), None) {
+    match ledger.start(entry) {
         Ok((position, torn)) => {
             torn.iter().for_each(|torn| progress.warn(&describe_torn(torn)));
             Ok((child, start_ns, position))
@@ -268,7 +278,7 @@ fn write(
         histogram: histogram.into(),
     };
     let intervals: Vec<Interval> = evidence.latency.iter().map(interval).collect();
-    writer.latency(run.started_unix_ns, &intervals)?;
+    writer.latency(run.started_unix_ns, &intervals, &run.phases)?;
     writer.series(&watched.rows)?;
     writer.observed(&evidence.observed)?;
     writer.run(run)?;

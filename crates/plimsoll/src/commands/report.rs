@@ -1,11 +1,10 @@
 //! `plimsoll report BUNDLE`: the report again, or in another form.
 
 use clap::{Args, ValueEnum};
-use plimsoll_evidence::Bundle;
-use plimsoll_judge::judge;
 
 use super::bundle;
 use crate::arguments::Common;
+use crate::custody::{Loaded, Reader};
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -33,19 +32,22 @@ enum Format {
 /// Prints the report.
 ///
 /// # Errors
-/// No bundle, or one of a later version.
+/// No bundle, one of a later version, or one that was changed.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
-    let evidence = Bundle::read(&directory)?;
-    let verdict = judge(&evidence);
+    let loaded = Reader::new().load(&directory)?;
+    let Loaded { bundle: evidence, verdict, custody, .. } = &loaded;
     let text = match options.format {
-        _ if common.json => bundle::json(&verdict)?,
-        Format::Text => plimsoll_report::text(&evidence, &verdict, &bundle::style(common)),
-        Format::Html => bundle::html(&evidence, &verdict)?,
-        Format::Markdown => plimsoll_report::markdown(&evidence, &verdict),
-        Format::Csv => plimsoll_report::csv(&evidence, &verdict),
-        Format::FioJson => plimsoll_report::fio_json(&evidence),
+        _ if common.json => bundle::json(verdict)?,
+        Format::Text => plimsoll_report::text(evidence, verdict, &bundle::style(common)),
+        Format::Html => bundle::html(evidence, verdict)?,
+        Format::Markdown => plimsoll_report::markdown(evidence, verdict),
+        Format::Csv => plimsoll_report::csv(evidence, verdict),
+        Format::FioJson => plimsoll_report::fio_json(evidence),
     };
     bundle::print(&text)?;
-    Ok(Exit::Ok)
+    let for_programs = options.format != Format::Text || common.json;
+    let common = Common { json: for_programs, ..common.clone() };
+    bundle::print_custody(&custody.lines(), &common)?;
+    Ok(loaded.exit_shown())
 }

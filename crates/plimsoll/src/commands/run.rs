@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::experiment::Experiment;
 use crate::interrupt;
 use crate::kept_data::DataSlot;
+use crate::keys::Sign;
 use crate::modelled;
 use crate::places::Places;
 use crate::progress::StderrProgress;
@@ -50,6 +51,8 @@ pub struct After {
     /// Directory to make the bundle in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub sign: Sign,
 }
 
 /// Runs a plan.
@@ -75,7 +78,7 @@ pub fn run_plan(
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
-    let places = Places::from_environment()?;
+    let places = Places::signing(&after.sign)?;
     let mut resolved = plan.resolve();
     if resolved.targets.len() > 1 {
         return arms::run_arms(plan, after, &[], common, progress, interrupt);
@@ -91,7 +94,7 @@ pub fn run_plan(
     let hands_on = runs > 1 && !resolved.repeat.fresh;
     let data = if hands_on { DataSlot::handed_on() } else { DataSlot::fresh() };
     let mut experiment = (runs > 1)
-        .then(|| Experiment::begin(ExperimentKind::Repeat, &resolved.name, bundles))
+        .then(|| Experiment::begin(ExperimentKind::Repeat, &resolved.name, bundles, &places))
         .transpose()?;
     let mut finished: Vec<Finished> = Vec::new();
     if let (Some(experiment), Some(_)) = (&mut experiment, modelled::named(&resolved)) {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::bundle;
 use crate::arguments::Common;
+use crate::custody::Reader;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment;
@@ -69,9 +70,10 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
             if directory.join(experiment::FILE).is_file() {
                 return show_experiment(&directory, common);
             }
-            let evidence = plimsoll_evidence::Bundle::read(&directory)?;
-            bundle::show(&directory, &evidence, &plimsoll_judge::judge(&evidence), common)?;
-            Ok(Exit::Ok)
+            let loaded = Reader::new().load(&directory)?;
+            bundle::show(&directory, &loaded.bundle, &loaded.verdict, common)?;
+            bundle::print_custody(&loaded.custody.lines(), common)?;
+            Ok(loaded.exit_shown())
         }
         Some(What::Rm { run }) => {
             let directory = bundle::find(run)?;
@@ -89,40 +91,42 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
 
 /// Judges the bundles of an experiment again and shows what they say together.
 fn show_experiment(directory: &Path, common: &Common) -> Result<Exit, CliError> {
-    if experiment::kind_of(directory)? == ExperimentKind::Compare {
-        super::compare::show(&super::compare::compare_directory(directory, &[])?, common)?;
-        return Ok(Exit::Ok);
+    let kind = experiment::kind_of(directory)?;
+    // What was found is shown; whether it is to be relied on stands in it.
+    match kind {
+        ExperimentKind::Published => return super::experiment::show_again(directory, common),
+        ExperimentKind::Sweep => return super::sweep::tell_again(directory, common),
+        _ => {}
     }
-    if experiment::kind_of(directory)? == ExperimentKind::Published {
-        return super::experiment::show_again(directory, common);
-    }
-    if experiment::kind_of(directory)? == ExperimentKind::Sweep {
-        // What was found is shown; whether it is to be relied on stands in it.
-        super::sweep::tell_again(directory, common)?;
-        return Ok(Exit::Ok);
-    }
-    let bundles = experiment::bundles_in(directory)?;
-    let verdicts: Vec<_> =
-        bundles.iter().map(|(_, bundle)| plimsoll_judge::judge(bundle)).collect();
-    let runs: Vec<_> = bundles.iter().map(|(_, bundle)| bundle).zip(&verdicts).collect();
-    if experiment::kind_of(directory)? == ExperimentKind::Tune {
-        let tuning = tuning::judge_again(&runs[0].0.plan, experiment::range_of(directory)?, &runs)
-            .map_err(CliError::usage)?;
-        if common.json {
-            bundle::print(&bundle::json(&tuning)?)?;
-        } else {
-            let document = plimsoll_report::tuning_document(&tuning);
-            bundle::print(&plimsoll_report::text::document(&document, &bundle::style(common)))?;
+    let together = Reader::new().load_all(directory)?;
+    let runs = together.judged();
+    match kind {
+        ExperimentKind::Compare => {
+            super::compare::show(&super::compare::compare_arms(directory, &runs, &[])?, common)?;
         }
-        return Ok(Exit::Ok);
+        ExperimentKind::Tune => {
+            let range = experiment::range_of(directory)?;
+            let tuning =
+                tuning::judge_again(&runs[0].0.plan, range, &runs).map_err(CliError::usage)?;
+            if common.json {
+                bundle::print(&bundle::json(&tuning)?)?;
+            } else {
+                let document = plimsoll_report::tuning_document(&tuning);
+                let style = bundle::style(common);
+                bundle::print(&plimsoll_report::text::document(&document, &style))?;
+            }
+        }
+        _ => {
+            let summary = plimsoll_judge::experiment::summarise(&runs);
+            if common.json {
+                bundle::print(&bundle::json(&summary)?)?;
+            } else {
+                bundle::print(&plimsoll_report::experiment(&summary, &bundle::style(common)))?;
+            }
+        }
     }
-    let together = plimsoll_judge::experiment::summarise(&runs);
-    if common.json {
-        bundle::print(&bundle::json(&together)?)?;
-    } else {
-        bundle::print(&plimsoll_report::experiment(&together, &bundle::style(common)))?;
-    }
-    Ok(Exit::Ok)
+    bundle::print_custody(&together.lines(), common)?;
+    Ok(together.weigh(Exit::Ok))
 }
 
 fn list(common: &Common) -> Result<Exit, CliError> {

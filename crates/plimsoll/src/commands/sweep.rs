@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{EndKind, ExperimentKind};
 use plimsoll_judge::VerdictKind;
-use plimsoll_judge::judge;
 use plimsoll_judge::sweep::{Sweep, SweepPoint, remember};
 use plimsoll_plan::{
     DurationNs, MatrixPoint, Plan, ResolvedPlan, SizeBytes, SweepRequest, sizes_from_text,
@@ -17,11 +16,13 @@ use plimsoll_report::{markdown, sweep_csv, sweep_document, text};
 
 use super::bundle;
 use crate::arguments::Common;
+use crate::custody::{Loaded, Reader};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::{self, Experiment};
 use crate::interrupt;
 use crate::kept_data::DataSlot;
+use crate::keys::Sign;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::session::{Request, run_once};
@@ -58,6 +59,8 @@ pub struct Options {
     /// Directory to make the experiment in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    sign: Sign,
     /// In which form the result is printed.
     #[arg(long, default_value = "text")]
     format: Format,
@@ -132,9 +135,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     let mut progress = StderrProgress::new(common.quiet);
     let interrupt = interrupt::flag_on_signal()?;
-    let places = Places::from_environment()?;
+    let places = Places::signing(&options.sign)?;
     let bundles = places.bundles(options.out.as_deref())?;
-    let mut sweeping = Sweeping::begin(&resolved, &points, &bundles, options)?;
+    let mut sweeping = Sweeping::begin(&resolved, &points, &bundles, &places, options)?;
     if options.told {
         if sweeping.sweep.points.is_empty() {
             let says = format!("there is no sweep of this plan in {}", bundles.display());
@@ -152,8 +155,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let mut ended = None;
     for point in left {
         progress.say(&format!("point {} of {}: {}", point.index + 1, points.len(), point.label));
-        let place = sweeping.open(&resolved, &bundles)?.next(&point.label);
-        let directory = sweeping.open(&resolved, &bundles)?.directory().to_path_buf();
+        let place = sweeping.open(&resolved, &bundles, &places)?.next(&point.label);
+        let directory = sweeping.open(&resolved, &bundles, &places)?.directory().to_path_buf();
         let request = Request {
             plan: &plan,
             resolved: &point.plan,
@@ -195,11 +198,11 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
 ///
 /// # Errors
 /// A directory without bundles, or with one that cannot be read.
-pub fn tell_again(directory: &Path, common: &Common) -> Result<(), CliError> {
+pub fn tell_again(directory: &Path, common: &Common) -> Result<Exit, CliError> {
     let told: Sweep = experiment::result_of(directory)?;
     let order: Vec<String> = told.points.iter().map(|point| point.label.clone()).collect();
-    let bundles = experiment::bundles_in(directory)?;
-    let judged = bundles.iter().map(|(_, evidence)| SweepPoint::of(evidence, &judge(evidence)));
+    let together = Reader::new().load_all(directory)?;
+    let judged = together.runs.iter().map(|run| SweepPoint::of(&run.bundle, &run.verdict));
     let points = judged.flatten().filter(|point| order.contains(&point.label));
     let mut sweep = Sweep { points: points.collect(), ..told };
     // A point may have been measured again after its bundle was damaged: the latest counts.
@@ -210,9 +213,12 @@ pub fn tell_again(directory: &Path, common: &Common) -> Result<(), CliError> {
     sweep.points = latest.into_iter().map(|at| sweep.points[at].clone()).collect();
     sweep.remember = remember(&sweep.points);
     if common.json {
-        return bundle::print(&bundle::json(&sweep)?);
+        bundle::print(&bundle::json(&sweep)?)?;
+    } else {
+        bundle::print(&text::document(&sweep_document(&sweep), &bundle::style(common)))?;
     }
-    bundle::print(&text::document(&sweep_document(&sweep), &bundle::style(common)))
+    bundle::print_custody(&together.lines(), common)?;
+    Ok(together.weigh(Exit::Ok))
 }
 
 /// What all points come to.
@@ -318,6 +324,7 @@ impl Sweeping {
         plan: &ResolvedPlan,
         points: &[MatrixPoint],
         bundles: &Path,
+        places: &Places,
         options: &Options,
     ) -> Result<Self, CliError> {
         let sha256 = plan.sha256_hex().map_err(|error| CliError::usage(error.to_string()))?;
@@ -338,17 +345,20 @@ impl Sweeping {
             }),
         };
         let Some(directory) = found else { return Ok(Self { sweep, experiment: None }) };
-        let mut experiment = Experiment::resume(ExperimentKind::Sweep, &plan.name, &directory)?;
+        let mut experiment =
+            Experiment::resume(ExperimentKind::Sweep, &plan.name, &directory, places)?;
+        let reader = Reader::new();
         let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
         let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         runs.sort();
         for run in runs.into_iter().filter(|run| run.join("SHA256SUMS").is_file()) {
-            // A bundle that can't be read is measured again.
-            let Ok(evidence) = Bundle::read(&run) else { continue };
+            // A bundle that can't be read, or that was changed, is measured again.
+            let Ok(loaded) = reader.load(&run) else { continue };
+            let Loaded { bundle: evidence, verdict, .. } = &loaded;
             if evidence.run.end.kind == EndKind::Completed
-                && let Some(point) = SweepPoint::of(&evidence, &judge(&evidence))
+                && let Some(point) = SweepPoint::of(evidence, verdict)
             {
-                experiment.note(&evidence);
+                experiment.note(evidence);
                 sweep.points.retain(|known| known.label != point.label);
                 sweep.points.push(point);
             }
@@ -363,9 +373,14 @@ impl Sweeping {
         self.sweep.points.iter().any(|point| point.label == label)
     }
 
-    fn open(&mut self, plan: &ResolvedPlan, bundles: &Path) -> Result<&Experiment, CliError> {
+    fn open(
+        &mut self,
+        plan: &ResolvedPlan,
+        bundles: &Path,
+        places: &Places,
+    ) -> Result<&Experiment, CliError> {
         if self.experiment.is_none() {
-            let begun = Experiment::begin(ExperimentKind::Sweep, &plan.name, bundles)?;
+            let begun = Experiment::begin(ExperimentKind::Sweep, &plan.name, bundles, places)?;
             self.experiment = Some(begun);
         }
         self.experiment.as_ref().ok_or_else(|| {

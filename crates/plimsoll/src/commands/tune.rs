@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::experiment::Experiment;
 use crate::interrupt;
 use crate::kept_data::DataSlot;
+use crate::keys::Sign;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::session::{Request, run_once};
@@ -61,6 +62,8 @@ pub struct Options {
     /// Directory to make the experiment in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    sign: Sign,
 }
 
 /// Finds the load line.
@@ -71,7 +74,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = super::plan::load(&options.plan)?;
     let mut progress = StderrProgress::new(common.quiet);
     let interrupt = interrupt::flag_on_signal()?;
-    let places = Places::from_environment()?;
+    let places = Places::signing(&options.sign)?;
     let resolved = plan.resolve();
     let bundles = places.bundles(options.out.as_deref())?;
     let range = range(options, &resolved)?;
@@ -131,7 +134,8 @@ pub fn search(
     let knob = Knob::of(resolved).map_err(CliError::usage)?;
     let mut tuner = Tuner::new(resolved, asked.range).map_err(CliError::usage)?;
     let data = if asked.fresh { DataSlot::fresh() } else { DataSlot::handed_on() };
-    let mut experiment = Experiment::begin(ExperimentKind::Tune, &resolved.name, &asked.bundles)?;
+    let mut experiment =
+        Experiment::begin(ExperimentKind::Tune, &resolved.name, &asked.bundles, places)?;
     let mut ended = None;
     while let Some((load, purpose)) = tuner.next_load() {
         let number = tuner.tuning().steps.len() + 1;

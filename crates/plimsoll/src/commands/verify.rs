@@ -1,15 +1,14 @@
-//! `plimsoll verify PATH`: the pages of a mail store, the blocks of a data set, or the seal of a bundle.
+//! `plimsoll verify PATH`: the pages of a mail store, the blocks of a data set, or evidence ([`verify_evidence`]).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_engine::mailbox::{StoreCheck, StoreState, check_store};
 use plimsoll_engine::matrix::{DataCheck, check_data, is_data_set};
 use plimsoll_evidence::run::Damage;
-use plimsoll_evidence::seal;
 use serde::Serialize;
 
-use super::bundle;
+use super::{bundle, verify_evidence};
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -21,15 +20,20 @@ use crate::session::engine_error;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store or data set that \
-    a run left there with --keep\n  plimsoll verify ./bundle            the seal of a bundle\n\nExit code 4 \
-    means that damage was found; each damaged page is named."
+    a run left there with --keep\n  plimsoll verify ./bundle            whether a run's evidence is as it \
+    was left\n\nExit code 4 means that damage was found; each damaged page is named. Exit code 3 means \
+    that evidence\nwas changed, contradicts itself, or that nothing vouches for it."
 )]
 pub struct Options {
-    /// A directory that a plan named, a store's own directory, or a bundle.
+    /// A directory that a plan named, a store's own directory, a bundle, or an experiment.
     path: PathBuf,
     /// What a run's --witness wrote: each commit in it must be there.
     #[arg(long, value_name = "FILE")]
     witness: Option<PathBuf>,
+    /// The public key that evidence has to be signed with: a file, or its one line. Signed may be the
+    /// bundle, or the ledger after the run was entered.
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
 }
 
 /// What `--json` prints.
@@ -58,8 +62,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
             format!("{given}: data on NFS exports and in buckets is checked within its run only");
         return Err(CliError::usage(says).hint("set verify = true in [phases], and run the plan"));
     }
-    if options.path.join(seal::FILE).is_file() {
-        return verify_seal(&options.path, common);
+    if verify_evidence::is_evidence(&options.path) {
+        return verify_evidence::carry_out(&options.path, options.key.as_deref(), common);
     }
     let interrupt = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
@@ -131,19 +135,6 @@ fn told(check: &DataCheck, common: &Common) -> Result<Exit, CliError> {
         DataCheck { complete: false, .. } => Exit::Interrupted,
         _ => Exit::Ok,
     })
-}
-
-fn verify_seal(directory: &Path, common: &Common) -> Result<Exit, CliError> {
-    let result = seal::check(directory);
-    if common.json {
-        let intact = result.is_ok();
-        bundle::print(&bundle::json(&serde_json::json!({ "intact": intact }))?)?;
-    }
-    result?;
-    if !common.json {
-        bundle::print("the seal holds: every file is as the run left it\n")?;
-    }
-    Ok(Exit::Ok)
 }
 
 fn found<'a>(check: &'a StoreCheck, unknown: Vec<&'static str>) -> Found<'a> {

@@ -15,10 +15,12 @@ use super::pool::{Done, Job, Shared, Work, run_all};
 use super::tell::{self, Ran, Telling};
 use crate::arguments::Common;
 use crate::commands::{arms, bundle};
+use crate::custody::Reader;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::experiment::{Experiment, bundles_in};
+use crate::experiment::Experiment;
 use crate::interrupt;
+use crate::keys::Sign;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::published::{Definition, Files, On, Overrides, PlannedArm, given, given_of};
@@ -68,6 +70,8 @@ pub struct Options {
     /// Directory to make the experiment in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    sign: Sign,
 }
 
 /// Runs and tells.
@@ -91,7 +95,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         searches: &searches,
     };
     let interrupt = interrupt::flag_on_signal()?;
-    let places = Places::from_environment()?;
+    let places = Places::signing(&options.sign)?;
     let (experiment, ran) = begin(options, &telling, &places)?;
     let directory = experiment.directory().to_path_buf();
     let shared = Shared {
@@ -305,7 +309,7 @@ fn begin(
     let name = &telling.definition.files.name;
     let Some(resumed) = &options.resume else {
         let bundles = &places.bundles(options.out.as_deref())?;
-        let experiment = Experiment::begin(ExperimentKind::Published, name, bundles)?;
+        let experiment = Experiment::begin(ExperimentKind::Published, name, bundles, places)?;
         tell::write_files(telling.definition, experiment.directory())?;
         let story = telling.tell(&[], &[]);
         let page = bundle::document_html(&story_document(&story, &telling.around(&[])))?;
@@ -318,9 +322,10 @@ fn begin(
         let says = format!("{} is not of this experiment as it is now", directory.display());
         return Err(CliError::usage(says).hint("run it anew, or name the directory of its files"));
     }
-    let mut experiment = Experiment::resume(ExperimentKind::Published, name, &directory)?;
+    let mut experiment = Experiment::resume(ExperimentKind::Published, name, &directory, places)?;
     // An experiment that was interrupted before its first run has no bundle yet.
-    let mut ran = tell::of_bundles(telling.arms, bundles_in(&directory).unwrap_or_default());
+    let together = Reader::new().load_any(&directory)?;
+    let mut ran = tell::of_bundles(telling.arms, &together.runs);
     // A run of the same number and arm under another plan does not count.
     ran.retain(|one| one.evidence.plan == telling.arms[one.arm].resolved);
     ran.iter().for_each(|one| experiment.note(&one.evidence));

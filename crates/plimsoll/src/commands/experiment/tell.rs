@@ -5,9 +5,9 @@ use std::path::Path;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
+use plimsoll_judge::Verdict;
 use plimsoll_judge::story::{self, Arm, Fitted, Given, SearchStory, Story, Told};
 use plimsoll_judge::tuning::Tuning;
-use plimsoll_judge::{Verdict, judge};
 use plimsoll_model::spec::{Provenance, Spec};
 use plimsoll_plan::TargetKind;
 use plimsoll_report::{Surroundings, story_document};
@@ -15,9 +15,9 @@ use plimsoll_report::{Surroundings, story_document};
 use super::pool::search_story;
 use crate::arguments::Common;
 use crate::commands::bundle;
+use crate::custody::{Loaded, Reader};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::experiment::bundles_in;
 use crate::modelled;
 use crate::published::{Definition, Files, On, Overrides, PlannedArm};
 
@@ -177,8 +177,8 @@ fn fitted(model: &str) -> Vec<(String, String)> {
 /// A directory without its files or bundles.
 pub fn show_again(directory: &Path, common: &Common) -> Result<Exit, CliError> {
     let definition = Definition::read(of_directory(directory)?)?;
-    let runs = bundles_in(directory)?;
-    let real = runs.iter().any(|(_, bundle)| bundle.observed.inside.is_none());
+    let together = Reader::new().load_all(directory)?;
+    let real = together.runs.iter().any(|run| run.bundle.observed.inside.is_none());
     let on = if real { On::Real } else { On::Model };
     // Where it ran is in the bundles; any word will do for the places here.
     let arms = match on {
@@ -190,7 +190,7 @@ pub fn show_again(directory: &Path, common: &Common) -> Result<Exit, CliError> {
     let overrides = Overrides { places, ..Overrides::default() };
     let planned = definition.arms(on, &overrides)?;
     let searches = definition.searches(on, &overrides)?;
-    let ran = of_bundles(&planned, runs);
+    let ran = of_bundles(&planned, &together.runs);
     let mut given = definition.given.clone();
     given.extend(definition.given_by_tables(&planned));
     let told: Option<Story> = crate::experiment::result_of(directory).ok();
@@ -205,7 +205,8 @@ pub fn show_again(directory: &Path, common: &Common) -> Result<Exit, CliError> {
     };
     let story = telling.tell(&ran, &searched_in(directory, &searches));
     show(&story, &telling.around(&ran), common)?;
-    Ok(Exit::Ok)
+    bundle::print_custody(&together.lines(), common)?;
+    Ok(together.weigh(Exit::Ok))
 }
 
 /// The searches that an experiment's directory holds.
@@ -249,14 +250,14 @@ pub fn write_files(definition: &Definition, directory: &Path) -> Result<(), CliE
 }
 
 /// Bundles of an experiment by the arms that they are of; those of other arms are left out.
-pub fn of_bundles(arms: &[PlannedArm], bundles: Vec<(std::path::PathBuf, Bundle)>) -> Vec<Ran> {
+pub fn of_bundles(arms: &[PlannedArm], runs: &[Loaded]) -> Vec<Ran> {
     let mut all = Vec::new();
-    for (_, evidence) in bundles {
-        let Some(place) = evidence.run.experiment.clone() else { continue };
+    for Loaded { bundle: evidence, verdict, .. } in runs {
+        let Some(place) = &evidence.run.experiment else { continue };
         let Some(arm) = arms.iter().position(|arm| arm.name == place.arm) else { continue };
         if evidence.run.end.kind == EndKind::Completed {
-            let verdict = judge(&evidence);
-            all.push(Ran { arm, number: place.number, evidence, verdict });
+            let (number, evidence, verdict) = (place.number, evidence.clone(), verdict.clone());
+            all.push(Ran { arm, number, evidence, verdict });
         }
     }
     all

@@ -17,6 +17,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::kept_data::DataSlot;
+use crate::keys::Sign;
 use crate::modelled;
 use crate::places::Places;
 use crate::progress::StderrProgress;
@@ -43,13 +44,15 @@ pub struct Options {
     /// Directory to make the bundle in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    sign: Sign,
 }
 
 /// Runs once, whatever the plan says of repeats.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = crate::commands::plan::load(&options.plan)?;
     let resolved = on_model(plan.resolve(), options)?;
-    let places = Places::from_environment()?;
+    let places = Places::signing(&options.sign)?;
     let interrupt = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
     let data = DataSlot::fresh();

@@ -1,0 +1,393 @@
+//! A bundle's place in the ledger, held against the ledger itself.
+//!
+//! The ledger says when a run started, how it ended and what its bundle's seal was; the bundle says which
+//! line of which ledger its start is, and what the line before it was. So a bundle that is changed and
+//! sealed again disagrees with the ledger, and a ledger that is cut short, rewritten or begun anew
+//! disagrees with the bundles that lie there.
+
+use super::{Derived, Event, Link};
+use crate::EvidenceError;
+use crate::run::{Driver, LedgerPosition, Run};
+
+/// What a bundle says of its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// The run.
+    pub run_id: String,
+    /// Its place.
+    pub position: LedgerPosition,
+}
+
+/// What the ledger says of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It holds the run, and agrees with the bundle.
+    Held(Held),
+    /// It does not hold the run, or not all of it: it can't vouch for the bundle.
+    NotHeld {
+        /// Why, in a sentence.
+        says: String,
+    },
+    /// It contradicts the bundle.
+    Differs {
+        /// In what, in a sentence.
+        says: String,
+    },
+}
+
+/// A run that the ledger holds as its bundle says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Line of its start, from 1.
+    pub position: u64,
+    /// Line of its end.
+    pub ended_at: u64,
+    /// Lines in all.
+    pub lines: u64,
+    /// When the first was written, nanoseconds since 1970.
+    pub began_unix_ns: u64,
+    /// The verdict in capitals that was entered last.
+    pub verdict: String,
+    /// What was derived from the evidence and entered, oldest first; empty in ledgers of older versions.
+    pub derived: Vec<Derived>,
+    /// Bundles of later runs that hold the hash of a line after this run's end, so that its lines
+    /// cannot have been rewritten since without changing those bundles too.
+    pub later_witnesses: u64,
+}
+
+/// Of bundles that are there, how many the ledger does not hold where they say.
+#[must_use]
+pub fn not_held(known: &[Witness], chain: &[Link]) -> u64 {
+    known.iter().filter(|witness| !is_at(witness, chain)).count() as u64
+}
+
+fn is_at(witness: &Witness, chain: &[Link]) -> bool {
+    let Witness { run_id, position } = witness;
+    at(chain, position.position).is_some_and(|link| {
+        link.entry.run_id == *run_id
+            && matches!(link.entry.event, Event::Started { .. })
+            && link.entry.previous_sha256 == position.previous_sha256
+            && position.line_sha256.as_ref().is_none_or(|own| *own == link.sha256)
+    })
+}
+
+fn at(chain: &[Link], position: u64) -> Option<&Link> {
+    chain.get(usize::try_from(position.checked_sub(1)?).ok()?)
+}
+
+/// What the ledger says of a run whose bundle has this seal. `later` are other bundles of the catalogue
+/// that say where they stand in it.
+#[must_use]
+pub fn of(
+    chain: &Result<Vec<Link>, EvidenceError>,
+    run: &Run,
+    seal_sha256: &str,
+    later: &[Witness],
+) -> Place {
+    let chain = match chain {
+        Ok(chain) => chain,
+        Err(error) => return Place::NotHeld { says: error.to_string() },
+    };
+    match held(chain, run, seal_sha256, later) {
+        Ok(held) => Place::Held(held),
+        Err(place) => place,
+    }
+}
+
+fn differs(says: impl Into<String>) -> Place {
+    Place::Differs { says: says.into() }
+}
+
+fn not_held_as(says: impl Into<String>) -> Place {
+    Place::NotHeld { says: says.into() }
+}
+
+fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Result<Held, Place> {
+    let start = start_of(chain, run)?;
+    let Event::Started { name, plan_sha256, experiment, .. } = &start.entry.event else {
+        return Err(differs(format!("line {} is not the start of a run", start.entry.position)));
+    };
+    let line = start.entry.position;
+    let own = run.experiment.as_ref().map(|place| place.id.as_str());
+    let wrong = [
+        ("name", *name != run.name),
+        // The plan of a foreign result follows from the result, which comes after the start.
+        ("plan", *plan_sha256 != run.plan_sha256 && run.driver != Driver::Foreign),
+        ("experiment", experiment.as_deref() != own),
+        ("start", start.entry.unix_ns != run.started_unix_ns),
+    ];
+    if let Some((what, _)) = wrong.into_iter().find(|(_, wrong)| *wrong) {
+        return Err(differs(format!("line {line} of the ledger has another {what} of this run")));
+    }
+    let (ended, verdict, mut derived) = end_of(chain, run, seal_sha256)?;
+    let mut last_verdict = verdict;
+    for link in &chain[(ended.entry.position as usize).min(chain.len())..] {
+        if let Event::Judged { verdict, derived: written } = &link.entry.event
+            && link.entry.run_id == run.run_id
+        {
+            last_verdict.clone_from(verdict);
+            derived.push(written.clone());
+        }
+    }
+    let after = |witness: &&Witness| {
+        witness.run_id != run.run_id
+            && witness.position.position > ended.entry.position
+            && same_ledger(chain, &witness.position).unwrap_or_else(|| has(chain, &witness.run_id))
+    };
+    if let Some(other) = later.iter().filter(after).find(|witness| !is_at(witness, chain)) {
+        return Err(differs(format!(
+            "the ledger was rewritten, or the bundle of {}: that says that it started after this run, \
+             as line {}, and the ledger has something else there",
+            other.run_id, other.position.position
+        )));
+    }
+    Ok(Held {
+        position: line,
+        ended_at: ended.entry.position,
+        lines: chain.len() as u64,
+        began_unix_ns: chain.first().map_or(0, |first| first.entry.unix_ns),
+        verdict: last_verdict,
+        derived,
+        later_witnesses: later.iter().filter(after).count() as u64,
+    })
+}
+
+fn has(chain: &[Link], run_id: &str) -> bool {
+    chain.iter().any(|link| link.entry.run_id == run_id)
+}
+
+/// Whether a bundle says that it is of this ledger; `None`: it does not say of which it is.
+fn same_ledger(chain: &[Link], position: &LedgerPosition) -> Option<bool> {
+    let first = position.first_sha256.as_ref()?;
+    Some(chain.first().is_some_and(|link| link.sha256 == *first))
+}
+
+/// The line of the run's start, where the bundle says that it is.
+fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, Place> {
+    let is_start = |link: &&Link| {
+        link.entry.run_id == run.run_id && matches!(link.entry.event, Event::Started { .. })
+    };
+    let found = chain.iter().find(is_start);
+    let Some(position) = &run.ledger else {
+        return Err(match found {
+            Some(link) => differs(format!(
+                "the ledger has this run at line {}, and the bundle says that it was entered in none",
+                link.entry.position
+            )),
+            None => not_held_as("the bundle says that its run was entered in no ledger"),
+        });
+    };
+    let lines = chain.len() as u64;
+    match (found, same_ledger(chain, position)) {
+        (None, Some(true)) if position.position > lines => Err(differs(format!(
+            "the ledger was cut short: it has {lines} lines, and this run started as line {}",
+            position.position
+        ))),
+        (None, Some(true)) => Err(differs(format!(
+            "line {} of the ledger is of another run: the ledger was rewritten, or the bundle",
+            position.position
+        ))),
+        (None, _) if chain.is_empty() => {
+            Err(not_held_as("there is no ledger here that holds this run"))
+        }
+        (None, _) => Err(not_held_as(format!(
+            "the ledger here does not hold this run: it is of another machine or user, or the ledger \
+             was begun anew ({})",
+            began(chain, run)
+        ))),
+        (Some(link), _) => {
+            let witness = Witness { run_id: run.run_id.clone(), position: position.clone() };
+            if link.entry.position != position.position
+                || same_ledger(chain, position) == Some(false)
+                || !is_at(&witness, chain)
+            {
+                return Err(differs(format!(
+                    "line {} of the ledger is this run's start, and the bundle has another place or \
+                     another line before it: the ledger was rewritten, or the bundle",
+                    link.entry.position
+                )));
+            }
+            Ok(link)
+        }
+    }
+}
+
+fn began(chain: &[Link], run: &Run) -> String {
+    let first = chain.first().map_or(0, |link| link.entry.unix_ns);
+    if first > run.started_unix_ns {
+        let seconds = (first - run.started_unix_ns) / 1_000_000_000;
+        format!("it begins {seconds} s after the run started")
+    } else {
+        let seconds = (run.started_unix_ns - first) / 1_000_000_000;
+        format!("it begins {seconds} s before the run started")
+    }
+}
+
+/// The line of the run's end with the verdict, and what was derived then.
+fn end_of<'a>(
+    chain: &'a [Link],
+    run: &Run,
+    seal_sha256: &str,
+) -> Result<(&'a Link, String, Vec<Derived>), Place> {
+    let mut ends = chain.iter().filter_map(|link| match &link.entry.event {
+        Event::Ended { end, verdict, seal_sha256, derived } if link.entry.run_id == run.run_id => {
+            Some((link, end, verdict, seal_sha256, derived))
+        }
+        _ => None,
+    });
+    let Some((link, end, verdict, entered, derived)) = ends.next() else {
+        return Err(not_held_as(
+            "the ledger has the start of this run and not its end: the run was killed while it wrote \
+             its bundle, or the ledger was cut short",
+        ));
+    };
+    let line = link.entry.position;
+    if let Some((second, ..)) = ends.next() {
+        return Err(differs(format!(
+            "lines {line} and {} of the ledger both end this run",
+            second.entry.position
+        )));
+    }
+    if entered != seal_sha256 {
+        return Err(differs(format!(
+            "the bundle was changed and sealed again: line {line} of the ledger has another seal of it"
+        )));
+    }
+    // Older versions entered every end of an observed command but the plain one as `environment`.
+    if derived.is_some() && end != run.end.kind.word() {
+        return Err(differs(format!(
+            "line {line} of the ledger has another end of this run: {end}"
+        )));
+    }
+    Ok((link, verdict.clone(), derived.iter().cloned().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Ledger, Start};
+    use super::*;
+    use crate::run::{EndKind, made_up};
+
+    struct Kept {
+        _directory: tempfile::TempDir,
+        ledger: Ledger,
+        runs: Vec<Run>,
+    }
+
+    /// Three runs of one plan, ended with their own names as seals.
+    fn three() -> Kept {
+        let directory = tempfile::tempdir().unwrap();
+        let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
+        let runs = ["a", "b", "c"].map(|id| one(&ledger, id)).to_vec();
+        Kept { _directory: directory, ledger, runs }
+    }
+
+    fn one(ledger: &Ledger, id: &str) -> Run {
+        let unix_ns = 1_000 + u64::from(id.as_bytes()[0]);
+        let start =
+            Start { run_id: id, name: "p", plan_sha256: "hash", unix_ns, ..Start::default() };
+        let (position, _) = ledger.start(&start).unwrap();
+        let derived = Derived { verdict_sha256: "v".into(), report_sha256: "r".into() };
+        ledger.end(id, unix_ns + 1, "completed", "PASS", id, Some(derived)).unwrap();
+        Run {
+            run_id: id.to_owned(),
+            name: "p".to_owned(),
+            plan_sha256: "hash".to_owned(),
+            started_unix_ns: unix_ns,
+            ledger: Some(position),
+            ..made_up::run()
+        }
+    }
+
+    fn witnesses(runs: &[Run]) -> Vec<Witness> {
+        let witness =
+            |run: &Run| Some(Witness { run_id: run.run_id.clone(), position: run.ledger.clone()? });
+        runs.iter().filter_map(witness).collect()
+    }
+
+    #[track_caller]
+    fn says(kept: &Kept, run: &Run, seal: &str, sentence: &str) {
+        let place = of(&kept.ledger.read_chain(), run, seal, &witnesses(&kept.runs));
+        let (Place::Differs { says } | Place::NotHeld { says }) = place else {
+            panic!("it is held: {place:?}");
+        };
+        assert!(says.contains(sentence), "{says}");
+    }
+
+    #[test]
+    fn a_run_is_held_with_those_that_stand_for_it() {
+        let kept = three();
+        let place = of(&kept.ledger.read_chain(), &kept.runs[0], "a", &witnesses(&kept.runs));
+        let Place::Held(held) = place else { panic!("{place:?}") };
+        assert_eq!((held.position, held.lines, held.began_unix_ns), (1, 6, 1_097));
+        assert_eq!((held.verdict.as_str(), held.later_witnesses), ("PASS", 2));
+    }
+
+    #[test]
+    fn a_bundle_that_was_changed_or_says_another_place_differs() {
+        let kept = three();
+        let run = &kept.runs[1];
+        says(&kept, run, "another", "sealed again");
+        let changed = |change: &dyn Fn(&mut Run)| {
+            let mut run = run.clone();
+            change(&mut run);
+            run
+        };
+        says(&kept, &changed(&|r| r.name = "q".into()), "b", "another name");
+        says(&kept, &changed(&|r| r.plan_sha256 = "x".into()), "b", "another plan");
+        says(&kept, &changed(&|r| r.started_unix_ns += 1), "b", "another start");
+        says(&kept, &changed(&|r| r.end.kind = EndKind::Interrupted), "b", "another end");
+        says(&kept, &changed(&|r| r.ledger = None), "b", "entered in none");
+        says(&kept, &changed(&|r| r.run_id = "x".into()), "b", "of another run");
+        let moved = changed(&|r| r.ledger.as_mut().unwrap().position = 9);
+        says(&kept, &moved, "b", "another place");
+        let elsewhere = changed(&|r| r.ledger.as_mut().unwrap().first_sha256 = Some("x".into()));
+        says(&kept, &elsewhere, "b", "another place");
+    }
+
+    #[test]
+    fn a_ledger_that_was_cut_rewritten_or_begun_anew_differs_or_does_not_hold() {
+        let kept = three();
+        let text = std::fs::read_to_string(kept.ledger.path()).unwrap();
+        let cut = |lines: usize| -> String {
+            text.lines().take(lines).map(|line| format!("{line}\n")).collect()
+        };
+        std::fs::write(kept.ledger.path(), cut(2)).unwrap();
+        says(
+            &kept,
+            &kept.runs[2],
+            "c",
+            "cut short: it has 2 lines, and this run started as line 5",
+        );
+        says(&kept, &kept.runs[0], "a", "rewritten, or the bundle of b");
+        std::fs::write(kept.ledger.path(), cut(3)).unwrap();
+        says(&kept, &kept.runs[1], "b", "not its end");
+        std::fs::remove_file(kept.ledger.path()).unwrap();
+        says(&kept, &kept.runs[1], "b", "no ledger here");
+        let fresh = one(&kept.ledger, "d");
+        assert_eq!(fresh.ledger.as_ref().unwrap().began_unix_ns, Some(1_100));
+        says(&kept, &kept.runs[1], "b", "begun anew (it begins 0 s after");
+        // A chain that holds by itself, with another seal of the first run in it.
+        let forged = Ledger::at(kept.ledger.path().with_file_name("forged"));
+        for (id, seal) in [("a", "other"), ("b", "b"), ("c", "c")] {
+            let unix_ns = 1_000 + u64::from(id.as_bytes()[0]);
+            let start =
+                Start { run_id: id, name: "p", plan_sha256: "hash", unix_ns, ..Start::default() };
+            forged.start(&start).unwrap();
+            forged.end(id, unix_ns + 1, "completed", "PASS", seal, None).unwrap();
+        }
+        std::fs::rename(forged.path(), kept.ledger.path()).unwrap();
+        says(&kept, &kept.runs[0], "other", "rewritten, or the bundle of b");
+    }
+
+    #[test]
+    fn a_start_counts_the_bundles_that_the_ledger_no_longer_holds() {
+        let kept = three();
+        let known = witnesses(&kept.runs);
+        let start = |id| Start { run_id: id, known: &known, unix_ns: 1, ..Start::default() };
+        let missing = |ledger: &Ledger, id| ledger.start(&start(id)).unwrap().0.bundles_not_held;
+        assert_eq!(missing(&kept.ledger, "d"), Some(0));
+        std::fs::remove_file(kept.ledger.path()).unwrap();
+        assert_eq!(missing(&kept.ledger, "e"), Some(3));
+    }
+}

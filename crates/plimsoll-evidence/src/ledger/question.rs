@@ -1,0 +1,239 @@
+//! What a run asks of which system, coarsely enough that a new name, another directory of the same
+//! file system or a few more KiB do not make another question of it.
+
+use std::collections::BTreeMap;
+
+use plimsoll_plan::{Mailbox, Matrix, ResolvedPlan, SizeShare, Target, TargetKind, Workload};
+use serde::{Deserialize, Serialize};
+
+use crate::environment::{Environment, Mount};
+
+/// Numbers that differ by no more than this share of the larger are alike.
+const TOLERANCE: f64 = 0.1;
+/// Shares in percent that differ by no more than this are alike.
+const TOLERANCE_PERCENT: f64 = 10.0;
+
+/// What a run asks of which system.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// The system under test: file system and device, export, bucket, model.
+    pub target: String,
+    /// `mailbox` or `matrix`.
+    pub workload: String,
+    /// True where the plan requires something.
+    pub required: bool,
+    /// What else tells two questions apart, with the unit in the name. Without a requirement the load
+    /// (clients, threads, rate) is among them; with one it is not, as it is what may be tuned.
+    pub numbers: BTreeMap<String, f64>,
+}
+
+impl Question {
+    /// The question of a plan on the host as it is.
+    #[must_use]
+    pub fn of(plan: &ResolvedPlan, environment: &Environment) -> Self {
+        let mut targets: Vec<String> =
+            plan.targets.iter().map(|target| system(target, environment)).collect();
+        targets.sort();
+        targets.dedup();
+        let mut numbers = BTreeMap::new();
+        match &plan.workload {
+            Workload::Mailbox(store) => of_mailbox(store, &mut numbers),
+            Workload::Matrix(matrix) => of_matrix(matrix, &mut numbers),
+        }
+        let required = plan.requirement.as_ref();
+        if let Some(requirement) = required {
+            numbers.retain(|name, _| !name.starts_with("load_"));
+            let bytes = |value: Option<u64>| value.map(|bytes| bytes as f64);
+            let stated = [
+                ("required_iops_per_s", requirement.iops_per_s),
+                ("required_bandwidth_bytes_per_s", bytes(requirement.bandwidth_bytes_per_s)),
+                ("required_capacity_bytes", bytes(requirement.capacity_bytes)),
+            ];
+            let stated = stated.into_iter().filter_map(|(name, value)| Some((name, value?)));
+            numbers.extend(stated.map(|(name, value)| (name.to_owned(), value)));
+        }
+        Self {
+            target: targets.join("; "),
+            workload: match &plan.workload {
+                Workload::Mailbox(_) => "mailbox".to_owned(),
+                Workload::Matrix(_) => "matrix".to_owned(),
+            },
+            required: required.is_some(),
+            numbers,
+        }
+    }
+
+    /// Whether another run asked the same: of the same system, with every number that both state alike.
+    #[must_use]
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let near = |(name, a): (&String, &f64)| {
+            let Some(b) = other.numbers.get(name) else { return true };
+            let apart = (a - b).abs();
+            apart <= TOLERANCE * a.abs().max(b.abs())
+                || name.ends_with("_percent") && apart <= TOLERANCE_PERCENT
+        };
+        self.target == other.target
+            && self.workload == other.workload
+            && self.required == other.required
+            && self.numbers.iter().all(near)
+    }
+}
+
+/// The system that a target is, however it is called in the plan.
+fn system(target: &Target, environment: &Environment) -> String {
+    match &target.kind {
+        TargetKind::Directories { databases, logs } => {
+            of_paths(databases.iter().chain(logs), environment)
+        }
+        TargetKind::Path { path } => of_paths(std::iter::once(path), environment),
+        TargetKind::Device { device } => of_paths(std::iter::once(device), environment),
+        TargetKind::Nfs { exports, .. } => {
+            let mut exports = exports.clone();
+            exports.sort();
+            exports.join(", ")
+        }
+        TargetKind::S3 { url, endpoint, .. } => {
+            let bucket = url.trim_start_matches("s3://").split('/').next().unwrap_or_default();
+            format!("{endpoint} {bucket}")
+        }
+        TargetKind::Model { model, set } => {
+            let set: Vec<String> =
+                set.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            format!("model {model} {}", set.join(" ")).trim_end().to_owned()
+        }
+        TargetKind::Null => "null".to_owned(),
+    }
+}
+
+/// What is mounted below paths; the paths themselves where that is not known.
+fn of_paths<'a>(paths: impl Iterator<Item = &'a String>, environment: &Environment) -> String {
+    let below = |path: &String| {
+        let known = environment.mounts.iter().find(|mount| mount_of(mount, path));
+        known.and_then(mounted).unwrap_or_else(|| path.clone())
+    };
+    let mut systems: Vec<String> = paths.map(below).collect();
+    systems.sort();
+    systems.dedup();
+    systems.join(", ")
+}
+
+/// Whether the observed path is the plan's: Plimsoll works in a directory of its own below it.
+fn mount_of(mount: &Mount, path: &str) -> bool {
+    let below = mount.path.strip_prefix(path.trim_end_matches('/'));
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// File system, source and devices. A source without a device (an overlay, memory) is told apart by
+/// where it is mounted.
+fn mounted(mount: &Mount) -> Option<String> {
+    let kind = mount.file_system.as_deref().unwrap_or("no file system");
+    let source = mount.source.as_deref().unwrap_or_default();
+    let own = match (&mount.devices[..], source.contains(['/', ':'])) {
+        ([], false) => mount.mount_point.clone()?,
+        ([], true) => source.to_owned(),
+        (devices, _) => format!("{source} {}", devices.join(" ")),
+    };
+    Some(format!("{kind} on {}", own.trim()))
+}
+
+fn of_mailbox(store: &Mailbox, numbers: &mut BTreeMap<String, f64>) {
+    let capacity = store.database_initial_bytes.saturating_mul(u64::from(store.databases));
+    let named = [
+        ("mailboxes", store.mailboxes as f64),
+        ("iops_per_mailbox_per_s", store.iops_per_mailbox_per_s),
+        ("data_bytes", capacity as f64),
+        ("load_threads", f64::from(store.threads)),
+    ];
+    numbers.extend(named.map(|(name, value)| (name.to_owned(), value)));
+}
+
+/// Totals over the streams: one stream cut into two asks the same.
+fn of_matrix(matrix: &Matrix, numbers: &mut BTreeMap<String, f64>) {
+    let streams = &matrix.streams;
+    let clients = |at: usize| f64::from(streams[at].clients.max(1));
+    let all: f64 = (0..streams.len()).map(clients).sum::<f64>().max(1.0);
+    let mean = |of: &dyn Fn(usize) -> f64| {
+        (0..streams.len()).map(|at| clients(at) * of(at)).sum::<f64>() / all
+    };
+    let sizes = |at: usize| mean_size(&streams[at].sizes);
+    let sequential = |at: usize| f64::from(u8::from(streams[at].pattern.is_sequential())) * 100.0;
+    let set = |at: usize| {
+        let files = &streams[at].files;
+        files.working_set_bytes.or(files.total_bytes()).unwrap_or(0) as f64
+    };
+    let in_flight = |at: usize| f64::from(streams[at].queue_depth);
+    let named = [
+        ("size_bytes_avg", mean(&sizes)),
+        ("read_percent", mean(&|at| streams[at].read_percent)),
+        ("metadata_percent", mean(&|at| streams[at].metadata_percent)),
+        ("sequential_percent", mean(&sequential)),
+        ("data_bytes", (0..streams.len()).map(set).sum()),
+        ("load_operations", (0..streams.len()).map(|at| clients(at) * in_flight(at)).sum()),
+    ];
+    numbers.extend(named.map(|(name, value)| (name.to_owned(), value)));
+}
+
+fn mean_size(sizes: &[SizeShare]) -> f64 {
+    let all: f64 = sizes.iter().map(|size| size.share_percent).sum();
+    let sum: f64 = sizes.iter().map(|size| size.size_bytes as f64 * size.share_percent).sum();
+    if all > 0.0 { sum / all } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_plan::Plan;
+
+    use super::*;
+
+    fn question(plan: &str, mounts: &[(&str, &str, &str)]) -> Question {
+        let plan = Plan::parse(plan, "plan.toml").unwrap().resolve();
+        let mount = |(path, source, device): &(&str, &str, &str)| Mount {
+            path: (*path).to_owned(),
+            file_system: Some("ext4".to_owned()),
+            mount_point: Some("/mnt".to_owned()),
+            source: Some((*source).to_owned()),
+            devices: vec![(*device).to_owned()],
+            ..Mount::default()
+        };
+        let mounts = mounts.iter().map(mount).collect();
+        Question::of(&plan, &Environment { mounts, ..Environment::default() })
+    }
+
+    fn matrix(name: &str, path: &str, more: &str) -> String {
+        format!(
+            "version = 1\nname = \"{name}\"\n[requirement]\niops = 1000\n[target]\npath = \
+             \"{path}\"\n[workload.matrix]\nsizes = [\"4KiB\"]\nreads = [70]\n{more}"
+        )
+    }
+
+    const BELOW: [(&str, &str, &str); 2] =
+        [("/mnt/a/plimsoll-p", "/dev/sda1", "sda"), ("/mnt/b/plimsoll-q", "/dev/sda1", "sda")];
+
+    #[test]
+    fn a_name_a_directory_and_4_kib_make_no_other_question() {
+        let first = question(&matrix("p", "/mnt/a", "file_size = \"1GiB\""), &BELOW);
+        let named = question(&matrix("q", "/mnt/b", "file_size = \"1048580KiB\""), &BELOW);
+        assert_eq!(first.target, "ext4 on /dev/sda1 sda");
+        assert_ne!(first.numbers, named.numbers);
+        assert!(first.is_alike(&named) && named.is_alike(&first));
+        // The load is what may be tuned to meet a requirement.
+        let deeper = matrix("p", "/mnt/a", "file_size = \"1GiB\"\nqueue_depth = 32");
+        assert!(first.is_alike(&question(&deeper, &BELOW)));
+    }
+
+    #[test]
+    fn another_system_requirement_or_workload_is_another_question() {
+        let plan = matrix("p", "/mnt/a", "file_size = \"1GiB\"");
+        let first = question(&plan, &BELOW);
+        let other = [("/mnt/a", "/dev/sdb1", "sdb")];
+        assert!(!first.is_alike(&question(&plan, &other)));
+        for (from, to) in [("iops = 1000", "iops = 2000"), ("4KiB", "64KiB"), ("[70]", "[0]")] {
+            assert!(!first.is_alike(&question(&plan.replace(from, to), &BELOW)), "{to}");
+        }
+        let measured = plan.replace("[requirement]\niops = 1000\n", "");
+        assert!(!first.is_alike(&question(&measured, &BELOW)));
+        // Without a requirement the load is part of what is measured.
+        let deeper = format!("{measured}\nqueue_depth = 32");
+        assert!(!question(&measured, &BELOW).is_alike(&question(&deeper, &BELOW)));
+    }
+}

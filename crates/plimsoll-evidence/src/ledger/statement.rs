@@ -1,0 +1,311 @@
+//! Signed statements of a ledger: how long it was, what its last line was. A ledger whose owner has given a
+//! statement away can't be cut short or rewritten before that line any more without being found out.
+//!
+//! A statement is a small text file, `ledger-000057.txt`, with a signature beside it that minisign checks
+//! (`ledger-000057.txt.minisig`) and, where its owner fetched one, an RFC 3161 timestamp token
+//! (`ledger-000057.txt.tsr`), which shows that the statement existed at a time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Link;
+use crate::EvidenceError;
+use crate::seal::sha256_hex;
+use crate::signature::{self, Signer};
+
+/// First line of a statement.
+const TITLE: &str = "Plimsoll ledger statement 1";
+
+/// What was stated of a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// Its file.
+    pub path: PathBuf,
+    /// When the ledger's first line was written, nanoseconds since 1970.
+    pub began_unix_ns: u64,
+    /// SHA-256 of the first line.
+    pub first_sha256: String,
+    /// Lines.
+    pub lines: u64,
+    /// SHA-256 of the last of them.
+    pub last_sha256: String,
+    /// The public key that signed it, by its own word.
+    pub key: String,
+    /// When it was signed, by the signer's clock, nanoseconds since 1970.
+    pub signed_unix_ns: u64,
+    text: String,
+    signature: String,
+}
+
+impl Statement {
+    /// States and signs what a ledger is, as files in `directory`, which is made.
+    ///
+    /// # Errors
+    /// An empty ledger, a key that can't sign, files that can't be written.
+    pub fn sign(
+        chain: &[Link],
+        ledger: &Path,
+        directory: &Path,
+        signer: &Signer,
+        unix_ns: u64,
+    ) -> Result<Self, EvidenceError> {
+        let (Some(first), Some(last)) = (chain.first(), chain.last()) else {
+            let reason = "it is empty: there is nothing to sign".to_owned();
+            return Err(EvidenceError::Malformed { path: ledger.to_path_buf(), reason });
+        };
+        let text = format!(
+            "{TITLE}\nbegan_unix_ns {}\nfirst_sha256 {}\nlines {}\nlast_sha256 {}\nkey {}\n\
+             signed_unix_ns {unix_ns}\n",
+            first.entry.unix_ns,
+            first.sha256,
+            chain.len(),
+            last.sha256,
+            signer.public()
+        );
+        let comment = format!("ledger of {} lines, last {}", chain.len(), last.sha256);
+        let signature = signer.sign(text.as_bytes(), &comment)?;
+        let io = |doing, path: &Path| {
+            let path = path.to_path_buf();
+            move |source| EvidenceError::Io { doing, path, source }
+        };
+        fs::create_dir_all(directory).map_err(io("create", directory))?;
+        let path = directory.join(format!("ledger-{:06}.txt", chain.len()));
+        let beside = with(&path, signature::SUFFIX);
+        fs::write(&path, &text).map_err(io("write", &path))?;
+        fs::write(&beside, &signature).map_err(io("write", &beside))?;
+        Self::read(&path)
+    }
+
+    /// Reads a statement and checks its signature with the key that it names. Whose key that is, only
+    /// somebody who has it from elsewhere can tell.
+    ///
+    /// # Errors
+    /// No statement, or a signature that does not hold.
+    pub fn read(path: &Path) -> Result<Self, EvidenceError> {
+        let io = |error| EvidenceError::io("read", path, error);
+        let text = fs::read_to_string(path).map_err(io)?;
+        let beside = with(path, signature::SUFFIX);
+        let signature = fs::read_to_string(&beside)
+            .map_err(|error| EvidenceError::io("read", &beside, error))?;
+        let malformed = |reason: &str| EvidenceError::Malformed {
+            path: path.to_path_buf(),
+            reason: reason.to_owned(),
+        };
+        let lines: Vec<&str> = text.lines().collect();
+        let [TITLE, rest @ ..] = &lines[..] else {
+            return Err(malformed("it is no statement of a ledger of this version"));
+        };
+        let names =
+            ["began_unix_ns", "first_sha256", "lines", "last_sha256", "key", "signed_unix_ns"];
+        let values: Option<Vec<&str>> = rest
+            .iter()
+            .zip(names)
+            .map(|(line, name)| line.strip_prefix(name)?.strip_prefix(' '))
+            .collect();
+        let Some([began, first, count, last, key, signed]) =
+            values.as_deref().filter(|_| rest.len() == names.len())
+        else {
+            return Err(malformed("it does not say what a statement says"));
+        };
+        let number = |text: &str| text.parse().map_err(|_| malformed("a number in it is none"));
+        signature::check(key, text.as_bytes(), &signature)
+            .map_err(|reason| EvidenceError::Signature { path: path.to_path_buf(), reason })?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            began_unix_ns: number(began)?,
+            first_sha256: (*first).to_owned(),
+            lines: number(count)?,
+            last_sha256: (*last).to_owned(),
+            key: (*key).to_owned(),
+            signed_unix_ns: number(signed)?,
+            signature,
+            text: text.clone(),
+        })
+    }
+
+    /// Whether a ledger still is what was stated of it.
+    ///
+    /// # Errors
+    /// A sentence that says what became of it.
+    pub fn holds_for(&self, chain: &[Link]) -> Result<(), String> {
+        let lines = chain.len() as u64;
+        if chain.first().is_some_and(|first| first.sha256 != self.first_sha256) {
+            return Err(
+                "it is another ledger than the one that was signed: it was begun anew".into()
+            );
+        }
+        if lines < self.lines {
+            return Err(format!(
+                "it was cut short: {} lines were signed, and it has {lines}",
+                self.lines
+            ));
+        }
+        let last = usize::try_from(self.lines).ok().and_then(|n| chain.get(n.checked_sub(1)?));
+        match last.is_some_and(|link| link.sha256 == self.last_sha256) {
+            true => Ok(()),
+            false => {
+                Err(format!("it was rewritten: line {} is not the one that was signed", self.lines))
+            }
+        }
+    }
+
+    /// Whether this key signed it.
+    #[must_use]
+    pub fn is_signed_by(&self, public: &str) -> bool {
+        self.key == public
+            && signature::check(public, self.text.as_bytes(), &self.signature).is_ok()
+    }
+
+    /// The timestamp token beside it, if there is one.
+    #[must_use]
+    pub fn token(&self) -> Option<PathBuf> {
+        Some(with(&self.path, ".tsr")).filter(|path| path.is_file())
+    }
+
+    /// Puts a timestamp token (RFC 3161) beside the statement. That it is about this statement is seen from
+    /// the SHA-256 in it; the authority's signature is checked with `openssl ts -verify`.
+    ///
+    /// # Errors
+    /// A token that can't be read, or is of something else.
+    pub fn stamp(&self, token: &Path) -> Result<PathBuf, EvidenceError> {
+        let bytes = fs::read(token).map_err(|error| EvidenceError::io("read", token, error))?;
+        let imprint = imprint(self.text.as_bytes());
+        if !bytes.windows(imprint.len()).any(|window| window == imprint) {
+            let reason = format!(
+                "it does not hold the SHA-256 of {}: it is the token of something else",
+                self.path.display()
+            );
+            return Err(EvidenceError::Malformed { path: token.to_path_buf(), reason });
+        }
+        let beside = with(&self.path, ".tsr");
+        fs::write(&beside, &bytes).map_err(|error| EvidenceError::io("write", &beside, error))?;
+        Ok(beside)
+    }
+}
+
+/// A message imprint as the token holds it: the hash as a DER octet string of 32 bytes.
+fn imprint(bytes: &[u8]) -> Vec<u8> {
+    let hex = sha256_hex(bytes);
+    let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
+    [0x04, 0x20].into_iter().chain((0..64).step_by(2).map(byte)).collect()
+}
+
+fn with(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The statements in a directory, the oldest first, each as it could be read.
+#[must_use]
+pub fn statements(directory: &Path) -> Vec<Result<Statement, EvidenceError>> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .collect();
+    paths.sort();
+    paths.iter().map(|path| Statement::read(path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Ledger, Start};
+    use super::*;
+
+    struct Kept {
+        directory: tempfile::TempDir,
+        ledger: Ledger,
+        signer: Signer,
+    }
+
+    impl Kept {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
+            let key = directory.path().join("key");
+            signature::make_keys(&key, None).unwrap();
+            let signer = Signer::read(&key, || None).unwrap();
+            let kept = Self { directory, ledger, signer };
+            kept.enter("a");
+            kept
+        }
+
+        fn enter(&self, run_id: &str) {
+            self.ledger.start(&Start { run_id, unix_ns: 5, ..Start::default() }).unwrap();
+        }
+
+        fn sign(&self) -> Statement {
+            let chain = self.ledger.read_chain().unwrap();
+            let to = self.directory.path().join("signed");
+            Statement::sign(&chain, self.ledger.path(), &to, &self.signer, 9).unwrap()
+        }
+
+        #[track_caller]
+        fn says(&self, statement: &Statement, sentence: &str) {
+            let says = statement.holds_for(&self.ledger.read_chain().unwrap()).unwrap_err();
+            assert!(says.contains(sentence), "{says}");
+        }
+    }
+
+    #[test]
+    fn a_statement_holds_while_the_ledger_grows() {
+        let kept = Kept::new();
+        let statement = kept.sign();
+        assert_eq!((statement.lines, statement.began_unix_ns), (1, 5));
+        kept.enter("b");
+        statement.holds_for(&kept.ledger.read_chain().unwrap()).unwrap();
+        assert!(statement.is_signed_by(kept.signer.public()));
+        assert!(!statement.is_signed_by("another"));
+        kept.sign();
+        let all = statements(&kept.directory.path().join("signed"));
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[1].as_ref().unwrap().lines, 2);
+    }
+
+    #[test]
+    fn a_ledger_that_was_cut_rewritten_or_begun_anew_is_not_the_one_that_was_signed() {
+        let kept = Kept::new();
+        kept.enter("b");
+        let statement = kept.sign();
+        let text = fs::read_to_string(kept.ledger.path()).unwrap();
+        let first = text.lines().next().unwrap();
+        fs::write(kept.ledger.path(), format!("{first}\n")).unwrap();
+        kept.says(&statement, "cut short: 2 lines were signed, and it has 1");
+        kept.enter("c");
+        kept.says(&statement, "rewritten: line 2");
+        fs::remove_file(kept.ledger.path()).unwrap();
+        kept.enter("d");
+        kept.says(&statement, "begun anew");
+        fs::remove_file(kept.ledger.path()).unwrap();
+        kept.says(&statement, "cut short: 2 lines were signed, and it has 0");
+    }
+
+    #[test]
+    fn a_statement_that_was_changed_is_none() {
+        let statement = Kept::new();
+        let path = statement.sign().path;
+        let text = fs::read_to_string(&path).unwrap();
+        for (from, to) in
+            [("lines 1", "lines 2"), ("key ", "key R"), ("statement 1", "statement 2")]
+        {
+            fs::write(&path, text.replace(from, to)).unwrap();
+            assert!(Statement::read(&path).is_err(), "{to}");
+        }
+        fs::write(&path, format!("{text}more\n")).unwrap();
+        assert!(Statement::read(&path).is_err());
+    }
+
+    #[test]
+    fn a_token_has_to_be_of_the_statement() {
+        let kept = Kept::new();
+        let statement = kept.sign();
+        let token = kept.directory.path().join("token");
+        fs::write(&token, b"a token of something else").unwrap();
+        assert!(statement.stamp(&token).unwrap_err().to_string().contains("something else"));
+        assert_eq!(statement.token(), None);
+        let imprint = imprint(&fs::read(&statement.path).unwrap());
+        fs::write(&token, [b"DER".to_vec(), imprint].concat()).unwrap();
+        assert_eq!(statement.stamp(&token).unwrap(), statement.token().unwrap());
+    }
+}

@@ -1,0 +1,152 @@
+//! JSON that says one thing only: no key twice, and no field that is not read.
+//!
+//! Readers differ in which of two like keys they take, and a field that Plimsoll passes over may be what a
+//! person reads. So what a file says has to be what was read from it.
+
+use std::fmt;
+
+use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Reads a value from JSON of which nothing is passed over.
+///
+/// # Errors
+/// A sentence that says what is wrong: it does not parse, has a key twice or a field that is not known.
+pub fn read<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
+    let typed: T = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let Strict(said) = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let read = serde_json::to_value(&typed).map_err(|error| error.to_string())?;
+    match passed_over(&said, &read, "") {
+        None => Ok(typed),
+        Some(at) => Err(format!("{at} is not known, or says more than is read of it")),
+    }
+}
+
+/// The first place of `said` that is not in what was read. Defaults that a file leaves out may be more
+/// there.
+fn passed_over(said: &Value, read: &Value, at: &str) -> Option<String> {
+    match (said, read) {
+        (Value::Object(said), Value::Object(read)) => said.iter().find_map(|(key, value)| {
+            let at = format!("{at}.{key}");
+            match read.get(key) {
+                Some(read) => passed_over(value, read, &at),
+                // What is unknown is left out when it is written.
+                None if value.is_null() => None,
+                None => Some(at.trim_start_matches('.').to_owned()),
+            }
+        }),
+        (Value::Array(said), Value::Array(read)) if said.len() == read.len() => {
+            let both = said.iter().zip(read).enumerate();
+            both.into_iter()
+                .find_map(|(i, (said, read))| passed_over(said, read, &format!("{at}[{i}]")))
+        }
+        (Value::Number(said), Value::Number(read)) if said.as_f64() == read.as_f64() => None,
+        (said, read) if said == read => None,
+        // A list or map that is left out when it is empty.
+        _ => Some(at.trim_start_matches('.').to_owned()),
+    }
+}
+
+/// A value whose objects have no key twice.
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader).map(Self)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Strict(value)) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
+            if map.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key {key:?} is there twice")));
+            }
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, Serialize)]
+    struct Form {
+        counters: BTreeMap<String, u64>,
+        share: f64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        later: Option<u64>,
+        #[serde(default)]
+        list: Vec<u64>,
+    }
+
+    fn said(text: &str) -> Result<Form, String> {
+        read(text)
+    }
+
+    #[test]
+    fn what_is_left_out_is_a_default_and_what_is_there_is_read() {
+        let form = said(r#"{"counters": {"a": 1}, "share": 0.1, "later": null}"#).unwrap();
+        assert_eq!((form.share, form.later, form.list.len()), (0.1, None, 0));
+    }
+
+    #[test]
+    fn a_key_twice_or_one_that_is_not_read_is_refused() {
+        for (text, sentence) in [
+            (r#"{"counters": {"a": 1, "a": 2}, "share": 1.0}"#, "\"a\" is there twice"),
+            (r#"{"counters": {"a": 1, "\u0061": 2}, "share": 1.0}"#, "\"a\" is there twice"),
+            (r#"{"counters": {}, "share": 1.0, "share": 2.0}"#, "duplicate field"),
+            (r#"{"counters": {}, "share": 1.0, "verdict": "PASS"}"#, "verdict is not known"),
+            (r#"{"counters": {}, "share": 1.0} {}"#, "trailing"),
+        ] {
+            let error = said(text).unwrap_err();
+            assert!(error.contains(sentence), "{error}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The same I/Os in totals, rows, histograms and phases.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hdrhistogram::Histogram;
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::latency::LATENCY_NS_MAX;
+use plimsoll_evidence::run::{ClassTotals, PhaseKind};
+use plimsoll_evidence::series::Data;
+
+use super::Ledgered;
+
+/// The engine counts in finer buckets than the log has, and hands them over by their bounds: each value
+/// may move by one bucket of three digits.
+const BUCKET: f64 = 0.002;
+/// What older versions may have lost of a histogram: an interval that began within its last half
+/// millisecond.
+const SHORT: f64 = 0.01;
+/// Rows are cut on a grid that a thread meets at its next completion.
+const GRID_NS: u64 = 1_000_000_000;
+
+pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
+    phases(bundle, held);
+    let rows = rows(bundle);
+    let mut names = BTreeSet::new();
+    for class in &bundle.run.classes {
+        held.hold(names.insert(class.name.as_str()), || format!("{} is there twice", class.name));
+        of_class(class, held);
+        of_rows(class, rows.measured.get(class.name.as_str()), held);
+        of_histograms(bundle, class, held);
+    }
+    // What could not be driven to its end leaves rows without totals.
+    if !bundle.run.classes.is_empty() {
+        for name in rows.measured.keys().filter(|name| !names.contains(**name)) {
+            held.hold(false, || format!("the series has {name}, which the totals do not"));
+        }
+        for tag in bundle.latency.keys() {
+            let known = names.iter().any(|name| {
+                tag.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            });
+            held.hold(known, || format!("the histograms have {tag}, which the totals do not"));
+        }
+    }
+    bytes_of_phases(bundle, &rows, held);
+}
+
+/// Phases follow each other, within the run.
+fn phases(bundle: &Bundle, held: &mut Ledgered) {
+    let mut end_ns = 0;
+    for phase in &bundle.run.phases {
+        let name = phase.kind.label();
+        held.hold(phase.start_ns >= end_ns, || {
+            format!("the phase {name} is said to begin before the one before it ended")
+        });
+        end_ns = phase.start_ns.saturating_add(phase.duration_ns);
+    }
+    held.hold(end_ns <= bundle.run.duration_ns, || {
+        format!("the phases are longer than the run: {end_ns} ns of {} ns", bundle.run.duration_ns)
+    });
+}
+
+/// Sums of rows.
+#[derive(Default)]
+struct Rows<'a> {
+    /// Of the measured phase, by class.
+    measured: BTreeMap<&'a str, Sums>,
+    /// Bytes of each phase, by its index.
+    bytes: BTreeMap<u32, u64>,
+    /// Rows of phases that the run does not have, or that lie outside of the measured phase.
+    astray: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    count: u64,
+    latency_ns: u64,
+    bytes: u64,
+    max_ns: u64,
+    /// Rows whose figures contradict each other.
+    absurd: u64,
+}
+
+fn rows(bundle: &Bundle) -> Rows<'_> {
+    let mut rows = Rows::default();
+    for row in &bundle.series {
+        let Some(phase) = bundle.run.phases.get(row.phase as usize) else {
+            rows.astray += 1;
+            continue;
+        };
+        let Data::Class { count, sum_ns, bytes, max_ns } = row.data else { continue };
+        let of_phase = rows.bytes.entry(row.phase).or_default();
+        *of_phase = of_phase.saturating_add(bytes);
+        if phase.kind != PhaseKind::Measure {
+            continue;
+        }
+        let end_ns = phase.start_ns.saturating_add(phase.duration_ns).saturating_add(GRID_NS);
+        if row.start_ns.saturating_add(GRID_NS) < phase.start_ns || row.start_ns > end_ns {
+            rows.astray += 1;
+        }
+        let sums = rows.measured.entry(row.name.as_str()).or_default();
+        sums.count = sums.count.saturating_add(count);
+        sums.latency_ns = sums.latency_ns.saturating_add(sum_ns);
+        sums.bytes = sums.bytes.saturating_add(bytes);
+        sums.max_ns = sums.max_ns.max(max_ns);
+        sums.absurd += u64::from(count == 0 || !possible(count, sum_ns, max_ns));
+    }
+    rows
+}
+
+/// Whether so many latencies, none above `max_ns`, can have this sum.
+fn possible(count: u64, sum_ns: u64, max_ns: u64) -> bool {
+    let most = u128::from(count) * (u128::from(max_ns) + 1);
+    max_ns <= sum_ns.saturating_add(1) && u128::from(sum_ns) <= most
+}
+
+/// A class's own figures.
+fn of_class(class: &ClassTotals, held: &mut Ledgered) {
+    let name = &class.name;
+    held.hold(class.drained <= class.count && class.drained_bytes <= class.size_bytes, || {
+        format!("{name}: more is said to have drained than was done")
+    });
+    let sums = possible(class.count, class.latency_ns_sum, class.latency_ns_max);
+    held.hold(class.count == 0 || sums, || {
+        format!(
+            "{name}: {} latencies of at most {} ns can't sum up to {} ns",
+            class.count, class.latency_ns_max, class.latency_ns_sum
+        )
+    });
+    let service = class.service_ns_sum <= class.latency_ns_sum
+        && class.service_ns_max <= class.latency_ns_max;
+    held.hold(service, || format!("{name}: the service times are longer than the latencies"));
+}
+
+/// The totals against the series' rows, which leave out what drained after the end.
+fn of_rows(class: &ClassTotals, rows: Option<&Sums>, held: &mut Ledgered) {
+    let name = &class.name;
+    let rows = rows.copied().unwrap_or_default();
+    let within = class.count.saturating_sub(class.drained);
+    held.same(&format!("I/Os of {name}"), ("the total", within), ("the series", rows.count));
+    let bytes = class.size_bytes.saturating_sub(class.drained_bytes);
+    held.same(&format!("bytes of {name}"), ("the total", bytes), ("the series", rows.bytes));
+    let none_drained = class.drained == 0;
+    let sum = class.latency_ns_sum;
+    held.hold(rows.latency_ns == sum || !none_drained && rows.latency_ns < sum, || {
+        format!("latencies of {name}: the total says {sum} ns, the series {} ns", rows.latency_ns)
+    });
+    let max = class.latency_ns_max;
+    held.hold(rows.max_ns == max || !none_drained && rows.max_ns <= max, || {
+        format!(
+            "the largest latency of {name}: the total says {max} ns, the series {} ns",
+            rows.max_ns
+        )
+    });
+    held.hold(rows.absurd == 0, || {
+        format!("{name}: {} rows of the series contradict themselves", rows.absurd)
+    });
+}
+
+/// The totals against the histograms.
+fn of_histograms(bundle: &Bundle, class: &ClassTotals, held: &mut Ledgered) {
+    let both = [
+        (class.name.clone(), class.latency_ns_sum, class.latency_ns_max),
+        (format!("{}.service", class.name), class.service_ns_sum, class.service_ns_max),
+    ];
+    for (tag, sum_ns, max_ns) in both {
+        let histogram = bundle.latency.get(&tag);
+        let count = histogram.map_or(0, Histogram::len);
+        let what = format!("values of {tag}");
+        let histogram = if bundle.run.build.is_some() {
+            held.same(&what, ("the histogram", count), ("the total", class.count));
+            histogram.filter(|histogram| histogram.len() == class.count)
+        } else {
+            // Older versions took in what the close wrote, where it began in the same millisecond.
+            let enough = count as f64 >= class.count as f64 * (1.0 - SHORT);
+            held.hold(enough, || {
+                format!("{what}: the histogram says {count}, the total {}", class.count)
+            });
+            None
+        };
+        let Some(histogram) = histogram else { continue };
+        let (low, high) = bounds(histogram);
+        // Longer ones are counted as the longest that is told apart.
+        let told_apart = max_ns < LATENCY_NS_MAX;
+        held.hold(!told_apart || (low..=high).contains(&(sum_ns as f64)), || {
+            format!("latencies of {tag}: the total says {sum_ns} ns, the histogram {low:.0} to {high:.0} ns")
+        });
+        let largest = histogram.max() as f64;
+        let near = (max_ns as f64 - largest).abs() <= largest * 2.0 * BUCKET + 2.0;
+        held.hold(!told_apart || near, || {
+            format!(
+                "the largest of {tag}: the total says {max_ns} ns, the histogram {largest:.0} ns"
+            )
+        });
+    }
+}
+
+/// Between which bounds the sum of a histogram's values lies.
+fn bounds(histogram: &Histogram<u64>) -> (f64, f64) {
+    let (mut low, mut high) = (0.0, 0.0);
+    for bucket in histogram.iter_recorded() {
+        let (value, count) = (bucket.value_iterated_to(), bucket.count_at_value() as f64);
+        low += count * histogram.lowest_equivalent(value) as f64;
+        high += count * histogram.highest_equivalent(value) as f64;
+    }
+    // A latency of 0 is counted as the least that is told apart.
+    let least = histogram.len() as f64;
+    (low * (1.0 - BUCKET) - least, high * (1.0 + BUCKET) + least)
+}
+
+/// The bytes of the phases against the series, and those of the measurement against the totals.
+fn bytes_of_phases(bundle: &Bundle, rows: &Rows<'_>, held: &mut Ledgered) {
+    held.hold(rows.astray == 0, || {
+        format!("{} rows of the series lie outside of the phases", rows.astray)
+    });
+    let classes = &bundle.run.classes;
+    for (index, phase) in (0u32..).zip(&bundle.run.phases) {
+        let name = phase.kind.label();
+        let bytes = phase.read_bytes.saturating_add(phase.written_bytes);
+        if phase.kind == PhaseKind::Measure {
+            if classes.is_empty() {
+                continue;
+            }
+            let total = |read: bool| {
+                let of = classes.iter().filter(|class| class.is_read == read);
+                of.fold(0u64, |sum, class| sum.saturating_add(class.size_bytes))
+            };
+            let totals = "the totals of all classes";
+            held.same(
+                "bytes read",
+                ("the measured phase", phase.read_bytes),
+                (totals, total(true)),
+            );
+            held.same(
+                "bytes written",
+                ("the measured phase", phase.written_bytes),
+                (totals, total(false)),
+            );
+        } else if let Some(rows) = rows.bytes.get(&index) {
+            held.hold(*rows <= bytes, || {
+                format!("bytes of {name}: the phase says {bytes}, the series {rows}")
+            });
+        }
+    }
+}

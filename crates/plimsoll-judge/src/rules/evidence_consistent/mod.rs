@@ -1,0 +1,200 @@
+//! Does the evidence agree with itself?
+//!
+//! A run leaves the same I/Os in several places that are written apart: totals of each class, rows of the
+//! series, histograms, bytes of the phases, the shape of the workload, counters of the store, of the model
+//! and of the devices. Whoever changes a figure has to change all of them, and all alike.
+
+mod figures;
+mod system;
+mod words;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
+use plimsoll_evidence::series::Data;
+
+use super::{Rule, Weight};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// Contradictions that a finding names.
+const NAMED_MAX: usize = 10;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "evidence-consistent",
+    asks: "does the evidence agree with itself?",
+    explains: "The same I/Os stand in several places of a bundle: totals of each class, rows of the \
+        series, histograms, bytes of the phases, the workload's shape, counters of the store, the model \
+        and the devices. Counts are held against histograms and rows, sums of latencies against what \
+        the histograms allow, bytes against phases and sizes, phases against each other and the run's \
+        length, words (driver, tier, target) against what goes with them. Where two of them differ, \
+        a figure was changed after it was measured, or a file is damaged: nothing of the bundle can be \
+        believed. Evidence that agrees with itself may still be invented as a whole: what shows that it \
+        was not is the ledger and a signature (docs/evidence.md).",
+    bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::CachedRead, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::BurstWrite, Weight::Mandatory),
+        (Claim::DurableWrite, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+    ],
+    check,
+};
+
+/// What was held against what, and what does not agree.
+#[derive(Default)]
+struct Ledgered {
+    checks: u64,
+    wrong: Vec<String>,
+}
+
+impl Ledgered {
+    /// Notes a contradiction unless `holds`.
+    fn hold(&mut self, holds: bool, says: impl FnOnce() -> String) {
+        self.checks += 1;
+        if !holds {
+            self.wrong.push(says());
+        }
+    }
+
+    /// Two figures that are written apart and must be the same.
+    fn same(&mut self, what: &str, a: (&str, u64), b: (&str, u64)) {
+        self.hold(a.1 == b.1, || format!("{what}: {} says {}, {} says {}", a.0, a.1, b.0, b.1));
+    }
+}
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    // What was never written can't have been changed since.
+    bundle.seal_sha256.as_ref().map(|_| cross_checked(bundle))
+}
+
+fn cross_checked(bundle: &Bundle) -> Finding {
+    let mut held = Ledgered::default();
+    words::check(bundle, &mut held);
+    // A foreign tool's figures come from one place, and are held against each other by rules of their own.
+    if ours(bundle) {
+        figures::check(bundle, &mut held);
+        system::check(bundle, &mut held);
+    }
+    let Ledgered { checks, wrong } = held;
+    let finding = match &wrong[..] {
+        [] => Finding::new(RULE.id, Outcome::Pass, format!("{checks} cross-checks agree")),
+        [first, rest @ ..] => {
+            let more = match rest.len() {
+                0 => String::new(),
+                1 => ", and one thing more does not agree".to_owned(),
+                n => format!(", and {n} things more do not agree"),
+            };
+            Finding::new(
+                RULE.id,
+                Outcome::Fail,
+                format!("the evidence contradicts itself: {first}{more}"),
+            )
+            .advise("do not rely on any figure of it: it was changed, or is damaged; run again")
+            .with("contradictions", wrong.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>())
+            .with("contradictions_in_all", wrong.len() as u64)
+        }
+    };
+    finding.with("cross_checks", checks)
+}
+
+/// Whether our own driver made the figures, whatever the bundle says.
+fn ours(bundle: &Bundle) -> bool {
+    bundle.run.driver != Driver::Foreign
+        || bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::run::{ClassTotals, Damage, EndKind, Tier};
+    use plimsoll_plan::TargetKind;
+
+    use super::super::made_up;
+    use super::*;
+
+    /// Reads whose totals are those of the series and the histograms.
+    fn measured() -> Bundle {
+        let mut bundle = made_up::reads();
+        let latency_ns = made_up::LATENCY_NS;
+        bundle.run.engine.kind = "io_uring".to_owned();
+        bundle.run.build = Some(String::new());
+        made_up::rates(&mut bundle, |_| (made_up::RATE / 10, latency_ns));
+        let total = &mut bundle.run.classes[0];
+        let (count, bytes) = (total.count, total.size_bytes);
+        (total.latency_ns_max, total.service_ns_max) = (latency_ns, latency_ns);
+        bundle.run.phases[1].read_bytes = bytes;
+        for histogram in bundle.latency.values_mut() {
+            histogram.reset();
+            histogram.record_n(latency_ns, count).unwrap();
+        }
+        bundle
+    }
+
+    #[track_caller]
+    fn wrong(change: impl FnOnce(&mut Bundle), sentence: &str) {
+        let mut bundle = measured();
+        change(&mut bundle);
+        let finding = cross_checked(&bundle);
+        let all = finding.evidence.get("contradictions").map(ToString::to_string);
+        assert_eq!(finding.outcome, Outcome::Fail, "{sentence}");
+        assert!(all.as_ref().is_some_and(|all| all.contains(sentence)), "{all:?}");
+    }
+
+    fn class(bundle: &mut Bundle) -> &mut ClassTotals {
+        &mut bundle.run.classes[0]
+    }
+
+    #[test]
+    fn what_was_measured_agrees() {
+        let mut bundle = measured();
+        assert_eq!(check(&bundle), None, "it was not read");
+        bundle.seal_sha256 = Some(String::new());
+        let finding = check(&bundle).unwrap();
+        assert_eq!(finding.outcome, Outcome::Pass, "{finding:?}");
+        assert!(finding.evidence["cross_checks"].as_u64().unwrap() > 25, "{finding:?}");
+    }
+
+    #[test]
+    fn figures_that_were_changed_in_one_place_differ_from_the_others() {
+        wrong(|b| class(b).count *= 20, "I/Os");
+        wrong(|b| class(b).size_bytes *= 20, "bytes");
+        wrong(|b| class(b).latency_ns_sum /= 20, "latencies");
+        wrong(|b| class(b).latency_ns_max /= 20, "largest");
+        wrong(|b| class(b).service_ns_sum = u64::MAX / 2, "service");
+        wrong(|b| class(b).name = "matrix.other".into(), "matrix.other");
+        wrong(|b| class(b).drained += 1, "I/Os");
+        wrong(
+            |b| {
+                let twin = class(b).clone();
+                b.run.classes.push(twin);
+            },
+            "twice",
+        );
+        wrong(|b| drop(b.series.pop()), "I/Os");
+        wrong(|b| b.latency.clear(), "histogram");
+        wrong(|b| b.run.phases[1].read_bytes += 4096, "phase");
+        wrong(|b| b.run.phases[1].duration_ns *= 2, "longer than the run");
+        wrong(|b| b.run.phases[1].start_ns -= 1_000_000_000, "before");
+        wrong(|b| b.run.duration_ns = 1, "longer than the run");
+    }
+
+    #[test]
+    fn words_that_do_not_go_together_differ() {
+        wrong(|b| b.run.driver = Driver::Model, "model");
+        wrong(|b| b.run.driver = Driver::Foreign, "tool");
+        wrong(|b| b.run.tier = Tier::T2, "tier");
+        wrong(|b| b.run.end.says = "the disk went away".into(), "completed");
+        wrong(|b| b.run.end.kind = EndKind::IoError, "not say");
+        wrong(|b| b.plan.targets[0].kind = TargetKind::Null, "null");
+        let damage = Damage {
+            target: "db0".into(),
+            page: 7,
+            kind: "torn".into(),
+            says: "page 7 of db0 is torn".into(),
+        };
+        wrong(|b| b.run.checks.damage.push(damage), "damage");
+    }
+}

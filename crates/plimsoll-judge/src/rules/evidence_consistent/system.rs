@@ -1,0 +1,180 @@
+//! What the system beneath, the store and the model counted, against the same in another place.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::DeviceTotals;
+use plimsoll_evidence::run::{ClassTotals, Phase};
+use plimsoll_evidence::series::Data;
+
+use super::Ledgered;
+use crate::figures::measured;
+
+/// Devices count in sectors of this size (Documentation/block/stat.rst of Linux).
+const SECTOR_BYTES: u64 = 512;
+/// Two places that read the same counter at slightly different moments may differ by this share.
+const SHARE: f64 = 0.02;
+/// Counters of devices and CPUs go on in ticks, and are read a little late.
+const LATE_NS: u64 = 2_000_000_000;
+
+pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
+    let Some(measure) = measured(bundle) else { return };
+    devices(bundle, measure, held);
+    shares(bundle, measure, held);
+    shape(bundle, held);
+    store(bundle, held);
+    inside(bundle, held);
+    sizes(bundle, held);
+}
+
+/// A device's totals against the series of the same counter, and against what a device can do.
+fn devices(bundle: &Bundle, measure: &Phase, held: &mut Ledgered) {
+    let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
+    let mut gauges: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for row in bundle.series.iter().filter(|row| Some(row.phase as usize) == index) {
+        let Data::Gauge(value) = row.data else { continue };
+        let (sum, largest) = gauges.entry(row.name.as_str()).or_default();
+        (*sum, *largest) = (*sum + value, largest.max(value));
+    }
+    for device in &bundle.observed.devices {
+        let name = &device.name;
+        let counters = [
+            ("reads", device.reads),
+            ("read_bytes", device.read_bytes),
+            ("writes", device.writes),
+            ("written_bytes", device.written_bytes),
+        ];
+        for (counter, total) in counters {
+            let Some((sum, largest)) = gauges.get(format!("device.{name}.{counter}").as_str())
+            else {
+                continue;
+            };
+            // The totals are read after the last row: what came between is in no row.
+            let total = total as f64;
+            held.hold(
+                *sum <= total * (1.0 + SHARE)
+                    && total <= sum + largest + sum * SHARE + 64.0 * 4096.0,
+                || format!("{counter} of {name}: the total says {total}, the series {sum}"),
+            );
+        }
+        possible(device, measure, held);
+    }
+}
+
+fn possible(device: &DeviceTotals, measure: &Phase, held: &mut Ledgered) {
+    let DeviceTotals { name, reads, read_bytes, writes, written_bytes, .. } = device;
+    for (what, ios, bytes) in [("reads", reads, read_bytes), ("writes", writes, written_bytes)] {
+        held.hold(bytes % SECTOR_BYTES == 0 && (*bytes == 0 || *ios > 0), || {
+            format!("{name} is said to have done {ios} {what} of {bytes} bytes in all")
+        });
+    }
+    let longest_ns = measure.duration_ns.saturating_add(LATE_NS);
+    held.hold(device.busy_ns <= longest_ns + longest_ns / 10, || {
+        format!("{name} is said to have been busy for longer than was measured")
+    });
+}
+
+/// Shares lie between 0 and 1, and the generator had no more time than the host's CPUs.
+fn shares(bundle: &Bundle, measure: &Phase, held: &mut Ledgered) {
+    let cpu = &bundle.observed.cpu;
+    let of = [cpu.busy_min, cpu.busy_avg, cpu.busy_max];
+    let mut least = 0.0;
+    for share in of.into_iter().flatten() {
+        held.hold((least - 1e-9..=1.0 + 1e-9).contains(&share), || {
+            format!("the CPUs are said to have been busy from {of:?}, least first")
+        });
+        least = share;
+    }
+    let generator = &bundle.observed.generator;
+    if let (Some(user), Some(system), Some(cpus)) =
+        (generator.user_ns, generator.system_ns, bundle.environment.cpus)
+    {
+        let had = u128::from(bundle.run.duration_ns.max(measure.duration_ns) + LATE_NS)
+            * u128::from(cpus);
+        held.hold(u128::from(user) + u128::from(system) <= had + had / 10, || {
+            "the load generator is said to have used more CPU time than there was".to_owned()
+        });
+    }
+}
+
+/// Figures that two counters, started and stopped a little apart, may differ by: what was in flight.
+fn near(bundle: &Bundle, a: u64, b: u64) -> bool {
+    let drained: u64 = bundle.run.classes.iter().map(|class| class.drained).sum();
+    let in_flight =
+        2 * u64::from(bundle.run.engine.sessions.max(bundle.run.engine.threads)) + drained;
+    a.abs_diff(b) <= in_flight + (a.max(b) as f64 * SHARE) as u64 + 2
+}
+
+/// As [`near`], of what was asked for against what was done. An open loop that asks for more than it gets
+/// leaves any number waiting.
+fn near_asked(bundle: &Bundle, asked: u64, done: u64) -> bool {
+    near(bundle, asked, done) || !bundle.run.engine.closed_loop && asked > done
+}
+
+fn count(bundle: &Bundle, takes: impl Fn(&ClassTotals) -> bool) -> u64 {
+    bundle.run.sum(takes, |class| class.count)
+}
+
+/// The operations as their own shape was counted.
+fn shape(bundle: &Bundle, held: &mut Ledgered) {
+    let shape = &bundle.observed.workload;
+    for (what, counted, is_read) in [("reads", shape.reads, true), ("writes", shape.writes, false)]
+    {
+        let Some(counted) = counted else { continue };
+        let total = count(bundle, |c| c.group == "transactional" && c.is_read == is_read);
+        held.hold(near_asked(bundle, counted, total), || {
+            format!("{what}: the workload's shape counts {counted}, the totals {total}")
+        });
+    }
+}
+
+/// Bytes of a class against the sizes of its transfers.
+fn sizes(bundle: &Bundle, held: &mut Ledgered) {
+    let shape = &bundle.observed.workload;
+    let (Some(least), Some(most)) = (shape.size_bytes_min, shape.size_bytes_max) else { return };
+    for class in bundle.run.classes.iter().filter(|c| c.group == "transactional" && c.errors == 0) {
+        let ClassTotals { name, count, size_bytes, .. } = class;
+        let (low, high) =
+            (u128::from(*count) * u128::from(least), u128::from(*count) * u128::from(most));
+        held.hold((low..=high).contains(&u128::from(*size_bytes)), || {
+            format!("{name}: {count} transfers of {least} to {most} bytes are said to be {size_bytes} bytes")
+        });
+    }
+}
+
+/// The mail store's own counters.
+fn store(bundle: &Bundle, held: &mut Ledgered) {
+    let counters = &bundle.run.counters;
+    let of = |name: &str, takes: &dyn Fn(&ClassTotals) -> bool, held: &mut Ledgered| {
+        let Some(counted) = counters.get(name).copied() else { return };
+        let total = count(bundle, takes);
+        held.hold(near(bundle, counted, total), || {
+            format!("{name}: the store counts {counted}, the totals {total}")
+        });
+    };
+    let transactional = |is_read: bool| {
+        move |class: &ClassTotals| class.group == "transactional" && class.is_read == is_read
+    };
+    of("database_reads", &transactional(true), held);
+    of("database_writes", &transactional(false), held);
+    of("log_writes", &|class| class.group == "log" && !class.is_read, held);
+}
+
+/// What a model says entered it.
+fn inside(bundle: &Bundle, held: &mut Ledgered) {
+    let Some(inside) = &bundle.observed.inside else { return };
+    for (what, is_read) in [("reads", true), ("writes", false)] {
+        let entered: u64 = inside
+            .nodes
+            .iter()
+            .flat_map(|node| if is_read { node.reads.values() } else { node.writes.values() })
+            .map(|tally| tally.ios)
+            .sum();
+        let total = count(bundle, |class| {
+            class.is_read == is_read && !["sync", "metadata"].contains(&class.group.as_str())
+        });
+        held.hold(near_asked(bundle, entered, total), || {
+            format!("{what}: {entered} entered the model, and the totals have {total}")
+        });
+    }
+}

@@ -1,0 +1,89 @@
+//! Words that go together: what carried the load, on what, and how it ended.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::{Driver, EndKind, PhaseKind, Tier};
+use plimsoll_plan::TargetKind;
+
+use super::Ledgered;
+
+/// Kinds of engine that are Plimsoll's own.
+const OWN_ENGINES: [&str; 6] = ["io_uring", "threads", "null", "nfs", "s3", "model"];
+
+pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
+    driver(bundle, held);
+    end(bundle, held);
+    checks(bundle, held);
+}
+
+fn word(driver: Driver) -> &'static str {
+    match driver {
+        Driver::Real => "Plimsoll on real storage",
+        Driver::Model => "a model",
+        Driver::Foreign => "another tool",
+    }
+}
+
+fn driver(bundle: &Bundle, held: &mut Ledgered) {
+    let run = &bundle.run;
+    let kind = run.engine.kind.as_str();
+    let foreign = run.driver == Driver::Foreign;
+    held.hold(foreign == (run.tier != Tier::T1), || {
+        format!("the tier {:?} does not go with the driver, {}", run.tier, word(run.driver))
+    });
+    held.hold(!foreign || !OWN_ENGINES.contains(&kind), || {
+        format!("the figures are said to be another tool's, and the engine to be {kind}")
+    });
+    let modelled = kind == "model" || bundle.observed.inside.is_some();
+    held.hold(foreign || modelled == (run.driver == Driver::Model), || {
+        format!("the driver is said to be {}, and the engine is {kind}", word(run.driver))
+    });
+    if foreign {
+        return;
+    }
+    let target = |is: fn(&TargetKind) -> bool| bundle.plan.targets.iter().any(|t| is(&t.kind));
+    let model = target(|kind| matches!(kind, TargetKind::Model { .. }));
+    held.hold(model == (run.driver == Driver::Model), || {
+        format!("the driver is said to be {}, and the plan's target is another", word(run.driver))
+    });
+    let null = target(|kind| matches!(kind, TargetKind::Null));
+    held.hold(null == (kind == "null") || run.classes.is_empty(), || {
+        format!("the engine is said to be {kind}, and the plan's target is another (null or not)")
+    });
+    held.hold(run.name == bundle.plan.name, || {
+        format!(
+            "the run is said to be of the plan {:?}, and its plan is {:?}",
+            run.name, bundle.plan.name
+        )
+    });
+}
+
+fn end(bundle: &Bundle, held: &mut Ledgered) {
+    let run = &bundle.run;
+    let completed = run.end.kind == EndKind::Completed;
+    held.hold(!completed || run.end.says.is_empty(), || {
+        format!("the run is said to have completed, and to have ended so: {}", run.end.says)
+    });
+    held.hold(completed || !run.end.says.is_empty(), || {
+        format!("the run ended {}, and does not say why", run.end.kind.word())
+    });
+    let measured = run.phases.iter().filter(|phase| phase.kind == PhaseKind::Measure).count();
+    held.hold(measured <= 1, || format!("{measured} phases are said to be the measurement"));
+    held.hold(!completed || measured == 1, || {
+        "the run is said to have completed, and nothing was measured".to_owned()
+    });
+}
+
+fn checks(bundle: &Bundle, held: &mut Ledgered) {
+    let run = &bundle.run;
+    let named = run.checks.damage.len() as u64;
+    held.hold(run.checks.errors >= named, || {
+        format!(
+            "{} errors of checks are counted, and damage is named {named} times",
+            run.checks.errors
+        )
+    });
+    let verified = run.phases.iter().find(|phase| phase.kind == PhaseKind::Verify);
+    held.hold(run.checks.pages_checked.is_none() || verified.is_some(), || {
+        "pages are said to be checked, and there was no phase that checks them".to_owned()
+    });
+}
