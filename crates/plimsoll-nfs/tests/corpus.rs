@@ -4,17 +4,26 @@
 #[path = "support/drive.rs"]
 mod drive;
 
+use std::fs::File;
+use std::io::Read;
+
 use proptest::prelude::*;
 
 #[test]
 fn the_corpus_holds() {
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/core");
-    let mut count = 0;
-    for entry in std::fs::read_dir(corpus).unwrap() {
-        drive::drive(&std::fs::read(entry.unwrap().path()).unwrap());
-        count += 1;
+    let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus.tar.gz");
+    let unpacked = flate2::read::GzDecoder::new(File::open(archive).unwrap());
+    let mut scripts = 0;
+    for entry in tar::Archive::new(unpacked).entries().unwrap() {
+        let mut entry = entry.unwrap();
+        if entry.header().entry_type().is_file() {
+            let mut script = Vec::new();
+            entry.read_to_end(&mut script).unwrap();
+            drive::drive(&script);
+            scripts += 1;
+        }
     }
-    assert!(count > 0, "the corpus is there");
+    assert!(scripts >= 700, "the archive has {scripts} scripts");
 }
 
 proptest! {
