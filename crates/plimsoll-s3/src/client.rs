@@ -123,7 +123,7 @@ impl Client {
             .map_err(|error| TargetError::Epoll(error.raw_os_error()))?;
         let connections = config.connections.max(1) as usize;
         let slot = |_| Slot {
-            connection: Connection::new(target.address),
+            connection: Connection::new(target.address, target.tls.clone()),
             job: None,
             spare: String::with_capacity(128),
             watches_write: false,
@@ -279,7 +279,7 @@ impl Client {
             Ok(true) => {
                 self.stats.connects += 1;
                 slot.watches_write = true;
-                if let Some(fd) = &slot.connection.fd {
+                if let Some(fd) = slot.connection.fd() {
                     let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT;
                     let data = epoll::EventData::new_u64(index as u64);
                     // Of a new descriptor: it is not watched yet.
@@ -311,7 +311,7 @@ impl Client {
     fn watch(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let wants = slot.connection.wants_write();
-        if let Some(fd) = &slot.connection.fd
+        if let Some(fd) = slot.connection.fd()
             && wants != slot.watches_write
         {
             let mut flags = epoll::EventFlags::IN;
@@ -380,6 +380,7 @@ impl Client {
             Broken::Violation(violation) => {
                 self.complete(index, Err(violation.into()), now_ns, out);
             }
+            Broken::Tls(says) => self.complete(index, Err(CallError::Tls(says)), now_ns, out),
             // A server may end a connection that was idle at any time (RFC 9112, 9.3.1).
             Broken::Lost(_) if stale => {
                 self.stats.retries += 1;

@@ -1,19 +1,17 @@
 //! One connection: a request goes out, its response comes in, then the next.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSlice;
 use std::net::SocketAddr;
 
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, connect, sendmsg,
-    socket_with, sockopt,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
 use crate::body::Decoder;
 use crate::error::Violation;
 use crate::head::{self, Framing, HEAD_BYTES_MAX, Head};
 use crate::request::Payload;
+use crate::wire::{Stopped, Tls, Wire};
 
 /// Longest document that is accepted, in bytes: 1,000 names of 1,024 bytes with their attributes.
 const TEXT_BYTES_MAX: usize = 4 << 20;
@@ -25,8 +23,21 @@ const PIECE_BYTES: usize = 64 * 1024;
 pub(crate) enum Broken {
     /// The connection could not be made, or was lost.
     Lost(String),
+    /// TLS can't be spoken with this server: trying again changes nothing.
+    Tls(String),
     /// The server broke the protocol.
     Violation(Violation),
+}
+
+impl Broken {
+    fn by(stopped: Stopped, doing: &str) -> Self {
+        match stopped {
+            // Callers wait where a socket is not ready; a handshake can't be begun on none.
+            Stopped::Blocked => Self::Lost(doing.to_owned()),
+            Stopped::Lost(says) => Self::Lost(format!("{doing}: {says}")),
+            Stopped::Tls(says) => Self::Tls(says),
+        }
+    }
 }
 
 impl From<Violation> for Broken {
@@ -70,7 +81,8 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Connection {
     address: SocketAddr,
-    pub fd: Option<OwnedFd>,
+    tls: Option<Tls>,
+    wire: Option<Wire>,
     phase: Phase,
     /// The request's head, made by the caller.
     pub request: Vec<u8>,
@@ -91,10 +103,11 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub fn new(address: SocketAddr) -> Self {
+    pub fn new(address: SocketAddr, tls: Option<Tls>) -> Self {
         Self {
             address,
-            fd: None,
+            tls,
+            wire: None,
             phase: Phase::Idle,
             request: Vec::with_capacity(1024),
             payload: Payload::None,
@@ -111,9 +124,14 @@ impl Connection {
         }
     }
 
+    /// The socket, where there is one.
+    pub fn fd(&self) -> Option<&OwnedFd> {
+        self.wire.as_ref().map(|wire| &wire.fd)
+    }
+
     /// A socket that is being connected, for the caller to watch. `None` where there is one already.
     pub fn open(&mut self) -> Result<bool, Broken> {
-        if self.fd.is_some() {
+        if self.wire.is_some() {
             return Ok(false);
         }
         let lost = |error: Errno| Broken::Lost(format!("connecting: {error}"));
@@ -128,7 +146,8 @@ impl Connection {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(lost(error)),
         }
-        (self.fd, self.phase, self.proven) = (Some(fd), Phase::Connecting, false);
+        let wire = Wire::new(fd, self.tls.as_ref()).map_err(|s| Broken::by(s, "connecting"))?;
+        (self.wire, self.phase, self.proven) = (Some(wire), Phase::Connecting, false);
         Ok(true)
     }
 
@@ -145,7 +164,7 @@ impl Connection {
 
     /// Drops the connection.
     pub fn drop_socket(&mut self) {
-        (self.fd, self.phase) = (None, Phase::Idle);
+        (self.wire, self.phase) = (None, Phase::Idle);
     }
 
     pub fn is_idle(&self) -> bool {
@@ -169,7 +188,7 @@ impl Connection {
     }
 
     fn connected(&mut self) -> Result<bool, Broken> {
-        let Some(fd) = &self.fd else { return Ok(false) };
+        let Some(fd) = self.fd() else { return Ok(false) };
         let lost = |error: Errno| Broken::Lost(format!("connecting: {error}"));
         sockopt::socket_error(fd).and_then(|outcome| outcome).map_err(lost)?;
         match rustix::net::getpeername(fd) {
@@ -186,7 +205,7 @@ impl Connection {
     }
 
     fn send(&mut self, arena: &[u8]) -> Result<(), Broken> {
-        let Some(fd) = &self.fd else { return Ok(()) };
+        let Some(wire) = &mut self.wire else { return Ok(()) };
         let body: &[u8] = match &self.payload {
             Payload::None => &[],
             Payload::Text(text) => text.as_bytes(),
@@ -202,29 +221,35 @@ impl Connection {
                 IoSlice::new(self.request.get(self.sent..).unwrap_or_default()),
                 IoSlice::new(&body[self.sent.saturating_sub(head)..]),
             ];
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match sendmsg(fd, &slices, &mut SendAncillaryBuffer::default(), flags) {
+            match wire.send(&slices) {
                 Ok(sent) => self.sent += sent,
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(Broken::Lost(format!("sending: {error}"))),
+                Err(Stopped::Blocked) => return Ok(()),
+                Err(stopped) => return Err(Broken::by(stopped, "sending")),
             }
         }
-        self.phase = Phase::Receiving;
+        match wire.flush() {
+            Ok(()) => self.phase = Phase::Receiving,
+            Err(Stopped::Blocked) => {}
+            Err(stopped) => return Err(Broken::by(stopped, "sending")),
+        }
         Ok(())
     }
 
     /// Whether the socket must be watched for room to send.
     pub fn wants_write(&self) -> bool {
-        matches!(self.phase, Phase::Connecting | Phase::Sending)
+        match (self.phase, &self.wire) {
+            (Phase::Connecting, _) => true,
+            (phase, Some(wire)) => wire.wants_write(phase == Phase::Sending),
+            (_, None) => false,
+        }
     }
 
     fn receive(&mut self, arena: &mut [u8]) -> Result<Option<Response>, Broken> {
         loop {
             let read = match self.window(arena) {
                 Some(window) => {
-                    let Some(fd) = &self.fd else { return Ok(None) };
-                    let read = rustix::io::readv(fd, &mut [IoSliceMut::new(window)]);
+                    let Some(wire) = &mut self.wire else { return Ok(None) };
+                    let read = wire.receive(window);
                     if let Ok(read @ 1..) = read {
                         self.arena_bytes += read as u32;
                         self.decoder.skip(read as u64);
@@ -233,8 +258,8 @@ impl Connection {
                 }
                 None => {
                     self.piece.resize(PIECE_BYTES, 0);
-                    let Some(fd) = &self.fd else { return Ok(None) };
-                    let read = rustix::io::read(fd, &mut self.piece[..]);
+                    let Some(wire) = &mut self.wire else { return Ok(None) };
+                    let read = wire.receive(&mut self.piece[..]);
                     if let Ok(read @ 1..) = read {
                         let piece = std::mem::take(&mut self.piece);
                         let taken = self.take(&piece[..read], arena);
@@ -247,9 +272,8 @@ impl Connection {
             match read {
                 Ok(0) => return self.ended(),
                 Ok(_) => self.answered = true,
-                Err(Errno::AGAIN) => return Ok(None),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(Broken::Lost(format!("receiving: {error}"))),
+                Err(Stopped::Blocked) => return Ok(None),
+                Err(stopped) => return Err(Broken::by(stopped, "receiving")),
             }
             if self.head.is_some() && self.decoder.is_done() {
                 return Ok(Some(self.finish()));
@@ -336,9 +360,11 @@ impl Connection {
         Err(Broken::Lost("the server ended the connection".to_owned()))
     }
 
-    /// Anything on an idle connection is its end.
+    /// Anything but TLS's own on an idle connection is its end.
     fn watch_idle(&mut self) -> Result<Option<Response>, Broken> {
-        self.drop_socket();
+        if !self.wire.as_mut().is_some_and(Wire::is_quiet) {
+            self.drop_socket();
+        }
         Ok(None)
     }
 

@@ -48,6 +48,9 @@ pub enum CallError {
     /// The server broke the protocol.
     #[error("the server broke the protocol: {0}")]
     Violation(#[from] Violation),
+    /// TLS can't be spoken with the server, or its certificate is not trusted.
+    #[error("TLS with the server failed: {0}")]
+    Tls(String),
     /// No answer came in time, further tries included.
     #[error("no answer within {} ms, in {tries} tries; the last ended with: {last}", after_ns / 1_000_000)]
     GivenUp {
@@ -69,7 +72,7 @@ impl CallError {
             Self::Status { status: 401 | 403, .. } => 13,
             Self::Status { status: 507, .. } => 28,
             Self::Status { .. } => 5,
-            Self::Violation(_) => 71,
+            Self::Violation(_) | Self::Tls(_) => 71,
             Self::GivenUp { .. } => 110,
         }
     }
@@ -112,11 +115,16 @@ pub enum SubmitError {
 /// Why a store could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TargetError {
-    /// `https`.
-    #[error("{0}: TLS is not spoken; name the store's http:// address")]
-    Tls(String),
+    /// The authorities that certificates are held against could not be read.
+    #[error("{endpoint}: no certificate can be checked: {says}")]
+    Authorities {
+        /// As given.
+        endpoint: String,
+        /// Why.
+        says: String,
+    },
     /// The endpoint is not an address.
-    #[error("{0} is not the address of a store: http://host:port is wanted")]
+    #[error("{0} is not the address of a store: https://host:port or http://host:port is wanted")]
     Endpoint(String),
     /// The bucket's address is not one.
     #[error("{0} is not a bucket: s3://bucket or s3://bucket/prefix is wanted")]

@@ -4,6 +4,8 @@ use crate::error::Violation;
 
 /// Longest head that is accepted, in bytes.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// Most headers that are accepted.
+const HEADERS_MAX: usize = 128;
 
 /// How a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,31 +38,43 @@ pub struct Head {
 /// # Errors
 /// A [`Violation`].
 pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Violation> {
-    let Some(end) = bytes.windows(4).take(HEAD_BYTES_MAX).position(|w| w == b"\r\n\r\n") else {
-        if bytes.len() >= HEAD_BYTES_MAX {
+    let seen = bytes.get(..HEAD_BYTES_MAX).unwrap_or(bytes);
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut headers);
+    let parsed = httparse::ParserConfig::default()
+        // Stores behind old proxies send names and values that are none; they are of no interest here.
+        .ignore_invalid_headers_in_responses(true)
+        .parse_response(&mut response, seen);
+    let size_bytes = match parsed {
+        Ok(httparse::Status::Complete(size_bytes)) => size_bytes,
+        Ok(httparse::Status::Partial) if bytes.len() < HEAD_BYTES_MAX => return Ok(None),
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
             return Err(Violation::HeadTooLong { limit_bytes: HEAD_BYTES_MAX });
         }
-        return Ok(None);
+        Err(_) => return Err(Violation::StatusLine),
     };
-    let mut lines = bytes[..end].split(|byte| *byte == b'\n').map(trim);
-    let (status, old) = status(lines.next().unwrap_or_default())?;
-    let mut head =
-        Head { status, framing: Framing::Close, closes: old, etag: None, size_bytes: end + 4 };
+    let status = response.code.filter(|status| (100..600).contains(status));
+    let mut head = Head {
+        status: status.ok_or(Violation::StatusLine)?,
+        framing: Framing::Close,
+        closes: response.version == Some(0),
+        etag: None,
+        size_bytes,
+    };
     let (mut length, mut chunked) = (None, false);
-    for line in lines {
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
-        let (name, value) = (&line[..colon], trim(&line[colon + 1..]));
-        if name.eq_ignore_ascii_case(b"content-length") {
+    for header in response.headers.iter() {
+        let value = header.value.trim_ascii();
+        if header.name.eq_ignore_ascii_case("content-length") {
             let number = number(value)?;
             if length.is_some_and(|before| before != number) {
                 return Err(Violation::Length);
             }
             length = Some(number);
-        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
             chunked |= value.to_ascii_lowercase().ends_with(b"chunked");
-        } else if name.eq_ignore_ascii_case(b"connection") {
+        } else if header.name.eq_ignore_ascii_case("connection") {
             head.closes = value.eq_ignore_ascii_case(b"close");
-        } else if name.eq_ignore_ascii_case(b"etag") {
+        } else if header.name.eq_ignore_ascii_case("etag") {
             head.etag = Some(String::from_utf8_lossy(value).into_owned());
         }
     }
@@ -72,30 +86,11 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Violation> {
     Ok(Some(head))
 }
 
-/// The status of a status line, and whether it is one of HTTP/1.0.
-fn status(line: &[u8]) -> Result<(u16, bool), Violation> {
-    let old = line.starts_with(b"HTTP/1.0 ");
-    let rest = line
-        .strip_prefix(b"HTTP/1.1 ")
-        .or_else(|| line.strip_prefix(b"HTTP/1.0 "))
-        .ok_or(Violation::StatusLine)?;
-    let digits = rest.get(..3).ok_or(Violation::StatusLine)?;
-    let status = number(digits).map_err(|_| Violation::StatusLine)?;
-    match u16::try_from(status) {
-        Ok(status @ 100..=599) => Ok((status, old)),
-        _ => Err(Violation::StatusLine),
-    }
-}
-
 fn number(text: &[u8]) -> Result<u64, Violation> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return Err(Violation::Length);
     }
     std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()).ok_or(Violation::Length)
-}
-
-fn trim(bytes: &[u8]) -> &[u8] {
-    bytes.trim_ascii()
 }
 
 #[cfg(test)]
@@ -117,6 +112,13 @@ mod tests {
         assert_eq!(parse(&text[..40]), Ok(None));
     }
 
+    /// A head of so many bytes that does not end.
+    fn head_of(size_bytes: usize) -> Vec<u8> {
+        let mut head = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
+        head.resize(size_bytes, b'a');
+        head
+    }
+
     #[test]
     fn what_is_wrong_is_named() {
         assert_eq!(parse(b"SSH-2.0-x\r\n\r\n"), Err(Violation::StatusLine));
@@ -124,7 +126,7 @@ mod tests {
         let two = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n";
         assert_eq!(parse(two), Err(Violation::Length));
         let limit_bytes = HEAD_BYTES_MAX;
-        assert_eq!(parse(&vec![b'a'; limit_bytes]), Err(Violation::HeadTooLong { limit_bytes }));
+        assert_eq!(parse(&head_of(limit_bytes)), Err(Violation::HeadTooLong { limit_bytes }));
     }
 
     proptest! {

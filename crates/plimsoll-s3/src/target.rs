@@ -1,10 +1,14 @@
 //! Where a store is, and whose it is.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
 
+use rustls::pki_types::ServerName;
 use rusty_s3::{Bucket, Credentials, UrlStyle};
 
+use crate::authorities;
 use crate::error::TargetError;
+use crate::wire::Tls;
 
 /// A bucket, and how to get at it.
 #[derive(Clone, Debug)]
@@ -16,14 +20,18 @@ pub struct Target {
     pub address: SocketAddr,
     /// For the `Host` header.
     pub(crate) host: String,
+    /// Of an `https` endpoint.
+    pub(crate) tls: Option<Tls>,
     /// What every key begins with; ends with `/` unless it is empty.
     pub prefix: String,
 }
 
 impl Target {
-    /// The bucket `s3://bucket/prefix` of the store at `endpoint` (`http://host:port`), with the
-    /// credentials of the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
-    /// `AWS_SESSION_TOKEN`).
+    /// The bucket `s3://bucket/prefix` of the store at `endpoint` (`https://host:port`, or `http`), with
+    /// the credentials of the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+    /// `AWS_SESSION_TOKEN`). The certificate of an `https` store is held against the authorities in the
+    /// file that `AWS_CA_BUNDLE` names, or else against those of this host (`SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR`, or where the system has them).
     ///
     /// # Errors
     /// [`TargetError`].
@@ -45,6 +53,17 @@ impl Target {
         Self::new(url, endpoint, region, Credentials::new(key, secret))
     }
 
+    /// Trusts only the authorities in a file (PEM). Without effect on an `http` store.
+    ///
+    /// # Errors
+    /// [`TargetError::Authorities`].
+    pub fn trusting(mut self, file: &Path) -> Result<Self, TargetError> {
+        if let Some(tls) = &mut self.tls {
+            tls.config = authorities::config(self.bucket.base_url().as_str(), Some(file))?;
+        }
+        Ok(self)
+    }
+
     fn new(
         url: &str,
         endpoint: &str,
@@ -55,9 +74,6 @@ impl Target {
         let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if name.is_empty() {
             return Err(TargetError::Bucket(url.to_owned()));
-        }
-        if endpoint.starts_with("https://") {
-            return Err(TargetError::Tls(endpoint.to_owned()));
         }
         let bad = || TargetError::Endpoint(endpoint.to_owned());
         let parsed = endpoint.parse().map_err(|_| bad())?;
@@ -71,6 +87,16 @@ impl Target {
         let mut found =
             (plain, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
         let address = found.next().ok_or_else(|| unknown("it has no address".to_owned()))?;
+        let tls = match base.scheme() {
+            "https" => {
+                let name = ServerName::try_from(plain.to_owned()).map_err(|_| bad())?;
+                Some(Tls {
+                    name,
+                    config: authorities::config(endpoint, authorities::bundle().as_deref())?,
+                })
+            }
+            _ => None,
+        };
         let host = match base.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
@@ -79,7 +105,7 @@ impl Target {
         if !prefix.is_empty() {
             prefix.push('/');
         }
-        Ok(Self { bucket, credentials, address, host, prefix })
+        Ok(Self { bucket, credentials, address, host, tls, prefix })
     }
 }
 
@@ -97,6 +123,10 @@ mod tests {
         assert_eq!(target.host, "127.0.0.1:9000");
         let target = Target::with_key("s3://b", "http://[::1]", "x", KEY).unwrap();
         assert_eq!((target.address.port(), target.prefix.as_str()), (80, ""));
+        assert!(target.tls.is_none());
+        let target = Target::with_key("s3://b", "https://127.0.0.1", "x", KEY).unwrap();
+        assert_eq!(target.address.port(), 443);
+        assert!(target.tls.is_some());
     }
 
     #[test]
@@ -104,7 +134,6 @@ mod tests {
         let wrong = |url, endpoint| Target::with_key(url, endpoint, "x", KEY).unwrap_err();
         assert!(matches!(wrong("b", "http://h"), TargetError::Bucket(_)));
         assert!(matches!(wrong("s3:///p", "http://h"), TargetError::Bucket(_)));
-        assert!(matches!(wrong("s3://b", "https://h"), TargetError::Tls(_)));
         assert!(matches!(wrong("s3://b", "ftp://h"), TargetError::Endpoint(_)));
     }
 }

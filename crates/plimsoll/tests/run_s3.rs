@@ -4,27 +4,33 @@
 #[path = "../../plimsoll-s3/tests/support/mod.rs"]
 mod s3;
 mod support;
+#[path = "../../plimsoll-s3/tests/support/tls.rs"]
+mod tls;
 
 use s3::{KEY, SECRET, Server};
 use serde_json::Value;
 use support::{Ran, Sandbox, json};
+use tls::Front;
 
 fn run(sandbox: &Sandbox, endpoint: &str, workload: &str, more: &[&str]) -> Ran {
     phased(sandbox, endpoint, workload, "measure = \"1s\"", more)
 }
 
 fn phased(sandbox: &Sandbox, endpoint: &str, workload: &str, phases: &str, more: &[&str]) -> Ran {
-    let text = format!(
-        "version = 1\nname = \"objects\"\nseed = 7\n[target]\ns3 = \"s3://load/unit\"\n\
-         endpoint = {endpoint:?}\n[workload.matrix]\n{workload}\n[phases]\nwarm_up = \"200ms\"\n\
-         {phases}\nverify = true\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
-    );
     let path = sandbox.path("plan.toml");
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, plan(endpoint, workload, phases)).unwrap();
     let path = path.display().to_string();
     let mut command = sandbox.command(&["run", &path, "--json", "-q"]);
     command.args(more).env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
     Ran::from(command.output().unwrap())
+}
+
+fn plan(endpoint: &str, workload: &str, phases: &str) -> String {
+    format!(
+        "version = 1\nname = \"objects\"\nseed = 7\n[target]\ns3 = \"s3://load/unit\"\n\
+         endpoint = {endpoint:?}\n[workload.matrix]\n{workload}\n[phases]\nwarm_up = \"200ms\"\n\
+         {phases}\nverify = true\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
+    )
 }
 
 fn count(run: &Value, class: &str) -> u64 {
@@ -107,5 +113,29 @@ fn what_s3_does_not_have_is_refused() {
     refused(&format!("reads = 50\nsync = \"fsync\"\n{small}")).says("no sync apart from the write");
     let mixed = "size_mix = [{ size = \"8KiB\", share = 50 }, { size = \"64KiB\", share = 50 }]";
     refused(&format!("reads = 50\n{mixed}\n{small}")).says("a write replaces an object");
-    run(&sandbox, "https://127.0.0.1:1", small, &[]).expect(2).says("TLS is not spoken");
+}
+
+#[test]
+fn a_store_over_https_is_trusted_by_the_authority_that_is_named() {
+    let server = Server::start();
+    let front = Front::start(server.port, "IP:127.0.0.1");
+    let sandbox = Sandbox::new();
+    let endpoint = format!("https://127.0.0.1:{}", front.port);
+    let path = sandbox.path("plan.toml");
+    let workload = "sizes = \"64KiB\"\nreads = 50\nfiles = 2\nfile_size = \"1MiB\"\n\
+        clients = 2\nqueue_depth = 4\nverify_reads = true";
+    std::fs::write(&path, plan(&endpoint, workload, "measure = \"1s\"")).unwrap();
+    let path = path.display().to_string();
+    let command = || {
+        let mut command = sandbox.command(&["run", &path, "--json", "-q"]);
+        command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+        command
+    };
+    Ran::from(command().output().unwrap()).expect(5).says("name the authority's file in AWS_CA");
+    let trusting = command().env("AWS_CA_BUNDLE", front.authority()).output().unwrap();
+    let ran = Ran::from(trusting).expect(0);
+    assert_eq!(ran.json()["verdict"], "MEASURED", "{}", ran.stdout);
+    assert!(count(&json(&sandbox.bundle().join("run.json")), "matrix.read") > 0);
+    let nowhere = command().env("AWS_CA_BUNDLE", "/nowhere.pem").output().unwrap();
+    Ran::from(nowhere).says("/nowhere.pem");
 }

@@ -28,7 +28,8 @@ section! {
         gid: Whole<0> = 0;
         /// A bucket: `s3://bucket/prefix`. Credentials come from the environment.
         s3: Name | "none";
-        /// Where the object store answers (`s3`).
+        /// Where the object store answers (`s3`): `https://host:port` or `http://host:port`. The certificate is
+        /// held against the file in `AWS_CA_BUNDLE`, or else against the authorities of this host.
         endpoint: Name | "required with s3";
         /// Region in the signature (`s3`).
         region: Name = "us-east-1";

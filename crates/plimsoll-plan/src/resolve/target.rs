@@ -130,12 +130,16 @@ fn s3_bucket(raw: &TargetRaw, s3: &Given<Name>, cx: &mut Cx) -> Option<TargetKin
         cx.fail(&s3.at, "is not a bucket", "write \"s3://bucket/prefix\"");
     }
     let Some(endpoint) = &raw.endpoint else {
-        let help = "say where the store answers, such as endpoint = \"http://127.0.0.1:9000\"";
+        let help = "say where the store answers, such as endpoint = \"https://store.example:9000\"";
         cx.missing(&raw.at.unwritten("endpoint"), "is missing", help);
         return None;
     };
     if !is_http(&endpoint.value.0) {
-        cx.fail(&endpoint.at, "is not an address", "write \"http://host:port\"");
+        cx.fail(
+            &endpoint.at,
+            "is not an address",
+            "write \"https://host:port\" or \"http://host:port\"",
+        );
     }
     Some(TargetKind::S3 {
         url: s3.value.0.clone(),

@@ -1,0 +1,73 @@
+//! The authorities that a store's certificate is held against.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::error::TargetError;
+
+/// The file that `AWS_CA_BUNDLE` names, as the AWS CLI has it.
+pub(crate) fn bundle() -> Option<PathBuf> {
+    std::env::var_os("AWS_CA_BUNDLE").filter(|file| !file.is_empty()).map(PathBuf::from)
+}
+
+/// What TLS is spoken with: the authorities of a file, or else this host's.
+pub(crate) fn config(
+    endpoint: &str,
+    file: Option<&Path>,
+) -> Result<Arc<ClientConfig>, TargetError> {
+    let wrong = |says: String| TargetError::Authorities { endpoint: endpoint.to_owned(), says };
+    let roots = file.map_or_else(from_host, from_file).map_err(wrong)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+fn from_file(file: &Path) -> Result<RootCertStore, String> {
+    let unread = |error| format!("{}: {error}", file.display());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).map_err(unread)? {
+        let certificate = certificate.map_err(unread)?;
+        roots.add(certificate).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    match roots.is_empty() {
+        true => Err(format!("{} has no certificate", file.display())),
+        false => Ok(roots),
+    }
+}
+
+fn from_host() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Hosts carry authorities that are out of date; one that can be read is enough to begin with.
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
+        return Err(format!(
+            "this host has no certificates of authorities{why}: install ca-certificates, or name a file \
+             in AWS_CA_BUNDLE"
+        ));
+    }
+    Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_that_is_none_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("ca.pem");
+        assert!(from_file(&file).unwrap_err().contains("ca.pem"));
+        std::fs::write(&file, "nothing").unwrap();
+        assert!(from_file(&file).unwrap_err().contains("has no certificate"));
+    }
+}
