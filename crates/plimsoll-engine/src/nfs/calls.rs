@@ -66,6 +66,8 @@ impl Calls {
             ("jukebox_retries", stats.jukebox_retries),
             ("continuations", stats.continuations),
             ("room_commits", stats.room_commits),
+            ("reply_pauses", stats.reap_pauses),
+            ("reply_pause_ns", stats.reap_pause_ns),
         ] {
             *self.others.entry(name).or_default() += value;
         }
