@@ -3,7 +3,7 @@
 //! - [`source`]: where operations come from; a driver is compiled for each kind. [`matrix`]: a plan's
 //!   streams as such a source.
 //! - [`pacing`]: when the next one starts.
-//! - [`drive`]: the loop that a pinned thread runs.
+//! - [`drive`]: the loop that a driving thread runs.
 //! - [`recorder`], [`histogram`], [`handover`], [`collect`]: what is written down, and how it leaves the
 //!   thread without either side waiting.
 //! - [`run`]: threads, one schedule, one writer.

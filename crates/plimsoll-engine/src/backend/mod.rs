@@ -6,7 +6,7 @@
 //!
 //! # Use
 //!
-//! A backend belongs to the thread that opened it (it isn't `Send`): open it on the pinned thread that
+//! A backend belongs to the thread that opened it (it isn't `Send`): open it on the thread that
 //! will drive it. The loop is:
 //!
 //! ```text
@@ -20,7 +20,8 @@
 //!         backend.submit_and_wait(1, Some(timeout_ns))?; // one system call: hand over, wait for ≥ 1
 //!     }
 //!     completions.clear();
-//!     backend.reap(1, &mut completions);                // no system call
+//!     let seen_ns = backend.now_ns();
+//!     backend.reap(1, seen_ns, &mut completions);       // no system call
 //!     wait = workload.step(backend.now_ns(), &completions, &mut backend, &mut out);
 //! }
 //! ```
@@ -208,10 +209,10 @@ impl Backend {
     }
 
     /// Appends up to `most` of the completions that are there to `out`, in the order in which they came,
-    /// and returns how many. No system call.
+    /// as of the time `completed_ns` at which they were seen to be there. Returns how many. No system
+    /// call.
     #[inline]
-    pub fn reap(&mut self, most: usize, out: &mut Vec<Completion>) -> usize {
-        let completed_ns = self.clock.now_ns();
+    pub fn reap(&mut self, most: usize, completed_ns: u64, out: &mut Vec<Completion>) -> usize {
         let (flying, free) = (&self.flying, &mut self.free);
         self.queue.reap(most, &mut |slot, result| {
             let Flying { token, submitted_ns } = flying[slot as usize];

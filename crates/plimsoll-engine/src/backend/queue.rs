@@ -49,6 +49,11 @@ pub trait Queue {
     fn hand_over(&mut self) -> Result<(), SysError> {
         self.submit_and_wait(0, None)
     }
+    /// How many operations that came back together are best handed over together. 1 where the call
+    /// works on one after the other; more only where one call costs the same for several.
+    fn together(&self) -> usize {
+        1
+    }
     /// Completions that are there to be reaped. No system call.
     fn arrived(&mut self) -> usize;
     /// Hands up to `most` of the completions that are there to `each`, in the order in which they

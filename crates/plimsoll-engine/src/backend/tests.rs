@@ -20,7 +20,8 @@ fn complete(backend: &mut Backend, want: usize) -> Vec<Completion> {
     let mut seen = Vec::new();
     while seen.len() < want {
         backend.submit_and_wait(1, Some(1_000_000_000)).unwrap();
-        backend.reap(usize::MAX, &mut seen);
+        let now_ns = backend.now_ns();
+        backend.reap(usize::MAX, now_ns, &mut seen);
     }
     seen.sort_by_key(|completion| completion.token);
     seen

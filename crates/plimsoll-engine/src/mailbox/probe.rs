@@ -81,7 +81,8 @@ fn write(
         }
         backend.submit_and_wait(1, None)?;
         completions.clear();
-        backend.reap(usize::MAX, &mut completions);
+        let now_ns = backend.now_ns();
+        backend.reap(usize::MAX, now_ns, &mut completions);
         for completion in &completions {
             let Some(at) = flying.iter().position(|io| io.token == completion.token) else {
                 continue;

@@ -40,6 +40,11 @@ const DIR_BYTES: u32 = 32 * 1024;
 const ACCESS_ALL: u32 = 0x3f;
 /// Permissions of data files: what setattr sets, too.
 pub(super) const MODE: u32 = 0o644;
+/// Bytes of calls that one send may carry before it keeps the first of them waiting: what goes into one
+/// segment over a local link (RFC 9293: the window and the largest IP packet bound it at 64 KiB).
+const SEND_BYTES: u32 = 64 * 1024;
+/// Most calls of one send. Their replies are taken apart, and calls made, in about a microsecond each.
+const SEND_CALLS: usize = 16;
 /// How often a wait without a time limit looks up, unless it is told otherwise, in ns.
 const TICK_NS: u64 = 100_000_000;
 
@@ -74,6 +79,7 @@ pub struct NfsQueue {
     client: Client<Monotonic>,
     arena: AlignedBuffer,
     capacity: usize,
+    together: usize,
     in_flight: usize,
     tick_ns: u64,
     durable: Stability,
@@ -148,6 +154,7 @@ impl NfsQueue {
             client,
             arena,
             capacity,
+            together: together(size_bytes_max),
             in_flight: 0,
             tick_ns: TICK_NS,
             durable: target.durable,
@@ -257,6 +264,12 @@ impl NfsQueue {
             self.first_error = Some(format!("{}: {error}", completion.procedure.name()));
         }
     }
+}
+
+/// Calls that came back together and go into one send: it costs the same for many small ones, and one
+/// for each would keep the last of them waiting for all sends before it.
+fn together(size_bytes_max: u32) -> usize {
+    ((SEND_BYTES / size_bytes_max.max(1)) as usize).clamp(1, SEND_CALLS)
 }
 
 /// Waiting for sockets failed: nothing that a server does.
@@ -381,6 +394,10 @@ impl Queue for NfsQueue {
     fn hand_over(&mut self) -> Result<(), SysError> {
         self.dispel();
         self.client.flush(self.arena.as_mut_slice()).map_err(broken)
+    }
+
+    fn together(&self) -> usize {
+        self.together
     }
 
     #[inline]

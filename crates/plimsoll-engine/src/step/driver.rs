@@ -82,7 +82,7 @@ pub fn drive<W: StepWorkload>(driven: Driven<'_, W>) -> Result<(), EngineError> 
         phase: driven.control.phase(),
         recorder,
         flying: Vec::with_capacity(depth),
-        batch: Batch::new(depth),
+        batch: Batch::new(1, depth),
         seen: 0,
         seen_ns: 0,
         driven,
@@ -188,9 +188,10 @@ impl<W: StepWorkload> Thread<'_, W> {
         if self.seen == 0 {
             (self.seen, self.seen_ns) = (backend.arrived(), backend.now_ns());
         }
-        let taken = backend.reap(self.batch.len(), completions);
-        self.seen = if taken < self.batch.len() { 0 } else { self.seen.saturating_sub(taken) };
-        completions.first().map_or(0, |first| first.completed_ns)
+        let most = self.batch.len().min(self.seen);
+        let taken = backend.reap(most, self.seen_ns, completions);
+        self.seen = self.seen.saturating_sub(taken);
+        backend.now_ns()
     }
 
     /// Records a completion under the class that its I/O was issued with.

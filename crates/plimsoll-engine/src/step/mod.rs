@@ -1,6 +1,6 @@
 //! Drives a stateful workload (`plimsoll_workload::step`) against files.
 //!
-//! One pinned thread owns one part of the workload with its files, buffers and queue: nothing is
+//! One thread owns one part of the workload with its files, buffers and queue: nothing is
 //! shared between threads but a few atomics that say which phase it is ([`Control`]). Each thread
 //! records on its own and hands a [`Snapshot`] over once per interval.
 

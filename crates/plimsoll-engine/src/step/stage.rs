@@ -1,4 +1,4 @@
-//! Drives several parts of a workload side by side, one pinned thread each.
+//! Drives several parts of a workload side by side, one thread each.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};

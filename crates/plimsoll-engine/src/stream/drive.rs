@@ -6,9 +6,9 @@
 //! looked at. Where operations are back at once they go in batches (`Batch`). The last
 //! operation before a wait is handed over by the call that waits.
 //!
-//! The clock is read when completions are taken and just before each call. In a closed loop latency
-//! begins just before the operation's own call; how long it stood ready in this thread until then is
-//! the generator's lag. Nothing here allocates, locks or looks at anything shared but one stop flag.
+//! The clock is read when completions are looked for and just before each call. In a closed loop latency
+//! begins just before the operation's own call and ends when its completion was first there to be taken;
+//! from then until the next is handed over it stood ready in this thread: the generator's lag. Nothing here allocates, locks or looks at anything shared but one stop flag.
 //! The loop is compiled for each kind of queue, source, pacing and clock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -165,7 +165,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
     stop: Stop<'_>,
 ) -> Result<DriveEnd, EngineError> {
     let wants = source.wants();
-    let places = queue.capacity();
+    let (places, together) = (queue.capacity(), queue.together());
     queue.tick_every(config.interval_ns.clamp(TICK_NS_MIN, TICK_NS_MAX));
     let now_ns = clock.now_ns();
     let mut driver = Driver {
@@ -177,7 +177,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
         wants,
         flying: vec![IDLE; places].into_boxed_slice(),
         fresh: Vec::with_capacity(places),
-        batch: Batch::new(places),
+        batch: Batch::new(together, places),
         seen: 0,
         seen_ns: 0,
         came: Vec::with_capacity(places),
@@ -316,19 +316,20 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         if self.wants.completions {
             self.reap_with_content(snapshot, now_ns)?;
         } else {
-            let Self { queue, source, pacing, flying, config, wants, end, batch, .. } = self;
+            let (most, came_ns) = (self.batch.len().min(self.seen), self.seen_ns);
+            let Self { queue, source, pacing, flying, config, wants, end, .. } = self;
             let mut look_at = None;
-            let taken = queue.reap(batch.len(), &mut |place, result| {
+            let taken = queue.reap(most, &mut |place, result| {
                 let Some(flown) = flying.get(place as usize) else { return };
                 if let Some(cell) = snapshot.cells.get_mut(cell_of(flown, config)) {
-                    record::<P>(cell, flown, result, now_ns, end);
+                    record::<P>(cell, flown, result, came_ns, end);
                 }
                 if wants.looks && is_whole_read(&flown.op, result) && source.wants_look() {
                     look_at = Some((place as u32, flown.op));
                 }
                 pacing.completed(place as u32, ready_ns);
             });
-            self.seen = if taken < batch.len() { 0 } else { self.seen.saturating_sub(taken) };
+            self.seen = self.seen.saturating_sub(taken);
             // Before anything starts in that place again.
             if let Some((place, op)) = look_at {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
@@ -348,9 +349,10 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         now_ns: u64,
     ) -> Result<(), EngineError> {
         let ready_ns = self.ready_ns(now_ns);
-        let Self { queue, source, pacing, flying, config, wants, end, came, batch, .. } = self;
-        let taken = queue.reap(batch.len(), &mut |place, result| came.push((place as u32, result)));
-        self.seen = if taken < batch.len() { 0 } else { self.seen.saturating_sub(taken) };
+        let (most, came_ns) = (self.batch.len().min(self.seen), self.seen_ns);
+        let Self { queue, source, pacing, flying, config, wants, end, came, .. } = self;
+        let taken = queue.reap(most, &mut |place, result| came.push((place as u32, result)));
+        self.seen = self.seen.saturating_sub(taken);
         for (place, result) in came.drain(..) {
             let Some(flown) = flying.get(place as usize) else { continue };
             let Some(cell) = snapshot.cells.get_mut(cell_of(flown, config)) else { continue };
@@ -364,12 +366,12 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             if whole && sure && !source.completed(flown.client, op, buffer) {
                 end.ended += 1;
                 cell.sums.errors += 1;
-                fail(end, flown, result, now_ns);
+                fail(end, flown, result, came_ns);
             } else {
                 if !(whole && sure) {
                     source.failed(flown.client, op);
                 }
-                record::<P>(cell, flown, result, now_ns, end);
+                record::<P>(cell, flown, result, came_ns, end);
             }
             pacing.completed(place, ready_ns);
         }

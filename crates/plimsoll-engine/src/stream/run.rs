@@ -1,4 +1,4 @@
-//! A run of streams: one pinned thread per group of clients, all on one schedule, one writer.
+//! A run of streams: one thread per group of clients, all on one schedule, one writer.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

@@ -147,3 +147,17 @@ fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
     let lag = &collected.groups[0].lag_own;
     assert!(lag.min_ns().unwrap() >= STEP_NS, "{:?}", lag.min_ns());
 }
+
+#[test]
+fn latency_and_lag_together_are_all_the_time_that_there_is() {
+    // Each place is always in one of the two: in flight, or ready in this thread. What came back with
+    // others and stood there until it was taken belongs to the lag alone.
+    for (depth, held_ns) in [(1, 1), (4, 1), (32, 32 * SERVICE_NS * 9 / 10)] {
+        let (achieved, collected) = run(depth, 1, held_ns);
+        let (sums, group) = (&collected.totals[0].sums, &collected.groups[0]);
+        let each_ns = (sums.latency_ns + group.lag_own_ns_sum) as f64 / sums.operations as f64;
+        let outstanding = achieved * each_ns / 1e9;
+        let share = outstanding / f64::from(depth);
+        assert!((0.97..1.01).contains(&share), "depth {depth}, {held_ns} ns: {outstanding:.2}");
+    }
+}
