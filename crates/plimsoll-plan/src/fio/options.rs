@@ -192,7 +192,10 @@ const LOST: &[(&str, &str)] = &[
         "would have gone on after errors; here the first error ends the run INVALID",
     ),
     ("cpumask", "would have pinned the job to cores"),
-    ("cpus_allowed", "would have pinned the job to cores; here threads are pinned by [engine]"),
+    (
+        "cpus_allowed",
+        "would have pinned the job to cores; here threads run where the disk completes",
+    ),
     ("cpus_allowed_policy", "would have dealt those cores to jobs"),
     ("create_fsync", "would have chosen whether new files are synced; here they always are"),
     ("create_on_open", "would have made files when they are opened"),

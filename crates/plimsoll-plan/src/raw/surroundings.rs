@@ -94,7 +94,7 @@ section! {
         io: IoChoice = "auto";
         /// Past the host's page cache where the target takes it, always, or never.
         direct: DirectIo = "auto";
-        /// Pinned threads; 0 for one per core, and no more than the workload has parts.
+        /// Driving threads; 0 for one per core, and no more than the workload has parts.
         workers: Whole<0> = 0;
         /// Whether completions are polled for (io_uring, devices that can).
         io_poll: bool = false;

@@ -9,7 +9,7 @@ use crate::resolved::{EngineChoice, MetricsEndpoint, Observe, Repeat};
 
 /// Runs of one plan at most: beyond that it is a slip of the finger.
 const RUNS_MAX: u64 = 10_000;
-/// Pinned threads at most.
+/// Driving threads at most.
 const WORKERS_MAX: u64 = 4096;
 
 pub(super) fn engine(raw: &EngineRaw, cx: &mut Cx) -> EngineChoice {

@@ -60,7 +60,7 @@ pub struct EngineChoice {
     pub io: IoChoice,
     /// Past the page cache or through it.
     pub direct: DirectIo,
-    /// Pinned threads; 0: one per core, and no more than the workload has parts.
+    /// Driving threads; 0: one per core, and no more than the workload has parts.
     pub workers: u32,
     /// Whether completions are polled for (io_uring, devices that can).
     pub io_poll: bool,
