@@ -1,6 +1,7 @@
 //! Compares the engine with fio, side by side: alternating runs on one pinned core, medians, ratios.
 //! See `benches/README.md`; `benches/run` builds and starts this.
 
+mod agreement;
 mod case;
 mod compare;
 mod content;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.first().map(String::as_str) {
         Some("one") => case::run(&args[1..]),
+        Some("agreement") => agreement::run(&args[1..]),
         Some("truth") => truth::run(&args[1..]),
         _ => options(&args).and_then(|options| compare::run(&options)),
     };

@@ -1,0 +1,78 @@
+//! The mail store against a fio job that reads pages of one file and writes a log to another.
+//!
+//! The mail store decides its own mix and concurrency, so it runs first: how many page reads, page writes and
+//! log writes it had, of which mean size, and how many were outstanding on average (Little's law: rate times
+//! mean latency). fio then keeps as many page reads and writes outstanding in a closed loop, and writes the
+//! log at the store's rate with `sync=dsync`.
+
+use serde_json::Value;
+
+use super::place::Place;
+use super::plimsoll::{bundle, fio_json, phases, sample};
+use super::{Options, Sample, peer};
+
+/// One run of each.
+pub fn pair(place: &Place, options: &Options) -> Result<(Sample, Sample), String> {
+    let plan = format!(
+        "version = 1\nname = \"agreement-mail\"\n[target]\n{}\n[workload.mailbox]\n\
+         mailboxes = {}\nmailbox_size = \"1MiB\"\ndatabases = 1\nthreads = 16\n\
+         cache = \"32MiB\"\nmaintenance = false\n{}",
+        place.target,
+        place.mib,
+        phases(options)
+    );
+    let made = bundle(&plan, place, options)?;
+    let ours = fio_json(&made.path, options)?;
+    let (database, log) = (job(&ours, "database")?, job(&ours, "log")?);
+    let theirs = theirs(database, log, place, options)?;
+    Ok((reads(database), reads(job(&theirs, "database")?)))
+}
+
+fn job<'a>(value: &'a Value, name: &str) -> Result<&'a Value, String> {
+    let jobs = value["jobs"].as_array();
+    let found = jobs.and_then(|jobs| jobs.iter().find(|job| job["jobname"] == name));
+    found.ok_or_else(|| format!("no job `{name}` among {}", value["jobs"]))
+}
+
+/// The reads of a job alone.
+fn reads(job: &Value) -> Sample {
+    Sample { rate: job["read"]["iops"].as_f64().unwrap_or(0.0), ..sample(job, true) }
+}
+
+fn theirs(
+    database: &Value,
+    log: &Value,
+    place: &Place,
+    options: &Options,
+) -> Result<Value, String> {
+    let number = |side: &Value, name: &str| side[name].as_f64().unwrap_or(0.0);
+    let outstanding = |side: &Value| number(side, "iops") * number(&side["lat_ns"], "mean") / 1e9;
+    let mean_bytes = |side: &Value| {
+        let bytes = number(side, "io_bytes") / number(side, "total_ios").max(1.0);
+        ((bytes / 4096.0).round().max(1.0) as u64) * 4096
+    };
+    let (read, write) = (&database["read"], &database["write"]);
+    let (reads, writes) = (number(read, "iops"), number(write, "iops"));
+    let depth = (outstanding(read) + outstanding(write)).round().max(1.0);
+    let data = place.file()?;
+    let log_file = data.with_file_name("peer-log");
+    let args = [
+        "--name=database".to_owned(),
+        format!("--filename={}", data.display()),
+        "--rw=randrw".to_owned(),
+        format!("--rwmixread={:.0}", 100.0 * reads / (reads + writes).max(1.0)),
+        format!("--bs={},{}", mean_bytes(read), mean_bytes(write)),
+        format!("--iodepth={depth}"),
+        "--name=log".to_owned(),
+        format!("--filename={}", log_file.display()),
+        "--size=64m".to_owned(),
+        "--rw=write".to_owned(),
+        "--sync=dsync".to_owned(),
+        format!("--bs={}", mean_bytes(&log["write"])),
+        "--iodepth=4".to_owned(),
+        format!("--rate_iops={:.0}", number(&log["write"], "iops").max(1.0)),
+    ];
+    let result = peer::fio(&args, options);
+    let _ = std::fs::remove_file(log_file);
+    result
+}

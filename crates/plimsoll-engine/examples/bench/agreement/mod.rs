@@ -1,0 +1,158 @@
+//! `benches/run agreement`: does the released binary, on its defaults, say of a target what its peer says?
+//!
+//! Each pair is one `plimsoll run` and one run of the peer on the same file or device: fio 3 with
+//! `io_uring`, one job and otherwise its defaults; on NFS, where Debian's fio has no engine, the loop over
+//! libnfs that `plimsoll-nfs` is compared with. Neither side is pinned. The order alternates. See
+//! `benches/README.md`.
+
+mod mail;
+mod peer;
+mod place;
+mod plimsoll;
+mod rows;
+mod table;
+
+use std::path::PathBuf;
+
+use self::place::Place;
+use self::rows::{Kind, Row};
+
+/// What the command line says.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The binary.
+    plimsoll: PathBuf,
+    /// Where the files of the disk rows, the images of loop devices and the exports are kept.
+    dir: PathBuf,
+    /// Seconds of a run.
+    seconds: u64,
+    /// Seconds before that count for nothing, on both sides.
+    warm_up: u64,
+    /// Pairs of a row.
+    pairs: usize,
+    /// Size of the file, in MiB; that behind added delay is a quarter.
+    file_mib: u64,
+    kinds: Vec<Kind>,
+    /// Rows whose name contains one of these; all where there is none.
+    only: Vec<String>,
+    sizes: Vec<u64>,
+    depths: Vec<u64>,
+    reads: Vec<u64>,
+}
+
+/// One side's figures of one run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    /// Operations per second.
+    pub rate: f64,
+    /// Latency of the reads, or of the writes where there are no reads.
+    pub mean_ns: f64,
+    pub p50_ns: f64,
+    pub p99_ns: f64,
+    /// CPU time of the issuing threads per operation.
+    pub cpu_ns: f64,
+}
+
+/// All runs of a row: ours and the peer's, by pair.
+#[derive(Debug, Default)]
+pub struct Pairs {
+    pub ours: Vec<Sample>,
+    pub theirs: Vec<Sample>,
+}
+
+const USAGE: &str = "benches/run agreement [--dir DIR] [--seconds 5] [--pairs 7] [--warm-up 1] \
+    [--file-mib 256] [--targets disk,loop,delay,nfs,mail] [--sizes 4,64,1024 (KiB)] \
+    [--depths 1,4,32,128] [--reads 100,0,70] [--only NAME,...]";
+
+fn options(args: &[String]) -> Result<Options, String> {
+    let here = std::env::current_exe().map_err(|error| error.to_string())?;
+    // examples/bench lies beside the binary's directory.
+    let release = here.parent().and_then(|p| p.parent()).ok_or("no directory of the build")?;
+    let mut options = Options {
+        plimsoll: release.join("plimsoll"),
+        dir: std::env::temp_dir().join("plimsoll-agreement"),
+        seconds: 5,
+        warm_up: 1,
+        pairs: 7,
+        file_mib: 256,
+        kinds: Kind::ALL.to_vec(),
+        only: Vec::new(),
+        sizes: Vec::new(),
+        depths: Vec::new(),
+        reads: Vec::new(),
+    };
+    let mut rest = args.iter();
+    while let Some(name) = rest.next() {
+        let value = rest.next().ok_or_else(|| format!("{name} needs a value; {USAGE}"))?;
+        let number = |text: &str| {
+            text.parse::<u64>().map_err(|_| format!("{name}: {text} isn't a whole number"))
+        };
+        let numbers = || value.split(',').map(number).collect::<Result<Vec<u64>, String>>();
+        match name.as_str() {
+            "--plimsoll" => options.plimsoll = PathBuf::from(value),
+            "--dir" => options.dir = PathBuf::from(value),
+            "--seconds" => options.seconds = number(value)?.max(1),
+            "--warm-up" => options.warm_up = number(value)?,
+            "--pairs" => options.pairs = number(value)?.max(1) as usize,
+            "--file-mib" => options.file_mib = number(value)?.max(64),
+            "--targets" => options.kinds = Kind::list(value)?,
+            "--only" => options.only = value.split(',').map(str::to_owned).collect(),
+            "--sizes" => options.sizes = numbers()?,
+            "--depths" => options.depths = numbers()?,
+            "--reads" => options.reads = numbers()?,
+            _ => return Err(format!("unknown option {name}; {USAGE}")),
+        }
+    }
+    Ok(options)
+}
+
+/// Runs the rows and prints the table.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let options = options(args)?;
+    std::fs::create_dir_all(&options.dir)
+        .map_err(|error| format!("{}: {error}", options.dir.display()))?;
+    table::head(&options);
+    for kind in &options.kinds {
+        let rows = rows::of(*kind, &options);
+        if rows.is_empty() {
+            continue;
+        }
+        let place = match Place::make(*kind, &options) {
+            Ok(place) => place,
+            Err(why) => {
+                println!("{} left out: {why}", kind.name());
+                continue;
+            }
+        };
+        for row in rows {
+            table::print(&row, &pairs(&row, &place, &options)?);
+        }
+    }
+    Ok(())
+}
+
+fn pairs(row: &Row, place: &Place, options: &Options) -> Result<Pairs, String> {
+    let mut pairs = Pairs::default();
+    if row.kind == Kind::Mail {
+        for _ in 0..options.pairs {
+            let (ours, theirs) = mail::pair(place, options)?;
+            pairs.ours.push(ours);
+            pairs.theirs.push(theirs);
+        }
+        return Ok(pairs);
+    }
+    // Makes the file that both work on.
+    plimsoll::run(row, place, &Options { seconds: 1, warm_up: 0, ..options.clone() })?;
+    for pair in 0..options.pairs {
+        if pair % 2 == 0 {
+            pairs.ours.push(plimsoll::run(row, place, options)?);
+            pairs.theirs.push(peer::run(row, place, options)?);
+        } else {
+            pairs.theirs.push(peer::run(row, place, options)?);
+            pairs.ours.push(plimsoll::run(row, place, options)?);
+        }
+        eprint!(".");
+    }
+    eprint!("\r{}\r", " ".repeat(40));
+    Ok(pairs)
+}

@@ -1,0 +1,121 @@
+//! Our side: the released binary on its defaults.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::place::{Place, output};
+use super::rows::Row;
+use super::{Options, Sample};
+
+/// Runs a row.
+pub fn run(row: &Row, place: &Place, options: &Options) -> Result<Sample, String> {
+    let size = match place.device {
+        Some(_) => String::new(),
+        None => format!("file_size = \"{}MiB\"\n", place.mib),
+    };
+    let plan = format!(
+        "version = 1\nname = \"agreement\"\n[target]\n{}\n[workload.matrix]\nsizes = \"{}KiB\"\n\
+         reads = {}\nqueue_depth = {}\n{size}{}",
+        place.target,
+        row.size_bytes >> 10,
+        row.reads_percent,
+        row.depth,
+        phases(options),
+    );
+    let bundle = bundle(&plan, place, options)?;
+    let fio = fio_json(&bundle.path, options)?;
+    let mut sample = sample(&fio["jobs"][0], row.reads_percent > 0);
+    let count = sample.rate * fio["jobs"][0]["job_runtime"].as_f64().unwrap_or(0.0) / 1e3;
+    sample.cpu_ns = cpu_ns(&bundle.path)? / count.max(1.0);
+    Ok(sample)
+}
+
+/// The phases that all plans of this bench have.
+pub fn phases(options: &Options) -> String {
+    format!(
+        "[phases]\nwarm_up = \"{}s\"\nmeasure = \"{}s\"\nverify = false\n[evidence]\n\
+         min_measure = \"1s\"\n",
+        options.warm_up, options.seconds
+    )
+}
+
+/// A bundle that is removed when it has been read.
+pub struct Made {
+    pub path: PathBuf,
+    above: PathBuf,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.above);
+    }
+}
+
+/// Carries a plan out and keeps its data.
+pub fn bundle(plan: &str, place: &Place, options: &Options) -> Result<Made, String> {
+    let above = std::env::temp_dir().join(format!("plimsoll-agreement-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&above);
+    let out = above.join("bundles");
+    let text = |error: std::io::Error| format!("{}: {error}", above.display());
+    std::fs::create_dir_all(&out).map_err(text)?;
+    let file = above.join("agreement.toml");
+    std::fs::write(&file, plan).map_err(text)?;
+    let mut command = Command::new(&options.plimsoll);
+    command.arg("run").arg(&file).args(["--keep", "-q", "--json", "--out"]).arg(&out);
+    // A ledger and a catalogue of its own.
+    command.env("XDG_DATA_HOME", above.join("data")).env("XDG_STATE_HOME", above.join("state"));
+    if let Some(device) = &place.device {
+        command.arg("--destroy").arg(device);
+    }
+    let ran = command.stdin(Stdio::null()).output();
+    let ran = ran.map_err(|error| format!("{}: {error}", options.plimsoll.display()))?;
+    // FAIL, INVALID and INCONCLUSIVE are verdicts on so short a run; what is beyond them is a failure.
+    if !ran.status.code().is_some_and(|code| [0, 1, 3].contains(&code)) {
+        let error = String::from_utf8_lossy(&ran.stderr);
+        return Err(format!("plimsoll run: {}{error}", String::from_utf8_lossy(&ran.stdout)));
+    }
+    let path = find(&out).ok_or("plimsoll run left no bundle")?;
+    Ok(Made { path, above })
+}
+
+/// The directory that holds `run.json`.
+fn find(dir: &Path) -> Option<PathBuf> {
+    if dir.join("run.json").exists() {
+        return Some(dir.to_path_buf());
+    }
+    let entries = std::fs::read_dir(dir).ok()?.flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).find_map(|path| find(&path))
+}
+
+/// A bundle in fio's JSON, so that both sides are read in one way.
+pub fn fio_json(bundle: &Path, options: &Options) -> Result<Value, String> {
+    let program = options.plimsoll.display().to_string();
+    let path = bundle.display().to_string();
+    let text = output(&program, &["report", &path, "--format", "fio-json"])?;
+    serde_json::from_str(&text).map_err(|error| format!("fio-json of {path}: {error}"))
+}
+
+/// CPU time of the issuing threads in the measured phase.
+fn cpu_ns(bundle: &Path) -> Result<f64, String> {
+    let path = bundle.join("observed.json");
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let threads = value["generator"]["threads"].as_array().cloned().unwrap_or_default();
+    let time = |thread: &Value, name: &str| thread[name].as_f64().unwrap_or(0.0);
+    Ok(threads.iter().map(|thread| time(thread, "user_ns") + time(thread, "system_ns")).sum())
+}
+
+/// The figures of a job in fio's JSON.
+pub fn sample(job: &Value, reads: bool) -> Sample {
+    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+    let side = &job[if reads { "read" } else { "write" }]["lat_ns"];
+    Sample {
+        rate: number(&job["read"]["iops"]) + number(&job["write"]["iops"]),
+        mean_ns: number(&side["mean"]),
+        p50_ns: number(&side["percentile"]["50.000000"]),
+        p99_ns: number(&side["percentile"]["99.000000"]),
+        cpu_ns: 0.0,
+    }
+}

@@ -1,0 +1,129 @@
+//! The rows: on what, which size, how deep, which mix.
+
+use super::Options;
+
+/// What a row runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file in a directory of this host.
+    Disk,
+    /// A loop device over a file, direct.
+    Loop,
+    /// A device that answers 1 ms late: nbdkit's delay filter, a FUSE file, a loop device.
+    Delay,
+    /// NFS-Ganesha on this machine.
+    Nfs,
+    /// The mail store in a directory of this host.
+    Mail,
+}
+
+impl Kind {
+    pub const ALL: [Self; 5] = [Self::Disk, Self::Loop, Self::Delay, Self::Nfs, Self::Mail];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Loop => "loop",
+            Self::Delay => "delay",
+            Self::Nfs => "nfs",
+            Self::Mail => "mail",
+        }
+    }
+
+    /// Reads `disk,loop`.
+    pub fn list(text: &str) -> Result<Vec<Self>, String> {
+        let one = |name: &str| {
+            let known = Self::ALL.into_iter().find(|kind| kind.name() == name);
+            known
+                .ok_or_else(|| format!("--targets: {name} is none of disk, loop, delay, nfs, mail"))
+        };
+        text.split(',').map(one).collect()
+    }
+}
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub kind: Kind,
+    pub size_bytes: u64,
+    pub depth: u64,
+    pub reads_percent: u64,
+}
+
+impl Row {
+    pub fn name(&self) -> String {
+        if self.kind == Kind::Mail {
+            return "mail: 32 KiB page reads".to_owned();
+        }
+        let mix = match self.reads_percent {
+            100 => "reads".to_owned(),
+            0 => "writes".to_owned(),
+            share => format!("{share}/{}", 100 - share),
+        };
+        let size = match self.size_bytes >> 10 {
+            1024 => "1 MiB".to_owned(),
+            kib => format!("{kib} KiB"),
+        };
+        format!("{}: {size} {mix}, depth {}", self.kind.name(), self.depth)
+    }
+}
+
+/// KiB, depth, share of reads of the rows that are run where the command line names none.
+const CHOSEN: [(u64, u64, u64); 12] = [
+    (4, 1, 100),
+    (4, 4, 100),
+    (4, 32, 100),
+    (4, 128, 100),
+    (4, 1, 0),
+    (4, 32, 0),
+    (4, 4, 70),
+    (4, 128, 70),
+    (64, 4, 100),
+    (64, 32, 70),
+    (1024, 4, 100),
+    (1024, 4, 0),
+];
+
+/// Those of them that are run behind a delay and over NFS.
+const FEWER: [(u64, u64, u64); 6] =
+    [(4, 1, 100), (4, 32, 100), (4, 128, 100), (4, 32, 0), (64, 4, 100), (1024, 4, 100)];
+
+/// The rows of a kind.
+pub fn of(kind: Kind, options: &Options) -> Vec<Row> {
+    let chosen: Vec<(u64, u64, u64)> = match kind {
+        Kind::Mail => vec![(32, 0, 100)],
+        _ if options.sizes.len() + options.depths.len() + options.reads.len() > 0 => all(options),
+        Kind::Delay | Kind::Nfs => FEWER.to_vec(),
+        Kind::Disk | Kind::Loop => CHOSEN.to_vec(),
+    };
+    let row = |(kib, depth, reads_percent): (u64, u64, u64)| Row {
+        kind,
+        size_bytes: kib << 10,
+        depth,
+        reads_percent,
+    };
+    // The loop over libnfs has no mixes.
+    let possible = |row: &Row| kind != Kind::Nfs || [0, 100].contains(&row.reads_percent);
+    let asked = |row: &Row| {
+        options.only.is_empty() || options.only.iter().any(|part| row.name().contains(part))
+    };
+    chosen.into_iter().map(row).filter(|row| possible(row) && asked(row)).collect()
+}
+
+/// Every combination of what the command line names.
+fn all(options: &Options) -> Vec<(u64, u64, u64)> {
+    let or = |given: &[u64], default: &[u64]| match given {
+        [] => default.to_vec(),
+        given => given.to_vec(),
+    };
+    let sizes = or(&options.sizes, &[4, 64, 1024]);
+    let depths = or(&options.depths, &[1, 4, 32, 128]);
+    let reads = or(&options.reads, &[100, 0, 70]);
+    let mut rows = Vec::new();
+    for size in sizes {
+        for share in &reads {
+            rows.extend(depths.iter().map(|depth| (size, *depth, *share)));
+        }
+    }
+    rows
+}
