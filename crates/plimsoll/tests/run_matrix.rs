@@ -47,7 +47,9 @@ fn files_are_made_loaded_checked_and_removed() {
     assert!(log.contains("Tag=generator.lag,"), "waits in the generator have one too");
     let generator = &json(&sandbox.bundle().join("observed.json"))["generator"];
     let lag = |what: &str| generator["lag"][what].as_u64().unwrap();
-    assert!(lag("operations") as f64 >= reads + writes, "{generator}");
+    // Up to as many as there are places were handed over before the measured phase, or after it.
+    let apart = (lag("operations") as f64 - reads - writes).abs();
+    assert!(apart <= 16.0, "{} {reads} {writes} {generator}", lag("operations"));
     assert!(lag("wait_ns_max") >= lag("wait_ns_p99") && lag("wait_ns_sum") > 0, "{generator}");
     for thread in generator["threads"].as_array().unwrap() {
         assert!(!thread["why"].as_str().unwrap().is_empty(), "{thread}");
