@@ -247,7 +247,7 @@ pub struct Damage {
     pub target: String,
     /// Page or block number in it.
     pub page: u64,
-    /// `corrupt`, `torn`, `lost`, `stale`, `misdirected` or `unwritten`.
+    /// `corrupt`, `torn`, `lost`, `stale`, `misdirected`, `unwritten`, `truncated` or `missing`.
     pub kind: String,
     /// The sentence with the numbers.
     pub says: String,
@@ -258,6 +258,10 @@ pub struct Damage {
 pub struct Checks {
     /// Pages read and checked by the verify phase; `None`: it did not run to its end.
     pub pages_checked: Option<u64>,
+    /// Log blocks read back and checked by the verify phase: each that was acknowledged in the last round
+    /// of the ring. `None`: it did not run to its end, there is no log, or an older version did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_blocks_checked: Option<u64>,
     /// Failed checks, of the verify phase and of all reads before it.
     pub errors: u64,
     /// The first of them, at most 100.

@@ -19,7 +19,7 @@ pub(super) fn carry_out(
 ) -> Result<Option<Store>, EngineError> {
     if running.mail.plan.phases.cache == CacheState::Warm {
         let parts = running.split(store);
-        let scan = |part| Scan::new(part, ScanKind::Checksum, PhaseIo::default());
+        let scan = |part| Scan::new(part, ScanKind::Warm, PhaseIo::default());
         return running.machines(PhaseKind::Caches, parts.into_iter().map(scan).collect());
     }
     let phase = running.recording.begin(PhaseKind::Caches, clock::monotonic_ns());

@@ -11,7 +11,8 @@ use plimsoll_workload::step::StepWorkload;
 
 use super::home::Home;
 use super::manifest::StoreState;
-use super::run::{Latest, damage};
+use super::place::Locator;
+use super::run::Latest;
 use super::settings;
 use super::witness::read_commits;
 use crate::EngineError;
@@ -74,7 +75,10 @@ pub fn check_store(
     let machines: Vec<Verify> = store
         .split(&parts)
         .into_iter()
-        .map(|part| Verify::new(part, expected.clone(), PhaseIo::default()))
+        .map(|part| {
+            let verify = Verify::new(part, expected.clone(), PhaseIo::default());
+            if home.manifest.state == StoreState::Clean { verify.of_closed() } else { verify }
+        })
         .collect();
     let stage = Stage {
         directories: home.directories(),
@@ -117,27 +121,29 @@ pub fn check_store(
         complete: true,
         io_error: None,
     };
+    let config = settings::of_manifest(&home.manifest)?;
+    let locator = Locator { directories: home.directories(), config };
     for part in ended {
         part.outcome?;
-        check.add(&part.workload);
+        check.add(&part.workload, &locator);
     }
     Ok(check)
 }
 
 impl StoreCheck {
-    fn add(&mut self, machine: &Verify) {
+    fn add(&mut self, machine: &Verify, locator: &Locator) {
         let Report { pages_checked, pages_rebuilt, log_changes, findings, .. } = machine.report();
         self.pages_checked += pages_checked;
         self.log_changes += log_changes;
         self.pages_recoverable += pages_rebuilt.iter().sum::<u64>();
         self.damage_count += findings;
-        self.damage.extend(machine.findings().iter().map(damage));
+        self.damage.extend(machine.findings().iter().map(|finding| locator.damage(finding)));
         if let Some(poison) = machine.poison() {
             if poison.is_corruption() {
                 self.damage_count += 1;
-                self.damage.push(damage(poison));
+                self.damage.push(locator.damage(poison));
             } else {
-                self.io_error.get_or_insert_with(|| poison.to_string());
+                self.io_error.get_or_insert_with(|| locator.says(poison));
             }
         }
         self.complete &= machine.is_complete();

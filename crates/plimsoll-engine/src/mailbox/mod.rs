@@ -10,6 +10,7 @@
 //! | `load` | warm-up, measurement and close |
 //! | `caches` | cold, warm-metadata, warm |
 //! | `check` | `plimsoll verify` |
+//! | `place` | from a finding to file and byte |
 //! | `probe` | how much ten seconds of writing give |
 //! | `witness` | acknowledged commits, told to somebody else |
 
@@ -19,6 +20,7 @@ mod home;
 mod load;
 mod manifest;
 mod marks;
+mod place;
 mod probe;
 mod run;
 mod settings;

@@ -1,20 +1,21 @@
 //! The phases of a run on real files, one after the other.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_evidence::run::{Damage, EndKind, Instance, PhaseKind};
+use plimsoll_evidence::run::{EndKind, Instance, PhaseKind};
 use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
 use plimsoll_sys::clock;
 use plimsoll_workload::mailbox::{
-    Create, Duplicate, Finding, Format, Phase, PhaseIo, Place, Recover, ReplayFrom, Scan, ScanKind,
-    Store, Trouble, spread,
+    Create, Duplicate, Finding, Format, Phase, PhaseIo, Recover, ReplayFrom, Scan, ScanKind, Store,
+    spread,
 };
 use plimsoll_workload::step::Class;
 
 use super::home::Home;
 use super::manifest::StoreState;
 use super::marks::MappedMarks;
+use super::place::Locator;
 use super::{caches, settings};
 use crate::EngineError;
 use crate::backend::BackendReport;
@@ -157,8 +158,10 @@ impl Running<'_> {
         let (ended, phase) = self.drive_machines(PhaseKind::Verify, parts)?;
         let complete = ended.iter().all(|e| e.workload.is_complete());
         let pages: u64 = ended.iter().map(|e| e.workload.report().pages_checked).sum();
+        let blocks: u64 = ended.iter().map(|e| e.workload.report().log_blocks_checked).sum();
         if complete {
             self.recording.checks.pages_checked = Some(pages);
+            self.recording.checks.log_blocks_checked = Some(blocks);
         }
         self.end_machines(phase, ended)?;
         Ok(())
@@ -256,11 +259,15 @@ impl Running<'_> {
 
     /// Counts damaged data and ends the run as corrupt.
     fn note_damage(&mut self, finding: &Finding) {
-        let says = finding.to_string();
+        let locator = self.locator();
+        let says = match &locator {
+            Some(locator) => locator.says(finding),
+            None => finding.to_string(),
+        };
         let checks = &mut self.recording.checks;
         checks.errors += 1;
-        if checks.damage.len() < DAMAGE_LISTED_MAX {
-            checks.damage.push(damage(finding));
+        if let Some(locator) = locator.filter(|_| checks.damage.len() < DAMAGE_LISTED_MAX) {
+            checks.damage.push(locator.damage(finding));
         }
         self.recording.fail(EndKind::Corruption, says);
     }
@@ -270,7 +277,8 @@ impl Running<'_> {
         if poison.is_corruption() {
             return self.note_damage(poison);
         }
-        let where_ = self.file_of(poison).map(|path| format!(" ({})", path.display()));
+        let located = self.locator().and_then(|locator| locator.locate(poison));
+        let where_ = located.map(|(path, _)| format!(" ({})", path.display()));
         let error = poison.errno().map(plimsoll_sys::error::describe);
         let says = match error {
             Some(error) => format!(
@@ -288,19 +296,10 @@ impl Running<'_> {
         self.recording.fail(kind, says);
     }
 
-    /// The file that a finding is about.
-    fn file_of(&self, finding: &Finding) -> Option<PathBuf> {
-        let manifest = &self.mail.home.manifest;
-        let (databases, all) = (manifest.database_directories, manifest.directories.len() as u32);
-        let id = finding.database;
-        let (directory, name) = match finding.place {
-            Place::Log(_) => {
-                let logs = all.saturating_sub(databases).max(1);
-                (databases + id % logs, format!("db{id:02}-log"))
-            }
-            Place::Page(_) | Place::File => (id % databases.max(1), format!("db{id:02}.edb")),
-        };
-        Some(self.stage.directories.get(directory as usize)?.join(name))
+    /// Where the store's parts lie, where its settings can be worked with.
+    fn locator(&self) -> Option<Locator> {
+        let config = settings::of_manifest(&self.mail.home.manifest).ok()?;
+        Some(Locator { directories: self.stage.directories.clone(), config })
     }
 
     /// Ends the run with an error of the engine.
@@ -409,30 +408,6 @@ fn glance<W: Phase>(phase: &W) -> Glance {
         done_bytes: progress.done_bytes,
         total_bytes: progress.total_bytes,
         ready: phase.is_complete(),
-    }
-}
-
-/// A finding as the bundle lists it.
-pub(super) fn damage(finding: &Finding) -> Damage {
-    let page = match finding.place {
-        Place::Page(page) => u64::from(page),
-        Place::Log(lsn) => lsn,
-        Place::File => 0,
-    };
-    let kind = match finding.trouble {
-        Trouble::Page(fault) => fault.damage.name(),
-        Trouble::LogBlock => "corrupt",
-        Trouble::LogEnds { .. } | Trouble::PageAhead { .. } | Trouble::CommitMissing { .. } => {
-            "lost"
-        }
-        Trouble::Io(_) | Trouble::Short { .. } => "unreadable",
-        Trouble::Stuck => "defect",
-    };
-    Damage {
-        target: format!("db{}", finding.database),
-        page,
-        kind: kind.to_owned(),
-        says: finding.to_string(),
     }
 }
 

@@ -96,15 +96,20 @@ pub fn config(
     })
 }
 
-/// The store that a manifest describes, with its generation maps.
-pub fn store(manifest: &Manifest) -> Result<Store, EngineError> {
-    let config = config(
+/// The configuration that a manifest describes.
+pub fn of_manifest(manifest: &Manifest) -> Result<MailboxConfig, EngineError> {
+    config(
         &manifest.mailbox,
         manifest.seed,
         manifest.store_id,
         manifest.database_directories,
         manifest.directories.len() as u32,
-    )?;
+    )
+}
+
+/// The store that a manifest describes, with its generation maps.
+pub fn store(manifest: &Manifest) -> Result<Store, EngineError> {
+    let config = of_manifest(manifest)?;
     let marks_directory = Path::new(&manifest.marks);
     let mut states = Vec::new();
     for database in &config.databases {

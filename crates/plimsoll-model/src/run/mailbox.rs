@@ -146,7 +146,7 @@ impl Mail<'_> {
     fn caches(&mut self, system: &mut System, store: Store) -> Option<Store> {
         if self.running.run.plan.phases.cache == CacheState::Warm {
             let parts = store.split(&self.parts);
-            let scan = |part| Scan::new(part, ScanKind::Checksum, PhaseIo::default());
+            let scan = |part| Scan::new(part, ScanKind::Warm, PhaseIo::default());
             return self.machines(system, PhaseKind::Caches, parts.into_iter().map(scan).collect());
         }
         let phase = self.begin(system, PhaseKind::Caches);

@@ -149,7 +149,11 @@ pub fn bundle(sample: Sample) -> Bundle {
                 ("page_fault_stalls".to_owned(), sample.measure_s / 40),
                 ("commits".to_owned(), sample.measure_s * 131),
             ]),
-            checks: Checks { pages_checked: Some(65_536), ..Checks::default() },
+            checks: Checks {
+                pages_checked: Some(65_536),
+                log_blocks_checked: Some(59_000),
+                ..Checks::default()
+            },
         },
         plan_text: text,
         plan,

@@ -61,6 +61,12 @@ pub trait GenerationMap: Send {
     fn set(&mut self, page: u32, mark: Mark);
     /// Log position up to which commits were acknowledged as durable.
     fn durable_lsn(&self) -> u64;
+    /// Whether the map says how things are with a log that ends at `end_lsn`. One that may be older than
+    /// the data, as after a crash of the host, does not: pages and log are then not held against it.
+    fn is_trusted(&self, end_lsn: u64) -> bool {
+        let _ = end_lsn;
+        true
+    }
     /// Sets the acknowledged log position. Called before the commits are acknowledged.
     fn set_durable_lsn(&mut self, lsn: u64);
 }

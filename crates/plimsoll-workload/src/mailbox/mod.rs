@@ -61,6 +61,7 @@ pub use phase::{
     Scan, ScanKind, Verify,
 };
 pub use poison::{Finding, Place, Poison, Trouble};
+pub use record::LogFault;
 pub use session::{Commit, OperationKind, Witness};
 pub use store::{DatabaseState, GroupPart, LogPosition, Store, spread};
 

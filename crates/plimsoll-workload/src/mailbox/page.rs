@@ -139,7 +139,7 @@ pub struct Fault {
     pub damage: Damage,
     /// What the page says of itself, where its checksum is right.
     pub found: Option<PageHead>,
-    /// The acknowledged generation that should be there.
+    /// The acknowledged generation that should be there; 0 where it is not known.
     pub expected_generation: u32,
 }
 
@@ -247,7 +247,8 @@ pub fn check(
     mark: Mark,
     bytes: &[u8],
 ) -> Result<PageHead, Fault> {
-    let fault = |damage, found| Fault { damage, found, expected_generation: mark.acked };
+    let expected_generation = if mark == Mark::UNKNOWN { 0 } else { mark.acked };
+    let fault = |damage, found| Fault { damage, found, expected_generation };
     let Some(head) = parse(g, bytes) else {
         return Err(fault(classify(g, database, page, mark, bytes), None));
     };

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use super::page::{Damage, Fault};
+use super::record::LogFault;
 
 /// Where something went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +40,10 @@ pub enum Trouble {
     },
     /// A page is not what it should be.
     Page(Fault),
-    /// A log block that must be there is not, or is damaged.
-    LogBlock,
+    /// No log is there: no block of it, or none that names a checkpoint which is there too.
+    NoLog,
+    /// A log block that was acknowledged is not what it should be.
+    LogBlock(LogFault),
     /// The log ends before the position up to which commits were acknowledged: durably committed
     /// changes are missing.
     LogEnds {
@@ -55,6 +58,13 @@ pub enum Trouble {
         page_lsn: u64,
         /// Where the log ends.
         end_lsn: u64,
+    },
+    /// A file ends before the pages that belong into it.
+    FileEnds {
+        /// Pages that it holds.
+        pages: u32,
+        /// Pages that belong into it.
+        pages_used: u32,
     },
     /// A commit that a witness saw acknowledged is not there.
     CommitMissing {
@@ -85,10 +95,11 @@ pub struct Finding {
 pub type Poison = Finding;
 
 impl Finding {
-    /// The kind of damage, for a page.
+    /// The kind of damage, for a page or log block.
     pub fn damage(&self) -> Option<Damage> {
         match self.trouble {
             Trouble::Page(fault) => Some(fault.damage),
+            Trouble::LogBlock(fault) => Some(fault.damage),
             _ => None,
         }
     }
@@ -116,7 +127,11 @@ impl fmt::Display for Finding {
                 write!(f, "short transfer, {got_bytes} of {wanted_bytes} bytes")
             }
             Trouble::Page(fault) => fault.fmt(f),
-            Trouble::LogBlock => f.write_str("the log block is damaged or missing"),
+            Trouble::NoLog => f.write_str("there is no log"),
+            Trouble::LogBlock(fault) => fault.fmt(f),
+            Trouble::FileEnds { pages, pages_used } => {
+                write!(f, "truncated: {pages} of {pages_used} pages are there")
+            }
             Trouble::LogEnds { end_lsn, acknowledged_lsn } => write!(
                 f,
                 "lost: the log ends at {end_lsn}, but commits up to {acknowledged_lsn} were \
@@ -137,9 +152,34 @@ impl fmt::Display for Finding {
     }
 }
 
+impl fmt::Display for LogFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.damage, self.found_lsn) {
+            (Damage::Corrupt, _) => f.write_str("corrupt: the log block's checksum is wrong"),
+            (Damage::Unwritten, _) => f.write_str("unwritten: the log block is all zero"),
+            (Damage::Lost, Some(lsn)) => write!(
+                f,
+                "lost: the write of the log block is missing, position {lsn} of an earlier round is \
+                 there"
+            ),
+            (Damage::Lost, None) => f.write_str(
+                "lost: the write of the log block is missing, its place was never written",
+            ),
+            (Damage::Misdirected, Some(lsn)) => {
+                write!(f, "misdirected: the log block of position {lsn} is there")
+            }
+            (Damage::Stale, _) => f.write_str("stale: a log block of another store is there"),
+            (damage, _) => write!(f, "{damage}: the log block"),
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let expected = self.expected_generation;
+        if expected == 0 && self.damage == Damage::Unwritten {
+            return f.write_str("unwritten: all zero");
+        }
         match (self.damage, self.found) {
             (Damage::Corrupt, None) => f.write_str("corrupt: the checksum is wrong"),
             (Damage::Corrupt, Some(head)) => write!(

@@ -19,7 +19,7 @@ use plimsoll_sys::simd;
 
 use super::config::{BLOCK_BYTES, SLOTS_MAX};
 use super::geometry::{Geometry, blocks};
-use super::page::{Directory, u16_at, u32_at, u64_at};
+use super::page::{Damage, Directory, u16_at, u32_at, u64_at};
 
 /// Bytes of a block before its payload.
 pub const BLOCK_HEADER_BYTES: usize = 64;
@@ -79,8 +79,55 @@ pub(crate) fn format_block(g: &Geometry, database: u32, place: u64, block: &mut 
     block[4..8].copy_from_slice(b"PLMf");
 }
 
+/// What is wrong with a log block that was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogFault {
+    /// What is wrong. A block has one checksum for all of its sectors, so that one that is torn is corrupt.
+    pub damage: Damage,
+    /// The position of the block that is there instead, where one is.
+    pub found_lsn: Option<u64>,
+}
+
+/// Checks the block that was read from where position `lsn` of the log of `database` lies, in a ring of
+/// `ring_bytes`.
+pub(crate) fn check_block(
+    g: &Geometry,
+    database: u32,
+    (lsn, ring_bytes): (u64, u64),
+    block: &[u8],
+) -> Result<BlockHead, LogFault> {
+    let fault = |damage, found_lsn| Err(LogFault { damage, found_lsn });
+    let Some((run_id, head)) = parse_any_block(block) else {
+        if block.iter().all(|byte| *byte == 0) {
+            return fault(Damage::Unwritten, None);
+        }
+        // What formatting wrote is still there: the first write of the place never came.
+        let mut filler = [0; BLOCK_BYTES as usize];
+        format_block(g, database, blocks(lsn % ring_bytes.max(1)), &mut filler);
+        let damage = if block == filler { Damage::Lost } else { Damage::Corrupt };
+        return fault(damage, None);
+    };
+    if run_id != g.run_id {
+        return fault(Damage::Stale, None);
+    }
+    if head.database == database && head.lsn == lsn {
+        return Ok(head);
+    }
+    let older_round = head.lsn < lsn && (lsn - head.lsn).is_multiple_of(ring_bytes.max(1));
+    if head.database == database && older_round {
+        return fault(Damage::Lost, Some(head.lsn));
+    }
+    fault(Damage::Misdirected, Some(head.lsn))
+}
+
 /// Reads a block of this store's log of `database`, or `None` where it is none.
 pub(crate) fn parse_block(g: &Geometry, database: u32, block: &[u8]) -> Option<BlockHead> {
+    let (run_id, head) = parse_any_block(block)?;
+    (run_id == g.run_id && head.database == database).then_some(head)
+}
+
+/// Reads a block of any store's log, with the run that wrote it; `None` where it is none.
+fn parse_any_block(block: &[u8]) -> Option<(u64, BlockHead)> {
     let whole = block.len() == BLOCK_BYTES as usize && u32_at(block, 4) == MAGIC;
     if !whole || simd::crc32c(0, &block[4..]) != u32_at(block, 0) {
         return None;
@@ -95,9 +142,8 @@ pub(crate) fn parse_block(g: &Geometry, database: u32, block: &[u8]) -> Option<B
         first_record: u16_at(block, 46),
         clean: block[48] == 1,
     };
-    let ours = u64_at(block, 8) == g.run_id && head.database == database;
     let sane = usize::from(head.used) <= BLOCK_PAYLOAD_BYTES && head.lsn.is_multiple_of(4096);
-    (ours && sane).then_some(head)
+    sane.then_some((u64_at(block, 8), head))
 }
 
 /// One change of one page, as the log holds it.

@@ -7,7 +7,7 @@ use super::context::{Ctx, Purpose, Token};
 use super::database::{ClassOf, Database, class};
 use super::geometry::Geometry;
 use super::poison::{Place, Trouble};
-use super::record::parse_block;
+use super::record::check_block;
 use super::store::log_place;
 
 /// The reader of one copy.
@@ -103,11 +103,11 @@ impl Database {
         let blocks = bytes.chunks_exact(BLOCK_BYTES as usize);
         let wrong = blocks.enumerate().find_map(|(i, block)| {
             let lsn = start + i as u64 * u64::from(BLOCK_BYTES);
-            let right = parse_block(g, self.id, block).is_some_and(|head| head.lsn == lsn);
-            (!right).then_some(lsn)
+            let checked = check_block(g, self.id, (lsn, ring_bytes), block);
+            checked.err().map(|fault| (lsn, fault))
         });
-        if let Some(lsn) = wrong {
-            ctx.fail(self.id, Place::Log(lsn), Trouble::LogBlock);
+        if let Some((lsn, fault)) = wrong {
+            ctx.fail(self.id, Place::Log(lsn), Trouble::LogBlock(fault));
         }
     }
 }

@@ -4,6 +4,9 @@
 //! the machine has ended, so what one learned (log position, pages in use, generations) is there
 //! for the next.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use crate::step::FileSpec;
 
 use super::config::{ConfigError, DatabaseConfig, MailboxConfig};
@@ -46,6 +49,9 @@ pub struct DatabaseState {
     pub pages_used: u32,
     /// Where its log stands.
     pub log: LogPosition,
+    /// Blocks of the ring before this were overwritten by writes that a crash cut off. All after it, as
+    /// far as the ring goes back, were acknowledged.
+    pub log_whole_from: u64,
     /// What was last acknowledged for each page.
     pub marks: Box<dyn GenerationMap>,
     /// Occupancy of each page where no bytes are carried; otherwise the pages themselves know.
@@ -56,7 +62,8 @@ impl DatabaseState {
     /// A database as creation leaves it, or is about to.
     pub fn new(config: DatabaseConfig, marks: Box<dyn GenerationMap>) -> Self {
         let pages_used = config.pages_initial;
-        Self { config, pages_used, log: LogPosition::formatted(), marks, occupancy: None }
+        let (log, log_whole_from) = (LogPosition::formatted(), LogPosition::FIRST_LSN);
+        Self { config, pages_used, log, log_whole_from, marks, occupancy: None }
     }
 
     /// Makes the occupancy known without data, as creation leaves it.
@@ -83,6 +90,8 @@ pub struct Store {
     pub(crate) geometry: Geometry,
     pub(crate) databases: Vec<DatabaseState>,
     files: Vec<FileSpec>,
+    /// Sizes of files that are shorter than they should be, by name.
+    short: Arc<BTreeMap<String, u64>>,
 }
 
 impl Store {
@@ -93,9 +102,25 @@ impl Store {
     pub fn new(config: MailboxConfig, databases: Vec<DatabaseState>) -> Result<Self, ConfigError> {
         config.validate()?;
         let geometry = Geometry::new(&config);
-        let mut store = Self { config, geometry, databases, files: Vec::new() };
-        store.list_files();
-        Ok(store)
+        Ok(Self::rebuild(config, geometry, databases))
+    }
+
+    /// Says which files are shorter than they should be, by name. Reading goes to their ends.
+    #[must_use]
+    pub fn with_short_files(self, short: BTreeMap<String, u64>) -> Self {
+        Self { short: Arc::new(short), ..self }
+    }
+
+    /// Bytes that a file holds.
+    pub(crate) fn held_bytes(&self, file: u32) -> u64 {
+        let Some(spec) = self.files.get(file as usize) else { return 0 };
+        self.short.get(&spec.name).map_or(spec.size_bytes, |held| (*held).min(spec.size_bytes))
+    }
+
+    /// Pages that the file of the database at `place` holds.
+    pub(crate) fn pages_held(&self, place: usize) -> u32 {
+        let pages = self.held_bytes(self.database_file(place)) / u64::from(self.config.page_bytes);
+        u32::try_from(pages).unwrap_or(u32::MAX)
     }
 
     /// A store again, of databases that were taken out of one.
@@ -104,7 +129,8 @@ impl Store {
         geometry: Geometry,
         databases: Vec<DatabaseState>,
     ) -> Self {
-        let mut store = Self { config, geometry, databases, files: Vec::new() };
+        let (files, short) = (Vec::new(), Arc::default());
+        let mut store = Self { config, geometry, databases, files, short };
         store.list_files();
         store
     }
@@ -178,7 +204,8 @@ impl Store {
         let mut stores = Vec::new();
         for part in parts {
             let databases = take(part, &mut left);
-            stores.push(Self::rebuild(self.config.clone(), self.geometry, databases));
+            let store = Self::rebuild(self.config.clone(), self.geometry, databases);
+            stores.push(Self { short: Arc::clone(&self.short), ..store });
         }
         stores
     }

@@ -8,6 +8,7 @@ mod duplicate;
 mod format;
 mod recover;
 mod replay;
+mod ring;
 mod scan;
 mod verify;
 
@@ -67,6 +68,17 @@ pub struct Report {
     pub log_bytes: u64,
     /// Changes found in the log after the checkpoint (or in the files asked for).
     pub log_changes: u64,
+    /// Acknowledged log blocks that were read and checked.
+    pub log_blocks_checked: u64,
+    /// Of the pages checked, those of which the log says what they are to be.
+    pub pages_by_log: u64,
+    /// Of the pages checked, those of which the log says nothing and the generation map everything.
+    pub pages_by_map: u64,
+    /// Of the pages checked, those that are whole and in their place, and of which nothing says whether
+    /// they are what was last acknowledged.
+    pub pages_unknown: u64,
+    /// Databases whose generation map cannot be trusted.
+    pub maps_untrusted: u64,
     /// Commits that were asked after and are there.
     pub commits_found: u64,
     /// Everything found wrong, also what is not listed.
@@ -81,6 +93,8 @@ pub trait Phase: StepWorkload {
     fn poison(&self) -> Option<&Poison>;
     /// What was found wrong: the first thousand.
     fn findings(&self) -> &[Finding];
+    /// What looks wrong by a source that cannot be trusted: nothing that can be held against the target.
+    fn doubts(&self) -> &[Finding];
     /// What was found out.
     fn report(&self) -> Report;
     /// Whether it did all it was to do (not stopped, not poisoned).
@@ -144,6 +158,7 @@ pub struct Lane {
 #[derive(Debug, Default)]
 pub struct Notes {
     pub findings: Vec<Finding>,
+    pub doubts: Vec<Finding>,
     pub report: Report,
 }
 
@@ -152,6 +167,12 @@ impl Notes {
         self.report.findings += 1;
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { database, place, trouble });
+        }
+    }
+
+    pub fn doubt(&mut self, database: u32, place: Place, trouble: Trouble) {
+        if self.doubts.len() < FINDINGS_MAX {
+            self.doubts.push(Finding { database, place, trouble });
         }
     }
 }
@@ -335,6 +356,7 @@ impl<S: Steps> StepWorkload for Machine<S> {
         each("pages_written", instance, pages_written);
         each("log_bytes_read", instance, log_bytes);
         each("log_changes", instance, log_changes);
+        each("log_blocks_checked", instance, self.notes.report.log_blocks_checked);
         each("findings", instance, findings);
     }
 }
@@ -351,6 +373,10 @@ impl<S: Steps> Phase for Machine<S> {
 
     fn findings(&self) -> &[Finding] {
         &self.notes.findings
+    }
+
+    fn doubts(&self) -> &[Finding] {
+        &self.notes.doubts
     }
 
     fn report(&self) -> Report {

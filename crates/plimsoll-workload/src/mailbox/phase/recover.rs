@@ -10,7 +10,8 @@ use super::super::page::{PageHead, check, parse, render};
 use super::super::poison::{Place, Trouble};
 use super::super::record::{BlockHead, NO_RECORD, seal_block};
 use super::super::store::{DatabaseState, LogPosition, Store};
-use super::replay::{Chain, Found, LogReader, Replayed};
+use super::replay::{Chain, Found, LogReader, ReadFrom, Replayed};
+use super::ring;
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
 
 /// Reads each database's log, reads every page that it changed since the checkpoint, writes again
@@ -66,10 +67,17 @@ impl Recover {
     /// Recovers the databases of `store`. Of their states, only the marks are used; the rest is
     /// learned from the log. [`PhaseIo::chunk_bytes`] is that of log reads.
     pub fn new(store: Store, from: ReplayFrom, io: PhaseIo) -> Self {
+        let log_file_bytes = u64::from(store.config.log_file_bytes);
+        let (read, closed) = match from {
+            ReplayFrom::Checkpoint => (ReadFrom::Checkpoint, false),
+            ReplayFrom::LogFiles(files) => {
+                (ReadFrom::Back(u64::from(files) * log_file_bytes), true)
+            }
+        };
         let steps = RecoverSteps {
             from,
             page_bytes: store.config.page_bytes,
-            reader: LogReader::new(&store, io.chunk_bytes),
+            reader: LogReader::new(&store, io.chunk_bytes, read, closed),
             place: 0,
             stage: if store.databases.is_empty() { Stage::Ended } else { Stage::Log },
             chain: None,
@@ -95,11 +103,15 @@ impl RecoverSteps {
         let chain = match self.reader.found() {
             None => return,
             Some(Found::Nothing) => {
-                return ctx.fail(id, Place::Log(LogPosition::FIRST_LSN), Trouble::LogBlock);
+                return ctx.fail(id, Place::Log(LogPosition::FIRST_LSN), Trouble::NoLog);
             }
             Some(Found::Log(chain)) => chain,
         };
-        let acknowledged_lsn = state.marks.durable_lsn();
+        let acknowledged_lsn = match state.marks.is_trusted(chain.end_lsn) {
+            true => state.marks.durable_lsn(),
+            false => 0,
+        };
+        let acknowledged_lsn = acknowledged_lsn.max(self.reader.proven_durable_lsn);
         if chain.end_lsn < acknowledged_lsn {
             let trouble = Trouble::LogEnds { end_lsn: chain.end_lsn, acknowledged_lsn };
             notes.find(id, Place::Log(chain.end_lsn), trouble);
@@ -201,7 +213,9 @@ impl RecoverSteps {
     fn end_database(&mut self, store: &mut Store) {
         let Some(chain) = self.chain.take() else { return };
         let next_lsn = chain.end_lsn + u64::from(BLOCK_BYTES);
+        let log_whole_from = ring::whole_from(store, &chain, self.reader.closed);
         let state = &mut store.databases[self.place];
+        state.log_whole_from = log_whole_from;
         state.log = LogPosition { next_lsn, checkpoint: next_lsn, epoch: self.next_epoch(&chain) };
         let acknowledged = state.marks.durable_lsn().max(next_lsn);
         state.marks.set_durable_lsn(acknowledged);
@@ -210,7 +224,7 @@ impl RecoverSteps {
         self.stage = Stage::Ended;
         if self.place < store.databases.len() {
             self.stage = Stage::Log;
-            self.reader.start(self.place);
+            self.reader.start(store, self.place);
         }
     }
 }
@@ -257,7 +271,7 @@ impl Steps for RecoverSteps {
         ctx: &mut Ctx<'_>,
     ) -> Option<Request> {
         if self.stage == Stage::Log {
-            match self.reader.next(store, alone) {
+            match self.reader.next(store, alone, notes) {
                 Some(request) => return Some(request.class(LOG_READ)),
                 None => self.log_read(store, notes, ctx),
             }
@@ -297,18 +311,7 @@ impl Steps for RecoverSteps {
     ) -> Option<Request> {
         match (request.class, request.at) {
             (LOG_READ, _) => {
-                let back = match self.from {
-                    ReplayFrom::Checkpoint => 0,
-                    ReplayFrom::LogFiles(files) => {
-                        u64::from(files) * u64::from(store.config.log_file_bytes)
-                    }
-                };
-                let all = back == 0;
-                let from = |chain: &Chain| match all {
-                    true => chain.checkpoint,
-                    false => chain.end_lsn.saturating_sub(back),
-                };
-                self.reader.done(store, lane, request, notes, from, ctx);
+                self.reader.done(store, lane, request, notes, ctx);
                 None
             }
             (READ, Place::Page(page)) => {

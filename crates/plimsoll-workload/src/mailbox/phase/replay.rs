@@ -18,6 +18,7 @@ use super::super::record::{
 };
 use super::super::rng::{Choices, below};
 use super::super::store::{LogPosition, Store};
+use super::ring::{self, Ring};
 use super::{Lane, Notes, Request};
 
 /// No record is as large as this.
@@ -36,6 +37,10 @@ pub(crate) struct Chain {
     pub pages_used: u32,
     /// Greatest epoch of any block in the ring.
     pub epoch: u32,
+    /// First position of that epoch that is still there.
+    pub epoch_lsn: u64,
+    /// The last block says that the store was closed.
+    pub clean: bool,
 }
 
 /// Finds the log among the blocks of a ring, given in any order.
@@ -48,6 +53,7 @@ pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
         epoch = epoch.max(head.epoch);
         head.epoch == epoch
     });
+    let epoch_lsn = heads.iter().find(|head| head.epoch == epoch).map_or(0, |head| head.lsn);
     let mut best: Option<Chain> = None;
     let mut first = 0;
     for i in 0..heads.len() {
@@ -60,8 +66,9 @@ pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
         first = i + 1;
         // The checkpoint may be the end: then nothing is to be replayed.
         if last.checkpoint >= start_lsn && last.checkpoint <= end_lsn {
-            let (checkpoint, pages_used) = (last.checkpoint, last.pages_used);
-            best = Some(Chain { start_lsn, end_lsn, checkpoint, pages_used, epoch });
+            let BlockHead { checkpoint, pages_used, clean, .. } = last;
+            best =
+                Some(Chain { start_lsn, end_lsn, checkpoint, pages_used, epoch, epoch_lsn, clean });
         }
     }
     best
@@ -81,6 +88,8 @@ pub(crate) struct Parser {
     /// Bytes of a record of which not all have come, and where it starts.
     partial: Vec<u8>,
     partial_start: u64,
+    /// Records that start here or later are counted.
+    count_from_lsn: u64,
     pub changes: u64,
     pub pages: BTreeMap<u32, Replayed>,
 }
@@ -128,10 +137,21 @@ impl Parser {
         self.partial.clear();
         let start_lsn = self.partial_start;
         if let Some(change) = change.filter(|_| start_lsn >= from_lsn) {
-            self.changes += 1;
+            self.changes += u64::from(start_lsn >= self.count_from_lsn);
             self.pages.insert(change.page, Replayed { start_lsn, end_lsn, change });
         }
     }
+}
+
+/// Which records of a log are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadFrom {
+    /// Those after the checkpoint.
+    Checkpoint,
+    /// Those of so many bytes before the end, and those after the checkpoint.
+    Back(u64),
+    /// All that are still there; those after the checkpoint are counted.
+    All,
 }
 
 /// Reads the logs of a store's databases, one at a time.
@@ -142,6 +162,12 @@ pub(crate) struct LogReader {
     next_byte: u64,
     reads_open: u32,
     heads: Vec<BlockHead>,
+    ring: Ring,
+    read_from: ReadFrom,
+    /// Nothing was in flight when the log was last left.
+    pub closed: bool,
+    /// Position up to which the log's own blocks prove that it was durable.
+    pub proven_durable_lsn: u64,
     stage: Stage,
     pub parser: Parser,
 }
@@ -168,14 +194,20 @@ pub(crate) enum Found {
 }
 
 impl LogReader {
-    pub fn new(store: &Store, chunk_bytes: u32) -> Self {
+    pub fn new(store: &Store, chunk_bytes: u32, read_from: ReadFrom, closed: bool) -> Self {
         let blocks = (chunk_bytes / BLOCK_BYTES).max(1);
+        let mut ring = Ring::default();
+        ring.clear(store.ring_bytes());
         Self {
             chunk_bytes: (blocks * BLOCK_BYTES).min(store.config.log_file_bytes),
             place: 0,
             next_byte: 0,
             reads_open: 0,
             heads: Vec::new(),
+            ring,
+            read_from,
+            closed,
+            proven_durable_lsn: 0,
             stage: Stage::Heads,
             parser: Parser::default(),
         }
@@ -186,22 +218,33 @@ impl LogReader {
     }
 
     /// Goes on to the log of the database at `place`.
-    pub fn start(&mut self, place: usize) {
+    pub fn start(&mut self, store: &Store, place: usize) {
         (self.place, self.next_byte, self.reads_open) = (place, 0, 0);
         self.heads.clear();
+        self.ring.clear(store.ring_bytes());
+        self.proven_durable_lsn = 0;
         self.stage = Stage::Heads;
         self.parser = Parser::default();
     }
 
     /// The next read; `None` before a completion, or when the log has been read.
-    pub fn next(&mut self, store: &Store, alone: bool) -> Option<Request> {
-        match self.stage {
-            Stage::Heads if self.next_byte < store.ring_bytes() => {
-                let request = self.read(store, self.next_byte, store.ring_bytes());
+    pub fn next(&mut self, store: &Store, alone: bool, notes: &mut Notes) -> Option<Request> {
+        if let Stage::Heads = self.stage {
+            let ring_bytes = store.ring_bytes();
+            self.next_byte = self.readable(store, self.next_byte, ring_bytes);
+            if self.next_byte < ring_bytes {
+                let request = self.read(store, self.next_byte, ring_bytes);
                 self.next_byte += u64::from(request.size_bytes);
+                self.next_byte = self.readable(store, self.next_byte, ring_bytes);
                 self.reads_open += 1;
-                Some(request)
+                return Some(request);
             }
+            if self.reads_open == 0 {
+                // No file of the log holds anything.
+                self.heads_read(store, true, notes);
+            }
+        }
+        match self.stage {
             // Records can be cut by blocks, so they are read in order: one read at a time.
             Stage::Records { chain, next_lsn, .. } if alone && next_lsn < chain.end_lsn => {
                 Some(self.read(store, next_lsn, chain.end_lsn))
@@ -210,21 +253,33 @@ impl LogReader {
         }
     }
 
+    /// The first position from `lsn` on that its file holds; `end` where none before it does.
+    fn readable(&self, store: &Store, mut lsn: u64, end: u64) -> u64 {
+        let file_bytes = u64::from(store.config.log_file_bytes);
+        while lsn < end {
+            let (file, offset) = store.log_place(self.place, lsn);
+            if offset + BLOCK <= store.held_bytes(file) {
+                return lsn;
+            }
+            lsn += file_bytes - offset;
+        }
+        end
+    }
+
     fn read(&self, store: &Store, lsn: u64, end: u64) -> Request {
         let (file, offset) = store.log_place(self.place, lsn);
-        let in_file = u64::from(store.config.log_file_bytes) - offset;
+        let in_file = store.held_bytes(file) / BLOCK * BLOCK - offset;
         let size = in_file.min(u64::from(self.chunk_bytes)).min(end - lsn) as u32;
         Request::new(IoKind::Read, self.place, file, offset, size).at(Place::Log(lsn))
     }
 
-    /// A read has completed. `from` says where to start, given the log and its checkpoint.
+    /// A read has completed.
     pub fn done(
         &mut self,
         store: &Store,
         lane: Lane,
         request: Request,
         notes: &mut Notes,
-        from: impl Fn(&Chain) -> u64,
         ctx: &mut Ctx<'_>,
     ) {
         let g = &store.geometry;
@@ -235,14 +290,12 @@ impl LogReader {
             Stage::Heads => {
                 self.reads_open -= 1;
                 let Place::Log(start) = request.at else { return };
-                let ring = store.ring_bytes();
                 for (i, block) in blocks.enumerate() {
-                    let place = start + i as u64 * BLOCK;
-                    let head = parse_block(g, id, block);
-                    self.heads.extend(head.filter(|head| head.lsn % ring == place));
+                    let head = self.ring.note(g, id, start + i as u64 * BLOCK, block);
+                    self.heads.extend(head);
                 }
-                if self.next_byte >= ring && self.reads_open == 0 {
-                    self.heads_read(store, bytes.is_some(), from);
+                if self.next_byte >= store.ring_bytes() && self.reads_open == 0 {
+                    self.heads_read(store, bytes.is_some(), notes);
                 }
             }
             Stage::Records { chain, from_lsn, next_lsn } => {
@@ -267,28 +320,49 @@ impl LogReader {
         }
     }
 
-    fn heads_read(&mut self, store: &Store, has_bytes: bool, from: impl Fn(&Chain) -> u64) {
+    /// All of the ring has been read: finds the log in it, and says which of its blocks are not there.
+    fn heads_read(&mut self, store: &Store, has_bytes: bool, notes: &mut Notes) {
+        let state = &store.databases[self.place];
         let chain = if has_bytes {
             find_chain(&mut self.heads)
         } else {
             // A driver without data: the log is where the last machine left it.
-            let state = &store.databases[self.place];
             let LogPosition { next_lsn, checkpoint, epoch } = state.log;
             let start_lsn = next_lsn.saturating_sub(store.ring_bytes()).max(LogPosition::FIRST_LSN);
-            let pages_used = state.pages_used;
-            Some(Chain { start_lsn, end_lsn: next_lsn, checkpoint, pages_used, epoch })
+            Some(Chain {
+                start_lsn,
+                end_lsn: next_lsn,
+                checkpoint,
+                pages_used: state.pages_used,
+                epoch,
+                epoch_lsn: LogPosition::FIRST_LSN,
+                clean: checkpoint >= next_lsn,
+            })
         };
-        self.stage = match chain {
-            None => Stage::Ended(None),
-            Some(chain) => {
-                let from_lsn = from(&chain).max(chain.start_lsn).min(chain.checkpoint);
-                let next_lsn = from_lsn / BLOCK * BLOCK;
-                if next_lsn >= chain.end_lsn {
-                    Stage::Ended(Some(chain))
-                } else {
-                    Stage::Records { chain, from_lsn, next_lsn }
-                }
-            }
+        let Some(chain) = chain else {
+            self.stage = Stage::Ended(None);
+            return;
+        };
+        if has_bytes {
+            let whole = (ring::whole_from(store, &chain, self.closed), chain.end_lsn);
+            self.ring.check(state.config.id, &self.heads, whole, notes);
+            self.proven_durable_lsn = ring::proven_durable_lsn(store, &self.heads, &chain);
+        }
+        let from_lsn = match self.read_from {
+            ReadFrom::All if has_bytes => chain.start_lsn,
+            ReadFrom::All | ReadFrom::Checkpoint => chain.checkpoint,
+            ReadFrom::Back(bytes) => chain.end_lsn.saturating_sub(bytes),
+        };
+        let from_lsn = from_lsn.max(chain.start_lsn).min(chain.checkpoint);
+        self.parser.count_from_lsn = match self.read_from {
+            ReadFrom::Back(_) => from_lsn,
+            _ => chain.checkpoint,
+        };
+        let next_lsn = from_lsn / BLOCK * BLOCK;
+        self.stage = if next_lsn >= chain.end_lsn {
+            Stage::Ended(Some(chain))
+        } else {
+            Stage::Records { chain, from_lsn, next_lsn }
         };
     }
 

@@ -1,22 +1,30 @@
-//! Reads every page of every database and checks it.
+//! Reads every page of every database, and every block of their logs, and checks it.
 
 use crate::step::{ClassGroup, IoKind};
 
+use super::super::config::BLOCK_BYTES;
 use super::super::context::Ctx;
 use super::super::page::check;
 use super::super::poison::{Place, Trouble};
-use super::super::store::Store;
+use super::super::record::check_block;
+use super::super::store::{LogPosition, Store};
+use super::ring::lsn_at;
 use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
 /// Reads every page in use, front to back, database after database, and checks each against its
 /// generation. Goes on after a damaged page and lists it.
+///
+/// The checksum phase reads the logs first: every block of the last round of the ring was acknowledged,
+/// and must be the one of its position. A fault of the log that the load did not meet is found so.
 pub type Scan = Machine<ScanSteps>;
 
 /// For which phase a scan is, which names its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanKind {
-    /// The checksum phase: class `checksum_read`.
+    /// The checksum phase: classes `checksum_read` and `log_check_read`.
     Checksum,
+    /// Reading every page to warm caches, and checking it: class `checksum_read`.
+    Warm,
     /// Streaming backup, reading whole databases: class `backup_read`.
     Backup,
 }
@@ -27,10 +35,17 @@ pub struct ScanSteps {
     kind: ScanKind,
     chunk_pages: u32,
     page_bytes: u32,
+    /// The database whose log is read next; past the last: none is.
+    log_place: usize,
+    /// The next byte of its ring.
+    log_byte: u64,
     chunks: Chunks,
     open_chunks: u64,
     all_issued: bool,
 }
+
+const READ: u16 = 0;
+const LOG_READ: u16 = 1;
 
 impl Scan {
     /// Scans the databases of `store`, which must have been closed cleanly, or recovered.
@@ -39,6 +54,8 @@ impl Scan {
             kind,
             chunk_pages: chunk_pages(&store, io),
             page_bytes: store.config.page_bytes,
+            log_place: if kind == ScanKind::Checksum { 0 } else { usize::MAX },
+            log_byte: 0,
             chunks: Chunks::default(),
             open_chunks: 0,
             all_issued: false,
@@ -47,10 +64,62 @@ impl Scan {
     }
 }
 
+impl ScanSteps {
+    /// The next read of a log; `None` when all have been read.
+    fn log_read(&mut self, store: &Store) -> Option<Request> {
+        if self.log_byte >= store.ring_bytes() {
+            (self.log_place, self.log_byte) = (self.log_place + 1, 0);
+        }
+        if self.log_place >= store.databases.len() {
+            return None;
+        }
+        let (file, offset) = store.log_place(self.log_place, self.log_byte);
+        let in_file = u64::from(store.config.log_file_bytes) - offset;
+        let size = in_file.min(self.lane_bytes() / BLOCK * BLOCK);
+        let at = Place::Log(self.log_byte);
+        self.log_byte += size;
+        let request = Request::new(IoKind::Read, self.log_place, file, offset, size as u32);
+        Some(request.class(LOG_READ).at(at))
+    }
+
+    /// Checks the blocks of a read of a log.
+    fn log_done(
+        store: &Store,
+        lane: Lane,
+        request: Request,
+        notes: &mut Notes,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<()> {
+        let Place::Log(start) = request.at else { return None };
+        let state = store.databases.get(request.place)?;
+        let (id, ring_bytes) = (state.config.id, store.ring_bytes());
+        let from = state.log_whole_from.max(LogPosition::FIRST_LSN);
+        for number in 0..u64::from(request.size_bytes) / BLOCK {
+            let at = start + number * BLOCK;
+            let lsn = lsn_at(at, state.log.next_lsn, ring_bytes).filter(|lsn| *lsn >= from);
+            let Some(lsn) = lsn else { continue };
+            notes.report.log_blocks_checked += 1;
+            let block = ctx.arena.bytes(lane.buffer_at + number * BLOCK, BLOCK_BYTES);
+            let checked =
+                block.map(|block| check_block(&store.geometry, id, (lsn, ring_bytes), block));
+            if let Some(Err(fault)) = checked {
+                notes.find(id, Place::Log(lsn), Trouble::LogBlock(fault));
+            }
+        }
+        Some(())
+    }
+}
+
+const BLOCK: u64 = BLOCK_BYTES as u64;
+
 impl Steps for ScanSteps {
     fn classes(&self) -> &'static [(&'static str, ClassGroup, bool)] {
         match self.kind {
-            ScanKind::Checksum => &[("checksum_read", ClassGroup::Phase, true)],
+            ScanKind::Checksum => &[
+                ("checksum_read", ClassGroup::Phase, true),
+                ("log_check_read", ClassGroup::Phase, true),
+            ],
+            ScanKind::Warm => &[("checksum_read", ClassGroup::Phase, true)],
             ScanKind::Backup => &[("backup_read", ClassGroup::Phase, true)],
         }
     }
@@ -67,6 +136,10 @@ impl Steps for ScanSteps {
         _notes: &mut Notes,
         _ctx: &mut Ctx<'_>,
     ) -> Option<Request> {
+        if let Some(request) = self.log_read(store) {
+            self.open_chunks += 1;
+            return Some(request);
+        }
         let Some((place, first, count)) = self.chunks.next(store, self.chunk_pages) else {
             self.all_issued = true;
             return None;
@@ -74,7 +147,7 @@ impl Steps for ScanSteps {
         self.open_chunks += 1;
         let (file, offset) = (store.database_file(place), store.geometry.page_offset(first));
         let request = Request::new(IoKind::Read, place, file, offset, count * self.page_bytes);
-        Some(request.at(Place::Page(first)))
+        Some(request.class(READ).at(Place::Page(first)))
     }
 
     fn done(
@@ -87,6 +160,10 @@ impl Steps for ScanSteps {
         ctx: &mut Ctx<'_>,
     ) -> Option<Request> {
         self.open_chunks -= 1;
+        if request.class == LOG_READ {
+            Self::log_done(store, lane, request, notes, ctx)?;
+            return None;
+        }
         let g = store.geometry;
         let state = store.databases.get(request.place)?;
         let first = (request.offset_bytes / u64::from(self.page_bytes)) as u32;
@@ -104,7 +181,11 @@ impl Steps for ScanSteps {
 
     fn total_bytes(&self, store: &Store) -> u64 {
         let pages: u64 = store.databases.iter().map(|state| u64::from(state.pages_used)).sum();
-        pages * u64::from(self.page_bytes)
+        let logs = match self.kind {
+            ScanKind::Checksum => store.ring_bytes() * store.databases.len() as u64,
+            ScanKind::Warm | ScanKind::Backup => 0,
+        };
+        pages * u64::from(self.page_bytes) + logs
     }
 
     fn finished(&self) -> bool {

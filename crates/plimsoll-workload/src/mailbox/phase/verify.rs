@@ -5,17 +5,22 @@ use std::collections::BTreeMap;
 use crate::step::{ClassGroup, IoKind};
 
 use super::super::context::Ctx;
-use super::super::page::{Directory, check, parse};
+use super::super::generation::Mark;
+use super::super::page::{Damage, Directory, Fault, PageHead, check, parse};
 use super::super::poison::{Place, Trouble};
 use super::super::session::Commit;
 use super::super::store::{LogPosition, Store};
-use super::replay::{Chain, Found, LogReader, Replayed};
+use super::replay::{Chain, Found, LogReader, ReadFrom, Replayed};
+use super::ring;
 use super::{Lane, Machine, Notes, PhaseIo, Report, Request, Steps, chunk_pages};
 
-/// Reads each database's log from the checkpoint, then every page. A page that the log does not
-/// mention must be exactly what was last acknowledged. A page that it does mention may be in
-/// whatever state a crash leaves; the log then says what it is to be. The log must reach as far as
-/// commits were acknowledged.
+/// Reads each database's log, then every page.
+///
+/// Every block of the ring that was acknowledged must be there, and the log must reach as far as commits
+/// were acknowledged. A page that the log mentions after the checkpoint may be in whatever state a crash
+/// leaves: the log then says what it is to be. One that it mentions before the checkpoint only must hold
+/// that change. Any other must be exactly what the generation map says was last acknowledged; where the
+/// map cannot be trusted, the page must be whole and in its place, and is counted as unknown.
 pub type Verify = Machine<VerifySteps>;
 
 const LOG_READ: u16 = 0;
@@ -72,7 +77,10 @@ pub struct VerifySteps {
     place: usize,
     stage: Stage,
     end_lsn: u64,
-    /// What the log says of pages since the checkpoint.
+    checkpoint: u64,
+    /// Whether the generation map of the database in hand can be trusted.
+    map_trusted: bool,
+    /// What the log last says of pages, as far as it goes back.
     replayed: BTreeMap<u32, Replayed>,
     next_page: u32,
     open_chunks: u32,
@@ -86,16 +94,26 @@ impl Verify {
         let steps = VerifySteps {
             chunk_pages: chunk_pages(&store, io),
             page_bytes: store.config.page_bytes,
-            reader: LogReader::new(&store, io.chunk_bytes),
+            reader: LogReader::new(&store, io.chunk_bytes, ReadFrom::All, false),
             place: 0,
             stage: if store.databases.is_empty() { Stage::Ended } else { Stage::Log },
             end_lsn: 0,
+            checkpoint: 0,
+            map_trusted: true,
             replayed: BTreeMap::new(),
             next_page: 0,
             open_chunks: 0,
             expected,
         };
         Self::with(store, io.depth, steps)
+    }
+
+    /// Says that the store was closed and that nothing was in flight to it since: then all of its logs'
+    /// rings can be asked for.
+    #[must_use]
+    pub fn of_closed(mut self) -> Self {
+        self.steps.reader.closed = true;
+        self
     }
 
     /// Whether anything is left to replay: the store was not closed cleanly.
@@ -106,28 +124,43 @@ impl Verify {
 
 impl VerifySteps {
     fn log_read(&mut self, store: &mut Store, notes: &mut Notes) {
-        let state = &mut store.databases[self.place];
-        let id = state.config.id;
-        let acknowledged_lsn = state.marks.durable_lsn();
         let chain = match self.reader.found() {
             None => return,
-            Some(Found::Nothing) => {
-                notes.find(id, Place::Log(LogPosition::FIRST_LSN), Trouble::LogBlock);
-                None
-            }
+            Some(Found::Nothing) => None,
             Some(Found::Log(chain)) => Some(chain),
         };
+        let pages_held = store.pages_held(self.place);
+        let log_whole_from = chain.map(|chain| ring::whole_from(store, &chain, self.reader.closed));
+        let state = &mut store.databases[self.place];
+        let id = state.config.id;
         self.replayed = core::mem::take(&mut self.reader.parser.pages);
-        self.end_lsn = u64::MAX;
+        (self.end_lsn, self.checkpoint) = (u64::MAX, 0);
+        self.map_trusted = state.marks.is_trusted(chain.map_or(0, |chain| chain.end_lsn));
+        notes.report.maps_untrusted += u64::from(!self.map_trusted);
         if let Some(Chain { end_lsn, checkpoint, pages_used, epoch, .. }) = chain {
+            let mapped_lsn = state.marks.durable_lsn();
+            let proven_lsn = self.reader.proven_durable_lsn;
+            let acknowledged_lsn =
+                if self.map_trusted { mapped_lsn.max(proven_lsn) } else { proven_lsn };
+            let place = Place::Log(end_lsn);
             if end_lsn < acknowledged_lsn {
-                let trouble = Trouble::LogEnds { end_lsn, acknowledged_lsn };
-                notes.find(id, Place::Log(end_lsn), trouble);
+                notes.find(id, place, Trouble::LogEnds { end_lsn, acknowledged_lsn });
+            } else if end_lsn < mapped_lsn {
+                let acknowledged_lsn = mapped_lsn;
+                notes.doubt(id, place, Trouble::LogEnds { end_lsn, acknowledged_lsn });
             }
-            self.end_lsn = end_lsn;
+            (self.end_lsn, self.checkpoint) = (end_lsn, checkpoint);
             let last = self.replayed.keys().next_back().map_or(0, |last| last + 1);
             state.pages_used = pages_used.max(last).min(state.config.pages_max);
             state.log = LogPosition { next_lsn: end_lsn, checkpoint, epoch };
+            state.log_whole_from = log_whole_from.unwrap_or(0);
+        } else {
+            notes.find(id, Place::Log(LogPosition::FIRST_LSN), Trouble::NoLog);
+        }
+        if pages_held < state.pages_used {
+            let pages_used = state.pages_used;
+            let trouble = Trouble::FileEnds { pages: pages_held, pages_used };
+            notes.find(id, Place::Page(pages_held), trouble);
         }
         self.next_page = 0;
         self.stage = Stage::Pages;
@@ -136,21 +169,33 @@ impl VerifySteps {
     fn page(&mut self, store: &Store, page: u32, bytes: &[u8], notes: &mut Notes) {
         let g = &store.geometry;
         let state = &store.databases[self.place];
-        let (id, mark) = (state.config.id, state.marks.get(page));
-        let replayed = self.replayed.get(&page);
+        let id = state.config.id;
+        let mark = if self.map_trusted { state.marks.get(page) } else { Mark::UNKNOWN };
+        let replayed = self.replayed.get(&page).copied();
+        let to_replay = replayed.filter(|replayed| replayed.start_lsn >= self.checkpoint);
         notes.report.pages_checked += 1;
         let checked = check(g, id, page, mark, bytes);
-        let directory = match (checked, replayed) {
-            (Ok(head), _) if head.lsn > self.end_lsn => {
-                let trouble = Trouble::PageAhead { page_lsn: head.lsn, end_lsn: self.end_lsn };
-                return notes.find(id, Place::Page(page), trouble);
+        if let Ok(head) = checked
+            && head.lsn > self.end_lsn
+        {
+            let trouble = Trouble::PageAhead { page_lsn: head.lsn, end_lsn: self.end_lsn };
+            return notes.find(id, Place::Page(page), trouble);
+        }
+        let directory = match (checked, to_replay) {
+            (Ok(head), None) => {
+                self.settled(id, page, &head, replayed.as_ref(), notes);
+                head.directory
             }
-            (Ok(head), None) => head.directory,
-            (Ok(head), Some(replayed)) if head.lsn >= replayed.end_lsn => head.directory,
-            (Ok(_), Some(replayed)) => replayed.change.directory,
-            (Err(fault), Some(replayed)) => {
-                notes.report.pages_rebuilt[fault.damage as usize] += 1;
-                replayed.change.directory
+            (checked, Some(replayed)) => {
+                notes.report.pages_by_log += 1;
+                match checked {
+                    Ok(head) if head.lsn >= replayed.end_lsn => head.directory,
+                    Ok(_) => replayed.change.directory,
+                    Err(fault) => {
+                        notes.report.pages_rebuilt[fault.damage as usize] += 1;
+                        replayed.change.directory
+                    }
+                }
             }
             (Err(fault), None) => {
                 notes.find(id, Place::Page(page), Trouble::Page(fault));
@@ -164,6 +209,30 @@ impl VerifySteps {
         self.expected.take(id, page, &directory, notes);
     }
 
+    /// Says what proves a whole page that the log does not have to make again: the last change that the
+    /// log holds of it, which the checkpoint promised to be in the file; else the map; else nothing.
+    fn settled(
+        &self,
+        id: u32,
+        page: u32,
+        head: &PageHead,
+        replayed: Option<&Replayed>,
+        notes: &mut Notes,
+    ) {
+        match replayed {
+            Some(replayed) if head.lsn < replayed.end_lsn => {
+                let expected_generation = replayed.change.generation;
+                let behind = expected_generation.saturating_sub(head.generation);
+                let damage = if behind == 1 { Damage::Lost } else { Damage::Stale };
+                let fault = Fault { damage, found: Some(*head), expected_generation };
+                notes.find(id, Place::Page(page), Trouble::Page(fault));
+            }
+            Some(_) => notes.report.pages_by_log += 1,
+            None if self.map_trusted => notes.report.pages_by_map += 1,
+            None => notes.report.pages_unknown += 1,
+        }
+    }
+
     fn end_database(&mut self, store: &Store, notes: &mut Notes) {
         let id = store.databases[self.place].config.id;
         let left: Vec<_> = self.expected.0.keys().copied().filter(|key| key.0 == id).collect();
@@ -175,7 +244,7 @@ impl VerifySteps {
         self.stage = Stage::Ended;
         if self.place < store.databases.len() {
             self.stage = Stage::Log;
-            self.reader.start(self.place);
+            self.reader.start(store, self.place);
         }
     }
 }
@@ -201,7 +270,7 @@ impl Steps for VerifySteps {
         loop {
             match self.stage {
                 Stage::Log => {
-                    if let Some(request) = self.reader.next(store, alone) {
+                    if let Some(request) = self.reader.next(store, alone, notes) {
                         return Some(request.class(LOG_READ));
                     }
                     self.reader.found()?;
@@ -209,6 +278,7 @@ impl Steps for VerifySteps {
                 }
                 Stage::Pages => {
                     let used = store.databases.get(self.place)?.pages_used;
+                    let used = used.min(store.pages_held(self.place));
                     let (first, count) =
                         (self.next_page, (used - self.next_page).min(self.chunk_pages));
                     if count > 0 {
@@ -240,8 +310,7 @@ impl Steps for VerifySteps {
         ctx: &mut Ctx<'_>,
     ) -> Option<Request> {
         if request.class == LOG_READ {
-            let from = |chain: &Chain| chain.checkpoint;
-            self.reader.done(store, lane, request, notes, from, ctx);
+            self.reader.done(store, lane, request, notes, ctx);
             return None;
         }
         self.open_chunks -= 1;

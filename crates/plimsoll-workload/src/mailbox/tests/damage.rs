@@ -180,7 +180,7 @@ fn a_log_that_ends_early_is_noticed() {
         Verify::new(store(&closed.config, &closed.marks), Expected::default(), PHASE_IO);
     disk.run(&mut verify, |_, _| Go::On);
     assert!(
-        verify.findings().iter().all(|f| f.database == 0 && f.trouble == Trouble::LogBlock),
+        verify.findings().iter().all(|f| f.database == 0 && f.trouble == Trouble::NoLog),
         "{:?}",
         verify.findings()
     );

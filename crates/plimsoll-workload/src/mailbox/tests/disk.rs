@@ -62,11 +62,28 @@ pub struct Disk {
     pub trace: u64,
     /// What becomes of an I/O instead, by its number: an `errno`, or fewer bytes.
     pub failures: BTreeMap<u64, Result<u32, i32>>,
+    /// Writes that are acknowledged and not done as asked, by their number.
+    pub lies: BTreeMap<u64, Lie>,
+    /// Numbers of the log writes issued.
+    pub log_writes: Vec<u64>,
     /// The kind of the last I/O that failed.
     pub failed: Option<IoKind>,
     /// Longest time from when an I/O should have started to when it did.
     pub intended_lag_max_ns: u64,
     pub issued: u64,
+}
+
+/// What a disk does with a write that it acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Nothing of it is written.
+    Dropped,
+    /// Its last sector is not written.
+    Torn,
+    /// One bit of it is another.
+    Flipped,
+    /// It is written a block further on, or at the start of the file.
+    Misdirected,
 }
 
 /// What the driver does after an event.
@@ -100,6 +117,8 @@ impl Disk {
             groups: BTreeMap::new(),
             trace: 0,
             failures: BTreeMap::new(),
+            lies: BTreeMap::new(),
+            log_writes: Vec::new(),
             failed: None,
             intended_lag_max_ns: 0,
             issued: 0,
@@ -194,8 +213,11 @@ impl Disk {
                 };
                 let covers = self.files[file].volatile.len();
                 let submitted_ns = self.now_ns;
-                by_number
-                    .insert(self.issued, Flying { io: *io, file, bytes, covers, submitted_ns });
+                let flying_now = Flying { io: *io, file, bytes, covers, submitted_ns };
+                by_number.insert(self.issued, flying_now);
+                if classes[io.class as usize].name.ends_with(".log_write") {
+                    self.log_writes.push(self.issued);
+                }
                 flying.push(Reverse((done, self.issued)));
                 self.issued += 1;
             }
@@ -233,7 +255,10 @@ impl Disk {
                         self.failed = Some(landed.io.kind);
                         failure
                     }
-                    None => Ok(self.land(&landed, arena, with_bytes)),
+                    None => match self.lies.get(&number) {
+                        Some(&lie) => Ok(self.land_otherwise(&landed, lie)),
+                        None => Ok(self.land(&landed, arena, with_bytes)),
+                    },
                 };
                 completions.push(Completion {
                     token: landed.io.token,
@@ -255,6 +280,25 @@ impl Disk {
                 sum.bytes += tally.bytes;
             }
         }
+    }
+
+    /// Acknowledges a write and does something else.
+    fn land_otherwise(&mut self, landed: &Flying, lie: Lie) -> u32 {
+        let (mut at, mut bytes) = (landed.io.offset_bytes as usize, landed.bytes.clone());
+        let file_bytes = self.files[landed.file].visible.len();
+        match lie {
+            Lie::Dropped => bytes.clear(),
+            Lie::Torn => bytes.truncate(bytes.len() - SECTOR),
+            Lie::Flipped => {
+                let bit = below(self.choices.clone().bits(), 8 * bytes.len() as u64) as usize;
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+            Lie::Misdirected => at = (at + 4096) % (file_bytes - bytes.len() + 1) / 4096 * 4096,
+        }
+        let file = &mut self.files[landed.file];
+        file.visible[at..at + bytes.len()].copy_from_slice(&bytes);
+        file.durable[at..at + bytes.len()].copy_from_slice(&bytes);
+        landed.io.size_bytes
     }
 
     fn land(&mut self, landed: &Flying, arena: &mut dyn Arena, with_bytes: bool) -> u32 {

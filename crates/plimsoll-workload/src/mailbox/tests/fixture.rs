@@ -10,16 +10,21 @@ use crate::mailbox::{
 
 /// A generation map that outlives the machine that uses it, as one in shared memory does.
 #[derive(Clone, Debug)]
-pub struct SharedMarks(pub Arc<Mutex<Marks>>);
+pub struct SharedMarks(pub Arc<Mutex<Marks>>, pub bool);
 
 impl SharedMarks {
     pub fn new(pages: u32) -> Self {
-        Self(Arc::new(Mutex::new(Marks::new(pages))))
+        Self(Arc::new(Mutex::new(Marks::new(pages))), true)
     }
 
     /// A map of its own with the same content.
     pub fn copy(&self) -> Self {
-        Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())))
+        Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())), self.1)
+    }
+
+    /// The same as it is now, as one that cannot be trusted.
+    pub fn untrusted(&self) -> Self {
+        Self(self.copy().0, false)
     }
 }
 
@@ -38,6 +43,10 @@ impl GenerationMap for SharedMarks {
 
     fn set_durable_lsn(&mut self, lsn: u64) {
         self.0.lock().unwrap().set_durable_lsn(lsn);
+    }
+
+    fn is_trusted(&self, _end_lsn: u64) -> bool {
+        self.1
     }
 }
 

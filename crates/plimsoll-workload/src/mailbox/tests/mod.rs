@@ -6,5 +6,6 @@ mod damage;
 mod disk;
 mod failure;
 mod fixture;
+mod lies;
 mod life;
 mod shape;

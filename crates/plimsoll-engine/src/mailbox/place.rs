@@ -1,0 +1,73 @@
+//! From a finding to the file and the byte that it is about.
+
+use std::path::PathBuf;
+
+use plimsoll_evidence::run::Damage;
+use plimsoll_workload::mailbox::{Finding, MailboxConfig, Place, Trouble};
+
+/// Where the parts of a store lie.
+#[derive(Clone, Debug)]
+pub struct Locator {
+    /// The directories, as the store counts them.
+    pub directories: Vec<PathBuf>,
+    /// The store's configuration.
+    pub config: MailboxConfig,
+}
+
+impl Locator {
+    /// The file that a finding is about, and the byte in it where there is one.
+    pub fn locate(&self, finding: &Finding) -> Option<(PathBuf, Option<u64>)> {
+        let config = &self.config;
+        let database = config.databases.iter().find(|d| d.id == finding.database)?;
+        let id = database.id;
+        let directory = |number: u32| self.directories.get(number as usize);
+        let (path, at) = match finding.place {
+            Place::Log(lsn) => {
+                let file_bytes = u64::from(config.log_file_bytes).max(1);
+                let within = lsn % (u64::from(config.log_files).max(1) * file_bytes);
+                let name = format!("db{id:02}-log/{:04}.log", within / file_bytes);
+                (directory(database.log_directory)?.join(name), Some(within % file_bytes))
+            }
+            Place::Page(page) => {
+                let at = u64::from(page) * u64::from(config.page_bytes);
+                (directory(database.directory)?.join(format!("db{id:02}.edb")), Some(at))
+            }
+            Place::File => (directory(database.directory)?.join(format!("db{id:02}.edb")), None),
+        };
+        Some((path, at))
+    }
+
+    /// What a finding says, with the file that it is about.
+    pub fn says(&self, finding: &Finding) -> String {
+        match self.locate(finding) {
+            Some((path, Some(at))) => format!("{finding} ({} at byte {at})", path.display()),
+            Some((path, None)) => format!("{finding} ({})", path.display()),
+            None => finding.to_string(),
+        }
+    }
+
+    /// A finding as the bundle lists it.
+    pub fn damage(&self, finding: &Finding) -> Damage {
+        let page = match finding.place {
+            Place::Page(page) => u64::from(page),
+            Place::Log(lsn) => lsn,
+            Place::File => 0,
+        };
+        let kind = match finding.trouble {
+            Trouble::Page(fault) => fault.damage.name(),
+            Trouble::LogBlock(fault) => fault.damage.name(),
+            Trouble::NoLog => "corrupt",
+            Trouble::LogEnds { .. } | Trouble::PageAhead { .. } => "lost",
+            Trouble::CommitMissing { .. } => "lost",
+            Trouble::FileEnds { .. } => "truncated",
+            Trouble::Io(_) | Trouble::Short { .. } => "unreadable",
+            Trouble::Stuck => "defect",
+        };
+        Damage {
+            target: format!("db{}", finding.database),
+            page,
+            kind: kind.to_owned(),
+            says: self.says(finding),
+        }
+    }
+}

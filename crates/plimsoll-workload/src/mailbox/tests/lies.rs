@@ -1,0 +1,197 @@
+//! Log writes that the target acknowledges and does not do as asked: dropped, torn, flipped, misdirected.
+//! Nothing in the load reads the log back (`copies = 1`), so that reading back afterwards must tell.
+
+use super::disk::{Disk, Go, Lie};
+use super::fixture::{PHASE_IO, SharedMarks, marks, prepared, small, store};
+use crate::mailbox::rng::{Choices, below};
+use crate::mailbox::{
+    Damage, Durability, Expected, Finding, GenerationMap, Group, MailboxConfig, Phase, Recover,
+    ReplayFrom, Scan, ScanKind, Store, Trouble, Verify,
+};
+
+const LIES: [Lie; 4] = [Lie::Dropped, Lie::Torn, Lie::Flipped, Lie::Misdirected];
+const STEPS: u64 = 700;
+
+struct Base {
+    config: MailboxConfig,
+    disk: Disk,
+    marks: Vec<SharedMarks>,
+}
+
+/// How the load ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Closed,
+    Crashed,
+}
+
+impl Base {
+    fn new(durability: Durability) -> Self {
+        let config = MailboxConfig { copies: 1, durability, ..small(31) };
+        let marks = marks(&config);
+        let (disk, _) = prepared(&config, &marks);
+        Self { config, disk, marks }
+    }
+
+    /// Loads a copy of the store, with a lie about one log write.
+    fn load(&self, seed: u64, end: End, lie: Option<(u64, Lie)>) -> (Disk, Vec<SharedMarks>) {
+        let mut disk = self.disk.clone();
+        disk.reseed(seed);
+        disk.lies = lie.into_iter().collect();
+        let marks: Vec<SharedMarks> = self.marks.iter().map(SharedMarks::copy).collect();
+        let sessions: Vec<u32> = (0..self.config.sessions).collect();
+        let mut group = Group::new(store(&self.config, &marks), &sessions).unwrap();
+        disk.run(&mut group, |_, step| match end {
+            End::Closed if step == STEPS => Go::Stop,
+            End::Crashed if step == STEPS => Go::Crash,
+            _ => Go::On,
+        });
+        assert_eq!(group.poison(), None, "nothing in the load reads the log");
+        assert_eq!(group.is_closed(), end == End::Closed);
+        if end == End::Crashed {
+            disk.crash();
+        }
+        (disk, marks)
+    }
+
+    /// The store as its load left it, whatever its log now says.
+    fn left(&self, marks: &[SharedMarks]) -> Store {
+        let mut store = store(&self.config, marks);
+        for state in &mut store.databases {
+            state.log.next_lsn = state.marks.durable_lsn();
+            state.log.checkpoint = state.log.next_lsn;
+        }
+        store
+    }
+
+    fn verify(&self, disk: &Disk, marks: &[SharedMarks], end: End) -> Verify {
+        let verify = Verify::new(store(&self.config, marks), Expected::default(), PHASE_IO);
+        let mut verify = if end == End::Closed { verify.of_closed() } else { verify };
+        disk.clone().run(&mut verify, |_, _| Go::On);
+        assert!(verify.is_complete());
+        verify
+    }
+
+    fn recover(&self, disk: &Disk, marks: &[SharedMarks], from: ReplayFrom) -> Vec<Finding> {
+        let marks: Vec<SharedMarks> = marks.iter().map(SharedMarks::copy).collect();
+        let mut recover = Recover::new(store(&self.config, &marks), from, PHASE_IO);
+        disk.clone().run(&mut recover, |_, _| Go::On);
+        recover.findings().iter().chain(recover.poison()).copied().collect()
+    }
+}
+
+fn of_log(findings: &[Finding]) -> bool {
+    let log = |f: &Finding| {
+        matches!(f.trouble, Trouble::LogBlock(_) | Trouble::LogEnds { .. } | Trouble::NoLog)
+    };
+    findings.iter().any(log)
+}
+
+/// Every lie about any write of the last rounds of the rings is found: by the checksum phase, by verify and by
+/// soft recovery of a closed store.
+#[test]
+fn no_lie_about_the_log_of_a_closed_store_is_believed() {
+    for durability in [Durability::DSync, Durability::Fdatasync] {
+        let base = Base::new(durability);
+        let mut choices = Choices::new(7, 7);
+        for (number, lie) in (0..60).map(|number| (number, LIES[number as usize % 4])) {
+            let seed = number / 4;
+            let (honest, marks) = base.load(seed, End::Closed, None);
+            let checked = base.verify(&honest, &marks, End::Closed);
+            assert_eq!(checked.findings(), []);
+            assert!(checked.report().log_blocks_checked > 60, "{:?}", checked.report());
+            // Of the last twenty writes: some are of either log, and none has come round since.
+            let of_last = below(choices.bits(), 20) as usize;
+            let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
+            let (disk, marks) = base.load(seed, End::Closed, Some((victim, lie)));
+            let told = format!("{lie:?} about log write {of_last} from the end, seed {seed}");
+            let verify = base.verify(&disk, &marks, End::Closed);
+            assert!(of_log(verify.findings()), "verify: {told}");
+            let mut scan = Scan::new(base.left(&marks), ScanKind::Checksum, PHASE_IO);
+            disk.clone().run(&mut scan, |_, _| Go::On);
+            assert!(of_log(scan.findings()), "the checksum phase: {told}");
+            let all = ReplayFrom::LogFiles(base.config.log_files);
+            assert!(of_log(&base.recover(&disk, &marks, all)), "soft recovery: {told}");
+        }
+    }
+}
+
+/// After a crash, what was acknowledged last must be there, or verify and recovery say so.
+#[test]
+fn no_lie_about_what_recovery_needs_is_believed() {
+    let base = Base::new(Durability::DSync);
+    let mut choices = Choices::new(9, 9);
+    for (number, lie) in (0..60).map(|number| (number, LIES[number as usize % 4])) {
+        let seed = number / 4;
+        let (honest, marks) = base.load(seed, End::Crashed, None);
+        assert_eq!(base.verify(&honest, &marks, End::Crashed).findings(), []);
+        // The last ones may have been in flight, and are not missed then.
+        let of_last = 8 + below(choices.bits(), 8) as usize;
+        let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
+        let (disk, marks) = base.load(seed, End::Crashed, Some((victim, lie)));
+        let told = format!("{lie:?} about log write {of_last} from the end, seed {seed}");
+        let verify = base.verify(&disk, &marks, End::Crashed);
+        assert!(of_log(verify.findings()), "verify: {told}");
+        assert!(of_log(&base.recover(&disk, &marks, ReplayFrom::Checkpoint)), "recovery: {told}");
+        // The log itself proves it where blocks lie far enough beyond the gap, and never wrongly.
+        let untrusted: Vec<SharedMarks> = marks.iter().map(SharedMarks::untrusted).collect();
+        let verify = base.verify(&honest, &untrusted, End::Crashed);
+        assert_eq!(verify.findings(), [], "nothing was lied about");
+    }
+}
+
+/// A map that is older than the data, as after a crash of the host: it accuses nobody; what the log proves is
+/// told from what nothing proves.
+#[test]
+fn a_map_that_is_not_trusted_never_accuses() {
+    let base = Base::new(Durability::DSync);
+    let created: Vec<SharedMarks> = base.marks.iter().map(SharedMarks::untrusted).collect();
+    for seed in 0..40 {
+        let end = if seed % 2 == 0 { End::Closed } else { End::Crashed };
+        let (disk, marks) = base.load(seed, end, None);
+        let trusted = base.verify(&disk, &marks, end).report();
+        assert_eq!((trusted.pages_unknown, trusted.maps_untrusted), (0, 0));
+        assert!(trusted.pages_by_map > 0 && trusted.pages_by_log > 0, "{trusted:?}");
+        let verify = base.verify(&disk, &created, end);
+        assert_eq!(verify.findings(), [], "seed {seed}");
+        assert_eq!(verify.doubts(), []);
+        let report = verify.report();
+        assert_eq!(report.maps_untrusted, 2);
+        assert_eq!(report.pages_by_log, trusted.pages_by_log);
+        assert_eq!(report.pages_unknown, trusted.pages_by_map);
+        assert_eq!(report.pages_checked, report.pages_by_log + report.pages_unknown);
+        // Commits that it says were acknowledged beyond the log's end are told, and held against nobody.
+        let mut ahead = marks[1].untrusted();
+        ahead.set_durable_lsn(1 << 40);
+        let verify = base.verify(&disk, &[marks[0].untrusted(), ahead], end);
+        assert_eq!(verify.findings(), []);
+        assert!(matches!(verify.doubts()[0].trouble, Trouble::LogEnds { .. }));
+    }
+}
+
+/// A page that lost a write of which the log still tells is found without a map.
+#[test]
+fn the_log_proves_lost_pages_without_a_map() {
+    let base = Base::new(Durability::DSync);
+    let (disk, marks) = base.load(3, End::Closed, None);
+    let untrusted: Vec<SharedMarks> = marks.iter().map(SharedMarks::untrusted).collect();
+    let page_bytes = base.config.page_bytes as usize;
+    let mut found = 0;
+    for page in 0..36 {
+        let mut harmed = disk.clone();
+        let at = page * page_bytes;
+        let old = base.disk.clone().bytes("db00.edb")[at..at + page_bytes].to_vec();
+        if harmed.bytes("db00.edb")[at..at + page_bytes] == old[..] {
+            continue;
+        }
+        harmed.bytes("db00.edb")[at..at + page_bytes].copy_from_slice(&old);
+        let verify = base.verify(&harmed, &untrusted, End::Closed);
+        let damage: Vec<_> = verify.findings().iter().filter_map(Finding::damage).collect();
+        match damage[..] {
+            [Damage::Lost | Damage::Stale] => found += 1,
+            [] => assert!(verify.report().pages_unknown > 0),
+            _ => panic!("{damage:?}"),
+        }
+    }
+    assert!(found > 5, "{found}");
+}
