@@ -33,6 +33,7 @@ pub mod latency_floor;
 pub mod link_exceeded;
 pub mod littles_law;
 pub mod load_not_reached;
+pub mod log_read_back;
 #[cfg(test)]
 pub(crate) mod made_up;
 pub mod measured_too_short;
@@ -108,6 +109,7 @@ pub const ALL: &[Rule] = &[
     server_outage::RULE,
     evidence_consistent::RULE,
     check_failed::RULE,
+    log_read_back::RULE,
     not_completed::RULE,
     memory_target::RULE,
     in_memory::RULE,
