@@ -16,6 +16,7 @@ mod combined;
 mod figure;
 mod latency;
 mod operation;
+mod population;
 mod series;
 mod setting;
 
@@ -27,6 +28,7 @@ pub use combined::{Combined, How, Membership, Pass};
 pub use figure::Figure;
 pub use latency::{Bin, Latency, Percentile, Stage};
 pub use operation::{Kind, Operation, Sampled};
+pub use population::{Claim, Population, Unit};
 pub use series::{Point, Quantity, Series};
 pub use setting::{Durability, MediaClass, Outstanding, Pattern, Setting};
 
@@ -41,6 +43,8 @@ pub struct Reported {
     pub combined: Vec<Combined>,
     /// How many parts there should be, where the result says so.
     pub memberships: Vec<Membership>,
+    /// Values that are too many for a part each.
+    pub populations: Vec<Population>,
     /// Repeated passes over the same data, in order (epochs of a training).
     pub passes: Vec<Pass>,
     /// What the tool itself says against its result, in its own words.

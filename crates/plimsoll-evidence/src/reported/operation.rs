@@ -86,7 +86,7 @@ impl Operation {
     /// True where the result says of it that it was never done.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let nothing = |figures: &[Figure]| figures.iter().all(|figure| figure.most <= 0.0);
+        let nothing = |figures: &[Figure]| figures.iter().all(|figure| figure.value <= 0.0);
         let stated =
             !(self.count.is_empty() && self.bytes.is_empty() && self.rate_per_s.is_empty());
         stated && nothing(&self.count) && nothing(&self.bytes) && nothing(&self.rate_per_s)

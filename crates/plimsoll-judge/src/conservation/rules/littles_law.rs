@@ -1,6 +1,6 @@
 //! Do rate, latency and the number of operations in flight fit each other?
 
-use plimsoll_evidence::reported::{Figure, Latency, Operation, Part, Reported, Stage};
+use plimsoll_evidence::reported::{Figure, Kind, Latency, Operation, Part, Reported, Stage};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{rate, usable};
@@ -82,7 +82,8 @@ impl Flight {
             longest_share: 0.0,
         };
         for part in parts {
-            for operation in &part.operations {
+            // A flush waits for others: it has no place of its own among what was let in flight.
+            for operation in part.operations.iter().filter(|o| o.kind != Kind::Sync) {
                 let Some((latency, mean)) = mean(operation) else { continue };
                 let Some((rate, fields)) = rate(part, operation) else { continue };
                 flight.mean = flight.mean.plus(rate.times(Span::from(mean).scaled(1e-9)));
@@ -145,7 +146,7 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::{Kind, Outstanding};
+    use plimsoll_evidence::reported::Outstanding;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Is each total made of its parts?
 
-use plimsoll_evidence::reported::{Combined, Figure, How, Reported};
+use plimsoll_evidence::reported::{Claim, Combined, Figure, How, Population, Reported, Unit};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::usable;
@@ -32,7 +32,93 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
         let fits = made.widened(combined.slack).meets(total);
         seen.check((!fits).then(|| finding(combined, made, total)));
     }
+    for population in &reported.populations {
+        for claim in population.claims.iter().filter(|claim| usable(&claim.total)) {
+            let Some(made) = of_values(&population.values, claim.how) else { continue };
+            // Values are read as doubles, and sums of them differ with their order.
+            let made = made.widened(claim.slack.max(DOUBLES));
+            let fits = made.meets(Span::from(&claim.total));
+            seen.check((!fits).then(|| of_population(population, claim, made)));
+        }
+    }
     seen
+}
+
+/// Share by which sums of doubles differ with their order.
+const DOUBLES: f64 = 1e-9;
+
+fn of_values(values: &[f64], how: How) -> Option<Span> {
+    let count = values.len() as f64;
+    let sum: f64 = values.iter().sum();
+    let extreme = |of: fn(f64, f64) -> f64| values.iter().copied().reduce(of);
+    let exact = Span::exact;
+    match how {
+        _ if values.is_empty() => None,
+        How::Sum => Some(exact(sum)),
+        How::Mean => Some(exact(sum / count)),
+        How::GeometricMean => {
+            Some(exact((values.iter().map(|v| v.ln()).sum::<f64>() / count).exp()))
+        }
+        How::Max => extreme(f64::max).map(exact),
+        How::Min => extreme(f64::min).map(exact),
+        How::Stddev => {
+            let figures: Vec<Figure> =
+                values.iter().map(|value| Figure::exact(*value, "")).collect();
+            deviation(&figures)
+        }
+        How::Between => {
+            let (least, most) = (extreme(f64::min)?, extreme(f64::max)?);
+            Some(Span { value: f64::midpoint(least, most), least, most })
+        }
+        // By whichever convention, it lies between the ranks beside it.
+        How::Percentile(quantile) => {
+            let mut sorted = values.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            let last = sorted.len() - 1;
+            let rank = quantile * last as f64;
+            let (low, high) = (rank.floor() as usize, (rank.ceil() as usize + 1).min(last));
+            let (least, most) = (sorted[low.saturating_sub(1)], sorted[high]);
+            let value = sorted[low] + (sorted[(low + 1).min(last)] - sorted[low]) * rank.fract();
+            Some(Span { value, least, most })
+        }
+    }
+}
+
+fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding {
+    let in_words = match population.unit {
+        Unit::Ns => words::time,
+        Unit::BytesPerS => words::bytes_per_s,
+        Unit::PerS => super::per_s as words::InWords,
+        Unit::Bytes => words::bytes,
+        Unit::Count => words::number,
+    };
+    let how = match claim.how {
+        How::Percentile(quantile) => format!("{} of", words::quantile(quantile)),
+        other => format!("{} of", noun(other)),
+    };
+    let says = format!(
+        "{how} {} of {} {} is {}, but it is given as {}",
+        population.what,
+        words::number(population.values.len() as f64),
+        population.of,
+        in_words(made.value),
+        in_words(claim.total.value)
+    );
+    Finding::new(Gravity::Impossible, says)
+        .of([&claim.total.field, &population.field])
+        .ask("how the total was made, and the values that it was made of")
+}
+
+fn noun(how: How) -> &'static str {
+    match how {
+        How::Sum => "the sum",
+        How::Mean => "the mean",
+        How::GeometricMean => "the geometric mean",
+        How::Max => "the maximum",
+        How::Min => "the minimum",
+        How::Stddev => "the standard deviation",
+        How::Between | How::Percentile(_) => "the middle",
+    }
 }
 
 /// The span of values that the parts make.
@@ -141,6 +227,29 @@ mod tests {
             let parts = [10.0, 20.0, 30.0];
             assert_eq!(findings(how, right, &parts), 0, "{how:?}");
             assert_eq!(findings(how, wrong, &parts), 1, "{how:?}");
+        }
+        let values: Vec<f64> = (0..=100).map(f64::from).collect();
+        let population = |how, total| Population {
+            of: "requests".into(),
+            what: "latency".into(),
+            unit: Unit::Ns,
+            field: "list".into(),
+            values: values.clone(),
+            alike: false,
+            claims: vec![Claim { how, total: Figure::exact(total, "claim"), slack: 0.0 }],
+        };
+        for (how, right, wrong) in
+            [(How::Mean, 50.0, 51.0), (How::Percentile(0.95), 95.0, 99.0), (How::Max, 100.0, 99.0)]
+        {
+            for (total, findings) in [(right, 0), (wrong, 1)] {
+                let reported =
+                    Reported { populations: vec![population(how, total)], ..Reported::default() };
+                assert_eq!(
+                    check(&reported, &Declared::default()).findings.len(),
+                    findings,
+                    "{how:?}"
+                );
+            }
         }
         // A population's deviation is a deviation as well.
         assert_eq!(findings(How::Stddev, 8.2, &[10.0, 20.0, 30.0]), 0);

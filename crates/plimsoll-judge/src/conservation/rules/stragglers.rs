@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Kind, Operation, Part, Reported};
+use plimsoll_evidence::reported::{Kind, Operation, Part, Population, Reported, Unit};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{rate, usable, window};
@@ -52,7 +52,46 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
         rates(&mut seen, &parts);
         together(&mut seen, &parts);
     }
+    for population in reported.populations.iter().filter(|p| p.alike && p.values.len() >= PARTS_MIN)
+    {
+        seen.check(of_many(population));
+    }
     seen
+}
+
+/// One of many that took far longer, or was far slower, than half of them.
+fn of_many(population: &Population) -> Option<Finding> {
+    let usual = median(&population.values);
+    let by_time = population.unit == Unit::Ns;
+    let slow =
+        |value: &f64| if by_time { *value > usual * TIME_MAX } else { *value < usual * RATE_MIN };
+    let count = population.values.iter().filter(|value| slow(value)).count();
+    let worse = |a: &f64, b: &f64| if by_time { a.total_cmp(b) } else { b.total_cmp(a) };
+    let (index, worst) = population.values.iter().enumerate().max_by(|a, b| worse(a.1, b.1))?;
+    if count == 0 || usual <= 0.0 {
+        return None;
+    }
+    let in_words = match population.unit {
+        Unit::Ns => words::time,
+        Unit::BytesPerS => words::bytes_per_s,
+        Unit::PerS => super::per_s as words::InWords,
+        Unit::Bytes => words::bytes,
+        Unit::Count => words::number,
+    };
+    let says = format!(
+        "{count} of {} {}: {} is {} for the slowest (number {index}) and {} for half of them ({})",
+        words::number(population.values.len() as f64),
+        population.of,
+        population.what,
+        in_words(*worst),
+        in_words(usual),
+        words::times(if by_time { worst / usual } else { usual / worst.max(f64::MIN_POSITIVE) })
+    );
+    Some(
+        Finding::new(Gravity::Doubtful, says)
+            .of([&population.field])
+            .ask("what the slow ones waited for, and the rate while all of them worked"),
+    )
 }
 
 fn median(values: &[f64]) -> f64 {
