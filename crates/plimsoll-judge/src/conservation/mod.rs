@@ -13,12 +13,14 @@ use plimsoll_evidence::reported::{MediaClass, Reported};
 use serde::Serialize;
 
 mod equation;
+mod headline;
 mod span;
 mod verdict;
 mod words;
 
 pub mod rules;
 
+pub use headline::{Headline, headline};
 pub use span::Span;
 pub use verdict::{Audit, Credibility, Unknown, audit};
 

@@ -135,8 +135,13 @@ impl Audit {
             }
             None => {
                 let count: usize = self.held.values().sum();
-                let reason =
-                    format!("{count} checks by {} rules, and all of them hold", self.held.len());
+                let plural = |count: usize| if count == 1 { "" } else { "s" };
+                let rules = self.held.len();
+                let reason = format!(
+                    "{count} check{} by {rules} rule{} found nothing",
+                    plural(count),
+                    plural(rules)
+                );
                 (Credibility::Consistent, reason)
             }
         };

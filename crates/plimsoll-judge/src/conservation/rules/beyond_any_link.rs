@@ -3,7 +3,7 @@
 use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
-use super::{bandwidth, size, usable, whose};
+use super::{moved, size, usable, whose};
 
 /// Rounding of a declared rate. A link's framing takes more than this.
 const LINK_SLACK: f64 = 0.01;
@@ -55,32 +55,46 @@ fn totals(seen: &mut Seen, reported: &Reported, link: f64) {
         let of = |total: bool| {
             let parts = reported.operations().filter(move |(part, _)| part.is_total == total);
             let alike = parts.filter(|(_, operation)| operation.kind == kind);
-            alike.filter_map(|(part, operation)| bandwidth(part, operation)).collect::<Vec<_>>()
+            alike.filter_map(|(part, operation)| moved(part, operation)).collect::<Vec<_>>()
         };
         let stated = of(true);
         let rates = if stated.is_empty() { of(false) } else { stated };
         let Some(sum) = Span::sum(rates.iter().map(|(span, _)| *span)) else { continue };
-        // What is not divided may be reads and writes, each of which has a direction of its own.
-        let ways = if kind == Kind::All { 2.0 } else { 1.0 };
-        let carries = link * ways;
-        seen.check((sum.least > carries * (1.0 + LINK_SLACK)).then(|| {
-            let says = format!(
-                "{} {} over a link that carries {}: {} as much",
-                words::bytes_per_s(sum.value),
-                match kind {
-                    Kind::Read => "were read",
-                    Kind::Write => "were written",
-                    _ => "went",
-                },
-                words::bytes_per_s(carries),
-                words::times(sum.value / carries)
-            );
-            let fields = rates.iter().take(4).flat_map(|(_, fields)| fields.clone());
-            Finding::new(Gravity::Impossible, says).of(fields).ask(
-                "what the ports of link and storage counted, and what answered on this side of it",
-            )
-        }));
+        let fields: Vec<String> =
+            rates.iter().take(4).flat_map(|(_, fields)| fields.clone()).collect();
+        seen.check(over_link(&kind, sum, link).map(|finding| finding.of(fields)));
     }
+}
+
+/// What is not divided may be reads and writes, each of which has a direction of its own.
+fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
+    let ways = if *kind == Kind::All { 2.0 } else { 1.0 };
+    let carries = link * ways;
+    let word = match kind {
+        Kind::Read => "were read",
+        Kind::Write => "were written",
+        _ => "went",
+    };
+    let amount = words::bytes_per_s(sum.value);
+    let ask = "what the ports of link and storage counted, and what answered on this side of it";
+    if sum.least > carries * (1.0 + LINK_SLACK) {
+        let says = format!(
+            "{amount} {word} over a link that carries {}{}: {} as much",
+            words::bytes_per_s(carries),
+            if ways > 1.0 { " both ways together" } else { "" },
+            words::times(sum.value / carries)
+        );
+        return Some(Finding::new(Gravity::Impossible, says).ask(ask));
+    }
+    (sum.least > link * (1.0 + LINK_SLACK)).then(|| {
+        let says = format!(
+            "{amount} {word} over a link that carries {} each way: one way alone it is {} as much, and              possible only where {} or more went the other way",
+            words::bytes_per_s(link),
+            words::times(sum.value / link),
+            words::percent(1.0 - link / sum.value)
+        );
+        Finding::new(Gravity::Doubtful, says).ask("the share of reads")
+    })
 }
 
 fn one(

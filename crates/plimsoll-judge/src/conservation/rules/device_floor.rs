@@ -5,7 +5,7 @@ use plimsoll_evidence::reported::{
 };
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
-use super::{bandwidth, rate, size, usable};
+use super::{moved, rate, size, usable};
 
 /// What no drive of a class exceeds, above the best data sheets of 2026.
 struct Limits {
@@ -93,7 +93,7 @@ fn check(reported: &Reported, declared: &Declared) -> Seen {
         let drives = declared.drives.or(if whole { None } else { seen_drives });
         let direct = group.iter().all(|part| part.setting.direct == Some(true));
         let gravity = if whole || direct { Gravity::Impossible } else { Gravity::Doubtful };
-        for kind in [Kind::Read, Kind::Write] {
+        for kind in [Kind::Read, Kind::Write, Kind::All] {
             amounts(&mut seen, &group, &kind, limits(media), drives, gravity);
         }
         medians(&mut seen, &group, limits(media), whole || direct);
@@ -120,11 +120,15 @@ fn amounts(
     let all = operations();
     let random = all.iter().all(|(part, _)| part.setting.pattern == Some(Pattern::Random));
     let rates: Vec<_> = all.iter().filter_map(|(part, o)| rate(part, o)).collect();
-    let bandwidths: Vec<_> = all.iter().filter_map(|(part, o)| bandwidth(part, o)).collect();
+    let bandwidths: Vec<_> = all.iter().filter_map(|(part, o)| moved(part, o)).collect();
     // Small transfers; larger ones are held to the bandwidth.
     let small = all.iter().all(|(_, o)| size(o).is_none_or(|size| size.value <= 65_536.0));
-    let per_drive = if *kind == Kind::Read { limits.reads_per_s } else { limits.writes_per_s };
-    let word = if *kind == Kind::Read { "reads" } else { "writes" };
+    // What is not divided may be all of the faster kind, and both ways of a link.
+    let (per_drive, bytes_per_s, word) = match kind {
+        Kind::Read => (limits.reads_per_s, limits.bytes_per_s, "reads"),
+        Kind::Write => (limits.writes_per_s, limits.bytes_per_s, "writes"),
+        _ => (limits.reads_per_s.max(limits.writes_per_s), limits.bytes_per_s * 2.0, "operations"),
+    };
     let plural = if drives == 1.0 { "" } else { "s" };
     if let Some(sum) = Span::sum(rates.iter().map(|(span, _)| *span)).filter(|_| random && small) {
         let most = per_drive * drives;
@@ -145,7 +149,7 @@ fn amounts(
         }));
     }
     if let Some(sum) = Span::sum(bandwidths.iter().map(|(span, _)| *span)) {
-        let most = limits.bytes_per_s * drives;
+        let most = bytes_per_s * drives;
         seen.check((sum.least > most).then(|| {
             let says = format!(
                 "{} of {word} on {} {}{plural} are {} each; no {} does more than {}",
@@ -154,7 +158,7 @@ fn amounts(
                 limits.word,
                 words::bytes_per_s(sum.value / drives),
                 limits.word,
-                words::bytes_per_s(limits.bytes_per_s)
+                words::bytes_per_s(bytes_per_s)
             );
             let fields = bandwidths.iter().take(4).flat_map(|(_, fields)| fields.clone());
             Finding::new(gravity, says)

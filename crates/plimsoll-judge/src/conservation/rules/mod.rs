@@ -53,12 +53,12 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 }
 
 /// The time that an operation's figures are divided by.
-fn window<'r>(part: &'r Part, operation: &'r Operation) -> Option<&'r Figure> {
+pub(super) fn window<'r>(part: &'r Part, operation: &'r Operation) -> Option<&'r Figure> {
     operation.window_ns.as_ref().or(part.window_ns.as_ref()).filter(|w| usable(w) && w.value > 0.0)
 }
 
 /// A figure that arithmetic can be done with.
-fn usable(figure: &Figure) -> bool {
+pub(super) fn usable(figure: &Figure) -> bool {
     figure.is_usable() && figure.most >= 0.0
 }
 
@@ -68,7 +68,7 @@ fn first(figures: &[Figure]) -> Option<&Figure> {
 }
 
 /// Operations per second: as stated, or count over time.
-fn rate(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
+pub(super) fn rate(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
     if let Some(rate) = first(&operation.rate_per_s) {
         return Some((rate.into(), vec![rate.field.clone()]));
     }
@@ -78,13 +78,23 @@ fn rate(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
 }
 
 /// Bytes per second: as stated, or bytes over time.
-fn bandwidth(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
+pub(super) fn bandwidth(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
     if let Some(bandwidth) = first(&operation.bandwidth_per_s) {
         return Some((bandwidth.into(), vec![bandwidth.field.clone()]));
     }
     let (bytes, window) = (first(&operation.bytes)?, window(part, operation)?);
     let rate = Span::from(bytes).over(Span::from(window).scaled(1e-9))?;
     Some((rate, vec![bytes.field.clone(), window.field.clone()]))
+}
+
+/// Bytes per second: as stated, bytes over time, or rate times the stated size.
+fn moved(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
+    bandwidth(part, operation).or_else(|| {
+        let size = operation.size_bytes.as_ref().filter(|size| usable(size))?;
+        let (rate, mut fields) = rate(part, operation)?;
+        fields.push(size.field.clone());
+        Some((rate.times(size.into()), fields))
+    })
 }
 
 /// Bytes of one operation: as stated, or bytes over count.

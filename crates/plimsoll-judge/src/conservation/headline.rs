@@ -1,0 +1,91 @@
+//! The figures that stand for a result in a table.
+
+use plimsoll_evidence::reported::{Part, Reported};
+use serde::Serialize;
+
+use super::rules::{bandwidth, rate, usable, window};
+
+/// Share by which the times of parts may differ that ran side by side.
+const TIMES_APART: f64 = 0.1;
+
+/// Rate, bandwidth and latency of a whole result; `None` where it has no one figure: phases that ran one
+/// after the other have no common rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Headline {
+    /// Operations per second, all kinds together.
+    pub rate_per_s: Option<f64>,
+    /// Bytes per second, all kinds together.
+    pub bandwidth_per_s: Option<f64>,
+    /// Mean latency of all operations, ns.
+    pub latency_ns: Option<f64>,
+}
+
+/// The figures that stand for a result.
+pub fn headline(reported: &Reported) -> Headline {
+    let totals: Vec<&Part> = reported.parts.iter().filter(|part| part.is_total).collect();
+    let parts: Vec<&Part> = reported.parts.iter().filter(|part| !part.is_total).collect();
+    let parts = match (&parts[..], &totals[..]) {
+        ([_], _) => parts,
+        (_, [_]) => totals,
+        _ if side_by_side(&parts) => parts,
+        _ => return Headline::default(),
+    };
+    let all = || parts.iter().flat_map(|part| part.operations.iter().map(move |o| (*part, o)));
+    let sum = |values: Vec<Option<f64>>| -> Option<f64> {
+        let known: Vec<f64> = values.into_iter().flatten().collect();
+        (!known.is_empty()).then(|| known.iter().sum())
+    };
+    let rate_of = |part, operation| rate(part, operation).map(|(span, _)| span.value);
+    let mean = all().filter_map(|(part, operation)| {
+        let means = operation.latencies.iter().filter_map(|l| l.mean_ns.as_ref());
+        let longest = means.filter(|m| usable(m)).map(|m| m.value).reduce(f64::max)?;
+        Some((longest, rate_of(part, operation).unwrap_or(1.0)))
+    });
+    let mean: Vec<(f64, f64)> = mean.collect();
+    let weight: f64 = mean.iter().map(|(_, weight)| weight).sum();
+    Headline {
+        rate_per_s: sum(all().map(|(part, o)| rate_of(part, o)).collect()),
+        bandwidth_per_s: sum(all().map(|(p, o)| bandwidth(p, o).map(|(s, _)| s.value)).collect()),
+        latency_ns: (weight > 0.0)
+            .then(|| mean.iter().map(|(mean, weight)| mean * weight).sum::<f64>() / weight),
+    }
+}
+
+/// True for parts of one name that took about as long: jobs and ranks of one run.
+fn side_by_side(parts: &[&Part]) -> bool {
+    let Some((first, rest)) = parts.split_first() else { return false };
+    let length = |part: &Part| {
+        let windows = part.operations.iter().filter_map(|o| window(part, o));
+        windows.map(|w| w.value).reduce(f64::max)
+    };
+    let Some(usual) = length(first) else { return false };
+    rest.iter().all(|part| {
+        let alike = part.name == first.name || part.rank.is_some() || part.host.is_some();
+        alike && length(part).is_some_and(|l| (l / usual - 1.0).abs() <= TIMES_APART)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Figure, Kind, Operation};
+
+    use super::*;
+
+    fn part(name: &str, rate: f64, seconds: f64) -> Part {
+        let operation = Operation {
+            rate_per_s: vec![Figure::exact(rate, "rate")],
+            window_ns: Some(Figure::exact(seconds * 1e9, "time")),
+            ..Operation::of(Kind::Read)
+        };
+        Part { name: name.into(), operations: vec![operation], ..Part::default() }
+    }
+
+    #[test]
+    fn jobs_of_one_run_add_up_and_phases_do_not() {
+        let of = |parts| headline(&Reported { parts, ..Reported::default() }).rate_per_s;
+        assert_eq!(of(vec![part("a", 10.0, 60.0), part("a", 12.0, 61.0)]), Some(22.0));
+        assert_eq!(of(vec![part("a", 10.0, 60.0), part("b", 12.0, 60.0)]), None);
+        assert_eq!(of(vec![part("a", 10.0, 60.0), part("a", 12.0, 90.0)]), None);
+        assert_eq!(of(Vec::new()), None);
+    }
+}
