@@ -6,3 +6,6 @@
 pub mod json;
 pub mod log;
 pub mod options;
+mod printed;
+pub mod terse;
+pub mod text;

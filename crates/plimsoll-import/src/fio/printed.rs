@@ -1,0 +1,319 @@
+//! Lines and numbers as fio prints them on a terminal.
+
+use plimsoll_evidence::reported::{
+    Figure, Kind, Latency, Operation, Part, Percentile, Sampled, Stage,
+};
+
+use super::options::Options;
+use super::text::DIRECTIONS;
+use crate::number;
+
+/// Percentiles are taken from bins of 1/64 of the power of two below them.
+const BINS_PER_OCTAVE: f64 = 64.0;
+/// Latencies from here on share the last bin.
+const LAST_BIN_NS: f64 = 16_700_000_000.0;
+const UNBOUNDED_NS: f64 = 1e18;
+pub(super) const NS_PER_MS: f64 = 1e6;
+
+pub(super) fn field(number: usize, name: &str) -> String {
+    format!("line {number} ({name})")
+}
+
+/// The value of `name=` in a list of such; what stands in brackets after it is left out.
+pub(super) fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
+    let mut from = 0;
+    loop {
+        let at = from + line.get(from..)?.find(name)?;
+        let before = line[..at].chars().next_back();
+        let after = &line[at + name.len()..];
+        let whole = before.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '_');
+        if let Some(rest) = after.strip_prefix('=').filter(|_| whole) {
+            let rest = rest.trim_start();
+            let end = rest.find([',', ' ', '(', ')', ';']).unwrap_or(rest.len());
+            return Some(&rest[..end]);
+        }
+        from = at + name.len();
+    }
+}
+
+/// What the digits after the point of a shortened number are worth (`num2str` of fio's versions).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// Before 2.20: the remainder of a division by 1024, shortened to fit, and no decimal fraction.
+    Nothing,
+    /// Before 3.26: a fraction that rounds up to one is printed as zero.
+    LostCarry,
+    /// As it should be.
+    Sound,
+}
+
+impl Tail {
+    pub(super) fn of(version: Option<&str>) -> Self {
+        let mut parts = version.unwrap_or("fio-2").trim_start_matches("fio-").split('.');
+        let mut next = || {
+            let digits = parts.next()?.chars().take_while(char::is_ascii_digit).collect::<String>();
+            digits.parse::<u32>().ok()
+        };
+        match (next().unwrap_or(0), next().unwrap_or(0)) {
+            (major, minor) if (major, minor) < (2, 20) => Self::Nothing,
+            (major, minor) if (major, minor) < (3, 26) => Self::LostCarry,
+            _ => Self::Sound,
+        }
+    }
+
+    pub(super) fn figure(self, number: number::Number, field: &str) -> Figure {
+        let figure = Figure::within(number.value, number.step, field);
+        let (whole, fraction) = (number.value.trunc(), number.value.fract());
+        match self {
+            Self::Nothing if number.step < 1.0 => {
+                Figure { least: whole, most: whole + 1.0, ..figure }
+            }
+            Self::LostCarry if number.step < 1.0 && fraction == 0.0 => {
+                Figure { most: whole + 1.0 + number.step, ..figure }
+            }
+            _ => figure,
+        }
+    }
+}
+
+/// A number as fio shortens it: `4935.4K` is 4,935,400, cut off or rounded in its last digit.
+pub(super) fn figure(text: &str, unit: f64, field: &str, tail: Tail) -> Option<Figure> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 1.0,
+        "k" => 1e3,
+        "m" => 1e6,
+        "g" => 1e9,
+        "t" => 1e12,
+        _ => return None,
+    };
+    let number = number::plain(digits.trim())?;
+    if factor == 1.0 {
+        // Not shortened: whole, or with the digits of a `%f`.
+        let step = if number.step == 1.0 { 0.0 } else { number.step };
+        return Some(Figure::within(number.value, step, field).scaled(unit));
+    }
+    Some(tail.figure(number, field).scaled(factor * unit))
+}
+
+/// An amount with its unit: `2393.0MB` and `40810KB/s` of version 2 are powers of 1024, as are `43.9MiB/s` of
+/// version 3; its `46.0MB/s` are powers of 1000 (in brackets, and not read).
+pub(super) fn amount(text: &str, field: &str, tail: Tail) -> Option<Figure> {
+    let text = text.trim_end_matches("/s");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text[digits.len()..].to_ascii_lowercase();
+    let bits = unit.ends_with("bit");
+    let prefix = unit.trim_end_matches("bit").trim_end_matches('b').trim_end_matches('i');
+    let power = ["", "k", "m", "g", "t", "p"].iter().position(|p| *p == prefix)? as i32;
+    let factor = 1024f64.powi(power) / if bits { 8.0 } else { 1.0 };
+    let number = number::plain(digits)?;
+    Some(tail.figure(number, field).scaled(factor))
+}
+
+pub(super) fn announced_options(text: &str, number: usize) -> Options {
+    let mut options = Options::default();
+    let place = |name: &str| format!("line {number} ({name})");
+    for name in ["rw", "ioengine", "iodepth"] {
+        if let Some(value) = value(text, name) {
+            options.set(name, value, &place(name));
+        }
+    }
+    if let Some((_, sizes)) = text.split_once("bs=") {
+        // `4K-4K/4K-4K/4K-4K`, or `(R) 4096B-4096B, (W) 4096B-4096B, (T) …`; a range has no one size.
+        let sizes = sizes.split(", ioengine").next().unwrap_or(sizes);
+        let ranges: Vec<&str> = sizes
+            .split(['/', ','])
+            .map(|range| range.trim().trim_start_matches(|c| "(RWT) ".contains(c)).trim())
+            .filter(|range| !range.is_empty())
+            .collect();
+        // As printed `KiB` is 1024, which as an option is written `k`.
+        let option = |size: &str| size.trim_end_matches('B').trim_end_matches('i').to_owned();
+        let one = |range: &&str| match range.split_once('-') {
+            Some((from, to)) if from == to => Some(option(from)),
+            Some(_) => None,
+            None => Some(option(range)),
+        };
+        let sizes: Option<Vec<String>> = ranges.iter().map(one).collect();
+        if let Some(sizes) = sizes.filter(|sizes| !sizes.is_empty()) {
+            options.set("bs", &sizes.join(","), &place("bs"));
+        }
+    }
+    options
+}
+
+/// `io=2393.0MB, bw=40810KB/s, iops=39, runt= 60045msec`, or
+/// `IOPS=11.2k, BW=43.9MiB/s (46.0MB/s)(2634MiB/60001msec)`.
+pub(super) fn direction(kind: Kind, text: &str, number: usize, tail: Tail) -> Operation {
+    let mut operation = Operation::of(kind);
+    let at = |name: &str| field(number, name);
+    let rate = value(text, "IOPS").or_else(|| value(text, "iops"));
+    operation.rate_per_s.extend(rate.and_then(|text| {
+        // A rate is cut off to a whole number before it is shortened.
+        let figure = figure(text, 1.0, &at("iops"), tail)?;
+        Some(Figure { most: figure.most + 1.0, ..figure })
+    }));
+    let bandwidth = value(text, "BW").or_else(|| value(text, "bw"));
+    operation.bandwidth_per_s.extend(bandwidth.and_then(|text| amount(text, &at("bw"), tail)));
+    let (io, time) = match text.rsplit_once("msec") {
+        Some((before, _)) => match (before.rsplit_once('('), before.rsplit_once("runt=")) {
+            (_, Some((_, time))) => (value(text, "io"), Some(time)),
+            (Some((_, pair)), None) => match pair.split_once('/') {
+                Some((io, time)) => (Some(io), Some(time)),
+                None => (None, None),
+            },
+            (None, None) => (None, None),
+        },
+        None => (value(text, "io"), None),
+    };
+    operation.bytes.extend(io.and_then(|text| amount(text, &at("io"), tail)));
+    operation.window_ns =
+        time.and_then(|text| figure(text.trim(), NS_PER_MS, &at("runtime"), Tail::Sound));
+    operation
+}
+
+/// `issued rwts: total=1,0,0,0 short=0,0,0,0 dropped=0,0,0,0`, or
+/// `issued    : total=r=2393/w=0/d=0, short=r=0/w=0/d=0, drop=r=0/w=0/d=0`.
+pub(super) fn issued(part: &mut Part, text: &str, number: usize) {
+    let of = |name: &str| -> Vec<f64> {
+        let Some((_, rest)) = text.split_once(&format!("{name}=")) else { return Vec::new() };
+        let end = rest.find([' ']).unwrap_or(rest.len());
+        let parts = rest[..end].split([',', '/']);
+        let digits =
+            |part: &str| part.trim_start_matches(|c: char| !c.is_ascii_digit()).parse::<f64>().ok();
+        parts.map_while(digits).collect()
+    };
+    let (total, short) = (of("total"), of("short"));
+    for (index, (_, kind)) in DIRECTIONS.iter().enumerate().take(3) {
+        let Some(operation) = part.operations.iter_mut().find(|o| o.kind == *kind) else {
+            continue;
+        };
+        let place = || field(number, "issued");
+        operation.count.extend(total.get(index).map(|count| Figure::exact(*count, place())));
+        operation.short = short.get(index).map(|count| Figure::exact(*count, place()));
+    }
+}
+
+pub(super) fn stage_of(word: &str) -> Option<Stage> {
+    match word {
+        "slat" => Some(Stage::Submission),
+        "clat" => Some(Stage::Completion),
+        "lat" | "sync" | "fsync" => Some(Stage::Total),
+        _ => None,
+    }
+}
+
+pub(super) fn unit_of(text: &str) -> Option<f64> {
+    match text.trim() {
+        "nsec" => Some(1.0),
+        "usec" => Some(1e3),
+        "msec" => Some(1e6),
+        "sec" => Some(1e9),
+        _ => None,
+    }
+}
+
+/// `clat (usec): min=14, max=…`: the stage, the unit in ns, and what follows.
+pub(super) fn latency_line(line: &str) -> Option<(Stage, f64, &str)> {
+    let (word, rest) = line.split_once(" (")?;
+    let (unit, rest) = rest.split_once(')')?;
+    let rest = rest.trim_start().strip_prefix(':')?;
+    rest.contains("avg=").then_some(())?;
+    Some((stage_of(word.trim())?, unit_of(unit)?, rest))
+}
+
+pub(super) fn latency(stage: Stage, unit: f64, rest: &str, number: usize, tail: Tail) -> Latency {
+    let word = match stage {
+        Stage::Submission => "slat",
+        Stage::Completion => "clat",
+        _ => "lat",
+    };
+    let of = |name: &str| {
+        value(rest, name)
+            .and_then(|t| figure(t, unit, &field(number, &format!("{word} {name}")), tail))
+    };
+    // The extremes are cut off when they are brought to the unit.
+    let cut = |figure: Option<Figure>| {
+        figure.map(|f| if unit > 1.0 { Figure { most: f.most + unit, ..f } } else { f })
+    };
+    Latency {
+        stage,
+        min_ns: cut(of("min")),
+        mean_ns: of("avg"),
+        max_ns: cut(of("max")),
+        stddev_ns: of("stdev"),
+        ..Latency::default()
+    }
+}
+
+pub(super) fn percentiles_header(line: &str) -> Option<(Stage, f64)> {
+    let (word, rest) = line.split_once(" percentiles (")?;
+    let unit = unit_of(rest.split(')').next()?)?;
+    Some((stage_of(word.trim())?, unit))
+}
+
+pub(super) fn percentiles(
+    operation: &mut Operation,
+    stage: Stage,
+    unit: f64,
+    line: &str,
+    number: usize,
+) {
+    if !operation.latencies.iter().any(|latency| latency.stage == stage) {
+        operation.latencies.push(Latency { stage, ..Latency::default() });
+    }
+    let Some(latency) = operation.latencies.iter_mut().find(|latency| latency.stage == stage)
+    else {
+        return;
+    };
+    for cell in line.trim_start_matches('|').split("],") {
+        let Some((percent, value)) = cell.split_once("th=[") else { continue };
+        let value = value.trim_end_matches(']').trim();
+        let (Ok(percent), Some(parsed)) = (percent.trim().parse::<f64>(), number::plain(value))
+        else {
+            continue;
+        };
+        let ns = parsed.value * unit;
+        let octave = if ns >= 1.0 { ns.log2().floor().exp2() } else { 1.0 };
+        // The bin, and the rounding up to the unit that is shown.
+        let width = octave / BINS_PER_OCTAVE + if unit > 1.0 { unit } else { 1.0 };
+        let most = if ns >= LAST_BIN_NS { UNBOUNDED_NS } else { ns + width };
+        let field = field(number, &format!("{percent}th percentile"));
+        let ns = Figure { value: ns, least: (ns - width).max(0.0), most, field };
+        if (0.0..=100.0).contains(&percent) {
+            latency.percentiles.push(Percentile { quantile: percent / 100.0, ns });
+        }
+    }
+}
+
+/// `bw (KB  /s): min= 2659, max=21787, per=18.38%, avg=7501.19, stdev=3806.99`.
+pub(super) fn bandwidth_samples(line: &str) -> Option<(f64, &str)> {
+    let (unit, rest) = line.strip_prefix("bw")?.trim_start().strip_prefix('(')?.split_once(')')?;
+    let unit: String = unit.chars().filter(|c| !c.is_whitespace()).collect();
+    let one = amount(&format!("1{}", unit.trim_end_matches("/s")), "", Tail::Sound)?.value;
+    Some((one, rest.trim_start().strip_prefix(':')?))
+}
+
+pub(super) fn sampled(rest: &str, unit: f64, number: usize, word: &str) -> Sampled {
+    let of = |name: &str| {
+        let figure = figure(
+            value(rest, name)?,
+            unit,
+            &field(number, &format!("{word} {name}")),
+            Tail::Sound,
+        )?;
+        // Whole numbers are cut off.
+        Some(if figure.least == figure.most {
+            Figure { most: figure.most + unit, ..figure }
+        } else {
+            figure
+        })
+    };
+    Sampled {
+        min: of("min"),
+        mean: of("avg"),
+        max: of("max"),
+        stddev: of("stdev"),
+        samples: value(rest, "samples")
+            .and_then(|t| figure(t, 1.0, &field(number, "samples"), Tail::Sound)),
+    }
+}

@@ -1,0 +1,219 @@
+//! fio's terse output (`--minimal`), versions 2 to 5: one line of semicolons a job.
+
+use plimsoll_evidence::reported::{
+    Complaint, Figure, Kind, Latency, Operation, Part, Percentile, Reported, Sampled, Source,
+    Stage, Weight,
+};
+
+use crate::number;
+
+const KIB: f64 = 1024.0;
+const NS_PER_US: f64 = 1e3;
+const NS_PER_MS: f64 = 1e6;
+const PERCENTILES: usize = 20;
+const BINS_PER_OCTAVE: f64 = 64.0;
+/// Fields of one direction: amounts, three latencies, percentiles, samples; version 5 has six more.
+const FIELDS: usize = 4 + 4 + 4 + PERCENTILES + 4 + 5;
+
+/// True where a line is terse output.
+#[must_use]
+pub fn is(text: &str) -> bool {
+    text.lines().any(|line| of_line(line).is_some())
+}
+
+/// Version and the index of the first direction's first field.
+fn of_line(line: &str) -> Option<(u32, usize)> {
+    let mut cells = line.split(';');
+    let version: u32 = cells.next()?.trim().parse().ok()?;
+    let first = match version {
+        2 => 4,
+        3..=5 if cells.next()?.starts_with("fio-") => 5,
+        _ => return None,
+    };
+    (line.split(';').count() >= first + FIELDS * 2).then_some((version, first))
+}
+
+/// Reads all lines of a file.
+///
+/// # Errors
+/// A file without such a line.
+pub fn read(text: &str, file: &str) -> Result<Reported, String> {
+    let mut reported = Reported::of(Source {
+        tool: "fio".into(),
+        format: "fio terse".into(),
+        file: file.to_owned(),
+        ..Source::default()
+    });
+    for (index, line) in text.lines().enumerate() {
+        let Some((version, first)) = of_line(line) else { continue };
+        let cells: Vec<&str> = line.split(';').map(str::trim).collect();
+        if version > 2 {
+            reported.source.version = Some(cells[1].to_owned());
+        }
+        let name = cells[first - 3];
+        let mut part = Part { name: name.to_owned(), ..Part::default() };
+        if cells[first - 1] != "0" {
+            reported.complaints.push(Complaint {
+                weight: Weight::Invalid,
+                says: format!("job {name:?} ended with error {}", cells[first - 1]),
+                field: format!("line {}, field {first} (error)", index + 1),
+            });
+        }
+        let length = if version == 5 { FIELDS + 6 } else { FIELDS };
+        for (direction, kind) in [Kind::Read, Kind::Write, Kind::Trim].into_iter().enumerate() {
+            let from = first + direction * length;
+            if direction == 2 && version == 3 {
+                break;
+            }
+            let Some(fields) = cells.get(from..from + length) else { break };
+            let operation = Direction { fields, from, line: index + 1 }.operation(kind, version);
+            if !operation.is_idle() {
+                part.window_ns = part.window_ns.or(operation.window_ns.clone());
+                part.operations.push(operation);
+            }
+        }
+        reported.parts.push(part);
+    }
+    if reported.parts.is_empty() {
+        return Err("it has no line of fio's terse output".into());
+    }
+    Ok(reported)
+}
+
+struct Direction<'l> {
+    fields: &'l [&'l str],
+    from: usize,
+    line: usize,
+}
+
+impl Direction<'_> {
+    fn field(&self, index: usize, name: &str) -> String {
+        format!("line {}, field {} ({name})", self.line, self.from + index + 1)
+    }
+
+    fn cut(&self, index: usize, unit: f64, name: &str) -> Option<Figure> {
+        let number = number::plain(self.fields.get(index)?)?;
+        Some(Figure::truncated(number.value, number.step, self.field(index, name)).scaled(unit))
+    }
+
+    fn rounded(&self, index: usize, unit: f64, name: &str) -> Option<Figure> {
+        let number = number::plain(self.fields.get(index)?)?;
+        Some(Figure::rounded(number.value, number.step, self.field(index, name)).scaled(unit))
+    }
+
+    fn latency(&self, from: usize, stage: Stage, word: &str) -> Option<Latency> {
+        let name = |end: &str| format!("{word} {end}");
+        let latency = Latency {
+            stage,
+            min_ns: self.cut(from, NS_PER_US, &name("min")),
+            max_ns: self.cut(from + 1, NS_PER_US, &name("max")),
+            mean_ns: self.rounded(from + 2, NS_PER_US, &name("mean")),
+            stddev_ns: self.rounded(from + 3, NS_PER_US, &name("deviation")),
+            ..Latency::default()
+        };
+        // One that was not measured is printed as zeroes.
+        latency.mean_ns.as_ref().is_some_and(|mean| mean.value > 0.0).then_some(latency)
+    }
+
+    fn operation(&self, kind: Kind, version: u32) -> Operation {
+        let mut operation = Operation::of(kind);
+        operation.bytes.extend(self.cut(0, KIB, "KiB"));
+        operation.bandwidth_per_s.extend(self.cut(1, KIB, "KiB/s"));
+        operation.rate_per_s.extend(self.cut(2, 1.0, "IOPS"));
+        operation.window_ns = self
+            .cut(3, NS_PER_MS, "runtime")
+            .map(|f| Figure { most: f.value, ..f })
+            .filter(|window| window.value > 0.0);
+        operation.latencies.extend(self.latency(4, Stage::Submission, "slat"));
+        let completion = self.latency(8, Stage::Completion, "clat");
+        operation.latencies.extend(completion.map(|mut latency| {
+            latency.percentiles = self.percentiles(12);
+            latency
+        }));
+        operation.latencies.extend(self.latency(12 + PERCENTILES, Stage::Total, "lat"));
+        let samples = 16 + PERCENTILES;
+        let max = self.cut(samples + 1, KIB, "bw max").filter(|max| max.value > 0.0);
+        operation.bandwidth_sampled = max.map(|max| Sampled {
+            min: self.cut(samples, KIB, "bw min"),
+            mean: self.rounded(samples + 3, KIB, "bw mean"),
+            max: Some(max),
+            stddev: self.rounded(samples + 4, KIB, "bw deviation"),
+            samples: if version == 5 { self.cut(samples + 5, 1.0, "bw samples") } else { None },
+        });
+        operation
+    }
+
+    /// `99.000000%=1234`, in us, out of bins.
+    fn percentiles(&self, from: usize) -> Vec<Percentile> {
+        let cells = self.fields.get(from..from + PERCENTILES).unwrap_or_default();
+        let read = |(index, cell): (usize, &&str)| {
+            let (percent, value) = cell.split_once("%=")?;
+            let percent = percent.parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 100.0)?;
+            let us = number::plain(value)?.value;
+            let octave = if us >= 1.0 { us.log2().floor().exp2() } else { 1.0 };
+            let width = octave / BINS_PER_OCTAVE + 1.0;
+            let field = self.field(from + index, &format!("{percent}th percentile"));
+            let ns = Figure { value: us, least: (us - width).max(0.0), most: us + width, field }
+                .scaled(NS_PER_US);
+            Some(Percentile { quantile: percent / 100.0, ns })
+        };
+        cells.iter().enumerate().filter_map(read).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn line(version: u32) -> String {
+        let direction = |ios: u64| {
+            let percentiles: Vec<String> = (0..PERCENTILES)
+                .map(|i| {
+                    if i < 2 && ios > 0 {
+                        format!("{}.000000%={}", 50 + i * 49, 80 + i * 20)
+                    } else {
+                        "0%=0".into()
+                    }
+                })
+                .collect();
+            let samples = if version == 5 { ";10;1;2;1.0;0.5;10" } else { "" };
+            format!(
+                ";{};{};{};{};1;9;2.5;0.1;70;900;77.500000;3.0;{};72;905;80.000000;3.1;3000;5000;100.000000%;4000.0;9.0{samples}",
+                ios * 4,
+                ios * 4 / 10,
+                ios / 10,
+                if ios > 0 { 10_000 } else { 0 },
+                percentiles.join(";")
+            )
+        };
+        let head =
+            if version == 2 { "2;job;0;0".into() } else { format!("{version};fio-3.33;job;0;0") };
+        let trim = if version == 3 { String::new() } else { direction(0) };
+        format!("{head}{}{}{trim};1.0%;2.0%;3;4;5", direction(0), direction(10_000))
+    }
+
+    #[test]
+    fn all_versions_are_read() {
+        for version in 2..=5 {
+            let text = format!("warning\n{}\n", line(version));
+            assert!(is(&text), "{version}");
+            let reported = read(&text, "x").unwrap();
+            let operations = &reported.parts[0].operations;
+            assert_eq!(operations.len(), 1, "{version}");
+            assert_eq!(
+                (operations[0].kind.word(), operations[0].rate_per_s[0].value),
+                ("write", 1000.0)
+            );
+            assert_eq!(operations[0].latencies[1].percentiles[1].ns.value, 100_000.0);
+            assert_eq!(operations[0].latencies[2].mean_ns.as_ref().unwrap().value, 80_000.0);
+            assert!(operations[0].rate_per_s[0].field.contains("line 2"));
+        }
+    }
+
+    #[test]
+    fn other_semicolons_are_not_terse() {
+        assert!(!is("2;a;b;c\n3;fio-3;x"));
+        assert!(!is(&line(3).replace("fio-", "")));
+    }
+}

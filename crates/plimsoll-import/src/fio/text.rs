@@ -1,0 +1,428 @@
+//! fio's text, as it is shown on a terminal: versions 2 and 3, of one host or of clients.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::{
+    Combined, Complaint, DeviceCounts, Figure, How, Kind, Operation, Part, Reported, Source, Stage,
+    Weight,
+};
+
+use super::options::Options;
+use super::printed::{
+    NS_PER_MS, Tail, amount, announced_options, bandwidth_samples, direction, field, figure,
+    issued, latency, latency_line, percentiles, percentiles_header, sampled, value,
+};
+
+/// True where the text holds the line that begins a job's figures.
+#[must_use]
+pub fn is(text: &str) -> bool {
+    text.lines().any(|line| job_line(bare(line)).is_some())
+        || text.lines().any(|line| announced(bare(line)).is_some())
+}
+
+/// A line without the client's name that stands before it in angle brackets.
+fn bare(line: &str) -> &str {
+    let trimmed = line.trim_start();
+    match trimmed.strip_prefix('<').and_then(|rest| rest.split_once("> ")) {
+        Some((_, rest)) => rest,
+        None => line.trim_end(),
+    }
+}
+
+fn client(line: &str) -> Option<&str> {
+    let (name, _) = line.trim_start().strip_prefix('<')?.split_once("> ")?;
+    Some(name)
+}
+
+/// `name: (groupid=0, jobs=4): err= 0: pid=8290: Wed Feb 28 13:36:48 2018`.
+fn job_line(line: &str) -> Option<(&str, &str, f64, f64)> {
+    let (name, rest) = line.split_once(": (groupid=")?;
+    let (group, rest) = rest.split_once(", jobs=")?;
+    let (jobs, rest) = rest.split_once("):")?;
+    let error = rest.split_once("err=")?.1;
+    let error = error.trim_start().split([':', ' ', '(']).next()?.trim();
+    Some((name.trim(), group, jobs.trim().parse().ok()?, error.parse().ok()?))
+}
+
+/// `name: (g=0): rw=randread, bs=(R) 4096B-4096B, …, ioengine=libaio, iodepth=32`: what is announced before
+/// the run begins.
+fn announced(line: &str) -> Option<(&str, &str, &str)> {
+    let (name, rest) = line.split_once(": (g=")?;
+    let (group, rest) = rest.split_once("): ")?;
+    rest.starts_with("rw=").then_some((name.trim(), group, rest))
+}
+
+/// Reads all jobs of a text.
+///
+/// # Errors
+/// A text without the figures of a job.
+pub fn read(text: &str, file: &str) -> Result<Reported, String> {
+    let version = text.lines().map(bare).find_map(|line| {
+        let version = line.trim();
+        version.starts_with("fio-").then(|| version.split_whitespace().next().unwrap_or(version))
+    });
+    let mut reader = Reader {
+        reported: Reported::of(Source {
+            tool: "fio".into(),
+            version: version.map(str::to_owned),
+            format: "fio text".into(),
+            file: file.to_owned(),
+            ..Source::default()
+        }),
+        announced: BTreeMap::new(),
+        part: None,
+        group: String::new(),
+        direction: None,
+        percentiles: None,
+        totals: BTreeMap::new(),
+        tail: Tail::of(version),
+    };
+    for (index, line) in text.lines().enumerate() {
+        reader.line(line, index + 1);
+    }
+    reader.end_job();
+    if reader.reported.parts.is_empty() {
+        return Err("it announces jobs of fio and has no figures of any".into());
+    }
+    reader.sum();
+    Ok(reader.reported)
+}
+
+struct Reader {
+    reported: Reported,
+    /// Options by name and group.
+    announced: BTreeMap<(String, String), Options>,
+    part: Option<Part>,
+    group: String,
+    /// Index of the operation that lines are of.
+    direction: Option<usize>,
+    /// Stage and unit of the percentiles that follow.
+    percentiles: Option<(Stage, f64)>,
+    /// Bytes and bandwidth of the jobs of each group, by direction.
+    totals: BTreeMap<(String, Kind), (Vec<Figure>, Vec<Figure>)>,
+    tail: Tail,
+}
+
+/// Kinds by the word that a line begins with.
+pub(super) const DIRECTIONS: [(&str, Kind); 4] =
+    [("read", Kind::Read), ("write", Kind::Write), ("trim", Kind::Trim), ("mixed", Kind::All)];
+
+impl Reader {
+    fn line(&mut self, whole: &str, number: usize) {
+        let line = bare(whole);
+        if let Some((name, group, options)) = announced(line) {
+            self.announced
+                .insert((name.to_owned(), group.to_owned()), announced_options(options, number));
+            return;
+        }
+        if let Some((name, group, jobs, error)) = job_line(line) {
+            self.end_job();
+            self.begin_job(name, group, jobs, client(whole), error, number);
+            return;
+        }
+        let trimmed = line.trim();
+        if let Some(group) = trimmed.strip_prefix("Run status group ") {
+            self.end_job();
+            self.group = group.chars().take_while(char::is_ascii_digit).collect();
+            return;
+        }
+        if self.part.is_none() {
+            self.group_line(trimmed, number);
+            self.device_line(trimmed, number);
+            return;
+        }
+        self.job_figures(trimmed, number);
+    }
+
+    fn begin_job(
+        &mut self,
+        name: &str,
+        group: &str,
+        jobs: f64,
+        host: Option<&str>,
+        error: f64,
+        number: usize,
+    ) {
+        let key = (name.to_owned(), group.to_owned());
+        let options = self.announced.get(&key).cloned().unwrap_or_default();
+        if self.reported.options.is_empty() {
+            self.reported.options = options.all();
+        }
+        let mut setting = options.setting(Some(jobs));
+        setting.threads = Some(Figure::exact(jobs, format!("line {number} (jobs)")));
+        self.group = group.to_owned();
+        self.part = Some(Part {
+            name: name.to_owned(),
+            host: host.map(str::to_owned),
+            setting,
+            is_total: name == "All clients",
+            ..Part::default()
+        });
+        if error != 0.0 {
+            self.reported.complaints.push(Complaint {
+                weight: Weight::Invalid,
+                says: format!("job {name:?} ended with error {error}"),
+                field: format!("line {number} (err)"),
+            });
+        }
+    }
+
+    fn end_job(&mut self) {
+        (self.direction, self.percentiles) = (None, None);
+        let Some(mut part) = self.part.take() else { return };
+        let options = self.announced.get(&(part.name.clone(), self.group.clone()));
+        for operation in &mut part.operations {
+            let index = DIRECTIONS.iter().position(|(_, kind)| *kind == operation.kind);
+            if let (Some(options), Some(index)) =
+                (options, index.filter(|_| operation.kind.moves_data()))
+            {
+                operation.size_bytes = options.transfer_bytes(index);
+            }
+            // What the job's time is: the longest of its directions.
+            let longest = part.window_ns.as_ref().map_or(0.0, |window| window.value);
+            part.window_ns =
+                operation.window_ns.clone().filter(|w| w.value > longest).or(part.window_ns.take());
+            if !part.is_total {
+                let sums =
+                    self.totals.entry((self.group.clone(), operation.kind.clone())).or_default();
+                sums.0.extend(operation.bytes.first().cloned());
+                sums.1.extend(operation.window_ns.clone());
+            }
+        }
+        self.reported.parts.push(part);
+    }
+
+    fn job_figures(&mut self, line: &str, number: usize) {
+        let Some(part) = self.part.as_mut() else { return };
+        for (word, kind) in DIRECTIONS {
+            let Some(rest) =
+                line.strip_prefix(word).and_then(|rest| rest.trim_start().strip_prefix(':'))
+            else {
+                continue;
+            };
+            part.operations.push(direction(kind, rest, number, self.tail));
+            self.direction = Some(part.operations.len() - 1);
+            self.percentiles = None;
+            return;
+        }
+        if line.starts_with("fsync/fdatasync") {
+            part.operations.push(Operation::of(Kind::Sync));
+            self.direction = Some(part.operations.len() - 1);
+            return;
+        }
+        if let Some(rest) = line.strip_prefix("issued") {
+            issued(part, rest, number);
+            self.direction = None;
+            return;
+        }
+        if let Some(rest) = line.strip_prefix("errors") {
+            part.errors = value(rest, "total")
+                .and_then(|text| figure(text, 1.0, &field(number, "errors"), Tail::Sound));
+            return;
+        }
+        if let Some(rest) = line.strip_prefix("cpu") {
+            let share = |name| value(rest, name)?.trim_end_matches('%').parse::<f64>().ok();
+            if let (Some(user), Some(system)) = (share("usr"), share("sys")) {
+                part.generator_cpu_share =
+                    Some(Figure::exact((user + system) / 100.0, field(number, "cpu")));
+            }
+            self.direction = None;
+            return;
+        }
+        let Some(operation) = self.direction.and_then(|index| part.operations.get_mut(index))
+        else {
+            return;
+        };
+        if let Some((stage, unit)) = percentiles_header(line) {
+            self.percentiles = Some((stage, unit));
+        } else if let Some((stage, unit)) = self.percentiles.filter(|_| line.starts_with('|')) {
+            percentiles(operation, stage, unit, line, number);
+        } else if let Some((stage, unit, rest)) = latency_line(line) {
+            self.percentiles = None;
+            operation.latencies.push(latency(stage, unit, rest, number, self.tail));
+        } else if let Some((unit, rest)) = bandwidth_samples(line) {
+            operation.bandwidth_sampled = Some(sampled(rest, unit, number, "bw"));
+        } else if let Some(rest) =
+            line.strip_prefix("iops").and_then(|rest| rest.trim_start().strip_prefix(':'))
+        {
+            operation.rate_sampled = Some(sampled(rest, 1.0, number, "iops"));
+        }
+    }
+
+    /// A line below `Run status group`.
+    fn group_line(&mut self, line: &str, number: usize) {
+        let (word, rest) = line.split_once(": ").unwrap_or((line, ""));
+        let Some((_, kind)) = DIRECTIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word))
+        else {
+            return;
+        };
+        let mut total = Operation::of(kind.clone());
+        // Version 3 writes `bw=`, version 2 `aggrb=`; times as `run=60001-60002msec` or `maxt=60045msec`.
+        let bandwidth = value(rest, "bw").or_else(|| value(rest, "aggrb"));
+        total
+            .bandwidth_per_s
+            .extend(bandwidth.and_then(|text| amount(text, &field(number, "bw"), self.tail)));
+        total.bytes.extend(
+            value(rest, "io").and_then(|text| amount(text, &field(number, "io"), self.tail)),
+        );
+        let longest = value(rest, "maxt")
+            .or_else(|| value(rest, "run").map(|t| t.rsplit('-').next().unwrap_or(t)));
+        total.window_ns = longest.and_then(|text| {
+            let text = text.trim_end_matches("msec");
+            figure(text, NS_PER_MS, &field(number, "run"), Tail::Sound)
+        });
+        let key = (self.group.clone(), kind.clone());
+        if let (Some(sum), Some((bytes, _))) = (total.bytes.first(), self.totals.get(&key)) {
+            self.reported.combined.push(Combined {
+                what: format!("bytes of {} of group {}", kind.word(), self.group),
+                how: How::Sum,
+                total: sum.clone(),
+                of: bytes.clone(),
+                slack: 0.0,
+            });
+        }
+        if total.bytes.is_empty() && total.bandwidth_per_s.is_empty() {
+            return;
+        }
+        self.reported.parts.push(Part {
+            name: format!("group {}", self.group),
+            window_ns: total.window_ns.clone(),
+            operations: vec![total],
+            is_total: true,
+            ..Part::default()
+        });
+    }
+
+    /// A line below `Disk stats`: `nvme0n1: ios=0/12, merge=0/0, ticks=0/5, in_queue=5, util=99.10%`.
+    fn device_line(&mut self, line: &str, number: usize) {
+        let Some((name, rest)) = line.split_once(": ios=") else { return };
+        let rest = format!("ios={rest}");
+        let pair = |key: &str| -> [Option<Figure>; 2] {
+            let text = value(&rest, key).unwrap_or_default();
+            let mut both = text.split('/');
+            let mut next =
+                || both.next().and_then(|t| figure(t, 1.0, &field(number, key), Tail::Sound));
+            [next(), next()]
+        };
+        let [reads, writes] = pair("ios");
+        let sectors = pair("sectors").map(|f| f.map(|f| f.scaled(512.0)));
+        let [read_bytes, written_bytes] = sectors;
+        let busy = value(&rest, "util").and_then(|t| t.trim_end_matches('%').parse::<f64>().ok());
+        let device = DeviceCounts {
+            name: name.trim().to_owned(),
+            reads,
+            writes,
+            read_bytes,
+            written_bytes,
+            busy_share: busy
+                .map(|percent| Figure::rounded(percent / 100.0, 1e-4, field(number, "util"))),
+        };
+        if let Some(part) = self.reported.parts.first_mut() {
+            part.devices.push(device);
+        }
+    }
+
+    fn sum(&mut self) {
+        // The total of clients sums what each of them did.
+        let Some(total) = self.reported.parts.iter().find(|part| part.name == "All clients") else {
+            return;
+        };
+        let mut combined = Vec::new();
+        for operation in &total.operations {
+            let clients = self.reported.parts.iter().filter(|part| !part.is_total);
+            let same =
+                clients.flat_map(|part| &part.operations).filter(|o| o.kind == operation.kind);
+            let bytes: Vec<Figure> = same.filter_map(|o| o.bytes.first().cloned()).collect();
+            if let Some(sum) = operation.bytes.first().filter(|_| !bytes.is_empty()) {
+                combined.push(Combined {
+                    what: format!("bytes of {} of all clients", operation.kind.word()),
+                    how: How::Sum,
+                    total: sum.clone(),
+                    of: bytes,
+                    slack: 0.0,
+                });
+            }
+        }
+        self.reported.combined.extend(combined);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    // Made with fio's own format strings (`stat.c`, versions 2.16 and 3.41).
+    const VERSION_2: &str = "r: (g=0): rw=randread, bs=1M-1M/1M-1M/1M-1M, ioengine=libaio, iodepth=32\n...\n\
+        fio-2.16\nStarting 4 processes\n\nr: (groupid=0, jobs=4): err= 0: pid=8290: Wed Feb 28 13:36:48 2018\n  \
+        read : io=2393.0MB, bw=40810KB/s, iops=39, runt= 60045msec\n    slat (msec): min=19, max=798, avg=100.31, \
+        stdev=96.82\n    clat (usec): min=14, max=4935.4K, avg=3033794.71, stdev=706231.84\n     lat (msec): min=44, \
+        max=5037, avg=3134.11, stdev=714.47\n    clat percentiles (msec):\n     |  1.00th=[  766],  5.00th=[ 1991], \
+        99.99th=[ 4948]\n    bw (KB  /s): min= 2659, max=21787, per=18.38%, avg=7501.19, stdev=3806.99\n    lat (usec) \
+        : 20=0.17%\n  cpu          : usr=0.04%, sys=0.43%, ctx=19174, majf=0, minf=32861\n     issued    : \
+        total=r=2393/w=0/d=0, short=r=0/w=0/d=0, drop=r=0/w=0/d=0\n\nRun status group 0 (all jobs):\n   READ: \
+        io=2393.0MB, aggrb=40809KB/s, minb=40809KB/s, maxb=40809KB/s, mint=60045msec, maxt=60045msec\n";
+
+    const VERSION_3: &str = "<host-a> w: (g=0): rw=write, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, \
+        ioengine=io_uring, iodepth=8\n<host-a> fio-3.41\n<host-a> w: (groupid=0, jobs=1): err= 5 (file:x.c:1, \
+        func=y): pid=1: Sat Jan  1 00:00:00 2022\n  write: IOPS=11.2k, BW=43.9MiB/s (46.0MB/s)(2634MiB/60001msec); 0 \
+        zone resets\n    clat (nsec): min=1200, max=98000, avg=5000.10, stdev=12.00\n     issued rwts: \
+        total=0,674304,0,0 short=0,0,0,0 dropped=0,0,0,0\n\nRun status group 0 (all jobs):\n  WRITE: bw=43.9MiB/s \
+        (46.0MB/s), 43.9MiB/s-43.9MiB/s (46.0MB/s-46.0MB/s), io=2634MiB (2762MB), run=60001-60001msec\n\nDisk stats \
+        (read/write):\n  nvme0n1: ios=0/674000, sectors=0/5392000, merge=0/0, ticks=0/5, in_queue=5, util=99.10%\n";
+
+    #[test]
+    fn version_2_is_read() {
+        assert!(is(VERSION_2));
+        let reported = read(VERSION_2, "r.out").unwrap();
+        assert_eq!(reported.source.version.as_deref(), Some("fio-2.16"));
+        let part = &reported.parts[0];
+        let read = &part.operations[0];
+        assert_eq!(read.bytes[0].value, 2393.0 * 1048576.0);
+        assert_eq!(read.bandwidth_per_s[0].value, 40810.0 * 1024.0);
+        assert_eq!(
+            (read.count[0].value, read.size_bytes.as_ref().unwrap().value),
+            (2393.0, 1048576.0)
+        );
+        assert_eq!(part.setting.outstanding.as_ref().unwrap().most.value, 128.0);
+        assert_eq!(read.latencies[1].max_ns.as_ref().unwrap().value, 4_935_400_000.0);
+        assert_eq!(read.latencies[1].percentiles.len(), 3);
+        assert_eq!(read.latencies[2].mean_ns.as_ref().unwrap().value, 3_134_110_000.0);
+        assert!(
+            (read.bandwidth_sampled.as_ref().unwrap().mean.as_ref().unwrap().value
+                - 7501.19 * 1024.0)
+                .abs()
+                < 1.0
+        );
+        assert!(reported.parts[1].is_total);
+        assert_eq!(reported.combined[0].of.len(), 1);
+        // What is not printed is not known.
+        assert_eq!(part.setting.direct, None);
+    }
+
+    #[test]
+    fn version_3_of_a_client_is_read() {
+        let reported = read(VERSION_3, "w.txt").unwrap();
+        let part = &reported.parts[0];
+        assert_eq!(part.host.as_deref(), Some("host-a"));
+        let write = &part.operations[0];
+        assert_eq!(write.bytes[0].value, 2634.0 * 1048576.0);
+        assert_eq!(write.window_ns.as_ref().unwrap().value, 60_001e6);
+        assert_eq!(
+            (write.count[0].value, write.size_bytes.as_ref().unwrap().value),
+            (674_304.0, 4096.0)
+        );
+        assert_eq!(write.rate_per_s[0].value, 11_200.0);
+        assert_eq!(reported.complaints[0].says, "job \"w\" ended with error 5");
+        assert_eq!(part.devices[0].written_bytes.as_ref().unwrap().value, 5_392_000.0 * 512.0);
+    }
+
+    #[test]
+    fn other_text_is_not_fios() {
+        assert!(!is("read : io=5\njobs=3"));
+        assert!(
+            read("x: (g=0): rw=read, bs=4K-4K/4K-4K/4K-4K, ioengine=libaio, iodepth=1\n", "x")
+                .is_err()
+        );
+    }
+}
