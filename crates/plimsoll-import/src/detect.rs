@@ -1,14 +1,60 @@
 //! The form of a file, told from how it begins.
 
-use crate::text;
+use crate::{diskspd, elbencho, fio, io500, jetstress, table, terminal, text, vdbench, warp};
 
 /// A form that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
-    /// fio's JSON.
+    /// fio's JSON, alone or within that of kubestr.
     FioJson,
+    /// fio's terse lines.
+    FioTerse,
+    /// fio's text.
+    FioText,
     /// One of fio's interval or latency logs.
     FioLog,
+    /// diskspd's XML.
+    DiskspdXml,
+    /// diskspd's text.
+    DiskspdText,
+    /// elbencho's CSV.
+    ElbenchoCsv,
+    /// elbencho's JSON.
+    ElbenchoJson,
+    /// IO500's `result.txt`.
+    Io500Result,
+    /// IO500's `result_summary.txt`.
+    Io500Summary,
+    /// Times of each rank of a phase of IO500.
+    Io500Ranks,
+    /// MLPerf Storage: a run's summary.
+    MlperfSummary,
+    /// MLPerf Storage: times of the epochs.
+    MlperfEpochs,
+    /// MLPerf Storage: output of one rank.
+    MlperfRank,
+    /// MLPerf Storage: the report over repeats.
+    MlperfReport,
+    /// The KV-cache benchmark's JSON.
+    KvCache,
+    /// warp's JSON.
+    Warp,
+    /// vdbench's flat file.
+    VdbenchFlat,
+    /// vdbench's summary or terminal.
+    VdbenchSummary,
+    /// Jetstress's HTML report.
+    Jetstress,
+    /// sysbench's fileio report.
+    Sysbench,
+    /// pgbench's report.
+    Pgbench,
+    /// What `dd` leaves.
+    Dd,
+    /// The text that kubestr prints of fio.
+    Kubestr,
+    /// A table that people keep.
+    Table,
 }
 
 impl Format {
@@ -17,20 +63,84 @@ impl Format {
     pub fn word(self) -> &'static str {
         match self {
             Self::FioJson => "fio JSON",
+            Self::FioTerse => "fio terse",
+            Self::FioText => "fio text",
             Self::FioLog => "fio log",
+            Self::DiskspdXml => "diskspd XML",
+            Self::DiskspdText => "diskspd text",
+            Self::ElbenchoCsv => "elbencho CSV",
+            Self::ElbenchoJson => "elbencho JSON",
+            Self::Io500Result => "IO500 result",
+            Self::Io500Summary => "IO500 summary",
+            Self::Io500Ranks => "IO500 ranks",
+            Self::MlperfSummary => "MLPerf Storage summary",
+            Self::MlperfEpochs => "MLPerf Storage epochs",
+            Self::MlperfRank => "MLPerf Storage rank",
+            Self::MlperfReport => "MLPerf Storage report",
+            Self::KvCache => "KV-cache JSON",
+            Self::Warp => "warp JSON",
+            Self::VdbenchFlat => "vdbench flat file",
+            Self::VdbenchSummary => "vdbench summary",
+            Self::Jetstress => "Jetstress HTML",
+            Self::Sysbench => "sysbench fileio",
+            Self::Pgbench => "pgbench",
+            Self::Dd => "dd",
+            Self::Kubestr => "kubestr text",
+            Self::Table => "table",
         }
     }
 }
+
+/// How a form is told from the beginning of a text.
+type Is = fn(&str) -> bool;
+
+/// Forms in JSON, by names that only they hold.
+const JSON: &[(Is, Format)] = &[
+    (|text| text.contains("\"fio version\""), Format::FioJson),
+    (elbencho::is_json, Format::ElbenchoJson),
+    (warp::is_text, Format::Warp),
+    (|text| text.contains("\"end_to_end_latencies\""), Format::KvCache),
+    (
+        |text| text.contains("\"num_accelerators\"") && text.contains("\"metric\""),
+        Format::MlperfSummary,
+    ),
+    (|text| text.contains("\"num_benchmark_runs\""), Format::MlperfReport),
+    (
+        |text| text.contains("\"potential_caching\"") && text.contains("\"host_memory_GB\""),
+        Format::MlperfRank,
+    ),
+    (|text| text.contains("\"block1\"") && text.contains("\"duration\""), Format::MlperfEpochs),
+];
+
+/// All others.
+const OTHERS: &[(Is, Format)] = &[
+    (diskspd::is_xml, Format::DiskspdXml),
+    (diskspd::is_text, Format::DiskspdText),
+    (elbencho::is_csv, Format::ElbenchoCsv),
+    (io500::is_result, Format::Io500Result),
+    (io500::is_summary, Format::Io500Summary),
+    (io500::is_ranks, Format::Io500Ranks),
+    (jetstress::is, Format::Jetstress),
+    (vdbench::is_flat, Format::VdbenchFlat),
+    (vdbench::is_summary, Format::VdbenchSummary),
+    (fio::log::is, Format::FioLog),
+    (fio::terse::is, Format::FioTerse),
+    (fio::text::is, Format::FioText),
+    (terminal::is_kubestr, Format::Kubestr),
+    (terminal::is_sysbench, Format::Sysbench),
+    (terminal::is_pgbench, Format::Pgbench),
+    (terminal::is_dd, Format::Dd),
+    (table::is, Format::Table),
+];
 
 /// The form of a file that begins with these bytes; `None` where it is none that is known.
 #[must_use]
 pub fn detect(head: &[u8]) -> Option<Format> {
     let text = text::decode(cut(head))?;
     let text = text.as_ref();
-    if text.contains("\"fio version\"") {
-        return Some(Format::FioJson);
-    }
-    crate::fio::log::is(text).then_some(Format::FioLog)
+    let first =
+        |forms: &[(Is, Format)]| forms.iter().find(|(is, _)| is(text)).map(|(_, format)| *format);
+    first(JSON).filter(|_| text.contains('{')).or_else(|| first(OTHERS))
 }
 
 /// The head without a character that was cut through.

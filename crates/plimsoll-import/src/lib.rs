@@ -6,12 +6,23 @@
 //! a sentence; nothing panics.
 
 pub mod detect;
+pub mod diskspd;
+pub mod elbencho;
 pub mod fio;
+pub mod io500;
+pub mod jetstress;
 pub mod json;
+pub mod kv_cache;
+pub mod mlperf;
 pub mod number;
+pub mod parts;
 pub mod study;
+pub mod table;
+pub mod terminal;
 pub mod text;
+pub mod vdbench;
 pub mod walk;
+pub mod warp;
 
 pub use detect::Format;
 pub use study::{Study, read};

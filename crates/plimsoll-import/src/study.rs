@@ -8,7 +8,10 @@ use plimsoll_evidence::reported::Reported;
 use crate::detect::{Format, detect};
 use crate::json::{self, At};
 use crate::walk::{Visitor, walk};
-use crate::{ImportError, fio, text};
+use crate::{
+    ImportError, diskspd, elbencho, fio, io500, jetstress, kv_cache, mlperf, table, terminal, text,
+    vdbench, warp,
+};
 
 /// What was found in the files that were named.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,7 +22,7 @@ pub struct Study {
     pub unreadable: Vec<ImportError>,
     /// Files of no known form.
     pub passed_over: usize,
-    /// Logs that belong to no result.
+    /// Logs, and other parts of results, that belong to none.
     pub logs_alone: usize,
     /// Files that were read, by their form.
     pub read: BTreeMap<&'static str, usize>,
@@ -29,6 +32,9 @@ pub struct Study {
 #[derive(Default)]
 struct Pieces {
     fio_logs: Vec<fio::log::Log>,
+    io500_ranks: Vec<io500::Ranks>,
+    mlperf_epochs: Vec<mlperf::Epochs>,
+    mlperf_ranks: Vec<String>,
 }
 
 /// Reads everything below the paths.
@@ -89,30 +95,75 @@ impl Visitor for Reader {
 
 impl Reader {
     fn parse(&mut self, format: Format, text: &str, file: &str) -> Result<(), String> {
+        let results = &mut self.study.results;
         match format {
-            Format::FioJson => {
-                let (json, range) = json::first_object(text).map_err(|error| error.to_string())?;
-                let root = At::root(&json);
-                if !fio::json::is(&root) {
-                    return Err("it has a \"fio version\" and no jobs".into());
-                }
-                let mut reported = fio::json::read(&root, file);
-                if !text[..range.start].trim().is_empty() {
-                    let lines = text[..range.start].lines().count();
-                    reported
-                        .remarks
-                        .push(format!("{lines} lines of other text stand before the JSON"));
-                }
-                self.study.results.push(reported);
-            }
+            Format::FioTerse => results.push(fio::terse::read(text, file)?),
+            Format::FioText => results.push(fio::text::read(text, file)?),
+            Format::DiskspdXml => results.extend(diskspd::read_xml(text, file)?),
+            Format::DiskspdText => results.extend(diskspd::read_text(text, file)?),
+            Format::ElbenchoCsv => results.extend(elbencho::read_csv(text, file)?),
+            Format::ElbenchoJson => results.extend(elbencho::read_json(text, file)?),
+            Format::Io500Result => results.push(io500::read_result(text, file)?),
+            Format::Io500Summary => results.push(io500::read_summary(text, file)?),
+            Format::Io500Ranks => self.pieces.io500_ranks.push(io500::read_ranks(text, file)?),
+            Format::VdbenchFlat => results.extend(vdbench::read_flat(text, file)?),
+            Format::VdbenchSummary => results.extend(vdbench::read_summary(text, file)?),
+            Format::Jetstress => results.push(jetstress::read(text, file)?),
+            Format::Sysbench => results.push(terminal::read_sysbench(text, file)?),
+            Format::Pgbench => results.push(terminal::read_pgbench(text, file)?),
+            Format::Dd => results.extend(terminal::read_dd(text, file)?),
+            Format::Kubestr => results.push(terminal::read_kubestr(text, file)?),
+            Format::Table => results.extend(table::read(text, file)?),
             Format::FioLog => self.pieces.fio_logs.push(fio::log::read(text, file)),
+            Format::FioJson
+            | Format::MlperfSummary
+            | Format::MlperfEpochs
+            | Format::MlperfRank
+            | Format::MlperfReport
+            | Format::KvCache
+            | Format::Warp => self.parse_json(format, text, file)?,
         }
+        Ok(())
+    }
+
+    fn parse_json(&mut self, format: Format, text: &str, file: &str) -> Result<(), String> {
+        let (json, range) = json::first_object(text).map_err(|error| error.to_string())?;
+        let root = At::root(&json);
+        let mut reported = match format {
+            Format::MlperfSummary if mlperf::is_summary(&root) => mlperf::read_summary(&root, file),
+            Format::MlperfReport if mlperf::is_report(&root) => mlperf::read_report(&root, file),
+            Format::Warp if warp::is(&root) => warp::read(&root, file),
+            Format::KvCache if kv_cache::is(&root) => kv_cache::read(&root, file),
+            Format::MlperfEpochs if mlperf::is_epochs(&root) => {
+                self.pieces.mlperf_epochs.push(mlperf::read_epochs(&root, file));
+                return Ok(());
+            }
+            Format::MlperfRank if mlperf::is_rank(&root) => {
+                self.pieces.mlperf_ranks.push(file.to_owned());
+                return Ok(());
+            }
+            Format::FioJson => {
+                let at = [root.clone(), root.key("raw").key("result")];
+                let found = at.iter().find(|at| fio::json::is(at));
+                fio::json::read(found.ok_or("it has a \"fio version\" and no jobs")?, file)
+            }
+            _ => return Err(format!("it begins as {} and is none", format.word())),
+        };
+        if !text[..range.start].trim().is_empty() {
+            let lines = text[..range.start].lines().count();
+            reported.remarks.push(format!("{lines} lines of other text stand before the JSON"));
+        }
+        self.study.results.push(reported);
         Ok(())
     }
 
     fn finish(mut self) -> Study {
         let left = fio::log::attach(&mut self.study.results, self.pieces.fio_logs);
-        self.study.logs_alone = left.len();
+        let Pieces { io500_ranks, mlperf_epochs, mlperf_ranks, .. } = self.pieces;
+        let results = &mut self.study.results;
+        let alone = mlperf::attach(results, mlperf_epochs, &mlperf_ranks);
+        io500::attach(results, io500_ranks);
+        self.study.logs_alone = left.len() + alone;
         self.study.results.sort_by(|a, b| {
             (&a.source.file, &a.source.place).cmp(&(&b.source.file, &b.source.place))
         });

@@ -167,11 +167,14 @@ fn direction(side: &At<'_, '_>, kind: Kind) -> Operation {
             take(|o| &mut o.bytes, Some(kib.scaled(KIB)));
         }
         None => {
-            let old = !side.key("bw_bytes").exists();
-            let bytes = if old {
+            // Others leave fields out: what is left tells the version, or nothing does.
+            let any = |names: &[&str]| names.iter().any(|name| side.key(name).exists());
+            let bytes = if any(&["bw_bytes", "slat_ns", "clat_ns", "lat_ns"]) {
+                side.key("io_bytes").exact()
+            } else if any(&["slat", "clat", "lat"]) {
                 side.key("io_bytes").truncated().map(|kib| kib.scaled(KIB))
             } else {
-                side.key("io_bytes").exact()
+                None
             };
             take(|o| &mut o.bytes, bytes);
         }
@@ -342,4 +345,26 @@ fn take_totals(reported: &mut Reported) {
         }
     }
     reported.combined.extend(combined);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::json;
+
+    #[test]
+    fn the_unit_of_amounts_is_told_from_the_fields_around_them() {
+        for (fields, bytes) in [
+            (r#""io_kbytes": 4000, "io_bytes": 4096000"#, Some(4_096_000.0)),
+            (r#""lat_ns": {"mean": 5.0}, "io_bytes": 4096000"#, Some(4_096_000.0)),
+            (r#""lat": {"mean": 5.0}, "io_bytes": 4000"#, Some(4_096_000.0)),
+            (r#""total_ios": 7, "io_bytes": 4000"#, None),
+        ] {
+            let text = format!("{{{fields}}}");
+            let (json, _) = json::parse(&text).unwrap();
+            let operation = direction(&At::root(&json), Kind::Read);
+            assert_eq!(operation.bytes.first().map(|bytes| bytes.value), bytes, "{fields}");
+        }
+    }
 }

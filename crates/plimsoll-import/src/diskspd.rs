@@ -1,0 +1,596 @@
+//! diskspd (Microsoft): its XML (`-Rxml`) and its text.
+//!
+//! Amounts are exact for each thread and target, times have two decimals, latencies three of a
+//! millisecond. The text of the profile or the XML's `Profile` says what was asked.
+
+use plimsoll_evidence::reported::{
+    Combined, Durability, Figure, How, Kind, Operation, Outstanding, Part, Pattern, Point,
+    Quantity, Reported, Series, Setting, Stage,
+};
+use roxmltree::{Document, Node};
+
+use crate::parts::{Digits, figure, latency, percentile, source};
+
+const MIB: f64 = 1024.0 * 1024.0;
+const NS_PER_S: f64 = 1e9;
+const NS_PER_MS: f64 = 1e6;
+
+/// True where a text is diskspd's XML.
+#[must_use]
+pub fn is_xml(text: &str) -> bool {
+    text.contains("<Results>")
+        && (text.contains("<TestTimeSeconds>")
+            || text.contains("<DiskSpd")
+            || text.contains("<Tool>"))
+}
+
+/// True where a text is diskspd's own.
+#[must_use]
+pub fn is_text(text: &str) -> bool {
+    text.contains("actual test time:") && text.contains("Total IO")
+        || text.contains("Command Line:") && text.contains("Results for timespan")
+}
+
+fn child<'a>(node: Node<'a, 'a>, name: &str) -> Option<Node<'a, 'a>> {
+    node.children().find(|child| child.has_tag_name(name))
+}
+
+fn text_of<'a>(node: Node<'a, 'a>, name: &str) -> Option<&'a str> {
+    child(node, name)?.text().map(str::trim).filter(|text| !text.is_empty())
+}
+
+fn number(
+    node: Node<'_, '_>,
+    name: &str,
+    digits: Digits,
+    unit: f64,
+    place: &str,
+) -> Option<Figure> {
+    let child = node.children().find(|child| child.has_tag_name(name))?;
+    figure(child.text()?, digits, unit, format!("{place}/{name}"))
+}
+
+/// Reads the XML: one result for each time span.
+///
+/// # Errors
+/// What is no XML, or has no results.
+pub fn read_xml(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    let start = text.find("<Results").ok_or("it has no <Results>")?;
+    let end = text.rfind("</Results>").ok_or("it ends before </Results>: it was cut off")?;
+    let document = Document::parse(&text[start..end + "</Results>".len()])
+        .map_err(|error| error.to_string())?;
+    let root = document.root_element();
+    let asked: Vec<Node<'_, '_>> = child(root, "Profile")
+        .and_then(|profile| child(profile, "TimeSpans"))
+        .map(|spans| spans.children().filter(|n| n.has_tag_name("TimeSpan")).collect())
+        .unwrap_or_default();
+    let spans: Vec<Node<'_, '_>> = root.children().filter(|n| n.has_tag_name("TimeSpan")).collect();
+    if spans.is_empty() {
+        return Err("it has no time span".into());
+    }
+    let version = child(root, "System")
+        .and_then(|system| child(system, "Tool"))
+        .and_then(|tool| text_of(tool, "Version"));
+    let several = spans.len() > 1;
+    let read = |(index, span): (usize, &Node<'_, '_>)| {
+        let mut reported = Reported::of(source("diskspd", "diskspd XML", file));
+        reported.source.version = version.map(str::to_owned);
+        reported.source.place = several.then(|| format!("time span {}", index + 1));
+        if let Some(error) = text_of(*span, "Error") {
+            reported.remarks.push(error.to_owned());
+        }
+        let place = format!("TimeSpan[{index}]");
+        of_span(&mut reported, *span, asked.get(index).copied(), &place);
+        reported
+    };
+    Ok(spans.iter().enumerate().map(read).collect())
+}
+
+fn of_span(reported: &mut Reported, span: Node<'_, '_>, asked: Option<Node<'_, '_>>, place: &str) {
+    let window = number(span, "TestTimeSeconds", Digits::Rounded, NS_PER_S, place);
+    let threads: Vec<Node<'_, '_>> = span.children().filter(|n| n.has_tag_name("Thread")).collect();
+    for (thread_index, thread) in threads.iter().enumerate() {
+        for target in thread.children().filter(|n| n.has_tag_name("Target")) {
+            let place = format!("{place}/Thread[{thread_index}]/Target");
+            let path = text_of(target, "Path").unwrap_or_default();
+            let asked = asked.and_then(|asked| asked_of(asked, path));
+            let mut part = Part {
+                rank: Some(format!("thread {}", text_of(*thread, "Id").unwrap_or("?"))),
+                name: path.to_owned(),
+                window_ns: window.clone(),
+                setting: asked.map(|asked| setting(asked, 1.0)).unwrap_or_default(),
+                ..Part::default()
+            };
+            let size = asked.and_then(|a| number(a, "BlockSize", Digits::Exact, 1.0, "Profile"));
+            for (word, kind) in [("Read", Kind::Read), ("Write", Kind::Write)] {
+                let mut operation = Operation::of(kind);
+                let exact = |name: String| number(target, &name, Digits::Exact, 1.0, &place);
+                operation.bytes.extend(exact(format!("{word}Bytes")));
+                operation.count.extend(exact(format!("{word}Count")));
+                operation.size_bytes = size.clone();
+                let ms = |name: String| number(target, &name, Digits::Rounded, NS_PER_MS, &place);
+                operation.latencies.extend(latency(Stage::Total, |l| {
+                    l.mean_ns = ms(format!("Average{word}LatencyMilliseconds"));
+                    l.stddev_ns = ms(format!("{word}LatencyStdev"));
+                }));
+                if !operation.is_idle() {
+                    part.operations.push(operation);
+                }
+            }
+            reported.parts.push(part);
+        }
+    }
+    total(reported, span, window, place);
+}
+
+/// The target of the profile that has this path.
+fn asked_of<'a>(span: Node<'a, 'a>, path: &str) -> Option<Node<'a, 'a>> {
+    let targets = child(span, "Targets")?;
+    targets
+        .children()
+        .filter(|n| n.has_tag_name("Target"))
+        .find(|t| text_of(*t, "Path") == Some(path))
+}
+
+fn setting(target: Node<'_, '_>, threads: f64) -> Setting {
+    let exact = |name: &str| number(target, name, Digits::Exact, 1.0, "Profile/Target");
+    let has = |name: &str| text_of(target, name) == Some("true");
+    let paced = exact("ThinkTime").is_some_and(|f| f.value > 0.0)
+        || child(target, "Throughput").is_some_and(|t| t.text() != Some("0"));
+    let random = exact("Random").is_some_and(|f| f.value > 0.0)
+        || exact("RandomRatio").is_some_and(|f| f.value == 100.0);
+    Setting {
+        outstanding: exact("RequestCount")
+            .map(|f| Outstanding { most: f.scaled(threads), kept: !paced }),
+        read_percent: exact("WriteRatio").map(|f| Figure {
+            value: 100.0 - f.value,
+            least: 100.0 - f.most,
+            most: 100.0 - f.least,
+            ..f
+        }),
+        pattern: Some(if random { Pattern::Random } else { Pattern::Sequential }),
+        direct: Some(has("DisableOSCache") || has("DisableAllCache")),
+        durability: Some(if has("WriteThrough") || has("DisableAllCache") {
+            Durability::EachWrite
+        } else {
+            Durability::Nothing
+        }),
+        target: text_of(target, "Path").map(str::to_owned),
+        ..Setting::default()
+    }
+}
+
+/// Latencies and intervals of all threads together.
+fn total(reported: &mut Reported, span: Node<'_, '_>, window: Option<Figure>, place: &str) {
+    let mut part =
+        Part { name: "total".into(), window_ns: window, is_total: true, ..Part::default() };
+    if let Some(at) = child(span, "Latency") {
+        let place = format!("{place}/Latency");
+        for (word, kind) in [("Read", Kind::Read), ("Write", Kind::Write)] {
+            let ms = |node: Node<'_, '_>, name: &str, field: &str| {
+                figure(text_of_any(node, name)?, Digits::Rounded, NS_PER_MS, field.to_owned())
+            };
+            let mut operation = Operation::of(kind.clone());
+            operation.latencies.extend(latency(Stage::Total, |l| {
+                l.mean_ns = ms(
+                    at,
+                    &format!("Average{word}Milliseconds"),
+                    &format!("{place}/Average{word}Milliseconds"),
+                );
+                l.stddev_ns =
+                    ms(at, &format!("{word}LatencyStdev"), &format!("{place}/{word}LatencyStdev"));
+                for bucket in at.children().filter(|n| n.has_tag_name("Bucket")) {
+                    let Some(percent) =
+                        text_of(bucket, "Percentile").and_then(|t| t.parse::<f64>().ok())
+                    else {
+                        continue;
+                    };
+                    let value = ms(
+                        bucket,
+                        &format!("{word}Milliseconds"),
+                        &format!("{place}/Bucket[{percent}]/{word}Milliseconds"),
+                    );
+                    match percent {
+                        0.0 => l.min_ns = value,
+                        100.0 => l.max_ns = value,
+                        _ => l.percentiles.extend(percentile(percent, value)),
+                    }
+                }
+            }));
+            let counts: Vec<Figure> = counts(reported, &kind);
+            if let Some(latency) = operation.latencies.first_mut() {
+                let sum: f64 = counts.iter().map(|count| count.value).sum();
+                latency.count = (sum > 0.0)
+                    .then(|| Figure::exact(sum, format!("{place} ({word}Count of all)")));
+                mean(reported, &kind, latency.mean_ns.clone());
+            }
+            if !operation.latencies.is_empty() {
+                part.operations.push(operation);
+            }
+        }
+    }
+    part.series = intervals(span, place);
+    if !part.operations.is_empty() || !part.series.is_empty() {
+        reported.parts.push(part);
+    }
+}
+
+fn text_of_any<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
+    node.children().find(|child| child.has_tag_name(name))?.text()
+}
+
+fn counts(reported: &Reported, kind: &Kind) -> Vec<Figure> {
+    let alike = reported.operations().filter(|(_, operation)| operation.kind == *kind);
+    alike.filter_map(|(_, operation)| operation.count.first().cloned()).collect()
+}
+
+/// The mean of all lies between those of the threads.
+fn mean(reported: &mut Reported, kind: &Kind, total: Option<Figure>) {
+    let alike =
+        reported.operations().filter(|(part, operation)| !part.is_total && operation.kind == *kind);
+    let of: Vec<Figure> =
+        alike.flat_map(|(_, o)| o.latencies.iter().filter_map(|l| l.mean_ns.clone())).collect();
+    if let Some(total) = total.filter(|_| !of.is_empty()) {
+        let what = format!("mean latency of {} of all threads", kind.word());
+        reported.combined.push(Combined { what, how: How::Between, total, of, slack: 0.0 });
+    }
+}
+
+fn intervals(span: Node<'_, '_>, place: &str) -> Vec<Series> {
+    let Some(iops) = child(span, "Iops") else { return Vec::new() };
+    let buckets: Vec<Node<'_, '_>> = iops.children().filter(|n| n.has_tag_name("Bucket")).collect();
+    let at = |bucket: &Node<'_, '_>, name: &str| bucket.attribute(name)?.parse::<f64>().ok();
+    let of = |word: &str, kind: Kind| {
+        let point = |bucket: &Node<'_, '_>| {
+            Some(Point { at_s: at(bucket, "SampleMillisecond")? / 1e3, value: at(bucket, word)? })
+        };
+        let points: Vec<Point> = buckets.iter().filter_map(point).collect();
+        let interval_s = points.first().map(|point| point.at_s);
+        let busy = points.iter().any(|point| point.value > 0.0);
+        busy.then(|| Series {
+            quantity: Quantity::RatePerS,
+            kind,
+            stage: Stage::Total,
+            field: format!("{place}/Iops/Bucket/{word}"),
+            interval_s,
+            points,
+            partial: false,
+            understates: false,
+        })
+    };
+    of("Read", Kind::Read).into_iter().chain(of("Write", Kind::Write)).collect()
+}
+
+/// Reads the text: one result for each time span.
+///
+/// # Errors
+/// A text without figures.
+pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let asked = asked_in_text(&lines);
+    let mut all = Vec::new();
+    let mut current: Option<(Reported, Option<Figure>, Section)> = None;
+    for (index, line) in lines.iter().enumerate() {
+        if let Some(time) = line.strip_prefix("actual test time:") {
+            all.extend(current.take().map(|(reported, ..)| reported));
+            let mut reported = Reported::of(source("diskspd", "diskspd text", file));
+            reported.options = asked.clone();
+            let time = time.trim().trim_end_matches('s');
+            let window = figure(
+                time,
+                Digits::Rounded,
+                NS_PER_S,
+                format!("line {} (actual test time)", index + 1),
+            );
+            current = Some((reported, window, Section::None));
+            continue;
+        }
+        let Some((reported, window, section)) = current.as_mut() else { continue };
+        match *line {
+            "Total IO" => *section = Section::Io(Kind::All, Vec::new()),
+            "Read IO" => *section = Section::Io(Kind::Read, Vec::new()),
+            "Write IO" => *section = Section::Io(Kind::Write, Vec::new()),
+            _ if line.starts_with("%-ile") => *section = Section::Percentiles,
+            "Total latency distribution:" | "Totals:" => *section = Section::None,
+            _ => text_line(reported, window.as_ref(), section, line, index + 1),
+        }
+    }
+    all.extend(current.map(|(reported, ..)| reported));
+    let several = all.len() > 1;
+    for (index, reported) in all.iter_mut().enumerate() {
+        reported.source.place = several.then(|| format!("time span {}", index + 1));
+    }
+    if all.is_empty() { Err("it has no measured time span".into()) } else { Ok(all) }
+}
+
+enum Section {
+    None,
+    /// Rows of threads; the columns by their names.
+    Io(Kind, Vec<String>),
+    Percentiles,
+}
+
+fn text_line(
+    reported: &mut Reported,
+    window: Option<&Figure>,
+    section: &mut Section,
+    line: &str,
+    number: usize,
+) {
+    match section {
+        Section::None => {}
+        Section::Percentiles => percentiles_line(reported, line, number),
+        Section::Io(kind, columns) => {
+            if line.starts_with("thread |") {
+                *columns = line.split('|').map(|cell| cell.trim().to_owned()).collect();
+                return;
+            }
+            let total = line.strip_prefix("total:");
+            let cells: Vec<&str> = total.unwrap_or(line).split('|').map(str::trim).collect();
+            let is_row = total.is_some() || cells.len() > 3 && cells[0].parse::<u32>().is_ok();
+            // The sections of reads and writes divide what the first one holds together.
+            if !is_row || columns.is_empty() || *kind == Kind::All {
+                return;
+            }
+            let shift = usize::from(total.is_none());
+            let at = |name: &str| {
+                let column = columns.iter().position(|column| column == name)?;
+                cells.get(column + shift - 1).copied()
+            };
+            let take = |name: &str, digits, unit| {
+                figure(at(name)?, digits, unit, format!("line {number} ({name})"))
+            };
+            let mut operation = Operation::of(kind.clone());
+            operation.bytes.extend(take("bytes", Digits::Exact, 1.0));
+            operation.count.extend(take("I/Os", Digits::Exact, 1.0));
+            operation.bandwidth_per_s.extend(take("MiB/s", Digits::Rounded, MIB));
+            operation.rate_per_s.extend(take("I/O per s", Digits::Rounded, 1.0));
+            let stddev = take("LatStdDev", Digits::Rounded, NS_PER_MS);
+            operation.latencies.extend(latency(Stage::Total, |l| {
+                l.mean_ns = take("AvgLat", Digits::Rounded, NS_PER_MS);
+                l.stddev_ns = stddev;
+            }));
+            if operation.is_idle() {
+                return;
+            }
+            operation.size_bytes = block_size(&reported.options);
+            let options = reported.options.clone();
+            let part = Part {
+                rank: (total.is_none()).then(|| format!("thread {}", cells[0])),
+                name: if total.is_some() {
+                    "total".into()
+                } else {
+                    cells.last().copied().unwrap_or_default().to_owned()
+                },
+                window_ns: window.cloned(),
+                setting: if total.is_none() {
+                    setting_of_text(&options)
+                } else {
+                    Setting::default()
+                },
+                operations: vec![operation],
+                is_total: total.is_some(),
+                ..Part::default()
+            };
+            if part.is_total {
+                sums(reported, &part);
+            }
+            merge(reported, part);
+        }
+    }
+}
+
+/// Reads and writes of one thread share its operations in flight, so they have to be in one part.
+fn merge(reported: &mut Reported, part: Part) {
+    let same = |other: &&mut Part| {
+        other.rank == part.rank
+            && other.is_total == part.is_total
+            && (other.is_total || other.name == part.name)
+    };
+    match reported.parts.iter_mut().find(same) {
+        Some(other) => other.operations.extend(part.operations),
+        None => reported.parts.push(part),
+    }
+}
+
+fn sums(reported: &mut Reported, total: &Part) {
+    for operation in &total.operations {
+        let of = |pick: fn(&Operation) -> Option<&Figure>| -> Vec<Figure> {
+            let alike =
+                reported.operations().filter(|(p, o)| !p.is_total && o.kind == operation.kind);
+            alike.filter_map(|(_, o)| pick(o).cloned()).collect()
+        };
+        type Pick = fn(&Operation) -> Option<&Figure>;
+        let quantities: [(&str, Pick); 2] =
+            [("bytes", |o| o.bytes.first()), ("operations", |o| o.count.first())];
+        let mut combined = Vec::new();
+        for (word, pick) in quantities {
+            let parts = of(pick);
+            if let Some(sum) = pick(operation).filter(|_| !parts.is_empty()) {
+                let what = format!("{word} of {} of all threads", operation.kind.word());
+                combined.push(Combined {
+                    what,
+                    how: How::Sum,
+                    total: sum.clone(),
+                    of: parts,
+                    slack: 0.0,
+                });
+            }
+        }
+        reported.combined.extend(combined);
+    }
+}
+
+fn percentiles_line(reported: &mut Reported, line: &str, number: usize) {
+    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    let [name, read, write, _] = cells[..] else { return };
+    let quantile = match name {
+        "min" => Some(0.0),
+        "max" => Some(100.0),
+        _ => match name.split_once("th").or_else(|| name.split_once("-nines")) {
+            Some((digits, "")) if name.ends_with("th") => digits.parse::<f64>().ok(),
+            Some((digits, "")) => {
+                digits.parse::<i32>().ok().map(|nines| 100.0 - 10f64.powi(2 - nines))
+            }
+            _ => None,
+        },
+    };
+    let Some(percent) = quantile else { return };
+    for (text, kind) in [(read, Kind::Read), (write, Kind::Write)] {
+        let value = figure(
+            text,
+            Digits::Rounded,
+            NS_PER_MS,
+            format!("line {number} ({name} of {})", kind.word()),
+        );
+        let Some(value) = value else { continue };
+        let total = reported.parts.iter_mut().find(|part| part.is_total);
+        let operation = total.and_then(|part| part.operations.iter_mut().find(|o| o.kind == kind));
+        let Some(latency) = operation.and_then(|o| o.latencies.first_mut()) else { continue };
+        match name {
+            "min" => latency.min_ns = Some(value),
+            "max" => latency.max_ns = Some(value),
+            _ => latency.percentiles.extend(percentile(percent, Some(value))),
+        }
+    }
+}
+
+/// What the text says of the profile, by the words that it uses.
+fn asked_in_text(lines: &[&str]) -> std::collections::BTreeMap<String, String> {
+    let mut options = std::collections::BTreeMap::new();
+    for line in lines {
+        for (start, name) in [
+            ("block size: ", "block size"),
+            ("number of outstanding I/O operations per thread: ", "outstanding per thread"),
+            ("threads per file: ", "threads per file"),
+            ("think time: ", "think time"),
+            ("performing mix test (read/write ratio: ", "read/write ratio"),
+            ("duration: ", "duration"),
+            ("warm up time: ", "warm up time"),
+            ("Command Line: ", "command line"),
+        ] {
+            if let Some(value) = line.strip_prefix(start) {
+                options
+                    .entry(name.to_owned())
+                    .or_insert_with(|| value.trim_end_matches(')').to_owned());
+            }
+        }
+        for (words, name, value) in [
+            ("using random I/O", "pattern", "random"),
+            ("using sequential I/O", "pattern", "sequential"),
+            ("using interlocked sequential I/O", "pattern", "sequential"),
+            ("software cache disabled", "direct", "yes"),
+            ("using software cache", "direct", "no"),
+            ("hardware and software write caches disabled", "direct", "yes"),
+            ("writethrough on", "write through", "yes"),
+            ("throughput rate-limited", "rate limit", "yes"),
+        ] {
+            if line.contains(words) {
+                options.insert(name.to_owned(), value.to_owned());
+            }
+        }
+    }
+    options
+}
+
+/// `4KiB`, `64KiB`, `1MiB`, or bytes.
+fn block_size(options: &std::collections::BTreeMap<String, String>) -> Option<Figure> {
+    let text = options.get("block size")?;
+    let (digits, unit) = crate::number::split_unit(text);
+    let factor = crate::number::unit(unit).map_or(1.0, |unit| unit.other);
+    figure(digits, Digits::Exact, factor, "block size")
+}
+
+fn setting_of_text(options: &std::collections::BTreeMap<String, String>) -> Setting {
+    let get = |name: &str| options.get(name).map(String::as_str);
+    let depth = get("outstanding per thread")
+        .and_then(|t| figure(t, Digits::Exact, 1.0, "outstanding per thread"));
+    let paused = get("think time").is_some_and(|t| t != "0ms") || get("rate limit").is_some();
+    Setting {
+        outstanding: depth.map(|most| Outstanding { most, kept: !paused }),
+        pattern: get("pattern")
+            .map(|p| if p == "random" { Pattern::Random } else { Pattern::Sequential }),
+        direct: get("direct").map(|direct| direct == "yes"),
+        durability: get("write through").map(|_| Durability::EachWrite),
+        ..Setting::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    // After `XmlResultParser.cpp` of diskspd 2.2.
+    const XML: &str = r#"<Results>
+<System><ComputerName>x</ComputerName><Tool><Version>2.2.0</Version></Tool></System>
+<Profile><TimeSpans><TimeSpan><Duration>10</Duration><Targets><Target><Path>f</Path><BlockSize>4096</BlockSize>
+<DisableOSCache>true</DisableOSCache><RequestCount>8</RequestCount><Random>4096</Random><WriteRatio>0</WriteRatio>
+</Target></Targets></TimeSpan></TimeSpans></Profile>
+<TimeSpan><TestTimeSeconds>10.00</TestTimeSeconds><ThreadCount>1</ThreadCount>
+<Latency><AverageReadMilliseconds>0.800</AverageReadMilliseconds><ReadLatencyStdev>0.100</ReadLatencyStdev>
+<Bucket><Percentile>0</Percentile><ReadMilliseconds>0.050</ReadMilliseconds></Bucket>
+<Bucket><Percentile>50</Percentile><ReadMilliseconds>0.790</ReadMilliseconds></Bucket>
+<Bucket><Percentile>100</Percentile><ReadMilliseconds>9.000</ReadMilliseconds></Bucket></Latency>
+<Iops><Bucket SampleMillisecond="1000" Read="10000" Write="0" Total="10000"/><Bucket SampleMillisecond="2000" Read="9990" Write="0"/></Iops>
+<Thread><Id>0</Id><Target><Path>f</Path><BytesCount>409600000</BytesCount><IOCount>100000</IOCount>
+<ReadBytes>409600000</ReadBytes><ReadCount>100000</ReadCount><WriteBytes>0</WriteBytes><WriteCount>0</WriteCount>
+<AverageReadLatencyMilliseconds>0.800</AverageReadLatencyMilliseconds></Target></Thread></TimeSpan></Results>"#;
+
+    #[test]
+    fn xml_is_read_with_its_profile() {
+        assert!(is_xml(XML));
+        let reported = read_xml(XML, "r.xml").unwrap().remove(0);
+        assert_eq!(reported.source.version.as_deref(), Some("2.2.0"));
+        let part = &reported.parts[0];
+        assert_eq!(part.setting.outstanding.as_ref().unwrap().most.value, 8.0);
+        assert_eq!(
+            (part.setting.direct, part.setting.pattern),
+            (Some(true), Some(Pattern::Random))
+        );
+        assert_eq!(part.operations[0].count[0].value, 100_000.0);
+        assert_eq!(part.operations.len(), 1);
+        let total = &reported.parts[1];
+        assert_eq!(total.operations[0].latencies[0].percentiles[0].quantile, 0.5);
+        assert_eq!(total.operations[0].latencies[0].max_ns.as_ref().unwrap().value, 9e6);
+        assert_eq!(total.series[0].points.len(), 2);
+        assert!(read_xml(&XML[..900], "r").unwrap_err().contains("cut off"));
+        assert!(read_xml("<Results><a></Results>", "r").is_err());
+    }
+
+    const TEXT: &str = "Command Line: diskspd -b4K\n\nInput parameters:\n\ttimespan:   1\n\tduration: 10s\n\tpath: 'f'\n\
+        \t\tthink time: 0ms\n\t\tsoftware cache disabled\n\t\tblock size: 4KiB\n\t\tusing random I/O (alignment: 4KiB)\n\
+        \t\tnumber of outstanding I/O operations per thread: 8\n\nResults for timespan 1:\n***\n\nactual test time:\t\
+        10.00s\nthread count:\t\t1\n\nTotal IO\nthread |       bytes     |     I/Os     |    MiB/s   |  I/O per s |  \
+        AvgLat  | LatStdDev |  file\n---\n     0 |       409600000 |       100000 |      39.06 |   10000.00 |    0.800 \
+        |     0.100 | f (1GiB)\n---\ntotal:         409600000 |       100000 |      39.06 |   10000.00 |    0.800 |     \
+        0.100\n\nRead IO\nthread |       bytes     |     I/Os     |    MiB/s   |  I/O per s |  AvgLat  | LatStdDev |  \
+        file\n---\n     0 |       409600000 |       100000 |      39.06 |   10000.00 |    0.800 |     0.100 | f (1GiB)\n\
+        ---\ntotal:         409600000 |       100000 |      39.06 |   10000.00 |    0.800 |     0.100\n\nWrite IO\nthread \
+        |       bytes     |     I/Os     |    MiB/s   |  I/O per s |  AvgLat  | LatStdDev |  file\n---\n     0 |         \
+        0 |            0 |       0.00 |       0.00 |    0.000 |       N/A | f (1GiB)\n\nTotal latency distribution:\n  \
+        %-ile |  Read (ms) | Write (ms) | Total (ms)\n---\n    min |      0.050 |        N/A |      0.050\n   50th |      \
+        0.790 |        N/A |      0.790\n3-nines |      2.000 |        N/A |      2.000\n    max |      9.000 |        N/A \
+        |      9.000\n";
+
+    #[test]
+    fn text_is_read_with_its_profile() {
+        assert!(is_text(TEXT));
+        let reported = read_text(TEXT, "r.txt").unwrap().remove(0);
+        let part = &reported.parts[0];
+        assert_eq!(part.rank.as_deref(), Some("thread 0"));
+        assert_eq!(part.setting.outstanding.as_ref().unwrap().most.value, 8.0);
+        assert_eq!(part.operations[0].size_bytes.as_ref().unwrap().value, 4096.0);
+        assert_eq!(part.operations[0].rate_per_s[0].value, 10_000.0);
+        let total = &reported.parts[1];
+        assert!(total.is_total);
+        let latency = &total.operations[0].latencies[0];
+        assert_eq!(
+            latency.percentiles.iter().map(|p| p.quantile).collect::<Vec<_>>(),
+            [0.5, 0.999]
+        );
+        assert_eq!(latency.max_ns.as_ref().unwrap().value, 9e6);
+        assert_eq!(reported.combined.len(), 2);
+        assert!(read_text("Command Line: x\n", "r").is_err());
+    }
+}

@@ -1,0 +1,307 @@
+//! elbencho (S. Breuner): CSV (`--csvfile`) and JSON (`--jsonfile`), one row or object a phase.
+//!
+//! Both hold what was done when the first thread had finished and when the last one had. Rates of the CSV
+//! are cut off to whole numbers, of the JSON too; latencies are of the last one, in whole microseconds.
+
+use plimsoll_evidence::reported::{
+    Bin, Durability, Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Reported,
+    Setting, Stage,
+};
+
+use crate::json::{self, At};
+use crate::parts::{Columns, Digits, latency, source, unix_s};
+
+const MIB: f64 = 1024.0 * 1024.0;
+const NS_PER_MS: f64 = 1e6;
+const NS_PER_US: f64 = 1e3;
+
+/// True where a text is elbencho's CSV.
+#[must_use]
+pub fn is_csv(text: &str) -> bool {
+    text.lines().any(|line| line.contains(",operation,time ms [first],time ms [last],"))
+}
+
+/// True where a text is elbencho's JSON: one object a line.
+#[must_use]
+pub fn is_json(text: &str) -> bool {
+    text.contains("\"phase_type\"") && text.contains("\"last_done\"") && text.contains("\"config\"")
+}
+
+/// Reads all rows of a CSV file. A header may stand again before later rows.
+///
+/// # Errors
+/// A file without rows.
+pub fn read_csv(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    let mut header: Vec<&str> = Vec::new();
+    let mut all = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let cells: Vec<&str> = line.split(',').collect();
+        if cells.contains(&"time ms [last]") {
+            header = cells;
+            continue;
+        }
+        if header.is_empty() {
+            return Err(format!("line {} stands before a header", index + 1));
+        }
+        if cells.len() != header.len() {
+            let (is, should) = (cells.len(), header.len());
+            return Err(format!(
+                "line {} has {is} cells where the header names {should}",
+                index + 1
+            ));
+        }
+        let row = Columns::of(&header, cells, index + 1);
+        let mut reported = of_row(&row, file);
+        reported.source.place = Some(format!("line {}", index + 1));
+        all.push(reported);
+    }
+    if all.is_empty() { Err("it has a header and no rows".into()) } else { Ok(all) }
+}
+
+/// What a phase does, by its name: `WRITE`, `READ`, `RMFILES`, `MKDIRS`, `STAT`, `PUTOBJ`…
+fn kind(phase: &str) -> Kind {
+    match phase.to_ascii_uppercase().as_str() {
+        "READ" | "HOSTREAD" | "GETOBJ" => Kind::Read,
+        "WRITE" | "PUTOBJ" => Kind::Write,
+        other => Kind::Name(other.to_ascii_lowercase()),
+    }
+}
+
+fn of_row(row: &Columns<'_>, file: &str) -> Reported {
+    let mut reported = Reported::of(source("elbencho", "elbencho CSV", file));
+    reported.source.version = row.text("version").map(str::to_owned);
+    reported.source.taken_unix_s = row.text("ISO date").and_then(unix_s);
+    for name in
+        ["label", "path type", "hosts", "threads", "IO depth", "direct IO", "random", "command"]
+    {
+        if let Some(value) = row.text(name) {
+            reported.options.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    let exact = |name: &str| row.figure(name, Digits::Exact, 1.0);
+    let on = |name: &str| row.text(name).map(|text| text == "1");
+    let phase = row.text("operation").unwrap_or_default();
+    let mix = row.text("rwmix read IOPS [last]").is_some();
+    let mut part = Part {
+        name: phase.to_owned(),
+        window_ns: row.figure("time ms [last]", Digits::Cut, NS_PER_MS),
+        start_unix_s: reported.source.taken_unix_s,
+        setting: setting(
+            exact("hosts"),
+            exact("threads"),
+            exact("IO depth"),
+            on("direct IO"),
+            on("random"),
+            row.text("command"),
+        ),
+        ..Part::default()
+    };
+    let kind = kind(phase);
+    let prefixes: &[(&str, Kind)] =
+        if mix { &[("", Kind::Write), ("rwmix read ", Kind::Read)] } else { &[("", kind.clone())] };
+    for (prefix, kind) in prefixes {
+        let cut = |name: &str, unit| row.figure(&format!("{prefix}{name}"), Digits::Cut, unit);
+        let mut operation = Operation::of(kind.clone());
+        let block = exact("block size").filter(|size| size.value > 0.0);
+        let io = cut("IOPS [last]", 1.0).is_some();
+        if io && kind.moves_data() {
+            operation.rate_per_s.extend(cut("IOPS [last]", 1.0));
+            operation.size_bytes = block;
+        } else {
+            operation.rate_per_s.extend(cut("entries/s [last]", 1.0));
+            operation.count.extend(row.figure(
+                &format!("{prefix}entries [last]"),
+                Digits::Exact,
+                1.0,
+            ));
+        }
+        operation.bandwidth_per_s.extend(cut("MiB/s [last]", MIB));
+        operation.bytes.extend(cut("MiB [last]", MIB));
+        let word = if io && kind.moves_data() { "IO" } else { "Ent" };
+        let us = |end: &str| cut(&format!("{word} lat us [{end}]"), NS_PER_US);
+        operation.latencies.extend(latency(Stage::Total, |l| {
+            (l.min_ns, l.mean_ns, l.max_ns) = (us("min"), us("avg"), us("max"));
+        }));
+        whole_files(&mut operation, row.text("file size"));
+        part.operations.push(operation);
+    }
+    reported.parts.push(part);
+    reported
+}
+
+/// The last block of a file that is no multiple of its size is shorter.
+fn whole_files(operation: &mut Operation, file_size: Option<&str>) {
+    let Some(size) = operation.size_bytes.as_ref() else { return };
+    let file: Option<f64> = file_size.and_then(|text| text.parse().ok());
+    if file.is_some_and(|file| file % size.value != 0.0) {
+        operation.size_bytes = None;
+    }
+}
+
+fn setting(
+    hosts: Option<Figure>,
+    threads: Option<Figure>,
+    depth: Option<Figure>,
+    direct: Option<bool>,
+    random: Option<bool>,
+    command: Option<&str>,
+) -> Setting {
+    // Threads are of each host, and the depth of each thread.
+    let threads = hosts.zip(threads).map(|(hosts, threads)| threads.scaled(hosts.value.max(1.0)));
+    let most = threads.clone().zip(depth).map(|(threads, depth)| depth.scaled(threads.value));
+    let paced = command
+        .is_some_and(|command| command.contains("--limit") || command.contains("--rwmixthr"));
+    let synced = command.map(|command| {
+        if command.contains("--sync") { Durability::AtEnd } else { Durability::Nothing }
+    });
+    Setting {
+        outstanding: most.map(|most| Outstanding { most, kept: !paced }),
+        threads,
+        direct,
+        pattern: random.map(|random| if random { Pattern::Random } else { Pattern::Sequential }),
+        durability: synced,
+        ..Setting::default()
+    }
+}
+
+/// Reads all objects of a JSON file.
+///
+/// # Errors
+/// A line that is no JSON.
+pub fn read_json(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    let mut all = Vec::new();
+    let mut from = 0;
+    while let Some(at) = text[from..].find('{') {
+        let line = 1 + text[..from + at].matches('\n').count();
+        let (json, length) = json::parse(&text[from + at..])
+            .map_err(|error| format!("the object in line {line}: {}", error.says))?;
+        from += at + length;
+        let root = At::root(&json);
+        if root.key("phase_type").exists() {
+            let mut reported = of_object(&root, file);
+            reported.source.place = Some(format!("line {line}"));
+            all.push(reported);
+        }
+    }
+    if all.is_empty() { Err("it has no phase of elbencho".into()) } else { Ok(all) }
+}
+
+fn of_object(root: &At<'_, '_>, file: &str) -> Reported {
+    let config = root.key("config");
+    let mut reported = Reported::of(source("elbencho", "elbencho JSON", file));
+    reported.source.version = config.key("version").shown();
+    reported.source.taken_unix_s = root.key("iso_start_date").text().and_then(unix_s);
+    for (name, value) in config.entries() {
+        reported.options.extend(value.shown().map(|value| (name.to_owned(), value)));
+    }
+    let on = |name: &str| config.key(name).shown().map(|text| text == "1" || text == "true");
+    let last = root.key("last_done");
+    let phase = root.key("phase_type").text().unwrap_or_default();
+    let mut part = Part {
+        name: phase.to_owned(),
+        window_ns: last.key("elapsed_time_ms").truncated().map(|ms| ms.scaled(NS_PER_MS)),
+        start_unix_s: reported.source.taken_unix_s,
+        setting: setting(
+            config.key("hosts").exact(),
+            config.key("threads").exact(),
+            config.key("io_depth").exact(),
+            on("direct_io"),
+            on("random_offsets"),
+            config.key("command").text(),
+        ),
+        ..Part::default()
+    };
+    let mix = last.key("rwmix_read");
+    let kind = if mix.exists() { Kind::Write } else { kind(phase) };
+    let block = config.key("block_size").exact().filter(|size| size.value > 0.0);
+    let file_size = config.key("file_size").shown();
+    for (at, kind, below) in [(last.clone(), kind, ""), (mix, Kind::Read, "rwmix_read")] {
+        if !at.exists() {
+            continue;
+        }
+        let mut operation = Operation::of(kind.clone());
+        let io = at.key("iops").exists() && kind.moves_data();
+        operation.bytes.extend(at.key("bytes").exact());
+        operation.bandwidth_per_s.extend(at.key("bytes/s").truncated());
+        if io {
+            operation.rate_per_s.extend(at.key("iops").truncated());
+            operation.size_bytes = block.clone();
+        } else {
+            operation.count.extend(at.key("entries").exact());
+            operation.rate_per_s.extend(at.key("entries/s").truncated());
+        }
+        let all = last.key("latency").key(if io { "IO" } else { "entries" });
+        let stated = if below.is_empty() { all.clone() } else { all.key(below) };
+        let bins =
+            if below.is_empty() { all.key("histogram") } else { all.key("histogram").key(below) };
+        operation.latencies.extend(of_latency(&stated, &bins));
+        whole_files(&mut operation, file_size.as_deref());
+        part.operations.push(operation);
+    }
+    reported.parts.push(part);
+    reported
+}
+
+/// Minimum, mean and maximum in us, and bins that are named by their ends (`32-38.1`).
+fn of_latency(at: &At<'_, '_>, bins: &At<'_, '_>) -> Option<Latency> {
+    let us = |name: &str| at.key(name).truncated().map(|us| us.scaled(NS_PER_US));
+    latency(Stage::Total, |l| {
+        (l.min_ns, l.mean_ns, l.max_ns) = (us("min_us"), us("avg_us"), us("max_us"));
+        for (name, count) in bins.entries() {
+            let ends =
+                name.split_once('-').map(|(from, to)| (from.parse::<f64>(), to.parse::<f64>()));
+            if let (Some((Ok(from), Ok(to))), Some(count)) = (ends, count.number()) {
+                l.bins.push(Bin { from_ns: from * NS_PER_US, to_ns: to * NS_PER_US, count });
+            }
+        }
+        l.bins.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    // After `Statistics::printPhaseResultsToStringVec` of elbencho 3.0.
+    const CSV: &str = "ISO date,label,path type,paths,hosts,threads,dirs,files,file size,block size,direct IO,random,\
+        random aligned,IO depth,shared paths,truncate,operation,time ms [first],time ms [last],entries/s [first],\
+        entries/s [last],IOPS [first],IOPS [last],MiB/s [first],MiB/s [last],CPU% [first],CPU% [last],entries \
+        [first],entries [last],MiB [first],MiB [last],Ent lat us [min],Ent lat us [avg],Ent lat us [max],IO lat us \
+        [min],IO lat us [avg],IO lat us [max],rwmix read IOPS [last],version,command\n\
+        2024-01-01T10:00:00.000+0000,,file,1,2,8,,,1073741824,1048576,1,1,1,4,1,0,READ,9000,10000,,,820,819,820,819,5,\
+        6,,,7380,8192,,,,100,78000,90000,,3.0-1,\"elbencho\" \"-r\"\n";
+
+    #[test]
+    fn a_row_is_a_phase() {
+        assert!(is_csv(CSV));
+        let reported = read_csv(CSV, "r.csv").unwrap().remove(0);
+        let part = &reported.parts[0];
+        assert_eq!(part.setting.outstanding.as_ref().unwrap().most.value, 64.0);
+        let read = &part.operations[0];
+        assert_eq!((read.kind.clone(), read.rate_per_s[0].value), (Kind::Read, 819.0));
+        assert_eq!(read.bandwidth_per_s[0].value, 819.0 * MIB);
+        assert_eq!(read.latencies[0].mean_ns.as_ref().unwrap().value, 78e6);
+        assert_eq!(read.latencies[0].mean_ns.as_ref().unwrap().field, "line 2 (IO lat us [avg])");
+        assert_eq!(part.setting.direct, Some(true));
+        assert!(
+            read_csv(&CSV.replace(",\"elbencho\" \"-r\"", ""), "r").unwrap_err().contains("line 2")
+        );
+    }
+
+    #[test]
+    fn an_object_is_a_phase() {
+        let text = r#"{"phase_type":"WRITE","iso_start_date":"2024-01-01T10:00:00.000+0000","config":{"hosts":"1",
+            "threads":"2","file_size":"1048576","block_size":"4096","direct_io":"true","random_offsets":"false",
+            "io_depth":"1","version":"3.0-1","command":"\"elbencho\""},"first_done":{"elapsed_time_ms":"900"},
+            "last_done":{"elapsed_time_ms":"1000","iops":"512","bytes\/s":"2097152","bytes":"2097152","entries":"2",
+            "latency":{"IO":{"min_us":"5","avg_us":"3900","max_us":"9000","histogram":{"4-4.75":"12","4096-4871":"500"}}}}}"#;
+        assert!(is_json(text));
+        let reported = read_json(text, "r.json").unwrap().remove(0);
+        let write = &reported.parts[0].operations[0];
+        assert_eq!((write.kind.clone(), write.bytes[0].value), (Kind::Write, 2_097_152.0));
+        assert_eq!(write.latencies[0].bins[1].count, 500.0);
+        assert_eq!(reported.parts[0].setting.durability, Some(Durability::Nothing));
+        assert!(read_json(&text[..200], "r").is_err());
+    }
+}

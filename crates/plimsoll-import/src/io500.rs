@@ -1,0 +1,457 @@
+//! IO500: `result.txt`, `result_summary.txt`, and the times of each rank of its IOR and mdtest phases.
+//!
+//! Scores are geometric means: of four bandwidths, of eight rates of operations on names, and of those two.
+//! Each score of a phase is what all ranks did over the time from the first start to the last end, so it
+//! is at most what they did over the time of the slowest.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::{
+    Claim, Combined, Complaint, Figure, How, Kind, Membership, Operation, Part, Population,
+    Reported, Unit, Weight,
+};
+
+use crate::parts::{Columns, Digits, figure, source, unix_s};
+
+const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+const NS_PER_S: f64 = 1e9;
+/// Times are printed as whole seconds.
+const CLOCK_NS: f64 = 1e9;
+/// Phases whose bandwidths make the score.
+const BANDWIDTHS: [&str; 4] =
+    ["ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read"];
+/// Phases whose rates make the score.
+const RATES: [&str; 8] = [
+    "mdtest-easy-write",
+    "mdtest-easy-stat",
+    "mdtest-easy-delete",
+    "mdtest-hard-write",
+    "mdtest-hard-stat",
+    "mdtest-hard-read",
+    "mdtest-hard-delete",
+    "find",
+];
+/// How far above the ranks' own sum a score may lie: digits of both.
+const RANKS_SLACK: f64 = 1e-4;
+/// A score has no lower bound from its ranks: they may begin one after the other.
+const UNBOUNDED: f64 = 1e30;
+
+/// True where a text is `result.txt`.
+#[must_use]
+pub fn is_result(text: &str) -> bool {
+    text.lines().any(|line| normal(line.trim()) == "[ior-easy-write]") && text.contains("score")
+}
+
+/// True where a text is `result_summary.txt`.
+#[must_use]
+pub fn is_summary(text: &str) -> bool {
+    text.lines().any(|line| {
+        line.starts_with("[RESULT") && (line.contains("ior-easy") || line.contains("ior_easy"))
+    })
+}
+
+/// True where a text has the times of the ranks of a phase.
+#[must_use]
+pub fn is_ranks(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    first.starts_with("access,rank,runtime-with-openclose,")
+        || first.starts_with("rank,items,rate-Directory creation,")
+}
+
+/// Names of older versions have underscores.
+fn normal(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+/// A phase's figures.
+fn phase(name: &str, score: Option<Figure>, window: Option<Figure>) -> Part {
+    let kind = match name {
+        name if name.starts_with("ior") && name.ends_with("write") => Kind::Write,
+        name if name.starts_with("ior") => Kind::Read,
+        name => Kind::Name(name.to_owned()),
+    };
+    let mut operation = Operation::of(kind);
+    if name.starts_with("ior") {
+        operation.bandwidth_per_s.extend(score.map(|score| score.scaled(GIB)));
+    } else {
+        operation.rate_per_s.extend(score.map(|score| score.scaled(1e3)));
+    }
+    let operations = vec![operation];
+    Part { name: name.to_owned(), window_ns: window, operations, ..Part::default() }
+}
+
+/// The score of a phase, as stated.
+fn score_of<'r>(reported: &'r Reported, name: &str) -> Option<&'r Figure> {
+    let part = reported.parts.iter().find(|part| part.name == name)?;
+    let operation = part.operations.first()?;
+    operation.bandwidth_per_s.first().or(operation.rate_per_s.first())
+}
+
+/// The scores are geometric means of those of the phases.
+fn scores(reported: &mut Reported, totals: [Option<Figure>; 3]) {
+    let of = |names: &[&str], unit: f64| -> Option<Vec<Figure>> {
+        let all = names.iter().map(|name| score_of(reported, name).cloned());
+        all.map(|figure| figure.map(|figure| figure.scaled(1.0 / unit))).collect()
+    };
+    let [bandwidth, rate, total] = totals;
+    let mut combined = Vec::new();
+    let mut push = |what: &str, total: &Option<Figure>, of: Option<Vec<Figure>>| {
+        if let (Some(total), Some(of)) = (total.clone(), of) {
+            let how = How::GeometricMean;
+            combined.push(Combined { what: what.to_owned(), how, total, of, slack: 0.0 });
+        }
+    };
+    push("the bandwidth score", &bandwidth, of(&BANDWIDTHS, GIB));
+    push("the metadata score", &rate, of(&RATES, 1e3));
+    let both = bandwidth.clone().zip(rate.clone()).map(|(bandwidth, rate)| vec![bandwidth, rate]);
+    push("the score", &total, both);
+    reported.combined.extend(combined);
+}
+
+/// Reads `result.txt`.
+///
+/// # Errors
+/// A text without a phase.
+pub fn read_result(text: &str, file: &str) -> Result<Reported, String> {
+    let mut reported = Reported::of(source("IO500", "IO500 result", file));
+    let mut sections: Vec<(String, Entries<'_>)> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            sections.push((normal(name), BTreeMap::new()));
+            continue;
+        }
+        let Some((name, value)) = line.split_once('=') else { continue };
+        let (name, value) = (name.trim(), value.trim());
+        if let Some((_, entries)) = sections.last_mut() {
+            entries.entry(name).or_insert((value, index + 1));
+        } else if name == "version" {
+            reported.source.version = Some(value.to_owned());
+        }
+    }
+    let mut totals = [None, None, None];
+    for (name, entries) in &sections {
+        match name.as_str() {
+            "run" => of_run(&mut reported, entries),
+            "SCORE" => {
+                totals = ["BW", "MD", "SCORE"].map(|key| number(entries, key, name));
+                complain(&mut reported, entries, "SCORE", name);
+            }
+            "SCOREX" | "timestamp" => {}
+            _ => of_phase(&mut reported, entries, name),
+        }
+    }
+    if reported.parts.is_empty() {
+        return Err("it has no phase of IO500".into());
+    }
+    scores(&mut reported, totals);
+    Ok(reported)
+}
+
+/// Values of a section with their lines.
+type Entries<'t> = BTreeMap<&'t str, (&'t str, usize)>;
+
+fn number(entries: &Entries<'_>, key: &str, section: &str) -> Option<Figure> {
+    let (value, line) = entries.get(key)?;
+    let digits = value.split_whitespace().next()?;
+    figure(digits, Digits::Rounded, 1.0, format!("line {line} ({section} {key})"))
+}
+
+fn of_run(reported: &mut Reported, entries: &Entries<'_>) {
+    for (name, (value, _)) in entries {
+        reported.options.insert((*name).to_owned(), (*value).to_owned());
+    }
+    reported.source.version = entries.get("version").map(|(value, _)| (*value).to_owned());
+}
+
+/// `score = INVALID`, or words behind the number.
+fn complain(reported: &mut Reported, entries: &Entries<'_>, key: &str, section: &str) {
+    if let Some((value, line)) = entries.get(key).filter(|(v, _)| v.contains("INVALID")) {
+        reported.complaints.push(Complaint {
+            weight: Weight::Invalid,
+            says: format!("IO500 marks {section} as invalid: {value}"),
+            field: format!("line {line} ({section} {key})"),
+        });
+    }
+}
+
+fn of_phase(reported: &mut Reported, entries: &Entries<'_>, name: &str) {
+    let score = number(entries, "score", name);
+    let window = number(entries, "t_delta", name).map(|seconds| seconds.scaled(NS_PER_S));
+    if score.is_none() && window.is_none() {
+        return;
+    }
+    complain(reported, entries, "score", name);
+    let mut part = phase(name, score.filter(|score| score.value > 0.0), window.clone());
+    let clock = |key: &str| unix_s(entries.get(key)?.0);
+    part.start_unix_s = clock("t_start");
+    if let (Some(start), Some(end), Some(window)) = (clock("t_start"), clock("t_end"), window) {
+        let line = entries.get("t_end").map_or(0, |(_, line)| *line);
+        let field = format!("line {line} ({name} t_end, t_start)");
+        let between = Figure::within((end - start) * NS_PER_S, CLOCK_NS, field);
+        let what = format!("the time of {name} between its start and end");
+        let (how, of) = (How::Sum, vec![between]);
+        reported.combined.push(Combined { what, how, total: window, of, slack: 1e-6 });
+    }
+    reported.parts.push(part);
+}
+
+/// Reads `result_summary.txt`, or the same lines out of a log.
+///
+/// # Errors
+/// A text without a phase.
+pub fn read_summary(text: &str, file: &str) -> Result<Reported, String> {
+    let mut reported = Reported::of(source("IO500", "IO500 summary", file));
+    let mut totals = [None, None, None];
+    for (index, line) in text.lines().enumerate() {
+        if let Some(version) = line.strip_prefix("IO500 version ") {
+            reported.source.version = Some(version.to_owned());
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let before = |unit: &[&str]| {
+            let at =
+                words.iter().position(|word| unit.iter().any(|u| u.eq_ignore_ascii_case(word)))?;
+            let name = words.get(at.checked_sub(2)?)?;
+            let digits = words.get(at - 1)?;
+            let field = format!("line {} ({name})", index + 1);
+            Some((normal(name), figure(digits, Digits::Rounded, 1.0, field)?))
+        };
+        if line.starts_with("[SCORE ]") || line.starts_with("[SCORE]") {
+            let after = |word: &str| {
+                let at = words.iter().position(|w| w.eq_ignore_ascii_case(word))?;
+                figure(
+                    words.get(at + 1)?,
+                    Digits::Rounded,
+                    1.0,
+                    format!("line {} ({word})", index + 1),
+                )
+            };
+            totals = [after("Bandwidth"), after("IOPS"), after("TOTAL")];
+        } else if line.starts_with("[RESULT") {
+            let time =
+                words.iter().position(|word| *word == "time").and_then(|at| words.get(at + 1));
+            let window = time.and_then(|seconds| {
+                let field = format!("line {} (time)", index + 1);
+                figure(seconds, Digits::Rounded, NS_PER_S, field)
+            });
+            let Some((name, score)) = before(&["GiB/s", "GB/s", "kIOPS"]) else { continue };
+            reported.parts.push(phase(&name, Some(score), window));
+        }
+        if line.contains("INVALID") {
+            reported.complaints.push(Complaint {
+                weight: Weight::Invalid,
+                says: format!("IO500 marks as invalid: {}", line.trim()),
+                field: format!("line {}", index + 1),
+            });
+        }
+    }
+    if reported.parts.is_empty() {
+        return Err("it has no phase of IO500".into());
+    }
+    scores(&mut reported, totals);
+    Ok(reported)
+}
+
+/// What each rank of a phase did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranks {
+    /// The file.
+    pub file: String,
+    /// The phase, by the file's name.
+    pub phase: String,
+    /// Numbers of the ranks.
+    ranks: Vec<u64>,
+    /// Their times, ns.
+    times_ns: Vec<f64>,
+    /// What each moved, bytes; empty where it is not told.
+    bytes: Vec<f64>,
+}
+
+/// Reads the times of the ranks.
+///
+/// # Errors
+/// A table without rows.
+pub fn read_ranks(text: &str, file: &str) -> Result<Ranks, String> {
+    let mut lines = text.lines().enumerate();
+    let header: Vec<&str> =
+        lines.next().map(|(_, line)| line.split(',').collect()).unwrap_or_default();
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let phase = normal(name.strip_suffix(".csv").unwrap_or(name));
+    let (ranks, times_ns, bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut read = Ranks { file: file.to_owned(), phase, ranks, times_ns, bytes };
+    for (index, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        let row = Columns::of(&header, line.split(',').collect(), index + 1);
+        let value = |name: &str| Some(row.figure(name, Digits::Exact, 1.0)?.value);
+        let Some(rank) = row.text("rank").and_then(|text| text.parse().ok()) else { continue };
+        read.ranks.push(rank);
+        if header.first() == Some(&"access") {
+            let of = |time, rate| value(time).zip(value(rate)).filter(|(t, _)| *t > 0.0);
+            if let Some((time, rate)) = of("runtime-with-openclose", "throughput-withopenclose") {
+                read.times_ns.push(time * NS_PER_S);
+                read.bytes.push(time * rate);
+            }
+        } else {
+            let times = header.iter().filter(|name| name.starts_with("time-File"));
+            let longest = times.filter_map(|name| value(name)).reduce(f64::max);
+            read.times_ns.extend(longest.map(|seconds| seconds * NS_PER_S));
+        }
+    }
+    if read.ranks.is_empty() { Err("it has no row of a rank".into()) } else { Ok(read) }
+}
+
+/// Puts the ranks to the result in their directory; those that have none are results of their own.
+pub fn attach(results: &mut Vec<Reported>, ranks: Vec<Ranks>) {
+    let directory =
+        |file: &str| file.rsplit_once('/').map_or(String::new(), |(dir, _)| dir.to_owned());
+    let is_result = |r: &Reported| r.source.format == "IO500 result";
+    for ranks in ranks {
+        let home = directory(&ranks.file);
+        let found = results.iter_mut().find(|r| is_result(r) && directory(&r.source.file) == home);
+        if let Some(result) = found {
+            put(result, ranks);
+        } else {
+            let mut alone = Reported::of(source("IO500", "IO500 ranks", &ranks.file));
+            put(&mut alone, ranks);
+            results.push(alone);
+        }
+    }
+    together(results, directory);
+}
+
+/// A summary in the directory of a result states the same scores: they have to agree.
+fn together(results: &mut Vec<Reported>, directory: impl Fn(&str) -> String) {
+    let (summaries, mut others): (Vec<_>, Vec<_>) =
+        results.drain(..).partition(|r| r.source.format == "IO500 summary");
+    for summary in summaries {
+        let home = directory(&summary.source.file);
+        let found = others
+            .iter_mut()
+            .find(|r| r.source.format == "IO500 result" && directory(&r.source.file) == home);
+        let Some(result) = found else {
+            others.push(summary);
+            continue;
+        };
+        for part in &mut result.parts {
+            let same = summary.parts.iter().find(|other| other.name == part.name);
+            let (Some(other), Some(operation)) = (same, part.operations.first_mut()) else {
+                continue;
+            };
+            let Some(stated) = other.operations.first() else { continue };
+            let named = |figure: &Figure| Figure {
+                field: format!("result_summary.txt {}", figure.field),
+                ..figure.clone()
+            };
+            operation.bandwidth_per_s.extend(stated.bandwidth_per_s.iter().map(named));
+            operation.rate_per_s.extend(stated.rate_per_s.iter().map(named));
+        }
+        result.complaints.extend(summary.complaints);
+    }
+    *results = others;
+}
+
+fn put(result: &mut Reported, ranks: Ranks) {
+    let procs = result.options.get("procs").and_then(|text| text.parse::<f64>().ok());
+    let mut sorted = ranks.ranks.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let last = sorted.last().map_or(0, |last| last + 1);
+    // Numbers that are left out show even where nothing states how many there are.
+    let stated = procs.unwrap_or(last as f64).max(last as f64);
+    let missing = (0..stated as u64).filter(|rank| sorted.binary_search(rank).is_err());
+    result.memberships.push(Membership {
+        of: format!("ranks of {}", ranks.phase),
+        stated: Figure::exact(stated, if procs.is_some() { "procs" } else { "rank" }),
+        found: sorted.len() as u64,
+        missing: missing.take(64).map(|rank| format!("rank {rank}")).collect(),
+        place: "in its table of ranks".into(),
+    });
+    let name = ranks.file.rsplit('/').next().unwrap_or(&ranks.file).to_owned();
+    let longest = ranks.times_ns.iter().copied().reduce(f64::max).unwrap_or(0.0);
+    let claim = score_of(result, &ranks.phase).filter(|_| longest > 0.0).map(|score| {
+        let amount = score.clone().scaled(longest / NS_PER_S);
+        let least = amount.least * (1.0 - RANKS_SLACK);
+        let total = Figure { least, most: UNBOUNDED, ..amount };
+        Claim { how: How::Sum, total, slack: 0.0 }
+    });
+    let whole = ranks.bytes.len() == ranks.ranks.len() && claim.is_some();
+    let population = |what: &str, unit, values, claims| Population {
+        of: "ranks".into(),
+        what: format!("{what} of {}", ranks.phase),
+        unit,
+        field: name.clone(),
+        values,
+        alike: unit == Unit::Ns,
+        claims,
+    };
+    result.populations.push(population("time", Unit::Ns, ranks.times_ns.clone(), Vec::new()));
+    if whole {
+        let claims = claim.into_iter().collect();
+        result.populations.push(population("amount", Unit::Bytes, ranks.bytes.clone(), claims));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const RESULT: &str = "[run]\nprocs = 2\nversion = io500-sc20\n\n[ior-easy-write]\nt_start = 2020-10-31 \
+        10:00:00\nscore = 2.000000\nt_delta = 300.2000\nt_end = 2020-10-31 10:05:00\n[ior-hard-write]\nscore = \
+        1.000000\n[ior-easy-read]\nscore = 2.000000\n[ior-hard-read]\nscore = 1.000000\n[SCORE]\nBW = 1.414214\nMD = \
+        9.000000 [INVALID]\nSCORE = 3.567621 [INVALID]\n";
+
+    #[test]
+    fn a_result_has_its_phases_and_scores() {
+        assert!(is_result(RESULT) && !is_summary(RESULT));
+        let reported = read_result(RESULT, "a/result.txt").unwrap();
+        assert_eq!(reported.parts.len(), 4);
+        assert_eq!(reported.parts[0].operations[0].bandwidth_per_s[0].value, 2.0 * GIB);
+        let what: Vec<&str> = reported.combined.iter().map(|c| c.what.as_str()).collect();
+        assert_eq!(what.len(), 3, "{what:?}: its time, and two scores whose parts are all there");
+        assert_eq!(reported.complaints.len(), 1);
+        assert!(read_result("[run]\nprocs = 2\n", "x").is_err());
+    }
+
+    #[test]
+    fn a_summary_of_any_age_is_read() {
+        let new = "IO500 version x\n[RESULT]       ior-easy-write      352.803032 GiB/s : time 386.698 seconds\n\
+            [SCORE ] Bandwidth 122.312630 GiB/s : IOPS 192.355126 kiops : TOTAL 153.386640\n";
+        let old = "[RESULT] BW   phase 1            ior_easy_write                6.020 GB/s : time 387.71 seconds\n";
+        for (text, score) in [(new, 352.803032), (old, 6.02)] {
+            assert!(is_summary(text));
+            let reported = read_summary(text, "x").unwrap();
+            assert_eq!(reported.parts[0].name, "ior-easy-write");
+            assert_eq!(reported.parts[0].operations[0].bandwidth_per_s[0].value, score * GIB);
+        }
+        assert!(read_summary("[RESULT] ior-easy nothing\n", "x").is_err());
+    }
+
+    #[test]
+    fn ranks_go_to_their_result_and_lost_ones_show() {
+        let ranks = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n\
+            write,0,3.0e+02,3.0e+02,1.073741824e+09,1.1e+09\n";
+        assert!(is_ranks(ranks));
+        let ranks = read_ranks(ranks, "a/ior-easy-write.csv").unwrap();
+        let mut results = vec![read_result(RESULT, "a/result.txt").unwrap()];
+        attach(&mut results, vec![ranks]);
+        assert_eq!(results.len(), 1);
+        let result = &results[0];
+        assert_eq!((result.memberships[0].stated.value, result.memberships[0].found), (2.0, 1));
+        assert_eq!(result.memberships[0].missing, ["rank 1"]);
+        // Half of what the score says.
+        let population = &result.populations[1];
+        let sum: f64 = population.values.iter().sum();
+        assert!((sum / population.claims[0].total.value - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_summary_beside_its_result_is_held_against_it() {
+        let summary = "[RESULT]       ior-easy-write      3.000000 GiB/s : time 300.200 seconds\n";
+        let results =
+            [read_result(RESULT, "a/result.txt"), read_summary(summary, "a/result_summary.txt")];
+        let mut results: Vec<Reported> = results.into_iter().map(Result::unwrap).collect();
+        attach(&mut results, Vec::new());
+        assert_eq!(results.len(), 1);
+        assert_eq!(results[0].parts[0].operations[0].bandwidth_per_s.len(), 2);
+    }
+}

@@ -1,0 +1,134 @@
+//! The KV-cache benchmark of MLPerf Storage: a JSON file with the latency of each request.
+//!
+//! It divides by the time for which requests were begun. Requests that end later are counted whole, so
+//! that the longest latency may exceed that time.
+
+use plimsoll_evidence::reported::{
+    Claim, Figure, How, Kind, Latency, Operation, Part, Population, Reported, Stage, Unit,
+};
+
+use crate::json::At;
+use crate::parts::{latency, percentile, source};
+
+const NS_PER_S: f64 = 1e9;
+const NS_PER_MS: f64 = 1e6;
+
+/// True for such a result.
+#[must_use]
+pub fn is(root: &At<'_, '_>) -> bool {
+    let summary = root.key("summary");
+    summary.key("cache_stats").exists() && summary.key("elapsed_time").exists()
+}
+
+/// Reads it.
+#[must_use]
+pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
+    let mut reported = Reported::of(source("KV-cache benchmark", "KV-cache JSON", file));
+    let summary = root.key("summary");
+    let cache = summary.key("cache_stats");
+    let mut part = Part {
+        window_ns: summary.key("elapsed_time").float().map(|time| time.scaled(NS_PER_S)),
+        ..Part::default()
+    };
+    let mut requests = Operation::of(Kind::Other("requests".into()));
+    requests.count.extend(root.key("requests_completed").exact());
+    requests.rate_per_s.extend(summary.key("requests_per_second").float());
+    let list = root.key("end_to_end_latencies");
+    let stated = summary.key("end_to_end_latency_ms");
+    requests.latencies.extend(of_latency(&stated, Stage::Request).map(|mut latency| {
+        let numbers = list.items().filter_map(|item| item.float());
+        let longest = numbers.reduce(|a, b| if b.value > a.value { b } else { a });
+        latency.max_ns = longest.map(|seconds| seconds.scaled(NS_PER_S)).or(latency.max_ns);
+        latency
+    }));
+    part.operations.push(requests);
+    for (kind, word, count) in
+        [(Kind::Read, "read", "decode_reads"), (Kind::Write, "write", "prefill_writes")]
+    {
+        let mut operation = Operation::of(kind);
+        operation.bytes.extend(cache.key(&format!("total_{word}_bytes")).exact());
+        operation.count.extend(cache.key(count).exact());
+        operation.rate_per_s.extend(cache.key(&format!("{word}_iops")).float());
+        let nvme = |p: &str| cache.key(&format!("nvme_{word}_{p}_ms")).float();
+        let ns = |p: &str| nvme(p).map(|ms| ms.scaled(NS_PER_MS));
+        operation.latencies.extend(latency(Stage::Total, |latency| {
+            // Of what went to the NVMe tier, and not of what memory served.
+            latency.sampled = true;
+            for (name, percent) in [("p50", 50.0), ("p95", 95.0), ("p99", 99.0)] {
+                latency.percentiles.extend(percentile(percent, ns(name)));
+            }
+        }));
+        let says = operation != Operation::of(operation.kind.clone());
+        if says && !operation.is_idle() {
+            part.operations.push(operation);
+        }
+    }
+    reported.parts.push(part);
+    for (name, word) in [
+        ("end_to_end_latencies", "end_to_end_latency_ms"),
+        ("storage_latencies", "storage_io_latency_ms"),
+    ] {
+        reported.populations.extend(population(&root.key(name), &summary.key(word)));
+    }
+    reported
+}
+
+fn of_latency(at: &At<'_, '_>, stage: Stage) -> Option<Latency> {
+    let ms = |name: &str| at.key(name).float().map(|value| value.scaled(NS_PER_MS));
+    latency(stage, |latency| {
+        latency.mean_ns = ms("mean");
+        latency.max_ns = ms("max");
+        for (name, percent) in [("p50", 50.0), ("p95", 95.0), ("p99", 99.0)] {
+            latency.percentiles.extend(percentile(percent, ms(name)));
+        }
+    })
+}
+
+/// The list of latencies, and what is said to be made of it.
+fn population(list: &At<'_, '_>, stated: &At<'_, '_>) -> Option<Population> {
+    let values: Vec<f64> = list.items().filter_map(|item| item.number()).collect();
+    let claims = [
+        ("mean", How::Mean),
+        ("p50", How::Percentile(0.5)),
+        ("p95", How::Percentile(0.95)),
+        ("p99", How::Percentile(0.99)),
+    ];
+    let claim = |(name, how): (&str, How)| {
+        let total: Figure = stated.key(name).float()?.scaled(NS_PER_MS);
+        Some(Claim { how, total, slack: 1e-9 })
+    };
+    (!values.is_empty()).then(|| Population {
+        of: "requests".into(),
+        what: list.path().replace('_', " "),
+        unit: Unit::Ns,
+        field: list.path().to_owned(),
+        values: values.iter().map(|seconds| seconds * NS_PER_S).collect(),
+        alike: false,
+        claims: claims.into_iter().filter_map(claim).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::json;
+
+    // The shape of `kv-cache.py`, with figures of our own.
+    const TEXT: &str = r#"{"requests_completed": 4, "end_to_end_latencies": [1.0, 2.0, 3.0, 22.0],
+        "storage_latencies": [0.5, 0.5], "summary": {"elapsed_time": 10.0, "requests_per_second": 0.4,
+        "end_to_end_latency_ms": {"mean": 7000.0, "p50": 2500.0}, "storage_io_latency_ms": {"mean": 500.0},
+        "cache_stats": {"total_read_bytes": 1000, "decode_reads": 10, "read_iops": 10, "nvme_read_p50_ms": 5.0}}}"#;
+
+    #[test]
+    fn the_longest_request_and_the_window_are_read() {
+        let (json, _) = json::parse(TEXT).unwrap();
+        assert!(is(&At::root(&json)));
+        let reported = read(&At::root(&json), "x.json");
+        let part = &reported.parts[0];
+        assert_eq!(part.window_ns.as_ref().unwrap().value, 10e9);
+        assert_eq!(part.operations[0].latencies[0].max_ns.as_ref().unwrap().value, 22e9);
+        assert_eq!(part.operations.len(), 2, "nothing says of writes that there were any");
+        assert_eq!(reported.populations[0].claims.len(), 2);
+    }
+}

@@ -1,0 +1,425 @@
+//! MLPerf Storage and DLIO, on which it is built: `summary.json` of a run, its `per_epoch_stats.json`, the
+//! output of each rank, and the report over repeats.
+//!
+//! A list of a metric has its mean and standard deviation beside it (numpy's, of a population), under names
+//! with `mean` and `stdev` in them. Bandwidth is samples per second times the length of a record, in MiB
+//! under the name of MB.
+
+use plimsoll_evidence::reported::{
+    Combined, Complaint, Figure, How, Kind, Membership, Operation, Part, Pass, Reported, Weight,
+};
+
+use crate::json::At;
+use crate::parts::{source, unix_s};
+
+const MIB: f64 = 1024.0 * 1024.0;
+const GIB: f64 = 1024.0 * MIB;
+const NS_PER_S: f64 = 1e9;
+/// Share by which an epoch's rate times its time may differ from the samples: rates are of steps without
+/// the first and the last ones (3,300 epochs of version 1.0 differ by 0.94 to 1.12).
+const EPOCH_SLACK: f64 = 0.25;
+
+/// True for a `summary.json`.
+#[must_use]
+pub fn is_summary(root: &At<'_, '_>) -> bool {
+    root.key("metric").entries().next().is_some() && root.key("num_accelerators").exists()
+}
+
+/// True for the report over repeats.
+#[must_use]
+pub fn is_report(root: &At<'_, '_>) -> bool {
+    root.key("overall").key("num_benchmark_runs").exists() && root.key("runs").exists()
+}
+
+/// True for `per_epoch_stats.json`.
+#[must_use]
+pub fn is_epochs(root: &At<'_, '_>) -> bool {
+    let block = root.key("1");
+    block.key("start").text().is_some()
+        && block
+            .entries()
+            .any(|(name, value)| name.starts_with("block") && value.key("start").exists())
+}
+
+/// True for what one rank leaves (`3_output.json`).
+#[must_use]
+pub fn is_rank(root: &At<'_, '_>) -> bool {
+    root.key("host_memory_GB").exists()
+        && root.key("potential_caching").exists()
+        && !root.key("metric").exists()
+}
+
+/// Lists beside their means and standard deviations: `train_au_percentage` and
+/// `train_au_mean_percentage`.
+fn statistics(reported: &mut Reported, metric: &At<'_, '_>) {
+    for (name, list) in metric.entries() {
+        let of: Vec<Figure> = list.items().filter_map(|item| item.float()).collect();
+        if of.is_empty() || of.len() != list.items().count() {
+            continue;
+        }
+        for (word, how) in [("mean", How::Mean), ("stdev", How::Stddev)] {
+            let same = metric.entries().find(|(other, _)| {
+                let parts: Vec<&str> = other.split('_').filter(|part| *part != word).collect();
+                *other != name && parts.join("_") == name
+            });
+            let Some(total) = same.and_then(|(_, value)| value.float()) else { continue };
+            let what = format!("{word} of {name}");
+            reported.combined.push(Combined { what, how, total, of: of.clone(), slack: 1e-6 });
+        }
+    }
+}
+
+/// Reads a `summary.json`.
+#[must_use]
+pub fn read_summary(root: &At<'_, '_>, file: &str) -> Reported {
+    let mut reported = Reported::of(source("MLPerf Storage", "MLPerf Storage summary", file));
+    let metric = root.key("metric");
+    reported.source.taken_unix_s = root.key("start").text().and_then(unix_s);
+    statistics(&mut reported, &metric);
+    for name in [
+        "num_accelerators",
+        "num_hosts",
+        "epochs",
+        "hostname",
+        "num_files_train",
+        "num_samples_per_file",
+    ] {
+        let value = root.key(name).shown().map(|value| (name.to_owned(), value));
+        reported.options.extend(value);
+    }
+    if metric.key("train_au_meet_expectation").text() == Some("fail") {
+        reported.complaints.push(Complaint {
+            weight: Weight::Warning,
+            says: "accelerators were busy for less than the benchmark asks for".into(),
+            field: metric.key("train_au_meet_expectation").path().to_owned(),
+        });
+    }
+    hosts(&mut reported, root);
+    passes(&mut reported, root, &metric);
+    let mut part = Part { name: "training".into(), ..Part::default() };
+    part.setting.working_set_bytes = total(&root.key("data_size_per_host_GB"));
+    part.setting.memory_bytes = total(&root.key("host_memory_GB"));
+    part.start_unix_s = reported.source.taken_unix_s;
+    let samples = metric.key("train_throughput_mean_samples_per_second");
+    let moved = metric.key("train_io_mean_MB_per_second");
+    if samples.exists() || moved.exists() {
+        let mut operation = Operation::of(Kind::Other("samples".into()));
+        operation.rate_per_s.extend(samples.float());
+        operation.bandwidth_per_s.extend(moved.float().map(|rate| rate.scaled(MIB)));
+        operation.size_bytes = record(&metric);
+        part.operations.push(operation);
+    }
+    reported.parts.push(part);
+    reported
+}
+
+/// Length of a record: standard deviations of bandwidth and rate have the ratio that their means have.
+fn record(metric: &At<'_, '_>) -> Option<Figure> {
+    let of = |name: &str| metric.key(name).number();
+    let rate = of("train_throughput_stdev_samples_per_second").filter(|rate| *rate > 1e-9)?;
+    let moved = of("train_io_stdev_MB_per_second")?;
+    let field =
+        format!("{}.train_io_stdev_MB_per_second over train_throughput_stdev", metric.path());
+    Some(Figure::exact(moved / rate * MIB, field).widened(1e-9))
+}
+
+/// Sum over hosts of a list, or one value; GB that are powers of 1024.
+fn total(at: &At<'_, '_>) -> Option<Figure> {
+    let all: Vec<f64> = at.items().filter_map(|item| item.number()).collect();
+    let one = at.number();
+    let sum = if all.is_empty() { one? } else { all.iter().sum() };
+    (sum > 0.0).then(|| Figure::exact(sum * GIB, at.path()).widened(0.05))
+}
+
+/// As many hosts as are stated have to have told of themselves.
+fn hosts(reported: &mut Reported, root: &At<'_, '_>) {
+    let Some(stated) = root.key("num_hosts").exact() else { return };
+    let listed = root.key("host_cpu_count").items().count();
+    if listed > 0 {
+        reported.memberships.push(Membership {
+            of: "hosts".into(),
+            stated,
+            found: listed as u64,
+            missing: Vec::new(),
+            place: "listed in host_cpu_count".into(),
+        });
+    }
+}
+
+/// Epochs, and whether they fit into the run.
+fn passes(reported: &mut Reported, root: &At<'_, '_>, metric: &At<'_, '_>) {
+    let rates = metric.key("train_throughput_samples_per_second");
+    let busy: Vec<Option<Figure>> =
+        metric.key("train_au_percentage").items().map(|item| item.float()).collect();
+    for (index, rate) in rates.items().enumerate() {
+        reported.passes.push(Pass {
+            name: format!("epoch {}", index + 1),
+            rate_per_s: rate.float(),
+            busy_percent: busy.get(index).cloned().flatten(),
+            ..Pass::default()
+        });
+    }
+    if let Some(stated) = root.key("epochs").exact().filter(|_| !reported.passes.is_empty()) {
+        reported.memberships.push(Membership {
+            of: "epochs".into(),
+            stated,
+            found: reported.passes.len() as u64,
+            missing: Vec::new(),
+            place: "in train_throughput_samples_per_second".into(),
+        });
+    }
+    let clock = |name: &str| root.key(name).text().and_then(unix_s);
+    let (Some(samples), Some(start), Some(end)) = (samples(root), clock("start"), clock("end"))
+    else {
+        return;
+    };
+    let times = reported.passes.iter().filter_map(|pass| pass.rate_per_s.as_ref());
+    let of: Vec<Figure> = times
+        .filter(|rate| rate.value > 0.0)
+        .map(|rate| {
+            let time = samples / rate.value * NS_PER_S;
+            Figure::exact(time, rate.field.clone()).widened(EPOCH_SLACK)
+        })
+        .collect();
+    if !of.is_empty() {
+        let elapsed = Figure::exact((end - start) * NS_PER_S, "end - start");
+        // Epochs need no more time than there was; what is left is the start of the run, and checkpoints.
+        let total = Figure { least: 0.0, ..elapsed };
+        let what = "the time of all epochs at their rates against that of the run".to_owned();
+        reported.combined.push(Combined { what, how: How::Sum, total, of, slack: 0.0 });
+    }
+}
+
+/// Samples of an epoch.
+fn samples(root: &At<'_, '_>) -> Option<f64> {
+    let files = root.key("num_files_train").number()?;
+    let each = root.key("num_samples_per_file").number()?;
+    (files * each > 0.0).then_some(files * each)
+}
+
+/// Times of the epochs of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Epochs {
+    /// The file.
+    pub file: String,
+    /// Each epoch's time for its steps, ns.
+    times: Vec<Option<Figure>>,
+    /// Whether times fit between their starts and ends.
+    combined: Vec<Combined>,
+}
+
+/// Reads `per_epoch_stats.json`.
+#[must_use]
+pub fn read_epochs(root: &At<'_, '_>, file: &str) -> Epochs {
+    let mut epochs = Epochs { file: file.to_owned(), times: Vec::new(), combined: Vec::new() };
+    for (name, epoch) in root.entries() {
+        if name.parse::<u32>().is_err() {
+            continue;
+        }
+        for (block, at) in epoch.entries().filter(|(name, _)| name.starts_with("block")) {
+            let time = at.key("duration").rounded().map(|seconds| seconds.scaled(NS_PER_S));
+            let clock = |name: &str| at.key(name).text().and_then(unix_s);
+            if let (Some(total), Some(start), Some(end)) = (&time, clock("start"), clock("end")) {
+                let between = Figure::exact((end - start) * NS_PER_S, at.key("end").path());
+                epochs.combined.push(Combined {
+                    what: format!("the time of {block} of epoch {name} between its start and end"),
+                    how: How::Sum,
+                    total: total.clone(),
+                    of: vec![between.widened(1e-6)],
+                    slack: 0.0,
+                });
+            }
+            if block == "block1" {
+                epochs.times.push(time);
+            }
+        }
+    }
+    epochs
+}
+
+/// A rank that left its output: its file and number.
+#[must_use]
+pub fn rank(file: &str) -> Option<u64> {
+    file.rsplit('/').next()?.split_once('_')?.0.parse().ok()
+}
+
+fn directory(file: &str) -> &str {
+    file.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
+/// Puts epochs and ranks to the summary in their directory. Gives back how many belong to none.
+pub fn attach(results: &mut [Reported], epochs: Vec<Epochs>, ranks: &[String]) -> usize {
+    let is_summary = |r: &Reported| r.source.format == "MLPerf Storage summary";
+    let mut alone = 0;
+    for epochs in epochs {
+        let home = directory(&epochs.file);
+        let same = |r: &&mut Reported| is_summary(r) && directory(&r.source.file) == home;
+        match results.iter_mut().find(same) {
+            Some(result) => of_epochs(result, epochs),
+            None => alone += 1,
+        }
+    }
+    for result in results.iter_mut().filter(|r| is_summary(r)) {
+        let home = directory(&result.source.file);
+        let found: Vec<u64> =
+            ranks.iter().filter(|file| directory(file) == home).filter_map(|f| rank(f)).collect();
+        let stated =
+            result.options.get("num_accelerators").and_then(|text| text.parse::<f64>().ok());
+        if let Some(stated) = stated.filter(|_| !found.is_empty()) {
+            let missing = (0..stated as u64).filter(|rank| !found.contains(rank));
+            result.memberships.push(Membership {
+                of: "ranks".into(),
+                stated: Figure::exact(stated, "num_accelerators"),
+                found: found.len() as u64,
+                missing: missing.take(64).map(|rank| format!("{rank}_output.json")).collect(),
+                place: "there with their output".into(),
+            });
+        }
+    }
+    alone
+}
+
+fn of_epochs(result: &mut Reported, epochs: Epochs) {
+    let of = |name: &str| result.options.get(name).and_then(|text| text.parse::<f64>().ok());
+    let samples =
+        of("num_files_train").zip(of("num_samples_per_file")).map(|(files, each)| files * each);
+    if !result.passes.is_empty() {
+        result.memberships.push(Membership {
+            of: "epochs".into(),
+            stated: Figure::exact(
+                result.passes.len() as f64,
+                "train_throughput_samples_per_second",
+            ),
+            found: epochs.times.len() as u64,
+            missing: Vec::new(),
+            place: "in per_epoch_stats.json".into(),
+        });
+    }
+    let mut combined = Vec::new();
+    for (pass, time) in result.passes.iter_mut().zip(epochs.times) {
+        let Some(time) = time else { continue };
+        if let (Some(rate), Some(samples)) = (&pass.rate_per_s, samples) {
+            let read = rate.value * time.value / NS_PER_S;
+            combined.push(Combined {
+                what: format!("the samples of {} at its rate over its time", pass.name),
+                how: How::Sum,
+                total: Figure::exact(samples, "num_files_train × num_samples_per_file"),
+                of: vec![Figure::exact(read, rate.field.clone()).widened(EPOCH_SLACK)],
+                slack: 0.0,
+            });
+        }
+        pass.duration_ns = Some(time);
+    }
+    result.combined.extend(combined);
+    result.combined.extend(epochs.combined);
+}
+
+/// Reads the report over repeats: its mean and deviation are of the runs below it.
+#[must_use]
+pub fn read_report(root: &At<'_, '_>, file: &str) -> Reported {
+    let mut reported = Reported::of(source("MLPerf Storage", "MLPerf Storage report", file));
+    let overall = root.key("overall");
+    let runs = root.key("runs");
+    let count = runs.entries().count();
+    if let Some(stated) = overall.key("num_benchmark_runs").exact() {
+        reported.memberships.push(Membership {
+            of: "runs".into(),
+            stated,
+            found: count as u64,
+            missing: Vec::new(),
+            place: "below it".into(),
+        });
+    }
+    let mut part = Part { name: "all runs".into(), ..Part::default() };
+    let mut operation = Operation::of(Kind::Other("samples".into()));
+    for (name, unit) in [("samples_per_second", 1.0), ("MB_per_second", MIB)] {
+        let each = |run: At<'_, '_>| run.key(&format!("train_throughput_{name}")).float();
+        let of: Vec<Figure> = runs.entries().filter_map(|(_, run)| each(run)).collect();
+        for (word, how) in [("mean", How::Mean), ("stdev", How::Stddev)] {
+            let total = overall.key(&format!("train_throughput_{word}_{name}")).float();
+            if let Some(total) = total.clone().filter(|_| of.len() == count && count > 0) {
+                let what = format!("{word} of {name} of all runs");
+                reported.combined.push(Combined { what, how, total, of: of.clone(), slack: 1e-6 });
+            }
+            if word == "mean" {
+                let list = if unit == 1.0 {
+                    &mut operation.rate_per_s
+                } else {
+                    &mut operation.bandwidth_per_s
+                };
+                list.extend(total.map(|total| total.scaled(unit)));
+            }
+        }
+    }
+    let entry = |name: &str| overall.key(name).shown().map(|value| (name.to_owned(), value));
+    reported
+        .options
+        .extend(["model", "accelerator", "train_num_accelerators"].into_iter().filter_map(entry));
+    part.operations.push(operation);
+    reported.parts.push(part);
+    reported
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::json;
+
+    const SUMMARY: &str = r#"{"num_accelerators": 2, "num_hosts": 1, "host_cpu_count": [8], "num_files_train": 1000,
+        "num_samples_per_file": 1, "metric": {"train_au_percentage": [90.0, 94.0], "train_au_mean_percentage": 92.0,
+        "train_au_stdev_percentage": 2.0, "train_throughput_samples_per_second": [100.0, 110.0],
+        "train_throughput_mean_samples_per_second": 105.0, "train_throughput_stdev_samples_per_second": 5.0,
+        "train_io_mean_MB_per_second": 210.0, "train_io_stdev_MB_per_second": 10.0},
+        "start": "2024-09-09T12:00:00", "end": "2024-09-09T12:00:30", "epochs": 2}"#;
+
+    fn summary(text: &str) -> Reported {
+        let (json, _) = json::parse(text).unwrap();
+        let root = At::root(&json);
+        assert!(is_summary(&root) && !is_report(&root) && !is_epochs(&root) && !is_rank(&root));
+        read_summary(&root, "run/summary.json")
+    }
+
+    #[test]
+    fn a_summary_has_epochs_and_what_its_means_are_made_of() {
+        let reported = summary(SUMMARY);
+        assert_eq!(reported.passes.len(), 2);
+        assert_eq!(reported.passes[1].busy_percent.as_ref().unwrap().value, 94.0);
+        let what: Vec<&str> = reported.combined.iter().map(|c| c.what.as_str()).collect();
+        assert_eq!(what.len(), 5, "{what:?}");
+        let operation = &reported.parts[0].operations[0];
+        assert_eq!(operation.size_bytes.as_ref().unwrap().value, 2.0 * MIB);
+        assert_eq!(operation.bandwidth_per_s[0].value, 210.0 * MIB);
+    }
+
+    #[test]
+    fn epochs_and_ranks_go_to_their_summary() {
+        let text = r#"{"1": {"start": "2024-09-09T12:00:00", "block1": {"start": "2024-09-09T12:00:00.00",
+            "end": "2024-09-09T12:00:10.00", "duration": "10.00"}, "duration": "10.1"}}"#;
+        let (json, _) = json::parse(text).unwrap();
+        assert!(is_epochs(&At::root(&json)));
+        let epochs = read_epochs(&At::root(&json), "run/per_epoch_stats.json");
+        let mut results = vec![summary(SUMMARY)];
+        let ranks = ["run/0_output.json".to_owned(), "other/1_output.json".to_owned()];
+        assert_eq!(attach(&mut results, vec![epochs], &ranks), 0);
+        let lost: Vec<(&str, f64, u64)> = results[0]
+            .memberships
+            .iter()
+            .map(|m| (m.of.as_str(), m.stated.value, m.found))
+            .collect();
+        assert_eq!(lost[2..], [("epochs", 2.0, 1), ("ranks", 2.0, 1)]);
+        assert_eq!(results[0].passes[0].duration_ns.as_ref().unwrap().value, 10e9);
+    }
+
+    #[test]
+    fn a_report_is_made_of_its_runs() {
+        let text = r#"{"overall": {"num_benchmark_runs": 2, "train_throughput_mean_samples_per_second": 15.0,
+            "train_throughput_stdev_samples_per_second": 5.0}, "runs": {"a": {"train_throughput_samples_per_second":
+            10.0}, "b": {"train_throughput_samples_per_second": 20.0}}}"#;
+        let (json, _) = json::parse(text).unwrap();
+        assert!(is_report(&At::root(&json)));
+        let reported = read_report(&At::root(&json), "x");
+        assert_eq!(reported.combined.len(), 2);
+        assert_eq!(reported.memberships[0].found, 2);
+    }
+}

@@ -1,0 +1,158 @@
+//! Small tools that several readers share.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::{Figure, Latency, Percentile, Source, Stage};
+
+use crate::number;
+
+/// How the digits of a number came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digits {
+    /// Printed whole.
+    Exact,
+    /// Rounded to the nearest.
+    Rounded,
+    /// Cut off.
+    Cut,
+    /// One of the two.
+    Either,
+}
+
+/// A number as a figure in base units; `None` for what is no number.
+#[must_use]
+pub fn figure(text: &str, digits: Digits, unit: f64, field: impl Into<String>) -> Option<Figure> {
+    let number = number::plain(text.trim()).filter(|number| number.value.is_finite())?;
+    let figure = match digits {
+        Digits::Exact => Figure::exact(number.value, field),
+        Digits::Rounded => Figure::rounded(number.value, number.step, field),
+        Digits::Cut => Figure::truncated(number.value, number.step, field),
+        Digits::Either => Figure::within(number.value, number.step, field),
+    };
+    Some(figure.scaled(unit))
+}
+
+/// The source of a result.
+#[must_use]
+pub fn source(tool: &str, format: &str, file: &str) -> Source {
+    Source {
+        tool: tool.to_owned(),
+        format: format.to_owned(),
+        file: file.to_owned(),
+        ..Source::default()
+    }
+}
+
+/// A latency of one stage, if there is anything to it.
+#[must_use]
+pub fn latency(stage: Stage, fill: impl FnOnce(&mut Latency)) -> Option<Latency> {
+    let mut latency = Latency { stage, ..Latency::default() };
+    fill(&mut latency);
+    let bare = Latency { stage, sampled: latency.sampled, ..Latency::default() };
+    (latency != bare).then_some(latency)
+}
+
+/// A percentile, percent.
+#[must_use]
+pub fn percentile(percent: f64, ns: Option<Figure>) -> Option<Percentile> {
+    // As the decimal that was meant: 99.9 / 100 is not 0.999 in binary.
+    let quantile = (0.0..=100.0).contains(&percent).then_some((percent * 1e10).round() / 1e12)?;
+    Some(Percentile { quantile, ns: ns? })
+}
+
+/// A table of separated values with a header: cells by the names of their columns.
+pub struct Columns<'t> {
+    names: BTreeMap<&'t str, usize>,
+    cells: Vec<&'t str>,
+    line: usize,
+}
+
+impl<'t> Columns<'t> {
+    /// The cells of a line under a header.
+    #[must_use]
+    pub fn of(header: &[&'t str], cells: Vec<&'t str>, line: usize) -> Self {
+        let names = header.iter().enumerate().map(|(index, name)| (*name, index)).collect();
+        Self { names, cells, line }
+    }
+
+    /// A cell; `None` where there is no such column or nothing in it.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&'t str> {
+        let text = self.cells.get(*self.names.get(name)?)?.trim();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// A number.
+    #[must_use]
+    pub fn figure(&self, name: &str, digits: Digits, unit: f64) -> Option<Figure> {
+        figure(self.text(name)?, digits, unit, format!("line {} ({name})", self.line))
+    }
+}
+
+/// Seconds since 1970 of a time as RFC 3339 and ISO 8601 write it, with or without a zone (then UTC).
+#[must_use]
+pub fn unix_s(text: &str) -> Option<f64> {
+    let text = text.trim().trim_matches('"');
+    let (date, time) = text.split_once(['T', ' '])?;
+    let mut date = date.split('-');
+    let mut next = || date.next()?.parse::<i64>().ok();
+    let (year, month, day) = (next()?, next()?, next()?);
+    let (clock, zone) = match time.find(['Z', '+']).or_else(|| time.rfind('-').filter(|at| *at > 5))
+    {
+        Some(at) => (&time[..at], &time[at..]),
+        None => (time, ""),
+    };
+    let mut clock = clock.trim().split(':');
+    let mut next = || clock.next()?.parse::<f64>().ok();
+    let seconds =
+        next()? * 3600.0 + next()? * 60.0 + clock.next().map_or(Some(0.0), |s| s.parse().ok())?;
+    let offset = offset_s(zone)?;
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(1900..3000).contains(&year) {
+        return None;
+    }
+    Some(days(year, month, day) as f64 * 86_400.0 + seconds - offset)
+}
+
+fn offset_s(zone: &str) -> Option<f64> {
+    let digits: String = zone.chars().filter(char::is_ascii_digit).collect();
+    if digits.is_empty() {
+        return Some(0.0);
+    }
+    let hours: f64 = digits.get(..2)?.parse().ok()?;
+    let minutes: f64 = digits.get(2..4).map_or(Some(0.0), |m| m.parse().ok())?;
+    let sign = if zone.starts_with('-') { -1.0 } else { 1.0 };
+    Some(sign * (hours * 3600.0 + minutes * 60.0))
+}
+
+/// Days since 1970 of a day of the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date
+/// algorithms", `days_from_civil`).
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year - era * 400;
+    let day_of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_zones() {
+        for (text, seconds) in [
+            ("1970-01-01T00:00:00", 0.0),
+            ("2024-09-09T12:00:32.5", 1_725_883_232.5),
+            ("2024-09-09T14:00:32+02:00", 1_725_883_232.0),
+            ("2024-09-09T14:00:32.000+0200", 1_725_883_232.0),
+            ("2024-09-09 12:00:32Z", 1_725_883_232.0),
+            ("2024-09-09T07:00:32-05:00", 1_725_883_232.0),
+        ] {
+            assert_eq!(unix_s(text), Some(seconds), "{text}");
+        }
+        for text in ["", "yesterday", "2024-13-01T00:00:00", "2024-01-01"] {
+            assert_eq!(unix_s(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,551 @@
+//! Tables that people keep: CSV, TSV and Markdown, with the usual names of columns and units.
+//!
+//! A unit stands in the heading (`BW (MB/s)`, `lat_us`) or in the cell (`25Gb/s`, `1.2M`). A figure is as
+//! precise as its last digit that is not zero. What has no column is unknown: no share of reads, no
+//! pattern and no depth is assumed.
+
+use plimsoll_evidence::reported::{
+    Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Percentile, Reported, Setting,
+    Stage,
+};
+
+use crate::number::{self, Commas, Measure, Unit};
+use crate::parts::source;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Role {
+    Rate,
+    Bandwidth,
+    Latency(Which),
+    Size,
+    Depth,
+    Threads,
+    ReadPercent,
+    Pattern,
+    Duration,
+    Kind,
+    Name,
+}
+
+/// Which latency.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Which {
+    Mean,
+    Min,
+    Max,
+    Stddev,
+    /// A quantile.
+    At(f64),
+}
+
+/// A column whose heading is known.
+#[derive(Clone, Debug, PartialEq)]
+struct Column {
+    role: Role,
+    /// Of reads or writes alone; `None` where the heading does not say.
+    kind: Option<Kind>,
+    unit: Option<Unit>,
+    heading: String,
+}
+
+/// Headings of a Markdown table may stand anywhere in a text, those of CSV come first.
+#[must_use]
+pub fn is(text: &str) -> bool {
+    blocks(text).into_iter().any(|block| is_block(&block))
+}
+
+fn is_block(block: &Block) -> bool {
+    told(&columns(&block.header)) && !over_time(&block.header)
+}
+
+/// Rows of a time each are how one run went, and not results.
+fn over_time(header: &[String]) -> bool {
+    let first = header.first().map(|name| name.to_lowercase()).unwrap_or_default();
+    let word = first.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
+    let times =
+        ["time", "timestamp", "interval", "sec", "secs", "second", "seconds", "elapsed", "t"];
+    word.is_some_and(|word| times.contains(&word))
+}
+
+/// Enough for a result: a rate, a bandwidth or a latency, and one thing more.
+fn told(columns: &[Option<Column>]) -> bool {
+    let roles = || columns.iter().flatten().map(|column| column.role);
+    let figure = |role| matches!(role, Role::Rate | Role::Bandwidth | Role::Latency(_));
+    let two = roles().filter(|role| !matches!(role, Role::Name | Role::Kind)).count() >= 2;
+    roles().any(figure) && two
+}
+
+/// A header and the rows below it.
+struct Block {
+    header: Vec<String>,
+    rows: Vec<(usize, Vec<String>)>,
+}
+
+fn blocks(text: &str) -> Vec<Block> {
+    let markdown = markdown(text);
+    if markdown.is_empty() { separated(text).into_iter().collect() } else { markdown }
+}
+
+/// Cells between bars, below a header and a line of dashes.
+fn markdown(text: &str) -> Vec<Block> {
+    let cells = |line: &str| -> Option<Vec<String>> {
+        let line = line.trim();
+        let inner = line.trim_start_matches('|').trim_end_matches('|');
+        line.contains('|').then(|| inner.split('|').map(plain).collect())
+    };
+    let dashes = |line: &str| {
+        line.contains('-') && line.contains('|') && line.chars().all(|c| "|-: \t+".contains(c))
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    let mut blocks = Vec::new();
+    for (index, line) in lines.iter().enumerate().skip(1) {
+        if !dashes(line) {
+            continue;
+        }
+        let Some(header) = cells(lines[index - 1]) else { continue };
+        let below = lines.iter().enumerate().skip(index + 1);
+        let rows = below.map_while(|(at, line)| Some((at + 1, cells(line)?)));
+        let rows = rows.filter(|(_, row)| row.len() == header.len()).collect();
+        blocks.push(Block { header, rows });
+    }
+    blocks
+}
+
+/// A cell without emphasis.
+fn plain(cell: &str) -> String {
+    cell.trim().trim_matches(['*', '`', '"']).trim().to_owned()
+}
+
+/// Cells between commas, semicolons or tabs.
+fn separated(text: &str) -> Option<Block> {
+    let skipped = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    let before = text.lines().take_while(skipped).count();
+    let first = text.lines().nth(before)?;
+    let count = |separator: char| first.matches(separator).count();
+    let separator = ['\t', ';', ','].into_iter().max_by_key(|separator| count(*separator))?;
+    if count(separator) == 0 {
+        return None;
+    }
+    let start = text.split_inclusive('\n').take(before).map(str::len).sum::<usize>();
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(separator as u8)
+        .has_headers(false)
+        .flexible(true)
+        .comment(Some(b'#'))
+        .from_reader(text.as_bytes().get(start..)?);
+    let mut records = reader.records().filter_map(Result::ok);
+    let cells = |record: &csv::StringRecord| record.iter().map(plain).collect::<Vec<String>>();
+    let header = cells(&records.next()?);
+    let rows = records.map(|record| {
+        let line = record.position().map_or(0, csv::Position::line) as usize + before;
+        (line, cells(&record))
+    });
+    Some(Block { rows: rows.filter(|(_, row)| row.len() == header.len()).collect(), header })
+}
+
+fn columns(header: &[String]) -> Vec<Option<Column>> {
+    header.iter().map(|heading| column(heading)).collect()
+}
+
+/// Splits off a unit in brackets, after a comma or slash-less underscore, then knows the rest by its words.
+fn column(heading: &str) -> Option<Column> {
+    let lower = heading.trim().to_lowercase();
+    // `ops_per_s` as `ops/s`.
+    let spelled = heading.trim().replace("_per_s", "/s");
+    let (name, unit) = split_heading(&spelled);
+    let unit = unit.and_then(unit_of);
+    let words: Vec<String> = name
+        .to_lowercase()
+        .split(|c: char| !(c.is_alphanumeric() || c == '%' || c == '.'))
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect();
+    let has = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
+    let kind = match (has(&["read", "reads", "r", "rd"]), has(&["write", "writes", "w", "wr"])) {
+        (true, false) => Some(Kind::Read),
+        (false, true) => Some(Kind::Write),
+        _ => None,
+    };
+    let measure = unit.map(|unit| unit.measure);
+    let share = has(&["%", "percent", "pct", "ratio", "mix", "percentage"])
+        || lower.contains("read%")
+        || lower.contains("rwmixread")
+        || measure == Some(Measure::Percent);
+    let other = has(&["hit", "hits", "cache", "cpu", "util", "utilization"]);
+    let role = if share && !other && (lower.contains("read") || lower.contains("rw")) {
+        Role::ReadPercent
+    } else if has(&["iops", "ops", "tps", "io"]) && !has(&["depth", "size"])
+        || lower.contains("iops")
+        || has(&["rate"]) && measure != Some(Measure::BytesPerS)
+        || measure == Some(Measure::Count)
+    {
+        Role::Rate
+    } else if has(&["latency", "lat", "response", "resp", "rt", "clat"])
+        || which_alone(&words).is_some()
+    {
+        Role::Latency(which(&words))
+    } else if has(&["bw", "bandwidth", "throughput", "speed"])
+        || measure == Some(Measure::BytesPerS)
+    {
+        Role::Bandwidth
+    } else if has(&["bs", "blocksize", "block", "iosize", "xfersize"])
+        || has(&["size"]) && !has(&["file", "dataset", "data"])
+    {
+        Role::Size
+    } else if has(&["qd", "iodepth", "depth", "outstanding", "queue"]) {
+        Role::Depth
+    } else if has(&["threads", "jobs", "numjobs", "thread"]) {
+        Role::Threads
+    } else if has(&["pattern", "access"]) {
+        Role::Pattern
+    } else if has(&["seconds", "duration", "runtime", "time"]) {
+        Role::Duration
+    } else if has(&["rw", "operation", "op", "workload", "test", "mode"]) {
+        Role::Kind
+    } else if has(&["name", "system", "host", "device", "run", "config"]) {
+        Role::Name
+    } else {
+        return None;
+    };
+    let wrong = match (role, measure) {
+        (Role::Rate, Some(measure)) => !matches!(measure, Measure::Count | Measure::Bytes),
+        (Role::Latency(_) | Role::Duration, Some(measure)) => measure != Measure::Time,
+        (Role::Bandwidth, Some(measure)) => {
+            measure != Measure::BytesPerS && measure != Measure::Bytes
+        }
+        _ => false,
+    };
+    // `io_kib` is the size of an operation; `Throughput (ms)` is nothing that is known.
+    let sized = role == Role::Rate && measure == Some(Measure::Bytes);
+    let role = if sized { Role::Size } else { role };
+    (!wrong).then(|| Column { role, kind, unit, heading: heading.to_owned() })
+}
+
+/// `BW (MB/s)`, `BW [MB/s]`, `lat_us`, `bandwidth MiB/s`, `MB/s`.
+fn split_heading(heading: &str) -> (&str, Option<&str>) {
+    for (open, close) in [('(', ')'), ('[', ']')] {
+        if let Some((name, rest)) = heading.split_once(open) {
+            let unit = rest.split(close).next().unwrap_or_default().trim();
+            if number::unit(unit).is_some() {
+                return (name, Some(unit));
+            }
+        }
+    }
+    if number::unit(heading).is_some() {
+        return (heading, Some(heading));
+    }
+    match heading.rsplit_once([' ', '_', ',']) {
+        Some((name, unit)) if number::unit(unit).is_some() => (name, Some(unit)),
+        _ => (heading, None),
+    }
+}
+
+/// `p99`, `99th`, `99%`, `median`: headings that need no word of latency.
+fn which_alone(words: &[String]) -> Option<f64> {
+    words.iter().find_map(|word| {
+        let digits = word
+            .strip_prefix('p')
+            .or_else(|| word.strip_suffix("th"))
+            .or_else(|| word.strip_suffix('%'))?;
+        let percent: f64 = digits.parse().ok()?;
+        // `p999` is 99.9.
+        let percent =
+            if percent > 100.0 { percent / 10f64.powi(digits.len() as i32 - 2) } else { percent };
+        (50.0..100.0).contains(&percent).then_some((percent * 1e10).round() / 1e12)
+    })
+}
+
+fn which(words: &[String]) -> Which {
+    let has = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
+    if let Some(quantile) = which_alone(words) {
+        return Which::At(quantile);
+    }
+    match () {
+        () if has(&["median"]) => Which::At(0.5),
+        () if has(&["max", "maximum", "worst"]) => Which::Max,
+        () if has(&["min", "minimum", "best"]) => Which::Min,
+        () if has(&["stddev", "std", "stdev", "deviation"]) => Which::Stddev,
+        () => Which::Mean,
+    }
+}
+
+/// Reads all tables of a text: a result for each row.
+///
+/// # Errors
+/// A text whose tables have no row with a figure, or numbers that can be read in two ways.
+pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    let mut all = Vec::new();
+    for block in blocks(text) {
+        let columns = columns(&block.header);
+        if !told(&columns) || over_time(&block.header) {
+            continue;
+        }
+        let commas = commas(&block, &columns)?;
+        for (line, cells) in &block.rows {
+            all.extend(row(&columns, cells, *line, commas, file));
+        }
+    }
+    if all.is_empty() { Err("no row of its table has a figure".into()) } else { Ok(all) }
+}
+
+/// Whether commas stand between thousands or before fractions: one way has to read all numbers.
+fn commas(block: &Block, columns: &[Option<Column>]) -> Result<Commas, String> {
+    let figures = |commas: Commas| {
+        let cells = block.rows.iter().flat_map(|(_, cells)| cells.iter().zip(columns));
+        let numeric = cells.filter(|(cell, column)| {
+            let role = column.as_ref().map(|column| column.role);
+            let is = matches!(role, Some(Role::Rate | Role::Bandwidth | Role::Latency(_)));
+            is && cell.starts_with(|c: char| c.is_ascii_digit()) && cell.contains([',', '.'])
+        });
+        numeric.filter(|(cell, _)| parse(number::split_unit(cell).0, commas).is_none()).count()
+    };
+    match (figures(Commas::Thousands), figures(Commas::Decimal)) {
+        (0, _) => Ok(Commas::Thousands),
+        (_, 0) => Ok(Commas::Decimal),
+        _ => {
+            Err("its numbers can be read in two ways: commas stand between thousands in some and \
+                  before fractions in others"
+                .into())
+        }
+    }
+}
+
+/// A number of a cell.
+fn parse(digits: &str, commas: Commas) -> Option<number::Number> {
+    match commas {
+        Commas::Thousands => number::plain(digits).or_else(|| number::grouped(digits, commas)),
+        Commas::Decimal => number::grouped(digits, commas).or_else(|| {
+            // A point is between thousands here, or nothing that is sure.
+            number::plain(digits).filter(|_| !digits.contains('.'))
+        }),
+    }
+}
+
+/// The unit of a table's heading or cell. `mb/s` in small letters is meant as bits by some and as bytes by
+/// others: the span covers both.
+fn unit_of(name: &str) -> Option<Unit> {
+    let unit = number::unit(name)?;
+    let bits = unit.measure == Measure::BytesPerS && name.ends_with("b/s");
+    let small = bits && name.chars().all(|c| !c.is_uppercase());
+    Some(if small { Unit { factor: unit.factor * 8.0, ..unit } } else { unit })
+}
+
+/// A cell in base units; its own unit counts before that of the heading.
+fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Figure> {
+    let (digits, name) = number::split_unit(cell);
+    let parsed = number::rounded_by_people(parse(digits, commas)?);
+    // Sizes and settings are meant as they stand.
+    let measured =
+        matches!(column.role, Role::Rate | Role::Bandwidth | Role::Latency(_) | Role::Duration);
+    let parsed = number::Number { step: if measured { parsed.step } else { 0.0 }, ..parsed };
+    let field = format!("line {line} ({})", column.heading);
+    let (wanted, bare) = match column.role {
+        Role::Latency(_) => (Measure::Time, None),
+        Role::Duration => (Measure::Time, number::unit("s")),
+        Role::Bandwidth => (Measure::BytesPerS, None),
+        Role::Size => (Measure::Bytes, number::unit("B")),
+        Role::ReadPercent => (Measure::Percent, number::unit("%")),
+        _ => (Measure::Count, number::unit("ops")),
+    };
+    let own = if name.is_empty() { None } else { Some(own_unit(name, wanted)?) };
+    let mut unit = own.or(column.unit).or(bare)?;
+    // `Bandwidth (MB)` is meant per second.
+    if wanted == Measure::BytesPerS && unit.measure == Measure::Bytes {
+        unit.measure = Measure::BytesPerS;
+    }
+    (unit.measure == wanted).then(|| number::figure(parsed, unit, field))
+}
+
+/// A unit in a cell: `4k` is a size where a size is asked for, and a thousand elsewhere.
+fn own_unit(name: &str, wanted: Measure) -> Option<Unit> {
+    let short = matches!(name, "k" | "K" | "m" | "M" | "g" | "G");
+    match wanted {
+        Measure::Bytes if short => number::unit(&format!("{name}iB")),
+        _ => unit_of(name),
+    }
+}
+
+fn row(
+    columns: &[Option<Column>],
+    cells: &[String],
+    line: usize,
+    commas: Commas,
+    file: &str,
+) -> Option<Reported> {
+    let known =
+        || columns.iter().zip(cells).filter_map(|(column, cell)| Some((column.as_ref()?, cell)));
+    let first = |role: Role| {
+        let mut all = known().filter(|(column, _)| column.role == role);
+        all.find_map(|(column, cell)| value(column, cell, line, commas))
+    };
+    let words = |role: Role| {
+        known().find(|(column, _)| column.role == role).map(|(_, cell)| cell.to_lowercase())
+    };
+    let read_percent = first(Role::ReadPercent).filter(|share| share.value <= 100.0);
+    let whole = kind_of(read_percent.as_ref(), words(Role::Kind).as_deref());
+    let size = first(Role::Size).filter(|size| size.value > 0.0);
+    let mut operations: Vec<Operation> = Vec::new();
+    for kind in [None, Some(Kind::Read), Some(Kind::Write)] {
+        let of = || known().filter(|(column, _)| column.kind == kind);
+        let mut operation = Operation::of(kind.clone().unwrap_or_else(|| whole.clone()));
+        let mut latency = Latency { stage: Stage::Unstated, ..Latency::default() };
+        for (column, cell) in of() {
+            let Some(figure) = value(column, cell, line, commas).filter(|f| f.value > 0.0) else {
+                continue;
+            };
+            match column.role {
+                Role::Rate => operation.rate_per_s.push(figure),
+                Role::Bandwidth => operation.bandwidth_per_s.push(figure),
+                Role::Latency(which) => put(&mut latency, which, figure),
+                _ => {}
+            }
+        }
+        if latency != (Latency { stage: Stage::Unstated, ..Latency::default() }) {
+            operation.latencies.push(latency);
+        }
+        if operation != Operation::of(operation.kind.clone()) {
+            operation.size_bytes = size.clone();
+            operations.push(operation);
+        }
+    }
+    // Beside rates of reads and writes, a total may hold operations on names, which move nothing.
+    let divided = operations.iter().skip(1).any(|operation| !operation.rate_per_s.is_empty());
+    if let Some(first) = operations.first_mut().filter(|first| divided && first.kind == Kind::All) {
+        first.size_bytes = None;
+    }
+    if operations.is_empty() {
+        return None;
+    }
+    let mut reported = Reported::of(source("", "table", file));
+    let name = words(Role::Name).filter(|name| !name.is_empty());
+    reported.source.place = Some(match name {
+        Some(name) => format!("line {line} ({name})"),
+        None => format!("line {line}"),
+    });
+    let setting = Setting {
+        outstanding: first(Role::Depth)
+            .filter(|depth| {
+                depth.value > 0.0 && first(Role::Threads).is_none_or(|t| t.value == 1.0)
+            })
+            .map(|most| Outstanding { most, kept: false }),
+        read_percent,
+        pattern: pattern(words(Role::Pattern).or_else(|| words(Role::Kind)).as_deref()),
+        ..Setting::default()
+    };
+    let window_ns = first(Role::Duration).filter(|time| time.value > 0.0);
+    reported.parts.push(Part { setting, window_ns, operations, ..Part::default() });
+    Some(reported)
+}
+
+fn put(latency: &mut Latency, which: Which, figure: Figure) {
+    match which {
+        Which::Mean => latency.mean_ns = Some(figure),
+        Which::Min => latency.min_ns = Some(figure),
+        Which::Max => latency.max_ns = Some(figure),
+        Which::Stddev => latency.stddev_ns = Some(figure),
+        Which::At(quantile) => latency.percentiles.push(Percentile { quantile, ns: figure }),
+    }
+}
+
+/// Reads or writes where the row says so: by its share of reads, or by a word.
+fn kind_of(read_percent: Option<&Figure>, word: Option<&str>) -> Kind {
+    match (read_percent.map(|share| share.value), word) {
+        (Some(100.0), _) => Kind::Read,
+        (Some(0.0), _) => Kind::Write,
+        (None, Some(word)) => match (word.contains("read"), word.contains("write")) {
+            (true, false) if !word.contains("rw") => Kind::Read,
+            (false, true) if !word.contains("rw") => Kind::Write,
+            _ => Kind::All,
+        },
+        _ => Kind::All,
+    }
+}
+
+fn pattern(word: Option<&str>) -> Option<Pattern> {
+    let word = word?;
+    match (word.contains("rand"), word.contains("seq")) {
+        (true, false) => Some(Pattern::Random),
+        (false, true) => Some(Pattern::Sequential),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn one(text: &str) -> Reported {
+        assert!(is(text), "{text}");
+        read(text, "t").unwrap().remove(0)
+    }
+
+    #[test]
+    fn usual_headings_and_units_are_known() {
+        for text in [
+            "Block size,IOPS,BW (MB/s),Avg latency (ms),p99 (us),Queue depth\n4KiB,\"100,000\",409.6,0.32,900,32\n",
+            "bs;iops;bw_mb/s;lat_ms;99th latency us;qd\n4k;100k;409,6;0,32;900;32\n",
+            "| bs | IOPS | MB/s | lat avg (us) | lat p99 (ms) | iodepth |\n|---|---:|---|---|---|---|\n| 4K | 100k | 409.6 | 320 | 0.9 | 32 |\n",
+            "bs\tIOPS\tThroughput\tlatency\tp99\tQD\n4KiB\t100K\t409.6MB/s\t320us\t0.9ms\t32\n",
+        ] {
+            let part = &one(text).parts[0];
+            let all = &part.operations[0];
+            assert_eq!(
+                (all.kind.clone(), all.rate_per_s[0].value),
+                (Kind::All, 100_000.0),
+                "{text}"
+            );
+            assert_eq!(all.size_bytes.as_ref().unwrap().value, 4096.0, "{text}");
+            assert!((all.bandwidth_per_s[0].value - 409.6e6).abs() < 1.0, "{text}");
+            let latency = &all.latencies[0];
+            assert!((latency.mean_ns.as_ref().unwrap().value - 320e3).abs() < 1e-3, "{text}");
+            assert!((latency.percentiles[0].ns.value - 900e3).abs() < 1e-3, "{text}");
+            assert_eq!(latency.percentiles[0].quantile, 0.99);
+            assert_eq!(part.setting.outstanding.as_ref().unwrap().most.value, 32.0, "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_and_writes_and_bits_are_told_apart() {
+        let text = "test,read iops,write iops,read bw (Gb/s),write latency (ms)\nrandrw,1M,500k,32.8,1.5\n";
+        let part = &one(text).parts[0];
+        let kinds: Vec<&str> = part.operations.iter().map(|o| o.kind.word()).collect();
+        assert_eq!(kinds, ["read", "write"]);
+        assert!((part.operations[0].bandwidth_per_s[0].value - 4.1e9).abs() < 1.0);
+        assert_eq!(part.setting.pattern, Some(Pattern::Random));
+        assert_eq!(part.setting.read_percent, None);
+    }
+
+    #[test]
+    fn small_letters_and_totals_with_operations_on_names_accuse_nobody() {
+        let text = "io_kib,ops_per_s,bandwidth_mb_per_s,read_ops_per_s,write_ops_per_s,read_percent\n\
+            8,150283,1157,71379,71402,50\n";
+        let part = &one(text).parts[0];
+        let kinds: Vec<&str> = part.operations.iter().map(|o| o.kind.word()).collect();
+        assert_eq!(kinds, ["all", "read", "write"]);
+        assert_eq!(part.operations[0].size_bytes, None);
+        assert_eq!(part.operations[1].size_bytes.as_ref().unwrap().value, 8192.0);
+        assert_eq!(part.setting.read_percent.as_ref().unwrap().value, 50.0);
+        let bandwidth = &part.operations[0].bandwidth_per_s[0];
+        assert_eq!(bandwidth.value, 1157e6);
+        assert!(bandwidth.least < 1157e6 / 7.9);
+    }
+
+    #[test]
+    fn what_is_no_table_of_results_is_none() {
+        for text in [
+            "a,b\n1,2\n",
+            "name,price\nx,3\n",
+            "time,iops,lat (ms)\n1,5,3\n",
+            "words, and more words\n",
+            "",
+            "iops\n5\n",
+        ] {
+            assert!(!is(text), "{text}");
+        }
+        assert!(read("iops,latency (ms)\nnone,none\n", "x").is_err());
+        let both = "iops,latency (ms)\n\"1.000,5\",\"1,000.5\"\n";
+        assert!(read(both, "x").unwrap_err().contains("two ways"));
+    }
+}

@@ -1,0 +1,414 @@
+//! vdbench (Oracle): the flat file, and the lines of `summary.html`, `totals.html` and the terminal.
+//!
+//! Both hold a line an interval and one of averages (`avg_2-5`) over those that count. Times are in ms,
+//! bandwidth is in MiB/s (or in units of 1000² where the heading says so), and all numbers are rounded.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::{
+    Combined, Figure, How, Kind, Operation, Part, Point, Quantity, Reported, Series, Stage,
+};
+
+use crate::parts::{Digits, figure, latency, source};
+
+const MIB: f64 = 1024.0 * 1024.0;
+const NS_PER_MS: f64 = 1e6;
+const DAY_S: f64 = 86_400.0;
+/// Share by which averages may lie off the mean of the intervals, which are not all of one length.
+const AVERAGE_SLACK: f64 = 0.02;
+/// Share by which the depth of the queue may lie off rate times response time: it is taken from
+/// other sums of the same intervals.
+const QUEUE_SLACK: f64 = 0.05;
+
+/// True where a text has the heading of the flat file.
+#[must_use]
+pub fn is_flat(text: &str) -> bool {
+    text.lines().any(|line| flat_header(line).is_some())
+}
+
+/// True where a text has the headings of a summary.
+#[must_use]
+pub fn is_summary(text: &str) -> bool {
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if lines.peek().is_some_and(|below| summary_header(line, below).is_some()) {
+            return true;
+        }
+    }
+    false
+}
+
+fn flat_header(line: &str) -> Option<Vec<&str>> {
+    let names: Vec<&str> = line.split_whitespace().collect();
+    let has = |name: &str| names.contains(&name);
+    (names.first() == Some(&"tod") && has("Interval") && has("rate") && has("resp"))
+        .then_some(names)
+}
+
+/// Two lines of headings; each column has a word in both but for the interval.
+fn summary_header(line: &str, below: &str) -> Option<Vec<String>> {
+    let upper = line.split_once("interval")?.1;
+    let upper: Vec<&str> = upper.split_whitespace().collect();
+    let lower: Vec<&str> = below.split_whitespace().collect();
+    let fits = upper.first() == Some(&"i/o") && lower.first() == Some(&"rate");
+    (fits && upper.len() == lower.len())
+        .then(|| upper.iter().zip(&lower).map(|(a, b)| format!("{a} {b}")).collect())
+}
+
+/// Names of columns that the readers ask for, in the flat file and in a summary.
+const NAMES: &[(&str, &str)] = &[
+    ("rate", "i/o rate"),
+    ("MB/sec", "MB/sec 1024**2"),
+    ("bytes/io", "bytes i/o"),
+    ("read%", "read pct"),
+    ("resp", "resp time"),
+    ("read_resp", "read resp"),
+    ("write_resp", "write resp"),
+    ("resp_max", "resp max"),
+    ("read_max", "read max"),
+    ("write_max", "write max"),
+    ("resp_std", "resp stddev"),
+    ("queue_depth", "queue depth"),
+];
+
+/// A line of figures.
+struct Row<'t> {
+    /// Time of day, s.
+    at_s: f64,
+    /// `3`, or `avg_2-5`.
+    interval: &'t str,
+    cells: BTreeMap<&'t str, &'t str>,
+    line: usize,
+    /// Bytes of a unit of the bandwidth.
+    mega: f64,
+}
+
+impl Row<'_> {
+    /// A number; a cell of `n/a` or `NaN` is none.
+    fn figure(&self, name: &str, unit: f64) -> Option<Figure> {
+        let text = self.cells.get(name)?;
+        figure(text, Digits::Rounded, unit, format!("line {} ({name})", self.line))
+    }
+
+    /// First and last interval of averages.
+    fn average(&self) -> Option<(u64, u64)> {
+        let (from, to) = self.interval.strip_prefix("avg_")?.split_once('-')?;
+        Some((from.parse().ok()?, to.parse().ok()?))
+    }
+}
+
+fn time_of_day_s(text: &str) -> Option<f64> {
+    let mut parts = text.split(':');
+    let mut next = || parts.next()?.parse::<f64>().ok();
+    Some(next()? * 3600.0 + next()? * 60.0 + next()?)
+}
+
+/// Reads the flat file: a result for each run.
+///
+/// # Errors
+/// A file without a run.
+pub fn read_flat(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    let mut runs: Vec<(String, Vec<Row<'_>>)> = Vec::new();
+    let mut header: Vec<&str> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if let Some(names) = flat_header(line) {
+            header = names;
+            continue;
+        }
+        let values: Vec<&str> = line.split_whitespace().collect();
+        if header.is_empty() || values.len() != header.len() {
+            continue;
+        }
+        let cells: BTreeMap<&str, &str> = header.iter().copied().zip(values).collect();
+        let Some(at_s) = cells.get("tod").and_then(|text| time_of_day_s(text)) else { continue };
+        let run = cells.get("Run").copied().unwrap_or_default();
+        let interval = cells.get("Interval").copied().unwrap_or_default();
+        let row = Row { at_s, interval, cells, line: index + 1, mega: MIB };
+        match runs.last_mut().filter(|(name, _)| name == run) {
+            Some((_, rows)) => rows.push(row),
+            None => runs.push((run.to_owned(), vec![row])),
+        }
+    }
+    results(runs, "vdbench flat file", file)
+}
+
+/// Reads a summary: a result for each run.
+///
+/// # Errors
+/// A text without a run.
+pub fn read_summary(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    let mut runs: Vec<(String, Vec<Row<'_>>)> = Vec::new();
+    let mut header: Vec<String> = Vec::new();
+    let mut name = String::new();
+    let lines: Vec<&str> = text.lines().collect();
+    for (index, line) in lines.iter().enumerate() {
+        if let Some((_, rest)) = line.split_once("Starting RD=") {
+            let plain = rest.split('<').next().unwrap_or(rest);
+            name = plain.split(';').next().unwrap_or(plain).trim().to_owned();
+            let loops = plain.split_once("For loops: ").map_or("", |(_, loops)| loops.trim());
+            if !matches!(loops, "" | "None") {
+                name.push_str(&format!(" ({loops})"));
+            }
+            runs.push((name.clone(), Vec::new()));
+        }
+        if let Some(names) = lines.get(index + 1).and_then(|below| summary_header(line, below)) {
+            header = names;
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if header.is_empty() || words.len() != header.len() + 2 {
+            continue;
+        }
+        let Some(at_s) = time_of_day_s(words[0]) else { continue };
+        let mut cells = BTreeMap::new();
+        for (column, value) in header.iter().zip(&words[2..]) {
+            let same = |summary: &str| {
+                summary == column || summary.starts_with("MB/sec") && column.starts_with("MB/sec")
+            };
+            if let Some((name, _)) = NAMES.iter().find(|(_, summary)| same(summary)) {
+                cells.entry(*name).or_insert(*value);
+            }
+        }
+        let mega = if header.iter().any(|name| name == "MB/sec 1000**2") { 1e6 } else { MIB };
+        let row = Row { at_s, interval: words[1], cells, line: index + 1, mega };
+        match runs.last_mut() {
+            Some((_, rows)) => rows.push(row),
+            None => runs.push((name.clone(), vec![row])),
+        }
+    }
+    results(runs, "vdbench summary", file)
+}
+
+fn results(
+    runs: Vec<(String, Vec<Row<'_>>)>,
+    format: &str,
+    file: &str,
+) -> Result<Vec<Reported>, String> {
+    let several = runs.iter().filter(|(_, rows)| !rows.is_empty()).count() > 1;
+    let mut all = Vec::new();
+    for (index, (name, rows)) in runs.iter().enumerate() {
+        let Some(reported) = result(name, rows, format, file) else { continue };
+        // Runs of one name (in a loop) are told apart by their number.
+        let twice = runs.iter().filter(|(other, _)| other == name).count() > 1;
+        let place = if twice { format!("{name} #{}", index + 1) } else { name.clone() };
+        let place = (several && !place.is_empty()).then_some(place);
+        all.push(Reported {
+            source: plimsoll_evidence::reported::Source { place, ..reported.source },
+            ..reported
+        });
+    }
+    if all.is_empty() { Err("it has no interval of a run of vdbench".into()) } else { Ok(all) }
+}
+
+fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<Reported> {
+    let intervals: Vec<&Row<'_>> =
+        rows.iter().filter(|row| row.interval.parse::<u64>().is_ok()).collect();
+    let average = rows.iter().rev().find(|row| row.average().is_some());
+    let stated = average.or(if let [only] = intervals[..] { Some(only) } else { None });
+    if stated.is_none() && intervals.is_empty() {
+        return None;
+    }
+    let mut reported = Reported::of(source("vdbench", format, file));
+    let mut part = Part { name: name.to_owned(), ..Part::default() };
+    let starts = times(&intervals);
+    let length_s = starts.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::max);
+    if let Some(row) = stated {
+        part.operations = operations(row);
+        if let (Some((from, to)), Some(length_s)) = (row.average(), length_s) {
+            let seconds = (to.saturating_sub(from) + 1) as f64 * length_s;
+            let field = format!("line {} (Interval)", row.line);
+            part.window_ns = Some(Figure::exact(seconds * 1e9, field).widened(0.1));
+        }
+        reported.combined = combined(row, &intervals);
+    } else {
+        reported.remarks.push("the run has no line of averages: it did not end".into());
+    }
+    part.series = series(&intervals, &starts, length_s);
+    reported.parts.push(part);
+    Some(reported)
+}
+
+/// Seconds since the first interval's end, over midnight too.
+fn times(intervals: &[&Row<'_>]) -> Vec<f64> {
+    let mut days = 0.0;
+    let mut last = f64::NEG_INFINITY;
+    let first = intervals.first().map_or(0.0, |row| row.at_s);
+    let one = |row: &&Row<'_>| {
+        if row.at_s < last {
+            days += DAY_S;
+        }
+        last = row.at_s;
+        row.at_s + days - first
+    };
+    intervals.iter().map(one).collect()
+}
+
+fn positive(figure: Option<Figure>) -> Option<Figure> {
+    figure.filter(|figure| figure.value > 0.0)
+}
+
+fn operations(row: &Row<'_>) -> Vec<Operation> {
+    let ms = |name: &str| positive(row.figure(name, NS_PER_MS));
+    let mut all = Operation::of(Kind::All);
+    all.rate_per_s.extend(row.figure("rate", 1.0));
+    all.bandwidth_per_s.extend(row.figure("MB/sec", row.mega));
+    // The mean of all operations, cut or rounded to a whole number.
+    all.size_bytes = positive(row.figure("bytes/io", 1.0)).map(|size| Figure {
+        least: size.value - 1.0,
+        most: size.value + 1.0,
+        ..size
+    });
+    all.latencies.extend(latency(Stage::Total, |l| {
+        l.mean_ns = ms("resp");
+        l.max_ns = ms("resp_max").or_else(|| {
+            let both = [ms("read_max"), ms("write_max")];
+            both.into_iter().flatten().reduce(|a, b| if b.value > a.value { b } else { a })
+        });
+        l.stddev_ns = row.figure("resp_std", NS_PER_MS);
+    }));
+    let mut operations = vec![all];
+    for (kind, word) in [(Kind::Read, "Read"), (Kind::Write, "Write")] {
+        let mut operation = Operation::of(kind);
+        operation.rate_per_s.extend(positive(row.figure(&format!("{word}_rate"), 1.0)));
+        let moved = row.figure(&format!("MB_{}", word.to_lowercase()), row.mega);
+        operation.bandwidth_per_s.extend(positive(moved));
+        let mean = ms(&format!("{word}_resp"));
+        operation.latencies.extend(latency(Stage::Total, |l| l.mean_ns = mean));
+        if !operation.rate_per_s.is_empty() {
+            operations.push(operation);
+        }
+    }
+    // Of a file system, the first is all kinds together: reads and writes are parts of it.
+    if operations.len() > 1 {
+        operations.remove(0);
+    }
+    operations
+}
+
+fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Combined> {
+    let mut combined = Vec::new();
+    let ms = |name: &str| positive(row.figure(name, NS_PER_MS));
+    if let (Some(total), Some(read), Some(write)) = (ms("resp"), ms("read_resp"), ms("write_resp"))
+    {
+        let what = "the response time of reads and writes".to_owned();
+        combined.push(Combined {
+            what,
+            how: How::Between,
+            total,
+            of: vec![read, write],
+            slack: 0.0,
+        });
+    }
+    let flight = row.figure("rate", 1.0).zip(row.figure("resp", 1e-3));
+    if let (Some(total), Some((rate, resp))) = (positive(row.figure("queue_depth", 1.0)), flight) {
+        let product = Figure {
+            value: rate.value * resp.value,
+            least: rate.least * resp.least,
+            most: rate.most * resp.most,
+            field: format!("{} × resp", rate.field),
+        };
+        let what = "the depth of the queue against rate × response time".to_owned();
+        combined.push(Combined {
+            what,
+            how: How::Sum,
+            total,
+            of: vec![product],
+            slack: QUEUE_SLACK,
+        });
+    }
+    let Some((from, to)) = row.average() else { return combined };
+    let counts = |other: &&&Row<'_>| {
+        other.interval.parse::<u64>().is_ok_and(|number| (from..=to).contains(&number))
+    };
+    let within: Vec<&&Row<'_>> = intervals.iter().filter(counts).collect();
+    if within.len() as u64 == (to + 1).saturating_sub(from) {
+        for (name, unit) in [("rate", 1.0), ("MB/sec", row.mega)] {
+            let of: Vec<Figure> = within.iter().filter_map(|row| row.figure(name, unit)).collect();
+            if let Some(total) =
+                row.figure(name, unit).filter(|_| of.len() == within.len() && !of.is_empty())
+            {
+                let what = format!("{name} of {}", row.interval);
+                combined.push(Combined { what, how: How::Mean, total, of, slack: AVERAGE_SLACK });
+            }
+        }
+    }
+    combined
+}
+
+fn series(intervals: &[&Row<'_>], starts: &[f64], length_s: Option<f64>) -> Vec<Series> {
+    let mut all = Vec::new();
+    let Some(length_s) = length_s.filter(|length| *length > 0.0) else { return all };
+    for (quantity, name, unit) in
+        [(Quantity::RatePerS, "rate", 1.0), (Quantity::LatencyNs, "resp", NS_PER_MS)]
+    {
+        let point = |(row, at_s): (&&Row<'_>, &f64)| {
+            let value = row.figure(name, unit)?.value;
+            Some(Point { at_s: at_s + length_s, value })
+        };
+        let points: Vec<Point> = intervals.iter().zip(starts).filter_map(point).collect();
+        if points.len() > 1 {
+            all.push(Series {
+                quantity,
+                kind: Kind::All,
+                stage: Stage::Total,
+                field: format!("column {name}"),
+                interval_s: Some(length_s),
+                points,
+                // The first intervals are a warm-up that the averages leave out.
+                partial: true,
+                understates: false,
+            });
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    // The layout of version 5.04.07, with figures of our own.
+    const SUMMARY: &str = "10:00:00.000 Starting RD=rd1; I/O rate: Uncontrolled MAX; elapsed=3; For loops: threads=8\n\n\
+        Jan 24, 2019    interval        i/o   MB/sec   bytes   read     resp     read    write     read    write     \
+        resp  queue  cpu%  cpu%\n                               rate  1024**2     i/o    pct     time     resp     \
+        resp      max      max   stddev  depth sys+u   sys\n10:00:01.000           1    10000.0    39.06    4096  50.00    \
+        0.700    0.600    0.800     5.00     9.00    0.100    7.0  10.0   5.0\n10:00:02.000           2    20000.0    \
+        78.13    4096  50.00    0.400    0.300    0.500     5.00     8.00    0.100    8.0  10.0   5.0\n10:00:03.000     \
+        avg_2-2    20000.0    78.13    4096  50.00    0.400    0.300    0.500     5.00     8.00    0.100    8.0   NaN   NaN\n";
+
+    #[test]
+    fn a_summary_is_read_by_its_two_headings() {
+        assert!(is_summary(SUMMARY) && !is_flat(SUMMARY));
+        let reported = read_summary(SUMMARY, "summary.html").unwrap();
+        assert_eq!(reported.len(), 1);
+        let part = &reported[0].parts[0];
+        assert_eq!(part.name, "rd1 (threads=8)");
+        let all = &part.operations[0];
+        assert_eq!(
+            (all.rate_per_s[0].value, all.bandwidth_per_s[0].value),
+            (20_000.0, 78.13 * MIB)
+        );
+        assert_eq!(all.latencies[0].max_ns.as_ref().unwrap().value, 8e6);
+        assert_eq!(part.series[0].points.len(), 2);
+        let what: Vec<&str> = reported[0].combined.iter().map(|c| c.what.as_str()).collect();
+        assert_eq!(what.len(), 4, "{what:?}");
+        assert!(read_summary("10:00 Starting RD=x; \n", "x").is_err());
+    }
+
+    const FLAT: &str = "<pre>\n*\n         tod               timestamp        Run   Interval    reqrate       rate     \
+        MB/sec   bytes/io      read%       resp   resp_max   resp_std    threads queue_depth\n10:00:01.000 \
+        01/24/2019-10:00:01-MST        rd1          1    9999988 10000.0000    39.0625       4096   100.0000     0.8000     \
+        9.0000     0.1000          8     8.0000\n10:00:02.000 01/24/2019-10:00:02-MST        rd1    avg_1-1    9999988 \
+        10000.0000    39.0625       4096   100.0000     0.8000     9.0000     0.1000        n/a     8.0000\n";
+
+    #[test]
+    fn a_flat_file_is_read_by_its_columns() {
+        assert!(is_flat(FLAT) && !is_summary(FLAT));
+        let reported = read_flat(FLAT, "flatfile.html").unwrap();
+        let all = &reported[0].parts[0].operations[0];
+        assert_eq!(all.rate_per_s[0].field, "line 5 (rate)");
+        assert_eq!(all.latencies[0].mean_ns.as_ref().unwrap().value, 800_000.0);
+        assert!(read_flat("tod timestamp Run Interval rate resp\n", "x").is_err());
+    }
+}
