@@ -16,6 +16,7 @@ pub mod fio;
 pub mod html;
 pub mod markdown;
 pub mod number;
+pub mod reported;
 pub mod run;
 mod story;
 pub mod study;

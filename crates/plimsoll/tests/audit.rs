@@ -94,6 +94,109 @@ fn a_published_table_with_operations_on_names_fails_no_rule() {
     sandbox.run(&["audit", "t.csv", "--outstanding", "300"]).expect(3).says("INVALID 1 of 3 rows");
 }
 
+/// A run of vdbench with figures that agree: 20,000 operations of 4 KiB a second, 0.4 ms, 8 in flight.
+fn vdbench(bandwidth: &str) -> String {
+    format!(
+        "10:00:00.000 Starting RD=rd1; I/O rate: Uncontrolled MAX; elapsed=2; For loops: None\n\n\
+         Jan 24, 2019    interval        i/o   MB/sec   bytes   read     resp     read    write     \
+         read    write     resp  queue  cpu%  cpu%\n                               rate  1024**2     \
+         i/o    pct     time     resp     resp      max      max   stddev  depth sys+u   sys\n\
+         10:00:01.000  1  20000.0 {bandwidth} 4096 50.00 0.400 0.300 0.500 5.00 8.00 0.100 8.0 9.0 5.0\n\
+         10:00:02.000  avg_1-1  20000.0 {bandwidth} 4096 50.00 0.400 0.300 0.500 5.00 8.00 0.100 8.0 \
+         NaN NaN\n"
+    )
+}
+
+#[test]
+fn figures_that_contradict_each_other_are_impossible_and_the_equation_is_told() {
+    let sandbox = Sandbox::new();
+    // The form is told by content and not by name.
+    std::fs::write(sandbox.path("good.json"), vdbench("78.13")).unwrap();
+    std::fs::write(sandbox.path("bad.csv"), vdbench("81.92")).unwrap();
+    let ran = sandbox.run(&["audit", "good.json"]).expect(0);
+    ran.says("CONSISTENT");
+    ran.says("littles-law");
+    let ran = sandbox.run(&["audit", "bad.csv", "--html", "page.html"]).expect(3);
+    ran.says("IMPOSSIBLE");
+    ran.says("MB taken for MiB");
+    let json = sandbox.run(&["audit", "bad.csv", "--json"]).expect(3).json();
+    assert_eq!(json["audit"]["verdict"], "IMPOSSIBLE");
+    assert_eq!(json["audit"]["findings"][0]["rule"], "rate-size-bandwidth");
+    let page = std::fs::read_to_string(sandbox.path("page.html")).unwrap();
+    assert!(page.contains("IMPOSSIBLE") && page.contains("rate-size-bandwidth"));
+}
+
+#[test]
+fn a_directory_is_a_row_for_each_result_and_ends_with_the_worst() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("d")).unwrap();
+    std::fs::write(sandbox.path("d/good.txt"), vdbench("78.13")).unwrap();
+    std::fs::write(sandbox.path("d/readme.txt"), "nothing here\n").unwrap();
+    sandbox.run(&["audit", "d", "--table"]).expect(0).says("of no known form: 1");
+    std::fs::write(sandbox.path("d/bad.txt"), vdbench("39.06")).unwrap();
+    let dd = "64+0 records out\n67108864 bytes (67 MB, 64 MiB) copied, 0.212157 s, 316 MB/s\n";
+    std::fs::write(sandbox.path("d/dd.txt"), dd).unwrap();
+    let arguments = ["audit", "d", "--sort", "name", "--json", "--csv", "rows.csv"];
+    let json = sandbox.run(&arguments).expect(3).json();
+    let results = json["results"].as_array().unwrap();
+    let verdicts: Vec<&str> =
+        results.iter().map(|r| r["audit"]["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts, ["IMPOSSIBLE", "CONSISTENT", "CONSISTENT"]);
+    assert_eq!(results[2]["rate_per_s"], 20_000.0);
+    let rows = std::fs::read_to_string(sandbox.path("rows.csv")).unwrap();
+    assert!(
+        rows.lines().nth(1).unwrap().starts_with("bad.txt,IMPOSSIBLE,vdbench summary,"),
+        "{rows}"
+    );
+    // What begins as a result and is cut off is named, and never passes.
+    std::fs::remove_file(sandbox.path("d/bad.txt")).unwrap();
+    std::fs::write(sandbox.path("d/cut.json"), "{\"fio version\": \"fio-3.33\", \"jobs\": [{")
+        .unwrap();
+    sandbox.run(&["audit", "d"]).expect(3).says("cut.json");
+}
+
+#[test]
+fn a_claim_without_a_file_is_held_against_physics() {
+    let sandbox = Sandbox::new();
+    let claim =
+        ["audit", "--iops", "1e6", "--size", "4KiB", "--latency", "0.25ms", "--depth", "256"];
+    let with = |more: &[&'static str]| sandbox.run(&[&claim[..], more].concat());
+    let ran = with(&[]).expect(0);
+    ran.says("CONSISTENT");
+    ran.says("Cannot be known from this");
+    // 4.1 GB/s need both directions of a link of 3.1 GB/s.
+    let drives = ["--link", "25Gb/s", "--drives", "24", "--media", "ssd"];
+    let ran = with(&drives).expect(3);
+    ran.says("DOUBTFUL");
+    ran.says("the other way");
+    with(&["--link", "25Gb/s", "--read-percent", "100"]).expect(3).says("IMPOSSIBLE");
+    with(&["--drives", "24", "--media", "hdd", "--pattern", "random"]).expect(3).says("24 disks");
+    let more = ["audit", "--iops", "2M", "--latency", "0.25ms", "--depth", "256"];
+    let ran = sandbox.run(&more).expect(3);
+    ran.says("IMPOSSIBLE");
+    ran.says("littles-law");
+    sandbox.run(&["audit", "--iops", "many"]).expect(2).says("--iops");
+    sandbox.run(&["audit", "--size", "4 parsecs"]).expect(2).says("--size");
+    sandbox.run(&["audit", "--link", "5GB/s"]).expect(2).says("nothing to audit");
+}
+
+#[test]
+fn a_table_in_markdown_is_read_and_assumes_nothing() {
+    let sandbox = Sandbox::new();
+    let table = "# Results\n\n| bs | IOPS | MB/s | lat (us) | QD |\n|---|---|---|---|---|\n\
+                 | 4K | 100,000 | 410 | 320 | 32 |\n| 4K | 100,000 | 41 | 320 | 32 |\n";
+    std::fs::write(sandbox.path("t.md"), table).unwrap();
+    let json = sandbox.run(&["audit", "t.md", "--json", "--sort", "name"]).expect(3).json();
+    let verdict = |row: usize| json["results"][row]["audit"]["verdict"].clone();
+    assert_eq!((verdict(0), verdict(1)), ("CONSISTENT".into(), "IMPOSSIBLE".into()));
+    // No share of reads, no plan, no cap, no error count: nobody saw any.
+    let shown = json["results"][0].to_string();
+    for word in ["io-errors", "rate-capped", "threads 0", "largest 0"] {
+        assert!(!shown.contains(word), "{word}: {shown}");
+    }
+    assert!(json["results"][0]["audit"]["claims"]["media-read"].is_null());
+}
+
 #[test]
 fn every_rule_can_be_explained() {
     let sandbox = Sandbox::new();

@@ -1,0 +1,339 @@
+//! Results of other tools with what their figures were found to be: one in detail, or a study as rows.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::Reported;
+use plimsoll_judge::conservation::{Audit, Credibility, Finding, Gravity, headline};
+
+use crate::document::{Block, Document, Fact, FindingLine, Headline, Section};
+use crate::number::Unit;
+use crate::table::{Cell, Column, Table, Tone};
+use crate::text::{self, Style};
+
+/// Things to ask for that are shown at most.
+const ASKED_MAX: usize = 6;
+/// Findings of one result that are shown at most.
+const FINDINGS_MAX: usize = 20;
+/// Findings of a study that stand below its table on a terminal.
+const EXAMPLES_MAX: usize = 40;
+
+/// The audit of one result.
+pub fn result_document(reported: &Reported, audit: &Audit) -> Document {
+    let mut sections = figures(audit);
+    if !reported.remarks.is_empty() {
+        let list = Block::List(reported.remarks.clone());
+        sections.push(Section::brief("remarks", "Remarks").with(list));
+    }
+    sections.extend(supports(audit));
+    if !reported.options.is_empty() {
+        let facts = reported.options.iter();
+        let facts = facts.map(|(name, value)| Fact::new(name, Cell::text(value.clone()))).collect();
+        sections.push(Section::full("options", "Options").with(Block::Facts(facts)));
+    }
+    Document {
+        title: reported.label(),
+        identity: identity(reported),
+        headline: Headline { figures: headline_facts(reported), ..headline_of(audit) },
+        sections,
+        ..Document::default()
+    }
+}
+
+/// What the figures of a result were found to be, below the report of what it shows as a run.
+pub fn figures_text(audit: &Audit, style: &Style) -> String {
+    let headline = headline_of(audit);
+    let title = "its figures against each other".to_owned();
+    text::document(
+        &Document { title, headline, sections: figures(audit), ..Document::default() },
+        style,
+    )
+}
+
+fn headline_of(audit: &Audit) -> Headline {
+    Headline {
+        word: audit.verdict.label().into(),
+        tone: tone(audit.verdict),
+        reason: audit.reason.clone(),
+        figures: Vec::new(),
+    }
+}
+
+fn tone(verdict: Credibility) -> Tone {
+    match verdict {
+        Credibility::Impossible => Tone::Bad,
+        Credibility::Doubtful => Tone::Warn,
+        Credibility::Consistent => Tone::Good,
+    }
+}
+
+fn identity(reported: &Reported) -> Vec<(String, String)> {
+    let source = &reported.source;
+    let version = source.version.clone().unwrap_or_default();
+    let tool = format!("{} {version}", source.tool).trim().to_owned();
+    let pairs = [("tool", tool), ("read as", source.format.clone())];
+    let known = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+    known.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn headline_facts(reported: &Reported) -> Vec<Fact> {
+    let figures = headline(reported);
+    let all = [
+        ("rate", Unit::Rate, figures.rate_per_s),
+        ("bandwidth", Unit::Bandwidth, figures.bandwidth_per_s),
+        ("mean latency", Unit::Latency, figures.latency_ns),
+    ];
+    let known = all.into_iter().filter_map(|(name, unit, value)| Some((name, unit, value?)));
+    known.map(|(name, unit, value)| Fact::new(name, Cell::number(unit, value))).collect()
+}
+
+/// What was found, what holds, and what cannot be known.
+fn figures(audit: &Audit) -> Vec<Section> {
+    let mut sections = Vec::new();
+    if !audit.findings.is_empty() {
+        let shown = audit.findings.iter().take(FINDINGS_MAX).map(line).collect();
+        let mut section = Section::brief("found", "Found").with(Block::Findings(shown));
+        let more = audit.findings.len().saturating_sub(FINDINGS_MAX);
+        if more > 0 {
+            section = section.with(Block::Words(format!("and {more} more of the same rules")));
+        }
+        sections.push(section);
+    }
+    let times = |(rule, count): (&&str, &usize)| format!("{rule} ({count})");
+    let held: Vec<String> = audit.held.iter().map(times).collect();
+    if !held.is_empty() {
+        let words = Block::Words(format!("{}.", held.join(", ")));
+        sections.push(Section::brief("holds", "Holds (times checked)").with(words));
+    }
+    if !audit.unknown.is_empty() {
+        let rules: Vec<&str> = audit.unknown.iter().map(|unknown| unknown.rule).collect();
+        let words = Block::Words(format!("{}.", rules.join(", ")));
+        sections.push(Section::brief("unknown", "Cannot be known from this").with(words));
+        let needs = |u: &plimsoll_judge::conservation::Unknown| format!("{}: {}", u.rule, u.needs);
+        let list = Block::List(audit.unknown.iter().map(needs).collect());
+        sections.push(Section::full("needs", "What these rules need").with(list));
+    }
+    sections
+}
+
+fn line(finding: &Finding) -> FindingLine {
+    let (outcome, tone) = match finding.gravity {
+        Gravity::Impossible => ("fail", Tone::Bad),
+        Gravity::Doubtful => ("warn", Tone::Warn),
+    };
+    let field = |field: &String| ("at".to_owned(), field.clone());
+    FindingLine {
+        outcome: outcome.into(),
+        tone,
+        rule: finding.rule.clone(),
+        says: finding.says.clone(),
+        advice: match finding.ask.is_empty() {
+            true => String::new(),
+            false => format!("ask for {}", finding.ask),
+        },
+        evidence: finding.fields.iter().map(field).collect(),
+    }
+}
+
+fn supports(audit: &Audit) -> Vec<Section> {
+    let mut sections = Vec::new();
+    if !audit.claims.is_empty() {
+        let claims = audit.claims.iter().map(|(claim, says)| format!("{claim}: {says}"));
+        let list = Block::List(claims.collect());
+        sections.push(Section::brief("claims", "What it could support").with(list));
+    }
+    if !audit.ask.is_empty() {
+        let list = Block::List(audit.ask.iter().take(ASKED_MAX).cloned().collect());
+        sections.push(Section::brief("ask", "What to ask for").with(list));
+    }
+    sections
+}
+
+/// A study: a row for each result, which rules found something and how often, the findings themselves.
+pub fn study_document(
+    judged: &[(&Reported, Audit)],
+    unreadable: &[String],
+    passed_over: usize,
+) -> Document {
+    let count = |verdict| judged.iter().filter(|(_, audit)| audit.verdict == verdict).count();
+    let all = [Credibility::Impossible, Credibility::Doubtful, Credibility::Consistent];
+    let worst = all.into_iter().find(|verdict| count(*verdict) > 0);
+    let counts = all.map(|verdict| format!("{} {}", count(verdict), verdict.label()));
+    let mut sections = vec![
+        Section::brief("results", "Results").with(Block::Table(study_table(judged))),
+        verdicts(judged),
+    ];
+    sections.extend(hits(judged));
+    sections.extend(arithmetic(judged));
+    if !unreadable.is_empty() {
+        let list = Block::List(unreadable.to_vec());
+        sections.push(Section::brief("unreadable", "Cannot be read").with(list));
+    }
+    if passed_over > 0 {
+        let words = Block::Words(format!("Files of no known form: {passed_over}."));
+        sections.push(Section::brief("others", "Passed over").with(words));
+    }
+    Document {
+        title: format!("{} results", judged.len()),
+        headline: Headline {
+            word: worst.map_or("DOUBTFUL", Credibility::label).into(),
+            tone: worst.map_or(Tone::Warn, tone),
+            reason: format!("{} of {} results", counts.join(", "), judged.len()),
+            figures: Vec::new(),
+        },
+        sections,
+        ..Document::default()
+    }
+}
+
+/// One row for each result.
+pub fn study_table(judged: &[(&Reported, Audit)]) -> Table {
+    let columns = vec![
+        Column::words("result", "result"),
+        Column::words("verdict", "verdict"),
+        Column::words("read as", "format").rank(4),
+        Column::of(Unit::Rate, "rate", "rate_per_s").rank(2),
+        Column::of(Unit::Bandwidth, "bandwidth", "bandwidth_bytes_per_s").rank(3),
+        Column::numbers("mean latency", "latency_ns_mean").rank(3),
+        Column::remarks("found by", "rules"),
+    ];
+    let mut table = Table::new("", columns);
+    for (reported, audit) in judged {
+        let figures = headline(reported);
+        table.rows.push(vec![
+            Cell::text(reported.label()),
+            Cell::text(audit.verdict.label()).tone(tone(audit.verdict)),
+            Cell::text(reported.source.format.clone()),
+            Cell::maybe(Unit::Rate, figures.rate_per_s),
+            Cell::maybe(Unit::Bandwidth, figures.bandwidth_per_s),
+            Cell::maybe(Unit::Latency, figures.latency_ns),
+            Cell::text(audit.hits().join(", ")),
+        ]);
+    }
+    table
+}
+
+/// Verdicts by form.
+fn verdicts(judged: &[(&Reported, Audit)]) -> Section {
+    let mut forms: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+    for (reported, audit) in judged {
+        let counts = forms.entry(&reported.source.format).or_default();
+        counts[match audit.verdict {
+            Credibility::Impossible => 0,
+            Credibility::Doubtful => 1,
+            Credibility::Consistent => 2,
+        }] += 1;
+    }
+    let columns = vec![
+        Column::words("read as", "format"),
+        Column::numbers("impossible", "impossible"),
+        Column::numbers("doubtful", "doubtful"),
+        Column::numbers("consistent", "consistent"),
+    ];
+    let mut table = Table::new("", columns);
+    for (form, counts) in forms {
+        let mut row = vec![Cell::text(form)];
+        row.extend(counts.map(Cell::count));
+        table.rows.push(row);
+    }
+    Section::brief("verdicts", "Verdicts by form").with(Block::Table(table))
+}
+
+/// Rules that found something, and in how many results.
+fn hits(judged: &[(&Reported, Audit)]) -> Option<Section> {
+    let mut rules: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    for (_, audit) in judged {
+        for rule in audit.hits() {
+            let impossible =
+                audit.findings.iter().any(|f| f.rule == rule && f.gravity == Gravity::Impossible);
+            rules.entry(rule).or_default()[usize::from(!impossible)] += 1;
+        }
+    }
+    let columns = vec![
+        Column::words("rule", "rule"),
+        Column::numbers("results impossible by it", "impossible"),
+        Column::numbers("doubtful", "doubtful"),
+    ];
+    let mut table = Table::new("", columns);
+    for (rule, counts) in &rules {
+        let mut row = vec![Cell::text(*rule)];
+        row.extend(counts.map(Cell::count));
+        table.rows.push(row);
+    }
+    let section = Section::brief("hits", "Rules that found something");
+    (!rules.is_empty()).then(|| section.with(Block::Table(table)))
+}
+
+/// The findings themselves: the first of each result and rule, all of them on the page.
+fn arithmetic(judged: &[(&Reported, Audit)]) -> Vec<Section> {
+    let told = |reported: &Reported, finding: &Finding| {
+        let mut line = line(finding);
+        line.says = format!("{}: {}", reported.label(), line.says);
+        line
+    };
+    let (mut first, mut all) = (Vec::new(), Vec::new());
+    for (reported, audit) in judged {
+        for rule in audit.hits() {
+            let mut of_rule = audit.findings.iter().filter(|finding| finding.rule == rule);
+            first.extend(of_rule.next().map(|finding| told(reported, finding)));
+        }
+        all.extend(audit.findings.iter().take(FINDINGS_MAX).map(|f| told(reported, f)));
+    }
+    if first.is_empty() {
+        return Vec::new();
+    }
+    let more = first.len().saturating_sub(EXAMPLES_MAX);
+    first.truncate(EXAMPLES_MAX);
+    let mut brief = Section::terminal("found", "Found").with(Block::Findings(first));
+    if more > 0 {
+        let words = format!("and {more} more: `--html FILE` and `--json` hold them all");
+        brief = brief.with(Block::Words(words));
+    }
+    vec![brief, Section::full("found-all", "Found").with(Block::Findings(all))]
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Source};
+    use plimsoll_judge::conservation::{Declared, audit};
+
+    use super::*;
+
+    fn result(file: &str, bandwidth: f64) -> Reported {
+        let operation = Operation {
+            rate_per_s: vec![Figure::exact(10_000.0, "iops")],
+            size_bytes: Some(Figure::exact(4096.0, "bs")),
+            bandwidth_per_s: vec![Figure::exact(bandwidth, "bw")],
+            ..Operation::of(Kind::Read)
+        };
+        let source = Source { file: file.into(), format: "a form".into(), ..Source::default() };
+        let part = Part { operations: vec![operation], ..Part::default() };
+        Reported { parts: vec![part], ..Reported::of(source) }
+    }
+
+    #[test]
+    fn a_result_is_told_with_its_equation_and_what_cannot_be_known() {
+        let reported = result("r.json", 82e6);
+        let audit = audit(&reported, &Declared::default());
+        let text = text::document(&result_document(&reported, &audit), &Style::default());
+        assert!(text.contains("IMPOSSIBLE"), "{text}");
+        assert!(text.contains("10,000/s × 4 KiB = 40.96 MB/s"), "{text}");
+        assert_eq!(text.matches("littles-law").count(), 1, "{text}");
+        assert!(text.contains("Cannot be known from this"), "{text}");
+    }
+
+    #[test]
+    fn a_study_has_a_row_for_each_and_the_worst_as_its_word() {
+        let results = [result("good", 40_960_000.0), result("bad", 50e6)];
+        let judged: Vec<(&Reported, Audit)> =
+            results.iter().map(|r| (r, audit(r, &Declared::default()))).collect();
+        let document = study_document(&judged, &["x: it is cut off".into()], 2);
+        assert_eq!(document.headline.word, "IMPOSSIBLE");
+        let text = text::document(&document, &Style::default());
+        for words in ["1 IMPOSSIBLE, 0 DOUBTFUL, 1 CONSISTENT", "x: it is cut off", "form: 2"] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
+        let csv = study_table(&judged).csv();
+        assert_eq!(csv.lines().count(), 3, "{csv}");
+        assert!(csv.contains("bad,IMPOSSIBLE,a form,10000"), "{csv}");
+    }
+}

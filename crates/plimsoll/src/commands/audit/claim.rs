@@ -1,0 +1,121 @@
+//! A claim without a file: figures off a slide or a data sheet.
+
+use clap::Args;
+use plimsoll_evidence::reported::{
+    Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Reported, Setting, Source, Stage,
+};
+use plimsoll_import::number::{self, Measure};
+
+use super::Options;
+use crate::error::CliError;
+
+/// Figures that are claimed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "A claim without a file")]
+pub struct Stated {
+    /// Operations per second, such as 1e6, 1.5M or 250k.
+    #[arg(long, value_name = "RATE", conflicts_with = "paths")]
+    iops: Option<String>,
+    /// Bytes per second, such as 4GB/s.
+    #[arg(long, value_name = "RATE", conflicts_with = "paths")]
+    bandwidth: Option<String>,
+    /// Size of an operation, such as 4KiB.
+    #[arg(long, value_name = "SIZE", conflicts_with = "paths")]
+    size: Option<String>,
+    /// Mean latency, such as 0.25ms.
+    #[arg(long, value_name = "TIME", conflicts_with = "paths")]
+    latency: Option<String>,
+    /// Share of reads, percent.
+    #[arg(long, value_name = "PERCENT", conflicts_with = "paths")]
+    read_percent: Option<f64>,
+    /// Order of addresses: random or sequential.
+    #[arg(long, value_name = "ORDER", conflicts_with = "paths")]
+    pattern: Option<String>,
+    /// Length of the run, such as 60s.
+    #[arg(long, value_name = "TIME", conflicts_with = "paths")]
+    duration: Option<String>,
+}
+
+impl Stated {
+    /// The claim as a result; `None` where no figure is claimed.
+    pub fn result(&self, options: &Options) -> Result<Option<Reported>, CliError> {
+        let any = [&self.iops, &self.bandwidth, &self.latency, &self.size, &self.duration];
+        if any.iter().all(|figure| figure.is_none()) && self.read_percent.is_none() {
+            return Ok(None);
+        }
+        let of = |text: &Option<String>, option, measure| {
+            text.as_ref().map(|text| figure(text, option, measure)).transpose()
+        };
+        let mut operation = Operation::of(self.kind()?);
+        operation.rate_per_s.extend(of(&self.iops, "--iops", Measure::Count)?);
+        operation.bandwidth_per_s.extend(of(&self.bandwidth, "--bandwidth", Measure::BytesPerS)?);
+        operation.size_bytes = of(&self.size, "--size", Measure::Bytes)?.map(|size| Figure {
+            least: size.value,
+            most: size.value,
+            ..size
+        });
+        operation.latencies.extend(of(&self.latency, "--latency", Measure::Time)?.map(|mean| {
+            Latency { stage: Stage::Unstated, mean_ns: Some(mean), ..Latency::default() }
+        }));
+        let depth = options
+            .outstanding
+            .map(|count| Outstanding { most: Figure::exact(count as f64, "--depth"), kept: false });
+        let setting =
+            Setting { outstanding: depth, pattern: self.pattern()?, ..Setting::default() };
+        let part = Part {
+            window_ns: of(&self.duration, "--duration", Measure::Time)?,
+            setting,
+            operations: vec![operation],
+            ..Part::default()
+        };
+        let source =
+            Source { format: "claim".into(), file: "the claim".into(), ..Source::default() };
+        Ok(Some(Reported { parts: vec![part], ..Reported::of(source) }))
+    }
+
+    fn kind(&self) -> Result<Kind, CliError> {
+        match self.read_percent {
+            Some(share) if !(0.0..=100.0).contains(&share) => {
+                Err(CliError::usage(format!("--read-percent {share} is no share of a hundred")))
+            }
+            Some(100.0) => Ok(Kind::Read),
+            Some(0.0) => Ok(Kind::Write),
+            _ => Ok(Kind::All),
+        }
+    }
+
+    fn pattern(&self) -> Result<Option<Pattern>, CliError> {
+        match self.pattern.as_deref() {
+            None => Ok(None),
+            Some("random") => Ok(Some(Pattern::Random)),
+            Some("sequential") => Ok(Some(Pattern::Sequential)),
+            Some(other) => Err(CliError::usage(format!("{other:?} is no order of addresses"))
+                .hint("random or sequential")),
+        }
+    }
+}
+
+/// A figure as people write it: with commas, a prefix or a unit, and as precise as its digits.
+fn figure(text: &str, option: &str, measure: Measure) -> Result<Figure, CliError> {
+    let example = match measure {
+        Measure::Count | Measure::Percent => "write it as 1000000, 1e6 or 1M",
+        Measure::Bytes => "write it as 4KiB or 4096",
+        Measure::BytesPerS => "write it as 4GB/s or 25Gb/s",
+        Measure::Time => "write it as 0.25ms or 250us",
+    };
+    let wrong = || CliError::usage(format!("{option}: {text:?} is no such figure")).hint(example);
+    let (digits, name) = number::split_unit(text);
+    let parsed =
+        number::plain(digits).or_else(|| number::grouped(digits, number::Commas::Thousands));
+    let parsed = parsed.filter(|number| number.value > 0.0 && number.value.is_finite());
+    let parsed = number::rounded_by_people(parsed.ok_or_else(wrong)?);
+    let bare = name.is_empty() && matches!(measure, Measure::Count | Measure::Bytes);
+    if bare {
+        return Ok(Figure::rounded(parsed.value, parsed.step, option));
+    }
+    // `4K` and `4k` are sizes where a size is asked for.
+    let short = matches!(name, "k" | "K" | "m" | "M") && measure == Measure::Bytes;
+    let name = if short { format!("{name}iB") } else { name.to_owned() };
+    let unit = number::unit(&name).filter(|unit| unit.measure == measure).ok_or_else(wrong)?;
+    Ok(number::figure(parsed, unit, option))
+}

@@ -1,0 +1,170 @@
+//! `plimsoll audit`: results made elsewhere, a claim without a file, and what the rules are.
+
+mod claim;
+mod one;
+mod rules;
+mod study;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use plimsoll_import::number;
+use plimsoll_judge::conservation;
+use plimsoll_plan::{Media, SizeBytes};
+
+use crate::arguments::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Options of `audit`.
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:\n  plimsoll audit result.json              what fio, vdbench, elbencho, \
+    diskspd and others wrote\n  plimsoll audit results/ --table         every result below a \
+    directory, or in an archive\n  plimsoll audit --iops 1e6 --size 4KiB --latency 0.25ms --depth 256 \
+    --link 25Gb/s\n  plimsoll audit table.csv --outstanding 480 --link 5GB/s\n  plimsoll audit --explain \
+    holes-read\n  plimsoll audit --rules\n\nForms are told by content; docs/audit.md lists them. Exit \
+    code 3: a result is IMPOSSIBLE, DOUBTFUL or INVALID.\nA result file alone (tier T3) never shows \
+    where reads came from, what lasts, what\nsurvives a loss of power, or the tail. `plimsoll observe \
+    -- CMD` shows more."
+)]
+pub struct Options {
+    /// Results: files, directories or archives (tar, tar.gz, zip).
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// List the rules.
+    #[arg(long, conflicts_with_all = ["paths", "explain"])]
+    rules: bool,
+    /// Say what a rule means, how it is found and what to do.
+    #[arg(long, value_name = "RULE", conflicts_with = "paths")]
+    explain: Option<String>,
+    /// One row per result, whatever is named.
+    #[arg(long, requires = "paths")]
+    table: bool,
+    /// Order of the rows.
+    #[arg(long, value_name = "COLUMN", default_value = "verdict")]
+    sort: study::Sort,
+    /// Write the report as a page to this file.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the rows as CSV to this file.
+    #[arg(long, value_name = "FILE", requires = "paths")]
+    csv: Option<PathBuf>,
+    /// What the figure is said to show; by default what its operations suggest.
+    #[arg(long, value_name = "CLAIM", requires = "paths")]
+    claim: Vec<String>,
+    /// Operations in flight, all clients together (a result that does not say).
+    #[arg(long, visible_alias = "depth", value_name = "COUNT")]
+    outstanding: Option<u64>,
+    /// Rate of the slowest link, such as 5GB/s or 25Gb/s.
+    #[arg(long, value_name = "RATE")]
+    link: Option<String>,
+    /// Size of the storage system's caches.
+    #[arg(long, value_name = "SIZE")]
+    array_cache: Option<String>,
+    /// Memory of the hosts, all together.
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// What the media are: hdd, ssd, nvme, hybrid or memory.
+    #[arg(long, value_name = "MEDIA")]
+    media: Option<String>,
+    /// How many drives the data lies on.
+    #[arg(long, value_name = "COUNT")]
+    drives: Option<u32>,
+    #[command(flatten)]
+    stated: claim::Stated,
+}
+
+/// Judges what is named, or shows the rules.
+///
+/// # Errors
+/// A file that cannot be read, is of no known form, or an option that says nothing.
+pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+    if options.rules {
+        return rules::list(common);
+    }
+    if let Some(id) = &options.explain {
+        return rules::explain(id, common);
+    }
+    let declared = Declared::of(options)?;
+    if let Some(reported) = options.stated.result(options)? {
+        return study::one(&reported, &declared.reported(), options, common);
+    }
+    match &options.paths[..] {
+        [] => Err(CliError::usage("there is nothing to audit")
+            .hint("name a result's file or a directory of results")
+            .hint("or state a claim: --iops, --bandwidth, --latency, --size, --depth")),
+        [file] if !options.table && one::is_of_a_run(file) => {
+            one::carry_out(file, &declared, options, common)
+        }
+        paths => study::carry_out(paths, &declared.reported(), options, common),
+    }
+}
+
+/// What the reader declares about the system, as parsed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Declared {
+    outstanding: Option<u64>,
+    link_bytes_per_s: Option<u64>,
+    array_cache_bytes: Option<u64>,
+    memory_bytes: Option<u64>,
+    media: Option<Media>,
+    drives: Option<u32>,
+}
+
+impl Declared {
+    fn of(options: &Options) -> Result<Self, CliError> {
+        let size = |text: &Option<String>| -> Result<Option<u64>, CliError> {
+            let Some(text) = text else { return Ok(None) };
+            let wrong = || CliError::usage(format!("{text:?} is no size"));
+            let parsed = text.parse::<SizeBytes>();
+            parsed.map(|size| Some(size.0)).map_err(|_| wrong().hint("write it as 64GiB"))
+        };
+        let media = |word: &String| {
+            Media::from_word(word).ok_or_else(|| {
+                CliError::usage(format!("{word:?} is no media")).hint(Media::WORDS.join(", "))
+            })
+        };
+        Ok(Self {
+            outstanding: options.outstanding,
+            link_bytes_per_s: options.link.as_ref().map(|t| bytes_per_s(t)).transpose()?,
+            array_cache_bytes: size(&options.array_cache)?,
+            memory_bytes: size(&options.memory)?,
+            media: options.media.as_ref().map(media).transpose()?,
+            drives: options.drives,
+        })
+    }
+
+    /// As the rules of conservation take it.
+    fn reported(&self) -> conservation::Declared {
+        use plimsoll_evidence::reported::MediaClass;
+        let float = |value: Option<u64>| value.map(|value| value as f64);
+        conservation::Declared {
+            link_bytes_per_s: float(self.link_bytes_per_s),
+            drives: self.drives.map(f64::from),
+            media: self.media.and_then(|media| match media {
+                Media::Hdd => Some(MediaClass::Hdd),
+                Media::Ssd => Some(MediaClass::Ssd),
+                Media::Nvme => Some(MediaClass::Nvme),
+                _ => None,
+            }),
+            outstanding: float(self.outstanding),
+            cache_bytes: float(self.array_cache_bytes),
+            memory_bytes: float(self.memory_bytes),
+        }
+    }
+}
+
+/// `5GB/s`, `25Gb/s`, `10 Gbit/s`.
+fn bytes_per_s(text: &str) -> Result<u64, CliError> {
+    let wrong = || {
+        CliError::usage(format!("{text:?} is no rate of bytes"))
+            .hint("write it as 5GB/s, 3GiB/s or 25Gb/s (a lower-case b is a bit)")
+    };
+    let (digits, name) = number::split_unit(text);
+    let number = number::plain(digits).ok_or_else(wrong)?;
+    let unit = number::unit(name).filter(|u| u.measure == number::Measure::BytesPerS);
+    let rate = number.value * unit.ok_or_else(wrong)?.factor;
+    if rate >= 1.0 && rate.is_finite() { Ok(rate as u64) } else { Err(wrong()) }
+}
