@@ -151,6 +151,43 @@ impl Experiment {
     }
 }
 
+/// Refuses a directory whose record is none of ours.
+///
+/// # Errors
+/// No record, one of a newer version, or something else of that name.
+pub fn check_record(directory: &Path) -> Result<(), CliError> {
+    let path = directory.join(FILE);
+    let no_record = |says: &str| {
+        CliError::usage(format!("{} is not the record of an experiment: {says}", path.display()))
+            .hint("nothing was removed")
+    };
+    let text = fs::read_to_string(&path).map_err(|error| no_record(&error.to_string()))?;
+    let record: Identity =
+        serde_json::from_str(&text).map_err(|error| no_record(&error.to_string()))?;
+    if record.schema_version > SCHEMA_VERSION {
+        return Err(no_record(&format!("it has version {}", record.schema_version)));
+    }
+    if record.id.is_empty() || record.runs.iter().any(|run| run.run_id.is_empty()) {
+        return Err(no_record("it has no id"));
+    }
+    Ok(())
+}
+
+/// What every record has.
+#[derive(Deserialize)]
+struct Identity {
+    schema_version: u32,
+    id: String,
+    #[serde(rename = "kind")]
+    _kind: ExperimentKind,
+    runs: Vec<RunIdentity>,
+}
+
+#[derive(Deserialize)]
+struct RunIdentity {
+    run_id: String,
+}
+
 /// The latest experiment of a kind below `bundles` whose result `takes` says is to be gone on with.
 pub fn unfinished(
     bundles: &Path,

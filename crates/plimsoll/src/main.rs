@@ -19,6 +19,7 @@ mod modelled;
 mod places;
 mod progress;
 mod published;
+mod removal;
 mod run_id;
 mod session;
 mod until_steady;

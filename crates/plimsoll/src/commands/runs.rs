@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::experiment;
 use crate::places::Places;
 use crate::progress::StderrProgress;
+use crate::removal;
 use crate::session::describe_torn;
 
 /// Options of `runs`.
@@ -76,17 +77,23 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
             Ok(loaded.exit_shown())
         }
         Some(What::Rm { run }) => {
-            let directory = bundle::find(run)?;
-            // Only what is a bundle, or an experiment with its bundles, is removed.
-            if !directory.join(experiment::FILE).is_file() {
-                plimsoll_evidence::Bundle::read(&directory)?;
-            }
-            std::fs::remove_dir_all(&directory).map_err(|error| {
-                CliError::environment(format!("cannot remove {}: {error}", directory.display()))
-            })?;
+            remove(&bundle::find(run)?)?;
             Ok(Exit::Ok)
         }
     }
+}
+
+/// Removes a bundle, or an experiment with its bundles. What somebody else put there stays and is named.
+fn remove(directory: &Path) -> Result<(), CliError> {
+    let left = if directory.join(experiment::FILE).is_file() {
+        removal::experiment(directory)?
+    } else {
+        removal::bundle(directory)?
+    };
+    let Some((first, more)) = left.split_first() else { return Ok(()) };
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    let says = format!("{}{more}: Plimsoll did not make it, so it stays", first.display());
+    Err(CliError::environment(says).hint("everything else was removed"))
 }
 
 /// Judges the bundles of an experiment again and shows what they say together.

@@ -8,7 +8,7 @@ mod tell;
 
 use clap::{Args, Subcommand};
 
-pub use tell::show_again;
+pub use tell::{FILES as PUBLISHED_FILES, show_again};
 
 use crate::arguments::Common;
 use crate::error::CliError;

@@ -1,0 +1,138 @@
+//! Removing bundles and experiments: the files that Plimsoll writes, and the directories where they are
+//! empty then. What somebody else put there stays and is given back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::{Bundle, bundle, seal};
+
+use crate::commands::experiment::PUBLISHED_FILES;
+use crate::error::CliError;
+use crate::experiment as record;
+
+/// Files of an experiment beside its record, which is removed last.
+const BESIDE: [&str; 6] = [
+    "report.html",
+    ".report.html.new",
+    ".experiment.json.new",
+    ".SHA256SUMS.new",
+    seal::FILE,
+    seal::SIGNATURE,
+];
+
+/// Experiments hold experiments at most this deep: a published one, its searches, their runs.
+const DEPTH_MAX: u32 = 4;
+
+/// Removes a bundle; gives what is left in its directory.
+///
+/// # Errors
+/// A directory that is no bundle, or a file that can't be removed.
+pub fn bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    Bundle::read(directory)?;
+    remove_bundle(directory)
+}
+
+fn remove_bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let left = bundle::remove(directory)?;
+    Ok(left.into_iter().map(|name| directory.join(name)).collect())
+}
+
+/// Removes an experiment with its bundles, those of runs that were killed and those of the experiments
+/// within it too; gives what is left.
+///
+/// # Errors
+/// A record that is none of ours, or a file that can't be removed.
+pub fn experiment(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    within(directory, DEPTH_MAX)
+}
+
+fn within(directory: &Path, depth: u32) -> Result<Vec<PathBuf>, CliError> {
+    record::check_record(directory)?;
+    let mut left = Vec::new();
+    for entry in fs::read_dir(directory).map_err(|error| unread(directory, &error))?.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        // A link to a directory is no directory here.
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !is_directory {
+            continue;
+        }
+        if depth > 0 && path.join(record::FILE).is_file() {
+            match within(&path, depth - 1) {
+                Ok(more) => left.extend(more),
+                Err(_) => left.push(path),
+            }
+        } else if name == PUBLISHED_FILES {
+            left.extend(published(&path)?);
+        } else if Bundle::read(&path).is_ok() || is_cut_off(&path) {
+            left.extend(remove_bundle(&path)?);
+        } else {
+            left.push(path);
+        }
+    }
+    for path in BESIDE.iter().map(|name| directory.join(name)) {
+        remove_file(&path)?;
+    }
+    remove_file(&directory.join(record::FILE))?;
+    for entry in fs::read_dir(directory).map_err(|error| unread(directory, &error))?.flatten() {
+        let path = entry.path();
+        if !left.iter().any(|known| known.starts_with(&path)) {
+            left.push(path);
+        }
+    }
+    remove_empty(directory, &left)?;
+    Ok(left)
+}
+
+/// Whether a directory is the bundle of a run that was cut off: nothing but files of one.
+fn is_cut_off(directory: &Path) -> bool {
+    let names: Vec<String> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    let ours = |name: &String| {
+        let whole = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".new"));
+        bundle::FILES.contains(&whole.unwrap_or(name)) || name == bundle::reserve::FILE
+    };
+    names.iter().all(ours)
+}
+
+/// Removes the plans and tables of a published experiment that were written beside its bundles.
+fn published(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let mut left = Vec::new();
+    for entry in fs::read_dir(directory).map_err(|error| unread(directory, &error))?.flatten() {
+        let path = entry.path();
+        let kind = path.extension().and_then(|extension| extension.to_str());
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && matches!(kind, Some("toml" | "csv")) {
+            remove_file(&path)?;
+        } else {
+            left.push(path);
+        }
+    }
+    remove_empty(directory, &left)?;
+    Ok(left)
+}
+
+fn remove_empty(directory: &Path, left: &[PathBuf]) -> Result<(), CliError> {
+    if left.is_empty() {
+        fs::remove_dir(directory).map_err(|error| unremoved(directory, &error))?;
+    }
+    Ok(())
+}
+
+fn remove_file(path: &Path) -> Result<(), CliError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(unremoved(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+fn unread(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::environment(format!("cannot read {}: {error}", path.display()))
+}
+
+fn unremoved(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::environment(format!("cannot remove {}: {error}", path.display()))
+}
