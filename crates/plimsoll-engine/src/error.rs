@@ -22,6 +22,8 @@ pub enum ErrorKind {
     Busy,
     /// It exists and was to be made new (`EEXIST`).
     Exists,
+    /// A directory of ours holds something of somebody else's (`ENOTEMPTY`).
+    NotEmpty,
     /// The device or the network failed (`EIO` and what else a transfer answers).
     Device,
     /// What was read isn't what was written.
@@ -204,6 +206,7 @@ impl EngineError {
             ErrorKind::Denied => "run as a user who may read and write there",
             ErrorKind::Busy => "unmount it, or end what holds it",
             ErrorKind::Exists => "name another directory: files of others are never overwritten",
+            ErrorKind::NotEmpty => "move away what is not Plimsoll's, and remove the directory",
             ErrorKind::Device => "see the kernel's log (dmesg); the target failed, not the test",
             ErrorKind::Corrupt => "don't trust this storage with data; keep it for examination",
             ErrorKind::NoDirect => "choose another file system, or allow buffered I/O in the plan",
@@ -227,6 +230,7 @@ fn kind_of(errno: i32) -> ErrorKind {
         libc::EACCES | libc::EPERM => ErrorKind::Denied,
         libc::EBUSY => ErrorKind::Busy,
         libc::EEXIST => ErrorKind::Exists,
+        libc::ENOTEMPTY => ErrorKind::NotEmpty,
         libc::ENOMEM | libc::EAGAIN | libc::EMFILE | libc::ENFILE => ErrorKind::NoResources,
         libc::EBADF | libc::EFAULT => ErrorKind::Defect,
         _ => ErrorKind::Device,

@@ -20,3 +20,5 @@ pub mod step;
 pub mod stream;
 
 pub use error::{EngineError, ErrorKind};
+pub use own::clean::{Cleaned, remove_data};
+pub use own::maps::{Fate, collect as collect_maps};

@@ -3,36 +3,39 @@
 //!
 //! Below each directory that the plan names, a run has one of its own, `plimsoll-NAME`. It holds a
 //! manifest of what it is: a directory of that name without one is not ours and is never touched.
+//!
+//! - `lock`: what keeps runs apart.
+//! - `beneath`: opening what lies in a directory of ours, and nothing else.
+//! - `contents`: which names in it are ours.
+//! - `find`: the manifest at a path, and where the rest of its data lies now.
+//! - `removal`: removing what is ours, and finishing removals that were cut off.
+//! - `maps`: what data should hold, in the state directory.
+//! - `clean`: removing what killed runs left.
+
+pub(crate) mod beneath;
+pub(crate) mod clean;
+pub(crate) mod contents;
+pub(crate) mod find;
+pub(crate) mod lock;
+pub(crate) mod maps;
+pub(crate) mod removal;
 
 use std::fs;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{ResolvedPlan, Target};
 use plimsoll_sys::SysError;
-use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::contents::Contents;
+pub(crate) use self::find::{find_manifest, read_manifest};
+pub(crate) use self::lock::{Locks, lock_all, lock_shared};
+pub(crate) use self::removal::{finish_removals, is_ours, make_own, remove_own};
 use crate::EngineError;
 
-const LOCK: &str = ".plimsoll.lock";
-
-/// The manifests that make a directory one of ours: of a mail store, and of a data set.
-pub(crate) const MANIFESTS: [&str; 2] = ["store.json", "data.json"];
-
-/// The locks of the target's directories, with the files that hold them.
-#[derive(Debug)]
-pub(crate) struct Locks(Vec<(PathBuf, OwnedFd)>);
-
-impl Drop for Locks {
-    fn drop(&mut self) {
-        for (path, _) in &self.0 {
-            // Removed while the lock is held; a run that waits for it looks at the name again.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
+/// Opened in the place of a file that is missing, from which nothing is read.
+pub(crate) const NOTHING: &str = "/dev/null";
 
 /// Name of a store's own directory.
 pub(crate) fn own_name(plan: &str) -> String {
@@ -42,40 +45,6 @@ pub(crate) fn own_name(plan: &str) -> String {
 
 pub(crate) fn sys(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {
     SysError::from_io(call, error).at(path)
-}
-
-pub(crate) fn lock_all(directories: &[PathBuf]) -> Result<Locks, EngineError> {
-    let mut sorted: Vec<&PathBuf> = directories.iter().collect();
-    sorted.sort();
-    sorted.dedup();
-    let mut locks = Locks(Vec::new());
-    for directory in sorted {
-        locks.0.push(lock(directory)?);
-    }
-    Ok(locks)
-}
-
-fn lock(directory: &Path) -> Result<(PathBuf, OwnedFd), EngineError> {
-    let path = directory.join(LOCK);
-    loop {
-        let file =
-            fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(
-                |error| EngineError::system("locking a target", sys("open", &path, &error)),
-            )?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
-            let error = SysError::new("flock", errno.raw_os_error()).at(&path);
-            match errno {
-                rustix::io::Errno::WOULDBLOCK => EngineError::InUse { path: path.clone() },
-                _ => EngineError::system("locking a target", error),
-            }
-        })?;
-        // Whoever held it may have removed the name before we had the lock.
-        let named = fs::metadata(&path).map(|m| std::os::unix::fs::MetadataExt::ino(&m)).ok();
-        let held = file.metadata().map(|m| std::os::unix::fs::MetadataExt::ino(&m)).ok();
-        if named.is_some() && named == held {
-            return Ok((path, file.into()));
-        }
-    }
 }
 
 /// Free space against what the plan needs, per file system.
@@ -125,43 +94,23 @@ fn occupied_bytes(own: &Path) -> u64 {
     bytes
 }
 
-/// Makes a store's own directory; what an earlier run of ours left there is removed.
-pub(crate) fn make_own(directory: &Path) -> Result<(), EngineError> {
-    if directory.exists() {
-        // The same directory may serve databases and logs: then it was made a moment ago.
-        if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none()) {
-            return Ok(());
+/// Makes the own directories of a run; gives the identities of what was there before and is removed.
+///
+/// # Errors
+/// One that holds something of somebody else's: those made so far are removed again.
+pub(crate) fn make_all(directories: &[PathBuf]) -> Result<Vec<u64>, EngineError> {
+    let mut replaced = Vec::new();
+    for (made, directory) in directories.iter().enumerate() {
+        match make_own(directory) {
+            Ok(was) => replaced.extend(was),
+            Err(error) => {
+                // Those made so far are empty; what can't be removed matters less than the error.
+                directories[..made].iter().for_each(|empty| drop(fs::remove_dir(empty)));
+                return Err(error);
+            }
         }
-        if !is_ours(directory) {
-            let error = SysError::new("mkdir", libc::EEXIST).at(directory);
-            return Err(EngineError::system(
-                "it holds something that Plimsoll did not make",
-                error,
-            ));
-        }
-        remove_own(directory)?;
     }
-    fs::create_dir(directory)
-        .map_err(|error| EngineError::system("making a directory", sys("mkdir", directory, &error)))
-}
-
-/// Removes a directory of ours: one that holds a manifest, or nothing.
-pub(crate) fn remove_own(directory: &Path) -> Result<(), EngineError> {
-    if !directory.exists() {
-        return Ok(());
-    }
-    let empty = fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none());
-    if !empty && !is_ours(directory) {
-        let error = SysError::new("rmdir", libc::EEXIST).at(directory);
-        return Err(EngineError::system("it holds something that Plimsoll did not make", error));
-    }
-    fs::remove_dir_all(directory)
-        .map_err(|error| EngineError::system("removing a store", sys("rmdir", directory, &error)))
-}
-
-/// Whether a directory holds a manifest.
-pub(crate) fn is_ours(directory: &Path) -> bool {
-    MANIFESTS.iter().any(|manifest| directory.join(manifest).is_file())
+    Ok(replaced)
 }
 
 /// What a manifest is: of a mail store, or of a data set.
@@ -175,35 +124,17 @@ pub(crate) trait Manifested: Serialize + DeserializeOwned {
 
     /// The version that it is of.
     fn version(&self) -> u32;
-}
-
-/// Reads the manifest in `directory`; `None` where there is none.
-///
-/// # Errors
-/// A manifest that can't be read, is none of ours, or is newer than this build.
-pub(crate) fn read_manifest<M: Manifested>(directory: &Path) -> Result<Option<M>, EngineError> {
-    let path = directory.join(M::FILE);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            let doing = format!("reading the manifest of a {}", M::WHAT);
-            return Err(EngineError::system(doing, sys("read", &path, &error)));
-        }
-    };
-    let manifest: M = serde_json::from_str(&text).map_err(|error| {
-        let (path, what) = (path.display(), M::WHAT);
-        EngineError::Config(format!("{path} is not the manifest of a {what}: {error}"))
-    })?;
-    if manifest.version() > M::VERSION {
-        return Err(EngineError::Config(format!(
-            "{} has version {}, and this Plimsoll reads up to {}",
-            path.display(),
-            manifest.version(),
-            M::VERSION
-        )));
-    }
-    Ok(Some(manifest))
+    /// Identity of what it describes.
+    fn id(&self) -> u64;
+    /// Name of the plan that made it.
+    fn plan(&self) -> &str;
+    /// The names in its directories that are its own.
+    fn contents(&self) -> Contents;
+    /// Whether its numbers can be worked with.
+    ///
+    /// # Errors
+    /// A number that no run of Plimsoll writes.
+    fn check(&self) -> Result<(), String>;
 }
 
 /// Writes the manifest to each of `directories`, once: whole or not at all.
@@ -234,39 +165,6 @@ pub(crate) fn write_manifest<M: Manifested>(
         })?;
     }
     Ok(())
-}
-
-/// The manifest at `path`, or the only one in a directory of ours directly below it.
-///
-/// # Errors
-/// None there, several of them, or one that can't be read.
-pub(crate) fn find_manifest<M: Manifested>(path: &Path) -> Result<M, EngineError> {
-    if let Some(manifest) = read_manifest(path)? {
-        return Ok(manifest);
-    }
-    let entries = fs::read_dir(path).map_err(|error| {
-        EngineError::system(format!("looking for a {}", M::WHAT), sys("open", path, &error))
-    })?;
-    let mut found: Vec<(PathBuf, M)> = Vec::new();
-    for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with("plimsoll-")
-            && let Some(manifest) = read_manifest(&entry.path())?
-        {
-            found.push((entry.path(), manifest));
-        }
-    }
-    match found.len() {
-        1 => Ok(found.remove(0).1),
-        0 => {
-            let (what, path) = (M::WHAT, path.display());
-            Err(EngineError::Config(format!("there is no {what} at {path}")))
-        }
-        _ => {
-            let names: Vec<String> = found.iter().map(|(p, _)| p.display().to_string()).collect();
-            let (what, names) = (M::WHAT, names.join(", "));
-            Err(EngineError::Config(format!("name one {what} of {names}")))
-        }
-    }
 }
 
 /// Directories that a plan names: there, and absolute.

@@ -63,6 +63,8 @@ pub enum Command {
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, the blocks of a data set, or the evidence of a run.
     Verify(commands::verify::Options),
+    /// Remove what killed runs left: data on targets, and generation maps whose data is gone.
+    Clean(commands::clean::Options),
     /// Published experiments, each as one command: list, show, run.
     Experiment(commands::experiment::Options),
     /// Storage systems in virtual time: list, show, run, fit, size, serve.

@@ -80,8 +80,8 @@ fn kill_once(sandbox: &Sandbox, plan: &str, seed: u64, round: u32) -> (u64, u64)
     assert_eq!(ran.code, 0, "round {round}, seed {seed}: {}{}", ran.stdout, ran.stderr);
     let found = ran.json();
     assert_eq!(found["closed_cleanly"], false);
-    assert_eq!(found["commits_witnessed"].as_u64().unwrap(), commits.len() as u64 / 32);
-    (commits.len() as u64 / 32, found["log_changes_to_replay"].as_u64().unwrap())
+    assert_eq!(found["commits_witnessed"].as_u64().unwrap(), commits.len() as u64 / 40);
+    (commits.len() as u64 / 40, found["log_changes_to_replay"].as_u64().unwrap())
 }
 
 #[test]
@@ -94,12 +94,34 @@ fn a_commit_that_is_not_there_is_noticed() {
     let store = sandbox.data().display().to_string();
     sandbox.run(&["verify", &store, "-q", "--witness", witness_text]).expect(0);
     // A commit with a version that nobody wrote.
-    let mut record = std::fs::read(&witness).unwrap()[..32].to_vec();
+    let mut record = std::fs::read(&witness).unwrap()[..40].to_vec();
     record[14] = 0x7f;
     let mut all = std::fs::read(&witness).unwrap();
     all.extend(record);
     std::fs::write(&witness, all).unwrap();
     sandbox.run(&["verify", &store, "-q", "--witness", witness_text]).expect(4).says("DAMAGED");
+}
+
+#[test]
+fn two_runs_may_share_a_witness() {
+    let sandbox = Sandbox::new();
+    let mut plan = SmallPlan::on(&sandbox.data());
+    plan.phases = "verify = false".into();
+    plan.measure = "1s".into();
+    let plan = sandbox.plan(&plan);
+    let witness = sandbox.path("witness");
+    let witness_text = witness.to_str().unwrap();
+    let store = sandbox.data().display().to_string();
+    sandbox.run(&["run", &plan, "-q", "--keep", "--witness", witness_text]);
+    let first = std::fs::metadata(&witness).unwrap().len() / 40;
+    sandbox.run(&["run", &plan, "-q", "--keep", "--witness", witness_text]);
+    let second = std::fs::metadata(&witness).unwrap().len() / 40 - first;
+    let arguments = ["verify", &store, "-q", "--json", "--witness", witness_text];
+    let found = sandbox.run(&arguments).expect(0).json();
+    assert_eq!(found["commits_witnessed"].as_u64(), Some(second));
+    assert!(
+        found["unknown"][0].as_str().unwrap().starts_with(&format!("{first} commits of other"))
+    );
 }
 
 #[test]

@@ -252,3 +252,34 @@ fn what_a_run_left_is_checked_to_the_bit() {
     ran.says("DAMAGED: 1 blocks");
     ran.says(&format!("{} at byte 12288: corrupt", file.display()));
 }
+
+#[test]
+fn a_data_set_is_read_where_it_lies_and_files_that_are_missing_are_damage() {
+    let sandbox = Sandbox::new();
+    let target = sandbox.path("target");
+    std::fs::create_dir(&target).unwrap();
+    let workload = "sizes = \"4KiB\"\nreads = 50\nfiles = 3\nfile_size = \"2MiB\"";
+    let path = plan(&sandbox, &format!("path = {target:?}"), workload, "");
+    sandbox.run(&["run", &path, "--keep", "-q"]);
+    let copy = sandbox.path("copy");
+    std::fs::create_dir(&copy).unwrap();
+    let own = target.join("plimsoll-small");
+    support::tool("cp", &["-a", own.to_str().unwrap(), copy.to_str().unwrap()]);
+    let copy_text = copy.to_str().unwrap();
+    sandbox.run(&["verify", copy_text, "-q"]).expect(0).says("INTACT");
+    let file = copy.join("plimsoll-small/s00-f001.data");
+    std::fs::File::options().write(true).open(&file).unwrap().set_len(4096 + 10).unwrap();
+    let ran = sandbox.run(&["verify", copy_text, "-q"]).expect(4);
+    ran.says(&format!("{}: truncated: 4106 of 2097152 bytes are there", file.display()));
+    std::fs::remove_file(&file).unwrap();
+    let ran = sandbox.run(&["verify", copy_text, "-q"]).expect(4);
+    ran.says(&format!("{}: missing", file.display()));
+    sandbox.run(&["verify", target.to_str().unwrap(), "-q"]).expect(0).says("INTACT");
+    // A manifest that points elsewhere is refused.
+    let manifest = copy.join("plimsoll-small/data.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let away = text.replace("plimsoll-small/s00-f000", "plimsoll-small/../../../etc/passwd");
+    assert_ne!(text, away);
+    std::fs::write(&manifest, away).unwrap();
+    sandbox.run(&["verify", copy_text, "-q"]).expect(2).says("lies in none of its directories");
+}

@@ -1,73 +1,104 @@
 //! `plimsoll verify` of a mail store: proves that every durably committed change is there, page by
 //! page, or says which is not. It writes nothing.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::{Damage, PhaseKind};
 use plimsoll_sys::clock;
-use plimsoll_workload::mailbox::{Expected, Phase, PhaseIo, Report, Verify, spread};
-use plimsoll_workload::step::StepWorkload;
+use plimsoll_workload::mailbox::{
+    Finding, MailboxConfig, Phase, PhaseIo, Store, Trouble, Verify, spread,
+};
+use plimsoll_workload::step::{FileSpec, StepWorkload};
 
 use super::home::Home;
-use super::manifest::StoreState;
+use super::manifest::{FILE, StoreState};
 use super::place::Locator;
 use super::run::Latest;
 use super::settings;
-use super::witness::read_commits;
+use super::witness::{Witnessed, read_commits};
 use crate::EngineError;
 use crate::backend::{Direct, Prefer};
+use crate::matrix::home::memory_bytes;
+use crate::own::beneath::OwnDirectory;
+use crate::own::find::{There, holds, look_at};
+use crate::own::sys;
 use crate::progress::Watcher;
-use crate::step::{Control, Event, Glance, Stage, run_stage};
+use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
 
 /// What checking a store found.
 #[derive(Clone, Debug)]
 pub struct StoreCheck {
     /// How the store was left.
     pub state: StoreState,
-    /// Whether the generation maps could be trusted; without them lost writes of pages that the log
-    /// does not mention can't be told.
-    pub marks_trusted: bool,
     /// Pages read and checked.
     pub pages_checked: u64,
+    /// Of them, those of which the log says what they hold.
+    pub pages_by_log: u64,
+    /// Of them, those of which the generation map says which write they hold.
+    pub pages_by_map: u64,
+    /// Of them, those that are whole and in their place, and of which nothing says whether they hold what
+    /// was acknowledged last.
+    pub pages_unknown: u64,
+    /// Databases whose generation map is missing or may be older than the data: it accuses no page.
+    pub maps_untrusted: u64,
+    /// Acknowledged log blocks read and checked.
+    pub log_blocks_checked: u64,
     /// Changes after the checkpoint, which recovery would replay.
     pub log_changes: u64,
     /// Pages that are damaged as a crash leaves them, and that the log makes again.
     pub pages_recoverable: u64,
     /// Commits that a witness saw acknowledged.
     pub commits_expected: u64,
+    /// Commits of other stores in the witness's file, which were not asked after.
+    pub commits_of_others: u64,
     /// What is wrong.
     pub damage: Vec<Damage>,
     /// How many are wrong, also those that are not listed.
     pub damage_count: u64,
+    /// What a map that can't be trusted says against the store: held against nobody.
+    pub doubts: Vec<String>,
     /// True where it came to its end.
     pub complete: bool,
     /// The first I/O error, where one ended it.
     pub io_error: Option<String>,
 }
 
-/// Checks the store at `path`. With a `witness`, every commit that it saw acknowledged must be there.
+/// Whether a mail store lies at `path` or directly below it: by its manifest, also by one that can't be read.
+#[must_use]
+pub fn is_mail_store(path: &Path) -> bool {
+    holds(path, FILE)
+}
+
+/// Checks the store at `path`: what lies there, and nothing else. With a `witness`, every commit of this
+/// store that it saw acknowledged must be there.
 ///
 /// # Errors
-/// No store there, one in use, a store that was never completed, or files that can't be opened.
+/// No store there, one in use, a store that was never completed, a copy of a part of one, or files that
+/// can't be opened. Files that are missing or too short are damage.
 pub fn check_store(
     path: &Path,
     witness: Option<&Path>,
     interrupt: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<StoreCheck, EngineError> {
-    let home = Home::open(path)?;
+    let (home, in_place) = Home::open(path)?;
     if home.manifest.state == StoreState::Creating {
         return Err(EngineError::Config(format!(
             "the store at {} was never completed: its run ended while it was being made",
             path.display()
         )));
     }
-    let store = settings::store(&home.manifest)?;
+    let config = settings::of_manifest(&home.manifest)?;
+    fits_memory(&config, memory_bytes())?;
+    let store = settings::store_to_check(&home.manifest, in_place)?;
+    let absent = Absent::look(&store, &home.directories())?;
+    let store = store.with_short_files(absent.held());
     let cpus = plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32);
-    let (expected, commits_expected) = match witness {
-        Some(path) => read_commits(path)?,
-        None => (Expected::default(), 0),
+    let witnessed = match witness {
+        Some(path) => read_commits(path, home.manifest.store_id)?,
+        None => Witnessed::default(),
     };
     // Commits of all databases are asked after in one machine; without a witness there is one per
     // thread.
@@ -76,12 +107,50 @@ pub fn check_store(
         .split(&parts)
         .into_iter()
         .map(|part| {
-            let verify = Verify::new(part, expected.clone(), PhaseIo::default());
+            let verify = Verify::new(part, witnessed.expected.clone(), PhaseIo::default());
             if home.manifest.state == StoreState::Clean { verify.of_closed() } else { verify }
         })
         .collect();
+    let ended = read_all(machines, &home, &absent, interrupt, watcher);
+    let mut check = StoreCheck {
+        state: home.manifest.state,
+        pages_checked: 0,
+        pages_by_log: 0,
+        pages_by_map: 0,
+        pages_unknown: 0,
+        maps_untrusted: 0,
+        log_blocks_checked: 0,
+        log_changes: 0,
+        pages_recoverable: 0,
+        commits_expected: witnessed.count,
+        commits_of_others: witnessed.of_others,
+        damage: Vec::new(),
+        damage_count: 0,
+        doubts: Vec::new(),
+        complete: true,
+        io_error: None,
+    };
+    let locator = Locator { directories: home.directories(), config };
+    check.damage.extend(absent.damage());
+    check.damage_count += check.damage.len() as u64;
+    for part in ended {
+        part.outcome?;
+        check.add(&part.workload, &locator);
+    }
+    Ok(check)
+}
+
+/// Reads everything, with one thread per machine.
+fn read_all(
+    machines: Vec<Verify>,
+    home: &Home,
+    absent: &Absent,
+    interrupt: &AtomicBool,
+    watcher: &mut dyn Watcher,
+) -> Vec<Ended<Verify>> {
     let stage = Stage {
         directories: home.directories(),
+        missing: absent.missing(),
         prefer: Prefer::Auto,
         direct: Direct::Auto,
         poll_completions: false,
@@ -99,7 +168,7 @@ pub fn check_store(
         let progress = machine.progress();
         Glance { done_bytes: progress.done_bytes, total_bytes: progress.total_bytes, ready: false }
     };
-    let ended = run_stage(machines, &stage, &control, glance, |event| match event {
+    run_stage(machines, &stage, &control, glance, |event| match event {
         Event::Snapshot(snapshot) => latest.take(*snapshot),
         Event::Tick => {
             if interrupt.load(Ordering::Relaxed) {
@@ -108,36 +177,28 @@ pub fn check_store(
             let elapsed_ns = clock::monotonic_ns().saturating_sub(started_ns);
             watcher.progress(PhaseKind::Verify, &latest.progress(elapsed_ns, 0));
         }
-    });
-    let mut check = StoreCheck {
-        state: home.manifest.state,
-        marks_trusted: home.manifest.marks_trusted(),
-        pages_checked: 0,
-        log_changes: 0,
-        pages_recoverable: 0,
-        commits_expected,
-        damage: Vec::new(),
-        damage_count: 0,
-        complete: true,
-        io_error: None,
-    };
-    let config = settings::of_manifest(&home.manifest)?;
-    let locator = Locator { directories: home.directories(), config };
-    for part in ended {
-        part.outcome?;
-        check.add(&part.workload, &locator);
-    }
-    Ok(check)
+    })
 }
 
 impl StoreCheck {
     fn add(&mut self, machine: &Verify, locator: &Locator) {
-        let Report { pages_checked, pages_rebuilt, log_changes, findings, .. } = machine.report();
-        self.pages_checked += pages_checked;
-        self.log_changes += log_changes;
-        self.pages_recoverable += pages_rebuilt.iter().sum::<u64>();
-        self.damage_count += findings;
-        self.damage.extend(machine.findings().iter().map(|finding| locator.damage(finding)));
+        let report = machine.report();
+        self.pages_checked += report.pages_checked;
+        self.pages_by_log += report.pages_by_log;
+        self.pages_by_map += report.pages_by_map;
+        self.pages_unknown += report.pages_unknown;
+        self.maps_untrusted += report.maps_untrusted;
+        self.log_blocks_checked += report.log_blocks_checked;
+        self.log_changes += report.log_changes;
+        self.pages_recoverable += report.pages_rebuilt.iter().sum::<u64>();
+        // A file that is not all there is listed already.
+        let (absent, other): (Vec<&Finding>, Vec<&Finding>) = machine
+            .findings()
+            .iter()
+            .partition(|finding| matches!(finding.trouble, Trouble::FileEnds { .. }));
+        self.damage_count += report.findings.saturating_sub(absent.len() as u64);
+        self.damage.extend(other.into_iter().map(|finding| locator.damage(finding)));
+        self.doubts.extend(machine.doubts().iter().map(|doubt| locator.says(doubt)));
         if let Some(poison) = machine.poison() {
             if poison.is_corruption() {
                 self.damage_count += 1;
@@ -149,3 +210,83 @@ impl StoreCheck {
         self.complete &= machine.is_complete();
     }
 }
+
+/// Files of a store that are not all there.
+struct Absent(Vec<(PathBuf, FileSpec, There)>);
+
+impl Absent {
+    /// Looks at each file.
+    fn look(store: &Store, directories: &[PathBuf]) -> Result<Self, EngineError> {
+        let mut open = Vec::new();
+        for directory in directories {
+            let own = OwnDirectory::named(directory).map_err(|error| {
+                EngineError::system("opening a store", sys("open", directory, &error))
+            })?;
+            open.push(own);
+        }
+        let mut absent = Vec::new();
+        for spec in store.files() {
+            let number = spec.directory as usize;
+            let (Some(own), Some(directory)) = (open.get(number), directories.get(number)) else {
+                let says = format!("{} lies in a directory that is not named", spec.name);
+                return Err(EngineError::Config(says));
+            };
+            let there = look_at(own, directory, Path::new(&spec.name), spec.size_bytes)?;
+            if there != There::Whole {
+                absent.push((directory.join(&spec.name), spec.clone(), there));
+            }
+        }
+        Ok(Self(absent))
+    }
+
+    fn held(&self) -> BTreeMap<String, u64> {
+        let held = |there| if let There::Short(held_bytes) = there { held_bytes } else { 0 };
+        self.0.iter().map(|(_, spec, there)| (spec.name.clone(), held(*there))).collect()
+    }
+
+    fn missing(&self) -> Vec<PathBuf> {
+        let missing = self.0.iter().filter(|(_, _, there)| *there == There::Missing);
+        missing.map(|(path, ..)| path.clone()).collect()
+    }
+
+    fn damage(&self) -> impl Iterator<Item = Damage> {
+        self.0.iter().map(|(path, spec, there)| {
+            // `db03.edb`, `db03-log/0001.log`
+            let digits = spec.name.trim_start_matches("db");
+            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+            let id = digits[..end].parse().unwrap_or(0u32);
+            let (kind, says) = match there {
+                There::Short(held) => {
+                    let of = spec.size_bytes;
+                    ("truncated", format!("truncated: {held} of {of} bytes are there"))
+                }
+                _ => ("missing", "missing".to_owned()),
+            };
+            Damage {
+                target: format!("db{id}"),
+                page: 0,
+                kind: kind.to_owned(),
+                says: format!("database {id}: {says} ({})", path.display()),
+            }
+        })
+    }
+}
+
+/// Refuses a store whose check would fill the host's memory: four bytes for each page, and for each log
+/// block what is seen of it.
+fn fits_memory(config: &MailboxConfig, memory_bytes: Option<u64>) -> Result<(), EngineError> {
+    let pages: u64 = config.databases.iter().map(|d| u64::from(d.pages_max)).sum();
+    let ring_bytes = u64::from(config.log_files) * u64::from(config.log_file_bytes);
+    let blocks = (ring_bytes / 4096).saturating_mul(config.databases.len() as u64);
+    let needed_bytes = (4 * pages).saturating_add(blocks.saturating_mul(BLOCK_MEMORY_BYTES));
+    match memory_bytes {
+        Some(memory_bytes) if needed_bytes > memory_bytes / 2 => Err(EngineError::Config(format!(
+            "checking this store takes up to {needed_bytes} bytes of memory, and {memory_bytes} are \
+             available"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What was seen of a log block, and its head.
+const BLOCK_MEMORY_BYTES: u64 = 64;

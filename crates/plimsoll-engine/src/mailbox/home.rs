@@ -1,8 +1,8 @@
 //! Where a mail store lies: its directories, its lock, its files and its generation maps.
 //!
-//! Below each directory that the plan names, the store has one of its own, `plimsoll-NAME`. A
-//! directory of that name without a manifest is not ours and is refused; files are made with
-//! `O_EXCL`, so that nothing that was there is ever opened for writing.
+//! Below each directory that the plan names, the store has one of its own, `plimsoll-NAME`. A link or a
+//! directory of that name without a manifest is not ours and is refused; files are made with `O_EXCL`, so
+//! that nothing that was there is ever opened for writing. What is removed is what the manifest lists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,10 @@ use plimsoll_workload::mailbox::Store;
 
 use super::manifest::{self, Manifest, Position, StoreState, boot_id, io};
 use crate::EngineError;
-use crate::own::{self, Locks, check_space, lock_all, make_own, own_name, remove_own};
+use crate::own::removal::Known;
+use crate::own::{
+    self, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name, remove_own,
+};
 
 /// The directories of a store, locked for as long as this lives.
 #[derive(Debug)]
@@ -44,19 +47,15 @@ impl Home {
         let all = target.database_directories().iter().chain(target.log_directories());
         let named = own::named_directories(all, "a mail store needs directories")?;
         let locks = lock_all(&named)?;
-        check_space(plan, target)?;
-        let below: Vec<PathBuf> =
-            named.iter().map(|path| path.join(own_name(&plan.name))).collect();
-        let replaced = below.iter().any(|directory| own::is_ours(directory));
-        for (made, directory) in below.iter().enumerate() {
-            if let Err(error) = make_own(directory) {
-                // Those made so far are empty; what cannot be removed matters less than the error.
-                below[..made].iter().for_each(|empty| drop(fs::remove_dir(empty)));
-                return Err(error);
-            }
+        let own_name = own_name(&plan.name);
+        for directory in &named {
+            maps::forget(state_directory, &finish_removals(directory, Some(&own_name)));
         }
-        let marks = state_directory.join(format!("{store_id:016x}"));
-        fs::create_dir_all(&marks).map_err(|e| io("making the state directory", &marks, &e))?;
+        check_space(plan, target)?;
+        let below: Vec<PathBuf> = named.iter().map(|path| path.join(&own_name)).collect();
+        let replaced = own::make_all(&below)?;
+        maps::forget(state_directory, &replaced);
+        let marks = maps::directory(state_directory, store_id);
         let text = |path: &PathBuf| path.display().to_string();
         let manifest = Manifest {
             store_version: manifest::VERSION,
@@ -71,8 +70,11 @@ impl Home {
             boot_id: boot_id(),
             positions: Vec::new(),
         };
-        let home = Self { manifest, replaced, _locks: locks };
-        if let Err(error) = home.manifest.write() {
+        let home = Self { manifest, replaced: !replaced.is_empty(), _locks: locks };
+        // Maps whose data has no manifest are collected: the manifest goes first.
+        let noted = home.manifest.write();
+        let noted = noted.and_then(|()| maps::note_places(&marks, &home.manifest.directories));
+        if let Err(error) = noted {
             // The same: the error that made it fail is the one to tell.
             drop(home.remove());
             return Err(error);
@@ -80,19 +82,22 @@ impl Home {
         Ok(home)
     }
 
-    /// Takes the store that lies at `path`: one of its own directories, or one that a plan named.
+    /// Takes the store that lies at `path` for reading: one of its own directories, or one that a plan
+    /// named. Its directories are those that are read; nothing is made, on a file system that is mounted
+    /// read-only too. Says also whether the store lies where it was made.
     ///
     /// # Errors
-    /// No store there, several of them, or one that is in use.
-    pub fn open(path: &Path) -> Result<Self, EngineError> {
-        let manifest: Manifest = own::find_manifest(path)?;
-        let mut named: Vec<PathBuf> = Vec::new();
-        for directory in &manifest.directories {
-            let parent = Path::new(directory).parent().unwrap_or(Path::new("/"));
-            named.push(parent.to_path_buf());
-        }
-        let locks = lock_all(&named)?;
-        Ok(Self { manifest, replaced: false, _locks: locks })
+    /// No store there, several of them, one that is in use, or a copy of a part of one.
+    pub fn open(path: &Path) -> Result<(Self, bool), EngineError> {
+        let (found, mut manifest): (PathBuf, Manifest) = own::find_manifest(path)?;
+        let recorded: Vec<PathBuf> = manifest.directories.iter().map(PathBuf::from).collect();
+        let directories = own::find::settle(&manifest, &found, &recorded)?;
+        let above = |directory: &PathBuf| directory.parent().unwrap_or(directory).to_path_buf();
+        let named: Vec<PathBuf> = directories.iter().map(above).collect();
+        let locks = lock_shared(&named)?;
+        let in_place = directories == recorded;
+        manifest.directories = directories.iter().map(|path| path.display().to_string()).collect();
+        Ok((Self { manifest, replaced: false, _locks: locks }, in_place))
     }
 
     /// Readies the data that a run left clean for the next run, which may have other threads and
@@ -187,19 +192,15 @@ impl Home {
         self.manifest.write()
     }
 
-    /// Removes the store with everything in its own directories, and its generation maps.
+    /// Removes the store's files with its own directories, and its generation maps.
     ///
     /// # Errors
-    /// What cannot be removed.
+    /// What cannot be removed, and what is there and not the store's.
     pub fn remove(self) -> Result<(), EngineError> {
+        let known = Known::of(&self.manifest);
         for directory in &self.manifest.directories {
-            remove_own(Path::new(directory))?;
+            remove_own(Path::new(directory), Some(&known))?;
         }
-        match fs::remove_dir_all(&self.manifest.marks) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(io("removing the generation maps", Path::new(&self.manifest.marks), &error))
-            }
-            _ => Ok(()),
-        }
+        maps::remove(Path::new(&self.manifest.marks))
     }
 }

@@ -29,11 +29,12 @@ impl Running<'_> {
         self.recording.engine.threads = parts.len() as u32;
         let stores = store.split(&parts);
         let mut groups = Vec::new();
+        let store_id = self.mail.home.manifest.store_id;
         for (store, part) in stores.into_iter().zip(&parts) {
             let mut group = Group::new(store, &part.sessions)
                 .map_err(|error| EngineError::Config(error.to_string()))?;
             if let Some(path) = self.mail.witness {
-                group.set_witness(Box::new(CommitWitness::open(path)?));
+                group.set_witness(Box::new(CommitWitness::open(path, store_id)?));
             }
             groups.push(group);
         }

@@ -9,6 +9,7 @@ use plimsoll_workload::mailbox::LogPosition;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
+use crate::own::contents::Contents;
 use crate::own::{self, Manifested};
 use plimsoll_sys::SysError;
 
@@ -93,7 +94,45 @@ impl Manifested for Manifest {
     fn version(&self) -> u32 {
         self.store_version
     }
+
+    fn id(&self) -> u64 {
+        self.store_id
+    }
+
+    fn plan(&self) -> &str {
+        &self.plan
+    }
+
+    fn contents(&self) -> Contents {
+        let Mailbox { databases, log_files, .. } = self.mailbox;
+        Contents::Mail { databases, log_files }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let Mailbox { databases, log_files, .. } = self.mailbox;
+        let all = u32::try_from(self.directories.len()).unwrap_or(u32::MAX);
+        let dealt = (1..=all).contains(&self.database_directories);
+        if !dealt || all > DIRECTORIES_MAX {
+            return Err(format!(
+                "{} of {all} directories for databases",
+                self.database_directories
+            ));
+        }
+        if self.directories.iter().any(|directory| !Path::new(directory).is_absolute()) {
+            return Err("a directory is not absolute".to_owned());
+        }
+        if databases > DATABASES_MAX || u64::from(databases) * u64::from(log_files) > LOG_FILES_MAX
+        {
+            return Err(format!("{databases} databases with {log_files} log files each"));
+        }
+        Ok(())
+    }
 }
+
+/// More of each than any plan may ask for.
+const DIRECTORIES_MAX: u32 = 4096;
+const DATABASES_MAX: u32 = 4096;
+const LOG_FILES_MAX: u64 = 1 << 22;
 
 impl Manifest {
     /// Reads the manifest in `directory`; `None` where there is none.
@@ -113,10 +152,9 @@ impl Manifest {
         own::write_manifest(self, &directories)
     }
 
-    /// Whether the generation maps can be trusted: since the store was last opened the host was not
-    /// restarted, or it was closed cleanly, which brought them to stable storage.
-    pub fn marks_trusted(&self) -> bool {
-        self.state == StoreState::Clean || self.boot_id == boot_id()
+    /// Whether the store was last opened during this boot of the host: then its maps are as new as its data.
+    pub fn is_of_this_boot(&self) -> bool {
+        !self.boot_id.is_empty() && self.boot_id == boot_id()
     }
 }
 

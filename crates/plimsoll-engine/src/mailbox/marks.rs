@@ -2,8 +2,10 @@
 //!
 //! Per database two files: `db03.generations` with 32 bits per page, and `db03.durable` with the log
 //! position up to which commits were acknowledged. The kernel keeps what was stored in a shared
-//! mapping when the process dies at any moment; a loss of power it does not survive, and whoever
-//! reads the map asks whether the host was restarted since (`store.json` holds the boot's identity).
+//! mapping when the process dies at any moment; a crash of the host it survives only as far as the kernel
+//! happened to write it back. So whoever reads it ([`KeptMarks`]) asks whether the host was restarted since
+//! (`store.json` holds the boot's identity) or the store was closed, which brings map and manifest to
+//! stable storage and writes the log's end into both.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -11,6 +13,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use plimsoll_sys::SysError;
 use plimsoll_sys::map::CellMap;
 use plimsoll_workload::mailbox::{GenerationMap, Mark};
+
+use crate::own::maps::read_exactly;
 
 /// The marks of one database in mapped files.
 pub struct MappedMarks {
@@ -65,9 +69,90 @@ impl GenerationMap for MappedMarks {
     }
 }
 
+/// Why a map that was kept may be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// The store lies where it was made, and the host was not restarted since it was opened.
+    SameBoot,
+    /// The store was closed with its log at this position: a map of the same position is of that closing.
+    ClosedAt(u64),
+    /// It may be older, or newer, than the data.
+    Never,
+}
+
+/// The marks of one database as they were kept, for reading alone: nothing is made, grown or mapped.
+pub(super) struct KeptMarks {
+    generations: Vec<u8>,
+    durable_lsn: u64,
+    trusted: bool,
+}
+
+const CELL: usize = size_of::<u32>();
+
+impl KeptMarks {
+    /// Reads the maps of database `id` below `directory`. Where they are missing or not of their size,
+    /// they say nothing.
+    pub fn read(directory: &Path, id: u32, pages: u32, trust: Trust) -> Self {
+        let file =
+            |what: &str, size: u64| read_exactly(directory, &format!("db{id:02}.{what}"), size);
+        let durable = file("durable", size_of::<u64>() as u64);
+        let durable = durable.and_then(|bytes| bytes.try_into().ok()).map(u64::from_ne_bytes);
+        match (file("generations", u64::from(pages) * CELL as u64), durable) {
+            (Some(generations), Some(durable_lsn)) => {
+                let trusted = match trust {
+                    Trust::SameBoot => true,
+                    Trust::ClosedAt(lsn) => lsn == durable_lsn,
+                    Trust::Never => false,
+                };
+                Self { generations, durable_lsn, trusted }
+            }
+            _ => Self { generations: Vec::new(), durable_lsn: 0, trusted: false },
+        }
+    }
+}
+
+impl GenerationMap for KeptMarks {
+    fn get(&self, page: u32) -> Mark {
+        let (cells, _) = self.generations.as_chunks::<CELL>();
+        Mark::from_bits(cells.get(page as usize).map_or(0, |cell| u32::from_ne_bytes(*cell)))
+    }
+
+    fn set(&mut self, _page: u32, _mark: Mark) {}
+
+    fn durable_lsn(&self) -> u64 {
+        self.durable_lsn
+    }
+
+    fn set_durable_lsn(&mut self, _lsn: u64) {}
+
+    fn is_trusted(&self, _end_lsn: u64) -> bool {
+        self.trusted
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_kept_is_believed_for_a_reason_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut marks = MappedMarks::open(directory.path(), 3, 10).unwrap();
+        marks.set(7, Mark { acked: 5, in_flight: false });
+        marks.set_durable_lsn(8192);
+        drop(marks);
+        let read = |pages, trust| KeptMarks::read(directory.path(), 3, pages, trust);
+        let kept = read(10, Trust::SameBoot);
+        assert_eq!(kept.get(7), Mark { acked: 5, in_flight: false });
+        assert_eq!((kept.durable_lsn(), kept.is_trusted(0)), (8192, true));
+        assert!(read(10, Trust::ClosedAt(8192)).is_trusted(0));
+        assert!(!read(10, Trust::ClosedAt(4096)).is_trusted(0));
+        assert!(!read(10, Trust::Never).is_trusted(0));
+        assert!(!read(11, Trust::SameBoot).is_trusted(0), "it is of another size");
+        assert!(!directory.path().join("db04.durable").exists());
+        KeptMarks::read(directory.path(), 4, 10, Trust::SameBoot);
+        assert!(!directory.path().join("db04.durable").exists());
+    }
 
     #[test]
     fn marks_are_there_after_the_map_is_opened_again() {

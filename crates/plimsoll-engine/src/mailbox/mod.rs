@@ -27,11 +27,11 @@ mod settings;
 mod shaped;
 mod witness;
 
-pub use check::{StoreCheck, check_store};
+pub use check::{StoreCheck, check_store, is_mail_store};
 pub use home::Home;
 pub use manifest::{Manifest, Position, StoreState};
 pub use marks::MappedMarks;
 pub use probe::written_bytes;
 pub use run::{MailRun, run};
 pub use settings::config as store_config;
-pub use witness::{CommitWitness, read_commits};
+pub use witness::{CommitWitness, Witnessed, read_commits};

@@ -131,10 +131,15 @@ impl Running<'_> {
         if files > 0
             && let Some(whole) = store.take()
         {
+            // It writes pages and a log block: a kill leaves a store that was not closed.
+            self.mail.home.mark(StoreState::InUse, settings::positions(&whole))?;
             let from = ReplayFrom::LogFiles(files);
             let parts = self.split(whole).into_iter();
             let parts = parts.map(|p| Recover::new(p, from, PhaseIo::default())).collect();
             store = self.machines(PhaseKind::SoftRecovery, parts)?;
+            if let Some(recovered) = store.as_ref().filter(|_| self.recording.is_well()) {
+                self.close(recovered)?;
+            }
         }
         if self.mail.mailbox.streaming_backup
             && let Some(whole) = store.take()
@@ -422,6 +427,7 @@ fn stage(plan: &ResolvedPlan, home: &Home) -> Stage {
     let interval_ns = plan.evidence.interval_ns.max(10_000_000);
     Stage {
         directories: home.directories(),
+        missing: Vec::new(),
         prefer: issue::prefer(plan.engine.io),
         direct: issue::direct(plan.engine.direct),
         poll_completions: plan.engine.io_poll,

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use plimsoll_plan as plan;
 use plimsoll_workload::mailbox::{
-    DatabaseConfig, DatabaseState, Durability, MailboxConfig, Mix, Pace, Store,
+    DatabaseConfig, DatabaseState, Durability, GenerationMap, MailboxConfig, Mix, Pace, Store,
 };
 
-use super::manifest::{Manifest, Position};
-use super::marks::MappedMarks;
+use super::manifest::{Manifest, Position, StoreState};
+use super::marks::{KeptMarks, MappedMarks, Trust};
 use crate::EngineError;
 
 /// Shares of a mix are given to a hundredth of a percent.
@@ -107,16 +107,42 @@ pub fn of_manifest(manifest: &Manifest) -> Result<MailboxConfig, EngineError> {
     )
 }
 
-/// The store that a manifest describes, with its generation maps.
+/// The store that a manifest describes, with its generation maps, to be worked on.
 pub fn store(manifest: &Manifest) -> Result<Store, EngineError> {
+    store_with(manifest, |id, pages, _| {
+        let marks = MappedMarks::open(Path::new(&manifest.marks), id, pages);
+        let marks = marks.map_err(|error| EngineError::system("mapping the generations", error))?;
+        Ok(Box::new(marks))
+    })
+}
+
+/// The same to be read alone. `in_place`: it lies where it was made.
+pub fn store_to_check(manifest: &Manifest, in_place: bool) -> Result<Store, EngineError> {
+    store_with(manifest, |id, pages, position| {
+        let trust = match position {
+            Some(position) if manifest.state == StoreState::Clean => {
+                Trust::ClosedAt(position.next_lsn)
+            }
+            _ if in_place && manifest.is_of_this_boot() => Trust::SameBoot,
+            _ => Trust::Never,
+        };
+        Ok(Box::new(KeptMarks::read(Path::new(&manifest.marks), id, pages, trust)))
+    })
+}
+
+fn store_with(
+    manifest: &Manifest,
+    marks: impl Fn(u32, u32, Option<&Position>) -> Result<Box<dyn GenerationMap>, EngineError>,
+) -> Result<Store, EngineError> {
     let config = of_manifest(manifest)?;
-    let marks_directory = Path::new(&manifest.marks);
+    // Before anything is allocated by its numbers.
+    config.validate().map_err(|error| EngineError::Config(error.to_string()))?;
     let mut states = Vec::new();
     for database in &config.databases {
-        let marks = MappedMarks::open(marks_directory, database.id, database.pages_max)
-            .map_err(|error| EngineError::system("mapping the generations", error))?;
-        let mut state = DatabaseState::new(database.clone(), Box::new(marks));
-        if let Some(position) = manifest.positions.iter().find(|p| p.id == database.id) {
+        let position = manifest.positions.iter().find(|position| position.id == database.id);
+        let marks = marks(database.id, database.pages_max, position)?;
+        let mut state = DatabaseState::new(database.clone(), marks);
+        if let Some(position) = position {
             state.pages_used = position.pages_used;
             state.log = position.log();
         }

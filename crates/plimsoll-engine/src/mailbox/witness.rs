@@ -1,9 +1,11 @@
 //! A witness that is not the store: every durable commit that is acknowledged is written to a file or
 //! pipe, where whoever watches keeps it when this process is killed.
 //!
-//! One record of 32 bytes per commit, little endian: database u32, page u32, slot u8, live u8, two
-//! zero bytes, version u32, log position u64, and eight bytes `commit\r\n`. A write of so few bytes to
-//! a pipe is atomic (POSIX, `PIPE_BUF`), so that a killed process leaves whole records.
+//! One record of 40 bytes per commit, little endian: database u32, page u32, slot u8, live u8, two zero
+//! bytes, version u32, log position u64, the store's identity u64, and eight bytes `commit2\n`. A write of
+//! so few bytes to a pipe is atomic (POSIX, `PIPE_BUF`), so that a killed process leaves whole records.
+//! Several runs may write to one file: each asks after its own. Earlier versions wrote 32 bytes without
+//! the identity, and `commit\r\n` at the end: these are asked of any store.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,21 +16,26 @@ use plimsoll_workload::mailbox::{Commit, Expected, Witness};
 
 use crate::EngineError;
 
-const RECORD_BYTES: usize = 32;
-const MARK: &[u8; 8] = b"commit\r\n";
+const RECORD_BYTES: usize = 40;
+const MARK: &[u8; 8] = b"commit2\n";
+const OLD_RECORD_BYTES: usize = 32;
+const OLD_MARK: &[u8; 8] = b"commit\r\n";
 
 /// Writes each acknowledged commit at once.
 #[derive(Debug)]
-pub struct CommitWitness(File);
+pub struct CommitWitness {
+    file: File,
+    store_id: u64,
+}
 
 impl CommitWitness {
-    /// Opens the file or pipe.
+    /// Opens the file or pipe, for the commits of one store.
     ///
     /// # Errors
     /// A path that can't be opened for appending.
-    pub fn open(path: &Path) -> Result<Self, EngineError> {
+    pub fn open(path: &Path, store_id: u64) -> Result<Self, EngineError> {
         let file = File::options().append(true).create(true).open(path);
-        file.map(Self).map_err(|error| {
+        file.map(|file| Self { file, store_id }).map_err(|error| {
             EngineError::system("opening the witness", SysError::from_io("open", &error).at(path))
         })
     }
@@ -37,11 +44,11 @@ impl CommitWitness {
 impl Witness for CommitWitness {
     fn acknowledged(&mut self, commit: &Commit) {
         // A watcher that went away no longer wants to know.
-        let _ = self.0.write_all(&encode(commit));
+        let _ = self.file.write_all(&encode(commit, self.store_id));
     }
 }
 
-fn encode(commit: &Commit) -> [u8; RECORD_BYTES] {
+fn encode(commit: &Commit, store_id: u64) -> [u8; RECORD_BYTES] {
     let mut record = [0; RECORD_BYTES];
     record[0..4].copy_from_slice(&commit.database.to_le_bytes());
     record[4..8].copy_from_slice(&commit.page.to_le_bytes());
@@ -49,29 +56,50 @@ fn encode(commit: &Commit) -> [u8; RECORD_BYTES] {
     record[9] = u8::from(commit.live);
     record[12..16].copy_from_slice(&commit.version.to_le_bytes());
     record[16..24].copy_from_slice(&commit.lsn.to_le_bytes());
-    record[24..].copy_from_slice(MARK);
+    record[24..32].copy_from_slice(&store_id.to_le_bytes());
+    record[32..].copy_from_slice(MARK);
     record
 }
 
-fn decode(record: &[u8; RECORD_BYTES]) -> Option<Commit> {
-    let u32_at = |at: usize| {
-        u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
+/// The commit at the start of `bytes`, with its store where it says so, and the bytes after it.
+fn decode(bytes: &[u8]) -> Option<(Commit, Option<u64>, &[u8])> {
+    let u32_at =
+        |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+    let (store_id, size) = if bytes.get(24..OLD_RECORD_BYTES)? == OLD_MARK {
+        (None, OLD_RECORD_BYTES)
+    } else if bytes.get(32..RECORD_BYTES)? == MARK {
+        (Some(u64_at(24)), RECORD_BYTES)
+    } else {
+        return None;
     };
-    (record[24..] == MARK[..]).then(|| Commit {
+    let commit = Commit {
         database: u32_at(0),
         page: u32_at(4),
-        slot: record[8],
-        live: record[9] == 1,
+        slot: bytes[8],
+        live: bytes[9] == 1,
         version: u32_at(12),
-        lsn: u64::from(u32_at(16)) | u64::from(u32_at(20)) << 32,
-    })
+        lsn: u64_at(16),
+    };
+    Some((commit, store_id, &bytes[size..]))
 }
 
-/// Reads what a witness kept: the commits that must be there, and how many it saw.
+/// What a witness kept.
+#[derive(Debug, Default)]
+pub struct Witnessed {
+    /// The commits that must be there.
+    pub expected: Expected,
+    /// How many commits of the store it saw.
+    pub count: u64,
+    /// How many it saw of other stores, which are not asked after.
+    pub of_others: u64,
+}
+
+/// Reads what a witness kept of the commits of store `store_id`.
 ///
 /// # Errors
 /// A file that can't be read, or that holds something else.
-pub fn read_commits(path: &Path) -> Result<(Expected, u64), EngineError> {
+pub fn read_commits(path: &Path, store_id: u64) -> Result<Witnessed, EngineError> {
     let read = || {
         let mut bytes = Vec::new();
         File::open(path)?.read_to_end(&mut bytes)?;
@@ -80,15 +108,23 @@ pub fn read_commits(path: &Path) -> Result<(Expected, u64), EngineError> {
     let bytes = read().map_err(|error: std::io::Error| {
         EngineError::system("reading the witness", SysError::from_io("read", &error).at(path))
     })?;
-    let (mut expected, mut count) = (Expected::default(), 0);
-    for record in bytes.chunks_exact(RECORD_BYTES) {
-        let commit = record.try_into().ok().and_then(decode).ok_or_else(|| {
-            EngineError::Config(format!("{}: record {count} is no commit", path.display()))
-        })?;
-        expected.add(commit);
-        count += 1;
+    let mut witnessed = Witnessed::default();
+    let mut rest = &bytes[..];
+    // A process that was killed while it wrote to a file may leave a part of a record at the end.
+    while rest.len() >= RECORD_BYTES || decode(rest).is_some() {
+        let Some((commit, of, after)) = decode(rest) else {
+            let (path, at) = (path.display(), bytes.len() - rest.len());
+            return Err(EngineError::Config(format!("{path}: no commit at byte {at}")));
+        };
+        rest = after;
+        if of.is_some_and(|id| id != store_id) {
+            witnessed.of_others += 1;
+        } else {
+            witnessed.expected.add(commit);
+            witnessed.count += 1;
+        }
     }
-    Ok((expected, count))
+    Ok(witnessed)
 }
 
 #[cfg(test)]
@@ -105,14 +141,23 @@ mod tests {
             live: true,
             lsn: 1 << 40 | 7,
         };
-        assert_eq!(decode(&encode(&commit)), Some(commit));
+        let record = encode(&commit, 77);
+        assert_eq!(decode(&record), Some((commit, Some(77), &[][..])));
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("commits");
-        let mut witness = CommitWitness::open(&path).unwrap();
+        let mut witness = CommitWitness::open(&path, 77).unwrap();
         witness.acknowledged(&commit);
         witness.acknowledged(&Commit { version: 10, ..commit });
-        assert_eq!(read_commits(&path).unwrap().1, 2);
-        std::fs::write(&path, [7; 32]).unwrap();
-        assert!(read_commits(&path).is_err());
+        CommitWitness::open(&path, 78).unwrap().acknowledged(&commit);
+        let witnessed = read_commits(&path, 77).unwrap();
+        assert_eq!((witnessed.count, witnessed.of_others), (2, 1));
+        // As earlier versions wrote it, and with a part of a record at the end.
+        let mut old = record[..32].to_vec();
+        old[24..].copy_from_slice(OLD_MARK);
+        old.extend(&record[..20]);
+        std::fs::write(&path, old).unwrap();
+        assert_eq!(read_commits(&path, 5).unwrap().count, 1);
+        std::fs::write(&path, [7; 40]).unwrap();
+        assert!(read_commits(&path, 77).is_err());
     }
 }

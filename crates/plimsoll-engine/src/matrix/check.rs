@@ -1,6 +1,6 @@
 //! Checks a data set that a run left: every unit against what it should hold.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::{Damage, Phase, PhaseKind};
@@ -9,10 +9,12 @@ use plimsoll_workload::stamp::Finding;
 
 use super::data::{CHUNK_BYTES, CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
 use super::home::DataHome;
-use super::manifest::Manifest;
+use super::manifest::{DataFile, FILE};
 use super::record::pass_classes;
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
+use crate::own::NOTHING;
+use crate::own::find::{There, holds};
 use crate::placement::Place;
 use crate::progress::{Progress, Watcher};
 use crate::stream::run::{Event, Group, Pace, RunConfig, Target, watch};
@@ -32,12 +34,10 @@ pub struct DataCheck {
     pub io_error: Option<String>,
 }
 
-/// Whether a data set, and not a mail store, lies at `path` or directly below it.
+/// Whether a data set lies at `path` or directly below it: by its manifest, also by one that can't be read.
 #[must_use]
 pub fn is_data_set(path: &Path) -> bool {
-    let below = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let ours = |path: &PathBuf| matches!(Manifest::read(path), Ok(Some(_)));
-    std::iter::once(path.to_path_buf()).chain(below).any(|path| ours(&path))
+    holds(path, FILE)
 }
 
 /// Reads and checks the data set at `path`, with all processors.
@@ -49,14 +49,21 @@ pub fn check_data(
     interrupt: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<DataCheck, EngineError> {
-    let home = DataHome::open_at(path)?;
-    let plan = PassPlan::new(&home, Pass::Check, false)?;
+    let (home, there) = DataHome::open_at(path)?;
+    let mut plan = PassPlan::new(&home, Pass::Check, false)?;
+    let unit_bytes = u64::from(home.manifest.unit_bytes);
+    let held = |(there, size): (&There, &u64)| match there {
+        There::Whole => *size,
+        There::Short(held) => held / unit_bytes * unit_bytes,
+        There::Missing => 0,
+    };
+    plan.sizes_bytes = there.iter().zip(plan.sizes_bytes.iter()).map(held).collect();
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
     let threads = cpus.len().max(1);
     // Checking is work for the CPU more than for the disk.
     let place = |at: usize| cpus.get(at).map(|cpu| Place::on(*cpu, "a CPU for each thread"));
-    let groups =
-        (0..threads).map(|at| group(&home, &plan, at, threads, place(at).unwrap_or_default()));
+    let groups = (0..threads)
+        .map(|at| group(&home, &there, &plan, (at, threads), place(at).unwrap_or_default()));
     let names = pass_classes().into_iter().map(|class| class.name).collect();
     let config = RunConfig { classes: names, ..RunConfig::new(&[], u64::MAX / 4) };
     let started_ns = monotonic_ns();
@@ -83,7 +90,9 @@ pub fn check_data(
         reached: complete,
         note: String::new(),
     });
-    let (mut blocks_checked, mut damage_count, mut damage) = (0, 0, Vec::new());
+    let files = home.files().iter().zip(&there);
+    let mut damage: Vec<Damage> = files.filter_map(|(file, there)| absent(file, *there)).collect();
+    let (mut blocks_checked, mut damage_count) = (0, damage.len() as u64);
     for source in &sources {
         let (counts, first) = source.found();
         damage_count += counts.damaged();
@@ -95,14 +104,33 @@ pub fn check_data(
     Ok(DataCheck { complete, blocks_checked, damage_count, damage, io_error })
 }
 
+/// A file that is not all there.
+fn absent(file: &DataFile, there: There) -> Option<Damage> {
+    let path = file.path.display().to_string();
+    let (kind, says) = match there {
+        There::Whole => return None,
+        There::Short(held) => (
+            "truncated",
+            format!("{path}: truncated: {held} of {} bytes are there", file.size_bytes),
+        ),
+        There::Missing => ("missing", format!("{path}: missing")),
+    };
+    Some(Damage { target: path, page: 0, kind: kind.to_owned(), says })
+}
+
 fn group(
     home: &DataHome,
+    there: &[There],
     plan: &PassPlan,
-    at: usize,
-    threads: usize,
+    (at, threads): (usize, usize),
     place: Place,
 ) -> Group<PassSource> {
-    let files = home.files().iter().map(|file| FileSource::read_only(&file.path)).collect();
+    let source = |(file, there): (&DataFile, &There)| match there {
+        // Nothing is read from it.
+        There::Missing => FileSource::read_only(NOTHING),
+        There::Whole | There::Short(_) => FileSource::read_only(&file.path),
+    };
+    let files = home.files().iter().zip(there).map(source).collect();
     Group {
         name: format!("check-{at}"),
         place,

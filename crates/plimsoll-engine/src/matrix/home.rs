@@ -20,7 +20,13 @@ use super::streams;
 use super::tree::Tree;
 use crate::EngineError;
 use crate::backend::Names;
-use crate::own::{self, Locks, check_space, lock_all, make_own, own_name, remove_own, sys};
+use crate::own::beneath::OwnDirectory;
+use crate::own::find::{There, look_at, settle};
+use crate::own::removal::Known;
+use crate::own::{
+    self, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name, remove_own,
+    sys,
+};
 
 /// What a data set is made from.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +118,7 @@ impl DataHome {
             unit_bytes,
             directories: Vec::new(),
             files: Vec::new(),
-            generations: request.state_directory.join(format!("{:016x}", request.data_id)),
+            generations: maps::directory(request.state_directory, request.data_id),
             state: DataState::Creating,
         }
     }
@@ -164,25 +170,23 @@ impl DataHome {
         let names = request.target.database_directories().iter();
         let named = own::named_directories(names, "files are made in a directory")?;
         let locks = lock_all(&named)?;
+        let own_name = own_name(&request.plan.name);
+        for directory in &named {
+            let finished = finish_removals(directory, Some(&own_name));
+            maps::forget(request.state_directory, &finished);
+        }
         check_space(request.plan, request.target)?;
         let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, configs)?);
-        let own_name = own_name(&request.plan.name);
         let below: Vec<PathBuf> = named.iter().map(|path| path.join(&own_name)).collect();
-        let replaced = below.iter().any(|directory| own::is_ours(directory));
-        for (made, directory) in below.iter().enumerate() {
-            if let Err(error) = make_own(directory) {
-                // Those made so far are empty; what can't be removed matters less than the error.
-                below[..made].iter().for_each(|empty| drop(fs::remove_dir(empty)));
-                return Err(error);
-            }
-        }
+        let replaced = own::make_all(&below)?;
+        maps::forget(request.state_directory, &replaced);
         manifest.files = files(request.matrix, configs, &below);
         manifest.directories.clone_from(&below);
         manifest.directories.sort();
         manifest.directories.dedup();
         let mut home = Self {
             manifest,
-            replaced,
+            replaced: !replaced.is_empty(),
             is_made: false,
             generations: None,
             is_null: false,
@@ -369,8 +373,10 @@ impl DataHome {
     fn save_generations(&self) -> Result<(), EngineError> {
         let Some(generations) = &self.generations else { return Ok(()) };
         let directory = &self.manifest.generations;
+        let places = self.manifest.directories.iter();
+        let places: Vec<String> = places.map(|path| path.display().to_string()).collect();
+        maps::note_places(directory, &places)?;
         let save = || {
-            fs::create_dir_all(directory)?;
             for (number, generations) in generations.iter().enumerate() {
                 let file = fs::File::create(directory.join(number.to_string()))?;
                 let mut out = std::io::BufWriter::new(file);
@@ -390,19 +396,17 @@ impl DataHome {
         })
     }
 
-    /// Takes the data set that lies at `path`, or in the only one directly below it, with what each
-    /// unit should hold.
+    /// Takes the data set that lies at `path`, or in the only one directly below it, for reading, with what
+    /// each unit should hold and what there is of each file. Its directories are those that are read.
     ///
     /// # Errors
-    /// No data set there, several of them, one that is in use, or one that is not known to be whole.
-    pub fn open_at(path: &Path) -> Result<Self, EngineError> {
-        let manifest: Manifest = own::find_manifest(path)?;
-        let parents: Vec<PathBuf> = manifest
-            .directories
-            .iter()
-            .filter_map(|directory| Some(directory.parent()?.to_path_buf()))
-            .collect();
-        let locks = lock_all(&parents)?;
+    /// No data set there, several of them, one that is in use, one that is not known to be whole, or a copy
+    /// of a part of one.
+    pub(crate) fn open_at(path: &Path) -> Result<(Self, Vec<There>), EngineError> {
+        let (found, mut manifest): (PathBuf, Manifest) = own::find_manifest(path)?;
+        let directories = settle(&manifest, &found, &manifest.directories)?;
+        let above = |directory: &PathBuf| directory.parent().unwrap_or(directory).to_path_buf();
+        let locks = lock_shared(&directories.iter().map(above).collect::<Vec<_>>())?;
         if manifest.state != DataState::Clean {
             let says = format!(
                 "the data set at {} was not closed: what it should hold is not known",
@@ -410,16 +414,10 @@ impl DataHome {
             );
             return Err(EngineError::Config(says));
         }
-        let load = |number: usize| {
-            let file = manifest.generations.join(number.to_string());
-            let bytes = fs::read(&file).map_err(|error| {
-                EngineError::system("reading the generations", sys("open", &file, &error))
-            })?;
-            Ok(Generations::load(&bytes))
-        };
+        let there = settle_files(&mut manifest, directories)?;
         let generations: Result<Vec<Generations>, EngineError> =
-            (0..manifest.files.len()).map(load).collect();
-        Ok(Self {
+            (0..manifest.files.len()).map(|number| load(&manifest, number)).collect();
+        let home = Self {
             generations: Some(generations?.into()),
             manifest,
             replaced: false,
@@ -429,30 +427,69 @@ impl DataHome {
             remote: None,
             below: Vec::new(),
             _locks: Some(locks),
-        })
+        };
+        Ok((home, there))
     }
 
-    /// Removes the data set: everything in its own directories, and what it should hold. What was
-    /// written to a device stays there.
+    /// Removes the data set: its files with its own directories, and what it should hold. What was written
+    /// to a device stays there.
     ///
     /// # Errors
-    /// What can't be removed.
+    /// What can't be removed, and what is there and not the data set's.
     pub fn remove(self) -> Result<(), EngineError> {
         if let Some(remote) = self.remote {
             return remote.remove();
         }
+        let known = Known::of(&self.manifest);
         for directory in &self.manifest.directories {
-            remove_own(directory)?;
+            remove_own(directory, Some(&known))?;
         }
-        let generations = &self.manifest.generations;
-        match fs::remove_dir_all(generations) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                let error = sys("rmdir", generations, &error);
-                Err(EngineError::system("removing the generations", error))
-            }
-            _ => Ok(()),
-        }
+        if self.is_null { Ok(()) } else { maps::remove(&self.manifest.generations) }
     }
+}
+
+/// Says of each file where it lies now, and looks what there is of it.
+fn settle_files(
+    manifest: &mut Manifest,
+    directories: Vec<PathBuf>,
+) -> Result<Vec<There>, EngineError> {
+    let mut open = Vec::new();
+    for directory in &directories {
+        let own = OwnDirectory::named(directory).map_err(|error| {
+            EngineError::system("opening a data set", sys("open", directory, &error))
+        })?;
+        open.push(own);
+    }
+    let mut there = Vec::new();
+    let mut paths = Vec::new();
+    for file in &manifest.files {
+        // `Manifest::check` has seen that each lies in one of them.
+        let Some((number, below)) = manifest.place_of(&file.path) else { continue };
+        let directory = &directories[number];
+        there.push(look_at(&open[number], directory, &below, file.size_bytes)?);
+        paths.push(directory.join(below));
+    }
+    for (file, path) in manifest.files.iter_mut().zip(paths) {
+        file.path = path;
+    }
+    manifest.directories = directories;
+    Ok(there)
+}
+
+/// What each unit of a file should hold.
+fn load(manifest: &Manifest, number: usize) -> Result<Generations, EngineError> {
+    let units = manifest.files[number].size_bytes / u64::from(manifest.unit_bytes);
+    let size_bytes = units * Generations::BYTES_PER_UNIT as u64;
+    let directory = &manifest.generations;
+    let bytes = maps::read_exactly(directory, &number.to_string(), size_bytes).ok_or_else(|| {
+        EngineError::Config(format!(
+            "what {} should hold is not known: {} is not there, or not of its size. It is kept by the host \
+             and user whose run wrote the data",
+            manifest.files[number].path.display(),
+            directory.join(number.to_string()).display()
+        ))
+    })?;
+    Ok(Generations::load(&bytes))
 }
 
 /// What a file of a data set holds.
@@ -502,7 +539,7 @@ fn files(matrix: &Matrix, configs: &[StreamConfig], below: &[PathBuf]) -> Vec<Da
 }
 
 /// Memory that is available; `None` where the kernel does not tell.
-fn memory_bytes() -> Option<u64> {
+pub(crate) fn memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
     Some(line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? << 10)

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
-use crate::own::{self, Manifested};
+use crate::own::contents::Contents;
+use crate::own::{self, Manifested, beneath};
 
 /// Name of the file in each directory of a data set.
 pub const FILE: &str = "data.json";
@@ -69,9 +70,57 @@ impl Manifested for Manifest {
     fn version(&self) -> u32 {
         self.data_version
     }
+
+    fn id(&self) -> u64 {
+        self.data_id
+    }
+
+    fn plan(&self) -> &str {
+        &self.plan
+    }
+
+    fn contents(&self) -> Contents {
+        let below = |file: &DataFile| self.place_of(&file.path).map(|(_, below)| below);
+        Contents::Data { files: self.files.iter().filter_map(below).collect() }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if !(UNIT_MIN..=UNIT_MAX).contains(&self.unit_bytes) || self.unit_bytes % UNIT_MIN != 0 {
+            return Err(format!("units of {} bytes", self.unit_bytes));
+        }
+        if self.directories.is_empty() || self.directories.iter().any(|path| !path.is_absolute()) {
+            return Err("a directory is missing or not absolute".to_owned());
+        }
+        let mut all_bytes = 0u64;
+        for file in &self.files {
+            let whole = file.size_bytes.is_multiple_of(self.unit_bytes.into());
+            let sum = all_bytes.checked_add(file.size_bytes).filter(|sum| *sum < 1 << 62);
+            match sum {
+                Some(sum) if whole => all_bytes = sum,
+                _ => return Err(format!("{} of {} bytes", file.path.display(), file.size_bytes)),
+            }
+            if self.place_of(&file.path).is_none() {
+                let says = "lies in none of its directories";
+                return Err(format!("{} {says}", file.path.display()));
+            }
+        }
+        Ok(())
+    }
 }
 
+const UNIT_MIN: u32 = 512;
+const UNIT_MAX: u32 = 1 << 30;
+
 impl Manifest {
+    /// The directory, by number, and the name below it of a file of the data set; `None` where it lies in
+    /// none of them.
+    pub(crate) fn place_of(&self, path: &Path) -> Option<(usize, PathBuf)> {
+        let mut directories = self.directories.iter().enumerate();
+        let (number, below) = directories
+            .find_map(|(at, directory)| Some((at, path.strip_prefix(directory).ok()?)))?;
+        beneath::is_plain(below).then(|| (number, below.to_path_buf()))
+    }
+
     /// Reads the manifest in `directory`; `None` where there is none.
     ///
     /// # Errors

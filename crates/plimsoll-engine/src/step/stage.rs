@@ -11,6 +11,7 @@ use plimsoll_workload::step::StepWorkload;
 use super::{Control, Driven, Glance, Snapshot, drive};
 use crate::EngineError;
 use crate::backend::{Backend, BackendConfig, BackendReport, Direct, FileSource, Prefer};
+use crate::own::NOTHING;
 use crate::placement::{self, Place};
 
 /// The coordinating thread looks around this often.
@@ -21,6 +22,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Stage {
     /// Directories that `FileSpec::directory` counts.
     pub directories: Vec<PathBuf>,
+    /// Files that are missing and from which nothing is read.
+    pub missing: Vec<PathBuf>,
     /// io_uring or threads.
     pub prefer: Prefer,
     /// Whether to bypass the page cache.
@@ -153,6 +156,7 @@ fn config<W: StepWorkload>(workload: &W, stage: &Stage) -> Result<BackendConfig,
             EngineError::Config(format!("{} lies in a directory that is not named", file.name))
         })?;
         let path = directory.join(&file.name);
+        let path = if stage.missing.contains(&path) { NOTHING.into() } else { path };
         Ok(if stage.write { FileSource::existing(path) } else { FileSource::read_only(path) })
     };
     Ok(BackendConfig {

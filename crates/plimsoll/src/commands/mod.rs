@@ -4,6 +4,7 @@ pub mod arms;
 pub mod audit;
 pub mod bundle;
 pub mod calibrate;
+pub mod clean;
 pub mod compare;
 pub mod compare_sweeps;
 pub mod completions;
@@ -44,6 +45,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Judge(options) => judge::carry_out(&options, common),
         Command::Calibrate(options) => calibrate::carry_out(&options, common),
         Command::Experiment(options) => experiment::carry_out(&options, common),
+        Command::Clean(options) => clean::carry_out(&options, common),
         Command::Verify(options) => verify::carry_out(&options, common),
         Command::Model(options) => model::carry_out(&options, common),
         Command::Plan(options) => plan::carry_out(&options, common),

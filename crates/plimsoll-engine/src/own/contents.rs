@@ -1,0 +1,156 @@
+//! Which names in a directory of ours are ours: only those are ever removed.
+
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
+
+/// The names below an own directory that belong to its data. Everything else there is somebody else's.
+#[derive(Clone, Debug)]
+pub(crate) enum Contents {
+    /// Of a mail store: `db03.edb`, `db03-log/0007.log`.
+    Mail {
+        /// Number of databases.
+        databases: u32,
+        /// Log files of each.
+        log_files: u32,
+    },
+    /// Of a data set: listed files, the trees that they lie in, and small files of operations on names.
+    Data {
+        /// Files, relative to the directory.
+        files: HashSet<PathBuf>,
+    },
+}
+
+/// How deep trees go; a plan's has at most this many levels, with its share and its small files.
+pub(crate) const DEPTH_MAX: usize = 16;
+
+impl Contents {
+    /// Whether a regular file of that name is ours.
+    pub fn owns_file(&self, below: &Path) -> bool {
+        match self {
+            Self::Mail { databases, log_files } => {
+                let Some(parts) = parts(below) else { return false };
+                match parts[..] {
+                    [file] => number(file, "db", ".edb", 2).is_some_and(|id| id < *databases),
+                    [directory, file] => {
+                        number(directory, "db", "-log", 2).is_some_and(|id| id < *databases)
+                            && number(file, "", ".log", 4).is_some_and(|file| file < *log_files)
+                    }
+                    _ => false,
+                }
+            }
+            Self::Data { files } => files.contains(below) || is_small_file(below),
+        }
+    }
+
+    /// Whether a directory of that name is ours.
+    pub fn owns_directory(&self, below: &Path) -> bool {
+        let Some(parts) = parts(below) else { return false };
+        match self {
+            Self::Mail { databases, .. } => match parts[..] {
+                [name] => number(name, "db", "-log", 2).is_some_and(|id| id < *databases),
+                _ => false,
+            },
+            Self::Data { .. } => parts.len() <= DEPTH_MAX && parts.iter().all(|part| is_tree(part)),
+        }
+    }
+}
+
+/// The parts of a plain relative name.
+fn parts(below: &Path) -> Option<Vec<&str>> {
+    let part = |component| match component {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    };
+    below.components().map(part).collect()
+}
+
+/// The number in a name that is written with so many digits, or more where it needs them.
+fn number(name: &str, before: &str, after: &str, digits: usize) -> Option<u32> {
+    let text = name.strip_prefix(before)?.strip_suffix(after)?;
+    let number: u32 = text.parse().ok()?;
+    (text == format!("{number:0digits$}")).then_some(number)
+}
+
+/// `STREAM-s00`, `s00`, `d000`, `STREAM-s00-small`, `s00-small`.
+fn is_tree(name: &str) -> bool {
+    let share = |name: &str| {
+        let last = name.rsplit('-').next().unwrap_or_default();
+        number(last, "s", "", 2).is_some()
+    };
+    number(name, "d", "", 3).is_some() || share(name.strip_suffix("-small").unwrap_or(name))
+}
+
+/// `m00001-0000000017` in a directory of small files.
+fn is_small_file(below: &Path) -> bool {
+    let Some(parts) = parts(below) else { return false };
+    let [above @ .., directory, file] = &parts[..] else { return false };
+    let digits =
+        |text: &str, least| text.len() >= least && text.bytes().all(|byte| byte.is_ascii_digit());
+    let named = file
+        .strip_prefix('m')
+        .and_then(|rest| rest.split_once('-'))
+        .is_some_and(|(client, number)| digits(client, 5) && digits(number, 10));
+    named && directory.ends_with("-small") && is_tree(directory) && above.iter().all(|p| is_tree(p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mail_store_owns_its_databases_and_logs_and_nothing_else() {
+        let own = Contents::Mail { databases: 12, log_files: 3 };
+        for name in ["db00.edb", "db11.edb", "db03-log/0002.log"] {
+            assert!(own.owns_file(Path::new(name)), "{name}");
+        }
+        for name in [
+            "db12.edb",
+            "db1.edb",
+            "db001.edb",
+            "db+1.edb",
+            "db00.edb.bak",
+            "db00-log/0003.log",
+            "db00-log/2.log",
+            "db00-log/x/0001.log",
+            "mail.edb",
+            "../db00.edb",
+            "/db00.edb",
+            "",
+        ] {
+            assert!(!own.owns_file(Path::new(name)), "{name}");
+        }
+        assert!(own.owns_directory(Path::new("db11-log")));
+        assert!(!own.owns_directory(Path::new("db12-log")));
+        assert!(!own.owns_directory(Path::new("photos")));
+    }
+
+    #[test]
+    fn a_data_set_owns_what_it_lists_and_the_small_files_of_its_clients() {
+        let files = HashSet::from([PathBuf::from("s00-f000.data"), "s01/d000/d001/x.data".into()]);
+        let own = Contents::Data { files };
+        for name in [
+            "s00-f000.data",
+            "s01/d000/d001/x.data",
+            "s00-small/m00003-0000000009",
+            "s01/d000/scan-s00-small/m123456-12345678901",
+        ] {
+            assert!(own.owns_file(Path::new(name)), "{name}");
+        }
+        for name in [
+            "s00-f001.data",
+            "s00-small/mine.txt",
+            "small/m00003-0000000009",
+            "m00003-0000000009",
+            "home/s00-small/m00003-0000000009",
+            "s00-small/m3-9",
+        ] {
+            assert!(!own.owns_file(Path::new(name)), "{name}");
+        }
+        for name in ["s01", "s01/d000", "scan-s12/d001", "s00-small", "scan-s00-small"] {
+            assert!(own.owns_directory(Path::new(name)), "{name}");
+        }
+        for name in ["s1", "data", "d1", "s01/backup", "small"] {
+            assert!(!own.owns_directory(Path::new(name)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The manifest at a path, and where the rest of what it describes lies now.
+//!
+//! A manifest names its directories as they were when it was made. What lies at the path that was asked
+//! for is read, or nothing: a copy is never checked by reading the original.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use plimsoll_sys::SysError;
+use rustix::fs::OFlags;
+
+use super::beneath::{OwnDirectory, file_in};
+use super::{Manifested, sys};
+use crate::EngineError;
+
+/// No manifest is larger.
+const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+
+/// Reads the manifest in `directory`; `None` where there is none.
+///
+/// # Errors
+/// A manifest that can't be read, is none of ours, or is newer than this build.
+pub(crate) fn read_manifest<M: Manifested>(directory: &Path) -> Result<Option<M>, EngineError> {
+    match OwnDirectory::named(directory) {
+        Ok(own) => read_manifest_in(&own, directory),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let doing = format!("reading the manifest of a {}", M::WHAT);
+            Err(EngineError::system(doing, sys("open", directory, &error)))
+        }
+    }
+}
+
+/// The same of an open directory: a regular file in it and nothing that it leads to.
+pub(crate) fn read_manifest_in<M: Manifested>(
+    own: &OwnDirectory,
+    directory: &Path,
+) -> Result<Option<M>, EngineError> {
+    let path = directory.join(M::FILE);
+    let no_manifest = |says: &str| {
+        let (path, what) = (path.display(), M::WHAT);
+        EngineError::Config(format!("{path} is not the manifest of a {what}: {says}"))
+    };
+    let text = match file_in(own.fd.as_fd(), Path::new(M::FILE), OFlags::empty()) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+            return Err(no_manifest(&error.to_string()));
+        }
+        Err(error) => Err(error),
+        Ok((_, stat)) if u64::try_from(stat.st_size).unwrap_or(0) > MANIFEST_BYTES_MAX => {
+            return Err(no_manifest("it is too large"));
+        }
+        Ok((fd, _)) => {
+            let mut text = Vec::new();
+            File::from(fd).take(MANIFEST_BYTES_MAX).read_to_end(&mut text).map(|_| text)
+        }
+    };
+    let text = text.map_err(|error| {
+        let doing = format!("reading the manifest of a {}", M::WHAT);
+        EngineError::system(doing, sys("read", &path, &error))
+    })?;
+    let manifest: M =
+        serde_json::from_slice(&text).map_err(|error| no_manifest(&error.to_string()))?;
+    if manifest.version() > M::VERSION {
+        return Err(EngineError::Config(format!(
+            "{} has version {}, and this Plimsoll reads up to {}",
+            path.display(),
+            manifest.version(),
+            M::VERSION
+        )));
+    }
+    manifest.check().map_err(|says| no_manifest(&says))?;
+    Ok(Some(manifest))
+}
+
+/// Whether a manifest of that name, one that can't be read too, lies at `path` or in a directory of ours
+/// directly below it.
+pub(crate) fn holds(path: &Path, manifest: &str) -> bool {
+    let below = std::fs::read_dir(path).into_iter().flatten().flatten().filter(|entry| {
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        is_directory && entry.file_name().to_string_lossy().starts_with("plimsoll-")
+    });
+    std::iter::once(path.to_path_buf())
+        .chain(below.map(|entry| entry.path()))
+        .any(|path| path.join(manifest).symlink_metadata().is_ok())
+}
+
+/// The manifest at `path`, or the only one in a directory of ours directly below it, with the directory
+/// that it lies in.
+///
+/// # Errors
+/// None there, several of them, or one that can't be read.
+pub(crate) fn find_manifest<M: Manifested>(path: &Path) -> Result<(PathBuf, M), EngineError> {
+    let looking = |error| {
+        EngineError::system(format!("looking for a {}", M::WHAT), sys("open", path, &error))
+    };
+    let path = path.canonicalize().map_err(looking)?;
+    if let Some(manifest) = read_manifest(&path)? {
+        return Ok((path, manifest));
+    }
+    let mut found: Vec<(PathBuf, M)> = Vec::new();
+    for entry in std::fs::read_dir(&path).map_err(looking)?.flatten() {
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_directory
+            && entry.file_name().to_string_lossy().starts_with("plimsoll-")
+            && let Some(manifest) = read_manifest(&entry.path())?
+        {
+            found.push((entry.path(), manifest));
+        }
+    }
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => {
+            let (what, path) = (M::WHAT, path.display());
+            Err(EngineError::Config(format!("there is no {what} at {path}")))
+        }
+        _ => {
+            let names: Vec<String> = found.iter().map(|(p, _)| p.display().to_string()).collect();
+            let (what, names) = (M::WHAT, names.join(", "));
+            Err(EngineError::Config(format!("name one {what} of {names}")))
+        }
+    }
+}
+
+/// Where the directories that a manifest names lie now, in its order, given that it was found in
+/// `found`. They are where it says, or, where it names one only, in `found`.
+///
+/// # Errors
+/// A copy of one directory of several, one that is missing, or one that holds other data.
+pub(crate) fn settle<M: Manifested>(
+    manifest: &M,
+    found: &Path,
+    recorded: &[PathBuf],
+) -> Result<Vec<PathBuf>, EngineError> {
+    let here = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == found);
+    let mut distinct: Vec<&PathBuf> = recorded.iter().collect();
+    distinct.sort();
+    distinct.dedup();
+    if !recorded.iter().any(here) {
+        if distinct.len() == 1 {
+            return Ok(vec![found.to_path_buf(); recorded.len()]);
+        }
+        let names: Vec<String> = distinct.iter().map(|p| p.display().to_string()).collect();
+        return Err(EngineError::Config(format!(
+            "{} is a copy of one part of a {} whose {} parts lie at {}: it can't be checked alone; nothing \
+             was read. Put the copies of all parts in those places and verify them there",
+            found.display(),
+            M::WHAT,
+            names.len(),
+            names.join(", ")
+        )));
+    }
+    for directory in distinct {
+        let metadata = std::fs::symlink_metadata(directory).map_err(|error| {
+            let doing = format!("looking for a part of the {}", M::WHAT);
+            EngineError::system(doing, sys("stat", directory, &error))
+        })?;
+        if !metadata.is_dir() {
+            let error = SysError::new("open", libc::ENOTDIR).at(directory);
+            return Err(EngineError::system(format!("a part of the {}", M::WHAT), error));
+        }
+        let other = read_manifest::<M>(directory)?.filter(|there| there.id() != manifest.id());
+        if other.is_some() {
+            return Err(EngineError::Config(format!(
+                "{} holds another {}, not the rest of the one at {}: nothing was read",
+                directory.display(),
+                M::WHAT,
+                found.display()
+            )));
+        }
+    }
+    Ok(recorded.to_vec())
+}
+
+/// What there is of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum There {
+    /// All of it.
+    Whole,
+    /// It ends after so many bytes.
+    Short(u64),
+    /// It is missing.
+    Missing,
+}
+
+/// Looks at a file of `size_bytes` in a directory of ours.
+///
+/// # Errors
+/// Something else of that name, such as a link, or a file that can't be opened.
+pub(crate) fn look_at(
+    own: &OwnDirectory,
+    directory: &Path,
+    below: &Path,
+    size_bytes: u64,
+) -> Result<There, EngineError> {
+    match file_in(own.fd.as_fd(), below, OFlags::empty()) {
+        Ok((_, stat)) => {
+            let held_bytes = u64::try_from(stat.st_size).unwrap_or(0);
+            Ok(if held_bytes < size_bytes { There::Short(held_bytes) } else { There::Whole })
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(There::Missing),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+            let path = directory.join(below);
+            Err(EngineError::Config(format!("{}: {error}; nothing was read", path.display())))
+        }
+        Err(error) => {
+            let path = directory.join(below);
+            Err(EngineError::system("opening", sys("open", &path, &error)))
+        }
+    }
+}

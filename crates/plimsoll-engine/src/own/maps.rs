@@ -1,0 +1,227 @@
+//! What data should hold, in the state directory: one directory per store or data set, called by its
+//! identity. `places` in it names the directories of the data, so that what outlived its data is told from
+//! what is still needed.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, OFlags, unlinkat};
+use serde::{Deserialize, Serialize};
+
+use super::beneath::{OwnDirectory, file_in};
+use super::{read_manifest, sys};
+use crate::EngineError;
+use crate::mailbox::Manifest as Mail;
+use crate::matrix::manifest::Manifest as Data;
+
+const PLACES: &str = "places";
+
+/// The directory of the maps of `id`.
+pub(crate) fn directory(state_directory: &Path, id: u64) -> PathBuf {
+    state_directory.join(format!("{id:016x}"))
+}
+
+/// A directory of the data that maps are of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    directory: PathBuf,
+    /// Where the file system that it lies on was mounted.
+    mount: PathBuf,
+}
+
+/// Notes where the data lies that maps are of.
+///
+/// # Errors
+/// A directory that can't be made or written.
+pub(crate) fn note_places(maps: &Path, directories: &[String]) -> Result<(), EngineError> {
+    let places: Vec<Place> = directories
+        .iter()
+        .map(PathBuf::from)
+        .map(|directory| Place { mount: mount_of(above(&directory)), directory })
+        .collect();
+    fs::create_dir_all(maps)
+        .and_then(|()| fs::write(maps.join(PLACES), serde_json::to_vec(&places)?))
+        .map_err(|error| {
+            EngineError::system("making the state directory", sys("write", maps, &error))
+        })
+}
+
+fn above(directory: &Path) -> &Path {
+    directory.parent().unwrap_or(Path::new("/"))
+}
+
+/// Where the file system of `path` is mounted: the last directory above it on the same device.
+fn mount_of(path: &Path) -> PathBuf {
+    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    let of = device(path);
+    path.ancestors().take_while(|above| device(above) == of).last().unwrap_or(path).to_path_buf()
+}
+
+/// Removes maps: files of theirs, and the directory where nothing else is in it.
+///
+/// # Errors
+/// What can't be removed.
+pub(crate) fn remove(maps: &Path) -> Result<(), EngineError> {
+    let failed =
+        |error: &std::io::Error| EngineError::system("removing maps", sys("unlink", maps, error));
+    let own = match OwnDirectory::open(maps) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(|error| failed(&error))?,
+    };
+    for entry in fs::read_dir(maps).map_err(|error| failed(&error))?.flatten() {
+        let name = entry.file_name();
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) && is_ours(&name.to_string_lossy()) {
+            unlinkat(&own.fd, &name, AtFlags::empty()).map_err(|errno| failed(&errno.into()))?;
+        }
+    }
+    let name = maps.file_name().unwrap_or_default();
+    unlinkat(&own.parent, name, AtFlags::REMOVEDIR).map_err(|errno| failed(&errno.into()))
+}
+
+/// Removes the maps of data that was removed. What stays of them is found by [`collect`].
+pub(crate) fn forget(state_directory: &Path, ids: &[u64]) {
+    for id in ids {
+        let _ = remove(&directory(state_directory, *id));
+    }
+}
+
+/// `db03.generations`, `db03.durable`, `17` and `places`.
+fn is_ours(name: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let stem = |end| name.strip_prefix("db").and_then(|rest| rest.strip_suffix(end));
+    name == PLACES
+        || digits(name)
+        || [".generations", ".durable"].iter().any(|end| stem(*end).is_some_and(digits))
+}
+
+/// Reads a regular file of exactly `size_bytes`; `None` where it is not there or is something else.
+pub(crate) fn read_exactly(directory: &Path, name: &str, size_bytes: u64) -> Option<Vec<u8>> {
+    let own = OwnDirectory::open(directory).ok()?;
+    let (fd, stat) = file_in(own.fd.as_fd(), Path::new(name), OFlags::empty()).ok()?;
+    if u64::try_from(stat.st_size).ok()? != size_bytes {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::from(fd).take(size_bytes).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 == size_bytes).then_some(bytes)
+}
+
+/// What became of maps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Their data is gone: they were removed, and this many bytes are free.
+    Removed(u64),
+    /// Their data is there.
+    Needed(PathBuf),
+    /// Whether their data is there can't be told: this place, or what it should lie in, can't be seen.
+    Unknown(Option<PathBuf>),
+}
+
+/// Removes maps in `state_directory` whose data is gone; with `unknown` also those of which that can't be
+/// told. Gives the directory and fate of each.
+///
+/// # Errors
+/// A state directory that can't be read, maps that can't be removed.
+pub fn collect(state_directory: &Path, unknown: bool) -> Result<Vec<(PathBuf, Fate)>, EngineError> {
+    let mut all = Vec::new();
+    let entries = match fs::read_dir(state_directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(all),
+        other => other.map_err(|error| {
+            EngineError::system("looking at maps", sys("open", state_directory, &error))
+        })?,
+    };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let id = name.to_str().filter(|name| name.len() == 16);
+        let id = id.and_then(|name| u64::from_str_radix(name, 16).ok());
+        let Some(id) = id.filter(|_| entry.file_type().is_ok_and(|kind| kind.is_dir())) else {
+            continue;
+        };
+        let fate = match fate(&path, id) {
+            Some(Fate::Unknown(_)) if unknown => None,
+            other => other,
+        };
+        let fate = match fate {
+            Some(fate) => fate,
+            None => {
+                let bytes = held_bytes(&path);
+                remove(&path)?;
+                Fate::Removed(bytes)
+            }
+        };
+        all.push((path, fate));
+    }
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(all)
+}
+
+/// Why maps stay; `None`: their data is gone.
+fn fate(maps: &Path, id: u64) -> Option<Fate> {
+    let text = fs::read(maps.join(PLACES)).unwrap_or_default();
+    let Ok(places) = serde_json::from_slice::<Vec<Place>>(&text) else {
+        return Some(Fate::Unknown(None));
+    };
+    for Place { directory: place, mount } in places {
+        // A file system that is not mounted shows an empty directory, or none.
+        let mounted = above(&place).is_dir() && mount_of(above(&place)) == mount;
+        let mail = read_manifest::<Mail>(&place).map(|m| m.map(|m| m.store_id));
+        let data = read_manifest::<Data>(&place).map(|m| m.map(|m| m.data_id));
+        match (mail, data) {
+            (Ok(None), Ok(None)) if mounted => {}
+            (Ok(Some(there)), _) | (_, Ok(Some(there))) if there != id && mounted => {}
+            (Ok(Some(there)), _) | (_, Ok(Some(there))) if there == id => {
+                return Some(Fate::Needed(place));
+            }
+            _ => return Some(Fate::Unknown(Some(place))),
+        }
+    }
+    None
+}
+
+fn held_bytes(maps: &Path) -> u64 {
+    let entries = fs::read_dir(maps).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.blocks() * 512).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_maps_are_removed_and_only_where_their_data_is_gone() {
+        let root = tempfile::tempdir().unwrap();
+        let state = root.path().join("stores");
+        let target = root.path().join("target");
+        fs::create_dir(&target).unwrap();
+        let place = |path: &Path| path.display().to_string();
+        let gone = directory(&state, 7);
+        note_places(&gone, &[place(&target.join("plimsoll-a"))]).unwrap();
+        fs::write(gone.join("db00.generations"), [0; 4096]).unwrap();
+        let unmounted = directory(&state, 8);
+        note_places(&unmounted, &[place(&root.path().join("mount/plimsoll-b"))]).unwrap();
+        let other = directory(&state, 11);
+        let elsewhere = Place { directory: target.join("plimsoll-a"), mount: "/elsewhere".into() };
+        fs::create_dir_all(&other).unwrap();
+        fs::write(other.join(PLACES), serde_json::to_vec(&[elsewhere]).unwrap()).unwrap();
+        let old = directory(&state, 9);
+        fs::create_dir_all(&old).unwrap();
+        let mixed = directory(&state, 10);
+        note_places(&mixed, &[place(&target.join("plimsoll-a"))]).unwrap();
+        fs::write(mixed.join("letter.txt"), "mine").unwrap();
+        assert!(remove(&mixed).is_err());
+        assert!(mixed.join("letter.txt").exists());
+        fs::remove_dir_all(&mixed).unwrap();
+
+        let all = collect(&state, false).unwrap();
+        assert!(matches!(all[0].1, Fate::Removed(bytes) if bytes >= 4096), "{all:?}");
+        assert!(matches!(&all[1].1, Fate::Unknown(Some(_))), "{all:?}");
+        assert_eq!(all[2].1, Fate::Unknown(None));
+        assert!(matches!(&all[3].1, Fate::Unknown(Some(_))), "another file system lies there");
+        assert!(!gone.exists() && unmounted.exists() && old.exists());
+        collect(&state, true).unwrap();
+        assert!(!unmounted.exists() && !old.exists());
+    }
+}
