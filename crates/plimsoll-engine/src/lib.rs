@@ -4,6 +4,7 @@
 pub mod backend;
 mod caches;
 pub mod calibrate;
+pub mod drain;
 pub mod ending;
 mod error;
 pub mod generator;

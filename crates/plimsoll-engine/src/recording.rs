@@ -7,7 +7,7 @@ use plimsoll_evidence::observed::Observed;
 use plimsoll_evidence::run::{
     Checks, ClassTotals, End, EndKind, Engine, Instance, Phase, PhaseKind,
 };
-use plimsoll_evidence::series::{Data, Row};
+use plimsoll_evidence::series::{Data, Row, drained_name};
 use plimsoll_workload::step::Class;
 
 use crate::generator::Measured;
@@ -77,6 +77,7 @@ impl Recording {
             written_bytes: 0,
             reached: false,
             note: String::new(),
+            boundary_error_ns: None,
         });
         (self.phases.len() - 1) as u32
     }
@@ -115,14 +116,15 @@ impl Recording {
         let start_ns = self.since_start_ns(snapshot.start_ns);
         let duration_ns = snapshot.end_ns.saturating_sub(snapshot.start_ns);
         for (sums, class) in snapshot.classes.iter().zip(classes) {
-            if sums.count > 0 {
+            if sums.counted() > 0 {
+                let name = class.name.clone();
                 self.series.push(Row {
                     phase: snapshot.phase,
                     start_ns,
                     duration_ns,
-                    name: class.name.clone(),
+                    name: if snapshot.drained { drained_name(&name) } else { name },
                     data: Data::Class {
-                        count: sums.count,
+                        count: sums.counted(),
                         sum_ns: sums.latency_ns_sum,
                         bytes: sums.size_bytes,
                         max_ns: sums.latency_ns_max,
@@ -130,7 +132,7 @@ impl Recording {
                 });
             }
             if measured {
-                self.add_to_totals(class, sums);
+                self.add_to_totals(class, sums, snapshot.drained);
             }
         }
         for (latencies, class) in snapshot.latencies.iter().zip(classes) {
@@ -144,15 +146,22 @@ impl Recording {
         }
     }
 
-    fn add_to_totals(&mut self, class: &Class, sums: &ClassSums) {
+    fn add_to_totals(&mut self, class: &Class, sums: &ClassSums, drained: bool) {
         let at = self.classes.iter().position(|totals| totals.name == class.name);
         let at = at.unwrap_or_else(|| {
             self.classes.push(empty_totals(class));
             self.classes.len() - 1
         });
         let totals = &mut self.classes[at];
-        totals.count += sums.count;
+        totals.count += sums.counted();
         totals.size_bytes += sums.size_bytes;
+        if drained {
+            totals.drained += sums.counted();
+            totals.drained_bytes += sums.size_bytes;
+        }
+        let add = |into: &mut Option<u64>, count| *into = Some(into.unwrap_or(0) + count);
+        add(&mut totals.abandoned, sums.abandoned);
+        add(&mut totals.never_started, sums.never_started);
         totals.latency_ns_sum = totals.latency_ns_sum.saturating_add(sums.latency_ns_sum);
         totals.latency_ns_max = totals.latency_ns_max.max(sums.latency_ns_max);
         totals.service_ns_sum = totals.service_ns_sum.saturating_add(sums.service_ns_sum);
@@ -191,6 +200,8 @@ pub(crate) fn empty_totals(class: &Class) -> ClassTotals {
         errors: 0,
         drained: 0,
         drained_bytes: 0,
+        abandoned: Some(0),
+        never_started: Some(0),
     }
 }
 
@@ -218,6 +229,7 @@ mod tests {
             counters: Vec::new(),
             progress_bytes: (0, 0),
             ready: false,
+            drained: false,
         }
     }
 
@@ -236,6 +248,32 @@ mod tests {
         let counts: Vec<u64> = recording.classes.iter().map(|c| c.count).collect();
         assert_eq!(counts, [5, 5]);
         assert_eq!(recording.series[0].start_ns, 500);
+    }
+
+    #[test]
+    fn what_the_end_of_the_phase_cut_off_is_in_its_latencies_and_not_in_its_rate() {
+        let mut recording = Recording::new(500);
+        let classes = [class("db0.read", true), class("db0.write", false)];
+        let measure = recording.begin(PhaseKind::Measure, 1_000);
+        recording.take(&snapshot(measure, 5), &classes);
+        let late = ClassSums {
+            count: 2,
+            size_bytes: 20,
+            latency_ns_sum: 900,
+            latency_ns_max: 500,
+            abandoned: 1,
+            ..ClassSums::default()
+        };
+        let mut drained = snapshot(measure, 0);
+        (drained.start_ns, drained.end_ns, drained.drained) = (2_000, 9_000, true);
+        drained.classes = vec![late, ClassSums::default()];
+        recording.take(&drained, &classes);
+        let read = &recording.classes[0];
+        assert_eq!((read.count, read.drained, read.drained_bytes), (8, 3, 20));
+        assert_eq!((read.abandoned, read.never_started), (Some(1), Some(0)));
+        assert_eq!((read.latency_ns_max, recording.classes[1].drained), (500, 0));
+        let row = recording.series.last().unwrap();
+        assert_eq!((row.name.as_str(), row.start_ns), ("db0.read.drained", 1_500));
     }
 
     #[test]

@@ -139,6 +139,11 @@ pub struct Phase {
     pub reached: bool,
     /// What the report says beside it.
     pub note: String,
+    /// Of the measured phase: the longest time before its start or after its end in which a driving
+    /// thread may have counted I/Os as the phase's own. 0: it begins and ends exactly. `None`: another
+    /// phase, or recorded by a version that did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boundary_error_ns: Option<u64>,
 }
 
 /// Totals of one class of I/O over the measured phase.
@@ -152,9 +157,10 @@ pub struct ClassTotals {
     pub instance: u32,
     /// True for reads.
     pub is_read: bool,
-    /// I/Os completed. A coalesced transfer is one.
+    /// I/Os that completed, and those that `abandoned` and `never_started` count. A coalesced transfer
+    /// is one.
     pub count: u64,
-    /// Bytes transferred.
+    /// Bytes transferred by those that completed.
     pub size_bytes: u64,
     /// Sum of latencies, from the intended start to the completion.
     pub latency_ns_sum: u64,
@@ -166,13 +172,50 @@ pub struct ClassTotals {
     pub service_ns_max: u64,
     /// I/Os that ended in an error.
     pub errors: u64,
-    /// How many of `count` completed only after the end of the phase, in which they had begun or were due.
+    /// How many of `count` had begun or were due in the phase and had not completed at its end.
     /// Latencies have them, rates leave them out.
     #[serde(default)]
     pub drained: u64,
-    /// Bytes of those.
+    /// Bytes of those that completed after all.
     #[serde(default)]
     pub drained_bytes: u64,
+    /// How many of `drained` had been handed to the target and had not come back by the end of the
+    /// drain. Each counts in all latencies with the time that it had waited until then, which is the
+    /// least that it can have taken. `None`: the version that measured left them out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<u64>,
+    /// How many of `drained` were due in the phase (open loop) and had not been handed to the target
+    /// by the end of the drain. They count in latencies as `abandoned` does, and have no service time.
+    /// `None`: as there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub never_started: Option<u64>,
+}
+
+impl ClassTotals {
+    /// I/Os whose latency is only known to be at least what was recorded: abandoned and never
+    /// started. `None` where the version that measured left them out.
+    #[must_use]
+    pub fn unfinished(&self) -> Option<u64> {
+        Some(self.abandoned?.saturating_add(self.never_started?))
+    }
+
+    /// I/Os that were handed to the target: those that have a service time.
+    #[must_use]
+    pub fn served(&self) -> u64 {
+        self.count.saturating_sub(self.never_started.unwrap_or(0))
+    }
+
+    /// I/Os that completed within the phase: what rates count.
+    #[must_use]
+    pub fn count_within(&self) -> u64 {
+        self.count.saturating_sub(self.drained)
+    }
+
+    /// Their bytes.
+    #[must_use]
+    pub fn bytes_within(&self) -> u64 {
+        self.size_bytes.saturating_sub(self.drained_bytes)
+    }
 }
 
 /// A database (or other instance) of the workload.

@@ -2,13 +2,31 @@
 //!
 //! Two kinds of row share the columns. A *class* row counts the I/Os of one class that completed in
 //! the interval (`count`, `sum_ns`, `bytes`, `max_ns`); a *gauge* row holds one `value` (CPU share,
-//! a device counter's rise). Empty is unknown. Sums can be added over intervals and classes, so
+//! a device counter's rise). What was in flight or due at the end of the measured phase has class rows
+//! of its own, named `CLASS.drained`, in the intervals after that end in which it completed or was given
+//! up: it belongs to the phase's latencies and not to its rates. Empty is unknown. Sums can be added over intervals and classes, so
 //! that every mean is made from sums and never from means.
 
 use std::io::{BufRead, Write};
 
 /// Column names, in order.
 pub const HEADER: &str = "phase,start_ns,duration_ns,name,count,sum_ns,bytes,max_ns,value";
+
+/// What the rows of a class's drained I/Os are named with.
+const DRAINED: &str = ".drained";
+
+/// The name of the rows that hold what was in flight or due at the end of the measured phase.
+#[must_use]
+pub fn drained_name(class: &str) -> String {
+    format!("{class}{DRAINED}")
+}
+
+/// The class whose rows of this name hold what was in flight or due at the end of the measured phase;
+/// `None` for other rows.
+#[must_use]
+pub fn drained_class(name: &str) -> Option<&str> {
+    name.strip_suffix(DRAINED)
+}
 
 /// One row.
 #[derive(Clone, Debug, PartialEq)]

@@ -72,12 +72,18 @@ fn phases_and_evidence_are_those_of_a_real_run() {
     // Every I/O of the measured phase is in its series and its histograms.
     let measure = kinds.iter().position(|kind| *kind == PhaseKind::Measure).unwrap();
     for class in &recording.classes {
-        let in_phase = |row: &&series::Row| row.phase as usize == measure && row.name == class.name;
-        let counts = recording.series.iter().filter(in_phase).map(|row| match row.data {
-            Data::Class { count, .. } => count,
-            Data::Gauge(_) => 0,
-        });
-        assert_eq!(counts.sum::<u64>(), class.count, "{}", class.name);
+        let counted = |name: &str| -> u64 {
+            let rows = recording.series.iter();
+            let rows = rows.filter(|row| row.phase as usize == measure && row.name == name);
+            rows.map(|row| match row.data {
+                Data::Class { count, .. } => count,
+                Data::Gauge(_) => 0,
+            })
+            .sum()
+        };
+        assert_eq!(counted(&class.name), class.count - class.drained, "{}", class.name);
+        assert_eq!(counted(&series::drained_name(&class.name)), class.drained, "{}", class.name);
+        assert_eq!(class.unfinished(), Some(0), "{}", class.name);
         let start_ns = phase(&recording, PhaseKind::Measure).start_ns;
         let mine = recording.intervals.iter().filter(|interval| {
             interval.tag == class.name

@@ -8,6 +8,10 @@
 
 use core::fmt;
 
+/// How long after the stop what was due before it in an open loop is still started. An overloaded
+/// target's backlog has no end; a minute is enough for one that was held up.
+pub const BACKLOG_NS: u64 = 60_000_000_000;
+
 /// What an [`Io`] asks of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IoKind {
@@ -178,9 +182,15 @@ pub trait StepWorkload {
         arena: &mut dyn Arena,
         out: &mut Vec<Io>,
     ) -> Wait;
-    /// Asks it to end: sessions start no new operation, dirty state is written back and made
-    /// durable, and a later step returns [`Wait::Done`].
+    /// Asks it to end: sessions start no new operation but, in an open loop and for at most
+    /// [`BACKLOG_NS`], those that were due before; dirty state is written back and made durable, and a
+    /// later step returns [`Wait::Done`].
     fn stop(&mut self);
+    /// Tells what was due before the stop in an open loop and was never begun: the class that its I/O
+    /// would have had, and when it was due. Asked once, after the end.
+    fn never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
+        let _ = each;
+    }
     /// Counters since the start by name (stalls, commits, errors…): for the evidence, cumulative.
     fn counters(&self, each: &mut dyn FnMut(&'static str, u32, u64));
 }

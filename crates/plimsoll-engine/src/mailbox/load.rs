@@ -17,6 +17,7 @@ use super::run::{Latest, Running};
 use super::shaped::Shaped;
 use super::witness::CommitWitness;
 use crate::EngineError;
+use crate::drain;
 use crate::step::{Control, Ended, Event, Glance, Snapshot, run_stage};
 
 /// Counters that are levels and not sums: their change over a phase says nothing.
@@ -126,6 +127,8 @@ struct Conductor<'r, 'a> {
     phase: u32,
     phase_started_ns: u64,
     next_sample_ns: u64,
+    /// By how much the threads may have missed the start or the end of the measured phase.
+    boundary_error_ns: u64,
     /// Each thread's counters at the end of each phase so far.
     counters: BTreeMap<(u32, u32), Vec<(&'static str, u64)>>,
     measure_phase: Option<u32>,
@@ -160,6 +163,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
             phase,
             phase_started_ns: started_ns,
             next_sample_ns,
+            boundary_error_ns: 0,
             counters: BTreeMap::new(),
             measure_phase: None,
             measured_to_ns: BTreeMap::new(),
@@ -178,6 +182,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
     fn take(&mut self, snapshot: Snapshot) {
         let classes = &self.classes[snapshot.thread as usize];
         self.running.recording.take(&snapshot, classes);
+        if snapshot.drained {
+            return;
+        }
         if self.kind == PhaseKind::Measure && snapshot.phase == self.phase {
             self.measured_to_ns.insert(snapshot.thread, snapshot.end_ns);
         }
@@ -205,16 +212,16 @@ impl<'r, 'a> Conductor<'r, 'a> {
         self.running.mail.watcher.progress(self.kind, &progress);
         if self.running.mail.interrupt.load(Ordering::Relaxed) && self.kind != PhaseKind::Close {
             self.running.note_interrupt();
-            return self.close(now_ns, false);
+            return self.close(false);
         }
         match self.kind {
             PhaseKind::WarmUp if self.latest.ready() || elapsed_ns >= warm_up_ns => {
-                self.measure(now_ns);
+                self.measure();
             }
             PhaseKind::Measure => {
                 self.tell_intervals();
                 if self.may_end || elapsed_ns >= measure_ns {
-                    self.close(now_ns, true);
+                    self.close(true);
                 }
             }
             _ => {}
@@ -264,20 +271,23 @@ impl<'r, 'a> Conductor<'r, 'a> {
     }
 
     /// Ends the warm-up and begins to measure.
-    fn measure(&mut self, now_ns: u64) {
+    fn measure(&mut self) {
         let ready = self.latest.ready();
         let note = if ready { String::new() } else { self.warm_up_note() };
-        self.end_phase(now_ns, ready, note);
+        // The time that all this takes is the warm-up's, not the measurement's.
         let resident = caches::resident_bytes(&self.running.stage.directories);
         self.running.recording.observed.page_cache.resident_bytes_before = resident.map(|r| r.0);
-        // The time that this took is the warm-up's, not the measurement's.
-        let now_ns = clock::monotonic_ns();
-        self.observer.begin(self.running.recording.since_start_ns(now_ns));
         let instances = self.running.recording.instances.iter();
         let sizes_bytes: Vec<u64> = instances.map(|instance| instance.allocated_bytes).collect();
         self.running.mail.ending.begin(PhaseKind::Measure, &sizes_bytes, 0);
-        self.begin_phase(PhaseKind::Measure, now_ns);
-        self.next_sample_ns = now_ns + self.running.stage.interval_ns;
+        let now_ns = clock::monotonic_ns();
+        self.observer.begin(self.running.recording.since_start_ns(now_ns));
+        let at_ns = clock::monotonic_ns() + drain::AHEAD_NS;
+        self.running.recording.finish(self.phase, at_ns, ready, note);
+        let warm_up = self.begin_phase(PhaseKind::Measure, at_ns);
+        self.boundary_error_ns = self.control.measure(self.phase, at_ns);
+        self.tell_of_change(warm_up);
+        self.next_sample_ns = at_ns + self.running.stage.interval_ns;
         self.measure_phase = Some(self.phase);
     }
 
@@ -287,22 +297,30 @@ impl<'r, 'a> Conductor<'r, 'a> {
         format!("cache and log depth were {percent:.0} % there when its time was up")
     }
 
-    /// Ends the phase that is on and asks the groups to close.
-    fn close(&mut self, now_ns: u64, reached: bool) {
-        let (mut reached, mut note) = (reached, String::new());
-        if self.kind == PhaseKind::Measure {
-            self.end_measure(now_ns);
+    /// Ends the phase that is on and asks the groups to close. They change over before anything else is
+    /// done here: what is looked at meanwhile takes its time.
+    fn close(&mut self, reached: bool) {
+        let measured = self.kind == PhaseKind::Measure;
+        let at_ns = clock::monotonic_ns() + drain::AHEAD_NS;
+        self.running.recording.finish(self.phase, at_ns, reached, "");
+        let ended = self.begin_phase(PhaseKind::Close, at_ns);
+        let late_ns = self.control.close(self.phase, at_ns);
+        if measured {
+            self.boundary_error_ns = self.boundary_error_ns.max(late_ns);
+            self.end_measure(ended, clock::monotonic_ns());
             let (settled, says) = self.running.mail.ending.end();
-            (reached, note) = (reached && settled, says);
+            let phase = &mut self.running.recording.phases[ended as usize];
+            (phase.reached, phase.note) = (reached && settled, says);
         }
-        self.end_phase(now_ns, reached, note);
-        self.begin_phase(PhaseKind::Close, now_ns);
-        self.control.stop();
+        self.tell_of_change(ended);
     }
 
-    fn end_measure(&mut self, now_ns: u64) {
+    /// Observes the end of the measured phase.
+    fn end_measure(&mut self, measured: u32, now_ns: u64) {
+        let phase = &mut self.running.recording.phases[measured as usize];
+        phase.boundary_error_ns = Some(self.boundary_error_ns);
         let since_ns = self.running.recording.since_start_ns(now_ns);
-        self.observer.sample(since_ns, self.phase, &mut self.running.recording.series);
+        self.observer.sample(since_ns, measured, &mut self.running.recording.series);
         let mut observed = self.observer.end(since_ns);
         let before = &self.running.recording.observed;
         observed.page_cache = before.page_cache.clone();
@@ -314,12 +332,18 @@ impl<'r, 'a> Conductor<'r, 'a> {
         self.running.recording.observed = observed;
     }
 
-    fn begin_phase(&mut self, kind: PhaseKind, now_ns: u64) {
-        self.phase = self.running.recording.begin(kind, now_ns);
+    /// Notes that a phase begins; gives the one before it.
+    fn begin_phase(&mut self, kind: PhaseKind, at_ns: u64) -> u32 {
+        let before = self.phase;
+        self.phase = self.running.recording.begin(kind, at_ns);
         self.kind = kind;
-        self.phase_started_ns = now_ns;
-        self.control.begin(self.phase, now_ns);
-        self.running.mail.watcher.begin(kind);
+        self.phase_started_ns = at_ns;
+        before
+    }
+
+    fn tell_of_change(&mut self, ended: u32) {
+        self.running.mail.watcher.end(&self.running.recording.phases[ended as usize]);
+        self.running.mail.watcher.begin(self.kind);
     }
 
     fn end_phase(&mut self, now_ns: u64, reached: bool, note: String) {
@@ -333,7 +357,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
     fn finish(mut self) -> BTreeMap<String, u64> {
         let now_ns = clock::monotonic_ns();
         if self.kind == PhaseKind::Measure {
-            self.end_measure(now_ns);
+            self.end_measure(self.phase, now_ns);
         }
         self.end_phase(now_ns, self.kind == PhaseKind::Close, String::new());
         let Some(measure) = self.measure_phase else { return BTreeMap::new() };

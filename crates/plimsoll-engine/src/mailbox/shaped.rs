@@ -19,9 +19,8 @@ pub(super) struct Shaped<'a> {
     /// By class: whether it is transactional.
     counts: Vec<bool>,
     control: &'a Control,
-    phase: u32,
-    /// The warm-up's I/Os are forgotten, those of the close are not counted.
-    changes: u32,
+    /// Whether the measured phase has begun: the warm-up's I/Os are forgotten.
+    measures: bool,
 }
 
 impl<'a> Shaped<'a> {
@@ -30,7 +29,6 @@ impl<'a> Shaped<'a> {
         let files = || groups.iter().flat_map(|group| group.files());
         let files_bytes: Vec<u64> = files().map(|file| file.size_bytes).collect();
         let mut first_file = 0;
-        let phase = control.phase();
         groups
             .into_iter()
             .map(|group| {
@@ -42,7 +40,7 @@ impl<'a> Shaped<'a> {
                 let own_first = first_file;
                 first_file += clients as u32;
                 let first_file = own_first;
-                Self { group, shape, first_file, counts, control, phase, changes: 0 }
+                Self { group, shape, first_file, counts, control, measures: false }
             })
             .collect()
     }
@@ -53,7 +51,7 @@ impl<'a> Shaped<'a> {
         'a: 's,
     {
         let mut sum: Option<Shape> = None;
-        for part in all.filter(|part| part.changes > 0) {
+        for part in all.filter(|part| part.measures) {
             match &mut sum {
                 Some(sum) => sum.merge(&part.shape),
                 None => sum = Some(part.shape.clone()),
@@ -62,16 +60,14 @@ impl<'a> Shaped<'a> {
         sum
     }
 
-    fn count(&mut self, out: &[Io]) {
-        let phase = self.control.phase();
-        if phase != self.phase {
-            (self.phase, self.changes) = (phase, self.changes + 1);
-            if self.changes == 1 {
-                self.shape.reset();
-            }
-        }
-        if self.changes > 1 {
+    /// Those of the close are not counted.
+    fn count(&mut self, now_ns: u64, out: &[Io]) {
+        if self.control.closing(now_ns).is_some() {
             return;
+        }
+        if !self.measures && self.control.measured(now_ns).is_some() {
+            self.measures = true;
+            self.shape.reset();
         }
         for io in out.iter().filter(|io| io.kind != IoKind::Flush) {
             if self.counts.get(usize::from(io.class)) == Some(&true) {
@@ -108,12 +104,16 @@ impl StepWorkload for Shaped<'_> {
         out: &mut Vec<Io>,
     ) -> Wait {
         let wait = self.group.step(now_ns, completions, arena, out);
-        self.count(out);
+        self.count(now_ns, out);
         wait
     }
 
     fn stop(&mut self) {
         self.group.stop();
+    }
+
+    fn never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
+        self.group.never_started(each);
     }
 
     fn counters(&self, each: &mut dyn FnMut(&'static str, u32, u64)) {

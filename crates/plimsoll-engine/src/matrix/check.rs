@@ -89,6 +89,7 @@ pub fn check_data(
         written_bytes: 0,
         reached: complete,
         note: String::new(),
+        boundary_error_ns: None,
     });
     let files = home.files().iter().zip(&there);
     let mut damage: Vec<Damage> = files.filter_map(|(file, there)| absent(file, *there)).collect();

@@ -193,6 +193,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
         let running = &mut *self.running;
         let (settled, note) = running.matrix.ending.end();
         let reached = settled && (self.may_end || report.measured_ns() >= self.measure_ns);
+        if let Some(phase) = running.recording.phases.get_mut(self.phases.measure as usize) {
+            phase.boundary_error_ns = Some(report.stop_error_ns);
+        }
         running.end_phase(self.phases.measure, report.stop_ns, reached, &note);
         let phase = running.recording.begin(PhaseKind::Close, report.stop_ns);
         running.matrix.watcher.begin(PhaseKind::Close);

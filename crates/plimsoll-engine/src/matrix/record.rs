@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::latency::Interval as Histogram;
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_evidence::series::{Data, Row};
+use plimsoll_evidence::series::{Data, Row, drained_class, drained_name};
 use plimsoll_workload::matrix::{OpKind, StreamConfig, classes};
 use plimsoll_workload::step::{Class, ClassGroup};
 
@@ -119,24 +119,35 @@ impl Scribe {
 
     fn rows(&self, row: &Interval, phase: u32, from_ns: u64, recording: &mut Recording) {
         let start_ns = recording.since_start_ns(from_ns);
-        for ((class, totals), drained) in self.classes.iter().zip(&row.classes).zip(&row.drained) {
+        for ((class, totals), late) in self.classes.iter().zip(&row.classes).zip(&row.drained) {
+            let drained = &late.sums;
             let within = totals.sums.operations - drained.operations;
             if let Some(phase) = recording.phases.get_mut(phase as usize) {
                 let bytes =
                     if class.is_read { &mut phase.read_bytes } else { &mut phase.written_bytes };
                 *bytes += totals.sums.bytes;
             }
-            if within == 0 {
-                continue;
+            let duration_ns = self.interval_ns;
+            if within > 0 {
+                let data = Data::Class {
+                    count: within,
+                    sum_ns: totals.sums.latency_ns - drained.latency_ns,
+                    bytes: totals.sums.bytes - drained.bytes,
+                    max_ns: totals.latency.max_ns().unwrap_or(0),
+                };
+                let name = class.name.clone();
+                recording.series.push(Row { phase, start_ns, duration_ns, name, data });
             }
-            let data = Data::Class {
-                count: within,
-                sum_ns: totals.sums.latency_ns - drained.latency_ns,
-                bytes: totals.sums.bytes - drained.bytes,
-                max_ns: totals.latency.max_ns().unwrap_or(0),
-            };
-            let (duration_ns, name) = (self.interval_ns, class.name.clone());
-            recording.series.push(Row { phase, start_ns, duration_ns, name, data });
+            if drained.counted() > 0 {
+                let data = Data::Class {
+                    count: drained.counted(),
+                    sum_ns: drained.latency_ns,
+                    bytes: drained.bytes,
+                    max_ns: late.latency_ns_max,
+                };
+                let name = drained_name(&class.name);
+                recording.series.push(Row { phase, start_ns, duration_ns, name, data });
+            }
         }
     }
 
@@ -161,16 +172,19 @@ impl Scribe {
 /// Writes the totals of the measured phase down.
 pub fn totals(recording: &mut Recording, classes: &[Class], collected: &Collector) {
     for ((class, totals), window) in classes.iter().zip(&collected.totals).zip(&collected.window) {
-        let Sums { operations, bytes, latency_ns, service_ns, errors } = totals.sums;
-        if operations == 0 && errors == 0 {
+        let Sums { bytes, latency_ns, service_ns, abandoned, never_started, errors, .. } =
+            totals.sums;
+        let counted = totals.sums.counted();
+        if counted == 0 && errors == 0 {
             continue;
         }
         let mut out = empty_totals(class);
-        (out.count, out.size_bytes, out.errors) = (operations, bytes, errors);
+        (out.count, out.size_bytes, out.errors) = (counted, bytes, errors);
+        (out.abandoned, out.never_started) = (Some(abandoned), Some(never_started));
         (out.latency_ns_sum, out.service_ns_sum) = (latency_ns, service_ns);
         out.latency_ns_max = totals.latency.max_ns().unwrap_or(0);
         out.service_ns_max = totals.service.max_ns().unwrap_or(0);
-        out.drained = operations - window.operations;
+        out.drained = counted - window.operations;
         out.drained_bytes = bytes - window.bytes;
         recording.classes.push(out);
     }
@@ -210,7 +224,12 @@ pub fn clip(recording: &mut Recording) {
         let Some((PhaseKind::Measure, end_ns)) = ends.get(row.phase as usize).copied() else {
             continue;
         };
-        if row.start_ns < end_ns {
+        if drained_class(&row.name).is_some() {
+            // The interval that the end of the phase cuts in two has a row on either side.
+            let to_ns = row.start_ns + row.duration_ns;
+            row.start_ns = row.start_ns.max(end_ns);
+            row.duration_ns = to_ns.saturating_sub(row.start_ns).max(1);
+        } else if row.start_ns < end_ns {
             row.duration_ns = row.duration_ns.min(end_ns - row.start_ns);
         }
     }

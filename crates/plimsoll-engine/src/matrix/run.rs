@@ -25,10 +25,8 @@ use crate::recording::Recording;
 use crate::stream::run::{
     Event, Group, GroupReport, INTERVAL_NS_MIN, Pace, RunConfig, Target, watch,
 };
-use crate::{caches, issue};
+use crate::{caches, drain, issue};
 
-/// How long operations in flight are waited for after the stop.
-const DRAIN_NS: u64 = 60_000_000_000;
 /// Longer than any pass over data takes: it ends when all is done.
 const UNTIL_DONE_NS: u64 = u64::MAX / 4;
 
@@ -313,7 +311,8 @@ impl Running<'_> {
             warm_up_ns,
             measure_ns,
             interval_ns: self.matrix.plan.evidence.interval_ns.max(INTERVAL_NS_MIN),
-            drain_ns: DRAIN_NS,
+            drain_ns: drain::IN_FLIGHT_NS,
+            backlog_ns: drain::BACKLOG_NS,
             per_client: false,
             carry_on: false,
         }

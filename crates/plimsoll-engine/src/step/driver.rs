@@ -13,6 +13,7 @@ use plimsoll_sys::cpu::present_cpu;
 use plimsoll_workload::step::{Arena, Completion, Io, IoKind, StepWorkload, Wait};
 
 use super::control::Control;
+use super::late::Late;
 use super::recorder::{Recorder, Snapshot};
 use crate::EngineError;
 use crate::backend::{Backend, Batch};
@@ -64,6 +65,10 @@ struct Flying {
     intended_ns: Option<u64>,
     /// When it could have been handed over at the earliest.
     ready_ns: u64,
+    /// When it was queued, to be handed over at once.
+    queued_ns: u64,
+    /// Whether it was in flight, or due, when the measured phase ended.
+    is_late: bool,
 }
 
 /// Drives until the workload is done.
@@ -76,11 +81,13 @@ struct Flying {
 pub fn drive<W: StepWorkload>(driven: Driven<'_, W>) -> Result<(), EngineError> {
     let classes = driven.workload.classes().len();
     let depth = driven.workload.depth_max();
-    let start_ns = driven.control.phase_start_ns();
+    let (phase, start_ns) = driven.control.first();
     let recorder = Recorder::new(classes, start_ns, driven.histogram_interval_ns);
     let mut thread = Thread {
-        phase: driven.control.phase(),
+        phase,
+        stage: Stage::Before,
         recorder,
+        late: None,
         flying: Vec::with_capacity(depth),
         batch: Batch::new(1, depth),
         seen: 0,
@@ -90,13 +97,25 @@ pub fn drive<W: StepWorkload>(driven: Driven<'_, W>) -> Result<(), EngineError> 
     let result = thread.run();
     let now_ns = thread.driven.backend.now_ns();
     thread.hand_over(now_ns, true);
+    thread.leave(now_ns);
     result
+}
+
+/// How far a thread is through the phases of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Before,
+    Measured,
+    Closing,
 }
 
 struct Thread<'a, W> {
     driven: Driven<'a, W>,
     recorder: Recorder,
     phase: u32,
+    stage: Stage,
+    /// Once the measured phase has ended: what belongs to it and had not completed.
+    late: Option<Late>,
     flying: Vec<Flying>,
     batch: Batch,
     /// Completions that were there when they were last looked for, and are not taken yet.
@@ -115,7 +134,7 @@ impl<W: StepWorkload> Thread<'_, W> {
         let mut ready_ns = self.driven.backend.now_ns();
         loop {
             let now_ns = self.driven.backend.now_ns();
-            if !stopping && self.driven.control.stopped() {
+            if !stopping && self.driven.control.stopped(now_ns) {
                 self.driven.workload.stop();
                 stopping = true;
             }
@@ -142,6 +161,7 @@ impl<W: StepWorkload> Thread<'_, W> {
 
     /// Queues what the workload wants, and hands over all of it but the last batch.
     fn issue(&mut self, out: &[Io], now_ns: u64, ready_ns: u64) -> Result<(), EngineError> {
+        let late_before_ns = self.late.as_ref().map_or(0, Late::end_ns);
         for io in out {
             if self.driven.backend.queued() >= self.batch.len() {
                 self.submit()?;
@@ -154,6 +174,8 @@ impl<W: StepWorkload> Thread<'_, W> {
                 size_bytes: io.size_bytes,
                 intended_ns: (io.intended_ns < now_ns).then_some(io.intended_ns),
                 ready_ns,
+                queued_ns: now_ns,
+                is_late: io.intended_ns < late_before_ns,
             });
         }
         Ok(())
@@ -200,32 +222,82 @@ impl<W: StepWorkload> Thread<'_, W> {
         let Some(at) = self.flying.iter().position(|f| f.token == completion.token) else { return };
         let io = self.flying.swap_remove(at);
         let class = usize::from(io.class);
+        let late = self.late.as_mut().filter(|_| io.is_late);
         let moved = match completion.result {
-            Err(_) => return self.recorder.record_error(class),
-            Ok(moved) => moved,
+            Ok(moved) if io.is_flush || moved >= io.size_bytes => u64::from(moved),
+            _ => match late {
+                Some(late) => return late.record_error(class),
+                None => return self.recorder.record_error(class),
+            },
         };
-        if !io.is_flush && moved < io.size_bytes {
-            return self.recorder.record_error(class);
-        }
         let service_ns = completion.completed_ns.saturating_sub(completion.submitted_ns);
         let latency_ns = io
             .intended_ns
             .map_or(service_ns, |intended_ns| completion.completed_ns.saturating_sub(intended_ns));
-        self.recorder.record(class, u64::from(moved), latency_ns, service_ns);
-        self.recorder.record_wait(completion.submitted_ns.saturating_sub(io.ready_ns));
+        match late {
+            Some(late) => late.record(class, moved, latency_ns, service_ns),
+            None => {
+                self.recorder.record(class, moved, latency_ns, service_ns);
+                self.recorder.record_wait(completion.submitted_ns.saturating_sub(io.ready_ns));
+            }
+        }
     }
 
     /// Changes over to another phase, or to the next interval, where it is time. Intervals count from
-    /// the start of their phase in all threads alike.
+    /// the start of their phase in all threads alike. A thread that was held up for long goes through
+    /// what it missed.
     fn look(&mut self, now_ns: u64) {
-        let phase = self.driven.control.phase();
-        if phase != self.phase {
-            self.hand_over(self.driven.control.phase_start_ns(), true);
-            self.phase = phase;
+        if self.stage == Stage::Before
+            && let Some((phase, at_ns)) = self.driven.control.measured(now_ns)
+        {
+            self.change(phase, at_ns, Stage::Measured);
         }
+        if self.stage != Stage::Closing
+            && let Some((phase, at_ns)) = self.driven.control.closing(now_ns)
+        {
+            if self.stage == Stage::Measured {
+                self.hold(at_ns);
+            }
+            self.change(phase, at_ns, Stage::Closing);
+        }
+        self.cut_up_to(now_ns);
+    }
+
+    /// Has what is in flight at the end of the measured phase count in it.
+    fn hold(&mut self, end_ns: u64) {
+        let classes = self.driven.workload.classes().len();
+        let histogram_start_ns = self.recorder.histogram_start_ns();
+        self.late = Some(Late::new(classes, self.phase, end_ns, histogram_start_ns));
+        self.flying.iter_mut().for_each(|io| io.is_late = true);
+    }
+
+    fn change(&mut self, phase: u32, at_ns: u64, stage: Stage) {
+        self.cut_up_to(at_ns);
+        self.hand_over(at_ns, true);
+        (self.phase, self.stage) = (phase, stage);
+    }
+
+    /// Hands over the intervals that are complete.
+    fn cut_up_to(&mut self, now_ns: u64) {
         while now_ns.saturating_sub(self.recorder.start_ns()) >= self.driven.interval_ns {
             self.hand_over(self.recorder.start_ns() + self.driven.interval_ns, false);
         }
+    }
+
+    /// Hands over what belongs to the measured phase and had not completed at its end, at the end of the
+    /// thread.
+    fn leave(&mut self, now_ns: u64) {
+        let Some(mut late) = self.late.take() else { return };
+        for io in self.flying.iter().filter(|io| io.is_late) {
+            let waited_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
+            let intended_ns = io.intended_ns.unwrap_or(io.queued_ns);
+            late.abandon(io.class.into(), waited_ns(intended_ns), waited_ns(io.queued_ns));
+        }
+        self.driven.workload.never_started(&mut |class, intended_ns| {
+            late.leave(class.into(), now_ns.saturating_sub(intended_ns));
+        });
+        // Nobody listening is fine, as below.
+        let _ = self.driven.snapshots.send(late.into_snapshot(self.driven.thread, now_ns));
     }
 
     /// Hands over what was recorded up to `end_ns`, which is never before the interval began.

@@ -6,11 +6,13 @@
 
 mod control;
 mod driver;
+mod late;
 mod recorder;
 mod stage;
 mod tally;
 
 pub use control::Control;
 pub use driver::{Driven, Glance, drive};
+pub use late::Late;
 pub use recorder::{ClassSums, Counter, Latencies, Recorder, Snapshot, Waits};
 pub use stage::{Ended, Event, Stage, run_stage};

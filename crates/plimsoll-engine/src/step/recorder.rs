@@ -25,9 +25,20 @@ pub struct ClassSums {
     pub service_ns_max: u64,
     /// I/Os that failed.
     pub errors: u64,
+    /// I/Os that had not come back when the thread ended. Their waits until then are in the sums and
+    /// maxima: they took at least that long.
+    pub abandoned: u64,
+    /// Operations that were due in the measured phase and never issued. Their waits are in the latencies.
+    pub never_started: u64,
 }
 
 impl ClassSums {
+    /// I/Os that completed and those that did not come to an end: what the latencies count.
+    #[must_use]
+    pub fn counted(&self) -> u64 {
+        self.count + self.abandoned + self.never_started
+    }
+
     /// Adds another interval's or thread's.
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
@@ -37,6 +48,8 @@ impl ClassSums {
         self.service_ns_sum = self.service_ns_sum.saturating_add(other.service_ns_sum);
         self.service_ns_max = self.service_ns_max.max(other.service_ns_max);
         self.errors += other.errors;
+        self.abandoned += other.abandoned;
+        self.never_started += other.never_started;
     }
 }
 
@@ -98,6 +111,9 @@ pub struct Snapshot {
     pub progress_bytes: (u64, u64),
     /// Whether what the phase waits for has come about (a warm store).
     pub ready: bool,
+    /// Whether it holds what was in flight or due when the phase ended: it belongs to the phase's
+    /// latencies and not to its rates, and comes once, at the thread's end.
+    pub drained: bool,
 }
 
 /// Records for one thread.
@@ -132,6 +148,11 @@ impl Recorder {
     /// Start of the interval that is being recorded.
     pub fn start_ns(&self) -> u64 {
         self.start_ns
+    }
+
+    /// Start of the histograms that are being recorded.
+    pub fn histogram_start_ns(&self) -> u64 {
+        self.histogram_start_ns
     }
 
     /// Records one completed I/O.
@@ -204,6 +225,7 @@ impl Recorder {
             counters: Vec::new(),
             progress_bytes: (0, 0),
             ready: false,
+            drained: false,
         };
         self.start_ns = end_ns;
         snapshot

@@ -38,6 +38,11 @@ fn highest(bucket: usize) -> u64 {
     ((sub + 1) << shift) - 1
 }
 
+/// The largest value that is not told apart from this one.
+pub(super) fn highest_alike(value: u64) -> u64 {
+    highest(bucket(value))
+}
+
 /// Several tallies.
 #[derive(Debug)]
 pub struct Tallies {

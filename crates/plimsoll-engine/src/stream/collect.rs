@@ -19,6 +19,15 @@ const TICK: Duration = Duration::from_millis(20);
 /// Intervals that may be open at a time.
 const PENDING_MAX: usize = 8;
 
+/// What was in flight or due at the stop, of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Exact sums.
+    pub sums: Sums,
+    /// The longest latency or wait among them.
+    pub latency_ns_max: u64,
+}
+
 /// Everything known of one class over some time.
 #[derive(Clone, Debug, Default)]
 pub struct ClassTotals {
@@ -54,8 +63,8 @@ pub struct Interval {
     pub supplement: bool,
     /// By class.
     pub classes: Vec<ClassTotals>,
-    /// By class, what of that completed after the stop.
-    pub drained: Vec<Sums>,
+    /// By class, what of that completed after the stop or not at all.
+    pub drained: Vec<Drained>,
     /// Processor time of the driving threads, user and system.
     pub cpu_user_ns: u64,
     /// As above.
@@ -214,7 +223,9 @@ impl Collector {
             let row = &mut classes[class];
             row.sums.add(&cell.sums);
             if snapshot.drain {
-                drained[class].add(&cell.sums);
+                drained[class].sums.add(&cell.sums);
+                let longest_ns = cell.latency.max_ns().unwrap_or(0);
+                drained[class].latency_ns_max = drained[class].latency_ns_max.max(longest_ns);
             }
             if !measured {
                 self.warm_up[class].add(&cell.sums);
@@ -246,7 +257,7 @@ impl Collector {
     fn blank(&mut self, number: i64, supplement: bool) -> Interval {
         let mut row = self.spare.pop().unwrap_or_else(|| Interval {
             classes: empty(self.classes),
-            drained: vec![Sums::default(); self.classes],
+            drained: vec![Drained::default(); self.classes],
             ..Interval::default()
         });
         (row.number, row.supplement) = (number, supplement);
@@ -269,7 +280,7 @@ impl Collector {
         for class in &mut row.classes {
             class.clear();
         }
-        row.drained.fill(Sums::default());
+        row.drained.fill(Drained::default());
         (row.drain, row.cpu_user_ns, row.cpu_system_ns, row.calls) = (false, 0, 0, 0);
         self.spare.push(row);
     }
@@ -347,5 +358,25 @@ mod tests {
         assert_eq!(rows, [(3, 3, false)], "the stop cut one interval in two");
         assert_eq!(collector.window[1].operations, 2);
         assert_eq!(collector.totals[1].latency.max_ns(), Some(900));
+    }
+
+    #[test]
+    fn what_never_came_back_is_in_latency_and_in_no_rate() {
+        let mut collector = Collector::new(2, &[2], false);
+        let mut late = Snapshot::new(0, 2);
+        (late.interval, late.drain, late.last) = (3, true, true);
+        late.cells[1].abandon(5_000, 4_000);
+        late.cells[1].leave(3_000);
+        let mut seen = None;
+        collector.take(&mut snapshot(0, 3, &[5, 6]), &mut |_| ());
+        collector.take(&mut late, &mut |row| seen = Some(row.drained[1]));
+        collector.flush(i64::MAX, &mut |row| seen = Some(row.drained[1]));
+        let drained = seen.unwrap();
+        assert_eq!((drained.latency_ns_max, drained.sums.counted()), (5_000, 2));
+        let total = &collector.totals[1];
+        assert_eq!((total.sums.operations, total.sums.counted()), (2, 4));
+        assert_eq!((total.latency.count(), total.service.count()), (4, 3));
+        assert_eq!(total.sums.latency_ns, 8_011);
+        assert_eq!(collector.window[1].counted(), 2);
     }
 }

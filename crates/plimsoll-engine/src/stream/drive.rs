@@ -8,15 +8,16 @@
 //!
 //! The clock is read when completions are looked for and just before each call. In a closed loop latency
 //! begins just before the operation's own call and ends when its completion was first there to be taken;
-//! from then until the next is handed over it stood ready in this thread: the generator's lag. Nothing here allocates, locks or looks at anything shared but one stop flag.
-//! The loop is compiled for each kind of queue, source, pacing and clock.
+//! from then until the next is handed over it stood ready in this thread: the generator's lag. Nothing
+//! here allocates, locks or looks at anything shared but one stop flag. The loop is compiled for each kind of queue, source, pacing and clock.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plimsoll_sys::cpu::{CpuTime, present_cpu, thread_time};
 use plimsoll_sys::op::{OpKind, RingOp};
 
 mod hand_over;
+mod unfinished;
 
 use super::handover::Outbox;
 use super::pacing::{Pacing, Start};
@@ -33,8 +34,10 @@ pub struct DriveConfig {
     pub measure_from_ns: u64,
     /// No operation is intended from here on.
     pub stop_ns: u64,
-    /// How long after the stop operations in flight, and arrivals that are still due, are waited for.
+    /// How long after the stop operations in flight are waited for.
     pub drain_ns: u64,
+    /// How long after the stop arrivals that were due before it are still started.
+    pub backlog_ns: u64,
     /// Length of an interval.
     pub interval_ns: u64,
     /// How long before a scheduled start the thread stops sleeping and watches the clock.
@@ -57,17 +60,11 @@ const TICK_NS_MAX: u64 = 1_000_000_000;
 /// Who may end a drive early.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop<'a> {
-    /// Set by the caller.
-    pub asked: &'a AtomicBool,
+    /// Set by the caller, a little ahead of the present, so that all threads of the run stop at the same
+    /// time; `u64::MAX`: not asked.
+    pub at_ns: &'a AtomicU64,
     /// Set by a thread of the run whose operation failed, so that the others end too.
     pub failed: &'a AtomicBool,
-}
-
-impl Stop<'_> {
-    #[inline(always)]
-    fn is_set(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
-    }
 }
 
 /// The first operation that failed.
@@ -90,9 +87,10 @@ pub struct DriveEnd {
     pub started: u64,
     /// Operations that came back, failed ones too.
     pub ended: u64,
-    /// Operations still in flight when the drain time was over.
+    /// Operations still in flight when the drain time was over. Their waits until then are in the last
+    /// snapshot.
     pub abandoned: u64,
-    /// Starts that were due before the stop and never given.
+    /// Starts that were due before the stop and never given; their waits, too.
     pub never_started: u64,
     /// Intervals that were lengthened because the writer was late.
     pub intervals_merged: u64,
@@ -110,10 +108,12 @@ pub struct DriveEnd {
 #[derive(Clone, Copy, Debug)]
 struct Flying {
     intended_ns: u64,
+    /// `u64::MAX`: not handed over yet.
     submitted_ns: u64,
     op: Op,
     client: u32,
     held: bool,
+    in_flight: bool,
 }
 
 const IDLE: Flying = Flying {
@@ -122,6 +122,7 @@ const IDLE: Flying = Flying {
     op: Op { kind: OpKind::Nop, class: 0, file: 0, offset_bytes: 0, size_bytes: 0, tag: 0 },
     client: 0,
     held: false,
+    in_flight: false,
 };
 
 /// A driving thread's state. See the module.
@@ -193,14 +194,14 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
     let result = driver.run(&mut outbox, stop);
     driver.charge(outbox.current());
     driver.note_cpu();
+    let ended_ns = driver.clock.now_ns();
+    driver.leave(outbox.current(), ended_ns);
     if result.is_err() || driver.has_failed() {
         stop.failed.store(true, Ordering::Relaxed);
     }
     driver.end.stop_ns = driver.config.stop_ns.min(driver.clock.now_ns());
     let mut end = driver.end;
-    end.never_started = driver.pacing.never_started();
-    end.abandoned = end.started - end.ended;
-    end.end_ns = driver.clock.now_ns();
+    end.end_ns = ended_ns;
     end.intervals_merged = outbox.finish(end.end_ns);
     result.map(|()| end)
 }
@@ -209,17 +210,18 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     fn run(&mut self, outbox: &mut Outbox, stop: Stop<'_>) -> Result<(), EngineError> {
         loop {
             let now_ns = self.clock.now_ns();
+            self.listen(stop, now_ns);
             if now_ns >= self.next_cut_ns {
                 self.cut(outbox, now_ns);
             }
             let snapshot = outbox.current();
             self.look(now_ns);
             self.reap(snapshot, now_ns)?;
-            if now_ns >= self.config.stop_ns || stop.is_set() {
+            if now_ns >= self.config.stop_ns {
                 self.begin_stop(now_ns);
             }
             self.start(now_ns)?;
-            if self.queue.in_flight() == 0 && self.pacing.due_ns().is_none() {
+            if self.queue.in_flight() == 0 && self.due_ns(now_ns).is_none() {
                 // Every client has ended, or the stop has come and nothing is left.
                 return Ok(());
             }
@@ -227,6 +229,19 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 return Ok(());
             }
             self.hand_over(snapshot, now_ns)?;
+        }
+    }
+
+    /// Takes an earlier stop over.
+    #[inline(always)]
+    fn listen(&mut self, stop: Stop<'_>, now_ns: u64) {
+        let mut at_ns = stop.at_ns.load(Ordering::Relaxed);
+        if stop.failed.load(Ordering::Relaxed) {
+            at_ns = at_ns.min(now_ns);
+        }
+        if at_ns < self.config.stop_ns {
+            self.config.stop_ns = at_ns;
+            self.next_cut_ns = self.next_cut_ns.min(at_ns);
         }
     }
 
@@ -309,6 +324,21 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         if P::SCHEDULED { now_ns } else { self.seen_ns }
     }
 
+    /// Whether arrivals from before the stop are no longer started.
+    fn is_too_late(&self, now_ns: u64) -> bool {
+        now_ns >= self.config.stop_ns.saturating_add(self.config.backlog_ns)
+    }
+
+    /// When the next start is due; `None` where only a completion can make one, or nothing is started
+    /// any more.
+    #[inline(always)]
+    fn due_ns(&self, now_ns: u64) -> Option<u64> {
+        if self.stopping && self.is_too_late(now_ns) {
+            return None;
+        }
+        self.pacing.due_ns()
+    }
+
     /// Ends a batch of the operations that have come back.
     #[inline(always)]
     fn reap(&mut self, snapshot: &mut Snapshot, now_ns: u64) -> Result<(), EngineError> {
@@ -320,8 +350,10 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             let Self { queue, source, pacing, flying, config, wants, end, .. } = self;
             let mut look_at = None;
             let taken = queue.reap(most, &mut |place, result| {
-                let Some(flown) = flying.get(place as usize) else { return };
-                if let Some(cell) = snapshot.cells.get_mut(cell_of(flown, config)) {
+                let Some(flown) = flying.get_mut(place as usize) else { return };
+                flown.in_flight = false;
+                let cell = cell_of(flown.client, flown.op.class, config);
+                if let Some(cell) = snapshot.cells.get_mut(cell) {
                     record::<P>(cell, flown, result, came_ns, end);
                 }
                 if wants.looks && is_whole_read(&flown.op, result) && source.wants_look() {
@@ -354,8 +386,10 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         let taken = queue.reap(most, &mut |place, result| came.push((place as u32, result)));
         self.seen = self.seen.saturating_sub(taken);
         for (place, result) in came.drain(..) {
-            let Some(flown) = flying.get(place as usize) else { continue };
-            let Some(cell) = snapshot.cells.get_mut(cell_of(flown, config)) else { continue };
+            let Some(flown) = flying.get_mut(place as usize) else { continue };
+            flown.in_flight = false;
+            let cell = cell_of(flown.client, flown.op.class, config);
+            let Some(cell) = snapshot.cells.get_mut(cell) else { continue };
             let op = &flown.op;
             let whole = result == Ok(op.size_bytes);
             let sure = op.kind != OpKind::Read || queue.is_sure(u64::from(place));
@@ -381,6 +415,9 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Starts a batch of what is due.
     #[inline(always)]
     fn start(&mut self, now_ns: u64) -> Result<(), EngineError> {
+        if self.stopping && self.is_too_late(now_ns) {
+            return Ok(());
+        }
         while self.fresh.len() < self.batch.len() {
             let Some(start) = self.pacing.next(now_ns) else { return Ok(()) };
             if self.end.started >= self.config.operations_max || self.has_failed() {
@@ -399,7 +436,8 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             let Some(flying) = self.flying.get_mut(place as usize) else {
                 return Err(EngineError::Config(format!("place {place} is beyond the depth")));
             };
-            *flying = Flying { intended_ns, submitted_ns: 0, op, client, held };
+            *flying =
+                Flying { intended_ns, submitted_ns: u64::MAX, op, client, held, in_flight: true };
             let names =
                 if self.wants.names && op.kind == OpKind::Nop { self.source.names() } else { None };
             match names {
@@ -421,8 +459,8 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
 }
 
 #[inline(always)]
-fn cell_of(flown: &Flying, config: &DriveConfig) -> usize {
-    (flown.client * config.classes + u32::from(flown.op.class)) as usize
+fn cell_of(client: u32, class: u16, config: &DriveConfig) -> usize {
+    (client * config.classes + u32::from(class)) as usize
 }
 
 #[inline(always)]

@@ -2,8 +2,10 @@
 //!
 //! A few boxes go round: the driver fills one, hands it over at the end of an interval and goes on with
 //! an empty one that the writer has given back. Where the writer is late and no empty box is there, the
-//! driver keeps filling the one it has: the interval gets longer, and nothing is lost. Both directions
-//! are bounded channels that are only ever tried, never waited for, by the driver.
+//! driver keeps filling the one it has: the interval gets longer, and nothing is lost. The start and the
+//! end of the measurement are never put off like that: two boxes are kept for them, so that a late
+//! writer can't mix warm-up, measurement and drain. Both directions are bounded channels that are only
+//! ever tried, never waited for, by the driver.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
@@ -12,12 +14,17 @@ use super::recorder::Snapshot;
 /// Boxes that go round per thread: one being filled, one on its way, one spare.
 const BOXES: usize = 3;
 
+/// Boxes that are kept for the start and the end of the measurement.
+const RESERVE: usize = 2;
+
 /// The driver's end.
 #[derive(Debug)]
 pub struct Outbox {
     current: Box<Snapshot>,
     filled: SyncSender<Box<Snapshot>>,
     empty: Receiver<Box<Snapshot>>,
+    /// Used where a phase begins and the writer has given nothing back.
+    reserve: Vec<Box<Snapshot>>,
     /// Intervals that were lengthened because no empty box was there.
     merged: u64,
 }
@@ -37,15 +44,17 @@ impl Returns {
 /// Makes the writer's receiving end and, per group, a driver's end with its way back.
 #[must_use]
 pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, Returns)>) {
-    let (filled, inbox) = sync_channel(cells.len() * BOXES + 1);
+    let (filled, inbox) = sync_channel(cells.len() * (BOXES + RESERVE) + 1);
     let ends = cells.iter().enumerate().map(|(group, cells)| {
         let (back, empty) = channel();
         for _ in 1..BOXES {
             // The receiver is alive here, so this can't fail.
             let _ = back.send(Box::new(Snapshot::new(group as u32, *cells)));
         }
-        let current = Box::new(Snapshot::new(group as u32, *cells));
-        (Outbox { current, filled: filled.clone(), empty, merged: 0 }, Returns(back))
+        let fresh = || Box::new(Snapshot::new(group as u32, *cells));
+        let reserve = (0..RESERVE).map(|_| fresh()).collect();
+        let (current, filled) = (fresh(), filled.clone());
+        (Outbox { current, filled, empty, reserve, merged: 0 }, Returns(back))
     });
     let ends = ends.collect();
     (inbox, ends)
@@ -58,10 +67,14 @@ impl Outbox {
         &mut self.current
     }
 
-    /// Hands the present snapshot over, if an empty one is there to go on with. The next begins at
-    /// `now_ns` as interval `next`, after the stop if `drain`.
+    /// Hands the present snapshot over, if an empty one is there to go on with; always where the
+    /// measurement begins or ends. The next begins at `now_ns` as interval `next`, after the stop if
+    /// `drain`.
     pub fn cut(&mut self, now_ns: u64, next: i64, drain: bool) {
-        let Ok(empty) = self.empty.try_recv() else {
+        let begins_or_ends =
+            (self.current.interval < 0) != (next < 0) || self.current.drain != drain;
+        let kept = || if begins_or_ends { self.reserve.pop() } else { None };
+        let Some(empty) = self.empty.try_recv().ok().or_else(kept) else {
             self.merged += 1;
             return;
         };
@@ -101,6 +114,29 @@ mod tests {
         let counts: Vec<_> = got.iter().map(|s| s.cells[0].sums.operations).collect();
         assert_eq!(counts, [1, 1, 3]);
         assert!(got[2].last && !got[1].last);
+    }
+
+    #[test]
+    fn a_late_writer_does_not_move_the_start_or_the_end_of_the_measurement() {
+        let (inbox, mut ends) = connect(&[1]);
+        let (mut outbox, returns) = ends.remove(0);
+        // Nothing is given back: 100 operations in each interval, 5 of warm-up, 5 measured, drain.
+        outbox.current().interval = -5;
+        for next in -4..=6 {
+            for _ in 0..100 {
+                outbox.current().cells[0].record(10, 10, 1);
+            }
+            outbox.cut(100, next, next > 4);
+        }
+        outbox.finish(200);
+        drop(returns);
+        let all: Vec<_> = inbox.try_iter().collect();
+        let sum = |of: &dyn Fn(&Snapshot) -> bool| -> u64 {
+            all.iter().filter(|s| of(s)).map(|s| s.cells[0].sums.operations).sum()
+        };
+        assert_eq!(sum(&|s| s.interval < 0), 500);
+        assert_eq!(sum(&|s| s.interval >= 0 && !s.drain), 500);
+        assert_eq!(sum(&|s| s.drain), 100);
     }
 
     #[test]

@@ -76,6 +76,12 @@ impl Tally {
         self.min_ns > self.max_ns
     }
 
+    /// Greatest value; `None` where nothing was counted.
+    #[must_use]
+    pub fn max_ns(&self) -> Option<u64> {
+        (!self.is_empty()).then_some(self.max_ns)
+    }
+
     /// Adds everything to each of `totals` and becomes empty.
     pub fn drain_into(&mut self, totals: &mut [&mut Totals]) {
         if self.is_empty() {

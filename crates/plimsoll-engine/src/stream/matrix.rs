@@ -344,6 +344,11 @@ impl Source for MatrixSource {
         Some(op)
     }
 
+    fn never_started(&mut self, client: u32) -> Option<u16> {
+        let client = *self.clients.get(client as usize)?;
+        Some(self.first_class + self.part.next(client)?.class)
+    }
+
     fn wants_look(&mut self) -> bool {
         self.shape.as_mut().is_some_and(|shape| shape.wants_content())
     }

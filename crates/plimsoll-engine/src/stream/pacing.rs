@@ -51,9 +51,10 @@ pub trait Pacing {
     /// No start from `stop_ns` on: open loops still give those that were intended before it.
     fn stop(&mut self, stop_ns: u64);
 
-    /// Starts that were due before the stop and were never given; asked once, at the end.
-    fn never_started(&mut self) -> u64 {
-        0
+    /// Tells client and intended time of each start that was due before the stop and was never given;
+    /// asked once, at the end.
+    fn never_started(&mut self, each: &mut dyn FnMut(u32, u64)) {
+        let _ = each;
     }
 }
 

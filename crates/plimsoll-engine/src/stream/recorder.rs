@@ -20,10 +20,16 @@ pub struct Sums {
     pub operations: u64,
     /// Bytes they moved.
     pub bytes: u64,
-    /// Sum of their latencies.
+    /// Sum of their latencies, and of the waits of those below.
     pub latency_ns: u64,
-    /// Sum of their service times.
+    /// Sum of their service times, and of the waits of those that were abandoned.
     pub service_ns: u64,
+    /// Operations that had not come back when the thread ended. Their waits until then are counted as
+    /// latencies: they took at least that long.
+    pub abandoned: u64,
+    /// Operations that were due before the stop and had not been started when the thread ended. Their
+    /// waits are counted in the same way, as latencies but not as service times.
+    pub never_started: u64,
     /// Operations that failed, moved too little or failed their check; they have no latency.
     pub errors: u64,
 }
@@ -35,7 +41,17 @@ impl Sums {
         self.bytes += other.bytes;
         self.latency_ns += other.latency_ns;
         self.service_ns += other.service_ns;
+        self.abandoned += other.abandoned;
+        self.never_started += other.never_started;
         self.errors += other.errors;
+    }
+}
+
+impl Sums {
+    /// Operations that completed and those that did not come to an end: what the latencies count.
+    #[must_use]
+    pub fn counted(&self) -> u64 {
+        self.operations + self.abandoned + self.never_started
     }
 }
 
@@ -49,6 +65,23 @@ impl Cell {
         self.sums.bytes += u64::from(bytes);
         self.sums.latency_ns += latency_ns;
         self.sums.service_ns += service_ns;
+    }
+
+    /// Writes an operation down that has not come back: it has waited so long since its intended start
+    /// and since it was submitted.
+    pub fn abandon(&mut self, latency_ns: u64, service_ns: u64) {
+        self.latency.record(latency_ns);
+        self.service.record(service_ns);
+        self.sums.abandoned += 1;
+        self.sums.latency_ns += latency_ns;
+        self.sums.service_ns += service_ns;
+    }
+
+    /// Writes an operation down that was due and was never started: it has waited so long.
+    pub fn leave(&mut self, latency_ns: u64) {
+        self.latency.record(latency_ns);
+        self.sums.never_started += 1;
+        self.sums.latency_ns += latency_ns;
     }
 }
 

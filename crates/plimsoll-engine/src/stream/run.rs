@@ -1,7 +1,7 @@
 //! A run of streams: one thread per group of clients, all on one schedule, one writer.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use plimsoll_sys::arena::{AlignedBuffer, PAGE_BYTES};
@@ -17,6 +17,7 @@ use super::pacing::{Barrier, Capped, Closed, Open, Pacing, Thinking};
 use super::source::Source;
 use crate::EngineError;
 use crate::backend::{AnyQueue, BackendConfig, BackendKind, BackendReport, NullQueue, Queue, open};
+use crate::drain;
 use crate::nfs::{self, NfsQueue, NfsTarget};
 use crate::placement::Place;
 use crate::s3::{self, S3Queue, S3Target};
@@ -127,8 +128,10 @@ pub struct RunConfig {
     pub measure_ns: u64,
     /// Length of an interval; 10 ms at least.
     pub interval_ns: u64,
-    /// How long operations in flight, and arrivals that are due, are waited for after the stop.
+    /// How long operations in flight are waited for after the stop ([`drain`]).
     pub drain_ns: u64,
+    /// How long after the stop arrivals that were due before it are still started.
+    pub backlog_ns: u64,
     /// Keep totals per client too (memory: some hundred KiB per client and class).
     pub per_client: bool,
     /// Go on after a failed operation.
@@ -144,7 +147,8 @@ impl RunConfig {
             warm_up_ns: 0,
             measure_ns,
             interval_ns: 1_000_000_000,
-            drain_ns: 60_000_000_000,
+            drain_ns: drain::IN_FLIGHT_NS,
+            backlog_ns: drain::BACKLOG_NS,
             per_client: false,
             carry_on: false,
         }
@@ -230,6 +234,9 @@ pub struct RunReport {
     pub measure_from_ns: u64,
     /// When it stopped: as planned, or when it was told to, or at the first failure.
     pub stop_ns: u64,
+    /// By how much the stop may be off in some threads: 0, unless it was asked for and the threads heard
+    /// of it too late.
+    pub stop_error_ns: u64,
     /// Processor time of the whole process, kernel workers too, from start to end of the threads.
     pub process_cpu: CpuTime,
 }
@@ -292,7 +299,8 @@ pub fn watch<S: Source + Send>(
     let cpu = process_time();
     let (ready_out, ready_in) = channel();
     let failed = AtomicBool::new(false);
-    let stop = Stop { asked: stop, failed: &failed };
+    let ask = Ask { asked: stop, at_ns: AtomicU64::new(u64::MAX), late_ns: AtomicU64::new(0) };
+    let stop = Stop { at_ns: &ask.at_ns, failed: &failed };
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         let mut returns = Vec::new();
@@ -323,7 +331,10 @@ pub fn watch<S: Source + Send>(
                 // A thread that is gone has said why in its result.
                 let _ = gate.send(start_ns);
             }
-            collected.run(&inbox, &returns, hear);
+            collected.run(&inbox, &returns, &mut |event| {
+                hear(event);
+                ask.pass_on();
+            });
         }
         drop(gates);
         let (mut reports, mut sources) = (Vec::new(), Vec::new());
@@ -348,10 +359,31 @@ pub fn watch<S: Source + Send>(
             groups: reports,
             measure_from_ns,
             stop_ns: stop_ns.unwrap_or(measure_from_ns),
+            stop_error_ns: ask.late_ns.load(Ordering::Relaxed),
             process_cpu: process_time().since(&cpu),
         };
         Ok((report, sources))
     })
+}
+
+/// A stop that the caller may ask for at any time, for threads that are to stop at one time.
+struct Ask<'a> {
+    asked: &'a AtomicBool,
+    at_ns: AtomicU64,
+    /// How long after its time the stop was known.
+    late_ns: AtomicU64,
+}
+
+impl Ask<'_> {
+    /// Sets the time of the stop once it has been asked for.
+    fn pass_on(&self) {
+        if !self.asked.load(Ordering::Relaxed) || self.at_ns.load(Ordering::Relaxed) != u64::MAX {
+            return;
+        }
+        let at_ns = monotonic_ns() + drain::AHEAD_NS;
+        self.at_ns.store(at_ns, Ordering::SeqCst);
+        self.late_ns.store(monotonic_ns().saturating_sub(at_ns), Ordering::Relaxed);
+    }
 }
 
 /// One group's thread. `None` where another group's failure kept all from starting.
@@ -375,6 +407,7 @@ fn run_group<S: Source + Send>(
         measure_from_ns,
         stop_ns: measure_from_ns.saturating_add(config.measure_ns),
         drain_ns: config.drain_ns,
+        backlog_ns: config.backlog_ns,
         interval_ns: config.interval_ns.max(INTERVAL_NS_MIN),
         spin_ns: group.spin_ns,
         operations_max: group.operations_max,

@@ -61,6 +61,12 @@ pub trait Source {
     /// The next operation of a client, or `None` when that client has ended.
     fn next(&mut self, client: u32) -> Option<Op>;
 
+    /// The class of the operation that a client would want next. That operation was due and will never
+    /// be started: nothing is done for it. `None` when that client has ended.
+    fn never_started(&mut self, client: u32) -> Option<u16> {
+        self.next(client).map(|op| op.class)
+    }
+
     /// The operation on names or attributes that [`Source::next`] gave last, if it was one.
     fn names(&self) -> Option<NameOp> {
         None

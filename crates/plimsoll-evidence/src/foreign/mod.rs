@@ -78,6 +78,7 @@ fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> 
                 written_bytes: 0,
                 reached: true,
                 note: String::new(),
+                boundary_error_ns: None,
             }],
             classes: Vec::new(),
             instances: Vec::new(),
@@ -109,5 +110,7 @@ fn class(name: String, is_read: bool, instance: u32) -> ClassTotals {
         errors: 0,
         drained: 0,
         drained_bytes: 0,
+        abandoned: None,
+        never_started: None,
     }
 }

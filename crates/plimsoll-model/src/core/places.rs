@@ -76,11 +76,22 @@ impl<T> Places<T> {
 
     /// The values in use, in the order of their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.values.iter().zip(self.used()).filter(|(_, used)| *used).map(|(value, _)| value)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let used = self.used();
+        self.values.iter_mut().zip(used).filter(|(_, used)| *used).map(|(value, _)| value)
+    }
+
+    /// By place: whether it is in use.
+    fn used(&self) -> Vec<bool> {
         let mut used = vec![true; self.values.len()];
         for &place in &self.free[..self.free_len] {
             used[place as usize] = false;
         }
-        self.values.iter().zip(used).filter(|(_, used)| *used).map(|(value, _)| value)
+        used
     }
 }
 
@@ -118,5 +129,8 @@ mod tests {
         places.free(0);
         assert_eq!((places.put('f'), places[0], places.get(4)), (0, 'f', None));
         assert_eq!(places.iter().collect::<String>(), "fecd");
+        places.free(2);
+        places.iter_mut().for_each(|value| *value = 'z');
+        assert_eq!((places[1], places[2]), ('z', 'c'));
     }
 }

@@ -14,7 +14,9 @@ use plimsoll_engine::stream::run::{Pace, Turns};
 use plimsoll_observe::shape::Shape;
 use plimsoll_plan::Matrix;
 use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart};
-use plimsoll_workload::step::{Arena, Class, Completion, FileSpec, Io, IoKind, StepWorkload, Wait};
+use plimsoll_workload::step::{
+    Arena, BACKLOG_NS, Class, Completion, FileSpec, Io, IoKind, StepWorkload, Wait,
+};
 
 /// Some clients of one stream.
 struct Stream {
@@ -50,6 +52,8 @@ pub struct Clients {
     free: Vec<u32>,
     start_ns: Option<u64>,
     stopping: bool,
+    /// When it stopped: what was due before is still started, for a while.
+    stop_ns: Option<u64>,
     in_flight: u32,
     /// What was asked since the measurement began.
     shape: Shape,
@@ -119,6 +123,7 @@ impl Clients {
             free: Vec::new(),
             start_ns: None,
             stopping: false,
+            stop_ns: None,
             in_flight: 0,
         })
     }
@@ -165,7 +170,7 @@ impl Clients {
         stream.in_flight -= 1;
         let outstanding = &mut stream.outstanding[client as usize];
         *outstanding -= 1;
-        if stream.arrivals.is_some() || stream.batch && *outstanding > 0 {
+        if self.stopping || stream.arrivals.is_some() || stream.batch && *outstanding > 0 {
             return;
         }
         let count = if stream.batch { stream.depth } else { 1 };
@@ -193,6 +198,17 @@ impl Clients {
             {
                 self.timers.push(Reverse((start_ns + next, at, client)));
             }
+        }
+    }
+
+    /// Forgets what would come later, and what closed loops would start.
+    fn begin_stop(&mut self, now_ns: u64) {
+        self.stop_ns = Some(now_ns);
+        self.wake(now_ns.saturating_sub(1));
+        self.timers.clear();
+        for stream in &mut self.streams {
+            let open = stream.arrivals.is_some();
+            stream.waiting.retain(|(_, due_ns)| open && *due_ns < now_ns);
         }
     }
 
@@ -299,6 +315,12 @@ impl StepWorkload for Clients {
             self.completed(completion);
         }
         if self.stopping {
+            if self.stop_ns.is_none() {
+                self.begin_stop(now_ns);
+            }
+            if self.stop_ns.is_some_and(|from_ns| now_ns < from_ns.saturating_add(BACKLOG_NS)) {
+                self.issue(now_ns, out);
+            }
             return if self.is_idle() { Wait::Done } else { Wait::Completion };
         }
         self.wake(now_ns);
@@ -312,6 +334,17 @@ impl StepWorkload for Clients {
 
     fn stop(&mut self) {
         self.stopping = true;
+    }
+
+    fn never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
+        for stream in &mut self.streams {
+            let Stream { part, waiting, clients, first_class, .. } = stream;
+            for (client, due_ns) in waiting.drain(..) {
+                if let Some(op) = part.next(clients.start + client) {
+                    each(*first_class + op.class, due_ns);
+                }
+            }
+        }
     }
 
     fn counters(&self, _each: &mut dyn FnMut(&'static str, u32, u64)) {}

@@ -120,6 +120,9 @@ pub(super) struct Load<'r, 'a, 's, W> {
     /// Whether a part has warmed up; `None` where its warm-up goes by time alone.
     pub(super) ready: Option<fn(&W) -> bool>,
     watch: Option<Watch<W>>,
+    /// How long what is in flight at the end is waited for; `None`: until it has come back, as a store
+    /// cannot be closed without it.
+    drain_ns: Option<u64>,
     latest: Latest,
     counters: Counters,
 }
@@ -139,12 +142,17 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         ready: Option<fn(&W) -> bool>,
     ) -> Self {
         let (latest, counters) = (Latest::default(), Counters::new());
-        Self { running, time, ready, watch: None, latest, counters }
+        Self { running, time, ready, watch: None, drain_ns: None, latest, counters }
     }
 
     /// Asks the workload what it asked for while it was measured.
     pub(super) fn watched(self, watch: Watch<W>) -> Self {
         Self { watch: Some(watch), ..self }
+    }
+
+    /// Gives up what has not come back so long after the end.
+    pub(super) fn drained_within(self, drain_ns: u64) -> Self {
+        Self { drain_ns: Some(drain_ns), ..self }
     }
 
     /// Warms up, measures and closes; gives the parts. `warm_up` is the phase that has begun.
@@ -248,20 +256,32 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         if let Some(watch) = &self.watch {
             self.running.recording.observed.workload = (watch.shape)(&mut self.time.workloads());
         }
-        self.end(phase, reached, "");
+        self.end_measured(phase, reached);
         rise(&self.counters, phase)
+    }
+
+    fn end_measured(&mut self, phase: u32, reached: bool) {
+        let Self { running, time, latest, counters, .. } = self;
+        time.end_measured(&mut taker(&mut running.recording, latest, counters));
+        running.recording.finish(phase, time.now_ns(), reached, "");
+        let phase = &mut running.recording.phases[phase as usize];
+        phase.boundary_error_ns = Some(0);
+        running.run.watcher.end(phase);
     }
 
     /// Has every group close; gives the phase, which the caller ends.
     fn close(&mut self) -> u32 {
         let phase = self.start(PhaseKind::Close);
         self.time.stop();
-        while !self.time.has_ended() {
+        let give_up_ns = self.drain_ns.map_or(u64::MAX, |drain_ns| self.time.now_ns() + drain_ns);
+        while !self.time.has_ended() && self.time.now_ns() < give_up_ns {
             if !self.run_until(self.time.now_ns() + SECOND_NS) {
                 self.running.stuck();
                 break;
             }
         }
+        let Self { running, time, latest, counters, .. } = self;
+        time.end_drain(&mut taker(&mut running.recording, latest, counters));
         phase
     }
 
@@ -288,6 +308,9 @@ fn taker<'t>(
 ) -> impl FnMut(&Snapshot, &[Class]) + 't {
     |snapshot, classes| {
         recording.take(snapshot, classes);
+        if snapshot.drained {
+            return;
+        }
         for (sums, class) in snapshot.classes.iter().zip(classes) {
             if class.group == ClassGroup::Transactional {
                 latest.ios += sums.count;

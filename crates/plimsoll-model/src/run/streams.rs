@@ -4,6 +4,7 @@
 //! as the plan says; a sparse or allocated file holds nothing, and reads of it are zeros.
 
 use plimsoll_engine::EngineError;
+use plimsoll_engine::drain;
 use plimsoll_engine::matrix::record::clip;
 use plimsoll_engine::matrix::streams::streams;
 use plimsoll_engine::recording::Recording;
@@ -48,7 +49,8 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
         let place = placer(&configs);
         let time = VirtualTime::new(&mut system, on_nodes(clients), place, warm_up, histograms_ns);
         let watch = Watch { begins: Clients::measure_begins, shape };
-        Load::new(&mut running, time, None).watched(watch).carry_out(warm_up, Clients::is_idle);
+        let load = Load::new(&mut running, time, None).watched(watch);
+        load.drained_within(drain::IN_FLIGHT_NS).carry_out(warm_up, Clients::is_idle);
     }
     clip(&mut running.recording);
     Ok(running.recording)

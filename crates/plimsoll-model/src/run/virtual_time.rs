@@ -3,9 +3,9 @@
 //! One part of the workload runs on each node, as a virtual machine of its own would; all parts share
 //! one event loop. I/Os carry no data. Latencies are recorded as the driver of real files records them:
 //! from the intended start to the completion, by class, in intervals that count from the start of their
-//! phase.
+//! phase. What is in flight or due when the measured phase ends counts in it (`plimsoll_engine::drain`).
 
-use plimsoll_engine::step::{Recorder, Snapshot};
+use plimsoll_engine::step::{Late, Recorder, Snapshot};
 use plimsoll_workload::step::{
     Class, ClassGroup, Completion, FileSpec, Io, IoKind, NoBytes, StepWorkload, Wait,
 };
@@ -55,6 +55,9 @@ struct Flying {
     class: u16,
     size_bytes: u32,
     intended_ns: u64,
+    issued_ns: u64,
+    /// Whether it was in flight, or due, when the measured phase ended.
+    is_late: bool,
 }
 
 /// One part of the workload, on one node.
@@ -71,6 +74,8 @@ struct Part<W> {
     timer: Option<u32>,
     ended: bool,
     recorder: Recorder,
+    /// Once the measured phase has ended: what belongs to it and had not completed.
+    late: Option<Late>,
 }
 
 /// Parts of a workload under way on a system.
@@ -105,6 +110,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
                 due_ns: now_ns,
                 timer: None,
                 ended: false,
+                late: None,
                 workload,
                 node,
                 classes,
@@ -149,6 +155,36 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
     pub fn begin(&mut self, phase: u32, take: &mut dyn FnMut(&Snapshot, &[Class])) {
         self.hand_over(true, take);
         self.phase = phase;
+    }
+
+    /// Ends the measured phase now: what is in flight, or due, belongs to it. Its last interval goes to
+    /// `take`; the next phase is yet to begin.
+    pub fn end_measured(&mut self, take: &mut dyn FnMut(&Snapshot, &[Class])) {
+        let now_ns = self.system.now_ns();
+        for part in &mut self.parts {
+            let histogram_start_ns = part.recorder.histogram_start_ns();
+            part.late = Some(Late::new(part.classes.len(), self.phase, now_ns, histogram_start_ns));
+            part.flying.iter_mut().for_each(|io| io.is_late = true);
+        }
+        self.hand_over(true, take);
+    }
+
+    /// Hands over what belongs to the measured phase and had not completed at its end. What has not even
+    /// now is abandoned.
+    pub fn end_drain(&mut self, take: &mut dyn FnMut(&Snapshot, &[Class])) {
+        let now_ns = self.system.now_ns();
+        for (at, part) in self.parts.iter_mut().enumerate() {
+            let Some(mut late) = part.late.take() else { continue };
+            for io in part.flying.iter_mut().filter(|io| io.is_late) {
+                io.is_late = false;
+                let waited_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
+                late.abandon(io.class.into(), waited_ns(io.intended_ns), waited_ns(io.issued_ns));
+            }
+            part.workload.never_started(&mut |class, intended_ns| {
+                late.leave(class.into(), now_ns.saturating_sub(intended_ns));
+            });
+            take(&late.into_snapshot(at as u32, now_ns), &part.classes);
+        }
     }
 
     /// Asks every part to end.
@@ -204,7 +240,10 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         let latency_ns = completed_ns.saturating_sub(io.intended_ns);
         let service_ns = completed_ns - submitted_ns;
         let bytes = u64::from(io.size_bytes);
-        part.recorder.record(usize::from(io.class), bytes, latency_ns, service_ns);
+        match part.late.as_mut().filter(|_| io.is_late) {
+            Some(late) => late.record(usize::from(io.class), bytes, latency_ns, service_ns),
+            None => part.recorder.record(usize::from(io.class), bytes, latency_ns, service_ns),
+        }
         self.completions.push(Completion {
             token: io.token,
             result: Ok(io.size_bytes),
@@ -271,6 +310,8 @@ impl<W> Part<W> {
             class: io.class,
             size_bytes: io.size_bytes,
             intended_ns: io.intended_ns,
+            issued_ns: system.now_ns(),
+            is_late: self.late.as_ref().is_some_and(|late| io.intended_ns < late.end_ns()),
         };
         let index = self.flying.put(flying);
         let kind = self.kinds[usize::from(io.class)];

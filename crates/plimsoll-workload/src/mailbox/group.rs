@@ -76,6 +76,8 @@ pub struct Group {
     pub(super) attention: Attention,
     pub(super) think_ns: u64,
     pub(super) stopping: bool,
+    /// Open loop: the first step after the stop; operations that arrived before it are still taken.
+    pub(super) stopping_from_ns: Option<u64>,
     pub(super) stopped: u32,
     pub(super) operations: u64,
     pub(super) witness: Option<Box<dyn Witness>>,
@@ -158,6 +160,7 @@ impl Group {
             attention: Attention::new(count),
             think_ns,
             stopping: false,
+            stopping_from_ns: None,
             stopped: 0,
             operations: 0,
             witness: None,
@@ -483,6 +486,10 @@ impl StepWorkload for Group {
 
     fn stop(&mut self) {
         self.stopping = true;
+    }
+
+    fn never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
+        self.tell_never_started(each);
     }
 
     fn counters(&self, each: &mut dyn FnMut(&'static str, u32, u64)) {

@@ -2,8 +2,10 @@
 
 use std::cmp::Reverse;
 
+use crate::step::BACKLOG_NS;
+
 use super::context::Ctx;
-use super::database::{Database, Seek};
+use super::database::{ClassOf, Database, Seek, class};
 use super::geometry::Geometry;
 use super::group::{Group, transactional_ios};
 use super::page::Directory;
@@ -37,6 +39,9 @@ impl Group {
             self.ready.push(&mut self.links, session);
         }
         let stopping = self.stopping;
+        if stopping {
+            self.stopping_from_ns.get_or_insert(now_ns);
+        }
         let Some(arrivals) = self.arrivals.as_mut() else { return };
         if arrivals.learns(now_ns) {
             arrivals.learn(now_ns, transactional_ios(&self.databases), self.operations);
@@ -155,10 +160,41 @@ impl Group {
         self.timers.push(Reverse((ctx.now_ns + BURST_PAUSE_NS, session)));
     }
 
+    /// Whether an operation that arrived before the stop is still to be taken.
+    fn has_backlog(&mut self, now_ns: u64) -> bool {
+        let (Some(arrivals), Some(from_ns)) = (self.arrivals.as_mut(), self.stopping_from_ns)
+        else {
+            return false;
+        };
+        arrivals.next_ns(now_ns) <= from_ns && now_ns < from_ns.saturating_add(BACKLOG_NS)
+    }
+
+    /// Tells what arrived before the stop and was not taken, as far as it would have been an I/O: the
+    /// read of a page that is not in the cache.
+    pub(super) fn tell_never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
+        let (Some(arrivals), Some(from_ns)) = (self.arrivals.as_mut(), self.stopping_from_ns)
+        else {
+            return;
+        };
+        let databases = &self.databases;
+        let sessions = self.sessions.len().max(1);
+        let mut next = 0;
+        while arrivals.next_ns(from_ns) <= from_ns {
+            let due_ns = arrivals.take();
+            let Some(session) = self.sessions.get_mut(next) else { return };
+            next = (next + 1) % sessions;
+            let op = session.draw(&self.draw, due_ns, |place| databases[place].state.pages_used);
+            if databases[op.place].cache.find(op.page).is_none() {
+                each(class(op.place, ClassOf::Read), due_ns);
+            }
+        }
+    }
+
     /// Gives a session its next operation, or lets it wait for one to arrive, or end.
     fn begin(&mut self, session: u32, now_ns: u64) -> Option<Operation> {
+        let ends = self.stopping && !self.has_backlog(now_ns);
         let s = &mut self.sessions[session as usize];
-        if self.stopping {
+        if ends {
             s.phase = Phase::Stopped;
             self.stopped += 1;
             return None;

@@ -20,7 +20,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             now_ns = self.clock.now_ns();
             self.stamp(snapshot, now_ns);
         }
-        let due_ns = self.pacing.due_ns();
+        let due_ns = self.due_ns(now_ns);
         let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns);
         if has_fresh && (is_due || self.batch.is_grown() || self.queue.arrived() > 0) {
             snapshot.calls += 1;

@@ -49,6 +49,7 @@ struct Served {
     service_ns: u64,
     /// Nothing is served from the first time to the second.
     stall: (u64, u64),
+    tick_ns: u64,
     queued: Vec<(u64, u32)>,
     flying: BinaryHeap<Reverse<(u64, u64, u32)>>,
     writer: Option<Rc<RefCell<Writer>>>,
@@ -57,8 +58,8 @@ struct Served {
 impl Served {
     fn new(world: &World, capacity: usize, service_ns: u64) -> Self {
         let (queued, flying) = (Vec::new(), BinaryHeap::new());
-        let (world, stall, writer) = (world.clone(), (0, 0), None);
-        Self { world, capacity, service_ns, stall, queued, flying, writer }
+        let (world, stall, tick_ns, writer) = (world.clone(), (0, 0), u64::MAX, None);
+        Self { world, capacity, service_ns, stall, tick_ns, queued, flying, writer }
     }
 }
 
@@ -79,7 +80,7 @@ impl Queue for Served {
             let done = if done > from && now < to { to + self.service_ns } else { done };
             self.flying.push(Reverse((done, user_data, size)));
         }
-        let deadline = timeout_ns.map_or(u64::MAX, |ns| now + ns);
+        let deadline = now.saturating_add(timeout_ns.unwrap_or(self.tick_ns));
         if min > 0
             && let Some(Reverse((first, ..))) = self.flying.peek()
         {
@@ -114,7 +115,9 @@ impl Queue for Served {
         None
     }
 
-    fn tick_every(&mut self, _: u64) {}
+    fn tick_every(&mut self, every_ns: u64) {
+        self.tick_ns = every_ns;
+    }
 
     fn capacity(&self) -> usize {
         self.capacity
@@ -138,6 +141,7 @@ fn config(length_ns: u64) -> DriveConfig {
         measure_from_ns: 0,
         stop_ns: length_ns,
         drain_ns: 600 * SECOND,
+        backlog_ns: 600 * SECOND,
         interval_ns: SECOND,
         spin_ns: 0,
         operations_max: u64::MAX,
@@ -178,8 +182,8 @@ fn go<P: Pacing>(
     let writer = Rc::new(RefCell::new(Writer { inbox, returns, collector, rows: Vec::new() }));
     queue.writer = Some(Rc::clone(&writer));
     let mut world = queue.world.clone();
-    let no = AtomicBool::new(false);
-    let stop = Stop { asked: &no, failed: &no };
+    let (never, no) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
+    let stop = Stop { at_ns: &never, failed: &no };
     let end = drive(&mut queue, &mut Same, &mut pacing, &mut world, config, outbox, stop).unwrap();
     drop(queue);
     let mut writer = Rc::into_inner(writer).unwrap().into_inner();
@@ -285,10 +289,93 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     let mut queue = Served::new(&world, 4, 100_000);
     queue.stall = (9 * SECOND, 100 * SECOND);
     let open = Open::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
-    let short = DriveConfig { drain_ns: SECOND, ..config(10 * SECOND) };
-    let (end, ..) = go(queue, open, short);
+    let short = DriveConfig { drain_ns: SECOND, backlog_ns: SECOND, ..config(10 * SECOND) };
+    let (end, collected, _) = go(queue, open, short);
     assert_eq!(end.started + end.never_started, 10_000);
     assert_eq!(end.abandoned, 4);
+    // Nothing is lost: 9,000 were served, 4 waited in the target and 996 before it, each until now.
+    let total = &collected.totals[0];
+    assert_eq!((total.sums.abandoned, total.sums.never_started), (4, 996));
+    assert_eq!(total.latency.count(), 10_000);
+    assert_eq!(total.service.count(), 9_004);
+    // The first was due at 9 s. The fourth filled the queue at 9.003 s, and the thread looks up a second
+    // later and once more.
+    assert_eq!((end.end_ns, total.latency.max_ns()), (11_003_000_000, Some(2_003_000_000)));
+    let p95 = total.latency.quantile_ns(0.95).unwrap() as f64;
+    assert!((p95 / 1.503e9 - 1.0).abs() < 0.002, "the 500th of those that waited: {p95}");
+}
+
+/// One stall of `length` seconds that begins `before` seconds before the end of ten seconds.
+fn stalled(before: u64, length: u64) -> Collector {
+    let world = World::default();
+    let mut queue = Served::new(&world, 10_000, 100_000);
+    queue.stall = ((10 - before) * SECOND, (10 - before + length) * SECOND);
+    go(queue, constant(1000.0), config(10 * SECOND)).1
+}
+
+#[test]
+fn a_stall_across_the_end_weighs_as_much_as_before_it() {
+    // 1,000 arrivals a second: a stall of 2 s in the middle makes 2,000 wait, one that begins 1 s before
+    // the end the 1,000 that were due by then, each for its whole time.
+    let (inside, across) = (stalled(5, 2), stalled(1, 2));
+    for collected in [&inside, &across] {
+        let latency = &collected.totals[0].latency;
+        assert_eq!(latency.count(), 10_000);
+        let max_ns = latency.max_ns().unwrap();
+        assert!((2 * SECOND..=2 * SECOND + SECOND / 100).contains(&max_ns), "{max_ns}");
+    }
+    let p95 = across.totals[0].latency.quantile_ns(0.95).unwrap() as f64;
+    assert!((p95 / 1.5e9 - 1.0).abs() < 0.002, "500 of 10,000 waited longer: {p95}");
+    assert_eq!(across.window[0].operations, 9_000);
+    // Ninety seconds: the drain outlasts it.
+    let world = World::default();
+    let mut queue = Served::new(&world, 8, 1_000_000);
+    queue.stall = (9 * SECOND, 99 * SECOND);
+    let drain_ns = crate::drain::IN_FLIGHT_NS;
+    let (end, collected, _) =
+        go(queue, Closed::new(&[8], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
+    assert_eq!((end.abandoned, collected.totals[0].sums.abandoned), (0, 0));
+    let max_ns = collected.totals[0].latency.max_ns().unwrap();
+    assert!(max_ns >= 90 * SECOND, "{max_ns}");
+    assert_eq!(collected.totals[0].latency.count() - collected.window[0].operations, 8);
+}
+
+#[test]
+fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
+    let world = World::default();
+    let queue = Served::new(&world, 8, 1_000_000);
+    let (inbox, mut ends) = connect(&[1]);
+    let (outbox, returns) = ends.remove(0);
+    let mut collector = Collector::new(1, &[1], false);
+    let (at, no) = (AtomicU64::new(3_500_000_500), AtomicBool::new(false));
+    let stop = Stop { at_ns: &at, failed: &no };
+    let (mut queue, mut clock, mut closed) = (queue, world.clone(), Closed::new(&[8], 0));
+    let config = config(10 * SECOND);
+    let end = drive(&mut queue, &mut Same, &mut closed, &mut clock, config, outbox, stop).unwrap();
+    assert_eq!(end.stop_ns, 3_500_000_500);
+    for mut snapshot in inbox.try_iter() {
+        collector.take(&mut snapshot, &mut |_| ());
+        returns.give(snapshot);
+    }
+    // Eight each millisecond: 3,500 batches came in time, one after.
+    assert_eq!(collector.window[0].operations, 8 * 3_500);
+    assert_eq!(collector.totals[0].sums.operations, 8 * 3_501);
+}
+
+#[test]
+fn a_starved_stream_leaves_what_waited() {
+    // Nothing of this stream comes back at all: its 16 operations are the record.
+    let world = World::default();
+    let mut queue = Served::new(&world, 16, 1_000_000);
+    queue.stall = (0, 10_000 * SECOND);
+    let drain_ns = 20 * SECOND;
+    let (end, collected, rows) =
+        go(queue, Closed::new(&[16], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
+    assert_eq!((end.started, end.ended, end.abandoned), (16, 0, 16));
+    let total = &collected.totals[0];
+    assert_eq!((total.sums.operations, total.sums.counted()), (0, 16));
+    assert_eq!(total.latency.quantile_ns(0.01), Some(30 * SECOND));
+    assert!(rows.iter().all(|row| row.1 == 0));
 }
 
 mod piped;

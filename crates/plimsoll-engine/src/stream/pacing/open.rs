@@ -132,14 +132,12 @@ impl<A: Iterator<Item = u64>> Pacing for Open<A> {
         self.stop_ns = self.stop_ns.min(stop_ns);
     }
 
-    fn never_started(&mut self) -> u64 {
-        let mut left = 0;
+    fn never_started(&mut self, each: &mut dyn FnMut(u32, u64)) {
         for client in &mut self.clients {
             while client.next_ns < self.stop_ns {
-                left += 1;
+                each(client.client, client.next_ns);
                 client.advance(self.start_ns);
             }
         }
-        left
     }
 }

@@ -8,7 +8,7 @@ use crate::mailbox::{
     MailboxConfig, Mark, Marks, Pace, Phase, PhaseIo, Recover, ReplayFrom, Scan, ScanKind, Store,
     Verify,
 };
-use crate::step::StepWorkload;
+use crate::step::{BACKLOG_NS, StepWorkload};
 
 const SECOND: u64 = 1_000_000_000;
 const DISK: Latency =
@@ -192,23 +192,53 @@ fn the_open_loop_carries_its_target() {
 /// the arrival, so it grows, and the rate is what the disk gives.
 #[test]
 fn the_open_loop_does_not_wait_for_the_disk() {
-    let pace = Pace::Target { rate_ios_per_s: 5000.0 };
+    let pace = Pace::Target { rate_ios_per_s: 20_000.0 };
     let config = MailboxConfig { pace, ..config(1, 65536, 4) };
     let sessions: Vec<u32> = (0..4).collect();
     let mut group = Group::new(store(&config), &sessions).unwrap();
     let mut disk = Disk::new(3, DISK);
-    let mut stopped = false;
-    disk.run_dry(&mut group, |_, now_ns| {
-        if now_ns < 20 * SECOND || stopped {
+    let mut ios_at_stop = None;
+    disk.run_dry(&mut group, |group, now_ns| {
+        if now_ns < 20 * SECOND || ios_at_stop.is_some() {
             return Go::On;
         }
-        stopped = true;
+        ios_at_stop = Some(group.transactional_ios());
         Go::Stop
     });
     let lag_ns = disk.intended_lag_max_ns;
     assert!(lag_ns > 10 * SECOND, "arrivals waited for the disk: lag of only {lag_ns} ns");
-    let rate = group.transactional_ios() as f64 / 20.0;
+    let rate = ios_at_stop.unwrap() as f64 / 20.0;
     assert!(rate < 2000.0, "{rate}");
+    // What had arrived was taken for a minute more; what was left then is told, and none of it came
+    // after the stop.
+    assert!(disk.now_ns >= 20 * SECOND + BACKLOG_NS, "ended at {} ns", disk.now_ns);
+    let mut left = Vec::new();
+    group.never_started(&mut |_, due_ns| left.push(due_ns));
+    assert!(left.len() > 1000, "{} of a minute's arrivals", left.len());
+    assert!(left.iter().all(|due_ns| *due_ns <= 20 * SECOND + SECOND / 100), "{:?}", left.last());
+}
+
+/// A disk that is behind at the stop: what had arrived is still done, all of it, with a latency that
+/// counts from its arrival.
+#[test]
+fn the_open_loop_does_what_arrived_before_the_stop() {
+    let pace = Pace::Target { rate_ios_per_s: 200.0 };
+    let config = MailboxConfig { pace, ..config(1, 65536, 4) };
+    let sessions: Vec<u32> = (0..4).collect();
+    let mut group = Group::new(store(&config), &sessions).unwrap();
+    let mut disk = Disk::new(3, Latency { read_ns: 60_000_000, ..DISK });
+    let mut stopped_at = None;
+    disk.run_dry(&mut group, |group, now_ns| {
+        if now_ns < 10 * SECOND || stopped_at.is_some() {
+            return Go::On;
+        }
+        stopped_at = Some(group.operations());
+        Go::Stop
+    });
+    let later = group.operations() - stopped_at.unwrap();
+    assert!(later > 100, "{later} operations that had arrived were done after the stop");
+    assert!(disk.now_ns < 10 * SECOND + BACKLOG_NS, "ended at {} ns", disk.now_ns);
+    group.never_started(&mut |_, due_ns| panic!("due at {due_ns}"));
 }
 
 /// The same seed gives the same I/Os at the same times; another one gives others.

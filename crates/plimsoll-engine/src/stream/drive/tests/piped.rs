@@ -106,7 +106,8 @@ fn run(depth: u32, costs: u64, held_ns: u64) -> (f64, Collector) {
     let (outbox, _returns) = ends.remove(0);
     let mut collector = Collector::new(1, &[1], false);
     let no = AtomicBool::new(false);
-    let stop = Stop { asked: &no, failed: &no };
+    let never = AtomicU64::new(u64::MAX);
+    let stop = Stop { at_ns: &never, failed: &no };
     let config = config(SECOND);
     let mut pacing = Closed::new(&[depth], 0);
     drive(&mut queue, &mut Same, &mut pacing, &mut world.clone(), config, outbox, stop).unwrap();

@@ -1,0 +1,22 @@
+//! The end of a phase: how long what it began is waited for.
+//!
+//! One policy holds for every driver. An operation that is in flight when the measurement ends counts
+//! with all of its latency, and so does an arrival of an open loop that was due before the end: a stall
+//! weighs the same across the end as in the middle. Rates leave these out, as they completed later.
+//! What has not come back by the end of the drain is *abandoned*: it is counted, and enters every
+//! latency with the time that it had waited, which is the least that it can have taken.
+
+/// How long operations in flight are waited for after the stop. Linux gives a request of a SCSI disk up
+/// after 180 s (30 s for each of six tries, `SD_TIMEOUT` and `SD_MAX_RETRIES`), one of an NVMe device
+/// after at most as long, and the S3 client of this workspace after 60 s: what is still out then has no
+/// end in sight.
+pub const IN_FLIGHT_NS: u64 = 180_000_000_000;
+
+/// How long after the stop arrivals of an open loop that were due before it are still started.
+/// [`plimsoll_workload::step::BACKLOG_NS`], for the mail store as well.
+pub const BACKLOG_NS: u64 = plimsoll_workload::step::BACKLOG_NS;
+
+/// How far ahead of the present a phase's start or end is set, so that every thread knows of it when it
+/// comes: threads look after each completion and before they record it, and a store reaches another
+/// processor within a microsecond.
+pub const AHEAD_NS: u64 = 1_000_000;
