@@ -112,7 +112,7 @@ pub fn measured(bundle: &Bundle) -> Option<&Phase> {
 }
 
 /// Sums over consecutive stretches of `width_ns` of the measured phase. A last stretch shorter than
-/// half of it is added to the one before.
+/// half of it is added to the one before. What came back after the end is not in them.
 pub fn stretches(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let width_ns = width_ns.clamp(1, measure.duration_ns);
@@ -140,9 +140,9 @@ pub fn stretches(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     sums
 }
 
-/// The largest mean latency of stretches of `width_ns`: what Jetstress calls the maximum. Operations that
-/// came back after the end are the last stretch's, or, where that took half of `width_ns`, one of their own.
-pub fn latency_ns_max_of_means(bundle: &Bundle, pick: Pick, width_ns: u64) -> Option<u64> {
+/// [`stretches`] with the operations that were in flight or due at the end. They are the last stretch's,
+/// or, where they took half of `width_ns` to come back, a stretch of their own.
+fn stretches_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     let mut sums = stretches(bundle, pick, width_ns);
     let all = totals(bundle, pick);
     if all.drained > 0 {
@@ -160,7 +160,13 @@ pub fn latency_ns_max_of_means(bundle: &Bundle, pick: Pick, width_ns: u64) -> Op
             _ => sums.push(late),
         }
     }
-    sums.into_iter().filter_map(Sums::mean_ns).max()
+    sums
+}
+
+/// The largest mean latency of stretches of `width_ns`, with what came back after the end: what Jetstress
+/// calls the maximum.
+pub fn latency_ns_max_of_means(bundle: &Bundle, pick: Pick, width_ns: u64) -> Option<u64> {
+    stretches_and_drained(bundle, pick, width_ns).into_iter().filter_map(Sums::mean_ns).max()
 }
 
 /// How long operations that were in flight at the end took to come back: the phase after the measurement.
@@ -193,9 +199,9 @@ fn per_s(bundle: &Bundle, pick: Pick, width_ns: u64, of: impl Fn(&Sums) -> u64) 
         .collect()
 }
 
-/// Mean latency in each stretch of `width_ns` that has I/Os.
+/// Mean latency in each stretch of `width_ns` that has I/Os, with what came back after the end.
 pub fn latencies_ns(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
-    stretches(bundle, pick, width_ns)
+    stretches_and_drained(bundle, pick, width_ns)
         .into_iter()
         .filter(|sums| sums.count > 0)
         .map(|sums| sums.latency_ns as f64 / sums.count as f64)

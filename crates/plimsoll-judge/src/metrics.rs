@@ -74,7 +74,7 @@ const BANDWIDTH: Figure = Figure {
     by_cpu: ByCpu::Unknown,
     of: |bundle| {
         let seconds = figures::measured(bundle)?.duration_ns as f64 / figures::NS_PER_S;
-        Some(figures::totals(bundle, Pick::Transactional).size_bytes as f64 / seconds)
+        Some(figures::totals(bundle, Pick::Transactional).bytes_within() as f64 / seconds)
     },
 };
 

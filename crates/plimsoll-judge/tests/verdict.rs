@@ -91,6 +91,8 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
             errors: 0,
             drained: 0,
             drained_bytes: 0,
+            abandoned: Some(0),
+            never_started: Some(0),
         });
     }
     let phase = |kind, start_s: u64, seconds: u64| Phase {
@@ -101,6 +103,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
         written_bytes: 0,
         reached: true,
         note: String::new(),
+        boundary_error_ns: (kind == PhaseKind::Measure).then_some(0),
     };
     let mut observed = Observed::default();
     (observed.generator.user_ns, observed.generator.system_ns) = (Some(SECOND_NS), Some(SECOND_NS));
@@ -301,6 +304,45 @@ fn the_maximum_is_the_largest_interval_mean_and_not_the_largest_io() {
     let verdict = judge(&evidence(PLAN, &shapes));
     assert_check(&verdict, "db_read_latency_max", Some(false));
     assert_eq!(verdict.verdict, VerdictKind::Fail);
+}
+
+#[test]
+fn a_hang_across_the_end_is_in_the_largest_of_interval_means() {
+    // Four sessions hang for 90 s from a second before the end on: what the driver leaves of them.
+    let mut bundle = good();
+    let hung_ns = 90 * SECOND_NS;
+    let class = bundle.run.classes.iter_mut().find(|class| class.name == "db0.read").unwrap();
+    (class.count, class.drained) = (class.count + 4, 4);
+    class.latency_ns_sum += 4 * hung_ns;
+    class.latency_ns_max = hung_ns;
+    let measure = bundle.run.measure().unwrap();
+    let data = Data::Class { count: 4, sum_ns: 4 * hung_ns, bytes: 0, max_ns: hung_ns };
+    bundle.series.push(Row {
+        phase: 1,
+        start_ns: measure.start_ns + measure.duration_ns,
+        duration_ns: 89 * SECOND_NS,
+        name: plimsoll_evidence::series::drained_name("db0.read"),
+        data,
+    });
+    let rate_per_s = judge(&good()).achieved_iops_per_s;
+    let verdict = judge(&bundle);
+    assert_check(&verdict, "db_read_latency_max", Some(false));
+    assert_eq!(verdict.verdict, VerdictKind::Fail);
+    assert_eq!(verdict.achieved_iops_per_s, rate_per_s, "no rate counts them");
+}
+
+#[test]
+fn what_never_came_back_refutes_a_requirement_and_what_never_began_leaves_it_open() {
+    let mut bundle = good();
+    bundle.run.classes[0].abandoned = Some(1);
+    let verdict = judge(&bundle);
+    assert_eq!(outcome(&verdict, "operations-lost"), Some(Outcome::Fail));
+    assert_eq!(verdict.verdict, VerdictKind::Invalid, "{}", verdict.reason);
+    let class = &mut bundle.run.classes[0];
+    (class.abandoned, class.never_started) = (Some(0), Some(1));
+    let verdict = judge(&bundle);
+    assert_eq!(outcome(&verdict, "operations-lost"), Some(Outcome::Unknown));
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive, "{}", verdict.reason);
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub fn classes(bundle: &Bundle, verdict: &Verdict) -> String {
     let measured_ns = measured(bundle).map(|phase| phase.duration_ns as f64);
     for class in &bundle.run.classes {
         let per_s = |sum: u64| measured_ns.map(|ns| sum as f64 * 1e9 / ns);
-        let mean = |sum: u64| (class.count > 0).then(|| sum as f64 / class.count as f64);
+        let mean = |sum: u64, count: u64| (count > 0).then(|| sum as f64 / count as f64);
         let most = |ns: u64| (class.count > 0).then_some(ns as f64);
         let name = bundle.run.instances.get(class.instance as usize);
         let mut row = vec![
@@ -55,11 +55,11 @@ pub fn classes(bundle: &Bundle, verdict: &Verdict) -> String {
             Cell::maybe(Unit::Elapsed, measured_ns),
             Cell::count(class.count),
             Cell::number(Unit::Size, class.size_bytes as f64),
-            Cell::maybe(Unit::Rate, per_s(class.count)),
-            Cell::maybe(Unit::Bandwidth, per_s(class.size_bytes)),
-            Cell::maybe(Unit::Latency, mean(class.latency_ns_sum)),
+            Cell::maybe(Unit::Rate, per_s(class.count_within())),
+            Cell::maybe(Unit::Bandwidth, per_s(class.bytes_within())),
+            Cell::maybe(Unit::Latency, mean(class.latency_ns_sum, class.count)),
             Cell::maybe(Unit::Latency, most(class.latency_ns_max)),
-            Cell::maybe(Unit::Latency, mean(class.service_ns_sum)),
+            Cell::maybe(Unit::Latency, mean(class.service_ns_sum, class.served())),
             Cell::maybe(Unit::Latency, most(class.service_ns_max)),
             Cell::count(class.errors),
         ];

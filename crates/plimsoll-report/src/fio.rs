@@ -87,7 +87,7 @@ fn side(bundle: &Bundle, kind: Option<&Kind>) -> Value {
         0 => 0.0,
         ns => sum as f64 * 1e9 / ns as f64,
     };
-    let bytes_per_s = per_s(totals.sums.size_bytes);
+    let bytes_per_s = per_s(totals.sums.bytes_within());
     let lat = kind.and_then(|kind| kind.histogram(bundle, false));
     let clat = kind.and_then(|kind| kind.histogram(bundle, true));
     let runtime_ms = if totals.sums.count > 0 { measured_ns / 1_000_000 } else { 0 };
@@ -98,7 +98,7 @@ fn side(bundle: &Bundle, kind: Option<&Kind>) -> Value {
         "io_kbytes": totals.sums.size_bytes / 1_024,
         "bw_bytes": bytes_per_s as u64,
         "bw": (bytes_per_s / 1_024.0) as u64,
-        "iops": per_s(totals.sums.count),
+        "iops": per_s(totals.sums.count_within()),
         "runtime": runtime_ms,
         "total_ios": totals.sums.count,
         "short_ios": 0,

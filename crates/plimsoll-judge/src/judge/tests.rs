@@ -44,6 +44,7 @@ fn verified(bundle: &mut Bundle, read_bytes: u64) {
         written_bytes: 0,
         reached: true,
         note: String::new(),
+        boundary_error_ns: None,
     });
 }
 
@@ -133,9 +134,9 @@ fn what_failed_or_was_not_carried_out_is_not_accepted() {
     short.plan.evidence.min_measure_ns = 3600 * SECOND_NS;
     assert_eq!(judge(&short).verdict, VerdictKind::Inconclusive);
     let mut hung = bundle.clone();
-    hung.run.counters.insert("operations_abandoned".into(), 8);
+    hung.run.classes[0].abandoned = Some(8);
     assert_eq!(judge(&hung).verdict, VerdictKind::Invalid);
-    bundle.run.counters.insert("operations_never_started".into(), 8);
+    bundle.run.classes[0].never_started = Some(8);
     assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive);
 }
 
@@ -190,6 +191,7 @@ fn operations_that_came_back_after_the_end_count_for_the_maximum() {
         written_bytes: 0,
         reached: true,
         note: String::new(),
+        boundary_error_ns: None,
     });
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);

@@ -73,6 +73,8 @@ fn bundle(plan: &str, class: &str, is_read: bool) -> Bundle {
         errors: 0,
         drained: 0,
         drained_bytes: 0,
+        abandoned: Some(0),
+        never_started: Some(0),
     };
     let mut bundle = Bundle {
         run: run(&plan, totals),
@@ -120,6 +122,7 @@ fn run(plan: &Plan, class: ClassTotals) -> Run {
         written_bytes: 0,
         reached: true,
         note: String::new(),
+        boundary_error_ns: (kind == PhaseKind::Measure).then_some(0),
     };
     Run {
         schema_version: 1,

@@ -49,6 +49,7 @@ pub mod operations_missing;
 pub mod page_cache_served;
 pub mod pattern_other;
 pub mod percentile_samples;
+pub mod phase_boundaries;
 pub mod pool_full;
 pub mod raid_degraded;
 pub mod rate_capped;
@@ -111,6 +112,7 @@ pub const ALL: &[Rule] = &[
     check_failed::RULE,
     log_read_back::RULE,
     not_completed::RULE,
+    phase_boundaries::RULE,
     memory_target::RULE,
     in_memory::RULE,
     holes_read::RULE,

@@ -1,28 +1,32 @@
 //! Were all operations that were due seen to their end?
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::Driver;
+use plimsoll_evidence::run::{ClassTotals, Driver};
 
 use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Counters that the driver leaves.
+/// Counters of the driver: how many there were, for evidence whose latencies leave them out.
 const ABANDONED: &str = "operations_abandoned";
 const NEVER_STARTED: &str = "operations_never_started";
+/// How many intervals were lengthened.
 const MERGED: &str = "intervals_merged";
 
 /// The rule.
 pub const RULE: Rule = Rule {
     id: "operations-lost",
     asks: "were all operations that were due started, and seen to their end?",
-    explains: "After the measured phase operations that are in flight, and arrivals that were due, are \
-        waited for, and their latencies count. What has not come back when that time is over is in no \
-        latency and in no percentile: storage that hangs at the end looks fast. Operations that never \
-        came back are a failure, as an error would be. Arrivals that were due and never started leave \
-        the tail unknown. Where intervals were merged because the recorder fell behind, the series is \
-        coarser than planned, and nothing is missing from it. No plan can accept this rule as unknown.",
+    explains: "Operations that are in flight when the measurement ends are waited for and count with all \
+        of their latency, and an open loop still starts what was due. What has not come back three \
+        minutes later is abandoned, and what was due and could not be started within one minute is left. \
+        Both count in every mean, percentile and maximum with the time that they had waited, which is \
+        the least that they can have taken. Operations that never came back are a failure, as an error \
+        would be: look at what hung (the kernel's log, the storage system's own). Arrivals that were due \
+        and never started leave the tail unknown: ask for a rate that can be carried. Where intervals \
+        were merged because the recorder fell behind, the series is coarser than planned, and nothing is \
+        missing from it. No plan can accept this rule as unknown.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -34,27 +38,65 @@ pub const RULE: Rule = Rule {
     check,
 };
 
+/// What did not come to an end.
+struct Lost {
+    abandoned: u64,
+    never_started: u64,
+    /// Whether latencies count them, with the time that they had waited.
+    in_latencies: bool,
+}
+
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
-    if bundle.run.driver == Driver::Foreign {
+    if bundle.run.driver == Driver::Foreign || bundle.run.classes.is_empty() {
         return None;
     }
-    let counted = |name: &str| bundle.run.counters.get(name).copied().unwrap_or(0);
-    let (abandoned, never_started) = (counted(ABANDONED), counted(NEVER_STARTED));
-    let merged = counted(MERGED);
+    let Some(lost) = lost(bundle) else {
+        let says = "what was in flight at the end was not recorded by the version that measured";
+        let finding = Finding::new(RULE.id, Outcome::Unknown, says);
+        return Some(finding.advise("measure again with this version"));
+    };
+    let merged = bundle.run.counters.get(MERGED).copied().unwrap_or(0);
     let drained: u64 = bundle.run.classes.iter().map(|class| class.drained).sum();
-    let finding = if abandoned > 0 {
+    Some(
+        finding(&lost, merged, drained)
+            .with("abandoned", lost.abandoned)
+            .with("never_started", lost.never_started)
+            .with("drained", drained)
+            .with("intervals_merged", merged),
+    )
+}
+
+/// What the classes say, or in older evidence the driver's counters; `None` where neither does.
+fn lost(bundle: &Bundle) -> Option<Lost> {
+    let sum = |of: fn(&ClassTotals) -> Option<u64>| {
+        bundle.run.classes.iter().map(of).sum::<Option<u64>>()
+    };
+    let of_classes = sum(|class| class.abandoned).zip(sum(|class| class.never_started));
+    if let Some((abandoned, never_started)) = of_classes {
+        return Some(Lost { abandoned, never_started, in_latencies: true });
+    }
+    let counter = |name: &str| bundle.run.counters.get(name).copied();
+    let (abandoned, never_started) = counter(ABANDONED).zip(counter(NEVER_STARTED))?;
+    Some(Lost { abandoned, never_started, in_latencies: false })
+}
+
+fn finding(lost: &Lost, merged: u64, drained: u64) -> Finding {
+    let Lost { abandoned, never_started, in_latencies } = *lost;
+    let latencies = if in_latencies {
+        "latencies hold only how long they had waited"
+    } else {
+        "no latency holds them"
+    };
+    if abandoned > 0 {
         let says = format!(
-            "{abandoned} operations had not come back when the wait for them was over: no latency \
-             holds them"
+            "{abandoned} operations had not come back when the wait for them was over: {latencies}"
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("look at the kernel's log and the storage system's own for what hung")
     } else if never_started > 0 {
-        let says = format!(
-            "{never_started} operations that were due were never started: what they would have waited \
-             is in no latency"
-        );
+        let says =
+            format!("{never_started} operations that were due were never started: {latencies}");
         Finding::new(RULE.id, Outcome::Unknown, says).advise("ask for a rate that can be carried")
     } else if merged > 0 {
         let says = format!("{merged} intervals were merged: the series is coarser than planned");
@@ -62,14 +104,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     } else {
         let says = format!("every operation came back, {drained} of them after the end");
         Finding::new(RULE.id, Outcome::Pass, says)
-    };
-    Some(
-        finding
-            .with("abandoned", abandoned)
-            .with("never_started", never_started)
-            .with("drained", drained)
-            .with("intervals_merged", merged),
-    )
+    }
 }
 
 #[cfg(test)]
@@ -77,20 +112,35 @@ mod tests {
     use super::super::made_up;
     use super::*;
 
-    fn with(counters: &[(&str, u64)]) -> Option<Outcome> {
-        let mut bundle = made_up::reads();
-        for (name, value) in counters {
-            bundle.run.counters.insert((*name).to_owned(), *value);
-        }
-        made_up::outcome(&RULE, &bundle)
+    #[test]
+    fn what_never_came_back_fails_and_what_was_never_started_is_unknown() {
+        let with = |abandoned, never_started, merged| {
+            let mut bundle = made_up::reads();
+            let class = &mut bundle.run.classes[0];
+            (class.abandoned, class.never_started) = (Some(abandoned), Some(never_started));
+            bundle.run.counters.insert(MERGED.to_owned(), merged);
+            made_up::outcome(&RULE, &bundle)
+        };
+        assert_eq!(made_up::outcome(&RULE, &made_up::reads()), Some(Outcome::Pass));
+        assert_eq!(with(0, 0, 0), Some(Outcome::Pass));
+        assert_eq!(with(8, 1, 0), Some(Outcome::Fail));
+        assert_eq!(with(0, 1, 1), Some(Outcome::Unknown));
+        assert_eq!(with(0, 0, 1), Some(Outcome::Warn));
     }
 
     #[test]
-    fn what_never_came_back_fails_and_what_was_never_started_is_unknown() {
-        assert_eq!(with(&[]), Some(Outcome::Pass));
-        assert_eq!(with(&[(ABANDONED, 0), (NEVER_STARTED, 0), (MERGED, 0)]), Some(Outcome::Pass));
-        assert_eq!(with(&[(ABANDONED, 8), (NEVER_STARTED, 1)]), Some(Outcome::Fail));
-        assert_eq!(with(&[(NEVER_STARTED, 1), (MERGED, 1)]), Some(Outcome::Unknown));
-        assert_eq!(with(&[(MERGED, 1)]), Some(Outcome::Warn));
+    fn an_older_version_is_asked_for_its_counters() {
+        let mut bundle = made_up::reads();
+        let class = &mut bundle.run.classes[0];
+        (class.abandoned, class.never_started) = (None, None);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        for name in [ABANDONED, NEVER_STARTED] {
+            bundle.run.counters.insert(name.into(), 0);
+        }
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.counters.insert(ABANDONED.into(), 8);
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Fail);
+        assert!(finding.says.ends_with("no latency holds them"), "{}", finding.says);
     }
 }

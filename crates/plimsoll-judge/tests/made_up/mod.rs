@@ -53,12 +53,13 @@ pub fn run_of(plan: &ResolvedPlan, id: &str, shapes: &[Shape<'_>]) -> Bundle {
             "name": name, "group": group, "instance": 0, "is_read": is_read, "count": total,
             "size_bytes": total * size_bytes, "latency_ns_sum": total * latency_ns,
             "latency_ns_max": latency_ns, "service_ns_sum": total * latency_ns,
-            "service_ns_max": latency_ns, "errors": 0
+            "service_ns_max": latency_ns, "errors": 0, "abandoned": 0, "never_started": 0
         }));
     }
     let phase = |kind: &str, start_s: u64, seconds: u64| {
+        let exact = (kind == "measure").then_some(0);
         json!({
-            "kind": kind, "start_ns": start_s * SECOND_NS, "duration_ns": seconds * SECOND_NS,
+            "kind": kind, "boundary_error_ns": exact, "start_ns": start_s * SECOND_NS, "duration_ns": seconds * SECOND_NS,
             "read_bytes": 0, "written_bytes": 0, "reached": true, "note": ""
         })
     };

@@ -147,6 +147,8 @@ impl Kind {
 pub(crate) struct Totals {
     pub sums: Sums,
     pub latency_ns_max: u64,
+    /// I/Os that have a service time.
+    pub served: u64,
     pub service_ns_sum: u64,
     pub service_ns_max: u64,
 }
@@ -159,6 +161,7 @@ impl Totals {
         self.sums.drained += class.drained;
         self.sums.drained_bytes += class.drained_bytes;
         self.latency_ns_max = self.latency_ns_max.max(class.latency_ns_max);
+        self.served += class.served();
         self.service_ns_sum = self.service_ns_sum.saturating_add(class.service_ns_sum);
         self.service_ns_max = self.service_ns_max.max(class.service_ns_max);
     }
@@ -175,7 +178,7 @@ impl Totals {
 
     /// Mean service time; `None` without I/Os.
     pub fn service_ns_avg(&self) -> Option<f64> {
-        mean(self.service_ns_sum, self.sums.count)
+        mean(self.service_ns_sum, self.served)
     }
 
     /// Mean size; `None` without I/Os, and for flushes, which have none.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, PhaseKind};
-use plimsoll_evidence::series::Data;
+use plimsoll_evidence::series::{Data, drained_class};
 use plimsoll_judge::Verdict;
 use plimsoll_plan::{LatencyClass, LatencyStatistic};
 
@@ -75,7 +75,17 @@ fn slots(bundle: &Bundle, takes: impl Fn(&ClassTotals) -> bool) -> Vec<Slot> {
         slot.bytes += bytes;
         slot.max_ns = slot.max_ns.max(max_ns);
     }
-    merge_short(slots.into_values().collect())
+    let mut slots = merge_short(slots.into_values().collect());
+    // What the end of the measurement cut off shows as the largest of its last interval.
+    for row in &bundle.series {
+        if let (Some(class), Data::Class { max_ns, .. }) = (drained_class(&row.name), row.data)
+            && names.contains(&class)
+            && let Some(last) = slots.iter_mut().rev().find(|slot| slot.phase == row.phase)
+        {
+            last.max_ns = last.max_ns.max(max_ns);
+        }
+    }
+    slots
 }
 
 /// A rate over a few milliseconds at the end of a phase says nothing: an interval shorter than half

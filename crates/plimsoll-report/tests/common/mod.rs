@@ -201,6 +201,7 @@ fn phases(sample: Sample) -> Vec<Phase> {
                 written_bytes,
                 reached: true,
                 note: note.into(),
+                boundary_error_ns: (kind == PhaseKind::Measure).then_some(0),
             };
             start_ns += phase.duration_ns;
             phase
@@ -293,6 +294,8 @@ impl Made {
             errors: 0,
             drained: 0,
             drained_bytes: 0,
+            abandoned: Some(0),
+            never_started: Some(0),
         };
         Self { totals, histogram: histogram(), spec }
     }

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::latency::LATENCY_NS_MAX;
 use plimsoll_evidence::run::{ClassTotals, PhaseKind};
-use plimsoll_evidence::series::Data;
+use plimsoll_evidence::series::{Data, drained_class};
 
 use super::Ledgered;
 
@@ -16,6 +16,8 @@ const BUCKET: f64 = 0.002;
 /// What older versions may have lost of a histogram: an interval that began within its last half
 /// millisecond.
 const SHORT: f64 = 0.01;
+/// What the tags of the generator's own histograms begin with.
+const GENERATOR: &str = "generator";
 /// Rows are cut on a grid that a thread meets at its next completion.
 const GRID_NS: u64 = 1_000_000_000;
 
@@ -26,17 +28,20 @@ pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
     for class in &bundle.run.classes {
         held.hold(names.insert(class.name.as_str()), || format!("{} is there twice", class.name));
         of_class(class, held);
-        of_rows(class, rows.measured.get(class.name.as_str()), held);
+        let within = rows.measured.get(class.name.as_str());
+        of_rows(class, within, rows.drained.get(class.name.as_str()), held);
         of_histograms(bundle, class, held);
     }
     // What could not be driven to its end leaves rows without totals.
     if !bundle.run.classes.is_empty() {
-        for name in rows.measured.keys().filter(|name| !names.contains(**name)) {
+        let all = rows.measured.keys().chain(rows.drained.keys());
+        for name in all.filter(|name| !names.contains(**name)) {
             held.hold(false, || format!("the series has {name}, which the totals do not"));
         }
         for tag in bundle.latency.keys() {
-            let known = names.iter().any(|name| {
-                tag.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            let mut all = names.iter().copied().chain([GENERATOR]);
+            let known = all.any(|name| {
+                tag.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             });
             held.hold(known, || format!("the histograms have {tag}, which the totals do not"));
         }
@@ -64,6 +69,8 @@ fn phases(bundle: &Bundle, held: &mut Ledgered) {
 struct Rows<'a> {
     /// Of the measured phase, by class.
     measured: BTreeMap<&'a str, Sums>,
+    /// Of what belongs to it and came after its end, by class.
+    drained: BTreeMap<&'a str, Sums>,
     /// Bytes of each phase, by its index.
     bytes: BTreeMap<u32, u64>,
     /// Rows of phases that the run does not have, or that lie outside of the measured phase.
@@ -93,11 +100,20 @@ fn rows(bundle: &Bundle) -> Rows<'_> {
         if phase.kind != PhaseKind::Measure {
             continue;
         }
-        let end_ns = phase.start_ns.saturating_add(phase.duration_ns).saturating_add(GRID_NS);
-        if row.start_ns.saturating_add(GRID_NS) < phase.start_ns || row.start_ns > end_ns {
+        let end_ns = phase.start_ns.saturating_add(phase.duration_ns);
+        let drained = drained_class(&row.name);
+        let (from_ns, to_ns) = match drained {
+            Some(_) => (end_ns, u64::MAX),
+            None => (phase.start_ns, end_ns.saturating_add(GRID_NS)),
+        };
+        if row.start_ns.saturating_add(GRID_NS) < from_ns || row.start_ns > to_ns {
             rows.astray += 1;
         }
-        let sums = rows.measured.entry(row.name.as_str()).or_default();
+        let of_class = match drained {
+            Some(class) => rows.drained.entry(class),
+            None => rows.measured.entry(row.name.as_str()),
+        };
+        let sums = of_class.or_default();
         sums.count = sums.count.saturating_add(count);
         sums.latency_ns = sums.latency_ns.saturating_add(sum_ns);
         sums.bytes = sums.bytes.saturating_add(bytes);
@@ -131,15 +147,26 @@ fn of_class(class: &ClassTotals, held: &mut Ledgered) {
     held.hold(service, || format!("{name}: the service times are longer than the latencies"));
 }
 
-/// The totals against the series' rows, which leave out what drained after the end.
-fn of_rows(class: &ClassTotals, rows: Option<&Sums>, held: &mut Ledgered) {
+/// The totals against the series' rows. What drained after the end has rows of its own; older versions left
+/// it out.
+fn of_rows(class: &ClassTotals, rows: Option<&Sums>, drained: Option<&Sums>, held: &mut Ledgered) {
     let name = &class.name;
-    let rows = rows.copied().unwrap_or_default();
+    let mut rows = rows.copied().unwrap_or_default();
     let within = class.count.saturating_sub(class.drained);
     held.same(&format!("I/Os of {name}"), ("the total", within), ("the series", rows.count));
     let bytes = class.size_bytes.saturating_sub(class.drained_bytes);
     held.same(&format!("bytes of {name}"), ("the total", bytes), ("the series", rows.bytes));
-    let none_drained = class.drained == 0;
+    let has_rows = class.unfinished().is_some();
+    if has_rows {
+        let late = drained.copied().unwrap_or_default();
+        let what = format!("I/Os of {name} that drained");
+        held.same(&what, ("the total", class.drained), ("the series", late.count));
+        let what = format!("bytes of {name} that drained");
+        held.same(&what, ("the total", class.drained_bytes), ("the series", late.bytes));
+        rows.latency_ns = rows.latency_ns.saturating_add(late.latency_ns);
+        (rows.max_ns, rows.absurd) = (rows.max_ns.max(late.max_ns), rows.absurd + late.absurd);
+    }
+    let none_drained = has_rows || class.drained == 0;
     let sum = class.latency_ns_sum;
     held.hold(rows.latency_ns == sum || !none_drained && rows.latency_ns < sum, || {
         format!("latencies of {name}: the total says {sum} ns, the series {} ns", rows.latency_ns)
@@ -159,22 +186,25 @@ fn of_rows(class: &ClassTotals, rows: Option<&Sums>, held: &mut Ledgered) {
 /// The totals against the histograms.
 fn of_histograms(bundle: &Bundle, class: &ClassTotals, held: &mut Ledgered) {
     let both = [
-        (class.name.clone(), class.latency_ns_sum, class.latency_ns_max),
-        (format!("{}.service", class.name), class.service_ns_sum, class.service_ns_max),
+        (class.name.clone(), class.count, class.latency_ns_sum, class.latency_ns_max),
+        (
+            format!("{}.service", class.name),
+            class.served(),
+            class.service_ns_sum,
+            class.service_ns_max,
+        ),
     ];
-    for (tag, sum_ns, max_ns) in both {
+    for (tag, total, sum_ns, max_ns) in both {
         let histogram = bundle.latency.get(&tag);
         let count = histogram.map_or(0, Histogram::len);
         let what = format!("values of {tag}");
         let histogram = if bundle.run.build.is_some() {
-            held.same(&what, ("the histogram", count), ("the total", class.count));
-            histogram.filter(|histogram| histogram.len() == class.count)
+            held.same(&what, ("the histogram", count), ("the total", total));
+            histogram.filter(|histogram| histogram.len() == total)
         } else {
             // Older versions took in what the close wrote, where it began in the same millisecond.
-            let enough = count as f64 >= class.count as f64 * (1.0 - SHORT);
-            held.hold(enough, || {
-                format!("{what}: the histogram says {count}, the total {}", class.count)
-            });
+            let enough = count as f64 >= total as f64 * (1.0 - SHORT);
+            held.hold(enough, || format!("{what}: the histogram says {count}, the total {total}"));
             None
         };
         let Some(histogram) = histogram else { continue };

@@ -165,7 +165,7 @@ mod tests {
         wrong(|b| class(b).latency_ns_max /= 20, "largest");
         wrong(|b| class(b).service_ns_sum = u64::MAX / 2, "service");
         wrong(|b| class(b).name = "matrix.other".into(), "matrix.other");
-        wrong(|b| class(b).drained += 1, "I/Os");
+        wrong(|b| class(b).drained += 1, "drained");
         wrong(
             |b| {
                 let twin = class(b).clone();
@@ -179,6 +179,41 @@ mod tests {
         wrong(|b| b.run.phases[1].duration_ns *= 2, "longer than the run");
         wrong(|b| b.run.phases[1].start_ns -= 1_000_000_000, "before");
         wrong(|b| b.run.duration_ns = 1, "longer than the run");
+    }
+
+    #[test]
+    fn what_drained_has_rows_of_its_own() {
+        let latency_ns = 2 * made_up::LATENCY_NS;
+        let mut bundle = measured();
+        // Three came back after the end, one never did and one never began.
+        let total = &mut bundle.run.classes[0];
+        (total.count, total.drained, total.drained_bytes) = (total.count + 5, 5, 3 * 4096);
+        (total.abandoned, total.never_started) = (Some(1), Some(1));
+        total.size_bytes += 3 * 4096;
+        (total.latency_ns_sum, total.latency_ns_max) =
+            (total.latency_ns_sum + 5 * latency_ns, latency_ns);
+        (total.service_ns_sum, total.service_ns_max) =
+            (total.service_ns_sum + 4 * latency_ns, latency_ns);
+        let phase = &mut bundle.run.phases[1];
+        phase.read_bytes += 3 * 4096;
+        let end_ns = phase.start_ns + phase.duration_ns;
+        let name = plimsoll_evidence::series::drained_name(&total.name);
+        let data =
+            Data::Class { count: 5, sum_ns: 5 * latency_ns, bytes: 3 * 4096, max_ns: latency_ns };
+        let start_ns = end_ns + 100 * made_up::SECOND_NS;
+        let row = plimsoll_evidence::series::Row { phase: 1, start_ns, duration_ns: 1, name, data };
+        bundle.series.push(row);
+        for (tag, histogram) in &mut bundle.latency {
+            let count = if tag.ends_with(".service") { 4 } else { 5 };
+            histogram.record_n(latency_ns, count).unwrap();
+        }
+        // The generator's waits are no class's.
+        let lag = bundle.latency["matrix.read"].clone();
+        bundle.latency.insert("generator.lag".into(), lag);
+        let finding = cross_checked(&bundle);
+        assert_eq!(finding.outcome, Outcome::Pass, "{finding:?}");
+        bundle.series.pop();
+        assert_eq!(cross_checked(&bundle).outcome, Outcome::Fail);
     }
 
     #[test]

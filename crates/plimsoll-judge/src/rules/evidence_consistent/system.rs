@@ -133,9 +133,11 @@ fn sizes(bundle: &Bundle, held: &mut Ledgered) {
     let shape = &bundle.observed.workload;
     let (Some(least), Some(most)) = (shape.size_bytes_min, shape.size_bytes_max) else { return };
     for class in bundle.run.classes.iter().filter(|c| c.group == "transactional" && c.errors == 0) {
-        let ClassTotals { name, count, size_bytes, .. } = class;
+        let ClassTotals { name, size_bytes, .. } = class;
+        // What did not come to an end is counted and moved nothing.
+        let count = class.count.saturating_sub(class.unfinished().unwrap_or(0));
         let (low, high) =
-            (u128::from(*count) * u128::from(least), u128::from(*count) * u128::from(most));
+            (u128::from(count) * u128::from(least), u128::from(count) * u128::from(most));
         held.hold((low..=high).contains(&u128::from(*size_bytes)), || {
             format!("{name}: {count} transfers of {least} to {most} bytes are said to be {size_bytes} bytes")
         });

@@ -1,0 +1,78 @@
+//! Does the measurement begin and end where it says?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::figures::measured;
+use crate::finding::{Finding, Outcome};
+
+/// Share of the measurement by which its start and end may be off: a rate is off by no more.
+const ERROR_SHARE_MAX: f64 = 0.001;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "phase-boundaries",
+    asks: "does the measurement begin and end at the times that it states?",
+    explains: "Every thread changes over to the measurement, and out of it, at the same time, which it \
+        knows a little ahead: an operation counts where its completion lies. Where a thread could not \
+        know in time, the run says by how much it may have counted warm-up or drain as measurement. \
+        More than 0.1 % of the measurement leaves its rate unknown. It happens on a host that is \
+        starved of CPU: free it, or measure for longer.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Comparative, Weight::Advisory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let phase = measured(bundle)?;
+    if bundle.run.driver == Driver::Foreign {
+        return None;
+    }
+    let Some(error_ns) = phase.boundary_error_ns else {
+        let says = "how exactly the measurement begins and ends was not recorded by the version that \
+                    measured";
+        let finding = Finding::new(RULE.id, Outcome::Unknown, says);
+        return Some(finding.advise("measure again with this version"));
+    };
+    let share = error_ns as f64 / phase.duration_ns as f64;
+    let finding = if share > ERROR_SHARE_MAX {
+        let says = format!(
+            "the measurement begins or ends up to {:.1} ms off, {} of its length",
+            error_ns as f64 / 1e6,
+            seen::percent(share)
+        );
+        Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("free the host's CPUs, or measure for longer")
+    } else if error_ns > 0 {
+        let says = format!("the measurement begins and ends within {} µs", error_ns.div_ceil(1000));
+        Finding::new(RULE.id, Outcome::Pass, says)
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, "the measurement begins and ends exactly")
+    };
+    Some(finding.with("boundary_error_ns", error_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_thousandth_of_the_measurement_is_too_much() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.phases[1].boundary_error_ns = Some(60_000_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.phases[1].boundary_error_ns = Some(61_000_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.run.phases[1].boundary_error_ns = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.run.driver = Driver::Foreign;
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+    }
+}
