@@ -41,6 +41,9 @@ pub struct Bundle {
     pub observed: Observed,
     /// Latencies of the measured phase by tag, merged over its intervals.
     pub latency: BTreeMap<String, Histogram<u64>>,
+    /// The same of each class, interval by interval: how far latencies depend on those before them. Empty
+    /// where a result has no such intervals.
+    pub latency_spans: Vec<Interval>,
     /// SHA-256 of the seal that held when the bundle was read; `None`: it was not read from a directory,
     /// but made in memory from what was just measured or taken over.
     pub seal_sha256: Option<String>,
@@ -73,13 +76,15 @@ impl Bundle {
             .map_err(|e| malformed(&resolved_path, e.to_string()))?;
         let series = series::read(sealed.bytes("series.csv")?)
             .map_err(|reason| malformed(&directory.join("series.csv"), reason))?;
+        let latency = read_latency(directory, sealed.bytes("latency.hlog")?, &run)?;
         Ok(Self {
             plan_text: sealed.text("plan.toml")?.to_owned(),
             plan,
             environment: json(directory, &sealed, "environment.json")?,
             series,
             observed: json(directory, &sealed, "observed.json")?,
-            latency: read_latency(directory, sealed.bytes("latency.hlog")?, &run)?,
+            latency: latency.merged,
+            latency_spans: latency.spans,
             run,
             seal_sha256: Some(sealed.sha256),
         })
@@ -90,9 +95,10 @@ fn read_latency(
     directory: &Path,
     text: &[u8],
     run: &Run,
-) -> Result<BTreeMap<String, Histogram<u64>>, EvidenceError> {
-    let Some(measure) = run.measure() else { return Ok(BTreeMap::new()) };
-    latency::read_merged(text, Window::new(measure.start_ns, measure.duration_ns))
+) -> Result<latency::Measured, EvidenceError> {
+    let Some(measure) = run.measure() else { return Ok(latency::Measured::default()) };
+    let is_class = |tag: &str| run.classes.iter().any(|class| class.name == tag);
+    latency::read_measured(text, Window::new(measure.start_ns, measure.duration_ns), is_class)
         .map_err(|reason| malformed(&directory.join("latency.hlog"), reason))
 }
 

@@ -83,6 +83,13 @@ impl Packed {
     pub fn count(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
+
+    /// Values in buckets beyond that of `value`, which is the largest of its own.
+    #[must_use]
+    pub fn count_beyond(&self, value: u64) -> u64 {
+        let beyond = self.0.iter().filter(|(largest, _)| *largest > value);
+        beyond.map(|(_, count)| count).sum()
+    }
 }
 
 /// The measured phase on the log's grid of milliseconds.
@@ -168,7 +175,40 @@ pub fn write(
     Ok(())
 }
 
-/// Reads the log and merges the intervals of the measured phase by tag.
+/// Latencies of the measured phase.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// By tag, merged over the phase.
+    pub merged: BTreeMap<String, Histogram<u64>>,
+    /// As they were recorded, interval by interval, of the tags asked for.
+    pub spans: Vec<Interval>,
+}
+
+/// Reads the log: the intervals of the measured phase, merged by tag, and one by one of the tags that
+/// `keeps` says.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn read_measured(
+    text: &[u8],
+    measured: Window,
+    keeps: impl Fn(&str) -> bool,
+) -> Result<Measured, String> {
+    let mut found = Measured::default();
+    read(text, |interval| {
+        if measured.has(interval.start_ns) {
+            let into = found.merged.entry(interval.tag.clone()).or_insert_with(histogram);
+            into.add(interval.histogram.unpack()).map_err(|error| format!("{error:?}"))?;
+            if keeps(&interval.tag) {
+                found.spans.push(interval);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// [`read_measured`] without the single intervals.
 ///
 /// # Errors
 /// A sentence that says what is wrong.
@@ -176,15 +216,7 @@ pub fn read_merged(
     text: &[u8],
     measured: Window,
 ) -> Result<BTreeMap<String, Histogram<u64>>, String> {
-    let mut merged: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
-    read(text, |interval| {
-        if measured.has(interval.start_ns) {
-            let into = merged.entry(interval.tag).or_insert_with(histogram);
-            into.add(interval.histogram.unpack()).map_err(|error| format!("{error:?}"))?;
-        }
-        Ok(())
-    })?;
-    Ok(merged)
+    Ok(read_measured(text, measured, |_| false)?.merged)
 }
 
 /// Reads the log interval by interval.

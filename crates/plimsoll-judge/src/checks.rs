@@ -8,6 +8,7 @@ use plimsoll_plan::{
 
 use crate::figures::{self, NS_PER_S, Pick, measured};
 use crate::stats;
+use crate::tail::Tail;
 use crate::verdict::{Check, Quantity};
 
 /// An open loop is asked for its target rate and can't exceed it; within this share of it counts as
@@ -254,7 +255,14 @@ fn instance(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, instance: u32
             judged.note = note_of(&sure, keeps(mean_ns as f64));
             (judged.within, judged.interval) = (sure.within, sure.interval);
         }
-        Some(_) => {}
+        Some(_) => {
+            let tail = Tail::of(bundle, |class| pick.takes(class));
+            if let Some((tail, quantile)) = tail.zip(limit.statistic.quantile()) {
+                let against = tail.against(quantile, limit.limit_ns);
+                (judged.within, judged.interval) = (against.within, against.interval_ns);
+                judged.note = against.note;
+            }
+        }
     }
     judged
 }

@@ -20,6 +20,7 @@ pub mod stats;
 pub mod steady;
 pub mod story;
 pub mod sweep;
+pub mod tail;
 pub mod tuning;
 pub mod verdict;
 

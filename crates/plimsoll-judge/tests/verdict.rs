@@ -158,6 +158,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
         series,
         observed,
         latency: std::collections::BTreeMap::new(),
+        latency_spans: Vec::new(),
         seal_sha256: None,
     }
 }

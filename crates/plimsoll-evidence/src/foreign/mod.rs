@@ -91,6 +91,7 @@ fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> 
         series: Vec::new(),
         observed: Observed::default(),
         latency: std::collections::BTreeMap::new(),
+        latency_spans: Vec::new(),
         seal_sha256: None,
     }
 }

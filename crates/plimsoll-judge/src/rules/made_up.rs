@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
+use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::observed::{
     Cpu, DeviceTotals, Extents, FileSystem, Generator, Observed, PageCache, WorkloadShape,
 };
@@ -83,6 +84,7 @@ fn bundle(plan: &str, class: &str, is_read: bool) -> Bundle {
         environment: environment(),
         series: Vec::new(),
         observed: observed(bytes, is_read),
+        latency_spans: spans(class, &histogram),
         latency: BTreeMap::from([
             (class.to_owned(), histogram.clone()),
             (format!("{class}.service"), histogram),
@@ -92,6 +94,21 @@ fn bundle(plan: &str, class: &str, is_read: bool) -> Bundle {
     // A little movement, so that the samples are not all alike.
     rates(&mut bundle, |tenth| (RATE / 10 + tenth * 7 % 11, LATENCY_NS));
     bundle
+}
+
+/// The histogram of the whole, spread evenly over its seconds.
+pub(crate) fn spans(class: &str, whole: &hdrhistogram::Histogram<u64>) -> Vec<Interval> {
+    let mut second = plimsoll_evidence::latency::histogram();
+    for bucket in whole.iter_recorded() {
+        second.record_n(bucket.value_iterated_to(), bucket.count_at_value() / SECONDS).unwrap();
+    }
+    let span = |at: u64| Interval {
+        tag: class.to_owned(),
+        start_ns: (5 + at) * SECOND_NS,
+        duration_ns: SECOND_NS,
+        histogram: (&second).into(),
+    };
+    (0..SECONDS).map(span).collect()
 }
 
 /// Replaces the series by one with this count and latency in each tenth of a second.

@@ -2,11 +2,11 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, reads};
+use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
-use crate::stats::percentile_gate;
+use crate::tail::{Tail, bears};
 
 /// The percentile that a claim on the tail is about, where the requirement names none.
 const P_DEFAULT: f64 = 0.99;
@@ -16,7 +16,9 @@ pub const RULE: Rule = Rule {
     id: "percentile-samples",
     asks: "are there enough samples for the percentiles that are judged?",
     explains: "A percentile rests on the samples beyond it: a p99.9 of 2,000 operations on the two \
-        slowest. At least ten must lie beyond. The percentiles are those of the requirement, and p99 \
+        slowest. At least ten must lie beyond, and slow operations come together: those of one stall \
+        count as what they are, one event. So the samples are counted as the independent ones that \
+        they are worth, by how unevenly the slow ones lie over the measurement. The percentiles are those of the requirement, and p99 \
         for a claim on tail latency. Histograms are merged; percentiles of parts are never averaged.",
     bears_on: &[(Claim::TailLatency, Weight::Mandatory), (Claim::Requirement, Weight::Advisory)],
     check,
@@ -26,12 +28,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     let limits = bundle.plan.requirement.iter().flat_map(|requirement| &requirement.limits);
     let judged = limits.filter_map(|limit| limit.statistic.quantile()).fold(P_DEFAULT, f64::max);
-    let samples = [true, false]
-        .into_iter()
-        .filter_map(|is_read| reads::merged(bundle, is_read))
-        .map(|histogram| histogram.len())
-        .min();
-    let Some(samples) = samples else {
+    let tails = [true, false].into_iter().filter_map(|is_read| {
+        let tail = Tail::of(bundle, |c| c.is_read == is_read && c.size_bytes > 0)?;
+        Some((tail.samples(), tail.effective_sample(judged)))
+    });
+    let worth = |(samples, effective): &(u64, Option<f64>)| effective.unwrap_or(*samples as f64);
+    let least = tails.min_by(|a, b| worth(a).total_cmp(&worth(b)));
+    let Some((samples, effective)) = least else {
         let counted: u64 = bundle.run.classes.iter().map(|class| class.count).sum();
         return (counted > 0).then(|| {
             let says = "the latencies' distribution is not known";
@@ -40,14 +43,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         });
     };
     let beyond = samples as f64 * (1.0 - judged);
-    let says = format!("p{} rests on {beyond:.0} of {samples} samples", judged * 100.0);
-    let finding = if percentile_gate(samples as usize, samples as f64, judged).is_ok() {
+    let mut says = format!("p{} rests on {beyond:.0} of {samples} samples", judged * 100.0);
+    if let Some(effective) = effective.filter(|effective| *effective < samples as f64) {
+        says.push_str(&format!(", which are worth {effective:.0} independent ones"));
+    }
+    let finding = if bears(samples, effective.unwrap_or(samples as f64), judged) {
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
         Finding::new(RULE.id, Outcome::Unknown, format!("{says}: ten are needed"))
             .advise("measure for longer, or quote a lower percentile")
     };
-    Some(finding.with("samples", samples).with("percentile", judged))
+    let finding = finding.with("samples", samples).with("percentile", judged);
+    Some(match effective {
+        Some(effective) => finding.with("effective_samples", effective),
+        None => finding,
+    })
 }
 
 #[cfg(test)]
@@ -73,6 +83,20 @@ mod tests {
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.latency.clear();
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn the_slow_ones_of_one_stall_are_one_event() {
+        let mut bundle = made_up::reads();
+        let mut slow = plimsoll_evidence::latency::histogram();
+        slow.record_n(made_up::SECOND_NS, 9_000).unwrap();
+        bundle.latency.get_mut("matrix.read").unwrap().add(&slow).unwrap();
+        let mut stalled = bundle.latency_spans[30].histogram.unpack();
+        stalled.add(&slow).unwrap();
+        bundle.latency_spans[30].histogram = (&stalled).into();
+        let finding = made_up::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Unknown, "{finding:?}");
+        assert!(finding.says.contains("independent ones"), "{finding:?}");
     }
 
     #[test]

@@ -103,6 +103,7 @@ pub fn run_of(plan: &ResolvedPlan, id: &str, shapes: &[Shape<'_>]) -> Bundle {
         series,
         observed,
         latency: std::collections::BTreeMap::new(),
+        latency_spans: Vec::new(),
         seal_sha256: None,
     }
 }

@@ -161,6 +161,7 @@ pub fn bundle(sample: Sample) -> Bundle {
         series,
         observed: observed(sample),
         latency,
+        latency_spans: Vec::new(),
         seal_sha256: None,
     }
 }

@@ -1,0 +1,81 @@
+//! How many independent samples a percentile rests on.
+//!
+//! Latencies come in clusters: a stall makes all that it meets slow, and a cache that is being written
+//! back does so for seconds. Ten thousand operations of which the slowest hundred are one stall tell no
+//! more about the p99 than a single one. What a quantile depends on is the share of samples beyond it,
+//! `q`. Its variance is `q (1 - q) / n` where samples are independent, and whatever it is where they are
+//! not: it is estimated from the numbers beyond in consecutive spans of time, as the variance of a mean
+//! is from a series ([`super::batch`]). The effective sample is the `n` whose binomial has the width
+//! found, `n_effective = q (1 - q) (z / h)²` with the half width `h` of the share. The order statistics
+//! are then those of the effective sample (compare P. Heidelberger and P. A. W. Lewis, *Quantile Estimation
+//! in Dependent Sequences*, Operations Research 32 (1984)).
+
+use super::batch::batch_means;
+use super::interval::Refusal;
+use super::special::normal_quantile;
+
+/// The samples of a span of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// How many.
+    pub count: u64,
+    /// How many of them lie beyond the value.
+    pub beyond: u64,
+}
+
+/// Effective sample of the share of samples beyond a value, from consecutive spans of time of equal
+/// length: at most the number of samples.
+///
+/// # Errors
+/// Those of [`batch_means`]: fewer than ten spans, or spans that are worth fewer than ten independent
+/// ones.
+pub fn effective_sample_beyond(spans: &[Span]) -> Result<f64, Refusal> {
+    let count: u64 = spans.iter().map(|span| span.count).sum();
+    let beyond: u64 = spans.iter().map(|span| span.beyond).sum();
+    let n = count as f64;
+    let share = beyond as f64 / n.max(1.0);
+    // By how much each span has more beyond than its samples explain.
+    let excess: Vec<f64> =
+        spans.iter().map(|span| span.beyond as f64 - share * span.count as f64).collect();
+    let interval = batch_means(&excess)?;
+    let half_width = interval.half_width * spans.len() as f64 / n.max(1.0);
+    if half_width <= 0.0 {
+        return Ok(n);
+    }
+    let z = normal_quantile(0.975);
+    Ok((share * (1.0 - share) * (z / half_width) * (z / half_width)).min(n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(beyond: impl Iterator<Item = u64>) -> Vec<Span> {
+        beyond.map(|beyond| Span { count: 100, beyond }).collect()
+    }
+
+    #[test]
+    fn samples_that_are_spread_evenly_count_in_full() {
+        let even = spans((0..60).map(|at| [1, 0, 2, 1, 1][at % 5]));
+        assert_eq!(effective_sample_beyond(&even), Ok(6000.0));
+        assert_eq!(effective_sample_beyond(&spans((0..60).map(|_| 0))), Ok(6000.0));
+    }
+
+    #[test]
+    fn a_stall_is_one_sample_however_many_it_hits() {
+        // 60 of 6,000 beyond, all of them in one span.
+        let stall = spans((0..60).map(|at| if at == 30 { 60 } else { 0 }));
+        let effective = effective_sample_beyond(&stall).unwrap();
+        assert!(effective < 150.0, "{effective}");
+        let spread = spans((0..60).map(|at| u64::from(at % 3 == 0) * 3));
+        assert!(effective_sample_beyond(&spread).unwrap() > 2000.0);
+    }
+
+    #[test]
+    fn few_spans_and_a_trend_are_refused() {
+        let few = effective_sample_beyond(&spans((0..9).map(|at| at % 2)));
+        assert!(matches!(few, Err(Refusal::TooFewValues { n: 9, .. })), "{few:?}");
+        let trend = effective_sample_beyond(&spans(0..60));
+        assert!(matches!(trend, Err(Refusal::EffectiveSampleTooSmall { .. })), "{trend:?}");
+    }
+}

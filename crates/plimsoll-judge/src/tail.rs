@@ -1,0 +1,275 @@
+//! A percentile of latency with the interval that its samples bear.
+//!
+//! The interval is that of order statistics ([`crate::stats::percentile`]), for as many independent samples
+//! as the real ones are worth: slow operations come together, and ten thousand that one stall held up tell
+//! no more than that there was one ([`crate::stats::exceedance`]). How far they come together is seen from
+//! the histograms of consecutive spans of time.
+
+use hdrhistogram::Histogram;
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::latency::{Interval, Packed};
+use plimsoll_evidence::run::ClassTotals;
+
+use crate::figures::measured;
+use crate::stats::{Span, effective_sample_beyond, percentile::quantile_ranks, percentile_gate};
+
+/// Confidence of an interval.
+const CONFIDENCE: f64 = 0.95;
+/// Parts of the measurement that have to agree where no interval can be given, as for means
+/// ([`crate::stats::ten_batch_means`]).
+const PARTS: usize = 10;
+
+/// Latencies of some classes over the measured phase.
+#[derive(Debug)]
+pub struct Tail<'a> {
+    merged: Histogram<u64>,
+    /// Histograms of consecutive spans of equal length.
+    spans: Vec<Vec<&'a Packed>>,
+}
+
+/// A percentile against a limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Against {
+    /// Whether the limit is kept; `None`: the samples do not tell.
+    pub within: Option<bool>,
+    /// 95 % interval of the percentile in nanoseconds.
+    pub interval_ns: Option<[f64; 2]>,
+    /// Why the samples do not tell.
+    pub note: String,
+}
+
+impl<'a> Tail<'a> {
+    /// Of the classes that `takes` says; `None` where nothing was counted.
+    pub fn of(bundle: &'a Bundle, takes: impl Fn(&ClassTotals) -> bool) -> Option<Self> {
+        let names: Vec<&str> =
+            bundle.run.classes.iter().filter(|c| takes(c)).map(|c| c.name.as_str()).collect();
+        let mut merged = plimsoll_evidence::latency::histogram();
+        for name in &names {
+            if let Some(histogram) = bundle.latency.get(*name) {
+                merged.add(histogram).ok()?;
+            }
+        }
+        if merged.is_empty() {
+            return None;
+        }
+        let intervals =
+            bundle.latency_spans.iter().filter(|i| names.contains(&i.tag.as_str())).collect();
+        Some(Self { merged, spans: spans(bundle, intervals) })
+    }
+
+    /// Samples.
+    pub fn samples(&self) -> u64 {
+        self.merged.len()
+    }
+
+    /// How many independent samples the percentile rests on; `None` where the spans do not tell.
+    pub fn effective_sample(&self, quantile: f64) -> Option<f64> {
+        let value_ns = self.merged.value_at_quantile(quantile);
+        let in_spans: u64 = self.spans.iter().flatten().map(|histogram| histogram.count()).sum();
+        if in_spans != self.samples() {
+            return None;
+        }
+        effective_sample_beyond(&self.slow(value_ns, 1.0 - quantile)).ok()
+    }
+
+    /// The samples beyond a percentile, or those at it and beyond, where many are alike: whichever are
+    /// nearer to the share that a percentile is to have.
+    fn slow(&self, value_ns: u64, share: f64) -> Vec<Span> {
+        let beyond = self.beyond(value_ns);
+        let from = self.beyond(self.merged.lowest_equivalent(value_ns).saturating_sub(1));
+        let off = |spans: &[Span]| {
+            let slow: u64 = spans.iter().map(|span| span.beyond).sum();
+            (slow as f64 / self.samples() as f64 - share).abs()
+        };
+        if off(&from) < off(&beyond) { from } else { beyond }
+    }
+
+    /// The percentile's 95 % interval in nanoseconds; `None` where the samples do not bear one.
+    pub fn interval_ns(&self, quantile: f64) -> Option<[u64; 2]> {
+        let effective = self.effective_sample(quantile)?;
+        let ranks = quantile_ranks(self.samples(), effective, quantile, CONFIDENCE).ok()?;
+        let at = |rank| value_at_rank(&self.merged, rank);
+        Some([self.merged.lowest_equivalent(at(ranks.low)), at(ranks.high)])
+    }
+
+    /// Whether the percentile keeps a limit. It does, or does not, where its interval is clear of the limit,
+    /// or where each tenth of the measurement says so by itself.
+    pub fn against(&self, quantile: f64, limit_ns: u64) -> Against {
+        let interval = self.interval_ns(quantile);
+        let within = match interval {
+            Some([_, high]) if high <= limit_ns => Some(true),
+            Some([low, _]) if low > limit_ns => Some(false),
+            _ => self.all_parts(quantile, limit_ns),
+        };
+        let note = match (within, interval) {
+            (Some(_), _) => String::new(),
+            (None, Some(_)) => "the interval straddles the limit".to_owned(),
+            (None, None) => self.why_not(quantile),
+        };
+        let interval_ns = interval.map(|ends| ends.map(|ns| ns as f64));
+        Against { within, interval_ns, note }
+    }
+
+    fn why_not(&self, quantile: f64) -> String {
+        match self.effective_sample(quantile) {
+            Some(effective) => format!(
+                "{} I/Os, slow ones together, are worth {effective:.0} independent ones: too few for p{}",
+                self.samples(),
+                quantile * 100.0
+            ),
+            None => {
+                "too short or too unsteady to tell how far latencies depend on those before".into()
+            }
+        }
+    }
+
+    /// What every tenth of the measurement says by itself; `None` where they differ, or say nothing. Fewer
+    /// spans than ten can only show that a limit is broken.
+    fn all_parts(&self, quantile: f64, limit_ns: u64) -> Option<bool> {
+        let beyond = self.beyond(limit_ns);
+        let parts = beyond.len().min(PARTS);
+        let keeps = (0..parts).map(|part| {
+            let spans = &beyond[part * beyond.len() / parts..(part + 1) * beyond.len() / parts];
+            let count: u64 = spans.iter().map(|span| span.count).sum();
+            let slow: u64 = spans.iter().map(|span| span.beyond).sum();
+            (count > 0).then(|| slow as f64 <= count as f64 * (1.0 - quantile))
+        });
+        let said: Vec<bool> = keeps.collect::<Option<_>>()?;
+        let first = *said.first()?;
+        (said.iter().all(|keeps| *keeps == first) && (!first || parts == PARTS)).then_some(first)
+    }
+
+    fn beyond(&self, value_ns: u64) -> Vec<Span> {
+        let value_ns = self.merged.highest_equivalent(value_ns);
+        let sum = |span: &Vec<&Packed>, of: &dyn Fn(&Packed) -> u64| -> u64 {
+            span.iter().map(|histogram| of(histogram)).sum()
+        };
+        let span = |span: &Vec<&Packed>| Span {
+            count: sum(span, &Packed::count),
+            beyond: sum(span, &|histogram| histogram.count_beyond(value_ns)),
+        };
+        self.spans.iter().map(span).collect()
+    }
+}
+
+/// Whether so many samples, worth `effective`, bear the percentile.
+pub fn bears(samples: u64, effective: f64, quantile: f64) -> bool {
+    percentile_gate(samples as usize, effective, quantile).is_ok()
+}
+
+/// Puts histograms into spans as long as they are themselves. What came after the end is the last one's.
+fn spans<'a>(bundle: &Bundle, intervals: Vec<&'a Interval>) -> Vec<Vec<&'a Packed>> {
+    let Some(measure) = measured(bundle) else { return Vec::new() };
+    let mut lengths_ns: Vec<u64> = intervals.iter().map(|i| i.duration_ns).collect();
+    lengths_ns.sort_unstable();
+    let Some(&typical_ns) = lengths_ns.get(lengths_ns.len() / 2) else { return Vec::new() };
+    let width_ns = typical_ns.clamp(1, measure.duration_ns);
+    let count = ((measure.duration_ns + width_ns / 2) / width_ns).max(1) as usize;
+    let mut spans = vec![Vec::new(); count];
+    for interval in intervals {
+        let from_ns = interval.start_ns.saturating_sub(measure.start_ns);
+        let at = ((from_ns + width_ns / 2) / width_ns) as usize;
+        spans[at.min(count - 1)].push(&interval.histogram);
+    }
+    spans
+}
+
+/// The value at a rank, counted from 1.
+fn value_at_rank(histogram: &Histogram<u64>, rank: u64) -> u64 {
+    let mut seen = 0;
+    for bucket in histogram.iter_recorded() {
+        seen += bucket.count_at_value();
+        if seen >= rank {
+            return bucket.value_iterated_to();
+        }
+    }
+    histogram.max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::made_up::{self, SECOND_NS};
+
+    const MS: u64 = 1_000_000;
+
+    /// A minute of 1,000 reads a second of 1 ms, of which `slow` gives how many take 100 ms.
+    fn run(slow: impl Fn(u64) -> u64) -> Bundle {
+        let mut bundle = made_up::reads();
+        let mut merged = plimsoll_evidence::latency::histogram();
+        bundle.latency_spans = (0..made_up::SECONDS)
+            .map(|second| {
+                let mut span = plimsoll_evidence::latency::histogram();
+                // Never quite alike.
+                span.record_n(MS + second * 7 % 5 * 10_000, 1000 - slow(second)).unwrap();
+                if slow(second) > 0 {
+                    span.record_n(100 * MS, slow(second)).unwrap();
+                }
+                merged.add(&span).unwrap();
+                Interval {
+                    tag: "matrix.read".into(),
+                    start_ns: (5 + second) * SECOND_NS,
+                    duration_ns: SECOND_NS,
+                    histogram: (&span).into(),
+                }
+            })
+            .collect();
+        bundle.latency.insert("matrix.read".into(), merged);
+        bundle
+    }
+
+    fn p99_against(bundle: &Bundle, limit_ns: u64) -> Against {
+        Tail::of(bundle, |_| true).unwrap().against(0.99, limit_ns)
+    }
+
+    #[test]
+    fn a_percentile_that_is_clear_of_its_limit_is_decided() {
+        // Half a percent is slow, spread evenly; then two percent.
+        let few = p99_against(&run(|_| 5), 50 * MS);
+        assert_eq!(few.within, Some(true), "{few:?}");
+        let [low, high] = few.interval_ns.unwrap();
+        assert!(low >= 0.99e6 && high < 2e6, "{few:?}");
+        let many = p99_against(&run(|_| 20), 50 * MS);
+        assert_eq!(many.within, Some(false), "{many:?}");
+    }
+
+    #[test]
+    fn one_percent_that_is_now_here_and_now_there_straddles_the_limit() {
+        let even = p99_against(&run(|second| [6, 9, 14, 8, 12][second as usize % 5]), 50 * MS);
+        assert_eq!(even.within, None, "{even:?}");
+        assert_eq!(even.note, "the interval straddles the limit");
+    }
+
+    #[test]
+    fn a_stall_is_one_event_however_many_it_holds_up() {
+        // 800 of 60,000 in one second of sixty, which as many independent samples would call sure.
+        let stall = run(|second| if second == 30 { 800 } else { 0 });
+        let tail = Tail::of(&stall, |_| true).unwrap();
+        assert!(tail.effective_sample(0.99).unwrap() < 200.0);
+        let broken = tail.against(0.99, 50 * MS);
+        assert_eq!((broken.within, broken.interval_ns), (None, None), "{broken:?}");
+        assert!(broken.note.contains("independent ones: too few for p99"), "{broken:?}");
+        // A limit that even the stall keeps is kept in every tenth.
+        assert_eq!(tail.against(0.99, 200 * MS).within, Some(true));
+        // And one that all the rest breaks is broken.
+        assert_eq!(tail.against(0.99, MS / 2).within, Some(false));
+    }
+
+    #[test]
+    fn a_short_run_can_show_that_a_limit_is_broken_and_not_that_it_is_kept() {
+        let mut bundle = run(|_| 20);
+        bundle.run.phases[1].duration_ns = 5 * SECOND_NS;
+        bundle.latency_spans.truncate(5);
+        assert_eq!(p99_against(&bundle, 50 * MS).within, Some(false));
+        assert_eq!(p99_against(&bundle, 200 * MS).within, None);
+    }
+
+    #[test]
+    fn without_spans_nothing_is_sure() {
+        let mut bundle = run(|_| 5);
+        bundle.latency_spans.clear();
+        let unsure = p99_against(&bundle, 50 * MS);
+        assert_eq!((unsure.within, unsure.interval_ns), (None, None));
+        assert!(unsure.note.starts_with("too short or too unsteady"), "{unsure:?}");
+    }
+}
