@@ -4,21 +4,29 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
 
 use super::{Rule, Weight};
+use crate::checks;
 use crate::claim::Claim;
-use crate::figures::measured;
+use crate::figures::{Pick, measured, percentile_ns, totals};
 use crate::finding::{Finding, Outcome};
 
-/// A generator whose threads used more than this share of their CPUs had little left to give: fio
+/// A generator whose threads worked for more than this share of the time had little left to give: fio
 /// users call a job CPU-bound above 90 % user plus system.
 const BUSY_SHARE_MAX: f64 = 0.9;
+/// Share of an operation's time for which it may stand in the generator. In a closed loop the rate is too
+/// low by this share, in an open loop latency is too high by it.
+const LAG_SHARE_MAX: f64 = 0.1;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     id: "generator-limit",
     asks: "was the load generator itself the bottleneck?",
-    explains: "The CPU time of the load generator, the kernel's I/O workers included, is set against \
-        what its threads could have used, and so is that of its busiest thread. Above 90 % the storage may carry more than was asked of it: \
-        a PASS stands, a FAIL becomes INCONCLUSIVE. Use a faster host, more threads or several hosts.",
+    explains: "The load generator is judged by what it did wrong. How long operations that could start \
+        stood in it is set against the latency that was measured: above 10 %, on average or in an open \
+        loop at the 99th percentile, the figure is partly the generator's own. So it is where starts \
+        that were due were never given although the target had room. A thread that worked for more than \
+        90 % of the time, watching the clock for the next start left out, sees completions late, which no \
+        lag shows. In each case the storage may carry more than was asked of it: a PASS stands, a FAIL \
+        becomes INCONCLUSIVE. Use a faster host, more threads or several hosts.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::Comparative, Weight::Mandatory),
@@ -28,27 +36,76 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Share of its CPUs that the generator used; `None` where that is not known.
+/// Share of its CPUs that the generator worked on, watching the clock left out; `None` where that is not
+/// known.
 pub fn busy_share(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
-    let used_ns = generator.user_ns? + generator.system_ns?;
+    let spun_ns: u64 = generator.threads.iter().filter_map(|thread| thread.spun_ns).sum();
+    let used_ns = (generator.user_ns? + generator.system_ns?).saturating_sub(spun_ns);
     let cpus = u64::from(bundle.run.engine.threads.max(1))
         .min(u64::from(bundle.environment.cpus.unwrap_or(u32::MAX)));
     Some(used_ns as f64 / (measured(bundle)?.duration_ns as f64 * cpus as f64))
 }
 
-/// Largest share of its CPU that one of the generator's threads used; `None` where that is not known.
+/// Largest share of the time for which one of the generator's threads worked; `None` where that is not
+/// known.
 fn thread_share(bundle: &Bundle) -> Option<f64> {
-    bundle.observed.generator.busiest_thread_share
+    let generator = &bundle.observed.generator;
+    let duration_ns = measured(bundle)?.duration_ns as f64;
+    let shares = generator.threads.iter().map(|thread| {
+        let used_ns = thread.user_ns.saturating_add(thread.system_ns);
+        used_ns.saturating_sub(thread.spun_ns.unwrap_or(0)) as f64 / duration_ns
+    });
+    // Evidence of older versions has the busiest thread alone.
+    shares.reduce(f64::max).or(generator.busiest_thread_share)
+}
+
+/// Share of an operation's time for which it stood in the generator: on average, and in an open loop at the
+/// 99th percentile, whichever is more. `None` where it was not recorded.
+fn lag_share(bundle: &Bundle) -> Option<f64> {
+    let lag = bundle.observed.generator.lag.as_ref().filter(|lag| lag.operations > 0)?;
+    let wait_ns = lag.wait_ns_sum as f64 / lag.operations as f64;
+    let latency_ns = totals(bundle, Pick::Transactional).mean_ns()? as f64;
+    if !checks::open_loop(bundle) {
+        return Some(wait_ns / (wait_ns + latency_ns));
+    }
+    // Latency counts from the intended start: the lag is part of it.
+    let of = |wait_ns: f64, latency_ns: f64| (wait_ns / latency_ns.max(1.0)).min(1.0);
+    let p99_ns = percentile_ns(bundle, Pick::Transactional, 0.99);
+    let p99 = p99_ns.map_or(0.0, |latency_ns| of(lag.wait_ns_p99 as f64, latency_ns as f64));
+    Some(of(wait_ns, latency_ns).max(p99))
+}
+
+/// Starts that were due and never given although no operation had to wait for a place.
+fn missed_starts(bundle: &Bundle) -> u64 {
+    let generator = &bundle.observed.generator;
+    let held = generator.held.as_ref().is_some_and(|held| held.operations > 0);
+    generator.starts_never_given.filter(|_| !held).unwrap_or(0)
 }
 
 /// True where the generator is known to have been at its limit.
 pub fn at_limit(bundle: &Bundle) -> bool {
-    bundle.run.driver == Driver::Real
-        && [busy_share(bundle), thread_share(bundle)]
-            .into_iter()
-            .flatten()
-            .any(|share| share > BUSY_SHARE_MAX)
+    bundle.run.driver == Driver::Real && fault(bundle).is_some()
+}
+
+/// What the generator did wrong, in words.
+fn fault(bundle: &Bundle) -> Option<String> {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    if let Some(share) = lag_share(bundle).filter(|share| *share > LAG_SHARE_MAX) {
+        let share = percent(share);
+        return Some(format!("operations stood in the load generator for {share} of their time"));
+    }
+    let missed = missed_starts(bundle);
+    if missed > 0 {
+        return Some(format!("the load generator never gave {missed} starts that were due"));
+    }
+    if let Some(share) = busy_share(bundle).filter(|share| *share > BUSY_SHARE_MAX) {
+        let share = percent(share);
+        return Some(format!("the load generator used {share} of its CPUs and was the limit"));
+    }
+    let share = thread_share(bundle).filter(|share| *share > BUSY_SHARE_MAX)?;
+    let share = percent(share);
+    Some(format!("one thread of the load generator used {share} of its CPU and was the limit"))
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
@@ -56,34 +113,46 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     measured(bundle)?;
-    let Some(share) = busy_share(bundle) else {
+    let (busy, thread, lag) = (busy_share(bundle), thread_share(bundle), lag_share(bundle));
+    let mut finding = if let Some(says) = fault(bundle) {
+        Finding::new(RULE.id, Outcome::Warn, says)
+            .advise("use a faster host, more threads, or several hosts")
+    } else if let Some(share) = busy {
+        let mut says = format!("the load generator used {:.0} % of its CPUs", share * 100.0);
+        if let Some(lag) = lag {
+            let share = lag * 100.0;
+            says.push_str(&format!(", and operations stood in it for {share:.1} % of their time"));
+        }
+        Finding::new(RULE.id, Outcome::Pass, says)
+    } else {
         let says = "the load generator's CPU time cannot be read";
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("mount /proc"));
     };
-    let percent = share * 100.0;
-    let finding = if share > BUSY_SHARE_MAX {
-        let says = format!("the load generator used {percent:.0} % of its CPUs and was the limit");
-        Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("use a faster host, more threads, or several hosts")
-    } else if let Some(thread) = thread_share(bundle).filter(|share| *share > BUSY_SHARE_MAX) {
-        let says = format!(
-            "one thread of the load generator used {:.0} % of its CPU and was the limit",
-            thread * 100.0
-        );
-        Finding::new(RULE.id, Outcome::Warn, says)
-            .with("thread_share", thread)
-            .advise("use more threads, or several hosts")
-    } else {
-        let says = format!("the load generator used {percent:.0} % of its CPUs");
-        Finding::new(RULE.id, Outcome::Pass, says)
-    };
-    Some(finding.with("busy_share", share))
+    for (name, share) in [("busy_share", busy), ("thread_share", thread), ("lag_share", lag)] {
+        if let Some(share) = share {
+            finding = finding.with(name, share);
+        }
+    }
+    Some(finding)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use plimsoll_evidence::observed::{GeneratorThread, Lag};
+
+    use super::super::made_up::{self, SECOND_NS, SECONDS};
     use super::*;
+
+    fn thread(used_s: u64, spun_s: u64) -> GeneratorThread {
+        let spun_ns = Some(spun_s * SECOND_NS);
+        GeneratorThread { user_ns: used_s * SECOND_NS, spun_ns, ..GeneratorThread::default() }
+    }
+
+    fn lag(wait_ns: u64) -> Option<Lag> {
+        let operations = made_up::RATE * SECONDS;
+        let wait_ns_sum = operations * wait_ns;
+        Some(Lag { operations, wait_ns_sum, wait_ns_p99: 3 * wait_ns, ..Lag::default() })
+    }
 
     #[test]
     fn one_thread_at_its_limit_is_enough() {
@@ -94,5 +163,49 @@ mod tests {
         bundle.observed.generator.busiest_thread_share = Some(0.91);
         assert!(at_limit(&bundle));
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn a_thread_that_watches_the_clock_is_busy_and_not_at_its_limit() {
+        let mut bundle = made_up::reads();
+        bundle.run.engine.closed_loop = false;
+        let generator = &mut bundle.observed.generator;
+        (generator.user_ns, generator.system_ns) = (Some(60 * SECOND_NS), Some(0));
+        generator.busiest_thread_share = Some(1.0);
+        generator.threads = vec![thread(60, 50)];
+        generator.lag = lag(2_000);
+        assert!(!at_limit(&bundle));
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        // The same CPU time without a near start to wait for.
+        bundle.observed.generator.threads = vec![thread(60, 3)];
+        assert!(at_limit(&bundle));
+    }
+
+    #[test]
+    fn lag_is_judged_against_the_latency_measured() {
+        let mut bundle = made_up::reads();
+        // A tenth of the 800 µs and their lag together are 89 µs.
+        bundle.observed.generator.lag = lag(88_000);
+        assert!(!at_limit(&bundle));
+        bundle.observed.generator.lag = lag(90_000);
+        assert!(at_limit(&bundle));
+        let finding = made_up::finding(&RULE, &bundle);
+        assert!(finding.says.starts_with("operations stood in the load generator"), "{finding:?}");
+        // In an open loop the tail counts: three times 45 µs of 1.2 ms.
+        bundle.observed.generator.lag = lag(45_000);
+        assert!(!at_limit(&bundle));
+        bundle.run.engine.closed_loop = false;
+        assert!(at_limit(&bundle));
+        bundle.observed.generator.lag = lag(35_000);
+        assert!(!at_limit(&bundle));
+    }
+
+    #[test]
+    fn starts_that_were_never_given_are_its_fault_unless_every_place_was_taken() {
+        let mut bundle = made_up::reads();
+        bundle.observed.generator.starts_never_given = Some(7);
+        assert!(at_limit(&bundle));
+        bundle.observed.generator.held = lag(1_000_000);
+        assert!(!at_limit(&bundle));
     }
 }
