@@ -378,4 +378,5 @@ fn a_starved_stream_leaves_what_waited() {
     assert!(rows.iter().all(|row| row.1 == 0));
 }
 
+mod drawn;
 mod piped;
