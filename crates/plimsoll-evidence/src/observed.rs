@@ -29,6 +29,28 @@ pub struct Observed {
     pub file_systems: Vec<FileSystem>,
     /// What the workload really did.
     pub workload: WorkloadShape,
+    /// The files that loop devices beneath rest on.
+    #[serde(default)]
+    pub backing_files: Vec<BackingFile>,
+    /// Processes of this host that answer for the target: servers of a network protocol, of FUSE.
+    #[serde(default)]
+    pub servers: Vec<Server>,
+    /// The command that was watched (`plimsoll observe`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Command>,
+    /// What the tool itself said of the devices beneath, where a result was taken over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said_devices: Vec<DeviceTotals>,
+    /// I/O errors of each device beneath that the kernel logged meanwhile; `None` where its log cannot
+    /// be read.
+    #[serde(default)]
+    pub device_errors: Option<BTreeMap<String, u64>>,
+    /// Storage I/O of the kernel's own threads; `None` where it could not be read.
+    #[serde(default)]
+    pub kernel: Option<Moved>,
+    /// Disks of this host that are not beneath the target.
+    #[serde(default)]
+    pub elsewhere: Option<Elsewhere>,
     /// The host's memory.
     #[serde(default)]
     pub memory: Memory,
@@ -58,6 +80,35 @@ pub struct Observed {
     pub inside: Option<Inside>,
     /// What could not be observed.
     pub unknown: Vec<Unknown>,
+}
+
+/// Bytes that moved between a process or device and what is below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// Read.
+    pub read_bytes: u64,
+    /// Written.
+    pub written_bytes: u64,
+}
+
+impl Moved {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            read_bytes: self.read_bytes.saturating_add(other.read_bytes),
+            written_bytes: self.written_bytes.saturating_add(other.written_bytes),
+        }
+    }
+
+    /// What is left of it; nothing where less was there.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            read_bytes: self.read_bytes.saturating_sub(other.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(other.written_bytes),
+        }
+    }
 }
 
 /// Counters of one block device over the measured phase (`/sys/block/NAME/stat`).
@@ -91,6 +142,10 @@ pub struct DeviceTotals {
     pub busy_ns: u64,
     /// In-flight I/Os × time.
     pub queue_ns: u64,
+    /// Of what it moved, what came from above it through devices that are not beneath the target: other
+    /// partitions, other volumes, other loop devices. `None`: not looked at.
+    #[serde(default)]
+    pub beside: Option<Moved>,
 }
 
 /// How much of the target's files the host held in its page cache.
@@ -141,8 +196,12 @@ pub struct Generator {
     pub system_ns: Option<u64>,
     /// Bytes that the process caused to be read from storage (`/proc/self/io`).
     pub storage_read_bytes: Option<u64>,
-    /// Bytes that the process caused to be written to storage.
+    /// Bytes that the process caused to be written to storage: written past the page cache, or made
+    /// dirty in it.
     pub storage_written_bytes: Option<u64>,
+    /// Bytes of those that were dirty and taken back before they were written.
+    #[serde(default)]
+    pub storage_cancelled_bytes: Option<u64>,
     /// Most memory resident.
     pub resident_bytes_max: Option<u64>,
     /// Largest time that the generator itself was late.
@@ -250,12 +309,137 @@ pub struct FileSystem {
     pub compression: Option<String>,
     /// Whether data carries checksums of the file system.
     pub checksums: Option<bool>,
+    /// What direct I/O on a file of the target has to be aligned to (`statx`, Linux 6.1); 0: the file
+    /// system takes the flag and buffers all the same; `None`: it does not say.
+    #[serde(default)]
+    pub direct_align_bytes: Option<u32>,
     /// Whether the file system lies in memory (tmpfs, ramfs, a RAM disk).
     pub memory: Option<bool>,
     /// Its size.
     pub size_bytes: Option<u64>,
     /// Free when the measurement began.
     pub free_bytes: Option<u64>,
+}
+
+/// A command under our eyes: its processes with all that they started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// Processes that were seen.
+    pub processes_seen: u64,
+    /// Those that had data open, then those that moved most; at most 64.
+    pub processes: Vec<CommandProcess>,
+    /// Processes whose counters and files belong to another user.
+    pub unreadable: u64,
+    /// Processes that went on when the command had ended.
+    pub left_running: Vec<String>,
+    /// What all of them moved to and from storage, those too that nobody saw.
+    pub moved: Option<Moved>,
+    /// Of what they wrote, what was taken back before it was written.
+    pub cancelled_bytes: Option<u64>,
+    /// Files of a MiB and more, and block devices, that were seen open.
+    pub files_seen: u64,
+    /// The largest of them; at most 64.
+    pub files: Vec<OpenedFile>,
+    /// Other hosts that they were connected to.
+    pub remote: Vec<String>,
+    /// The result that the figures are of; `None` where none was named.
+    pub result: Option<ResultFile>,
+}
+
+/// A process of the command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandProcess {
+    /// Its name and number.
+    pub name: String,
+    /// What it was last seen to have moved, with processes that it waited for.
+    pub moved: Option<Moved>,
+    /// The files that it had open, as numbers in [`Command::files`].
+    pub files: Vec<u64>,
+}
+
+/// A file or block device that the command had open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenedFile {
+    /// Its name when it was opened.
+    pub path: String,
+    /// Whether it is a block device.
+    pub device: bool,
+    /// Whether it was there when the command had ended.
+    pub there: bool,
+    /// Opened for reading.
+    pub read: bool,
+    /// Opened for writing.
+    pub written: bool,
+    /// Whether each time past the page cache (`O_DIRECT`).
+    pub direct: Option<bool>,
+    /// Its largest size.
+    pub size_bytes: Option<u64>,
+    /// What was last allocated of it.
+    pub allocated_bytes: Option<u64>,
+    /// Names of the devices that it lies on directly.
+    pub on: Vec<String>,
+    /// Its file system.
+    pub file_system: Option<String>,
+}
+
+/// The result of a command, as a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultFile {
+    /// Its name.
+    pub path: String,
+    /// Whether it was written while the command ran.
+    pub written_meanwhile: Option<bool>,
+    /// How far the time that it says it was made is outside of the command's: 0 within.
+    pub off_ns: Option<u64>,
+    /// How long it says that it measured.
+    pub measured_ns: Option<u64>,
+    /// How long the command ran.
+    pub ran_ns: u64,
+}
+
+/// The file that a loop device rests on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackingFile {
+    /// Kernel name of the loop device.
+    pub device: String,
+    /// The file.
+    pub path: String,
+    /// Its size.
+    pub size_bytes: Option<u64>,
+    /// How much of it the page cache held when the measurement began.
+    pub resident_bytes_before: Option<u64>,
+    /// And when it ended.
+    pub resident_bytes_after: Option<u64>,
+    /// Dirty or under write-back when it began; `None` before Linux 6.5.
+    pub dirty_bytes_before: Option<u64>,
+    /// And when it ended.
+    pub dirty_bytes_after: Option<u64>,
+    /// What direct I/O on it has to be aligned to, as [`FileSystem::direct_align_bytes`].
+    pub direct_align_bytes: Option<u32>,
+}
+
+/// What answers for a target, where it is not this host's kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Server {
+    /// What it serves: an address, or the FUSE mount.
+    pub serves: String,
+    /// Whether it is on this very host; `None`: not told.
+    pub local: Option<bool>,
+    /// The processes of this host that answer, with their numbers.
+    pub processes: Vec<String>,
+    /// What those moved to and from storage; `None` where that could not be read.
+    pub moved: Option<Moved>,
+    /// Whether they have connections to other hosts, and may pass on what they are asked.
+    pub relays: bool,
+}
+
+/// What disks of this host moved that are not beneath the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elsewhere {
+    /// Devices that rest on no other.
+    pub disks: Moved,
+    /// Devices that are memory.
+    pub memory: Moved,
 }
 
 /// The host's memory at the start and the end of the measured phase.

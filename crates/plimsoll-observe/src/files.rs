@@ -7,9 +7,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::environment::{Mount, Unknown};
-use plimsoll_evidence::observed::{Extents, FileSystem};
+use plimsoll_evidence::observed::{BackingFile, Extents, FileSystem};
 use plimsoll_sys::extents;
-use rustix::fs::IFlags;
+use plimsoll_sys::residency::{self, Residency};
+use rustix::fs::{AtFlags, CWD, IFlags, StatxFlags};
 
 use crate::{mount, stack};
 
@@ -106,11 +107,69 @@ pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
         path: path.display().to_string(),
         compression: if is_device { Some(String::new()) } else { compression(&mount, flags) },
         checksums: checksums(&mount, flags),
+        direct_align_bytes: file.filter(|_| !is_device).and_then(direct_align_bytes),
         memory: mount.file_system.as_deref().map(|kind| matches!(kind, "tmpfs" | "ramfs")),
         size_bytes: mount.size_bytes,
         free_bytes: mount.free_bytes,
         kind: mount.file_system,
     }
+}
+
+/// What direct I/O on a file has to be aligned to (`STATX_DIOALIGN`, Linux 6.1): 0 where the flag is taken
+/// and the I/O buffered, as on ext4 with journalled data; `None` where the file system does not say.
+pub(crate) fn direct_align_bytes(file: &Path) -> Option<u32> {
+    let asked = StatxFlags::DIOALIGN;
+    let stat = rustix::fs::statx(CWD, file, AtFlags::empty(), asked).ok()?;
+    let told = StatxFlags::from_bits_retain(stat.stx_mask).contains(asked);
+    told.then_some(stat.stx_dio_offset_align)
+}
+
+/// How loop devices' backing files stand, with what the page cache holds of them.
+#[derive(Clone, Debug)]
+pub(crate) struct BackingWatch {
+    files: Vec<(BackingFile, PathBuf)>,
+}
+
+impl BackingWatch {
+    pub(crate) fn begin(backing: &[stack::BackingFile]) -> Self {
+        let begin = |file: &stack::BackingFile| {
+            let known = file.is_file.then(|| cached(&file.path)).flatten();
+            let now = BackingFile {
+                device: file.device.clone(),
+                path: file.path.display().to_string(),
+                size_bytes: known.map(|(size, _)| size),
+                resident_bytes_before: known.map(|(_, now)| now.cached_bytes),
+                dirty_bytes_before: known.and_then(|(_, now)| dirty(now)),
+                direct_align_bytes: direct_align_bytes(&file.path),
+                ..BackingFile::default()
+            };
+            (now, file.path.clone())
+        };
+        Self { files: backing.iter().map(begin).collect() }
+    }
+
+    pub(crate) fn end(&self) -> Vec<BackingFile> {
+        let end = |(before, path): &(BackingFile, PathBuf)| {
+            let known = before.size_bytes.and_then(|_| cached(path));
+            BackingFile {
+                resident_bytes_after: known.map(|(_, now)| now.cached_bytes),
+                dirty_bytes_after: known.and_then(|(_, now)| dirty(now)),
+                ..before.clone()
+            }
+        };
+        self.files.iter().map(end).collect()
+    }
+}
+
+/// Size of a file and what the page cache holds of it.
+fn cached(path: &Path) -> Option<(u64, Residency)> {
+    let file = File::open(path).ok()?;
+    let size_bytes = file.metadata().ok()?.len();
+    Some((size_bytes, residency::of_file(&OwnedFd::from(file)).ok()?))
+}
+
+fn dirty(now: Residency) -> Option<u64> {
+    Some(now.dirty_bytes? + now.writeback_bytes?)
 }
 
 fn inode_flags(file: &Path) -> Option<IFlags> {

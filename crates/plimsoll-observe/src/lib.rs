@@ -7,6 +7,7 @@ pub mod device;
 pub mod environment;
 pub mod files;
 pub mod host;
+pub mod kernel;
 pub mod metrics;
 pub mod mount;
 mod namespace;
@@ -15,8 +16,10 @@ pub mod network;
 pub mod observer;
 pub mod process;
 pub mod raid;
+pub mod servers;
 pub mod shape;
 pub mod stack;
+pub mod surroundings;
 pub mod sysfs;
 
 pub use observer::Observer;

@@ -1,5 +1,6 @@
 //! Samples the system beneath while a run goes on, and totals it for one phase.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use plimsoll_evidence::environment::Unknown;
@@ -10,10 +11,15 @@ use plimsoll_evidence::series::{Data, Row};
 
 use crate::cpu::CpuReading;
 use crate::device::{self, DeviceNumber};
+use crate::files::BackingWatch;
 use crate::host::HostReading;
+use crate::kernel::KernelWatch;
 use crate::metrics::{Endpoint, Watch};
 use crate::neighbours::NeighbourReading;
 use crate::process::ProcessReading;
+use crate::servers::{ServerWatch, Sought};
+use crate::surroundings::Surroundings;
+use crate::sysfs::Sysfs;
 use crate::{files, mount, network, raid, stack};
 
 /// Watches the devices beneath some paths, the host and this process.
@@ -21,6 +27,9 @@ pub struct Observer {
     paths: Vec<PathBuf>,
     /// Each device once; true where a named path lies on it directly.
     devices: Vec<(DeviceNumber, bool)>,
+    surroundings: Surroundings,
+    backing: Vec<stack::BackingFile>,
+    sought: Sought,
     mount_points: Vec<String>,
     data: Found,
     metrics: Vec<Watch>,
@@ -56,6 +65,9 @@ struct Begun {
     neighbours: NeighbourReading,
     raids: Vec<Raid>,
     network: Vec<NetworkMount>,
+    backing: BackingWatch,
+    servers: ServerWatch,
+    kernel: KernelWatch,
 }
 
 /// Running mean and extremes of what is sampled.
@@ -77,20 +89,37 @@ impl Observer {
     /// Starts to watch what lies beneath `paths`. `now_ns` is the time since the run's start.
     pub fn new(paths: Vec<PathBuf>, now_ns: u64) -> Self {
         let mut devices: Vec<(DeviceNumber, bool)> = Vec::new();
+        let (mut backing, mut sought) = (Vec::new(), Sought::default());
         for path in &paths {
-            for layer in stack::beneath(path).layers {
+            let stack = stack::beneath(path);
+            sought.kernel_addresses.extend(stack.kernel_addresses());
+            sought.nbd |= stack.has_nbd();
+            for layer in stack.layers {
                 match devices.iter_mut().find(|(known, _)| *known == layer.number) {
                     Some((_, top)) => *top |= layer.top,
                     None => devices.push((layer.number, layer.top)),
                 }
             }
+            let fresh = |file: &stack::BackingFile| {
+                !backing.iter().any(|known: &stack::BackingFile| known.device == file.device)
+            };
+            let fresh: Vec<_> = stack.backing.into_iter().filter(fresh).collect();
+            backing.extend(fresh);
+            sought.fuse_connections.extend(stack.fuse_connections);
         }
+        sought.fuse_connections.sort_unstable();
+        sought.fuse_connections.dedup();
+        let numbers: Vec<DeviceNumber> = devices.iter().map(|(number, _)| *number).collect();
+        let surroundings = Surroundings::of(&Sysfs::host(), &numbers);
         let mount_points = paths.iter().filter_map(|path| mount::describe(path).mount_point);
         let mount_points = mount_points.collect();
         let last = Reading::now(&devices, now_ns);
         Self {
             paths,
             devices,
+            surroundings,
+            backing,
+            sought,
             mount_points,
             data: Found::default(),
             metrics: Vec::new(),
@@ -119,6 +148,11 @@ impl Observer {
         self.metrics = endpoints.into_iter().map(Watch::new).collect();
     }
 
+    /// The target lies behind these addresses, which this process connects to itself.
+    pub fn watch_servers(&mut self, addresses: Vec<SocketAddr>) {
+        self.sought.addresses = addresses;
+    }
+
     /// The I/O of these processes is not a neighbour's.
     pub fn not_neighbours(&mut self, processes: Vec<i32>) {
         self.mine = processes;
@@ -126,6 +160,11 @@ impl Observer {
 
     /// Begins to total: the measured phase starts.
     pub fn begin(&mut self, now_ns: u64) {
+        // What takes longest goes first, so that the counters are read when the phase begins.
+        let (backing, servers) =
+            (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
+        self.surroundings.begin();
+        let kernel = KernelWatch::begin(now_ns);
         self.last = Reading::now(&self.devices, now_ns);
         self.metrics.iter_mut().for_each(Watch::begin);
         self.begun = Some(Begun {
@@ -134,6 +173,9 @@ impl Observer {
             neighbours: NeighbourReading::now(&self.mine),
             raids: raid::among(self.devices.iter().map(|(number, _)| *number)),
             network: network::read(&self.mount_points),
+            backing,
+            servers,
+            kernel,
         });
         self.samples = Samples::default();
     }
@@ -178,13 +220,18 @@ impl Observer {
         }
         self.samples.host(&now.host, &self.last.host);
         self.last = now;
+        if let Some(begun) = &mut self.begun {
+            begun.kernel.sample(now_ns);
+        }
     }
 
     /// Totals since [`Observer::begin`]. Without one, nothing is known.
     pub fn end(&mut self, now_ns: u64) -> Observed {
         let mut observed = Observed::default();
-        let Some(begun) = self.begun.take() else { return observed };
+        let Some(mut begun) = self.begun.take() else { return observed };
         let now = Reading::now(&self.devices, now_ns);
+        observed.kernel = begun.kernel.end();
+        observed.elsewhere = Some(self.surroundings.elsewhere());
         self.samples.host(&now.host, &self.last.host);
         self.end_devices(&begun.reading, &now, &mut observed);
         observed.cpu = self.samples.totals();
@@ -206,6 +253,8 @@ impl Observer {
         observed.raids = raid::worse(&begun.raids, &raids);
         let mounts = network::read(&self.mount_points);
         observed.network_mounts = network::difference(&begun.network, &mounts);
+        observed.backing_files = begun.backing.end();
+        observed.servers = begun.servers.end();
         for watch in &mut self.metrics {
             watch.end(&mut observed.sources, &mut observed.unknown);
         }
@@ -222,6 +271,7 @@ impl Observer {
                 (Some(before), Some(after)) => {
                     let mut totals = device::difference(before, after);
                     totals.top = *top;
+                    self.surroundings.note(*number, &mut totals);
                     observed.devices.push(totals);
                 }
                 _ => observed.unknown.push(Unknown {

@@ -12,6 +12,7 @@ pub struct ProcessReading {
     system_ns: u64,
     storage_read_bytes: Option<u64>,
     storage_written_bytes: Option<u64>,
+    storage_cancelled_bytes: Option<u64>,
     resident_bytes_max: Option<u64>,
     major_faults: Option<u64>,
     /// Given up and taken away, all threads that live.
@@ -48,6 +49,7 @@ impl ProcessReading {
             system_ns: time.system_ns,
             storage_read_bytes: io.as_ref().map(|io| io.read_bytes),
             storage_written_bytes: io.as_ref().map(|io| io.write_bytes),
+            storage_cancelled_bytes: io.as_ref().map(|io| io.cancelled_write_bytes),
             // The kernel shows VmHWM in KiB.
             resident_bytes_max: status.and_then(|s| s.vmhwm).map(|kib| kib * 1024),
             major_faults: process.stat().ok().map(|stat| stat.majflt),
@@ -74,6 +76,10 @@ impl ProcessReading {
             system_ns: Some(self.system_ns.saturating_sub(before.system_ns)),
             storage_read_bytes: option(self.storage_read_bytes, before.storage_read_bytes),
             storage_written_bytes: option(self.storage_written_bytes, before.storage_written_bytes),
+            storage_cancelled_bytes: option(
+                self.storage_cancelled_bytes,
+                before.storage_cancelled_bytes,
+            ),
             resident_bytes_max: self.resident_bytes_max,
             major_faults: option(self.major_faults, before.major_faults),
             switches_voluntary: part(|(voluntary, _)| voluntary),

@@ -3,10 +3,11 @@
 //! backing file and on from there.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::environment::{Device, Mount};
+use plimsoll_evidence::environment::{Device, Mount, Transport};
 
 use crate::device::{self, DeviceNumber};
 use crate::mount;
@@ -48,6 +49,26 @@ pub struct Stack {
     pub backing: Vec<BackingFile>,
     /// FUSE connections: processes of this host answer for these.
     pub fuse_connections: Vec<u32>,
+    /// Addresses of the servers of network mounts.
+    pub mount_addresses: Vec<IpAddr>,
+}
+
+impl Stack {
+    /// Addresses of the servers that clients of the kernel's own connect to, as far as mounts and devices
+    /// tell.
+    #[must_use]
+    pub fn kernel_addresses(&self) -> Vec<IpAddr> {
+        let devices = self.layers.iter().filter_map(|layer| layer.device.address.as_deref());
+        let words = devices.flat_map(|address| address.split([';', ',', ' ']));
+        let of_devices = words.filter_map(|word| word.strip_prefix("traddr=")?.parse().ok());
+        self.mount_addresses.iter().copied().chain(of_devices).collect()
+    }
+
+    /// Whether a network block device is part of it.
+    #[must_use]
+    pub fn has_nbd(&self) -> bool {
+        self.layers.iter().any(|layer| layer.device.transport == Some(Transport::Nbd))
+    }
 }
 
 /// What lies beneath a path of this host.
@@ -71,6 +92,10 @@ fn follow_path(
     }
     let rest = mount::rest(path);
     stack.fuse_connections.extend(rest.fuse_connection);
+    let options = rest.mount.options.as_deref().unwrap_or_default();
+    let addresses: Vec<IpAddr> =
+        options.split(',').filter_map(|o| o.strip_prefix("addr=")?.parse().ok()).collect();
+    stack.mount_addresses.extend(addresses);
     if depth > 0 {
         stack.below.push(rest.mount);
     }

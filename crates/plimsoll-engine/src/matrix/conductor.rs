@@ -90,6 +90,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
         if !running.matrix.home.is_null {
             observer.look_at_files(&running.paths());
         }
+        if let Some(remote) = &running.matrix.home.remote {
+            observer.watch_servers(remote.addresses());
+        }
         observer.watch_metrics(crate::issue::endpoints(&running.matrix.plan.observe));
         let pulse = Pulse::new(classes.len());
         let phase = running.recording.begin(PhaseKind::WarmUp, now_ns);

@@ -1,6 +1,7 @@
 //! Data that lies on servers: NFS exports or an S3 bucket.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -133,6 +134,15 @@ impl Remote {
         match &self.lies {
             Lies::Nfs(home) => home.directories(),
             Lies::S3(home) => vec![home.directory()],
+        }
+    }
+
+    /// Where the servers answer.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        match &self.lies {
+            Lies::Nfs(home) => home.addresses(),
+            Lies::S3(home) => vec![home.address()],
         }
     }
 

@@ -12,6 +12,7 @@
 //! guarded CREATE, so that nothing that was there is ever opened for writing.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use nfs3_types::nfs3::{ftype3, nfsstat3};
@@ -337,6 +338,15 @@ impl Home {
             within -= share.files.len();
         }
         format!("{} file {file}", self.own_name)
+    }
+
+    /// Where the servers answer, each once.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let mut all: Vec<SocketAddr> = self.places.iter().map(|place| place.export.nfs).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Where the data lies: one directory for each export.

@@ -1,6 +1,7 @@
 //! The run's objects: whose they are, and how they are removed.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use plimsoll_s3::{CallError, Client, Config, Op, Target, Timeout};
 use plimsoll_sys::SysError;
@@ -32,6 +33,7 @@ pub struct HomeRequest<'a> {
 /// The objects of a run in their bucket.
 pub struct Home {
     client: Client,
+    address: SocketAddr,
     /// What the names of all objects begin with.
     prefix: String,
     url: String,
@@ -65,10 +67,12 @@ impl Home {
             .map_err(|error| EngineError::Config(error.to_string()))?;
         let prefix = format!("{}plimsoll-{name}/", target.prefix);
         let config = Config { connections: CONNECTIONS, ..Config::default() };
+        let address = target.address;
         let client =
             Client::new(target, config).map_err(|error| EngineError::Config(error.to_string()))?;
         let mut home = Self {
             client,
+            address,
             prefix,
             url: url.to_owned(),
             told: Calls::default(),
@@ -103,6 +107,12 @@ impl Home {
         let put = Op::Put { key: &manifest, size_bytes: text.len() as u32, buffer_offset_bytes: 0 };
         self.client.call(&put, &mut text).map_err(|error| failed(doing, &error))?;
         Ok(())
+    }
+
+    /// Where the store answers.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Removes all objects whose names begin with the prefix and `below`.

@@ -84,6 +84,7 @@ fn parse_stat(name: &str, text: &str) -> Option<DeviceTotals> {
         queue_ns: at(10)?.saturating_mul(NS_PER_MS),
         discarded_bytes: at(13).map(|sectors| sectors.saturating_mul(SECTOR_BYTES)),
         flushes: at(15),
+        beside: None,
     })
 }
 
@@ -105,6 +106,7 @@ pub fn difference(before: &DeviceTotals, after: &DeviceTotals) -> DeviceTotals {
         queue_ns: after.queue_ns.saturating_sub(before.queue_ns),
         discarded_bytes: option(after.discarded_bytes, before.discarded_bytes),
         flushes: option(after.flushes, before.flushes),
+        beside: None,
     }
 }
 

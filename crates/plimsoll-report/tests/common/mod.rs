@@ -460,6 +460,7 @@ fn observed(sample: Sample) -> Observed {
             discarded_bytes: Some(0),
             busy_ns: sample.measure_s * 412_000_000,
             queue_ns: sample.measure_s * 2 * S,
+            beside: None,
         }],
         page_cache: PageCache {
             files_bytes: Some(1_073_741_824),

@@ -1,0 +1,424 @@
+//! Who answers for a target that is no device: the process at the other end of a connection or of a FUSE
+//! mount, where it is on this very host. What it moved to and from storage is read from its own counters;
+//! one that only passes on what it is asked is followed to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use plimsoll_evidence::observed::{Moved, Server};
+use procfs::net::{TcpNetEntry, TcpState};
+use procfs::process::{FDTarget, Process, all_processes};
+
+/// A chain of servers that pass on to each other is followed so far.
+const CHAIN_MAX: usize = 16;
+
+/// One end of a TCP connection, or a listening socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Row {
+    local: SocketAddr,
+    /// `None`: it listens.
+    remote: Option<SocketAddr>,
+    inode: u64,
+}
+
+/// Processes and connections of this host, of every network namespace whose processes show.
+#[derive(Clone, Debug, Default)]
+struct World {
+    rows: Vec<Row>,
+    /// Processes that hold a socket.
+    owners: BTreeMap<u64, Vec<i32>>,
+    children: BTreeMap<i32, Vec<i32>>,
+    /// Processes that serve FUSE, with the connection where the kernel tells (Linux 6.16).
+    fuse: Vec<(i32, Option<u32>)>,
+    /// Whether a process's files could not be listed.
+    hidden: bool,
+}
+
+/// What answers, found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Found {
+    serves: String,
+    local: Option<bool>,
+    processes: BTreeSet<i32>,
+    relays: bool,
+    /// Whether the processes at the other end show.
+    shown: bool,
+}
+
+/// What answers for the target, as far as the target tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sought {
+    /// Where this process's own clients connect to.
+    pub addresses: Vec<SocketAddr>,
+    /// FUSE connections beneath the target.
+    pub fuse_connections: Vec<u32>,
+    /// Addresses that clients of the kernel's own connect to: NFS mounts, disks of a network.
+    pub kernel_addresses: Vec<IpAddr>,
+    /// Whether a network block device is beneath it, which tells no address.
+    pub nbd: bool,
+}
+
+/// Servers that are watched over a phase.
+#[derive(Clone, Debug, Default)]
+pub struct ServerWatch {
+    found: Vec<Found>,
+    before: BTreeMap<i32, Moved>,
+}
+
+impl ServerWatch {
+    /// Looks for what answers.
+    #[must_use]
+    pub fn begin(sought: &Sought) -> Self {
+        if sought == &Sought::default() {
+            return Self::default();
+        }
+        let world = World::look();
+        let own = i32::try_from(std::process::id()).unwrap_or(0);
+        let mut rows = world.rows_of(&[own]);
+        rows.retain(|row| {
+            row.remote.is_some_and(|remote| sought.addresses.contains(&plain(remote)))
+        });
+        let mut found = world.of_connections(&rows);
+        for address in &sought.addresses {
+            // Without a connection there is only the address to go by.
+            if !rows.iter().any(|row| row.remote == Some(plain(*address))) {
+                let local = address.ip().to_canonical().is_loopback().then_some(true);
+                found.push(Found { serves: address.to_string(), local, ..Found::default() });
+            }
+        }
+        found.extend(sought.fuse_connections.iter().map(|connection| world.of_fuse(*connection)));
+        let mut held = world.rows_of_kernel();
+        held.retain(|row| {
+            row.remote.is_some_and(|to| sought.kernel_addresses.contains(&plain(to).ip()))
+        });
+        found.extend(world.of_connections(&held));
+        if sought.nbd {
+            // Whose connection of the kernel's it is, is not told: its server shows by its name.
+            let near = world.of_connections(&world.rows_of_kernel());
+            let serves =
+                |found: &Found| found.processes.iter().any(|pid| named(*pid).contains("nbd"));
+            found.extend(near.into_iter().filter(serves));
+        }
+        let before =
+            found.iter().flat_map(|f| &f.processes).filter_map(|pid| moved(*pid)).collect();
+        Self { found, before }
+    }
+
+    /// What they moved since.
+    #[must_use]
+    pub fn end(&self) -> Vec<Server> {
+        let after: BTreeMap<i32, Moved> =
+            self.found.iter().flat_map(|f| &f.processes).filter_map(|pid| moved(*pid)).collect();
+        let rise = |pid: &i32| Some(after.get(pid)?.minus(*self.before.get(pid)?));
+        self.found
+            .iter()
+            .map(|found| {
+                let all: Option<Vec<Moved>> = found.processes.iter().map(rise).collect();
+                let sum = all.map(|all| all.into_iter().fold(Moved::default(), Moved::plus));
+                Server {
+                    serves: found.serves.clone(),
+                    local: found.local,
+                    processes: found.processes.iter().map(|pid| named(*pid)).collect(),
+                    moved: sum.filter(|_| found.shown),
+                    relays: found.relays,
+                }
+            })
+            .collect()
+    }
+}
+
+fn moved(pid: i32) -> Option<(i32, Moved)> {
+    let io = Process::new(pid).ok()?.io().ok()?;
+    Some((pid, Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes }))
+}
+
+fn named(pid: i32) -> String {
+    let name = Process::new(pid).and_then(|process| process.stat()).map(|stat| stat.comm);
+    name.map_or_else(|_| format!("process {pid}"), |name| format!("{name} ({pid})"))
+}
+
+/// An address of the one kind where it is one of the other in disguise.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+impl World {
+    fn look() -> Self {
+        let mut world = Self::default();
+        let mut spaces = BTreeSet::new();
+        for process in all_processes().into_iter().flatten().flatten() {
+            let Ok(stat) = process.stat() else { continue };
+            world.children.entry(stat.ppid).or_default().push(process.pid);
+            let space = fs::read_link(format!("/proc/{}/ns/net", process.pid)).ok();
+            // Where the space cannot be told, only this process's own is known to be listed.
+            let own = process.pid as u32 == std::process::id();
+            if (own || space.is_some()) && spaces.insert(space) {
+                let (four, six) = (process.tcp(), process.tcp6());
+                let rows = four.into_iter().flatten().chain(six.into_iter().flatten());
+                world.rows.extend(rows.filter_map(Row::of));
+            }
+            world.look_at_files(&process);
+        }
+        world
+    }
+
+    fn look_at_files(&mut self, process: &Process) {
+        let Ok(files) = process.fd() else {
+            self.hidden = true;
+            return;
+        };
+        for file in files.flatten() {
+            match file.target {
+                FDTarget::Socket(inode) => {
+                    self.owners.entry(inode).or_default().push(process.pid);
+                }
+                FDTarget::Path(path) if path == Path::new("/dev/fuse") => {
+                    self.fuse.push((process.pid, fuse_connection(process.pid, file.fd)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Connections of these processes.
+    fn rows_of(&self, pids: &[i32]) -> Vec<Row> {
+        let held = |row: &&Row| {
+            let owners = self.owners.get(&row.inode);
+            owners.is_some_and(|owners| owners.iter().any(|pid| pids.contains(pid)))
+        };
+        self.rows.iter().filter(|row| row.remote.is_some()).filter(held).copied().collect()
+    }
+
+    /// Connections that no process holds: the kernel's own. None where not every process shows.
+    fn rows_of_kernel(&self) -> Vec<Row> {
+        let held = |row: &&Row| self.owners.contains_key(&row.inode);
+        let rows = self.rows.iter().filter(|row| row.remote.is_some() && row.inode != 0);
+        if self.hidden { Vec::new() } else { rows.filter(|row| !held(row)).copied().collect() }
+    }
+
+    /// What answers at the other ends, one for each address.
+    fn of_connections(&self, rows: &[Row]) -> Vec<Found> {
+        let mut found: BTreeMap<String, Found> = BTreeMap::new();
+        for row in rows {
+            let Some(remote) = row.remote else { continue };
+            let one = self.of_connection(row, remote);
+            let known = found.entry(one.serves.clone()).or_insert_with(|| one.clone());
+            known.processes.extend(one.processes);
+            known.relays |= one.relays;
+            known.shown &= one.shown;
+        }
+        found.into_values().collect()
+    }
+
+    fn of_connection(&self, row: &Row, remote: SocketAddr) -> Found {
+        let mut found = Found { serves: remote.to_string(), ..Found::default() };
+        // The other end of a connection of this host carries our address as its remote one, whatever
+        // its own was made into on the way.
+        let ends: Vec<&Row> = self
+            .rows
+            .iter()
+            .filter(|other| other.remote == Some(row.local) && other.inode != row.inode)
+            .collect();
+        let near = !ends.is_empty() || remote.ip().is_loopback() || remote.ip() == row.local.ip();
+        found.local = Some(near);
+        if !near {
+            return found;
+        }
+        let holders = ends.iter().filter_map(|end| self.owners.get(&end.inode)).flatten();
+        found.processes = holders.copied().collect();
+        // A process that listens may hand its connections to threads of the kernel.
+        found.shown = !found.processes.is_empty();
+        self.follow(&mut found);
+        found
+    }
+
+    fn of_fuse(&self, connection: u32) -> Found {
+        let exact = self.fuse.iter().filter(|(_, number)| *number == Some(connection));
+        let mut processes: BTreeSet<i32> = exact.map(|(pid, _)| *pid).collect();
+        if processes.is_empty() {
+            // Kernels that do not tell: any of those that serve FUSE may be it.
+            let any = self.fuse.iter().filter(|(_, number)| number.is_none());
+            processes = any.map(|(pid, _)| *pid).collect();
+        }
+        let mut found = Found {
+            serves: format!("FUSE connection {connection}"),
+            local: Some(true),
+            shown: !processes.is_empty(),
+            processes,
+            relays: false,
+        };
+        self.follow(&mut found);
+        found
+    }
+
+    /// Adds what the servers start or pass on to.
+    fn follow(&self, found: &mut Found) {
+        let mut fresh: Vec<i32> = found.processes.iter().copied().collect();
+        for _ in 0..CHAIN_MAX {
+            let mut next = Vec::new();
+            for pid in fresh {
+                next.extend(self.children.get(&pid).into_iter().flatten().copied());
+                for row in self.outward(pid) {
+                    let Some(remote) = row.remote else { continue };
+                    let ends = self.rows.iter().filter(|other| {
+                        other.remote == Some(row.local) && other.inode != row.inode
+                    });
+                    let holders: Vec<i32> = ends
+                        .filter_map(|end| self.owners.get(&end.inode))
+                        .flatten()
+                        .copied()
+                        .collect();
+                    let near = remote.ip().is_loopback() || remote.ip() == row.local.ip();
+                    if holders.is_empty() {
+                        // Another host's, or a process that does not show.
+                        found.relays |= !near;
+                        found.shown &= !near;
+                    }
+                    next.extend(holders);
+                }
+            }
+            let own = i32::try_from(std::process::id()).unwrap_or(0);
+            next.retain(|pid| *pid != own && found.processes.insert(*pid));
+            if next.is_empty() {
+                return;
+            }
+            fresh = next;
+        }
+    }
+
+    /// Connections that a process made, and not those that it was asked for.
+    fn outward(&self, pid: i32) -> Vec<Row> {
+        let listens: BTreeSet<u16> = self
+            .rows
+            .iter()
+            .filter(|row| row.remote.is_none())
+            .map(|row| row.local.port())
+            .collect();
+        let mut rows = self.rows_of(&[pid]);
+        rows.retain(|row| !listens.contains(&row.local.port()));
+        rows
+    }
+}
+
+impl Row {
+    fn of(entry: TcpNetEntry) -> Option<Self> {
+        let remote = match entry.state {
+            TcpState::Listen => None,
+            TcpState::Established => Some(plain(entry.remote_address)),
+            _ => return None,
+        };
+        Some(Self { local: plain(entry.local_address), remote, inode: entry.inode })
+    }
+}
+
+/// The FUSE connection of an open `/dev/fuse` (Linux 6.16).
+fn fuse_connection(pid: i32, fd: i32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("fuse_connection:"))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    fn row(local: &str, remote: &str, inode: u64) -> Row {
+        let remote = (!remote.is_empty()).then(|| address(remote));
+        Row { local: address(local), remote, inode }
+    }
+
+    /// A client (1) of a server (20) with a child (21), of a relay (30) to it, and of another host.
+    fn world() -> World {
+        World {
+            rows: vec![
+                row("127.0.0.1:5000", "127.0.0.1:9000", 1),
+                row("127.0.0.1:9000", "127.0.0.1:5000", 2),
+                row("0.0.0.0:9000", "0.0.0.0:0", 3),
+                row("10.0.0.5:6000", "10.0.0.9:2049", 4),
+                row("127.0.0.1:5001", "127.0.0.1:8000", 5),
+                row("127.0.0.1:8000", "127.0.0.1:5001", 6),
+                row("127.0.0.1:5002", "127.0.0.1:9000", 7),
+                row("127.0.0.1:9000", "127.0.0.1:5002", 8),
+            ]
+            .into_iter()
+            .map(|mut row| {
+                row.remote = row.remote.filter(|remote| remote.port() != 0);
+                row
+            })
+            .chain([row("0.0.0.0:8000", "", 9)])
+            .collect(),
+            owners: [(1, 1), (2, 20), (3, 20), (4, 1), (5, 1), (6, 30), (7, 30), (8, 20), (9, 30)]
+                .map(|(inode, pid)| (inode, vec![pid]))
+                .into(),
+            children: [(20, vec![21])].into(),
+            fuse: vec![(40, Some(39)), (41, Some(7))],
+            hidden: false,
+        }
+    }
+
+    fn serves(world: &World, what: &str) -> Found {
+        let found = world.of_connections(&world.rows_of(&[1]));
+        found.into_iter().find(|found| found.serves == what).unwrap()
+    }
+
+    #[test]
+    fn a_server_of_this_host_is_found_with_what_it_starts() {
+        let found = serves(&world(), "127.0.0.1:9000");
+        assert_eq!((found.local, found.relays, found.shown), (Some(true), false, true));
+        assert_eq!(found.processes, [20, 21].into());
+    }
+
+    #[test]
+    fn a_server_elsewhere_is_elsewhere() {
+        let found = serves(&world(), "10.0.0.9:2049");
+        assert_eq!((found.local, found.processes.len()), (Some(false), 0));
+    }
+
+    #[test]
+    fn a_relay_is_followed_to_what_it_relays_to() {
+        let found = serves(&world(), "127.0.0.1:8000");
+        assert_eq!(found.processes, [20, 21, 30].into());
+        assert!(!found.relays);
+        let mut far = world();
+        far.rows[6] = row("10.0.0.5:5002", "10.0.0.9:9000", 7);
+        far.rows.remove(7);
+        let found = serves(&far, "127.0.0.1:8000");
+        assert_eq!((found.processes, found.relays), ([30].into(), true));
+    }
+
+    #[test]
+    fn an_address_that_was_rewritten_on_the_way_is_still_this_hosts() {
+        let mut world = world();
+        world.rows[0] = row("10.0.0.5:5000", "10.0.0.77:9000", 1);
+        world.rows[1] = row("172.17.0.2:9000", "10.0.0.5:5000", 2);
+        let found = serves(&world, "10.0.0.77:9000");
+        assert_eq!((found.local, found.processes), (Some(true), [20, 21].into()));
+    }
+
+    #[test]
+    fn connections_of_the_kernel_are_those_that_nobody_holds() {
+        let mut world = world();
+        assert!(world.rows_of_kernel().is_empty());
+        world.owners.remove(&1);
+        assert_eq!(world.rows_of_kernel().len(), 1);
+        world.hidden = true;
+        assert!(world.rows_of_kernel().is_empty());
+    }
+
+    #[test]
+    fn a_fuse_connection_has_its_process() {
+        assert_eq!(world().of_fuse(39).processes, [40].into());
+        let mut silent = world();
+        silent.fuse = vec![(40, None), (41, None)];
+        assert_eq!(silent.of_fuse(39).processes, [40, 41].into());
+        silent.fuse.clear();
+        assert!(!silent.of_fuse(39).shown);
+    }
+}

@@ -1,0 +1,107 @@
+//! Devices around the target's: what reaches its devices from above without passing through the target's
+//! own stack (other partitions, volumes, loop devices), and the host's other disks.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::environment::Transport;
+use plimsoll_evidence::observed::{DeviceTotals, Elsewhere, Moved};
+
+use crate::device::{self, DeviceNumber};
+use crate::sysfs::{Sysfs, names_in};
+
+/// Devices whose counters tell what is not the target's.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Device of the stack, device above it that is none, and how many devices share what that one
+    /// moves.
+    beside: Vec<(DeviceNumber, DeviceNumber, u64)>,
+    /// Disks that are not beneath the target; true where they are memory.
+    elsewhere: Vec<(DeviceNumber, bool)>,
+    before: BTreeMap<DeviceNumber, Moved>,
+}
+
+impl Surroundings {
+    /// Looks around `stack`, the devices beneath the target.
+    #[must_use]
+    pub fn of(sysfs: &Sysfs, stack: &[DeviceNumber]) -> Self {
+        let mut found = Self::default();
+        for number in sysfs.all() {
+            if stack.contains(&number) {
+                for above in above(sysfs, number).into_iter().filter(|n| !stack.contains(n)) {
+                    let shared = device::describe(sysfs, above).map_or(1, |d| d.below.len() as u64);
+                    found.beside.push((number, above, shared.max(1)));
+                }
+                continue;
+            }
+            let Some(described) = device::describe(sysfs, number) else { continue };
+            let is_disk = described.device.kind == "disk" && described.below.is_empty();
+            if is_disk && described.device.size_bytes != Some(0) {
+                use Transport::{Pmem, Ram, Test, Zram};
+                let memory = matches!(described.device.transport, Some(Zram | Ram | Pmem | Test));
+                found.elsewhere.push((number, memory));
+            }
+        }
+        found
+    }
+
+    /// Begins to count.
+    pub fn begin(&mut self) {
+        self.before = self.read();
+    }
+
+    /// What disks elsewhere moved since.
+    #[must_use]
+    pub fn elsewhere(&self) -> Elsewhere {
+        let now = self.read();
+        let mut sum = Elsewhere::default();
+        for (number, memory) in &self.elsewhere {
+            let moved = self.rise(&now, *number);
+            let part = if *memory { &mut sum.memory } else { &mut sum.disks };
+            *part = part.plus(moved);
+        }
+        sum
+    }
+
+    /// Adds what came from beside to the totals of a device.
+    pub fn note(&self, number: DeviceNumber, totals: &mut DeviceTotals) {
+        let now = self.read();
+        let beside = self.beside.iter().filter(|(below, ..)| *below == number);
+        let sum = beside.fold(Moved::default(), |sum, (_, above, shared)| {
+            let all = self.rise(&now, *above);
+            sum.plus(Moved {
+                read_bytes: all.read_bytes / shared,
+                written_bytes: all.written_bytes / shared,
+            })
+        });
+        totals.beside = Some(sum);
+    }
+
+    fn rise(&self, now: &BTreeMap<DeviceNumber, Moved>, number: DeviceNumber) -> Moved {
+        match (now.get(&number), self.before.get(&number)) {
+            (Some(now), Some(before)) => now.minus(*before),
+            _ => Moved::default(),
+        }
+    }
+
+    fn read(&self) -> BTreeMap<DeviceNumber, Moved> {
+        let numbers = self.beside.iter().map(|(_, above, _)| above);
+        let numbers = numbers.chain(self.elsewhere.iter().map(|(number, _)| number));
+        let read = |number: &DeviceNumber| {
+            let counters = number.counters()?;
+            let moved =
+                Moved { read_bytes: counters.read_bytes, written_bytes: counters.written_bytes };
+            Some((*number, moved))
+        };
+        numbers.filter_map(read).collect()
+    }
+}
+
+/// The devices directly above one: those that hold it, and its partitions.
+fn above(sysfs: &Sysfs, number: DeviceNumber) -> Vec<DeviceNumber> {
+    let directory = sysfs.directory(number);
+    let holders = names_in(&directory.join("holders"));
+    let partitions = names_in(&directory)
+        .into_iter()
+        .filter(|name| directory.join(name).join("partition").exists());
+    holders.into_iter().chain(partitions).filter_map(|name| sysfs.number(&name)).collect()
+}
