@@ -9,7 +9,7 @@ use crate::checks;
 use crate::claim::{Claim, Standing};
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
-use crate::rules::{self, Rule, generator_limit};
+use crate::rules::{self, Rule, generator_limit, seen};
 use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 
 /// Judges a run.
@@ -44,6 +44,13 @@ pub fn judge(bundle: &Bundle) -> Verdict {
     // A figure of a model must never be taken for one of real storage, wherever the sentence goes.
     let modelled = bundle.run.driver == Driver::Model;
     let reason = if modelled { format!("modelled: {reason}") } else { reason };
+    let reason = match verdict {
+        // What a network hides can't be vouched for, however well it answers.
+        VerdictKind::Pass if seen::is_real(bundle) && seen::is_remote(bundle) => {
+            format!("{reason}, as seen by the client; what lies behind is not known")
+        }
+        _ => reason,
+    };
     findings.sort_by_key(|finding| finding.outcome);
     let (passed, findings): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|finding| finding.outcome == Outcome::Pass);
@@ -82,7 +89,8 @@ pub const NOT_ACCEPTED: [&str; 5] =
 
 /// Whether the plan accepts that a rule stays unknown.
 fn is_accepted(bundle: &Bundle, rule: &str) -> bool {
-    !NOT_ACCEPTED.contains(&rule) && bundle.plan.evidence.accept_unknown.iter().any(|id| id == rule)
+    let names = |id: &String| rules::find(id).is_some_and(|found| found.id == rule);
+    !NOT_ACCEPTED.contains(&rule) && bundle.plan.evidence.accept_unknown.iter().any(names)
 }
 
 /// The mandatory rules of what is claimed that stayed unknown and that the plan accepts so.

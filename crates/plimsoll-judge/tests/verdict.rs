@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::{Device, Environment, Transport};
+use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
 use plimsoll_evidence::observed::{Extents, Observed};
 use plimsoll_evidence::run::{
     Checks, ClassTotals, Damage, Driver, End, EndKind, Engine, Instance, PathEngine, Phase,
@@ -107,6 +107,8 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
     };
     let mut observed = Observed::default();
     (observed.generator.user_ns, observed.generator.system_ns) = (Some(SECOND_NS), Some(SECOND_NS));
+    (observed.generator.storage_read_bytes, observed.generator.storage_written_bytes) =
+        (Some(u64::MAX), Some(u64::MAX));
     let run = Run {
         schema_version: 1,
         tool_version: "0".into(),
@@ -147,6 +149,11 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
         plan: plan.resolve(),
         environment: Environment {
             cpus: Some(2),
+            mounts: vec![Mount {
+                path: "/x".into(),
+                file_system: Some("ext4".into()),
+                ..Mount::default()
+            }],
             devices: vec![Device {
                 name: "sda".into(),
                 kind: "disk".into(),
@@ -205,20 +212,19 @@ fn the_same_evidence_gives_the_same_verdict() {
 }
 
 #[test]
-fn buffered_io_is_invalid_when_the_page_cache_held_the_files() {
+fn what_no_device_moved_is_invalid_and_what_cannot_be_told_is_undecided() {
     let mut bundle = good();
-    bundle.run.engine.paths[0].direct = false;
+    bundle.observed.generator.storage_read_bytes = None;
     let unknown = judge(&bundle);
     assert_eq!(unknown.verdict, VerdictKind::Inconclusive);
-    assert_eq!(outcome(&unknown, "page-cache-served"), Some(Outcome::Unknown));
-    bundle.observed.page_cache.files_bytes = Some(1000);
-    bundle.observed.page_cache.resident_bytes_before = Some(0);
-    bundle.observed.page_cache.resident_bytes_after = Some(51);
+    assert_eq!(outcome(&unknown, "bytes-balance"), Some(Outcome::Unknown));
+    let read = bundle.run.classes[0].size_bytes;
+    bundle.observed.generator.storage_read_bytes = Some(read * 79 / 100);
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Invalid);
-    assert_eq!(outcome(&verdict, "page-cache-served"), Some(Outcome::Fail));
+    assert_eq!(outcome(&verdict, "bytes-balance"), Some(Outcome::Fail));
     assert_eq!(verdict.claims["requirement"], Standing::Refuted);
-    bundle.observed.page_cache.resident_bytes_after = Some(50);
+    bundle.observed.generator.storage_read_bytes = Some(read * 81 / 100);
     assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
 }
 

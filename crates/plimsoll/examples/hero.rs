@@ -53,7 +53,7 @@ const PAIRS: [Pair; 7] = [
     Pair {
         trick: "random reads of 1 GiB of zeroes from the page cache (ext4)",
         hero: "zeros-cached",
-        rules: &["zero-data", "page-cache-served"],
+        rules: &["zero-data", "bytes-balance"],
         fails: true,
         twin: "zeros-cached-twin",
         kinds: ["ext4", "ext4"],
@@ -61,7 +61,7 @@ const PAIRS: [Pair; 7] = [
     Pair {
         trick: "1 MiB sequential reads from the page cache (XFS)",
         hero: "sequential-cached",
-        rules: &["page-cache-served"],
+        rules: &["bytes-balance"],
         fails: true,
         twin: "sequential-cached-twin",
         kinds: ["xfs", "xfs"],

@@ -46,7 +46,7 @@ fn the_page_cache_and_a_broken_law_show_in_a_result_file() {
     std::fs::write(sandbox.path("cached.json"), result("0", 600, 799_000)).unwrap();
     let ran = sandbox.run(&["audit", "cached.json", "--json"]).expect(3);
     assert_eq!(ran.json()["verdict"], "INVALID");
-    assert_eq!(failed(&ran.json()), ["page-cache-served"]);
+    assert_eq!(failed(&ran.json()), ["bytes-balance"]);
     std::fs::write(sandbox.path("law.json"), result("1", 600_100, 900_000)).unwrap();
     let ran = sandbox.run(&["audit", "law.json"]).expect(3);
     ran.says("9.00 in flight, where clients × depth is 8");
@@ -265,12 +265,16 @@ fn what_buffers_held_is_not_known_from_a_result() {
     let (code, verdict) = audited(&[write], r#"{"name": "sda", "write_ios": 3000200}"#);
     assert_eq!((code, failed(&verdict)), (0, vec![]), "{verdict}");
     assert_eq!(outcome(&verdict, "data-content"), "unknown");
-    assert_eq!(outcome(&verdict, "page-cache-served"), serde_json::Value::Null, "nothing was read");
+    assert_eq!(outcome(&verdict, "bytes-balance"), "pass", "{verdict}");
     assert_eq!(outcome(&verdict, "rate-capped"), serde_json::Value::Null, "no rate is known");
     // Where a third of it arrived, something made it less.
     let write = job("a", options, &side("write", 3_000_000, 799_000, 300_000));
     let (code, verdict) = audited(&[write], r#"{"name": "sda", "write_ios": 1000000}"#);
-    assert_eq!((code, failed(&verdict)), (3, vec!["data-content".to_owned()]), "{verdict}");
+    assert_eq!(
+        (code, failed(&verdict)),
+        (3, vec!["bytes-balance".to_owned(), "data-content".to_owned()]),
+        "{verdict}"
+    );
 }
 
 #[test]
@@ -278,7 +282,7 @@ fn a_disk_that_read_nothing_refutes_reads_past_the_page_cache() {
     let options = r#""rw": "randread", "bs": "4k", "iodepth": "8", "filename": "/x", "size": "1g""#;
     let read = || job("a", options, &side("read", 600_000, 799_000, 60_000));
     let (code, verdict) = audited(&[read()], r#"{"name": "sda", "read_ios": 0, "write_ios": 7}"#);
-    assert_eq!((code, failed(&verdict)), (3, vec!["page-cache-served".to_owned()]), "{verdict}");
+    assert_eq!((code, failed(&verdict)), (3, vec!["bytes-balance".to_owned()]), "{verdict}");
     // More requests than operations are parts of them: nothing follows, neither neighbours nor caches.
     let (code, verdict) = audited(&[read()], r#"{"name": "sda", "read_ios": 2400000}"#);
     assert_eq!((code, failed(&verdict)), (0, vec![]), "{verdict}");

@@ -143,7 +143,7 @@ fn where_there_is_no_direct_io_the_page_cache_makes_it_invalid() {
     assert_eq!(verdict["verdict"], "INVALID", "{}", ran.stdout);
     // It lies in memory as well, which is another rule's to say.
     let findings = verdict["findings"].as_array().unwrap();
-    let served = findings.iter().find(|finding| finding["rule"] == "page-cache-served").unwrap();
+    let served = findings.iter().find(|finding| finding["rule"] == "bytes-balance").unwrap();
     assert_eq!(served["outcome"], "fail", "{served}");
     assert!(served["says"].as_str().unwrap().contains("page cache"), "{served}");
 }

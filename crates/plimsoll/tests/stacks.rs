@@ -159,3 +159,112 @@ fn a_file_system_on_compressed_memory_is_memory() {
     is_invalid_by(&verdict, "memory-target");
     assert_eq!(verdict["claims"]["media-read"], "refuted", "{verdict:#}");
 }
+
+/// Reads and writes the disk that `path` lies on past the page cache until dropped: somebody else's load.
+struct Neighbour {
+    stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Neighbour {
+    fn on(path: &Path) -> Self {
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let (seen, file) = (stop.clone(), path.join("neighbour"));
+        let file = file.display().to_string();
+        let make = ["if=/dev/urandom", "bs=1M", "count=64", "conv=fsync"];
+        tool("dd", &[&make[..], &[&format!("of={file}")]].concat());
+        let thread = std::thread::spawn(move || {
+            use std::sync::atomic::Ordering;
+            while !seen.load(Ordering::Relaxed) {
+                // Processes of their own, so that they are counted apart from the test.
+                let read = [&format!("if={file}"), "of=/dev/null", "bs=1M", "iflag=direct"];
+                let write =
+                    ["if=/dev/zero", &format!("of={file}"), "bs=1M", "count=64", "oflag=direct"];
+                for arguments in [&read[..], &write[..]] {
+                    let _ = Command::new("dd").args(arguments).arg("conv=notrunc").output();
+                }
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+/// O_DIRECT is taken and the file system buffers: its journal holds the data.
+#[test]
+fn a_journal_of_data_buffers_what_was_to_be_direct() {
+    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let device = made.loop_on(&sandbox.path("image"), 256, true);
+    let at = sandbox.path("mount");
+    made.file_system(&device, "ext4", "data=journal", &at);
+    for reads in [0, 100] {
+        let workload = format!("reads = {reads}\ndirect = \"required\"");
+        let verdict = run(&sandbox, &at, "", &workload);
+        is_invalid_by(&verdict, "bytes-balance");
+    }
+}
+
+#[test]
+fn a_loop_device_on_the_page_cache_is_caught_while_others_use_the_disk() {
+    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let device = made.loop_on(&sandbox.path("image"), 256, false);
+    let at = sandbox.path("mount");
+    made.file_system(&device, "ext4", "defaults", &at);
+    is_invalid_by(&run(&sandbox, &at, "", DIRECT), "bytes-balance");
+    let _neighbour = Neighbour::on(sandbox.root.path());
+    is_invalid_by(&run(&sandbox, &at, "", DIRECT), "bytes-balance");
+}
+
+#[test]
+fn writes_that_stay_in_the_page_cache_are_no_burst() {
+    let sandbox = Sandbox::new();
+    for claims in ["claims = [\"burst-write\"]", "claims = [\"durable-write\"]"] {
+        let verdict = run(&sandbox, &sandbox.data(), claims, "reads = 0\ndirect = \"off\"");
+        assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
+        assert_eq!(found(&verdict, "bytes-balance"), "fail", "{verdict:#}");
+    }
+}
+
+#[test]
+fn a_reduction_that_nobody_has_is_not_believed_where_it_is_declared() {
+    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let device = made.loop_on(&sandbox.path("image"), 512, true);
+    let at = sandbox.path("mount");
+    made.file_system(&device, "btrfs", "compress-force=zstd:3", &at);
+    let workload = "reads = 50\ncompressibility = 40.0\n[observe]\ndata_reduction = 40.0";
+    is_invalid_by(&run(&sandbox, &at, "", workload), "data-reduced");
+}
+
+/// Honest runs, alone and beside somebody else: none is accused, and each shows what its device moved.
+#[test]
+fn honest_runs_keep_their_balance_while_others_use_the_disk() {
+    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let mut places = vec![sandbox.data()];
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let device = made.loop_on(&sandbox.path(kind), 384, true);
+        let at = sandbox.path(&format!("{kind}-mount"));
+        made.file_system(&device, kind, "defaults", &at);
+        places.push(at);
+    }
+    let at = sandbox.path("overlay");
+    overlay(&mut made, &sandbox.path("upper"), &sandbox.path("lower"), &at);
+    places.push(at);
+    let mut neighbour = None;
+    for busy in [false, true] {
+        for place in &places {
+            let verdict = run(&sandbox, place, "", DIRECT);
+            assert_eq!(found(&verdict, "bytes-balance"), "pass", "{busy} {place:?}: {verdict:#}");
+            let fails = verdict["findings"].as_array().unwrap().iter();
+            let fails: Vec<&Value> = fails.filter(|f| f["outcome"] == "fail").collect();
+            let others = fails.iter().all(|f| f["rule"] == "noisy-neighbour");
+            assert!(others, "{busy} {place:?}: {fails:#?}");
+        }
+        neighbour.get_or_insert_with(|| Neighbour::on(sandbox.root.path()));
+    }
+}

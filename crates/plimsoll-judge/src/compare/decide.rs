@@ -158,7 +158,7 @@ fn not_believed(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     let refutes = |finding: &&Finding| {
         finding.outcome == Found::Fail
             && rules::find(&finding.rule).is_some_and(|r| r.mandatory_for(Claim::Comparative))
-            && !accepted.contains(&finding.rule)
+            && !accepted.iter().any(|id| rules::find(id).is_some_and(|r| r.id == finding.rule))
     };
     sides.iter().find_map(|side| {
         let (bundle, finding) = side.completed().find_map(|(bundle, verdict)| {

@@ -157,6 +157,7 @@ fn an_instance_that_cannot_be_judged_leaves_its_row_open() {
     let mut second = bundle.run.classes[0].clone();
     (second.name, second.instance, second.count) = ("two.read".into(), 1, 50_000);
     second.latency_ns_sum = 50_000 * made_up::LATENCY_NS;
+    second.size_bytes = 50_000 * 4096;
     let mut histogram = plimsoll_evidence::latency::histogram();
     histogram.record_n(800_000, 50_000).unwrap();
     bundle.latency.insert("two.read".into(), histogram);

@@ -3,6 +3,7 @@
 use plimsoll_evidence::Bundle;
 
 use super::{Rule, Weight, seen};
+use crate::balance;
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -24,7 +25,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if !bundle.plan.claims.contains(&Claim::CachedRead) || seen::operations(bundle, true) == 0 {
         return None;
     }
-    let by_host = seen::read_ratio(bundle).map(|ratio| 1.0 - ratio.min(1.0));
+    let by_host = balance::read_from_cache(bundle);
     if let Some(share) = by_host.filter(|share| *share >= CACHE_SHARE_MIN) {
         let says =
             format!("the page cache answered {} of the reads, as claimed", seen::percent(share));
@@ -72,6 +73,7 @@ mod tests {
         bundle.observed.devices[0].read_bytes /= 25;
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.devices.clear();
+        bundle.observed.generator.storage_read_bytes = None;
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         let reads = seen::operations(&bundle, true) as f64;
         let from = &mut bundle.observed.sources.reads_from;

@@ -112,7 +112,7 @@ fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
         return declared(ratio, duplicates);
     }
     let zeros = bundle.run.counters.get(foreign::ZERO_BUFFERS).is_some_and(|count| *count > 0);
-    // Buffered writes may still be on their way: that is `write-back-left-out`.
+    // Buffered writes may still be on their way: that is `bytes-balance`.
     let direct = seen::buffered_paths(bundle).is_empty();
     match seen::write_ratio(bundle).filter(|_| direct) {
         Some(arrived) if arrived < ARRIVED_MIN => {

@@ -4,6 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_plan::Workload;
 
 use super::{Rule, Weight, seen};
+use crate::balance::REDUCTION_MAX;
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -18,7 +19,9 @@ pub const RULE: Rule = Rule {
         read or written: the figure is that of the reduced data. Plimsoll looks at the compression \
         that is set on the files (mount options, Btrfs attributes), at extents that are stored \
         compressed, at what the device moved, and at the system's own ratio where metrics name it. It \
-        is a failure unless the plan declares as much (`observe.data_reduction`).",
+        is a failure unless the plan declares as much (`observe.data_reduction`). More than 5:1 is a \
+        failure, declared or not: makers of arrays guarantee 3:1 to 5:1 for mixed data, and no \
+        application writes what shrinks further.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -69,6 +72,10 @@ fn judged(bundle: &Bundle, ratio: f64, says: String) -> Finding {
     let declared = bundle.plan.observe.data_reduction;
     let finding = if ratio < REDUCTION_MIN {
         Finding::new(RULE.id, Outcome::Pass, "the data does not let itself be reduced")
+    } else if ratio > REDUCTION_MAX {
+        let says = format!("{says}; no application's data does that");
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise(format!("use data that compresses up to {REDUCTION_MAX:.0}:1"))
     } else if declared.is_some_and(|declared| declared * REDUCTION_MIN >= ratio) {
         Finding::new(RULE.id, Outcome::Warn, format!("{says}, as declared"))
             .as_declared(format!("data reduction {:.1}:1", declared.unwrap_or(1.0)))
@@ -116,6 +123,10 @@ mod tests {
         bundle.plan.observe.data_reduction = Some(4.0);
         assert_eq!(outcome(&bundle), Outcome::Warn);
         bundle.plan.observe.data_reduction = Some(2.0);
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+        // Nobody's data is so.
+        bundle.observed.workload.compressed_share = Some(1.0 / 40.0);
+        bundle.plan.observe.data_reduction = Some(40.0);
         assert_eq!(outcome(&bundle), Outcome::Fail);
     }
 

@@ -227,6 +227,9 @@ fn observed(bytes: u64, is_read: bool) -> Observed {
             user_ns: Some(4 * SECOND_NS),
             system_ns: Some(6 * SECOND_NS),
             busiest_thread_share: Some(0.2),
+            storage_read_bytes: Some(moved(is_read)),
+            storage_written_bytes: Some(moved(!is_read)),
+            storage_cancelled_bytes: Some(0),
             ..Generator::default()
         },
         extents: Some(Extents {

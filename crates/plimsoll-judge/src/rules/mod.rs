@@ -11,6 +11,7 @@ use crate::finding::Finding;
 
 pub mod best_of_many;
 pub mod burst_credit;
+pub mod bytes_balance;
 pub mod cache_state;
 pub mod cached_read;
 pub mod check_failed;
@@ -46,7 +47,6 @@ pub mod not_steady;
 pub mod one_run_only;
 pub mod operations_lost;
 pub mod operations_missing;
-pub mod page_cache_served;
 pub mod pattern_other;
 pub mod percentile_samples;
 pub mod phase_boundaries;
@@ -55,16 +55,16 @@ pub mod raid_degraded;
 pub mod rate_capped;
 mod reads;
 pub mod seeks_exceeded;
-mod seen;
+pub(crate) mod seen;
 pub mod served_from_cache_below;
 pub mod server_outage;
+pub mod storage_unseen;
 pub mod transfer_size;
 mod two_modes;
 pub mod volatile_cache_unflushed;
 pub mod warm_up_short;
 pub mod working_set_small;
 pub mod working_set_stated;
-pub mod write_back_left_out;
 pub mod write_cache;
 pub mod zero_data;
 
@@ -118,7 +118,8 @@ pub const ALL: &[Rule] = &[
     holes_read::RULE,
     zero_data::RULE,
     data_reduced::RULE,
-    page_cache_served::RULE,
+    bytes_balance::RULE,
+    storage_unseen::RULE,
     data_content::RULE,
     burst_credit::RULE,
     served_from_cache_below::RULE,
@@ -135,7 +136,6 @@ pub const ALL: &[Rule] = &[
     link_exceeded::RULE,
     latency_floor::RULE,
     seeks_exceeded::RULE,
-    write_back_left_out::RULE,
     volatile_cache_unflushed::RULE,
     write_cache::RULE,
     flush_left_out::RULE,
@@ -160,7 +160,12 @@ pub const ALL: &[Rule] = &[
     best_of_many::RULE,
 ];
 
-/// The rule of that identifier.
+/// Rules of earlier versions, with those that ask the same now.
+const RETIRED: [(&str, &str); 2] =
+    [("page-cache-served", "bytes-balance"), ("write-back-left-out", "bytes-balance")];
+
+/// The rule of that identifier, or the one that took its place.
 pub fn find(id: &str) -> Option<&'static Rule> {
+    let id = RETIRED.iter().find(|(old, _)| *old == id).map_or(id, |(_, now)| now);
     ALL.iter().find(|rule| rule.id == id)
 }

@@ -12,12 +12,12 @@ use crate::figures::measured;
 const RATIO_BYTES_MIN: u64 = 8 << 20;
 
 /// True where the load went to real storage, by our engine or a foreign one.
-pub(super) fn is_real(bundle: &Bundle) -> bool {
+pub(crate) fn is_real(bundle: &Bundle) -> bool {
     bundle.run.driver != Driver::Model
 }
 
 /// True where the load went to nothing (`null = true`).
-pub(super) fn is_null(bundle: &Bundle) -> bool {
+pub(crate) fn is_null(bundle: &Bundle) -> bool {
     let targets = &bundle.plan.targets;
     !targets.is_empty() && targets.iter().all(|target| target.kind == TargetKind::Null)
 }
@@ -40,12 +40,21 @@ const REMOTE_FILE_SYSTEMS: [&str; 14] = [
     "fuse.sshfs",
 ];
 
-/// True where all of the target's data lies behind a network's protocol.
-pub(super) fn is_remote(bundle: &Bundle) -> bool {
+/// True where the plan's target is spoken to over a network by this process itself.
+pub(crate) fn is_remote_target(bundle: &Bundle) -> bool {
     let far =
         |target: &Target| matches!(target.kind, TargetKind::Nfs { .. } | TargetKind::S3 { .. });
     let targets = &bundle.plan.targets;
-    if !targets.is_empty() && targets.iter().all(far) {
+    !targets.is_empty() && targets.iter().all(far)
+}
+
+/// True where all of the target's data lies behind a network's protocol, on another host as far as shows.
+pub(crate) fn is_remote(bundle: &Bundle) -> bool {
+    let servers = &bundle.observed.servers;
+    if !servers.is_empty() {
+        return servers.iter().any(|server| server.local == Some(false) || server.relays);
+    }
+    if is_remote_target(bundle) {
         return true;
     }
     let mounts = &bundle.environment.mounts;
@@ -56,12 +65,12 @@ pub(super) fn is_remote(bundle: &Bundle) -> bool {
 }
 
 /// The matrix's streams; none for a mail store.
-pub(super) fn streams(bundle: &Bundle) -> &[Stream] {
+pub(crate) fn streams(bundle: &Bundle) -> &[Stream] {
     matrix(bundle).map_or(&[], |matrix| &matrix.streams)
 }
 
 /// The matrix, if that is the workload.
-pub(super) fn matrix(bundle: &Bundle) -> Option<&Matrix> {
+pub(crate) fn matrix(bundle: &Bundle) -> Option<&Matrix> {
     match &bundle.plan.workload {
         Workload::Matrix(matrix) => Some(matrix),
         Workload::Mailbox(_) => None,
@@ -74,28 +83,28 @@ fn data_classes(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
 }
 
 /// Bytes that the application read in the measured phase.
-pub(super) fn read_bytes(bundle: &Bundle) -> u64 {
+pub(crate) fn read_bytes(bundle: &Bundle) -> u64 {
     data_classes(bundle).filter(|c| c.is_read).map(|c| c.size_bytes).sum()
 }
 
 /// Bytes that it wrote.
-pub(super) fn written_bytes(bundle: &Bundle) -> u64 {
+pub(crate) fn written_bytes(bundle: &Bundle) -> u64 {
     data_classes(bundle).filter(|c| !c.is_read).map(|c| c.size_bytes).sum()
 }
 
 /// Its writes, and the reads where `reads`.
-pub(super) fn operations(bundle: &Bundle, reads: bool) -> u64 {
+pub(crate) fn operations(bundle: &Bundle, reads: bool) -> u64 {
     data_classes(bundle).filter(|c| c.is_read == reads).map(|c| c.count).sum()
 }
 
 /// The devices that the target's file systems lie on; `None` where none is known.
-pub(super) fn top_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
+pub(crate) fn top_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
     let devices: Vec<_> = bundle.observed.devices.iter().filter(|device| device.top).collect();
     (!devices.is_empty()).then_some(devices)
 }
 
 /// The devices with nothing below them, where they are others than the top ones.
-pub(super) fn bottom_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
+pub(crate) fn bottom_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
     let known = &bundle.environment.devices;
     let is_bottom = |device: &&DeviceTotals| {
         let described = known.iter().find(|d| d.name == device.name);
@@ -106,20 +115,20 @@ pub(super) fn bottom_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
 }
 
 /// Why what the storage did was not seen, and what would show it.
-pub(super) fn storage_unseen(bundle: &Bundle) -> Option<&Unknown> {
+pub(crate) fn storage_unseen(bundle: &Bundle) -> Option<&Unknown> {
     bundle.observed.unknown.iter().find(|unknown| unknown.what.starts_with("what the storage"))
 }
 
 /// Device bytes over application bytes, reads: 0.001 is the page cache, 1.00 direct, 2.03 somebody
 /// else on the disk (measured). `None` where too little was read, or no device is known.
-pub(super) fn read_ratio(bundle: &Bundle) -> Option<f64> {
+pub(crate) fn read_ratio(bundle: &Bundle) -> Option<f64> {
     let app = read_bytes(bundle);
     let device: u64 = top_devices(bundle)?.iter().map(|device| device.read_bytes).sum();
     (app >= RATIO_BYTES_MIN).then(|| device as f64 / app as f64)
 }
 
 /// The same of writes.
-pub(super) fn write_ratio(bundle: &Bundle) -> Option<f64> {
+pub(crate) fn write_ratio(bundle: &Bundle) -> Option<f64> {
     let app = written_bytes(bundle);
     let device: u64 = top_devices(bundle)?.iter().map(|device| device.written_bytes).sum();
     (app >= RATIO_BYTES_MIN).then(|| device as f64 / app as f64)
@@ -157,19 +166,19 @@ pub(super) fn counters_unsure(bundle: &Bundle) -> Option<String> {
 }
 
 /// Holes and unwritten extents over size; `None` for an empty file.
-pub(super) fn empty_share(extents: &Extents) -> Option<f64> {
+pub(crate) fn empty_share(extents: &Extents) -> Option<f64> {
     let empty = extents.hole_bytes + extents.unwritten_bytes.unwrap_or(0);
     (extents.size_bytes > 0).then(|| empty as f64 / extents.size_bytes as f64)
 }
 
 /// Paths whose I/O goes through the page cache.
-pub(super) fn buffered_paths(bundle: &Bundle) -> Vec<&str> {
+pub(crate) fn buffered_paths(bundle: &Bundle) -> Vec<&str> {
     let paths = bundle.run.engine.paths.iter().filter(|path| !path.direct);
     paths.map(|path| path.path.as_str()).collect()
 }
 
 /// Bytes in the unit that people read, powers of 1024.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     let (kib, mib, gib) = (1u64 << 10, 1u64 << 20, 1u64 << 30);
     let of = |unit: u64| bytes as f64 / unit as f64;
     match bytes {
@@ -181,7 +190,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// A share as a percentage, with a decimal where it is small.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent.abs() < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }

@@ -7,15 +7,13 @@ use plimsoll_plan::Media;
 
 use super::two_modes::two_modes;
 use super::{Rule, Weight, reads, seen};
+use crate::balance::{self, Stands};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place::{self, Place};
 
 /// More than this share of reads from a cache, by the system's own counters. As of the page cache.
 const CACHE_SHARE_MAX: f64 = 0.05;
-/// A lower device that moved less than this share of what the upper one was asked for left the rest
-/// to something between. As of the page cache.
-const BELOW_RATIO_MIN: f64 = 0.8;
 /// Device bytes over application bytes above which somebody else is on the device: then two modes of
 /// latency are the neighbour's (measured: 2.03).
 const NEIGHBOUR_RATIO: f64 = 1.05;
@@ -25,8 +23,7 @@ pub const RULE: Rule = Rule {
     id: "served-from-cache-below",
     asks: "were reads answered by a cache below this host's page cache instead of the media?",
     explains: "In this order: what the storage system says itself (`[[observe.metrics]]`, \
-        `read_source.*`); what lower devices moved of what upper ones were asked for (a loop device \
-        without direct I/O has the page cache under it); the working set against the declared cache \
+        `read_source.*`); the working set against the declared cache \
         (`observe.array_cache`); two modes of latency, one near and one far. On a host's own disks \
         that moved everything, nothing lies between. A disk counts as this host's own only where its \
         transport shows it: NVMe on the PCI bus, SATA, SAS, USB. A LUN of an array (iSCSI, Fibre \
@@ -48,22 +45,18 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if let Some(memory) = by_memory(bundle) {
         return Some(memory);
     }
-    let own = by_its_own_counters(bundle);
     let declared = || by_declared_cache(bundle);
-    // What was measured goes before what was declared: a declaration acquits nobody.
-    let refuted = |finding: &Finding| finding.outcome == Outcome::Fail;
-    if let Some(fails) = own.clone().filter(refuted).or_else(|| by_lower_devices(bundle)) {
-        return Some(fails);
-    }
-    own.or_else(|| {
-        let declared = declared()?;
-        let modes = by_latency(bundle).filter(|_| {
-            declared.outcome == Outcome::Pass && bundle.plan.observe.media != Some(Media::Hybrid)
-        });
-        Some(modes.unwrap_or(declared))
-    })
-    .or_else(|| by_latency(bundle))
-    .or_else(|| seen::is_real(bundle).then(|| by_position(bundle)))
+    by_its_own_counters(bundle)
+        .or_else(|| {
+            let declared = declared()?;
+            let modes = by_latency(bundle).filter(|_| {
+                declared.outcome == Outcome::Pass
+                    && bundle.plan.observe.media != Some(Media::Hybrid)
+            });
+            Some(modes.unwrap_or(declared))
+        })
+        .or_else(|| by_latency(bundle))
+        .or_else(|| seen::is_real(bundle).then(|| by_position(bundle)))
 }
 
 fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
@@ -97,31 +90,6 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
 fn unsure_finding(unsure: &str, all: f64) -> Finding {
     Finding::new(RULE.id, Outcome::Unknown, unsure.to_owned()).with("counted", all).advise(
         "name counters of this volume alone for all that reads can come from, a cache among them",
-    )
-}
-
-fn by_lower_devices(bundle: &Bundle) -> Option<Finding> {
-    let top: u64 = seen::top_devices(bundle)?.iter().map(|device| device.read_bytes).sum();
-    let bottom = seen::bottom_devices(bundle)?;
-    let moved: u64 = bottom.iter().map(|device| device.read_bytes).sum();
-    if top == 0 || moved as f64 >= top as f64 * BELOW_RATIO_MIN {
-        return None;
-    }
-    let names: Vec<&str> = bottom.iter().map(|device| device.name.as_str()).collect();
-    let says = format!(
-        "of {} asked of the upper devices, {} moved {}: a layer between them answered the rest",
-        seen::size(top),
-        names.join(", "),
-        seen::size(moved)
-    );
-    Some(
-        Finding::new(RULE.id, Outcome::Fail, says)
-            .with("upper_read_bytes", top)
-            .with("lower_read_bytes", moved)
-            .advise(
-                "attach the loop device with direct I/O (losetup --direct-io=on), or drop what \
-                     lies between",
-            ),
     )
 }
 
@@ -181,7 +149,7 @@ fn by_memory(bundle: &Bundle) -> Option<Finding> {
 
 fn by_position(bundle: &Bundle) -> Finding {
     let farthest = place::farthest(bundle);
-    let moved = seen::read_ratio(bundle).is_some_and(|ratio| ratio >= BELOW_RATIO_MIN);
+    let moved = balance::side(bundle, true).is_some_and(|side| side.stands == Stands::Moved);
     if bundle.run.driver != Driver::Foreign
         && moved
         && farthest.is_some_and(|(_, place)| place == Place::Own)
@@ -194,7 +162,7 @@ fn by_position(bundle: &Bundle) -> Finding {
             Some(unseen) => unseen.why.clone(),
             None => "no device can be seen".to_owned(),
         },
-        Some((_, Place::Own)) => "the disk may have moved it for somebody else".to_owned(),
+        Some((_, Place::Own)) => "the disks did not surely move what was read".to_owned(),
         Some((device, place)) => format!("{} {}", device.name, place.says()),
         None => "the device may be an array's, with a cache of its own".to_owned(),
     };
@@ -208,8 +176,8 @@ fn by_position(bundle: &Bundle) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::environment::{Device, Transport};
-    use plimsoll_evidence::observed::{DeviceTotals, MissRatio};
+    use plimsoll_evidence::environment::Transport;
+    use plimsoll_evidence::observed::MissRatio;
 
     use super::super::made_up;
     use super::*;
@@ -257,37 +225,8 @@ mod tests {
             counters(&mut bundle, sources);
             assert_eq!(outcome(&bundle), Outcome::Unknown, "{sources:?}");
         }
-        // And nothing that is declared acquits a layer that was seen to answer.
         counters(&mut bundle, &[("cache", 0.0), ("ssd", 1.0)]);
         assert_eq!(outcome(&bundle), Outcome::Pass);
-        let disk = Device { name: "sdb".into(), kind: "disk".into(), ..Device::default() };
-        bundle.environment.devices[0].kind = "loop".into();
-        bundle.environment.devices.push(disk);
-        bundle.observed.devices.push(DeviceTotals { name: "sdb".into(), ..Default::default() });
-        assert_eq!(outcome(&bundle), Outcome::Fail);
-    }
-
-    #[test]
-    fn a_loop_device_on_the_page_cache_is_seen_from_below() {
-        let mut bundle = made_up::reads();
-        let read = bundle.observed.devices[0].read_bytes;
-        bundle.environment.devices[0].kind = "loop".into();
-        bundle.environment.devices[0].below = vec!["/image".into()];
-        let disk = Device {
-            name: "sdb".into(),
-            kind: "disk".into(),
-            transport: Some(Transport::NvmePcie),
-            ..Device::default()
-        };
-        bundle.environment.devices.push(disk);
-        bundle.observed.devices.push(DeviceTotals {
-            name: "sdb".into(),
-            read_bytes: read * 81 / 100,
-            ..DeviceTotals::default()
-        });
-        assert_eq!(outcome(&bundle), Outcome::Pass);
-        bundle.observed.devices[1].read_bytes = read * 79 / 100;
-        assert_eq!(outcome(&bundle), Outcome::Fail);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::{Device, Environment, Transport};
+use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
 use plimsoll_evidence::observed::Observed;
 use plimsoll_evidence::series::{Data, Row};
 use plimsoll_plan::{Plan, ResolvedPlan};
@@ -84,6 +84,8 @@ pub fn run_of(plan: &ResolvedPlan, id: &str, shapes: &[Shape<'_>]) -> Bundle {
     });
     let mut observed = Observed::default();
     (observed.generator.user_ns, observed.generator.system_ns) = (Some(SECOND_NS), Some(SECOND_NS));
+    (observed.generator.storage_read_bytes, observed.generator.storage_written_bytes) =
+        (Some(u64::MAX), Some(u64::MAX));
     Bundle {
         run: serde_json::from_value(run).unwrap(),
         plan_text: String::new(),
@@ -92,6 +94,11 @@ pub fn run_of(plan: &ResolvedPlan, id: &str, shapes: &[Shape<'_>]) -> Bundle {
             cpus: Some(2),
             kernel: Some("6.1.0".into()),
             cpu_score: Some(1000.0),
+            mounts: vec![Mount {
+                path: "/x".into(),
+                file_system: Some("ext4".into()),
+                ..Mount::default()
+            }],
             devices: vec![Device {
                 name: "sda".into(),
                 kind: "disk".into(),

@@ -1,0 +1,351 @@
+use plimsoll_evidence::environment::{Device, Mount, Transport};
+use plimsoll_evidence::observed::{
+    BackingFile, DeviceTotals, Elsewhere, FileSystem, Moved, NetworkMount, Server,
+};
+use plimsoll_evidence::run::Tier;
+
+use super::super::made_up;
+use super::*;
+
+fn outcome(bundle: &Bundle) -> Outcome {
+    made_up::finding(&RULE, bundle).outcome
+}
+
+fn says(bundle: &Bundle) -> String {
+    made_up::finding(&RULE, bundle).says
+}
+
+#[test]
+fn a_device_that_moved_little_convicts_the_cache_direct_or_not() {
+    for direct in [true, false] {
+        for mut bundle in [made_up::reads(), made_up::writes()] {
+            bundle.run.engine.paths[0].direct = direct;
+            assert_eq!(outcome(&bundle), Outcome::Pass);
+            let device = &mut bundle.observed.devices[0];
+            (device.read_bytes, device.written_bytes) =
+                (device.read_bytes * 79 / 100, device.written_bytes * 79 / 100);
+            assert_eq!(outcome(&bundle), Outcome::Fail);
+        }
+    }
+}
+
+#[test]
+fn others_never_stand_in_for_this_process() {
+    for mut bundle in [made_up::reads(), made_up::writes()] {
+        // The device moved it all, and more, and this process next to nothing of it.
+        let own = &mut bundle.observed.generator;
+        (own.storage_read_bytes, own.storage_written_bytes) = (Some(1 << 20), Some(1 << 20));
+        let device = &mut bundle.observed.devices[0];
+        (device.read_bytes, device.written_bytes) =
+            (device.read_bytes * 2, device.written_bytes * 2);
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+        assert!(says(&bundle).contains("1.0 MiB"), "{}", says(&bundle));
+    }
+}
+
+#[test]
+fn a_neighbour_accuses_nobody() {
+    let mut bundle = made_up::reads();
+    bundle.observed.devices[0].read_bytes *= 5;
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+}
+
+#[test]
+fn what_is_dirty_yet_has_not_reached_the_device() {
+    let mut bundle = made_up::writes();
+    bundle.run.engine.paths[0].direct = false;
+    bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
+    bundle.observed.memory.dirty_bytes_after = Some(0);
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    bundle.observed.memory.dirty_bytes_after = Some(1 << 30);
+    assert_eq!(outcome(&bundle), Outcome::Fail);
+    // What is dirty of others' files is not ours.
+    bundle.observed.page_cache.resident_bytes_after = Some(0);
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    // Whose it is may not show.
+    bundle.observed.page_cache.resident_bytes_after = None;
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+}
+
+#[test]
+fn without_own_counters_others_are_taken_off() {
+    let mut bundle = made_up::reads();
+    let all = bundle.observed.devices[0].read_bytes;
+    bundle.observed.generator.storage_read_bytes = None;
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+    bundle.observed.neighbours.storage_read_bytes = Some(all / 10);
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    bundle.observed.neighbours.storage_read_bytes = Some(all / 4);
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+    bundle.observed.neighbours.storage_read_bytes = Some(0);
+    bundle.observed.neighbours.outside_unseen = true;
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+}
+
+#[test]
+fn a_file_system_that_is_not_known_is_not_believed_by_own_counters() {
+    let mut bundle = made_up::reads();
+    bundle.environment.mounts[0].file_system = Some("fuse.nobody-knows".into());
+    bundle.observed.devices.clear();
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+}
+
+#[test]
+fn a_journal_that_takes_each_flushed_write_is_no_cache() {
+    let to = "queue_depth = 8\nsync = \"dsync\"";
+    let journalled = |mut bundle: Bundle| {
+        let align = FileSystem { direct_align_bytes: Some(0), ..FileSystem::default() };
+        bundle.observed.file_systems = vec![align];
+        bundle.observed.generator.storage_written_bytes = Some(64 << 20);
+        let others = &mut bundle.observed.neighbours;
+        (others.storage_read_bytes, others.storage_written_bytes) = (Some(0), Some(0));
+        bundle
+    };
+    assert_eq!(outcome(&journalled(made_up::writes())), Outcome::Fail);
+    let flushed = journalled(made_up::writes_with("queue_depth = 8", to));
+    assert_eq!(outcome(&flushed), Outcome::Pass);
+}
+
+#[test]
+fn little_is_not_much_to_go_by() {
+    let mut bundle = made_up::reads();
+    bundle.run.classes[0].size_bytes = 512 << 10;
+    bundle.observed.devices[0].read_bytes = 0;
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+}
+
+#[test]
+fn a_declared_reduction_is_allowed_for_up_to_what_is_believable() {
+    let mut bundle = made_up::reads();
+    let all = bundle.observed.devices[0].read_bytes;
+    let moved = |bundle: &mut Bundle, share: u64| {
+        bundle.observed.devices[0].read_bytes = all / share;
+        bundle.observed.generator.storage_read_bytes = Some(all / share);
+    };
+    moved(&mut bundle, 3);
+    assert_eq!(outcome(&bundle), Outcome::Fail);
+    bundle.plan.observe.data_reduction = Some(3.0);
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    bundle.plan.observe.data_reduction = Some(40.0);
+    moved(&mut bundle, 40);
+    assert_eq!(outcome(&bundle), Outcome::Fail);
+}
+
+/// Reads through a loop device on `sda`, whose file the page cache holds `resident` of.
+fn through_a_loop(direct_io: bool, resident: u64) -> Bundle {
+    let mut bundle = made_up::reads();
+    let sda = bundle.environment.devices[0].clone();
+    let top = Device {
+        name: "loop0".into(),
+        kind: "loop".into(),
+        direct_io: Some(direct_io),
+        below: vec!["/image".into()],
+        ..Device::default()
+    };
+    bundle.environment.devices = vec![top, sda];
+    bundle.environment.below = vec![Mount {
+        path: "/image".into(),
+        file_system: Some("xfs".into()),
+        on: vec!["sda".into()],
+        ..Mount::default()
+    }];
+    let of = &mut bundle.observed;
+    let all = of.devices[0].read_bytes;
+    of.devices[0].name = "loop0".into();
+    of.devices.push(DeviceTotals {
+        name: "sda".into(),
+        read_bytes: all,
+        ..DeviceTotals::default()
+    });
+    of.backing_files = vec![BackingFile {
+        device: "loop0".into(),
+        path: "/image".into(),
+        size_bytes: Some(1 << 30),
+        resident_bytes_before: Some(0),
+        resident_bytes_after: Some(resident),
+        direct_align_bytes: Some(512),
+        ..BackingFile::default()
+    }];
+    of.kernel = Some(Moved { read_bytes: all, written_bytes: 0 });
+    of.neighbours.storage_read_bytes = Some(0);
+    bundle
+}
+
+#[test]
+fn the_page_cache_under_a_loop_device_is_seen_from_below() {
+    let mut bundle = through_a_loop(false, 1 << 30);
+    assert_eq!(outcome(&bundle), Outcome::Pass, "a cold cache moves all");
+    bundle.observed.devices[1].read_bytes /= 10;
+    assert_eq!(outcome(&bundle), Outcome::Fail);
+    assert!(says(&bundle).contains("loop0"), "{}", says(&bundle));
+}
+
+#[test]
+fn others_do_not_acquit_the_page_cache_under_a_loop_device() {
+    let mut bundle = through_a_loop(false, 1 << 30);
+    let all = bundle.observed.devices[0].read_bytes;
+    // Somebody reads as much from the disk, and the kernel's threads hardly anything for the loop device.
+    bundle.observed.neighbours.storage_read_bytes = Some(all);
+    bundle.observed.kernel = Some(Moved { read_bytes: all / 10, written_bytes: 0 });
+    assert_eq!(outcome(&bundle), Outcome::Fail);
+    bundle.observed.kernel = None;
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "without root it cannot be told");
+}
+
+#[test]
+fn a_busy_disk_does_not_accuse_a_loop_device_that_goes_past_the_cache() {
+    let mut bundle = through_a_loop(true, 0);
+    let all = bundle.observed.devices[0].read_bytes;
+    bundle.observed.devices[1].read_bytes = all * 3;
+    // What others were counted for is more than what the disk took of them.
+    bundle.observed.neighbours.storage_read_bytes = Some(all * 4);
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    bundle.observed.backing_files[0].resident_bytes_after = Some(1 << 29);
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "the flag alone is not believed");
+    bundle.observed.backing_files[0].resident_bytes_after = Some(0);
+    bundle.observed.backing_files[0].direct_align_bytes = Some(0);
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "nor where the file system buffers");
+}
+
+/// Reads through a mapping on `sda`.
+fn through_a_mapping() -> Bundle {
+    let mut bundle = through_a_loop(true, 0);
+    let top = &mut bundle.environment.devices[0];
+    (top.name, top.kind, top.below) = ("dm-0".into(), "dm".into(), vec!["sda".into()]);
+    bundle.observed.devices[0].name = "dm-0".into();
+    bundle.observed.backing_files.clear();
+    bundle
+}
+
+#[test]
+fn a_mapping_that_answers_by_itself_is_seen_from_below() {
+    let mut bundle = through_a_mapping();
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    let all = bundle.observed.devices[0].read_bytes;
+    bundle.observed.devices[1].read_bytes = all / 2;
+    assert_eq!(outcome(&bundle), Outcome::Fail);
+    // Another volume on the same disk does not make up for it.
+    bundle.observed.devices[1].read_bytes = all * 2;
+    bundle.observed.devices[1].beside = Some(Moved { read_bytes: all * 3 / 2, written_bytes: 0 });
+    assert_eq!(outcome(&bundle), Outcome::Fail);
+}
+
+#[test]
+fn what_others_asked_of_a_mapping_may_be_what_is_missing_below_it() {
+    let mut bundle = through_a_mapping();
+    let all = bundle.observed.devices[0].read_bytes;
+    bundle.observed.devices[0].read_bytes = all * 2;
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+}
+
+#[test]
+fn both_copies_of_a_mirror_are_one_write() {
+    let mut bundle = made_up::writes();
+    let all = bundle.observed.devices[0].written_bytes;
+    let mut legs = [bundle.environment.devices[0].clone(), bundle.environment.devices[0].clone()];
+    legs[1].name = "sdb".into();
+    let mirror = Device {
+        name: "md0".into(),
+        kind: "md".into(),
+        mapping: Some("raid1".into()),
+        below: vec!["sda".into(), "sdb".into()],
+        ..Device::default()
+    };
+    bundle.environment.devices = [vec![mirror], legs.to_vec()].concat();
+    bundle.observed.devices[0].name = "md0".into();
+    for name in ["sda", "sdb"] {
+        bundle.observed.devices.push(DeviceTotals {
+            name: name.into(),
+            written_bytes: all,
+            ..DeviceTotals::default()
+        });
+    }
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    bundle.observed.devices[1].written_bytes = all / 2;
+    bundle.observed.devices[2].written_bytes = all / 2;
+    assert_eq!(outcome(&bundle), Outcome::Fail, "half of each is a cache's");
+}
+
+fn remote() -> Bundle {
+    let mut bundle = made_up::reads_with("path = \"/x\"", "nfs = [\"nfs://h/e\"]");
+    bundle.environment.mounts.clear();
+    bundle.environment.devices.clear();
+    bundle.observed.devices.clear();
+    bundle.observed.generator.storage_read_bytes = Some(0);
+    bundle
+}
+
+#[test]
+fn a_server_elsewhere_is_seen_by_its_client_alone() {
+    let mut bundle = remote();
+    assert_eq!(outcome(&bundle), Outcome::Pass, "a bundle from before servers were looked for");
+    let far = Server { serves: "h:2049".into(), local: Some(false), ..Server::default() };
+    bundle.observed.servers = vec![far];
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    assert!(says(&bundle).contains("the wire"));
+}
+
+#[test]
+fn a_server_of_this_host_has_to_move_the_bytes() {
+    let mut bundle = remote();
+    let asked = bundle.run.classes[0].size_bytes;
+    let moved = |read_bytes| Some(Moved { read_bytes, written_bytes: 0 });
+    bundle.observed.servers = vec![Server {
+        serves: "127.0.0.1:2049".into(),
+        local: Some(true),
+        processes: vec!["served (7)".into()],
+        moved: moved(4096),
+        relays: false,
+    }];
+    let disks = Moved { read_bytes: asked * 2, written_bytes: 0 };
+    bundle.observed.elsewhere = Some(Elsewhere { disks, memory: Moved::default() });
+    assert_eq!(outcome(&bundle), Outcome::Fail);
+    assert!(says(&bundle).contains("served (7)"), "{}", says(&bundle));
+    bundle.observed.servers[0].moved = moved(asked);
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    bundle.observed.servers[0].moved = None;
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+    bundle.observed.elsewhere = Some(Elsewhere::default());
+    assert_eq!(outcome(&bundle), Outcome::Fail, "no disk of this host moved it");
+    bundle.observed.servers[0].relays = true;
+    assert_eq!(outcome(&bundle), Outcome::Pass, "what it passes on is another host's");
+    bundle.observed.servers[0].local = None;
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+}
+
+#[test]
+fn a_network_mounts_cache_is_seen_on_the_wire() {
+    let mut bundle = made_up::reads();
+    let asked = bundle.run.classes[0].size_bytes;
+    bundle.environment.mounts[0].file_system = Some("nfs4".into());
+    bundle.environment.devices.clear();
+    bundle.observed.devices.clear();
+    bundle.observed.network_mounts =
+        vec![NetworkMount { server_read_bytes: asked, ..NetworkMount::default() }];
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    bundle.observed.network_mounts[0].server_read_bytes = asked / 2;
+    assert_eq!(outcome(&bundle), Outcome::Fail);
+}
+
+#[test]
+fn a_result_file_is_taken_at_its_devices_word_where_nobody_else_shows() {
+    let mut bundle = made_up::reads();
+    (bundle.run.driver, bundle.run.tier) = (Driver::Foreign, Tier::T3);
+    bundle.environment = Default::default();
+    bundle.observed.generator = Default::default();
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    bundle.observed.devices[0].read_bytes *= 2;
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+    bundle.observed.devices[0].read_bytes = 0;
+    assert_eq!(outcome(&bundle), Outcome::Fail);
+    bundle.observed.devices.clear();
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+}
+
+#[test]
+fn memory_and_nothing_are_told_by_another_rule() {
+    let mut bundle = made_up::reads();
+    bundle.environment.devices[0].transport = Some(Transport::Zram);
+    bundle.observed.devices[0].read_bytes = 0;
+    assert_eq!(made_up::outcome(&RULE, &bundle), None);
+}
