@@ -29,7 +29,7 @@ pub const DEPTH_MAX: u32 = 1024;
 const STACK_BYTES: usize = 128 << 10;
 
 /// How long a dropped pool waits for its workers before it leaves them behind.
-const DROP_WAIT_NS: u64 = 5_000_000_000;
+const DROP_WAIT_NS: u64 = 1_000_000_000;
 
 const IDLE: u8 = 0;
 const READY: u8 = 1;

@@ -24,7 +24,7 @@ mod setup;
 pub use setup::{RingError, RingReport};
 
 /// How long a dropped ring waits for its operations before it leaves their memory to the kernel.
-const DROP_WAIT_NS: u64 = 5_000_000_000;
+const DROP_WAIT_NS: u64 = 1_000_000_000;
 
 /// Largest registered buffer: the kernel takes at most 1 GiB each.
 const CHUNK_SHIFT: u32 = 30;
