@@ -1,5 +1,6 @@
 //! The client: a [`Core`] on real sockets, driven by epoll from the thread that polls it.
 
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 
 use rustix::event::epoll;
@@ -125,7 +126,9 @@ pub struct Client<C: Clock = Monotonic> {
     pub(crate) clock: C,
     pub(crate) epoll: OwnedFd,
     pub(crate) sockets: Vec<Socket>,
-    pub(crate) events: Vec<epoll::Event>,
+    /// Connections, by their number, with what happened to them. Not as the kernel gives them: their
+    /// union may hold a pointer, which would tie the client to its thread.
+    pub(crate) events: Vec<(usize, epoll::EventFlags)>,
     pub(crate) next_tick_ns: u64,
     /// Connections that are not up.
     pub(crate) down: u32,
@@ -223,6 +226,17 @@ impl<C: Clock> Client<C> {
     /// Counters and events.
     pub fn stats_mut(&mut self) -> &mut Stats {
         self.core.stats_mut()
+    }
+
+    /// Has calls fail, beside those that are given up by their age, for which `is_over` says so: it is
+    /// given the age in ns, every few dozen milliseconds.
+    pub fn fail_calls_when(&mut self, is_over: fn(u64) -> bool) {
+        self.core.is_over = Some(is_over);
+    }
+
+    /// How long a call is waited for from here on; see [`Config::give_up_after_ns`].
+    pub fn give_up_after(&mut self, give_up_after_ns: u64) {
+        self.core.config.give_up_after_ns = give_up_after_ns;
     }
 
     /// The clock's present time.
@@ -371,9 +385,14 @@ impl<C: Clock> Client<C> {
         }
         self.core.stats.waits += 1;
         self.events.clear();
-        let room = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, room, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
+        let mut room = [const { MaybeUninit::uninit() }; EVENTS_MAX];
+        match epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
+            Ok((events, _)) => {
+                let came = events.iter().map(|event| (event.data.u64() as usize, event.flags));
+                self.events.extend(came);
+                Ok(())
+            }
+            Err(Errno::INTR) => Ok(()),
             Err(error) => Err(PollError::Epoll(error)),
         }
     }

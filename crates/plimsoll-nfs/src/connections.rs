@@ -51,8 +51,7 @@ impl<C: Clock> Client<C> {
     ) -> u64 {
         let mut now_ns = now_ns;
         for number in 0..self.events.len() {
-            let event = self.events[number];
-            let (flags, index) = (event.flags, event.data.u64() as usize);
+            let (index, flags) = self.events[number];
             match self.sockets[index].phase {
                 Phase::Connecting { .. } => self.connected(index, now_ns),
                 Phase::Up => {

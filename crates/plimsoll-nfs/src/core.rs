@@ -121,6 +121,8 @@ pub struct Core {
     pub(crate) latency_ns_mean: u64,
     /// Results of the last reply that was asked to be kept.
     pub(crate) kept: Vec<u8>,
+    /// Whether a call of this age, in ns, is not waited for any more.
+    pub(crate) is_over: Option<fn(u64) -> bool>,
 }
 
 impl Core {
@@ -147,6 +149,7 @@ impl Core {
             arena_bytes_needed: 0,
             latency_ns_mean: 0,
             kept: Vec::new(),
+            is_over: None,
         }
     }
 

@@ -114,7 +114,9 @@ impl Core {
                 continue;
             }
             let age_ns = now_ns.saturating_sub(slot.submitted_ns);
-            if age_ns >= self.config.give_up_after_ns {
+            if age_ns >= self.config.give_up_after_ns
+                || self.is_over.is_some_and(|over| over(age_ns))
+            {
                 self.give_up(index, age_ns, now_ns, out);
                 continue;
             }

@@ -1,6 +1,7 @@
 //! The client: connections, requests in flight, retries; driven by epoll from the thread that polls it.
 
 use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
 
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
@@ -94,10 +95,13 @@ pub struct Client {
     free: Vec<usize>,
     /// Submitted and not handed over.
     fresh: Vec<usize>,
-    events: Vec<epoll::Event>,
+    /// Slots that something happened to.
+    events: Vec<usize>,
     next_tick_ns: u64,
     stats: Stats,
     listed: Vec<String>,
+    /// Whether a request of this age, in ns, is not waited for any more.
+    is_over: Option<fn(u64) -> bool>,
 }
 
 impl std::fmt::Debug for Client {
@@ -136,6 +140,7 @@ impl Client {
             next_tick_ns: 0,
             stats: Stats::default(),
             listed: Vec::new(),
+            is_over: None,
             target,
             config,
             epoll,
@@ -152,6 +157,17 @@ impl Client {
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// Has requests fail, beside those that are given up by their age, for which `is_over` says so: it is
+    /// given the age in ns, every few dozen milliseconds.
+    pub fn fail_requests_when(&mut self, is_over: fn(u64) -> bool) {
+        self.is_over = Some(is_over);
+    }
+
+    /// How long a request is made again from here on; see [`Config::give_up_after_ns`].
+    pub fn give_up_after(&mut self, give_up_after_ns: u64) {
+        self.config.give_up_after_ns = give_up_after_ns;
     }
 
     /// The names of the last LIST that completed.
@@ -241,7 +257,7 @@ impl Client {
             self.wait(until_ns.saturating_sub(now_ns));
             now_ns = monotonic_ns();
             for at in 0..self.events.len() {
-                let index = self.events[at].data.u64() as usize;
+                let index = self.events[at];
                 self.advance(index, arena, now_ns, out);
             }
             let expired = match timeout {
@@ -261,9 +277,11 @@ impl Client {
             tv_nsec: (wait_ns % 1_000_000_000) as i64,
         };
         self.events.clear();
-        let room = rustix::buffer::spare_capacity(&mut self.events);
+        let mut room = [const { MaybeUninit::uninit() }; EVENTS_MAX];
         // An interrupted wait has no events; any other failure would be of arguments that are right.
-        let _ = epoll::wait(&self.epoll, room, Some(&timeout));
+        if let Ok((events, _)) = epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
+            self.events.extend(events.iter().map(|event| event.data.u64() as usize));
+        }
     }
 
     /// Makes the request that a slot's job asks for.
@@ -394,7 +412,9 @@ impl Client {
     fn retry(&mut self, index: usize, says: String, now_ns: u64, out: &mut Vec<Completion>) {
         let Some(job) = &mut self.slots[index].job else { return };
         let after_ns = now_ns.saturating_sub(job.submitted_ns);
-        if after_ns >= self.config.give_up_after_ns {
+        if after_ns >= self.config.give_up_after_ns
+            || self.is_over.is_some_and(|over| over(after_ns))
+        {
             let error = CallError::GivenUp { after_ns, tries: job.tries, last: says };
             return self.complete(index, Err(error), now_ns, out);
         }
@@ -412,9 +432,11 @@ impl Client {
                 continue;
             }
             let after_ns = now_ns.saturating_sub(job.submitted_ns);
-            if job.retry_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            let over = after_ns > self.config.give_up_after_ns
+                || self.is_over.is_some_and(|over| over(after_ns));
+            if !over && job.retry_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
                 self.start(index, arena, now_ns, out);
-            } else if after_ns > self.config.give_up_after_ns {
+            } else if over {
                 let last =
                     if job.last.is_empty() { "no answer".to_owned() } else { job.last.clone() };
                 let error = CallError::GivenUp { after_ns, tries: job.tries, last };
