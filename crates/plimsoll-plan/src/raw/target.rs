@@ -3,6 +3,7 @@
 use crate::read::list::{List, OneOrMore, Settings};
 use crate::read::section::section;
 use crate::read::value::{Count, Name, Whole};
+use crate::units::DurationNs;
 
 section! {
     /// The system under test: exactly one of `databases` (with `logs`), `path`, `device`, `nfs`, `s3`,
@@ -39,5 +40,8 @@ section! {
         set: Settings = "{}";
         /// Every operation completes at once: shows the load generator's own limit.
         null: bool = false;
+        /// How long storage that answers nothing is waited for before the run ends as failed: a server
+        /// that is gone, a device that hangs.
+        outage_max: DurationNs | "as long as `phases.measure`, from 30 s to 10 min";
     }
 }

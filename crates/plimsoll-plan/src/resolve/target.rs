@@ -6,6 +6,8 @@ use crate::read::value::Name;
 use crate::read::{At, Cx, Given};
 use crate::resolved::{Target, TargetKind};
 
+/// Shortest outage that a plan may wait for, in ns.
+const OUTAGE_NS_MIN: u64 = 1_000_000_000;
 const KINDS: &str = "databases, path, device, nfs, s3, model or null";
 
 /// The targets of the plan.
@@ -36,7 +38,8 @@ pub(super) fn resolve(root: &Root, cx: &mut Cx) -> Option<Vec<Target>> {
             continue;
         }
         if let Some(kind) = kind(raw, at, cx) {
-            targets.push(Target { name, kind });
+            let outage_max_ns = raw.outage_max.as_ref().map(|given| given.value.0);
+            targets.push(Target { name, outage_max_ns, kind });
         }
     }
     (targets.len() == given.value.items.len()).then_some(targets)
@@ -63,6 +66,13 @@ fn kind(raw: &TargetRaw, at: &At, cx: &mut Cx) -> Option<TargetKind> {
         cx.missing(at, "names nothing to test", format!("add one of {KINDS}"));
     }
     refuse_strays(raw, cx);
+    if let Some(given) = &raw.outage_max {
+        if raw.model.is_some() || raw.null.value {
+            cx.fail(&given.at, "goes with real storage only", "take it away");
+        } else if given.value.0 < OUTAGE_NS_MIN {
+            cx.fail(&given.at, "is too short to tell an outage", "write \"1s\" or more");
+        }
+    }
     build(raw, cx)
 }
 

@@ -9,10 +9,19 @@ use serde::{Deserialize, Serialize};
 pub struct Target {
     /// Its name in a comparison; `target` when there is only one and it has none.
     pub name: String,
+    /// How long it is waited for while it answers nothing, in nanoseconds, where the plan states it:
+    /// [`Target::outage_max_ns`] gives what holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage_max_ns: Option<u64>,
     /// What it is.
     #[serde(flatten)]
     pub kind: TargetKind,
 }
+
+/// How long storage that answers nothing is waited for, where the plan does not say, in ns: as long as it
+/// is measured, within these bounds. A controller's failover takes up to some minutes, which only a long
+/// measurement can show.
+const OUTAGE_NS: (u64, u64) = (30_000_000_000, 600_000_000_000);
 
 /// What a target is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +77,13 @@ pub enum TargetKind {
 }
 
 impl Target {
+    /// How long it is waited for while it answers nothing, in a plan that measures for `measure_ns`: what
+    /// the plan states, or as long as it measures, from 30 s to 10 minutes.
+    #[must_use]
+    pub fn outage_max_ns(&self, measure_ns: u64) -> u64 {
+        self.outage_max_ns.unwrap_or_else(|| measure_ns.clamp(OUTAGE_NS.0, OUTAGE_NS.1))
+    }
+
     /// `directories`, `path`, `device`, `nfs`, `s3`, `model` or `null`.
     #[must_use]
     pub fn kind_word(&self) -> &'static str {
