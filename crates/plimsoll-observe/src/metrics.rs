@@ -5,19 +5,22 @@
 //! rise over the measured phase, the reduction ratio as its last value.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_evidence::environment::Unknown;
 use plimsoll_evidence::observed::Sources;
+use plimsoll_sys::inject;
 
-/// Connecting, and each wait for an answer.
-const TIMEOUT: Duration = Duration::from_secs(2);
+/// A whole answer, from the name of its host to its last byte: one that drips is none.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// A longer answer is cut off: metrics of whole clusters are some mebibytes.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
+/// Bytes read at a time.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// A place that answers with metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +56,7 @@ pub struct Watch {
 impl Watch {
     /// Starts to watch. The first answer is waited for, so that a phase that begins at once has one.
     pub fn new(endpoint: Endpoint) -> Self {
-        let latest = Arc::new(Mutex::new(ask(&endpoint)));
+        let latest = Arc::new(Mutex::new(ask_in_time(&endpoint)));
         let (stop, stopped) = channel();
         let (shared, asked) = (Arc::clone(&latest), endpoint.clone());
         let thread = std::thread::Builder::new()
@@ -75,7 +78,7 @@ impl Watch {
 
     /// The measured phase ends: adds what moved to `sources`, or says why it is not known.
     pub fn end(&mut self, sources: &mut Sources, unknown: &mut Vec<Unknown>) {
-        let fresh = ask(&self.endpoint);
+        let fresh = ask_in_time(&self.endpoint);
         let url = &self.endpoint.url;
         let mut say = |what: &str, why: String| {
             unknown.push(Unknown {
@@ -120,17 +123,17 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
+        // The thread ends by itself, at the latest when its question has an answer or has waited for it
+        // long enough: it is not worth waiting for.
         self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            // A thread that panicked has nothing to say that matters now.
-            let _ = thread.join();
-        }
+        drop(self.thread.take());
     }
 }
 
 fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
     let interval = Duration::from_nanos(endpoint.interval_ns.max(10_000_000));
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(interval) {
+        inject::point("metrics");
         let answer = ask(endpoint);
         let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
         // An answer that did not come leaves the last one.
@@ -138,6 +141,23 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
             Some(_) => *latest = answer,
             None => latest.problem = answer.problem,
         }
+    }
+}
+
+/// As [`ask`], on a thread of its own: finding the address of a name can't be ended.
+fn ask_in_time(endpoint: &Endpoint) -> Latest {
+    let (sender, answer) = channel();
+    let asked = endpoint.clone();
+    let question = move || {
+        // Whoever no longer waits has no use for it.
+        let _ = sender.send(ask(&asked));
+    };
+    let late = || Some("it gave no answer within 2 s".to_owned());
+    match std::thread::Builder::new().name("metrics-ask".into()).spawn(question) {
+        Ok(_) => answer
+            .recv_timeout(PATIENCE + Duration::from_millis(500))
+            .unwrap_or_else(|_| Latest { values: None, problem: late() }),
+        Err(error) => Latest { values: None, problem: Some(error.to_string()) },
     }
 }
 
@@ -158,16 +178,38 @@ fn get(url: &str) -> Result<String, String> {
     let mut addresses = with_port.to_socket_addrs().map_err(|error| error.to_string())?;
     let address = addresses.next().ok_or("its name has no address")?;
     let text = |error: std::io::Error| error.to_string();
-    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(text)?;
-    stream.set_read_timeout(Some(TIMEOUT)).map_err(text)?;
-    stream.set_write_timeout(Some(TIMEOUT)).map_err(text)?;
+    let until = Instant::now() + PATIENCE;
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(text)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(text)?;
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: text/plain\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).map_err(text)?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).map_err(text)?;
-    body(&String::from_utf8_lossy(&answer))
+    body(&String::from_utf8_lossy(&read_until(&mut stream, until)?))
+}
+
+/// All that comes up to the end, in time; what is longer than [`ANSWER_BYTES_MAX`] is cut off.
+fn read_until(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>, String> {
+    let (mut answer, mut piece) = (Vec::new(), vec![0; PIECE_BYTES]);
+    while (answer.len() as u64) < ANSWER_BYTES_MAX {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(format!(
+                "its answer was not whole within {} s: {} bytes came",
+                PATIENCE.as_secs(),
+                answer.len()
+            ));
+        }
+        stream.set_read_timeout(Some(left)).map_err(|error| error.to_string())?;
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(more) => answer.extend_from_slice(&piece[..more]),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(answer)
 }
 
 fn body(answer: &str) -> Result<String, String> {
@@ -375,6 +417,31 @@ mod tests {
         assert!(sources.reads_from.is_empty(), "{sources:?}");
         assert_eq!(unknown.len(), 2, "{unknown:?}");
         assert!(unknown[0].why.contains("set back"), "{unknown:?}");
+    }
+
+    #[test]
+    fn an_answer_that_drips_is_none_and_holds_nothing_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/metrics", listener.local_addr().unwrap());
+        // A byte now and then, for as long as anybody reads.
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                std::thread::spawn(move || {
+                    let mut stream = stream;
+                    let mut drip = || stream.write_all(b"H").is_ok();
+                    while drip() {
+                        std::thread::sleep(Duration::from_millis(50));
+                    }
+                });
+            }
+        });
+        let names = names(&[("data_reduction", "ratio")]);
+        let mut watch = Watch::new(Endpoint { url, interval_ns: 10_000_000, names });
+        watch.begin();
+        let (mut sources, mut unknown) = (Sources::default(), Vec::new());
+        watch.end(&mut sources, &mut unknown);
+        assert_eq!(sources, Sources::default());
+        assert!(unknown[0].why.contains("not whole within 2 s"), "{}", unknown[0].why);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use plimsoll_evidence::observed::{
     ClockWatch, Cpu, DeviceTotals, Extents, FileSystem, NetworkMount, Observed, Raid,
 };
 use plimsoll_evidence::series::{Data, Row};
+use plimsoll_sys::inject;
 
 use crate::cpu::CpuReading;
 use crate::device::{self, DeviceNumber};
@@ -182,6 +183,7 @@ impl Observer {
 
     /// Reads all counters and appends one row for each that moved on from the last reading.
     pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
+        inject::point("observer");
         let now = Reading::now(&self.devices, now_ns);
         let (start_ns, duration_ns) = (self.last.at_ns, now_ns.saturating_sub(self.last.at_ns));
         if duration_ns == 0 {
