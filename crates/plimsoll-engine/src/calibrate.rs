@@ -13,11 +13,11 @@ use plimsoll_sys::op::OpKind;
 use plimsoll_sys::simd::{self, Kernels};
 use serde::{Deserialize, Serialize};
 
-use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource, Prefer};
 use crate::placement::Place;
 use crate::stream::run::{Group, Pace, RunConfig, Target, run};
 use crate::stream::source::{Op, Source};
+use crate::{EngineError, memory};
 
 mod score;
 
@@ -34,6 +34,8 @@ const SLICES: u32 = 4;
 /// Buffer that stays in the first-level cache, and one that no cache holds.
 const HOT_BYTES: usize = 16 << 10;
 const COLD_BYTES: usize = 64 << 20;
+/// What measuring needs: two such buffers, and room for everything else.
+const MEMORY_BYTES: u64 = 3 * COLD_BYTES as u64;
 
 /// Depth of the queues that are measured.
 const DEPTH: u32 = 32;
@@ -105,6 +107,7 @@ pub struct Calibration {
 /// # Errors
 /// Where the processor isn't there, or memory or `/dev/null` isn't to be had.
 pub fn calibrate(cpu: Option<usize>) -> Result<Calibration, EngineError> {
+    memory::check_bytes("measuring this host", MEMORY_BYTES)?;
     // On a thread of its own: the caller's processor affinity stays as it is.
     std::thread::scope(|scope| match scope.spawn(|| measure(cpu)).join() {
         Ok(result) => result,

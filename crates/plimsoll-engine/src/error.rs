@@ -38,12 +38,19 @@ pub enum ErrorKind {
     InUse,
     /// The plan's data does not fit the target.
     TooSmall,
+    /// The plan needs more memory than there is.
+    Memory,
+    /// The plan's files are longer than a limit of the shell allows (`ulimit -f`), or one became so
+    /// (`EFBIG`).
+    FileLimit,
     /// A server of the target's refused, failed or did not answer.
     Remote,
     /// A device with somebody's data on it.
     Precious,
     /// A setting, or a store on disk, that this build can't work with.
     Config,
+    /// The operator wanted it to end.
+    Stopped,
     /// The caller broke the engine's rules: a defect in Plimsoll.
     Defect,
 }
@@ -112,6 +119,33 @@ pub enum EngineError {
     /// The engine was asked for something that makes no sense.
     #[error("defect: {0}")]
     Push(#[from] PushError),
+    /// A thread panicked; where, and what it said.
+    #[error("{0}")]
+    Defect(String),
+    /// The operator wanted it to end, or another thread's failure did, before this was done.
+    #[error("it was ended before it was done")]
+    Stopped,
+    /// Operations are in flight, and none has been answered for a long time.
+    #[error(
+        "no answer for {} s: {in_flight} operations are in flight at {what}",
+        .after_ns / 1_000_000_000
+    )]
+    Unanswered {
+        /// Where they went.
+        what: String,
+        /// How many.
+        in_flight: usize,
+        /// How long nothing was answered.
+        after_ns: u64,
+    },
+    /// What was asked of the target did not come back, and was left behind.
+    #[error("what was asked of {what} did not come back in {} s and was left", .after_ns / 1_000_000_000)]
+    Stuck {
+        /// Where it went.
+        what: String,
+        /// How long it was waited for.
+        after_ns: u64,
+    },
     /// Another run holds the target.
     #[error("{} is locked: another run uses this target", .path.display())]
     InUse {
@@ -130,6 +164,32 @@ pub enum EngineError {
         needed_bytes: u64,
         /// Bytes free.
         free_bytes: u64,
+    },
+    /// The plan needs more memory than this process can have.
+    #[error(
+        "about {} of memory are needed, most of it for {what}, and {limit} leaves {}",
+        size(*.needed_bytes), size(*.room_bytes)
+    )]
+    Memory {
+        /// What needs most of it.
+        what: &'static str,
+        /// How much, about.
+        needed_bytes: u64,
+        /// How much can be had.
+        room_bytes: u64,
+        /// What limits it.
+        limit: &'static str,
+    },
+    /// The plan's files are longer than this process may write.
+    #[error(
+        "the plan's longest file has {}, and ulimit -f allows {}",
+        size(*.needed_bytes), size(*.limit_bytes)
+    )]
+    FileLimit {
+        /// Length of the file.
+        needed_bytes: u64,
+        /// The limit.
+        limit_bytes: u64,
     },
     /// A server of the target's refused, failed or did not answer.
     #[error("{doing}: {says}")]
@@ -174,10 +234,14 @@ impl EngineError {
             Self::InUse { .. } => ErrorKind::InUse,
             Self::TooSmall { .. } => ErrorKind::TooSmall,
             Self::Precious { .. } => ErrorKind::Precious,
+            Self::Memory { .. } => ErrorKind::Memory,
+            Self::FileLimit { .. } => ErrorKind::FileLimit,
             Self::Config(_) => ErrorKind::Config,
             Self::Remote { errno: Some(errno), .. } => kind_of(*errno),
             Self::Remote { errno: None, .. } => ErrorKind::Remote,
-            Self::Push(_) => ErrorKind::Defect,
+            Self::Push(_) | Self::Defect(_) => ErrorKind::Defect,
+            Self::Stopped => ErrorKind::Stopped,
+            Self::Unanswered { .. } | Self::Stuck { .. } => ErrorKind::Device,
         }
     }
 
@@ -211,15 +275,30 @@ impl EngineError {
             ErrorKind::Corrupt => "don't trust this storage with data; keep it for examination",
             ErrorKind::NoDirect => "choose another file system, or allow buffered I/O in the plan",
             ErrorKind::NoRing => "allow the thread engine, or kernel.io_uring_disabled=0",
-            ErrorKind::NoResources => "raise the limits (ulimit -n, -u, -l) or lower the depth",
+            ErrorKind::NoResources => "raise the limits (ulimit -n, -u, -l, -v) or lower the depth",
             ErrorKind::InUse => "wait for the other run to end, or name another directory",
             ErrorKind::TooSmall => "plan less data, or name a larger target",
+            ErrorKind::Memory => {
+                "plan fewer clients, less depth or a smaller cache, or raise the limit"
+            }
+            ErrorKind::FileLimit => "raise the limit of files (ulimit -f), or plan smaller files",
             ErrorKind::Remote => "see that the server is up and lets this host in; look at its log",
             ErrorKind::Precious => "choose another device, or name it in full with --destroy",
-            ErrorKind::Config => "see the message: name another path, or use another version",
+            ErrorKind::Config => "change the plan or the path as the message says",
+            ErrorKind::Stopped => "run it again to have it whole",
             ErrorKind::Defect => "this is a defect in Plimsoll: please report it",
         }
     }
+}
+
+/// A size as people say it.
+fn size(bytes: u64) -> String {
+    let (value, unit) = match bytes {
+        0..0x4000_0000 => (bytes as f64 / f64::from(1 << 20), "MiB"),
+        0x4000_0000..0x100_0000_0000 => (bytes as f64 / f64::from(1 << 30), "GiB"),
+        _ => (bytes as f64 / (1u64 << 40) as f64, "TiB"),
+    };
+    format!("{value:.1} {unit}")
 }
 
 fn kind_of(errno: i32) -> ErrorKind {
@@ -232,6 +311,7 @@ fn kind_of(errno: i32) -> ErrorKind {
         libc::EEXIST => ErrorKind::Exists,
         libc::ENOTEMPTY => ErrorKind::NotEmpty,
         libc::ENOMEM | libc::EAGAIN | libc::EMFILE | libc::ENFILE => ErrorKind::NoResources,
+        libc::EFBIG => ErrorKind::FileLimit,
         libc::EBADF | libc::EFAULT => ErrorKind::Defect,
         _ => ErrorKind::Device,
     }

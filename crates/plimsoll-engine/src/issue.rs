@@ -9,6 +9,9 @@ use plimsoll_sys::clock;
 
 use crate::backend::{BackendKind, BackendReport, Direct, Prefer};
 
+/// How long storage that answers nothing is waited for where no plan says, in ns.
+pub(crate) const OUTAGE_NS_MAX: u64 = 600_000_000_000;
+
 /// Readings of the clock that its cost is measured over.
 const CLOCK_READINGS: u32 = 10_000;
 

@@ -1,9 +1,11 @@
 //! Drives a workload against a real target: queues of I/O, streams of operations, pacing, recording.
 //! It measures and does not interpret.
 
+pub mod aside;
 pub mod backend;
 mod caches;
 pub mod calibrate;
+pub mod defect;
 pub mod drain;
 pub mod ending;
 mod error;
@@ -11,6 +13,7 @@ pub mod generator;
 mod issue;
 pub mod mailbox;
 pub mod matrix;
+pub mod memory;
 pub mod nfs;
 mod own;
 pub mod placement;
@@ -19,6 +22,7 @@ pub mod recording;
 pub mod s3;
 pub mod step;
 pub mod stream;
+pub mod urgency;
 
 pub use error::{EngineError, ErrorKind};
 pub use own::clean::{Cleaned, remove_data};

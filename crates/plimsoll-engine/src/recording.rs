@@ -12,6 +12,7 @@ use plimsoll_workload::step::Class;
 
 use crate::generator::Measured;
 use crate::step::{ClassSums, Latencies, Snapshot};
+use crate::{EngineError, ErrorKind, defect};
 
 /// The evidence of a run while it is made.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct Recording {
     pub observed: Observed,
     /// What the threads of a stateful workload said of themselves while measuring.
     pub generator: Measured,
+    /// A thread waits in a call to the target that does not return: who touches the target may, too.
+    pub left_behind: bool,
 }
 
 impl Recording {
@@ -58,6 +61,7 @@ impl Recording {
             intervals: Vec::new(),
             observed: Observed::default(),
             generator: Measured::default(),
+            left_behind: false,
         }
     }
 
@@ -92,10 +96,36 @@ impl Recording {
         }
     }
 
-    /// Notes why the run ends early; the first reason stays.
+    /// Notes why the run ends early. The first reason stays, but that a defect comes before all others.
     pub fn fail(&mut self, kind: EndKind, says: impl Into<String>) {
-        if self.end.kind == EndKind::Completed {
+        let first = self.end.kind == EndKind::Completed;
+        if first || kind == EndKind::Defect && self.end.kind != EndKind::Defect {
             self.end = End { kind, says: says.into() };
+        }
+    }
+
+    /// Notes an error of the engine as why the run ends.
+    pub fn fail_with(&mut self, error: &EngineError) {
+        let kind = match error.kind() {
+            ErrorKind::NoSpace | ErrorKind::TooSmall => EndKind::NoSpace,
+            ErrorKind::Device => EndKind::IoError,
+            ErrorKind::Corrupt => EndKind::Corruption,
+            ErrorKind::Defect => EndKind::Defect,
+            ErrorKind::Stopped => EndKind::Interrupted,
+            _ => EndKind::Environment,
+        };
+        let (stuck, unanswered) = (
+            matches!(error, EngineError::Stuck { .. }),
+            matches!(error, EngineError::Unanswered { .. }),
+        );
+        self.left_behind |= stuck || unanswered;
+        self.fail(kind, format!("{error}; {}", error.hint()));
+    }
+
+    /// Notes that a thread of this process has panicked, where one has.
+    pub fn note_defect(&mut self) {
+        if let Some(says) = defect::first() {
+            self.fail(EndKind::Defect, says);
         }
     }
 

@@ -9,6 +9,7 @@
 //! - [`run`]: threads, one schedule, one writer.
 
 pub mod collect;
+mod crew;
 pub mod drive;
 pub mod failure;
 pub mod handover;

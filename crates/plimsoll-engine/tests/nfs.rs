@@ -29,8 +29,15 @@ fn what_others_left_under_the_name_is_refused_and_our_own_replaced() {
     std::fs::write(others.join("precious"), "data").unwrap();
     let urls = [server.url_text(1)];
     let (small, large) = (files(4096), files(1 << 60));
-    let request =
-        HomeRequest { name: "unit", exports: &urls, uid: 0, gid: 0, files: &small, xid_seed: 1 };
+    let request = HomeRequest {
+        name: "unit",
+        exports: &urls,
+        uid: 0,
+        gid: 0,
+        files: &small,
+        xid_seed: 1,
+        outage_max_ns: 60_000_000_000,
+    };
     let error = Home::create(&request).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
     assert_eq!(std::fs::read(others.join("precious")).unwrap(), b"data");

@@ -36,7 +36,7 @@ pub enum Tier {
 pub enum EndKind {
     /// Every phase was carried out.
     Completed,
-    /// SIGINT or SIGTERM.
+    /// SIGINT, SIGTERM or SIGHUP.
     Interrupted,
     /// The target answered an I/O with an error, or a transfer stayed short.
     IoError,
@@ -46,6 +46,8 @@ pub enum EndKind {
     Corruption,
     /// The environment failed: a path went away, a lock was lost, a file could not be made.
     Environment,
+    /// Plimsoll itself failed: a thread of it panicked.
+    Defect,
 }
 
 impl EndKind {

@@ -9,7 +9,7 @@
 //! | 4 | data corruption found |
 //! | 5 | the target or environment failed: I/O error, disk full |
 //! | 70 | a defect in Plimsoll |
-//! | 130 | interrupted; evidence so far is kept |
+//! | 130 | interrupted (SIGINT, SIGTERM, SIGHUP); evidence so far is kept |
 //!
 //! When several hold: 70, 130, 4, 5, 3, 1, in that order.
 
@@ -34,7 +34,7 @@ pub enum Exit {
     Environment = 5,
     /// A defect in Plimsoll.
     Defect = 70,
-    /// SIGINT or SIGTERM.
+    /// SIGINT, SIGTERM or SIGHUP.
     Interrupted = 130,
 }
 
@@ -42,6 +42,7 @@ impl Exit {
     /// The code that a judged run ends with.
     pub fn of(run: &Run, verdict: VerdictKind) -> Self {
         match run.end.kind {
+            EndKind::Defect => Self::Defect,
             EndKind::Interrupted => Self::Interrupted,
             _ if run.checks.errors > 0 => Self::Corruption,
             EndKind::Corruption => Self::Corruption,
@@ -51,6 +52,25 @@ impl Exit {
                 VerdictKind::Fail => Self::Fail,
                 VerdictKind::Pass | VerdictKind::Measured => Self::Ok,
             },
+        }
+    }
+
+    /// Of two, the one that comes first in the order 70, 130, 4, 5, 3, 1.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        if other.rank() < self.rank() { other } else { self }
+    }
+
+    fn rank(self) -> u8 {
+        match self {
+            Self::Defect => 0,
+            Self::Interrupted => 1,
+            Self::Corruption => 2,
+            Self::Environment => 3,
+            Self::NoVerdict => 4,
+            Self::Fail => 5,
+            Self::Usage => 6,
+            Self::Ok => 7,
         }
     }
 

@@ -4,8 +4,8 @@
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
@@ -96,17 +96,17 @@ fn arrivals(options: &Options, poisson: bool, clients: u64) -> Result<Vec<Turns>
 }
 
 /// Notes when operations were really started.
-struct Noted<'a> {
+struct Noted {
     inner: MatrixSource,
     clock: Clock,
     every: u64,
     given: u64,
     last_ns: u64,
     gaps_ns: Vec<f64>,
-    into: &'a Mutex<Vec<f64>>,
+    into: Arc<Mutex<Vec<f64>>>,
 }
 
-impl Source for Noted<'_> {
+impl Source for Noted {
     fn next(&mut self, client: u32) -> Option<Op> {
         // Each time, so that this is as quick at the start of a gap as at its end.
         let now_ns = self.clock.now_ns();
@@ -119,7 +119,7 @@ impl Source for Noted<'_> {
     }
 }
 
-impl Drop for Noted<'_> {
+impl Drop for Noted {
     fn drop(&mut self) {
         if let Ok(mut into) = self.into.lock() {
             *into = std::mem::take(&mut self.gaps_ns);
@@ -197,7 +197,7 @@ fn group<S>(options: &Options, source: S, target: Target, clients: u32, pace: Pa
     }
 }
 
-fn go<S: Source + Send>(
+fn go<S: Source + Send + 'static>(
     options: &Options,
     group: Group<S>,
     each: &mut dyn FnMut(i64),
@@ -230,15 +230,15 @@ fn poisson(options: &Options) -> Result<Value, String> {
         let gaps = times.windows(2).step_by(every as usize).take(SAMPLES);
         gaps.map(|pair| (pair[1] - pair[0]) as f64).collect()
     };
-    let actual = Mutex::new(Vec::new());
+    let actual = Arc::new(Mutex::new(Vec::new()));
     let gaps_ns = Vec::with_capacity(SAMPLES);
     let (given, last_ns) = (0, 0);
     let inner = source(1 << 40, 100.0, 1)?;
     let clock = Clock::new();
-    let source = Noted { inner, clock, every, given, last_ns, gaps_ns, into: &actual };
+    let source = Noted { inner, clock, every, given, last_ns, gaps_ns, into: Arc::clone(&actual) };
     let pace = Pace::Open { arrivals: arrivals(options, true, 1)?, places: 1024 };
     let report = go(options, group(options, source, Target::Null, 1, pace), &mut |_| ())?;
-    let actual = actual.into_inner().unwrap_or_default();
+    let actual = actual.lock().map(|gaps| gaps.clone()).unwrap_or_default();
     let lag = &report.collected.groups[0].lag_own;
     let achieved = achieved_per_s(&report);
     Ok(json!({

@@ -36,7 +36,7 @@
 //!   into an [`EngineError`] with path and offset.
 //! - `submit_and_wait` may return before `min_complete` completions are there: at the timeout, at a
 //!   signal, or when a short transfer must be continued. Reap, look, call again.
-//! - Dropping a backend waits up to 5 s for operations in flight, then leaves their memory behind.
+//! - Dropping a backend waits up to a second for operations in flight, then leaves their memory behind.
 
 use std::path::{Path, PathBuf};
 
@@ -58,6 +58,11 @@ pub(crate) use opening::open;
 pub use config::{BackendConfig, Direct, FileSource, Names, Prefer};
 pub use queue::{AnyQueue, NullQueue, Queue};
 pub use report::{BackendKind, BackendReport, FileReport};
+
+/// How often a queue that settles looks at the time, in ns.
+const SETTLE_TICK_NS: u64 = 100_000_000;
+/// Completions that it takes at a time.
+const SETTLED_MAX: usize = 64;
 
 /// An operation between push and completion.
 #[derive(Clone, Copy, Debug, Default)]
@@ -219,6 +224,23 @@ impl Backend {
             free.push(slot as u32);
             out.push(Completion { token, result, submitted_ns, completed_ns });
         })
+    }
+
+    /// Waits for what is in flight, as long as `patience_ns`, and returns how much is not back by then.
+    /// What comes back is not told.
+    pub fn settle(&mut self, patience_ns: u64) -> usize {
+        let until_ns = self.now_ns().saturating_add(patience_ns);
+        let mut out = Vec::new();
+        while self.in_flight() > 0 && self.now_ns() < until_ns {
+            if self.submit_and_wait(1, Some(SETTLE_TICK_NS)).is_err() {
+                break;
+            }
+            let now_ns = self.now_ns();
+            while self.reap(SETTLED_MAX, now_ns, &mut out) > 0 {
+                out.clear();
+            }
+        }
+        self.in_flight()
     }
 
     /// The error in a completion that failed or moved fewer bytes than `io` asked for; `None` where

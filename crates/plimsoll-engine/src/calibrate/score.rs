@@ -10,8 +10,8 @@ use plimsoll_sys::cpu::{enter_kernel, pin_to};
 use serde::{Deserialize, Serialize};
 
 use super::{COLD_BYTES, SLICE_NS, copy_bytes_per_s, rate_per_s, slice};
-use crate::EngineError;
 use crate::stream::run::Target;
+use crate::{EngineError, memory};
 
 /// The reference's rates, measured with this code.
 const REFERENCE: Parts = Parts {
@@ -57,6 +57,7 @@ impl Score {
 /// # Errors
 /// Where the processor isn't there, or memory isn't to be had.
 pub fn score(cpu: Option<usize>) -> Result<Score, EngineError> {
+    memory::check_bytes("measuring this host", super::MEMORY_BYTES)?;
     std::thread::scope(|scope| match scope.spawn(|| measure(cpu)).join() {
         Ok(result) => result,
         Err(panic) => std::panic::resume_unwind(panic),

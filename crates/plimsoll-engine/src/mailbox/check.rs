@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::{Damage, PhaseKind};
@@ -18,7 +19,6 @@ use super::place::Locator;
 use super::run::Latest;
 use super::settings;
 use super::witness::{Witnessed, read_commits};
-use crate::EngineError;
 use crate::backend::{Direct, Prefer};
 use crate::matrix::home::memory_bytes;
 use crate::own::beneath::OwnDirectory;
@@ -26,6 +26,7 @@ use crate::own::find::{There, holds, look_at};
 use crate::own::sys;
 use crate::progress::Watcher;
 use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
+use crate::{EngineError, issue};
 
 /// What checking a store found.
 #[derive(Clone, Debug)]
@@ -135,7 +136,7 @@ pub fn check_store(
     check.damage_count += check.damage.len() as u64;
     for part in ended {
         part.outcome?;
-        check.add(&part.workload, &locator);
+        part.workload.iter().for_each(|machine| check.add(machine, &locator));
     }
     Ok(check)
 }
@@ -158,9 +159,10 @@ fn read_all(
         write: false,
         interval_ns: 500_000_000,
         histogram_interval_ns: u64::MAX,
+        outage_max_ns: issue::OUTAGE_NS_MAX,
     };
     let started_ns = clock::monotonic_ns();
-    let control = Control::new(0, started_ns);
+    let control = Arc::new(Control::new(0, started_ns));
     let classes: Vec<_> = machines.iter().map(|machine| machine.classes().to_vec()).collect();
     let mut latest = Latest::new(&classes, |_| true);
     watcher.begin(PhaseKind::Verify);

@@ -2,13 +2,14 @@
 //! coordinating thread says when the next begins.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use plimsoll_evidence::observed::GeneratorThread;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::series::Data;
 use plimsoll_observe::{Observer, Shape};
-use plimsoll_sys::clock;
+use plimsoll_sys::{clock, inject};
 use plimsoll_workload::mailbox::{Group, Store, spread};
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 
@@ -43,7 +44,7 @@ impl Running<'_> {
         let started_ns = clock::monotonic_ns();
         let phase = self.recording.begin(PhaseKind::WarmUp, started_ns);
         self.mail.watcher.begin(PhaseKind::WarmUp);
-        let control = Control::new(phase, started_ns);
+        let control = Arc::new(Control::new(phase, started_ns));
         let latest = Latest::new(&classes, |class| class.group == ClassGroup::Transactional);
         let mut conductor = Conductor::new(self, &control, &classes, latest, phase, started_ns);
         let stage = conductor.running.stage.clone();
@@ -53,30 +54,28 @@ impl Running<'_> {
         let counters = conductor.finish();
         self.recording.counters = counters;
         if measured {
-            self.shape(Shaped::measured(ended.iter().map(|ended| &ended.workload)));
+            self.shape(Shaped::measured(ended.iter().filter_map(|e| e.workload.as_ref())));
         }
         self.end_groups(ended)
     }
 
-    fn end_groups(&mut self, ended: Vec<Ended<Shaped<'_>>>) -> Result<Option<Store>, EngineError> {
+    fn end_groups(&mut self, ended: Vec<Ended<Shaped>>) -> Result<Option<Store>, EngineError> {
+        self.note_outcomes(&ended);
         let mut closed = true;
         let mut stores = Vec::new();
         let mut threads = Vec::new();
         for Ended { workload, outcome, thread } in ended {
             threads.push(thread);
-            match outcome {
-                Ok(report) => self.note_backend(&report),
-                Err(error) => {
-                    closed = false;
-                    self.fail(&error);
-                }
-            }
-            let workload = workload.group;
-            if let Some(poison) = workload.poison() {
+            closed &= outcome.is_ok();
+            let Some(Shaped { group, .. }) = workload else {
+                closed = false;
+                continue;
+            };
+            if let Some(poison) = group.poison() {
                 self.note_poison(poison);
             }
-            closed &= workload.is_closed();
-            stores.push(workload.into_store());
+            closed &= group.is_closed();
+            stores.push(group.into_store());
         }
         self.note_generator(threads);
         let Some(store) = Store::join(stores).filter(|_| closed) else { return Ok(None) };
@@ -173,6 +172,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
     }
 
     fn hear(&mut self, event: Event) {
+        inject::point("step-conductor");
         match event {
             Event::Snapshot(snapshot) => self.take(*snapshot),
             Event::Tick => self.tick(),
@@ -391,7 +391,7 @@ fn sum_counters(snapshot: &Snapshot) -> Vec<(&'static str, u64)> {
     sums
 }
 
-fn glance(shaped: &Shaped<'_>) -> Glance {
+fn glance(shaped: &Shaped) -> Glance {
     let warm_up = shaped.group.warm_up();
     let page_bytes = 32 << 10;
     Glance {

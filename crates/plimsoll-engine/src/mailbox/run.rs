@@ -1,6 +1,7 @@
 //! The phases of a run on real files, one after the other.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::{EndKind, Instance, PhaseKind};
@@ -17,14 +18,12 @@ use super::manifest::StoreState;
 use super::marks::MappedMarks;
 use super::place::Locator;
 use super::{caches, settings};
-use crate::EngineError;
 use crate::backend::BackendReport;
 use crate::ending::Ending;
-use crate::error::ErrorKind;
-use crate::issue;
 use crate::progress::{Progress, Watcher};
 use crate::recording::Recording;
 use crate::step::{Control, Ended, Event, Glance, Snapshot, Stage, run_stage};
+use crate::{EngineError, defect, issue};
 
 /// Damage that is listed in the bundle; more is only counted.
 const DAMAGE_LISTED_MAX: usize = 100;
@@ -56,7 +55,7 @@ pub struct MailRun<'a> {
 /// Carries the run out. Whatever happens, what was recorded up to then comes back, with the home.
 pub fn run(mail: MailRun<'_>) -> (Recording, Home) {
     let mut running = Running {
-        stage: stage(mail.plan, &mail.home),
+        stage: stage(mail.plan, mail.target, &mail.home),
         threads: threads(mail.plan, mail.mailbox),
         recording: Recording::new(clock::monotonic_ns()),
         mail,
@@ -64,9 +63,11 @@ pub fn run(mail: MailRun<'_>) -> (Recording, Home) {
     running.recording.engine.sessions = running.mail.mailbox.threads;
     running.recording.engine.closed_loop = running.mail.mailbox.pace == plimsoll_plan::Pace::Free;
     running.recording.engine.clock = issue::clock();
-    if let Err(error) = running.phases() {
-        running.fail(&error);
+    match defect::caught(|| running.phases()) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) | Err(error) => running.fail(&error),
     }
+    running.recording.note_defect();
     (running.recording, running.mail.home)
 }
 
@@ -161,9 +162,10 @@ impl Running<'_> {
         let scan = |part| Scan::new(part, ScanKind::Checksum, PhaseIo::default());
         let parts: Vec<Scan> = parts.into_iter().map(scan).collect();
         let (ended, phase) = self.drive_machines(PhaseKind::Verify, parts)?;
-        let complete = ended.iter().all(|e| e.workload.is_complete());
-        let pages: u64 = ended.iter().map(|e| e.workload.report().pages_checked).sum();
-        let blocks: u64 = ended.iter().map(|e| e.workload.report().log_blocks_checked).sum();
+        let complete = ended.iter().all(|e| e.workload.as_ref().is_some_and(Scan::is_complete));
+        let reports = || ended.iter().filter_map(|e| Some(e.workload.as_ref()?.report()));
+        let pages: u64 = reports().map(|report| report.pages_checked).sum();
+        let blocks: u64 = reports().map(|report| report.log_blocks_checked).sum();
         if complete {
             self.recording.checks.pages_checked = Some(pages);
             self.recording.checks.log_blocks_checked = Some(blocks);
@@ -174,7 +176,7 @@ impl Running<'_> {
 
     /// Drives phase machines side by side and takes their store back; `None` where they did not do
     /// all they were to do.
-    pub(super) fn machines<W: Phase + Send>(
+    pub(super) fn machines<W: Phase + Send + 'static>(
         &mut self,
         kind: PhaseKind,
         parts: Vec<W>,
@@ -183,7 +185,7 @@ impl Running<'_> {
         self.end_machines(phase, ended)
     }
 
-    fn drive_machines<W: Phase + Send>(
+    fn drive_machines<W: Phase + Send + 'static>(
         &mut self,
         kind: PhaseKind,
         parts: Vec<W>,
@@ -192,7 +194,7 @@ impl Running<'_> {
         let started_ns = clock::monotonic_ns();
         let phase = self.recording.begin(kind, started_ns);
         self.mail.watcher.begin(kind);
-        let control = Control::new(phase, started_ns);
+        let control = Arc::new(Control::new(phase, started_ns));
         let mut latest = Latest::new(&classes, |_| true);
         let (recording, mail) = (&mut self.recording, &mut self.mail);
         let ended = run_stage(parts, &self.stage, &control, glance::<W>, |event| match event {
@@ -211,20 +213,19 @@ impl Running<'_> {
         Ok((ended, phase))
     }
 
-    fn end_machines<W: Phase + Send>(
+    fn end_machines<W: Phase + Send + 'static>(
         &mut self,
         phase: u32,
         ended: Vec<Ended<W>>,
     ) -> Result<Option<Store>, EngineError> {
-        let complete = ended.iter().all(|e| e.workload.is_complete() && e.outcome.is_ok());
+        let done =
+            |e: &Ended<W>| e.outcome.is_ok() && e.workload.as_ref().is_some_and(Phase::is_complete);
+        let complete = ended.iter().all(done);
         self.recording.finish(phase, clock::monotonic_ns(), complete, "");
         self.mail.watcher.end(&self.recording.phases[phase as usize]);
+        self.note_outcomes(&ended);
         let mut stores = Vec::new();
-        for Ended { workload, outcome, .. } in ended {
-            match outcome {
-                Ok(report) => self.note_backend(&report),
-                Err(error) => self.fail(&error),
-            }
+        for workload in ended.into_iter().filter_map(|ended| ended.workload) {
             self.note_findings(workload.findings());
             if let Some(poison) = workload.poison() {
                 self.note_poison(poison);
@@ -235,6 +236,23 @@ impl Running<'_> {
             self.note_interrupt();
         }
         Ok(if complete && self.recording.is_well() { Store::join(stores) } else { None })
+    }
+
+    /// How the threads issued their I/O, and what ended them.
+    pub(super) fn note_outcomes<W>(&mut self, ended: &[Ended<W>]) {
+        self.recording.left_behind |= ended.iter().any(Ended::is_stuck);
+        let left = |e: &Ended<W>| e.is_stuck() || e.outcome == Err(EngineError::Stopped);
+        if ended.iter().any(left) {
+            self.note_interrupt();
+        }
+        for Ended { outcome, .. } in ended {
+            match outcome {
+                Ok(report) => self.note_backend(report),
+                // That of whoever ended it is told.
+                Err(EngineError::Stopped) => {}
+                Err(error) => self.fail(error),
+            }
+        }
     }
 
     /// Says that the operator ended it, if that is why.
@@ -309,12 +327,7 @@ impl Running<'_> {
 
     /// Ends the run with an error of the engine.
     pub(super) fn fail(&mut self, error: &EngineError) {
-        let kind = match error.kind() {
-            ErrorKind::NoSpace | ErrorKind::TooSmall => EndKind::NoSpace,
-            ErrorKind::Device => EndKind::IoError,
-            _ => EndKind::Environment,
-        };
-        self.recording.fail(kind, format!("{error}; {}", error.hint()));
+        self.recording.fail_with(error);
         let now_ns = clock::monotonic_ns();
         if let Some(last) = self.recording.phases.len().checked_sub(1)
             && self.recording.phases[last].duration_ns == 0
@@ -423,7 +436,7 @@ fn threads(plan: &ResolvedPlan, mailbox: &Mailbox) -> u32 {
     asked.clamp(1, mailbox.databases.max(1))
 }
 
-fn stage(plan: &ResolvedPlan, home: &Home) -> Stage {
+fn stage(plan: &ResolvedPlan, target: &Target, home: &Home) -> Stage {
     let interval_ns = plan.evidence.interval_ns.max(10_000_000);
     Stage {
         directories: home.directories(),
@@ -437,5 +450,6 @@ fn stage(plan: &ResolvedPlan, home: &Home) -> Stage {
         histogram_interval_ns: (plan.phases.measure_ns / HISTOGRAM_INTERVALS)
             .max(interval_ns)
             .max(SECOND_NS),
+        outage_max_ns: target.outage_max_ns(plan.phases.measure_ns),
     }
 }

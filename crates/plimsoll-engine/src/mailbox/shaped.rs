@@ -1,7 +1,10 @@
 //! A group of databases whose transactional I/Os are counted as they are issued: what the mail store's
 //! load really was. Maintenance, logs and upkeep are left out: the working set is that of the users.
 
+use std::sync::Arc;
+
 use plimsoll_observe::Shape;
+use plimsoll_sys::inject;
 use plimsoll_workload::mailbox::Group;
 use plimsoll_workload::step::{
     Arena, Class, ClassGroup, Completion, FileSpec, Io, IoKind, StepWorkload, Wait,
@@ -10,7 +13,7 @@ use plimsoll_workload::step::{
 use crate::step::Control;
 
 /// A group, and the shape of what it issues in the measured phase.
-pub(super) struct Shaped<'a> {
+pub(super) struct Shaped {
     /// The group.
     pub(super) group: Group,
     shape: Shape,
@@ -18,14 +21,14 @@ pub(super) struct Shaped<'a> {
     first_file: u32,
     /// By class: whether it is transactional.
     counts: Vec<bool>,
-    control: &'a Control,
+    control: Arc<Control>,
     /// Whether the measured phase has begun: the warm-up's I/Os are forgotten.
     measures: bool,
 }
 
-impl<'a> Shaped<'a> {
+impl Shaped {
     /// Groups with shapes over the files of all of them, so that these can be merged.
-    pub(super) fn all(groups: Vec<Group>, control: &'a Control, seed: u64) -> Vec<Self> {
+    pub(super) fn all(groups: Vec<Group>, control: &Arc<Control>, seed: u64) -> Vec<Self> {
         let files = || groups.iter().flat_map(|group| group.files());
         let files_bytes: Vec<u64> = files().map(|file| file.size_bytes).collect();
         let mut first_file = 0;
@@ -40,16 +43,14 @@ impl<'a> Shaped<'a> {
                 let own_first = first_file;
                 first_file += clients as u32;
                 let first_file = own_first;
+                let control = Arc::clone(control);
                 Self { group, shape, first_file, counts, control, measures: false }
             })
             .collect()
     }
 
     /// What was counted in the measured phase; `None` where it was not come to.
-    pub(super) fn measured<'s>(all: impl Iterator<Item = &'s Self>) -> Option<Shape>
-    where
-        'a: 's,
-    {
+    pub(super) fn measured<'s>(all: impl Iterator<Item = &'s Self>) -> Option<Shape> {
         let mut sum: Option<Shape> = None;
         for part in all.filter(|part| part.measures) {
             match &mut sum {
@@ -79,7 +80,7 @@ impl<'a> Shaped<'a> {
     }
 }
 
-impl StepWorkload for Shaped<'_> {
+impl StepWorkload for Shaped {
     fn files(&self) -> &[FileSpec] {
         self.group.files()
     }
@@ -103,6 +104,7 @@ impl StepWorkload for Shaped<'_> {
         arena: &mut dyn Arena,
         out: &mut Vec<Io>,
     ) -> Wait {
+        inject::point("load-thread");
         let wait = self.group.step(now_ns, completions, arena, out);
         self.count(now_ns, out);
         wait

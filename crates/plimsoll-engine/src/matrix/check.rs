@@ -17,7 +17,7 @@ use crate::own::NOTHING;
 use crate::own::find::{There, holds};
 use crate::placement::Place;
 use crate::progress::{Progress, Watcher};
-use crate::stream::run::{Event, Group, Pace, RunConfig, Target, watch};
+use crate::stream::run::{Event, Group, Pace, RunConfig, Target, UNTIL_DONE_NS, watch};
 
 /// What a check found.
 #[derive(Clone, Debug)]
@@ -65,10 +65,10 @@ pub fn check_data(
     let groups = (0..threads)
         .map(|at| group(&home, &there, &plan, (at, threads), place(at).unwrap_or_default()));
     let names = pass_classes().into_iter().map(|class| class.name).collect();
-    let config = RunConfig { classes: names, ..RunConfig::new(&[], u64::MAX / 4) };
+    let config = RunConfig { classes: names, ..RunConfig::new(&[], UNTIL_DONE_NS) };
     let started_ns = monotonic_ns();
     watcher.begin(PhaseKind::Verify);
-    let (report, sources) = watch(&config, groups.collect(), interrupt, &mut |event| {
+    let (mut report, sources) = watch(&config, groups.collect(), interrupt, &mut |event| {
         if matches!(event, Event::Tick) {
             let progress = Progress {
                 elapsed_ns: monotonic_ns().saturating_sub(started_ns),
@@ -79,6 +79,7 @@ pub fn check_data(
             watcher.progress(PhaseKind::Verify, &progress);
         }
     })?;
+    report.error.take().map_or(Ok(()), Err)?;
     let done_bytes = plan.done_bytes.load(Ordering::Relaxed);
     let complete = done_bytes == plan.total_bytes();
     watcher.end(&Phase {
@@ -94,7 +95,7 @@ pub fn check_data(
     let files = home.files().iter().zip(&there);
     let mut damage: Vec<Damage> = files.filter_map(|(file, there)| absent(file, *there)).collect();
     let (mut blocks_checked, mut damage_count) = (0, damage.len() as u64);
-    for source in &sources {
+    for source in sources.iter().flatten() {
         let (counts, first) = source.found();
         damage_count += counts.damaged();
         blocks_checked += counts.good + counts.damaged();

@@ -122,11 +122,11 @@ impl Running<'_> {
         let (reached, note) = self.matrix.ending.end();
         self.end_phase(phase, monotonic_ns(), reached, &note);
         let (report, sources) = outcome?;
-        for source in sources {
+        for source in sources.into_iter().flatten() {
             let checks = source.checks();
             self.note_damage(checks.counts.damaged(), checks.first_finding);
         }
-        self.note_groups(&report.groups);
+        self.note_report(&report);
         self.note_interrupt();
         Ok(self.recording.is_well())
     }

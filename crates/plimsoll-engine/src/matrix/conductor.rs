@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_observe::Observer;
 use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::inject;
 
 use super::condition::whole;
 use super::record::{Phases, Scribe, totals};
@@ -114,6 +115,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
     }
 
     pub(super) fn hear(&mut self, event: Event<'_>) {
+        inject::point("stream-conductor");
         let now_ns = monotonic_ns();
         if self.kind == PhaseKind::WarmUp && now_ns >= self.phases.measure_from_ns {
             self.measure(now_ns);

@@ -169,11 +169,12 @@ impl Running<'_> {
         conductor.end(&report);
         let classes = stream_classes(configs);
         for (source, group) in sources.iter().zip(&report.collected.groups) {
+            let Some(source) = source else { continue };
             record::clients(&mut self.recording, &classes, source, group);
             let checks = source.checks();
             self.note_damage(checks.counts.damaged(), checks.first_finding);
         }
-        self.note_groups(&report.groups);
+        self.note_report(&report);
         self.recording.observed.workload = shape;
         self.note_generator(&report);
         if report.measured_ns() < measure_ns {
@@ -184,8 +185,8 @@ impl Running<'_> {
 }
 
 /// What the operations of all threads together were.
-fn shape_of(sources: &[MatrixSource]) -> WorkloadShape {
-    let mut shapes = sources.iter().filter_map(MatrixSource::shape);
+fn shape_of(sources: &[Option<MatrixSource>]) -> WorkloadShape {
+    let mut shapes = sources.iter().flatten().filter_map(MatrixSource::shape);
     let Some(mut all) = shapes.next().cloned() else { return WorkloadShape::default() };
     shapes.for_each(|shape| all.merge(shape));
     all.totals()

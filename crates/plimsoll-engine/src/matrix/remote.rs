@@ -11,14 +11,11 @@ use plimsoll_workload::matrix::{FileSet, StreamConfig};
 
 use super::data::CHUNK_BYTES;
 use super::home::HomeRequest;
-use crate::EngineError;
 use crate::nfs::{self, NfsTarget};
 use crate::s3::{self, S3Target};
 use crate::stream::run::{Remote as Said, Target};
+use crate::{EngineError, urgency};
 
-/// A call without a reply for this long fails, and with it the run, in ns: how long an outage is
-/// waited for.
-const GIVE_UP_NS: u64 = 600_000_000_000;
 /// Where the XIDs of a run's client start: scattered, so that those of two clients hardly ever meet
 /// and no server takes a call for an earlier run's. (SplitMix64: Steele, Lea and Flood, 2014.)
 fn xid_seed(run: u64, client: u32) -> u32 {
@@ -41,6 +38,10 @@ pub struct Remote {
     /// How each stream's durable writes are made so.
     durable: Vec<Stability>,
     connections: u32,
+    /// How long a server that does not answer is waited for.
+    outage_max_ns: u64,
+    /// A server has left a call without an answer for so long.
+    silent: bool,
     nfs_calls: nfs::Calls,
     s3_calls: s3::Calls,
 }
@@ -63,6 +64,7 @@ impl Remote {
         let files: Vec<FileSet> = configs.iter().map(|config| config.files).collect();
         let name = &request.plan.name;
         let mut connections = 1;
+        let outage_max_ns = request.target.outage_max_ns(request.plan.phases.measure_ns);
         let lies = match &request.target.kind {
             TargetKind::Nfs { exports, connections: each, uid, gid } => {
                 connections = *each;
@@ -73,6 +75,7 @@ impl Remote {
                     gid: *gid,
                     files: &files,
                     xid_seed: xid_seed(request.data_id, 0),
+                    outage_max_ns,
                 })?))
             }
             TargetKind::S3 { url, endpoint, region } => {
@@ -82,7 +85,7 @@ impl Remote {
                     return Err(EngineError::Config(says.to_owned()));
                 };
                 s3::object_bytes(config).map_err(EngineError::Config)?;
-                let request = s3::HomeRequest { name, url, endpoint, region };
+                let request = s3::HomeRequest { name, url, endpoint, region, outage_max_ns };
                 Lies::S3(Box::new(s3::Home::create(&request)?))
             }
             _ => {
@@ -102,6 +105,8 @@ impl Remote {
             files,
             durable: request.matrix.streams.iter().map(durable).collect(),
             connections,
+            outage_max_ns,
+            silent: false,
             nfs_calls: nfs::Calls::default(),
             s3_calls: s3::Calls::default(),
         })
@@ -188,7 +193,7 @@ impl Remote {
                     first_share,
                     connections: self.connections,
                     durable,
-                    give_up_after_ns: GIVE_UP_NS,
+                    give_up_after_ns: self.outage_max_ns,
                     xid_seed: xid_seed(self.run, client),
                 })
             }
@@ -199,6 +204,7 @@ impl Remote {
                     prefix,
                     files_per_share: self.files.first().map_or(1, |set| set.files_per_share),
                     object_bytes: home.object_bytes.unwrap_or(1),
+                    give_up_after_ns: self.outage_max_ns,
                 }))
             }
         }
@@ -265,6 +271,11 @@ impl Remote {
         }
     }
 
+    /// A server has left a call without an answer for as long as the plan waits.
+    pub fn note_silence(&mut self) {
+        self.silent = true;
+    }
+
     /// Writes down what was said in all since the data was taken, and what the servers did
     /// meanwhile; what was said up to here is not counted again.
     pub fn counters(&mut self, into: &mut BTreeMap<String, u64>) {
@@ -282,14 +293,16 @@ impl Remote {
         }
     }
 
-    /// Removes everything that was made.
+    /// Removes everything that was made. A server that was silent to the end of the run's patience has a
+    /// moment to answer now.
     ///
     /// # Errors
-    /// A call that failed.
+    /// A call that failed, or that the operator did not want to wait for.
     pub fn remove(self) -> Result<(), EngineError> {
+        let patience_ns = if self.silent { urgency::LAST_WORDS_NS } else { self.outage_max_ns };
         match self.lies {
-            Lies::Nfs(home) => home.remove(),
-            Lies::S3(home) => home.remove(),
+            Lies::Nfs(home) => home.remove(patience_ns),
+            Lies::S3(home) => home.remove(patience_ns),
         }
     }
 }

@@ -15,7 +15,6 @@ use super::home::DataHome;
 use super::manifest::DataState;
 use super::record::{Phases, Scribe, clip, pass_classes};
 use super::streams;
-use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::ending::Ending;
 use crate::error::ErrorKind;
@@ -23,12 +22,10 @@ use crate::placement::{self, Place, WaitsFor};
 use crate::progress::Watcher;
 use crate::recording::Recording;
 use crate::stream::run::{
-    Event, Group, GroupReport, INTERVAL_NS_MIN, Pace, RunConfig, Target, watch,
+    Event, Group, GroupReport, INTERVAL_NS_MIN, Pace, RunConfig, RunReport, Target, UNTIL_DONE_NS,
+    watch,
 };
-use crate::{caches, drain, issue};
-
-/// Longer than any pass over data takes: it ends when all is done.
-const UNTIL_DONE_NS: u64 = u64::MAX / 4;
+use crate::{EngineError, caches, defect, drain, issue};
 
 /// A run of the matrix on files, a device or nothing.
 pub struct MatrixRun<'a> {
@@ -60,9 +57,11 @@ pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataHome) {
     let recording = Recording::new(monotonic_ns());
     let mut running = Running { recording, places, cpus, waits_for, matrix };
     running.recording.engine.clock = issue::clock();
-    if let Err(error) = running.phases() {
-        running.fail(&error);
+    match defect::caught(|| running.phases()) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) | Err(error) => running.fail(&error),
     }
+    running.recording.note_defect();
     if let Some(remote) = &mut running.matrix.home.remote {
         remote.counters(&mut running.recording.counters);
     }
@@ -111,6 +110,13 @@ impl Running<'_> {
             self.matrix.home.mark(DataState::Clean)?;
         }
         Ok(())
+    }
+
+    /// How long the target is waited for while it answers nothing, in a phase and after its end.
+    fn outage_max_ns(&self) -> u64 {
+        let plan = self.matrix.plan;
+        let target = plan.targets.first();
+        target.map_or(issue::OUTAGE_NS_MAX, |t| t.outage_max_ns(plan.phases.measure_ns))
     }
 
     pub(super) fn threads(&self) -> u32 {
@@ -293,11 +299,11 @@ impl Running<'_> {
         let whole = plan.done_bytes.load(Ordering::Relaxed) == plan.total_bytes();
         self.end_phase(phase, monotonic_ns(), whole, "");
         let (report, sources) = outcome?;
-        self.note_groups(&report.groups);
+        self.note_report(&report);
         if !whole {
             self.note_interrupt();
         }
-        Ok((whole && self.recording.is_well()).then_some(sources))
+        Ok((whole && self.recording.is_well()).then(|| sources.into_iter().flatten().collect()))
     }
 
     pub(super) fn run_config(
@@ -311,16 +317,30 @@ impl Running<'_> {
             warm_up_ns,
             measure_ns,
             interval_ns: self.matrix.plan.evidence.interval_ns.max(INTERVAL_NS_MIN),
-            drain_ns: drain::IN_FLIGHT_NS,
+            drain_ns: self.outage_max_ns().min(drain::IN_FLIGHT_NS),
             backlog_ns: drain::BACKLOG_NS,
             per_client: false,
             carry_on: false,
+            outage_max_ns: self.outage_max_ns(),
         }
     }
 
     // What becomes of it.
 
-    pub(super) fn note_groups(&mut self, groups: &[GroupReport]) {
+    /// How the groups did, and what ended them.
+    pub(super) fn note_report(&mut self, report: &RunReport) {
+        self.note_groups(&report.groups);
+        if let Some(error) = &report.error {
+            if let (Some(remote), EngineError::Remote { .. }) =
+                (&mut self.matrix.home.remote, error)
+            {
+                remote.note_silence();
+            }
+            self.fail(error);
+        }
+    }
+
+    fn note_groups(&mut self, groups: &[GroupReport]) {
         // What warmed the page cache went through it on purpose: that says nothing of the load.
         let warming = self.recording.phases.last().is_some_and(|p| p.kind == PhaseKind::Caches);
         for group in groups {
@@ -334,6 +354,11 @@ impl Running<'_> {
             if let Some(error) = group.failure()
                 && error.kind() != ErrorKind::Corrupt
             {
+                if let (Some(remote), EngineError::Remote { errno: Some(libc::ETIMEDOUT), .. }) =
+                    (&mut self.matrix.home.remote, &error)
+                {
+                    remote.note_silence();
+                }
                 self.fail(&error);
             }
         }
@@ -366,13 +391,10 @@ impl Running<'_> {
     }
 
     fn fail(&mut self, error: &EngineError) {
-        let kind = match error.kind() {
-            ErrorKind::NoSpace | ErrorKind::TooSmall => EndKind::NoSpace,
-            ErrorKind::Device => EndKind::IoError,
-            ErrorKind::Corrupt => EndKind::Corruption,
-            _ => EndKind::Environment,
-        };
-        self.recording.fail(kind, format!("{error}; {}", error.hint()));
+        if matches!(error, EngineError::Stopped | EngineError::Stuck { .. }) {
+            self.note_interrupt();
+        }
+        self.recording.fail_with(error);
         let now_ns = monotonic_ns();
         if let Some(last) = self.recording.phases.len().checked_sub(1)
             && self.recording.phases[last].duration_ns == 0

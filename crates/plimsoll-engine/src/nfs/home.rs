@@ -26,14 +26,12 @@ use plimsoll_workload::matrix::{FileSet, name_text};
 
 use super::queue::MODE;
 use super::{Calls, failed};
-use crate::EngineError;
+use crate::{EngineError, urgency};
 
 /// Says whose a directory is.
 const MANIFEST: &str = "plimsoll.json";
 /// Largest transfer of preparation, in bytes.
 const BLOCK_BYTES: u32 = 256 * 1024;
-/// A server that does not answer for this long fails the preparation, in ns.
-const GIVE_UP_NS: u64 = 120_000_000_000;
 
 /// What is to be made where.
 #[derive(Clone, Debug)]
@@ -50,6 +48,8 @@ pub struct HomeRequest<'a> {
     pub files: &'a [FileSet],
     /// Where XIDs start: different for each client of a run.
     pub xid_seed: u32,
+    /// A call without a reply for this long fails, in ns.
+    pub outage_max_ns: u64,
 }
 
 /// A share, by its handles.
@@ -144,15 +144,16 @@ impl Home {
         let config = Config {
             depth_max: 64,
             size_bytes_max: BLOCK_BYTES,
-            give_up_after_ns: GIVE_UP_NS,
+            give_up_after_ns: request.outage_max_ns,
             histograms: false,
             xid_seed: request.xid_seed,
             ..Config::default()
         };
-        let client = Client::new(config, Monotonic).map_err(|error| {
+        let mut client = Client::new(config, Monotonic).map_err(|error| {
             let source = SysError::new("epoll_create1", error.raw_os_error());
             EngineError::system("making an NFS client", source)
         })?;
+        client.fail_calls_when(urgency::is_over);
         let mut home = Self {
             client,
             places: Vec::new(),
@@ -252,11 +253,13 @@ impl Home {
             return Err(EngineError::Config("the target names no export".to_owned()));
         };
         let setup = |error: SetupError| failed(format!("making files on {url}"), &error);
+        go_on()?;
         let name = format!("s{:03}", self.shares.len());
         let data = self.client.make_dirs(*own, name.as_bytes()).map_err(setup)?;
         let small = self.client.make_dirs(data, b"small").map_err(setup)?;
         let mut files = Vec::with_capacity(set.files_per_share as usize);
         for file in 0..set.files_per_share {
+            go_on()?;
             files.push(guarded(&mut self.client, data, data_name(file).as_bytes()).map_err(setup)?);
         }
         let file_size_bytes = set.file_size_bytes;
@@ -284,6 +287,7 @@ impl Home {
                 self.client.call(&Op::Remove { dir: small, name }, name).map_err(setup)?;
             }
             for client in (share as u32..clients).step_by(of) {
+                go_on()?;
                 for number in 0..names_per_client {
                     let name = name_text(client, number.into());
                     guarded(&mut self.client, small, name.as_bytes()).map_err(setup)?;
@@ -368,11 +372,12 @@ impl Home {
         calls
     }
 
-    /// Removes everything that the run made.
+    /// Removes everything that the run made; a server that does not answer is waited for so long.
     ///
     /// # Errors
-    /// A call that failed.
-    pub fn remove(mut self) -> Result<(), EngineError> {
+    /// A call that failed, or that the operator did not want to wait for.
+    pub fn remove(mut self, patience_ns: u64) -> Result<(), EngineError> {
+        self.client.give_up_after(patience_ns);
         for place in &self.places {
             self.client
                 .remove_tree(place.root, self.own_name.as_bytes())
@@ -380,6 +385,12 @@ impl Home {
         }
         Ok(())
     }
+}
+
+/// # Errors
+/// [`EngineError::Stopped`] where the operator wants this process to end.
+fn go_on() -> Result<(), EngineError> {
+    if urgency::asked() { Err(EngineError::Stopped) } else { Ok(()) }
 }
 
 /// Creates a file that must not exist.

@@ -26,9 +26,9 @@ use plimsoll_workload::matrix::MetadataKind;
 
 use super::home::{Share, data_name};
 use super::{Calls, Doubt, failed};
-use crate::EngineError;
 use crate::backend::Queue;
 use crate::stream::source::NameOp;
+use crate::{EngineError, urgency};
 
 /// COMMITs of this queue's own that may be in flight beside its operations.
 const OWN_COMMITS: u32 = 16;
@@ -171,26 +171,34 @@ impl NfsQueue {
         })
     }
 
-    /// Commits what is not yet stable, and gives the account of everything.
-    ///
-    /// # Errors
-    /// A COMMIT that failed: acknowledged writes may be lost.
-    pub fn close(mut self) -> Result<(Calls, Option<String>), EngineError> {
-        self.abandon();
-        let dirty: Vec<u32> = self.doubt.dirty().collect();
-        let mut result = Ok(());
+    /// Commits what is not yet stable, and gives the account of everything: the calls, the first that failed,
+    /// and what went wrong here. A COMMIT that fails may lose acknowledged writes. A server that left calls
+    /// without an answer, or that is not connected, has a moment to answer here; with `cut` none is asked
+    /// for anything.
+    #[must_use]
+    pub fn close(mut self, cut: bool) -> (Calls, Option<String>, Option<EngineError>) {
+        self.client.fail_calls_when(urgency::is_over);
+        if self.client.core().outstanding() > 0 || self.client.connections_down() > 0 {
+            self.client.give_up_after(urgency::LAST_WORDS_NS);
+        }
+        let mut dirty: Vec<u32> = Vec::new();
+        if !cut {
+            self.abandon();
+            dirty.extend(self.doubt.dirty());
+        }
+        let mut error = None;
         for file in dirty {
             let Some((object, number)) = self.files[file as usize] else { continue };
             let commit = Op::Commit { file: object, offset_bytes: 0, size_bytes: 0 };
             let name = data_name(number);
-            if let Err(error) = self.client.call(&commit, name.as_bytes()) {
-                result = Err(failed("making the last writes stable", &error));
+            if let Err(why) = self.client.call(&commit, name.as_bytes()) {
+                error = Some(failed("making the last writes stable", &why));
                 break;
             }
         }
         self.take_events();
         self.calls.count(self.client.core().stats());
-        result.map(|()| (self.calls, self.first_error))
+        (self.calls, self.first_error, error)
     }
 
     /// Waits for what is still in flight, if something is: the drain time was over. Bounded by the time

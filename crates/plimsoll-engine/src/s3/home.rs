@@ -8,7 +8,7 @@ use plimsoll_sys::SysError;
 use plimsoll_workload::matrix::name_text;
 
 use super::queue::Calls;
-use crate::EngineError;
+use crate::{EngineError, urgency};
 
 /// Says whose the objects below it are.
 const MANIFEST: &str = "plimsoll.json";
@@ -28,6 +28,8 @@ pub struct HomeRequest<'a> {
     pub endpoint: &'a str,
     /// Region in the signature.
     pub region: &'a str,
+    /// A request without an answer for this long fails, in ns.
+    pub outage_max_ns: u64,
 }
 
 /// The objects of a run in their bucket.
@@ -62,14 +64,19 @@ impl Home {
     /// # Errors
     /// A store that can't be reached, a bucket that is not there, objects of others below the prefix.
     pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
-        let HomeRequest { name, url, endpoint, region } = *request;
+        let HomeRequest { name, url, endpoint, region, outage_max_ns } = *request;
         let target = Target::from_environment(url, endpoint, region)
             .map_err(|error| EngineError::Config(error.to_string()))?;
         let prefix = format!("{}plimsoll-{name}/", target.prefix);
-        let config = Config { connections: CONNECTIONS, ..Config::default() };
+        let config = Config {
+            connections: CONNECTIONS,
+            give_up_after_ns: outage_max_ns,
+            ..Config::default()
+        };
         let address = target.address;
-        let client =
+        let mut client =
             Client::new(target, config).map_err(|error| EngineError::Config(error.to_string()))?;
+        client.fail_requests_when(urgency::is_over);
         let mut home = Self {
             client,
             address,
@@ -146,6 +153,9 @@ impl Home {
         names_per_client: u32,
     ) -> Result<(), EngineError> {
         for share in 0..shares.max(1) {
+            if urgency::asked() {
+                return Err(EngineError::Stopped);
+            }
             self.clear(&small(share))?;
             let mut keys = Vec::new();
             for client in (share..clients).step_by(shares.max(1) as usize) {
@@ -183,11 +193,12 @@ impl Home {
         calls
     }
 
-    /// Removes everything that the run made.
+    /// Removes everything that the run made; a store that does not answer is waited for so long.
     ///
     /// # Errors
-    /// A request that failed.
-    pub fn remove(mut self) -> Result<(), EngineError> {
+    /// A request that failed, or that the operator did not want to wait for.
+    pub fn remove(mut self, patience_ns: u64) -> Result<(), EngineError> {
+        self.client.give_up_after(patience_ns);
         self.clear("")
     }
 }

@@ -31,6 +31,8 @@ pub struct S3Target {
     pub files_per_share: u32,
     /// Size of an object.
     pub object_bytes: u32,
+    /// A request without an answer for this long fails, and with it the run, in ns.
+    pub give_up_after_ns: u64,
 }
 
 /// Requests of the clients of a run, summed.
@@ -103,7 +105,11 @@ impl S3Queue {
     /// # Errors
     /// Where the kernel gives no epoll instance.
     pub fn open(target: S3Target, depth: u32, arena: AlignedBuffer) -> Result<Self, EngineError> {
-        let config = Config { connections: depth.max(1), ..Config::default() };
+        let config = Config {
+            connections: depth.max(1),
+            give_up_after_ns: target.give_up_after_ns,
+            ..Config::default()
+        };
         let client = Client::new(target.target.clone(), config)
             .map_err(|error| EngineError::Config(error.to_string()))?;
         Ok(Self {

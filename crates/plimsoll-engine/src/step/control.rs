@@ -1,8 +1,12 @@
 //! What the coordinating thread tells the driving threads.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use plimsoll_sys::clock::monotonic_ns;
+
+const GO_ON: u8 = 0;
+const STOP: u8 = 1;
+const ABORT: u8 = 2;
 
 /// The beginning of a phase that has not been set yet.
 const NEVER: u64 = u64::MAX;
@@ -42,14 +46,16 @@ pub struct Control {
     start_ns: u64,
     measure: Mark,
     close: Mark,
-    stop: AtomicBool,
+    level: AtomicU8,
+    /// Times that a stopping thread saw something come back.
+    beats: AtomicU64,
 }
 
 impl Control {
     /// Starts in this phase, which began at `start_ns` on the drivers' clock.
     pub fn new(phase: u32, start_ns: u64) -> Self {
-        let stop = AtomicBool::new(false);
-        Self { phase, start_ns, measure: Mark::UNSET, close: Mark::UNSET, stop }
+        let (level, beats) = (AtomicU8::new(GO_ON), AtomicU64::new(0));
+        Self { phase, start_ns, measure: Mark::UNSET, close: Mark::UNSET, level, beats }
     }
 
     /// The first phase and when it began.
@@ -83,13 +89,33 @@ impl Control {
 
     /// Asks the workload to end, at once.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.level.fetch_max(STOP, Ordering::Relaxed);
+    }
+
+    /// Has the driving threads leave at once, whatever is in flight.
+    pub fn abort(&self) {
+        self.level.fetch_max(ABORT, Ordering::Relaxed);
     }
 
     /// Whether it was asked to end.
     #[inline]
     pub fn stopped(&self, now_ns: u64) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.closing(now_ns).is_some()
+        self.level.load(Ordering::Relaxed) >= STOP || self.closing(now_ns).is_some()
+    }
+
+    /// Whether the driving threads are to leave.
+    pub fn aborted(&self) -> bool {
+        self.level.load(Ordering::Relaxed) == ABORT
+    }
+
+    /// A thread that was asked to end saw something come back.
+    pub(super) fn beat(&self) {
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often that was.
+    pub(super) fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Driven<'a, W> {
     pub interval_ns: u64,
     /// Length of the interval of histograms.
     pub histogram_interval_ns: u64,
+    /// With I/Os in flight and none answered for so long, it fails.
+    pub outage_max_ns: u64,
     /// Looks at the workload once per interval.
     pub glance: fn(&W) -> Glance,
     /// CPUs that the thread was seen on at the ends of intervals.
@@ -74,14 +76,17 @@ struct Flying {
 /// Drives until the workload is done.
 ///
 /// An I/O that fails is counted and handed to the workload, which decides; only a queue that fails
-/// as a whole ends the loop here.
+/// as a whole, or that answers nothing any more, ends the loop here.
 ///
 /// # Errors
-/// [`EngineError`] where the queue fails or refuses an operation that the workload asked for.
+/// [`EngineError`] where the queue fails or refuses an operation that the workload asked for, where
+/// nothing is answered for [`Driven::outage_max_ns`], and [`EngineError::Stopped`] after
+/// [`Control::abort`].
 pub fn drive<W: StepWorkload>(driven: Driven<'_, W>) -> Result<(), EngineError> {
     let classes = driven.workload.classes().len();
     let depth = driven.workload.depth_max();
     let (phase, start_ns) = driven.control.first();
+    let answered_ns = driven.backend.now_ns();
     let recorder = Recorder::new(classes, start_ns, driven.histogram_interval_ns);
     let mut thread = Thread {
         phase,
@@ -92,6 +97,7 @@ pub fn drive<W: StepWorkload>(driven: Driven<'_, W>) -> Result<(), EngineError> 
         batch: Batch::new(1, depth),
         seen: 0,
         seen_ns: 0,
+        answered_ns,
         driven,
     };
     let result = thread.run();
@@ -122,6 +128,8 @@ struct Thread<'a, W> {
     seen: usize,
     /// When that was.
     seen_ns: u64,
+    /// When something last came back, or nothing was in flight.
+    answered_ns: u64,
 }
 
 impl<W: StepWorkload> Thread<'_, W> {
@@ -134,6 +142,9 @@ impl<W: StepWorkload> Thread<'_, W> {
         let mut ready_ns = self.driven.backend.now_ns();
         loop {
             let now_ns = self.driven.backend.now_ns();
+            if self.driven.control.aborted() {
+                return Err(EngineError::Stopped);
+            }
             if !stopping && self.driven.control.stopped(now_ns) {
                 self.driven.workload.stop();
                 stopping = true;
@@ -151,6 +162,10 @@ impl<W: StepWorkload> Thread<'_, W> {
             self.wait(now_ns, until_ns)?;
             let seen_ns = self.take(&mut completions);
             ready_ns = if completions.is_empty() { until_ns } else { self.seen_ns };
+            self.heed_silence(now_ns, !completions.is_empty())?;
+            if stopping && !completions.is_empty() {
+                self.driven.control.beat();
+            }
             // Before recording: what completed after an interval or phase belongs to the next.
             self.look(seen_ns.max(now_ns));
             for completion in &completions {
@@ -214,6 +229,29 @@ impl<W: StepWorkload> Thread<'_, W> {
         let taken = backend.reap(most, self.seen_ns, completions);
         self.seen = self.seen.saturating_sub(taken);
         backend.now_ns()
+    }
+
+    /// Notes whether something has come back.
+    ///
+    /// # Errors
+    /// [`EngineError::Unanswered`] where nothing has for [`Driven::outage_max_ns`].
+    fn heed_silence(&mut self, now_ns: u64, answered: bool) -> Result<(), EngineError> {
+        if answered || self.flying.is_empty() {
+            self.answered_ns = now_ns;
+        } else if now_ns.saturating_sub(self.answered_ns) >= self.driven.outage_max_ns {
+            return Err(self.unanswered(now_ns));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn unanswered(&self, now_ns: u64) -> EngineError {
+        let first = self.driven.backend.paths().first();
+        EngineError::Unanswered {
+            what: first.map_or_else(|| "the target".to_owned(), |path| path.display().to_string()),
+            in_flight: self.flying.len(),
+            after_ns: now_ns.saturating_sub(self.answered_ns),
+        }
     }
 
     /// Records a completion under the class that its I/O was issued with.

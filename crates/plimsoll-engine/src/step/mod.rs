@@ -7,6 +7,7 @@
 mod control;
 mod driver;
 mod late;
+mod patience;
 mod recorder;
 mod stage;
 mod tally;

@@ -1,18 +1,24 @@
 //! Drives several parts of a workload side by side, one thread each.
+//!
+//! The threads own what they work on. So one that waits in a system call that never returns, as on a
+//! frozen file system, can be left behind, and the run still ends and tells.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use plimsoll_evidence::observed::GeneratorThread;
-use plimsoll_sys::cpu;
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::{cpu, inject};
 use plimsoll_workload::step::StepWorkload;
 
+use super::patience::Patience;
 use super::{Control, Driven, Glance, Snapshot, drive};
-use crate::EngineError;
 use crate::backend::{Backend, BackendConfig, BackendReport, Direct, FileSource, Prefer};
 use crate::own::NOTHING;
 use crate::placement::{self, Place};
+use crate::{EngineError, defect, urgency};
 
 /// The coordinating thread looks around this often.
 const TICK: Duration = Duration::from_millis(100);
@@ -38,6 +44,8 @@ pub struct Stage {
     pub interval_ns: u64,
     /// Length of the interval of histograms.
     pub histogram_interval_ns: u64,
+    /// Storage that answers nothing for so long has failed.
+    pub outage_max_ns: u64,
 }
 
 /// What the coordinating thread hears.
@@ -50,62 +58,158 @@ pub enum Event {
 
 /// A part after it was driven.
 pub struct Ended<W> {
-    /// The part.
-    pub workload: W,
+    /// The part; `None` where its thread panicked or was left behind.
+    pub workload: Option<W>,
     /// How its I/O was issued, or what stopped it.
     pub outcome: Result<BackendReport, EngineError>,
     /// Where its thread ran, and why. Its CPU time is in its snapshots.
     pub thread: GeneratorThread,
 }
 
-/// Drives `parts` until each is done. The first that fails asks the others to end.
-pub fn run_stage<W: StepWorkload + Send>(
+impl<W> Ended<W> {
+    /// Of a thread that leaves nothing but an error.
+    fn without(index: usize, error: EngineError) -> Self {
+        Self { workload: None, outcome: Err(error), thread: unknown_thread(index) }
+    }
+
+    /// Whether something of it was left behind that the target did not answer.
+    pub fn is_stuck(&self) -> bool {
+        matches!(self.outcome, Err(EngineError::Stuck { .. } | EngineError::Unanswered { .. }))
+    }
+}
+
+/// Drives `parts` until each is done. The first that fails asks the others to end. Where `on_event`
+/// panics, the threads are ended first.
+pub fn run_stage<W: StepWorkload + Send + 'static>(
     parts: Vec<W>,
     stage: &Stage,
-    control: &Control,
+    control: &Arc<Control>,
     glance: fn(&W) -> Glance,
     mut on_event: impl FnMut(Event),
 ) -> Vec<Ended<W>> {
-    let cpus = cpu::allowed().unwrap_or_default();
-    let waits_for = placement::waits_for(&stage.directories);
-    let places = placement::place(&waits_for, parts.len(), &cpus);
     let (sender, receiver) = mpsc::channel();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = parts
-            .into_iter()
-            .zip(places)
-            .enumerate()
-            .map(|(index, (mut workload, place))| {
-                let sender = sender.clone();
-                scope.spawn(move || {
-                    let mut thread = GeneratorThread {
-                        name: format!("group-{index}"),
-                        spun_ns: Some(0),
-                        ..GeneratorThread::default()
-                    };
-                    let part = Part { index, place, stage, control, glance };
-                    let outcome = part.run(&mut workload, sender, &mut thread);
-                    if outcome.is_err() {
-                        control.stop();
-                    }
-                    Ended { workload, outcome, thread }
-                })
-            })
-            .collect();
-        drop(sender);
-        loop {
-            match receiver.recv_timeout(TICK) {
-                Ok(snapshot) => on_event(Event::Snapshot(Box::new(snapshot))),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+    let mut crew = Crew::start(parts, stage, control, glance, &sender);
+    drop(sender);
+    loop {
+        match receiver.recv_timeout(TICK) {
+            Ok(snapshot) => {
+                crew.patience.heard_of(snapshot.thread as usize, monotonic_ns());
+                on_event(Event::Snapshot(Box::new(snapshot)));
             }
-            on_event(Event::Tick);
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    })
+        on_event(Event::Tick);
+        if crew.is_over() {
+            break;
+        }
+    }
+    crew.end()
+}
+
+/// The driving threads of a stage. Dropped before its time, it has them leave and waits for them.
+struct Crew<W> {
+    control: Arc<Control>,
+    results: Receiver<(usize, Ended<W>)>,
+    /// By thread, what has come back.
+    ended: Vec<Option<Ended<W>>>,
+    patience: Patience,
+    what: String,
+}
+
+impl<W: StepWorkload + Send + 'static> Crew<W> {
+    fn start(
+        parts: Vec<W>,
+        stage: &Stage,
+        control: &Arc<Control>,
+        glance: fn(&W) -> Glance,
+        snapshots: &mpsc::Sender<Snapshot>,
+    ) -> Self {
+        let cpus = cpu::allowed().unwrap_or_default();
+        let places =
+            placement::place(&placement::waits_for(&stage.directories), parts.len(), &cpus);
+        let (sender, results) = mpsc::channel();
+        let what = stage.directories.first().map(|path| path.display().to_string());
+        let what = what.unwrap_or_else(|| "the target".to_owned());
+        let (control, patience) = (Arc::clone(control), Patience::new(parts.len(), stage));
+        let mut crew = Self { control, results, ended: Vec::new(), patience, what };
+        for (index, (workload, place)) in parts.into_iter().zip(places).enumerate() {
+            crew.ended.push(None);
+            let (stage, control) = (stage.clone(), Arc::clone(&crew.control));
+            let (snapshots, sender) = (snapshots.clone(), sender.clone());
+            let work = move || {
+                let part = Part { index, place, stage: &stage, control: &control, glance };
+                let ended = part.work(workload, snapshots);
+                if ended.outcome.is_err() {
+                    control.stop();
+                }
+                // What does not answer one thread answers the others no more.
+                if let Err(EngineError::Defect(_) | EngineError::Unanswered { .. }) = ended.outcome
+                {
+                    control.abort();
+                }
+                // Whoever has given this thread up no longer listens.
+                let _ = sender.send((index, ended));
+            };
+            let thread = std::thread::Builder::new().name(thread_name(index)).spawn(work);
+            if let Err(error) = thread {
+                let source = plimsoll_sys::SysError::from_io("clone", &error);
+                let error = EngineError::system("starting a thread", source);
+                crew.ended[index] = Some(Ended::without(index, error));
+                crew.control.abort();
+            }
+        }
+        crew
+    }
+}
+
+/// A thread of which only the name is known.
+fn unknown_thread(index: usize) -> GeneratorThread {
+    GeneratorThread { name: thread_name(index), spun_ns: Some(0), ..GeneratorThread::default() }
+}
+
+fn thread_name(index: usize) -> String {
+    format!("group-{index}")
+}
+
+impl<W> Crew<W> {
+    /// Whether nothing more is to be waited for.
+    fn is_over(&mut self) -> bool {
+        for (index, ended) in self.results.try_iter() {
+            self.ended[index] = Some(ended);
+        }
+        let ended = &self.ended;
+        let works = |thread: usize| ended.get(thread).is_some_and(Option::is_none);
+        self.patience.is_over(&self.control, monotonic_ns(), works)
+    }
+
+    /// Waits for the threads, as long as they move on.
+    fn gather(&mut self) {
+        while !self.is_over() && self.ended.iter().any(Option::is_none) {
+            match self.results.recv_timeout(TICK) {
+                Ok((index, ended)) => self.ended[index] = Some(ended),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn end(mut self) -> Vec<Ended<W>> {
+        self.gather();
+        let what = self.what.clone();
+        let stuck = || EngineError::Stuck { what: what.clone(), after_ns: urgency::LEAVING_NS };
+        let all = std::mem::take(&mut self.ended).into_iter().enumerate();
+        all.map(|(index, ended)| ended.unwrap_or_else(|| Ended::without(index, stuck()))).collect()
+    }
+}
+
+impl<W> Drop for Crew<W> {
+    fn drop(&mut self) {
+        if !self.ended.is_empty() {
+            self.control.abort();
+            self.gather();
+        }
+    }
 }
 
 /// What one thread drives its part with.
@@ -118,6 +222,21 @@ struct Part<'a, W> {
 }
 
 impl<W: StepWorkload> Part<'_, W> {
+    /// The part from its first I/O to its last.
+    fn work(self, mut workload: W, snapshots: mpsc::Sender<Snapshot>) -> Ended<W> {
+        let index = self.index;
+        let mut thread = unknown_thread(index);
+        let driven = defect::caught(|| {
+            inject::point("step-thread");
+            self.run(&mut workload, snapshots, &mut thread)
+        });
+        match driven {
+            Ok(outcome) => Ended { workload: Some(workload), outcome, thread },
+            // Half changed by whatever panicked: nothing is to be read from it.
+            Err(defect) => Ended::without(index, defect),
+        }
+    }
+
     fn run(
         self,
         workload: &mut W,
@@ -141,12 +260,17 @@ impl<W: StepWorkload> Part<'_, W> {
             thread: u32::try_from(self.index).unwrap_or(u32::MAX),
             interval_ns: stage.interval_ns,
             histogram_interval_ns: stage.histogram_interval_ns,
+            outage_max_ns: stage.outage_max_ns,
             glance: self.glance,
             ran_on: &mut thread.ran_on,
         });
         thread.ran_on.sort_unstable();
-        driven?;
-        Ok(backend.describe().clone())
+        if driven == Err(EngineError::Stopped) && backend.settle(urgency::SETTLE_NS) > 0 {
+            let what = backend.paths().first().map(|path| path.display().to_string());
+            let what = what.unwrap_or_else(|| "the target".to_owned());
+            return Err(EngineError::Stuck { what, after_ns: urgency::SETTLE_NS });
+        }
+        driven.map(|()| backend.describe().clone())
     }
 }
 

@@ -139,12 +139,13 @@ impl Collector {
     }
 
     /// Takes snapshots until every thread has handed in its last, and tells `hear` of each finished row
-    /// and of time that passes. Ends as well when all threads are gone.
+    /// and of time that passes. Ends as well when all threads are gone, or `over` says so.
     pub fn run(
         &mut self,
         inbox: &Receiver<Box<Snapshot>>,
         returns: &[Returns],
         hear: &mut dyn FnMut(Event<'_>),
+        over: &mut dyn FnMut() -> bool,
     ) {
         while self.reached.iter().any(|reached| *reached != i64::MAX) {
             match inbox.recv_timeout(TICK) {
@@ -159,6 +160,12 @@ impl Collector {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             hear(Event::Tick);
+            if over() {
+                inbox.try_iter().for_each(|mut snapshot| {
+                    self.take(&mut snapshot, &mut |row| hear(Event::Row(row)));
+                });
+                break;
+            }
         }
         self.flush(i64::MAX, &mut |row| hear(Event::Row(row)));
     }

@@ -50,6 +50,8 @@ pub struct DriveConfig {
     pub buffer_stride_bytes: u64,
     /// Go on after a failed operation.
     pub carry_on: bool,
+    /// With operations in flight and none answered for so long, the queue has failed.
+    pub outage_max_ns: u64,
 }
 
 /// Shortest and longest time after which a waiting thread looks up: it hands its interval over and
@@ -65,6 +67,8 @@ pub struct Stop<'a> {
     pub at_ns: &'a AtomicU64,
     /// Set by a thread of the run whose operation failed, so that the others end too.
     pub failed: &'a AtomicBool,
+    /// Set where what is in flight is not waited for any more either.
+    pub cut: &'a AtomicBool,
 }
 
 /// The first operation that failed.
@@ -149,13 +153,14 @@ struct Driver<'a, Q, S, P, T> {
     next_cut_ns: u64,
     interval: i64,
     cpu: CpuTime,
+    /// When something last came back, or nothing was in flight.
+    answered_ns: u64,
 }
 
 /// Drives `source` at `pacing` through `queue` until the stop, and hands what it measures to `outbox`.
-///
-/// # Errors
-/// Where the queue itself fails, or refuses what the source gives. A failed operation isn't an error
-/// here: it is in [`DriveEnd::failure`].
+/// How it ended comes back with what ended it early, where something did: the queue itself failed, or
+/// refused what the source gave, or answered nothing for [`DriveConfig::outage_max_ns`]. A failed
+/// operation isn't an error here: it is in [`DriveEnd::failure`].
 pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
     queue: &mut Q,
     source: &mut S,
@@ -164,7 +169,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
     config: DriveConfig,
     mut outbox: Outbox,
     stop: Stop<'_>,
-) -> Result<DriveEnd, EngineError> {
+) -> (DriveEnd, Result<(), EngineError>) {
     let wants = source.wants();
     let (places, together) = (queue.capacity(), queue.together());
     queue.tick_every(config.interval_ns.clamp(TICK_NS_MIN, TICK_NS_MAX));
@@ -187,6 +192,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
         next_cut_ns: 0,
         interval: 0,
         cpu: thread_time(),
+        answered_ns: now_ns,
     };
     driver.locate(now_ns);
     outbox.current().interval = driver.interval;
@@ -199,11 +205,15 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
     if result.is_err() || driver.has_failed() {
         stop.failed.store(true, Ordering::Relaxed);
     }
+    if let Err(EngineError::Unanswered { .. }) = result {
+        // What does not answer one thread answers the others no more.
+        stop.cut.store(true, Ordering::Relaxed);
+    }
     driver.end.stop_ns = driver.config.stop_ns.min(driver.clock.now_ns());
     let mut end = driver.end;
     end.end_ns = ended_ns;
     end.intervals_merged = outbox.finish(end.end_ns);
-    result.map(|()| end)
+    (end, result)
 }
 
 impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
@@ -225,7 +235,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 // Every client has ended, or the stop has come and nothing is left.
                 return Ok(());
             }
-            if self.stopping && self.is_over(now_ns) {
+            if self.stopping && (self.is_over(now_ns) || stop.cut.load(Ordering::Relaxed)) {
                 return Ok(());
             }
             self.hand_over(snapshot, now_ns)?;
@@ -236,7 +246,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     #[inline(always)]
     fn listen(&mut self, stop: Stop<'_>, now_ns: u64) {
         let mut at_ns = stop.at_ns.load(Ordering::Relaxed);
-        if stop.failed.load(Ordering::Relaxed) {
+        if stop.failed.load(Ordering::Relaxed) || stop.cut.load(Ordering::Relaxed) {
             at_ns = at_ns.min(now_ns);
         }
         if at_ns < self.config.stop_ns {
@@ -343,8 +353,8 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     #[inline(always)]
     fn reap(&mut self, snapshot: &mut Snapshot, now_ns: u64) -> Result<(), EngineError> {
         let ready_ns = self.ready_ns(now_ns);
-        if self.wants.completions {
-            self.reap_with_content(snapshot, now_ns)?;
+        let reaped = if self.wants.completions {
+            self.reap_with_content(snapshot, now_ns)?
         } else {
             let (most, came_ns) = (self.batch.len().min(self.seen), self.seen_ns);
             let Self { queue, source, pacing, flying, config, wants, end, .. } = self;
@@ -367,6 +377,12 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
                 self.source.look(&op, buffer);
             }
+            taken
+        };
+        if reaped > 0 || self.queue.in_flight() == 0 {
+            self.answered_ns = now_ns;
+        } else if now_ns.saturating_sub(self.answered_ns) >= self.config.outage_max_ns {
+            return Err(self.unanswered(now_ns));
         }
         if self.has_failed() {
             self.begin_stop(now_ns);
@@ -379,7 +395,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         &mut self,
         snapshot: &mut Snapshot,
         now_ns: u64,
-    ) -> Result<(), EngineError> {
+    ) -> Result<usize, EngineError> {
         let ready_ns = self.ready_ns(now_ns);
         let (most, came_ns) = (self.batch.len().min(self.seen), self.seen_ns);
         let Self { queue, source, pacing, flying, config, wants, end, came, .. } = self;
@@ -409,7 +425,16 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             }
             pacing.completed(place, ready_ns);
         }
-        Ok(())
+        Ok(taken)
+    }
+
+    #[cold]
+    fn unanswered(&self, now_ns: u64) -> EngineError {
+        EngineError::Unanswered {
+            what: "the target".to_owned(),
+            in_flight: self.queue.in_flight(),
+            after_ns: now_ns.saturating_sub(self.answered_ns),
+        }
     }
 
     /// Starts a batch of what is due.

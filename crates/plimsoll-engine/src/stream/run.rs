@@ -1,26 +1,41 @@
 //! A run of streams: one thread per group of clients, all on one schedule, one writer.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use plimsoll_sys::arena::{AlignedBuffer, PAGE_BYTES};
 use plimsoll_sys::clock::{Clock, monotonic_ns, sleep_until_ns};
 use plimsoll_sys::cpu::{
     CpuTime, pin_to, process_time, ring_workers, set_timer_slack_ns, thread_id,
 };
+use plimsoll_sys::inject;
 
 use super::collect::{Collector, Interval};
+use super::crew::{Crew, Flags};
 use super::drive::{DriveConfig, DriveEnd, Failure, Stop, drive};
 use super::handover::{Outbox, connect};
 use super::pacing::{Barrier, Capped, Closed, Open, Pacing, Thinking};
 use super::source::Source;
-use crate::EngineError;
 use crate::backend::{AnyQueue, BackendConfig, BackendKind, BackendReport, NullQueue, Queue, open};
 use crate::drain;
+use crate::issue::OUTAGE_NS_MAX;
 use crate::nfs::{self, NfsQueue, NfsTarget};
 use crate::placement::Place;
 use crate::s3::{self, S3Queue, S3Target};
+use crate::{EngineError, urgency};
+
+/// How often it is looked whether threads that open their targets are to go on.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How often a queue that settles looks at the time, in ns, and what it takes at a time.
+const SETTLE_TICK_NS: u64 = 100_000_000;
+const SETTLED_MAX: usize = 64;
+
+/// What measures for so long is a pass over data, and ends when all of it is done.
+pub(crate) const UNTIL_DONE_NS: u64 = u64::MAX / 4;
 
 /// Time between the last thread's being ready and the start, in which all of them wake up.
 const LEAD_NS: u64 = 5_000_000;
@@ -136,6 +151,8 @@ pub struct RunConfig {
     pub per_client: bool,
     /// Go on after a failed operation.
     pub carry_on: bool,
+    /// Storage of this host that answers nothing for so long has failed.
+    pub outage_max_ns: u64,
 }
 
 impl RunConfig {
@@ -151,6 +168,7 @@ impl RunConfig {
             backlog_ns: drain::BACKLOG_NS,
             per_client: false,
             carry_on: false,
+            outage_max_ns: OUTAGE_NS_MAX,
         }
     }
 }
@@ -175,6 +193,8 @@ pub struct GroupReport {
     pub punt_cpu: CpuTime,
     /// What was said over the network, where the target lies there.
     pub remote: Option<Remote>,
+    /// What ended it early, or what went wrong when it was closed; [`RunReport::error`] has the first.
+    pub error: Option<EngineError>,
 }
 
 /// What a group said over the network.
@@ -239,6 +259,9 @@ pub struct RunReport {
     pub stop_error_ns: u64,
     /// Processor time of the whole process, kernel workers too, from start to end of the threads.
     pub process_cpu: CpuTime,
+    /// What ended the run early, other than a failed operation: a queue that failed or answered nothing, a
+    /// thread that panicked or was left behind.
+    pub error: Option<EngineError>,
 }
 
 impl RunReport {
@@ -268,7 +291,7 @@ pub enum Event<'a> {
 ///
 /// # Errors
 /// Where a target can't be opened or a queue fails. A failed operation is in [`GroupReport::failure`].
-pub fn run<S: Source + Send>(
+pub fn run<S: Source + Send + 'static>(
     config: &RunConfig,
     groups: Vec<Group<S>>,
     stop: &AtomicBool,
@@ -279,110 +302,145 @@ pub fn run<S: Source + Send>(
             each(row);
         }
     };
-    Ok(watch(config, groups, stop, &mut rows)?.0)
+    let (mut report, _) = watch(config, groups, stop, &mut rows)?;
+    report.error.take().map_or(Ok(report), Err)
 }
 
-/// As [`run`], and gives the sources back as their threads leave them; `hear` is told what happens.
+/// As [`run`], and gives the sources back as their threads leave them: none of a thread that panicked or
+/// was left behind. `hear` is told what happens. What ended the run early once it had started is in
+/// [`RunReport::error`].
 ///
 /// # Errors
-/// As [`run`].
-pub fn watch<S: Source + Send>(
+/// Where a target can't be opened.
+pub fn watch<S: Source + Send + 'static>(
     config: &RunConfig,
     groups: Vec<Group<S>>,
     stop: &AtomicBool,
     hear: &mut dyn FnMut(Event<'_>),
-) -> Result<(RunReport, Vec<S>), EngineError> {
+) -> Result<(RunReport, Vec<Option<S>>), EngineError> {
     let classes = config.classes.len().max(1);
     let cells: Vec<usize> = groups.iter().map(|group| group.clients as usize * classes).collect();
     let (inbox, ends) = connect(&cells);
     let mut collected = Collector::new(classes, &cells, config.per_client);
     let cpu = process_time();
     let (ready_out, ready_in) = channel();
-    let failed = AtomicBool::new(false);
-    let ask = Ask { asked: stop, at_ns: AtomicU64::new(u64::MAX), late_ns: AtomicU64::new(0) };
-    let stop = Stop { at_ns: &ask.at_ns, failed: &failed };
-    std::thread::scope(|scope| {
-        let mut threads = Vec::new();
-        let mut returns = Vec::new();
-        let mut gates = Vec::new();
-        for (group, (outbox, back)) in groups.into_iter().zip(ends) {
-            let (gate, at_gate) = channel();
-            let ready = ready_out.clone();
-            threads.push(
-                std::thread::Builder::new()
-                    .name(group.name.clone())
-                    .spawn_scoped(scope, move || {
-                        run_group(group, config, outbox, &ready, &at_gate, stop)
-                    }),
-            );
-            returns.push(back);
-            gates.push(gate);
+    let (mut crew, mut returns, mut gates) = (Crew::new(), Vec::new(), Vec::new());
+    for (group, (outbox, back)) in groups.into_iter().zip(ends) {
+        let (gate, at_gate) = channel();
+        let (ready, config) = (ready_out.clone(), config.clone());
+        crew.start(&group.name.clone(), move |flags| {
+            let ready = Ready(Some(ready));
+            run_group(group, &config, outbox, ready, &at_gate, flags)
+        });
+        returns.push(back);
+        gates.push(gate);
+    }
+    drop(ready_out);
+    let flags = Arc::clone(&crew.flags);
+    let is_ready = are_ready(&ready_in, gates.len(), stop, &mut crew, hear);
+    let start_ns = monotonic_ns() + LEAD_NS;
+    let measure_from_ns = start_ns + config.warm_up_ns;
+    if is_ready {
+        hear(Event::Starts { measure_from_ns });
+        for gate in &gates {
+            // A thread that is gone has said why in its result.
+            let _ = gate.send(start_ns);
         }
-        drop(ready_out);
-        let mut is_ready = true;
-        for _ in 0..gates.len() {
-            is_ready &= ready_in.recv().unwrap_or(false);
-        }
-        let start_ns = monotonic_ns() + LEAD_NS;
-        let measure_from_ns = start_ns + config.warm_up_ns;
-        if is_ready {
-            hear(Event::Starts { measure_from_ns });
-            for gate in &gates {
-                // A thread that is gone has said why in its result.
-                let _ = gate.send(start_ns);
-            }
-            collected.run(&inbox, &returns, &mut |event| {
-                hear(event);
-                ask.pass_on();
-            });
-        }
-        drop(gates);
-        let (mut reports, mut sources) = (Vec::new(), Vec::new());
-        for thread in threads {
-            let thread = thread.map_err(|error| {
-                let source = plimsoll_sys::SysError::from_io("clone", &error);
-                EngineError::system("starting a thread", source)
-            })?;
-            match thread.join() {
-                Ok(Ok(Some((report, source)))) => {
-                    reports.push(report);
-                    sources.push(source);
-                }
-                Ok(Ok(None)) => {}
-                Ok(Err(error)) => return Err(error),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        let stop_ns = reports.iter().map(|report| report.end.stop_ns).min();
-        let report = RunReport {
-            collected,
-            groups: reports,
-            measure_from_ns,
-            stop_ns: stop_ns.unwrap_or(measure_from_ns),
-            stop_error_ns: ask.late_ns.load(Ordering::Relaxed),
-            process_cpu: process_time().since(&cpu),
+        let mut hear_on = |event: Event<'_>| {
+            hear(event);
+            flags.pass_on(stop);
         };
-        Ok((report, sources))
-    })
+        collected.run(&inbox, &returns, &mut hear_on, &mut || crew.is_over());
+    }
+    drop(gates);
+    let left = crew.end();
+    let (mut report, sources) = account(left, is_ready, measure_from_ns, collected)?;
+    report.process_cpu = process_time().since(&cpu);
+    report.stop_error_ns = flags.late_ns.load(Ordering::Relaxed);
+    Ok((report, sources))
 }
 
-/// A stop that the caller may ask for at any time, for threads that are to stop at one time.
-struct Ask<'a> {
-    asked: &'a AtomicBool,
-    at_ns: AtomicU64,
-    /// How long after its time the stop was known.
-    late_ns: AtomicU64,
-}
-
-impl Ask<'_> {
-    /// Sets the time of the stop once it has been asked for.
-    fn pass_on(&self) {
-        if !self.asked.load(Ordering::Relaxed) || self.at_ns.load(Ordering::Relaxed) != u64::MAX {
-            return;
+/// Whether all threads have opened what they work on. Those that are not ready are not waited for once
+/// the operator has asked and a moment has passed.
+fn are_ready<L: Send + 'static>(
+    ready: &Receiver<bool>,
+    threads: usize,
+    stop: &AtomicBool,
+    crew: &mut Crew<L>,
+    hear: &mut dyn FnMut(Event<'_>),
+) -> bool {
+    let mut answers = 0;
+    while answers < threads {
+        match ready.recv_timeout(LOOK) {
+            Ok(true) => answers += 1,
+            Ok(false) | Err(RecvTimeoutError::Disconnected) => return false,
+            Err(RecvTimeoutError::Timeout) => {
+                hear(Event::Tick);
+                crew.flags.pass_on(stop);
+                // A thread that is over has said so: it was never ready, or has panicked since.
+                if crew.is_over() || crew.flags.cut.load(Ordering::Relaxed) {
+                    return false;
+                }
+            }
         }
-        let at_ns = monotonic_ns() + drain::AHEAD_NS;
-        self.at_ns.store(at_ns, Ordering::SeqCst);
-        self.late_ns.store(monotonic_ns().saturating_sub(at_ns), Ordering::Relaxed);
+    }
+    true
+}
+
+/// What a thread leaves, of all threads.
+fn account<S>(
+    left: Vec<Result<Option<(GroupReport, S)>, EngineError>>,
+    started: bool,
+    measure_from_ns: u64,
+    collected: Collector,
+) -> Result<(RunReport, Vec<Option<S>>), EngineError> {
+    let (mut groups, mut sources, mut error) = (Vec::new(), Vec::new(), None);
+    for left in left {
+        let source = match left {
+            Ok(Some((mut report, source))) => {
+                error = error.or(report.error.take());
+                groups.push(report);
+                Some(source)
+            }
+            Ok(None) => None,
+            Err(why) => {
+                error = error.or(Some(why));
+                None
+            }
+        };
+        sources.push(source);
+    }
+    if !started {
+        return Err(error.unwrap_or(EngineError::Stopped));
+    }
+    let stop_ns = groups.iter().map(|report| report.end.stop_ns).min();
+    let stop_ns = stop_ns.unwrap_or(measure_from_ns);
+    let (stop_error_ns, process_cpu) = (0, CpuTime::default());
+    let report = RunReport {
+        collected,
+        groups,
+        measure_from_ns,
+        stop_ns,
+        stop_error_ns,
+        process_cpu,
+        error,
+    };
+    Ok((report, sources))
+}
+
+/// Says once that a thread is ready, or, dropped before, that it will not be.
+struct Ready(Option<Sender<bool>>);
+
+impl Ready {
+    fn say(&mut self, ready: bool) {
+        // The coordinator counts one answer per group, and may be gone.
+        let _ = self.0.take().map(|sender| sender.send(ready));
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        self.say(false);
     }
 }
 
@@ -391,18 +449,18 @@ fn run_group<S: Source + Send>(
     group: Group<S>,
     config: &RunConfig,
     outbox: Outbox,
-    ready: &Sender<bool>,
+    mut ready: Ready,
     gate: &Receiver<u64>,
-    stop: Stop<'_>,
+    flags: &Flags,
 ) -> Result<Option<(GroupReport, S)>, EngineError> {
     let Group { name, mut place, target, mut source, clients, pace, cap, .. } = group;
     let opened = prepare(&mut place, target, places(&pace, clients), group.size_bytes_max);
-    // The coordinator counts one answer per group.
-    let _ = ready.send(opened.is_ok());
+    ready.say(opened.is_ok());
     let (mut queue, backend) = opened?;
     let mut clock = Clock::new();
     let Ok(start_ns) = gate.recv() else { return Ok(None) };
     let measure_from_ns = start_ns + config.warm_up_ns;
+    let is_remote = matches!(queue, Either::Nfs(_) | Either::S3(_));
     let drive_config = DriveConfig {
         measure_from_ns,
         stop_ns: measure_from_ns.saturating_add(config.measure_ns),
@@ -414,10 +472,14 @@ fn run_group<S: Source + Send>(
         classes: config.classes.len().max(1) as u32,
         buffer_stride_bytes: stride_bytes(group.size_bytes_max),
         carry_on: config.carry_on,
+        // What a server does not answer, its client gives up by itself, and says more of it.
+        outage_max_ns: if is_remote { u64::MAX } else { config.outage_max_ns },
     };
     sleep_until_ns(start_ns);
+    inject::point(if config.measure_ns < UNTIL_DONE_NS { "stream-thread" } else { "pass-thread" });
+    let stop = flags.stop();
     let mut job = Job { source: &mut source, clock: &mut clock, config: drive_config, stop };
-    let end = match &mut queue {
+    let (end, outcome) = match &mut queue {
         Either::Null(queue) => job.paced(queue, pace, cap, clients, start_ns, outbox),
         Either::Nfs(queue) => job.paced(queue.as_mut(), pace, cap, clients, start_ns, outbox),
         Either::S3(queue) => job.paced(queue.as_mut(), pace, cap, clients, start_ns, outbox),
@@ -427,12 +489,20 @@ fn run_group<S: Source + Send>(
         Either::Files(AnyQueue::Threads(pool)) => {
             job.paced(pool.as_mut(), pace, cap, clients, start_ns, outbox)
         }
-    }?;
+    };
+    let mut error = outcome.err();
+    if !is_remote && in_flight(&mut queue) > 0 {
+        error.get_or_insert(EngineError::Stuck {
+            what: backend.files.first().map_or_else(|| "the target".to_owned(), |f| f.path.clone()),
+            after_ns: urgency::SETTLE_NS,
+        });
+    }
     // Before the queue is closed: its workers end with it.
     let (punt_workers, punt_cpu) = ring_workers(thread_id());
     let remote = match queue {
         Either::Nfs(queue) => {
-            let (calls, first_error) = queue.close()?;
+            let (calls, first_error, unclean) = queue.close(stop.cut.load(Ordering::Relaxed));
+            error = error.or(unclean);
             Some(Remote::Nfs { calls, first_error })
         }
         Either::S3(queue) => {
@@ -441,8 +511,21 @@ fn run_group<S: Source + Send>(
         }
         _ => None,
     };
-    let report = GroupReport { name, place, backend, end, punt_workers, punt_cpu, remote };
+    let report = GroupReport { name, place, backend, end, punt_workers, punt_cpu, remote, error };
     Ok(Some((report, source)))
+}
+
+/// Operations that do not come back within a moment.
+fn in_flight(queue: &mut Either) -> usize {
+    let Either::Files(queue) = queue else { return 0 };
+    let until_ns = monotonic_ns() + urgency::SETTLE_NS;
+    while queue.in_flight() > 0 && monotonic_ns() < until_ns {
+        if queue.submit_and_wait(1, Some(SETTLE_TICK_NS)).is_err() {
+            break;
+        }
+        while queue.reap(SETTLED_MAX, &mut |_, _| ()) == SETTLED_MAX {}
+    }
+    queue.in_flight()
 }
 
 enum Either {
@@ -574,7 +657,7 @@ impl<S: Source> Job<'_, S> {
         clients: u32,
         start_ns: u64,
         outbox: Outbox,
-    ) -> Result<DriveEnd, EngineError> {
+    ) -> (DriveEnd, Result<(), EngineError>) {
         let depths = |depth: u32| vec![depth; clients as usize];
         match pace {
             Pace::Closed { depth } => {
@@ -601,7 +684,7 @@ impl<S: Source> Job<'_, S> {
         cap: Option<CapTurns>,
         start_ns: u64,
         outbox: Outbox,
-    ) -> Result<DriveEnd, EngineError> {
+    ) -> (DriveEnd, Result<(), EngineError>) {
         match cap {
             None => self.drive(queue, &mut pacing, outbox),
             Some(CapTurns(turns)) => {
@@ -615,7 +698,7 @@ impl<S: Source> Job<'_, S> {
         queue: &mut Q,
         pacing: &mut P,
         outbox: Outbox,
-    ) -> Result<DriveEnd, EngineError> {
+    ) -> (DriveEnd, Result<(), EngineError>) {
         drive(queue, self.source, pacing, self.clock, self.config, outbox, self.stop)
     }
 }

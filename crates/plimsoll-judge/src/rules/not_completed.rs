@@ -13,7 +13,8 @@ pub const RULE: Rule = Rule {
     asks: "was the run carried out to its end?",
     explains: "A run that was interrupted keeps its evidence and is INCONCLUSIVE: what was not \
         measured may have been worse, and whoever may stop a run may also pick the moment. A run \
-        whose environment failed (a path that went away, a file that could not be made) is INVALID.",
+        whose environment failed (a path that went away, a file that could not be made), or that a \
+        defect in Plimsoll ended, is INVALID.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -32,7 +33,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let outcome = match end.kind {
         EndKind::Completed => Outcome::Pass,
         EndKind::Interrupted => Outcome::Unknown,
-        EndKind::Environment => Outcome::Fail,
+        EndKind::Environment | EndKind::Defect => Outcome::Fail,
         // Errors and corruption have rules of their own.
         EndKind::IoError | EndKind::NoSpace | EndKind::Corruption => return None,
     };
@@ -44,6 +45,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = Finding::new(RULE.id, outcome, says).with("measured_ns", measured_ns);
     Some(match outcome {
         Outcome::Pass => finding,
+        _ if end.kind == EndKind::Defect => finding.advise("report the defect with this bundle"),
         _ => finding.advise("run it again, to its end"),
     })
 }

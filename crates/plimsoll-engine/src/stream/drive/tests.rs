@@ -148,6 +148,7 @@ fn config(length_ns: u64) -> DriveConfig {
         classes: 1,
         buffer_stride_bytes: 4096,
         carry_on: false,
+        outage_max_ns: 600 * SECOND,
     }
 }
 
@@ -183,8 +184,11 @@ fn go<P: Pacing>(
     queue.writer = Some(Rc::clone(&writer));
     let mut world = queue.world.clone();
     let (never, no) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-    let stop = Stop { at_ns: &never, failed: &no };
-    let end = drive(&mut queue, &mut Same, &mut pacing, &mut world, config, outbox, stop).unwrap();
+    let cut = AtomicBool::new(false);
+    let stop = Stop { at_ns: &never, failed: &no, cut: &cut };
+    let (end, outcome) =
+        drive(&mut queue, &mut Same, &mut pacing, &mut world, config, outbox, stop);
+    outcome.unwrap();
     drop(queue);
     let mut writer = Rc::into_inner(writer).unwrap().into_inner();
     writer.work();
@@ -348,10 +352,13 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
     let (outbox, returns) = ends.remove(0);
     let mut collector = Collector::new(1, &[1], false);
     let (at, no) = (AtomicU64::new(3_500_000_500), AtomicBool::new(false));
-    let stop = Stop { at_ns: &at, failed: &no };
+    let cut = AtomicBool::new(false);
+    let stop = Stop { at_ns: &at, failed: &no, cut: &cut };
     let (mut queue, mut clock, mut closed) = (queue, world.clone(), Closed::new(&[8], 0));
     let config = config(10 * SECOND);
-    let end = drive(&mut queue, &mut Same, &mut closed, &mut clock, config, outbox, stop).unwrap();
+    let (end, outcome) =
+        drive(&mut queue, &mut Same, &mut closed, &mut clock, config, outbox, stop);
+    outcome.unwrap();
     assert_eq!(end.stop_ns, 3_500_000_500);
     for mut snapshot in inbox.try_iter() {
         collector.take(&mut snapshot, &mut |_| ());

@@ -129,9 +129,10 @@ fn run<P: Pacing>(law: Law, servers: usize, seconds: u64, mut pacing: P) -> (Col
     let (outbox, _returns) = ends.remove(0);
     let mut collector = Collector::new(1, &[1], false);
     let (never, no) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-    let stop = Stop { at_ns: &never, failed: &no };
+    let cut = AtomicBool::new(false);
+    let stop = Stop { at_ns: &never, failed: &no, cut: &cut };
     let (config, mut clock) = (config(seconds * SECOND), world);
-    drive(&mut queue, &mut Same, &mut pacing, &mut clock, config, outbox, stop).unwrap();
+    drive(&mut queue, &mut Same, &mut pacing, &mut clock, config, outbox, stop).1.unwrap();
     for mut snapshot in inbox.try_iter() {
         collector.take(&mut snapshot, &mut |_| ());
     }

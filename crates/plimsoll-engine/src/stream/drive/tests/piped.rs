@@ -106,11 +106,11 @@ fn run(depth: u32, costs: u64, held_ns: u64) -> (f64, Collector) {
     let (outbox, _returns) = ends.remove(0);
     let mut collector = Collector::new(1, &[1], false);
     let no = AtomicBool::new(false);
-    let never = AtomicU64::new(u64::MAX);
-    let stop = Stop { at_ns: &never, failed: &no };
+    let (never, cut) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
+    let stop = Stop { at_ns: &never, failed: &no, cut: &cut };
     let config = config(SECOND);
     let mut pacing = Closed::new(&[depth], 0);
-    drive(&mut queue, &mut Same, &mut pacing, &mut world.clone(), config, outbox, stop).unwrap();
+    drive(&mut queue, &mut Same, &mut pacing, &mut world.clone(), config, outbox, stop).1.unwrap();
     for mut snapshot in inbox.try_iter() {
         collector.take(&mut snapshot, &mut |_| ());
     }

@@ -1,0 +1,82 @@
+//! Panics: a defect in Plimsoll ends a run, and never lets it run away.
+//!
+//! A panic is caught where a thread or a run ends ([`caught`]) and becomes an error. [`watch`] notes
+//! those of threads that nobody waits for: whoever conducts a run asks [`seen`] as it asks whether the
+//! operator wants it to end.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::EngineError;
+
+/// Whether a thread of this process has panicked since [`watch`] was called.
+static SEEN: AtomicBool = AtomicBool::new(false);
+/// The first of them.
+static FIRST: Mutex<Option<String>> = Mutex::new(None);
+
+thread_local! {
+    /// This thread's latest panic, with its place.
+    static LATEST: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Notes each panic of this process from here on, before the hook that was there tells it.
+pub fn watch() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name").to_owned();
+        let place = panic.location().map_or(String::new(), |at| format!(" at {at}"));
+        let says = format!("thread {name} panicked{place}: {}", message(panic.payload()));
+        FIRST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(says.clone());
+        // A thread that is ending has no such variable any more.
+        let _ = LATEST.try_with(|latest| latest.replace(Some(says)));
+        SEEN.store(true, Ordering::Relaxed);
+        tell(panic);
+    }));
+}
+
+/// Whether any thread has panicked since [`watch`] was called.
+#[must_use]
+pub fn seen() -> bool {
+    SEEN.load(Ordering::Relaxed)
+}
+
+/// The first panic since [`watch`] was called: which thread, where, and what it said.
+#[must_use]
+pub fn first() -> Option<String> {
+    FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Does something, and makes a panic in it an error.
+///
+/// # Errors
+/// [`EngineError::Defect`]. What the closure had borrowed to change may be half changed then: it must
+/// only be told, removed or dropped.
+pub fn caught<T>(of: impl FnOnce() -> T) -> Result<T, EngineError> {
+    catch_unwind(AssertUnwindSafe(of)).map_err(|panic| {
+        let noted = LATEST.with(|latest| latest.take());
+        EngineError::Defect(noted.unwrap_or_else(|| format!("panic: {}", message(&*panic))))
+    })
+}
+
+fn message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn a_panic_becomes_an_error_with_its_message() {
+        let error = caught(|| panic!("seven is {}", 7)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Defect);
+        assert!(error.to_string().contains("seven is 7"), "{error}");
+        assert_eq!(caught(|| 7), Ok(7));
+    }
+}

@@ -1,0 +1,131 @@
+//! How long the driving threads of a stage are waited for.
+
+use plimsoll_sys::clock::monotonic_ns;
+
+use super::{Control, Stage};
+use crate::{defect, urgency};
+
+/// Silence of a thread beyond what the plan allows the storage, in ns: it hands each interval over, and
+/// may be starved of its processor for a while.
+const STARVED_NS: u64 = 10_000_000_000;
+
+/// What is known of the threads' progress.
+#[derive(Debug)]
+pub(super) struct Patience {
+    /// By thread, when it was last heard of.
+    heard_ns: Vec<u64>,
+    silence_max_ns: u64,
+    outage_max_ns: u64,
+    beats: u64,
+    /// When the stop was noticed, and when something last came back since.
+    stopping_ns: Option<u64>,
+    aborted_ns: Option<u64>,
+}
+
+impl Patience {
+    pub(super) fn new(threads: usize, stage: &Stage) -> Self {
+        let silence_max_ns =
+            stage.outage_max_ns.saturating_add(2 * stage.interval_ns).saturating_add(STARVED_NS);
+        Self {
+            heard_ns: vec![monotonic_ns(); threads],
+            silence_max_ns,
+            outage_max_ns: stage.outage_max_ns,
+            beats: 0,
+            stopping_ns: None,
+            aborted_ns: None,
+        }
+    }
+
+    pub(super) fn heard_of(&mut self, thread: usize, now_ns: u64) {
+        if let Some(heard_ns) = self.heard_ns.get_mut(thread) {
+            *heard_ns = now_ns;
+        }
+    }
+
+    /// Has threads leave that make no progress any more, and all of them after a panic. True where they
+    /// had the time to: what is not back by then is left behind.
+    pub(super) fn is_over(
+        &mut self,
+        control: &Control,
+        now_ns: u64,
+        mut works: impl FnMut(usize) -> bool,
+    ) -> bool {
+        let silent = |(thread, heard_ns): (usize, &u64)| {
+            works(thread) && now_ns.saturating_sub(*heard_ns) > self.silence_max_ns
+        };
+        if defect::seen() || urgency::hurried() || self.heard_ns.iter().enumerate().any(silent) {
+            control.abort();
+        }
+        if control.stopped(now_ns) {
+            let beats = control.beats();
+            let moved = self.stopping_ns.is_none() || beats != self.beats;
+            self.beats = beats;
+            let since_ns = if moved { now_ns } else { self.stopping_ns.unwrap_or(now_ns) };
+            self.stopping_ns = Some(since_ns);
+            let still_ns = now_ns.saturating_sub(urgency::counted_from_ns(since_ns));
+            if still_ns > urgency::patience_ns(self.outage_max_ns) {
+                control.abort();
+            }
+        }
+        if !control.aborted() {
+            return false;
+        }
+        now_ns.saturating_sub(*self.aborted_ns.get_or_insert(now_ns)) > urgency::LEAVING_NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Direct, Prefer};
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn patience() -> Patience {
+        let stage = Stage {
+            directories: Vec::new(),
+            missing: Vec::new(),
+            prefer: Prefer::Auto,
+            direct: Direct::Auto,
+            poll_completions: false,
+            poll_submissions: false,
+            write: false,
+            interval_ns: SECOND_NS,
+            histogram_interval_ns: SECOND_NS,
+            outage_max_ns: 30 * SECOND_NS,
+        };
+        Patience::new(2, &stage)
+    }
+
+    #[test]
+    fn a_thread_that_is_silent_for_too_long_is_left_behind_and_one_that_has_ended_is_not_missed() {
+        let (control, mut patience) = (Control::new(0, 0), patience());
+        let start_ns = monotonic_ns();
+        assert!(!patience.is_over(&control, start_ns + 60 * SECOND_NS, |_| false));
+        assert!(!control.aborted());
+        patience.heard_of(0, start_ns + 60 * SECOND_NS);
+        assert!(!patience.is_over(&control, start_ns + 60 * SECOND_NS, |thread| thread == 0));
+        assert!(!control.aborted());
+        assert!(!patience.is_over(&control, start_ns + 60 * SECOND_NS, |_| true));
+        assert!(control.aborted(), "thread 1 was not heard of for a minute");
+        assert!(patience.is_over(&control, start_ns + 65 * SECOND_NS, |_| true));
+    }
+
+    #[test]
+    fn a_close_that_moves_on_is_waited_for_and_one_that_stands_still_is_not() {
+        let (control, mut patience) = (Control::new(0, 0), patience());
+        let start_ns = monotonic_ns();
+        control.stop();
+        for second in 0..100 {
+            control.beat();
+            let now_ns = start_ns + second * SECOND_NS;
+            (0..2).for_each(|thread| patience.heard_of(thread, now_ns));
+            assert!(!patience.is_over(&control, now_ns, |_| true));
+        }
+        assert!(!control.aborted());
+        let later_ns = start_ns + 140 * SECOND_NS;
+        (0..2).for_each(|thread| patience.heard_of(thread, later_ns));
+        assert!(!patience.is_over(&control, later_ns, |_| true));
+        assert!(control.aborted());
+    }
+}

@@ -1,0 +1,151 @@
+//! The driving threads of a run of streams, as whoever conducts them sees them: what they are told, what
+//! they leave, and how long they are waited for.
+//!
+//! The threads own what they work on. So one that waits in a system call that never returns can be left
+//! behind, and the run still ends and tells.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use plimsoll_sys::SysError;
+use plimsoll_sys::clock::monotonic_ns;
+
+use super::drive::Stop;
+use crate::{EngineError, defect, drain, urgency};
+
+/// How often it is looked whether threads have ended.
+const TICK: Duration = Duration::from_millis(20);
+
+/// What the threads are told.
+#[derive(Debug)]
+pub(super) struct Flags {
+    /// When the run is to end; `u64::MAX`: not asked.
+    pub at_ns: AtomicU64,
+    /// How long after its time the stop was known.
+    pub late_ns: AtomicU64,
+    /// One of them failed.
+    pub failed: AtomicBool,
+    /// They are to leave, whatever is in flight.
+    pub cut: AtomicBool,
+}
+
+impl Flags {
+    fn unset() -> Self {
+        Self {
+            at_ns: AtomicU64::new(u64::MAX),
+            late_ns: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
+        }
+    }
+
+    /// As a driving thread reads them.
+    pub fn stop(&self) -> Stop<'_> {
+        Stop { at_ns: &self.at_ns, failed: &self.failed, cut: &self.cut }
+    }
+
+    /// Sets the time of the stop once it has been asked for.
+    pub fn pass_on(&self, asked: &AtomicBool) {
+        if !asked.load(Ordering::Relaxed) || self.at_ns.load(Ordering::Relaxed) != u64::MAX {
+            return;
+        }
+        let at_ns = monotonic_ns() + drain::AHEAD_NS;
+        self.at_ns.store(at_ns, Ordering::SeqCst);
+        self.late_ns.store(monotonic_ns().saturating_sub(at_ns), Ordering::Relaxed);
+    }
+}
+
+/// The threads. Dropped before its time, it has them leave and waits for them.
+pub(super) struct Crew<L> {
+    pub flags: Arc<Flags>,
+    sender: Sender<(usize, Result<L, EngineError>)>,
+    results: Receiver<(usize, Result<L, EngineError>)>,
+    /// By thread, what has come back.
+    left: Vec<Option<Result<L, EngineError>>>,
+    cut_ns: Option<u64>,
+}
+
+impl<L: Send + 'static> Crew<L> {
+    pub fn new() -> Self {
+        let (sender, results) = channel();
+        Self { flags: Arc::new(Flags::unset()), sender, results, left: Vec::new(), cut_ns: None }
+    }
+
+    /// Starts a thread. A panic in it is an error that it leaves.
+    pub fn start(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&Flags) -> Result<L, EngineError> + Send + 'static,
+    ) {
+        let (index, flags) = (self.left.len(), Arc::clone(&self.flags));
+        let sender = self.sender.clone();
+        let all = move || {
+            let left = defect::caught(|| work(&flags)).and_then(|left| left);
+            if let Err(error) = &left {
+                flags.failed.store(true, Ordering::Relaxed);
+                flags.cut.fetch_or(matches!(error, EngineError::Defect(_)), Ordering::Relaxed);
+            }
+            // Whoever has given this thread up no longer listens.
+            let _ = sender.send((index, left));
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(all);
+        self.left.push(thread.err().map(|error| {
+            self.flags.cut.store(true, Ordering::Relaxed);
+            Err(EngineError::system("starting a thread", SysError::from_io("clone", &error)))
+        }));
+    }
+}
+
+impl<L> Crew<L> {
+    /// Takes what has come back. True where nothing more is to be waited for: all are back, or those that
+    /// are not had the time to leave. The operator's haste and a panic in any thread cut what is in
+    /// flight short.
+    pub fn is_over(&mut self) -> bool {
+        for (index, left) in self.results.try_iter() {
+            self.left[index] = Some(left);
+        }
+        if self.left.iter().all(Option::is_some) {
+            return true;
+        }
+        let now_ns = monotonic_ns();
+        let asked_ns = now_ns.saturating_sub(urgency::counted_from_ns(0));
+        let impatient = urgency::asked() && asked_ns > urgency::patience_ns(u64::MAX);
+        if impatient || defect::seen() {
+            self.flags.cut.store(true, Ordering::Relaxed);
+        }
+        if !self.flags.cut.load(Ordering::Relaxed) {
+            return false;
+        }
+        now_ns.saturating_sub(*self.cut_ns.get_or_insert(now_ns)) > urgency::LEAVING_NS
+    }
+
+    /// Waits for the threads, and gives what each left; of one that is not waited for any more,
+    /// [`EngineError::Stuck`].
+    pub fn end(mut self) -> Vec<Result<L, EngineError>> {
+        self.gather();
+        let stuck =
+            || EngineError::Stuck { what: "the target".to_owned(), after_ns: urgency::LEAVING_NS };
+        let all = std::mem::take(&mut self.left).into_iter();
+        all.map(|left| left.unwrap_or_else(|| Err(stuck()))).collect()
+    }
+
+    fn gather(&mut self) {
+        while !self.is_over() {
+            match self.results.recv_timeout(TICK) {
+                Ok((index, left)) => self.left[index] = Some(left),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+}
+
+impl<L> Drop for Crew<L> {
+    fn drop(&mut self) {
+        if self.left.iter().any(Option::is_none) {
+            self.flags.cut.store(true, Ordering::Relaxed);
+            self.gather();
+        }
+    }
+}
