@@ -60,6 +60,7 @@ impl EndKind {
             Self::NoSpace => "no-space",
             Self::Corruption => "corruption",
             Self::Environment => "environment",
+            Self::Defect => "defect",
         }
     }
 }

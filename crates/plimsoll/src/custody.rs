@@ -16,6 +16,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use plimsoll_engine::defect;
 use plimsoll_evidence::ledger::place::{self, Held, Witness};
 use plimsoll_evidence::ledger::statement::statements;
 use plimsoll_evidence::ledger::{Derived, Event, Ledger, Link, Place, Statement};
@@ -25,13 +26,14 @@ use plimsoll_evidence::signature;
 use plimsoll_evidence::{Bundle, BundleWriter, EvidenceError};
 use plimsoll_judge::finding::Outcome;
 use plimsoll_judge::{Verdict, judge};
-use plimsoll_sys::clock;
+use plimsoll_sys::{clock, inject};
 
 use crate::commands::bundle;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment;
 use crate::places::Places;
+use crate::session::engine_error;
 
 /// Bundles of the catalogue that are asked where they stand in the ledger: the newest of this many runs
 /// and experiments.
@@ -194,10 +196,11 @@ pub fn sign(writer: &BundleWriter, places: &Places, id: &str) -> Result<(), CliE
 pub struct Judged {
     /// Its evidence, read back.
     pub evidence: Bundle,
-    /// Its verdict.
-    pub verdict: Verdict,
+    /// Its verdict, or the defect that kept it from being judged.
+    pub verdict: Result<Verdict, CliError>,
     seal_sha256: String,
-    derived: Derived,
+    /// `None` where it could not be judged.
+    derived: Option<Derived>,
 }
 
 /// Seals what a run left, signs the seal where there is a key, and judges what was written: judging it
@@ -213,8 +216,17 @@ pub fn seal_and_judge(
     let seal_sha256 = writer.seal()?;
     sign(writer, places, run_id)?;
     let evidence = Bundle::read(writer.directory())?;
-    let (verdict, made) = derive(&evidence)?;
-    let derived = made.write(writer.directory())?;
+    let derived = defect::caught(|| {
+        inject::point("judge");
+        derive(&evidence)
+    });
+    let (verdict, derived) = match derived {
+        Ok(made) => {
+            let (verdict, made) = made?;
+            (Ok(verdict), Some(made.write(writer.directory())?))
+        }
+        Err(error) => (Err(engine_error(&error)), None),
+    };
     Ok(Judged { evidence, verdict, seal_sha256, derived })
 }
 
@@ -225,8 +237,8 @@ impl Judged {
     /// A ledger that can't be written.
     pub fn enter(&self, ledger: &Ledger, unix_ns: u64) -> Result<(), EvidenceError> {
         let run = &self.evidence.run;
-        let (end, verdict) = (run.end.kind.word(), self.verdict.verdict.label());
-        let derived = Some(self.derived.clone());
+        let verdict = self.verdict.as_ref().map_or("none", |verdict| verdict.verdict.label());
+        let (end, derived) = (run.end.kind.word(), self.derived.clone());
         ledger.end(&run.run_id, unix_ns, end, verdict, &self.seal_sha256, derived)
     }
 }

@@ -51,14 +51,15 @@ impl fmt::Display for CliError {
 impl From<EvidenceError> for CliError {
     fn from(error: EvidenceError) -> Self {
         let kind = match &error {
-            EvidenceError::Io { .. } => Exit::Environment,
+            // What can't be read says nothing of any storage.
+            EvidenceError::Io { .. }
+            | EvidenceError::Malformed { .. }
+            | EvidenceError::LedgerBroken { .. } => Exit::Environment,
             EvidenceError::NotABundle { .. }
             | EvidenceError::TooNew { .. }
             | EvidenceError::Key { .. } => Exit::Usage,
-            EvidenceError::Malformed { .. }
-            | EvidenceError::SealBroken { .. }
-            | EvidenceError::Signature { .. }
-            | EvidenceError::LedgerBroken { .. } => Exit::NoVerdict,
+            // What can be read is not what the run left.
+            EvidenceError::SealBroken { .. } | EvidenceError::Signature { .. } => Exit::NoVerdict,
         };
         let message = error.to_string();
         match error {

@@ -1,28 +1,106 @@
-//! SIGINT and SIGTERM: the first asks the run to end and keeps its evidence, the second ends the
-//! process at once.
+//! SIGINT, SIGTERM and SIGHUP. The first asks what goes on to end in order; the second has it end without
+//! waiting for storage that does not answer; the third ends the process at once, in the signal's handler.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use plimsoll_engine::urgency;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::notes;
+
+/// The latest signal; 0: none yet.
+static LATEST: AtomicI32 = AtomicI32::new(0);
 
 /// Registers the handlers; the flag turns true at the first signal.
 ///
 /// # Errors
-/// The system refuses a handler.
+/// The system refuses a handler or a thread.
 pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
     let asked = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    let hurried = Arc::new(AtomicBool::new(false));
+    let signals = signals();
+    for signal in &signals {
         // Order matters: the shutdown looks at the flag before this signal sets it.
-        flag::register_conditional_shutdown(signal, Exit::Interrupted.code().into(), asked.clone())
-            .and_then(|_| flag::register(signal, asked.clone()))
-            .map_err(|error| {
-                CliError::new(Exit::Defect, format!("cannot handle signal {signal}: {error}"))
-            })?;
+        flag::register_conditional_shutdown(
+            *signal,
+            Exit::Interrupted.code().into(),
+            hurried.clone(),
+        )
+        .and_then(|_| flag::register(*signal, asked.clone()))
+        .map_err(|error| failed(&format!("cannot handle signal {signal}: {error}")))?;
     }
+    let mut each = Signals::new(&signals).map_err(|error| failed(&error.to_string()))?;
+    let count = move || {
+        for (number, signal) in each.forever().enumerate() {
+            LATEST.store(signal, Ordering::Relaxed);
+            if number == 0 {
+                urgency::ask();
+                notes::tell(
+                    "interrupted: it ends in order; a second signal does not wait for the storage, \
+                     a third ends the process at once",
+                );
+            } else {
+                urgency::hurry();
+                hurried.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(count);
+    thread.map_err(|error| {
+        CliError::environment(format!("cannot start a thread: {error}"))
+            .hint("raise the limit of processes and threads (ulimit -u)")
+    })?;
     Ok(asked)
+}
+
+/// Has writes beyond `ulimit -f` fail (EFBIG) instead of ending the process, SIGXFSZ being caught and
+/// not looked at. Commands that this process starts have the signal as it was.
+pub fn ignore_file_limit() {
+    // Where it can't be caught, a write beyond the limit ends the process as it ends any other.
+    let _ = flag::register(SIGXFSZ, Arc::default());
+}
+
+/// The latest signal that came, if one did.
+pub fn latest() -> Option<i32> {
+    Some(LATEST.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
+}
+
+fn failed(says: &str) -> CliError {
+    CliError::new(Exit::Defect, says)
+}
+
+/// Those that end a run. Whoever starts it under `nohup` wants it to outlive the terminal.
+fn signals() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut signals = vec![SIGINT, SIGTERM];
+    if !is_ignored(&status, SIGHUP) {
+        signals.push(SIGHUP);
+    }
+    signals
+}
+
+/// Whether a process with this `/proc/PID/status` ignores a signal.
+fn is_ignored(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nohup_ignores_is_seen() {
+        let status = "Name:\tx\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n";
+        assert!(is_ignored(status, SIGHUP));
+        assert!(is_ignored(status, 13));
+        assert!(!is_ignored(status, SIGTERM));
+        assert!(!is_ignored("", SIGHUP));
+    }
 }

@@ -36,6 +36,14 @@ pub enum Data {
 }
 
 impl Data {
+    /// Those directories as a message names them, each once.
+    pub fn places(&self) -> String {
+        let mut places = self.directories();
+        places.sort();
+        places.dedup();
+        places.join(", ")
+    }
+
     /// The directories that Plimsoll made for it.
     pub fn directories(&self) -> Vec<String> {
         match self {

@@ -16,6 +16,7 @@ mod interrupt;
 mod kept_data;
 mod keys;
 mod modelled;
+mod notes;
 mod places;
 mod progress;
 mod published;
@@ -27,24 +28,36 @@ mod until_steady;
 use std::process::ExitCode;
 
 use clap::Parser;
+use plimsoll_engine::defect;
 
 use crate::arguments::Arguments;
+use crate::error::CliError;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
+    defect::watch();
+    interrupt::ignore_file_limit();
     let arguments = Arguments::parse();
-    let result = std::panic::catch_unwind(|| commands::dispatch(arguments));
-    let exit = match result {
+    let mut exit = match defect::caught(|| commands::dispatch(arguments)) {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => {
-            eprintln!("{error}");
+            notes::tell(&error.to_string());
             error.kind
         }
         // The panic's own message is on stderr already.
-        Err(_) => {
-            eprintln!("error: this is a defect in Plimsoll; please report the message above");
-            Exit::Defect
-        }
+        Err(_) => Exit::Defect,
     };
+    if let Some(says) = notes::unwritten() {
+        notes::tell(&CliError::environment(says).to_string());
+        exit = exit.worse(Exit::Environment);
+    }
+    // Of any thread, whatever became of what it was doing.
+    if let Some(says) = defect::first() {
+        notes::tell(&format!(
+            "error: {says}\n  hint: this is a defect in Plimsoll: please report it"
+        ));
+        exit = Exit::Defect;
+    }
+    notes::flush();
     ExitCode::from(exit.code())
 }

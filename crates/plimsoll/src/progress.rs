@@ -1,11 +1,14 @@
 //! Progress on stderr: a bar with rate, latency and time left on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::HumanBytes;
 use plimsoll_engine::progress::{Progress, Watcher};
 use plimsoll_evidence::run::{Phase, PhaseKind};
+
+use crate::notes;
 
 /// Off a terminal a line is written this often at most.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -14,7 +17,8 @@ const WORTH_A_LINE_NS: u64 = 2_000_000_000;
 
 /// Shows a run on stderr.
 pub struct StderrProgress {
-    bar: Option<ProgressBar>,
+    /// The number of its bar, while one is shown.
+    bar: Option<u64>,
     quiet: bool,
     terminal: bool,
     last_line: Instant,
@@ -27,16 +31,15 @@ impl StderrProgress {
         Self { bar: None, quiet, terminal, last_line: Instant::now() }
     }
 
-    /// What has to be told, quiet or not. That nobody can read it is no reason to fail.
+    /// What has to be told, quiet or not.
     pub fn warn(&self, text: &str) {
-        let mut stderr = std::io::stderr().lock();
-        let _ = std::io::Write::write_fmt(&mut stderr, format_args!("{text}\n"));
+        notes::tell(text);
     }
 
     /// A sentence above the bars.
     pub fn say(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            notes::tell(text);
         }
     }
 }
@@ -47,27 +50,26 @@ impl Watcher for StderrProgress {
         if self.quiet || !self.terminal {
             return;
         }
-        let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{prefix:>14} [{bar:30}] {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-        bar.set_prefix(kind.label());
+        static BARS: AtomicU64 = AtomicU64::new(0);
+        let bar = BARS.fetch_add(1, Ordering::Relaxed);
+        notes::bar_begins(bar, kind.label());
         self.bar = Some(bar);
     }
 
     fn progress(&mut self, kind: PhaseKind, progress: &Progress) {
-        if let Some(bar) = &self.bar {
-            bar.set_position((share(progress) * 1_000.0) as u64);
-            bar.set_message(describe(progress));
+        if let Some(bar) = self.bar {
+            let parts = (share(progress) * notes::BAR_PARTS as f64) as u64;
+            notes::bar_moves(bar, parts, describe(progress));
         } else if !self.quiet && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
             let percent = share(progress) * 100.0;
-            eprintln!("{}: {percent:.0} %, {}", kind.label(), describe(progress));
+            notes::tell(&format!("{}: {percent:.0} %, {}", kind.label(), describe(progress)));
         }
     }
 
     fn end(&mut self, phase: &Phase) {
         if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
+            notes::bar_ends(bar);
         }
         if self.quiet || !self.terminal && phase.duration_ns < WORTH_A_LINE_NS {
             return;
@@ -76,7 +78,7 @@ impl Watcher for StderrProgress {
         let bytes = phase.read_bytes + phase.written_bytes;
         let moved = if bytes > 0 { format!(", {}", HumanBytes(bytes)) } else { String::new() };
         let note = if phase.note.is_empty() { String::new() } else { format!(" ({})", phase.note) };
-        eprintln!("{:>14}: {seconds:.1} s{moved}{note}", phase.kind.label());
+        notes::tell(&format!("{:>14}: {seconds:.1} s{moved}{note}", phase.kind.label()));
     }
 }
 

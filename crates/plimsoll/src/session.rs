@@ -2,19 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use plimsoll_engine::mailbox::{self, Home, MailRun};
 use plimsoll_engine::matrix::condition::random_overwrite;
 use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
 use plimsoll_engine::recording::Recording;
-use plimsoll_engine::{EngineError, ErrorKind};
+use plimsoll_engine::{EngineError, ErrorKind, aside, defect, memory};
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::ledger::{Ledger, Question, Start, TornTail};
 use plimsoll_evidence::run::{Driver, LedgerPosition, Membership, Run, SCHEMA_VERSION, Tier};
 use plimsoll_evidence::{Bundle, BundleWriter};
 use plimsoll_judge::Verdict;
 use plimsoll_plan::{Condition, Mailbox, Matrix, Plan, ResolvedPlan, Target, TargetKind, Workload};
-use plimsoll_sys::clock;
+use plimsoll_sys::{clock, inject};
 
 use crate::ceilings;
 use crate::custody;
@@ -89,7 +90,11 @@ pub fn run_once(
     request: &Request<'_>,
     progress: &mut StderrProgress,
 ) -> Result<Finished, CliError> {
-    match what_to_run(request.resolved)? {
+    let what = what_to_run(request.resolved)?;
+    for target in &request.resolved.targets {
+        memory::check(request.resolved, target).map_err(|error| engine_error(&error))?;
+    }
+    match what {
         What::Model(kind) => run_model(request, kind, progress),
         What::Mail(target, mailbox) => run_mail(request, target, mailbox, progress),
         What::Matrix(target, matrix) => run_matrix(request, target, matrix, progress),
@@ -116,7 +121,15 @@ fn run_model(
     let model = modelled::load(request.resolved, kind)?;
     let id = RunId::now(&request.resolved.name);
     let session = Session::begin(request, &[], id, None, progress)?;
-    let recording = modelled::carry_out(request, &model, progress)?;
+    let recording = match defect::caught(|| modelled::carry_out(request, &model, progress)) {
+        Ok(recording) => recording?,
+        Err(defect) => {
+            let mut recording = Recording::new(clock::monotonic_ns());
+            recording.engine.kind = "model".to_owned();
+            recording.fail_with(&defect);
+            recording
+        }
+    };
     session.end(recording, DataEnd::default(), progress)
 }
 
@@ -142,12 +155,10 @@ fn run_mail(
     if home.replaced {
         progress.say(REPLACED);
     }
-    let session = match Session::begin(request, &home.directories(), id, data_of_run, progress) {
+    let places = home.directories();
+    let session = match Session::begin(request, &places, id, data_of_run, progress) {
         Ok(session) => session,
-        Err(error) => {
-            home.remove().map_err(|error| engine_error(&error))?;
-            return Err(error);
-        }
+        Err(error) => return Err(not_begun(Data::Mail(home), error)),
     };
     let (recording, home) = mailbox::run(MailRun {
         plan: resolved,
@@ -160,7 +171,7 @@ fn run_mail(
         ending: &mut ending,
     });
     let can_be_used_again = home.is_prepared() && recording.is_well();
-    let ended = session.give_back(Data::Mail(home), can_be_used_again);
+    let ended = session.give_back(Data::Mail(home), can_be_used_again, recording.left_behind);
     session.end(recording, ended, progress)
 }
 
@@ -182,12 +193,10 @@ fn run_matrix(
     if home.replaced && data_of_run.is_none() {
         progress.say(REPLACED);
     }
-    let session = match Session::begin(request, &home.places(), id, data_of_run, progress) {
+    let places = home.places();
+    let session = match Session::begin(request, &places, id, data_of_run, progress) {
         Ok(session) => session,
-        Err(error) => {
-            home.remove().map_err(|error| engine_error(&error))?;
-            return Err(error);
-        }
+        Err(error) => return Err(not_begun(Data::Matrix(home), error)),
     };
     let (recording, home) = matrix::run(MatrixRun {
         plan: request.resolved,
@@ -199,7 +208,7 @@ fn run_matrix(
         overwriting: &overwriting,
     });
     let can_be_used_again = home.is_made && recording.is_well();
-    let ended = session.give_back(Data::Matrix(home), can_be_used_again);
+    let ended = session.give_back(Data::Matrix(home), can_be_used_again, recording.left_behind);
     session.end(recording, ended, progress)
 }
 
@@ -297,6 +306,19 @@ impl<'a> Session<'a> {
         data_of_run: Option<String>,
         progress: &mut StderrProgress,
     ) -> Result<Self, CliError> {
+        let begun =
+            defect::caught(|| Self::begin_bundle(request, places, id, data_of_run, progress));
+        begun.map_err(|error| engine_error(&error)).flatten()
+    }
+
+    fn begin_bundle(
+        request: &'a Request<'a>,
+        places: &[PathBuf],
+        id: RunId,
+        data_of_run: Option<String>,
+        progress: &mut StderrProgress,
+    ) -> Result<Self, CliError> {
+        inject::point("begin");
         let resolved = request.resolved;
         let plan_sha256 = resolved.sha256_hex().map_err(|e| CliError::usage(e.to_string()))?;
         let ledger = Ledger::at(request.places.ledger());
@@ -337,8 +359,9 @@ impl<'a> Session<'a> {
         Ok(Self { request, plan_sha256, ledger, position, writer, environment, id, experiment })
     }
 
-    /// Leaves the data to the next run, or to the operator, or removes it.
-    fn give_back(&self, data: Data, can_be_used_again: bool) -> DataEnd {
+    /// Leaves the data to the next run, or to the operator, or removes it. What lies on a target that does
+    /// not answer is left there, and named.
+    fn give_back(&self, data: Data, can_be_used_again: bool, left_behind: bool) -> DataEnd {
         let request = self.request;
         if request.data.hands_on() && can_be_used_again {
             request.data.put(Held { data, run_id: self.id.name().to_owned() });
@@ -347,8 +370,17 @@ impl<'a> Session<'a> {
         if request.keep {
             return DataEnd { kept: data.directories(), not_removed: None };
         }
-        let removal = data.remove();
-        DataEnd { kept: Vec::new(), not_removed: removal.err().map(|error| engine_error(&error)) }
+        if left_behind {
+            let places = data.places();
+            // Its locks are files on the target, which would have to be removed.
+            std::mem::forget(data);
+            let says =
+                format!("a call to the target does not return: the data was left in {places}");
+            let hint = "once the target answers again, run the plan again: it replaces the data";
+            let error = CliError::environment(says).hint(hint);
+            return DataEnd { kept: Vec::new(), not_removed: Some(error) };
+        }
+        DataEnd { kept: Vec::new(), not_removed: remove(data).err() }
     }
 
     /// Writes the evidence, seals it, judges it, enters its end in the ledger.
@@ -358,6 +390,21 @@ impl<'a> Session<'a> {
         data: DataEnd,
         progress: &StderrProgress,
     ) -> Result<Finished, CliError> {
+        let directory = self.writer.directory().display().to_string();
+        let ended = defect::caught(|| self.write_end(recording, data, progress));
+        ended.unwrap_or_else(|error| {
+            let says = format!("what was written of the evidence is in {directory}");
+            Err(engine_error(&error).hint(says))
+        })
+    }
+
+    fn write_end(
+        self,
+        recording: Recording,
+        data: DataEnd,
+        progress: &StderrProgress,
+    ) -> Result<Finished, CliError> {
+        inject::point("bundle");
         let Self { request, plan_sha256, ledger, position, writer, environment, id, experiment } =
             self;
         let modelled = recording.observed.inside.is_some() || recording.engine.kind == "model";
@@ -409,7 +456,38 @@ impl<'a> Session<'a> {
             let says = "the end of the run could not be entered in the ledger";
             progress.warn(&format!("{says}: {error}"));
         }
+        let verdict = verdict.map_err(|error| {
+            if let Some(error) = &not_removed {
+                progress.warn(&format!("the data could not be removed: {error}"));
+            }
+            let place = directory.display();
+            error.hint(format!("the evidence is whole, in {place}: judge it again"))
+        })?;
         Ok(Finished { directory, evidence, verdict, kept, not_removed, not_entered })
+    }
+}
+
+/// How long removing data is waited for once the operator wants the process to end: a file system takes
+/// its time to free terabytes.
+const REMOVAL: Duration = Duration::from_secs(20);
+
+/// Removes the data of a run. What does not return once the operator has asked is left behind.
+fn remove(data: Data) -> Result<(), CliError> {
+    let places = data.places();
+    let removed = aside::patiently(&places, REMOVAL, move || {
+        inject::point("removal");
+        data.remove()
+    });
+    removed.flatten().map_err(|error| {
+        engine_error(&error).hint(format!("what is left of the data is in {places}"))
+    })
+}
+
+/// Removes data of a run that could not begin, and gives the error that kept it from beginning.
+fn not_begun(data: Data, error: CliError) -> CliError {
+    match remove(data) {
+        Ok(()) => error,
+        Err(left) => error.hint(format!("and the data could not be removed: {}", left.message)),
     }
 }
 
@@ -435,10 +513,13 @@ pub fn engine_error(error: &EngineError) -> CliError {
     let kind = match error.kind() {
         ErrorKind::NotFound
         | ErrorKind::TooSmall
+        | ErrorKind::Memory
+        | ErrorKind::FileLimit
         | ErrorKind::Config
         | ErrorKind::Precious
         | ErrorKind::Exists => Exit::Usage,
         ErrorKind::Defect => Exit::Defect,
+        ErrorKind::Stopped => Exit::Interrupted,
         _ => Exit::Environment,
     };
     CliError::new(kind, error.to_string()).hint(error.hint())

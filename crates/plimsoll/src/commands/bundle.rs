@@ -1,6 +1,6 @@
 //! What several commands do with bundles: find one, judge it, show the verdict.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::ColorChoice;
@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::notes;
 use crate::places::Places;
 
 /// Columns of a report that does not go to a terminal.
@@ -128,10 +129,11 @@ pub fn json(value: &impl Serialize) -> Result<String, CliError> {
     Ok(text)
 }
 
-/// Prints text to stdout. A reader that went away is not an error.
+/// Prints text to stdout. Where it can't be written, what is under way goes on, and the command ends with
+/// code 5 ([`notes::write_result`]).
 ///
 /// # Errors
-/// Stdout that cannot be written.
+/// None: whatever is to be done after it is done.
 pub fn print(text: &str) -> Result<(), CliError> {
     print_bytes(text.as_bytes())
 }
@@ -139,13 +141,8 @@ pub fn print(text: &str) -> Result<(), CliError> {
 /// As [`print()`].
 ///
 /// # Errors
-/// Stdout that cannot be written.
+/// None.
 pub fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(CliError::environment(format!("cannot write to stdout: {error}")))
-        }
-        _ => Ok(()),
-    }
+    notes::write_result(bytes);
+    Ok(())
 }

@@ -6,10 +6,11 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
+use plimsoll_engine::urgency;
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::ledger::{Ledger, Question, Start};
@@ -19,6 +20,8 @@ use plimsoll_evidence::{Bundle, BundleWriter, foreign};
 use plimsoll_observe::Observer;
 use plimsoll_plan::Plan;
 use plimsoll_sys::clock::{self, monotonic_ns};
+use rustix::process::{Pid, Signal};
+use signal_hook::consts::SIGINT;
 
 use super::bundle;
 use crate::arguments::Common;
@@ -40,13 +43,16 @@ const SAMPLE_NS: u64 = 1_000_000_000;
 /// How often the command is asked whether it has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// A SIGINT that came to this process alone, and not from the terminal, is passed on after so long.
+const TERMINAL_NS: u64 = 2_000_000_000;
+
 /// Options of `observe`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll observe --path /mnt/san --result out.json -- fio --filename=/mnt/san/f \
     --size=10g \\\n      --rw=randread --direct=1 --output-format=json+ --output=out.json --name=a\n  plimsoll \
     observe --path /mnt/san -- ./my-benchmark\n\nThe exit code is that of the verdict; a command that fails makes \
-    it 5."
+    it 5. Signals are\npassed on to the command, a second one as SIGKILL."
 )]
 pub struct Options {
     /// What the command works on: a directory, file or device. Several may be named.
@@ -100,6 +106,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         known: &custody::witnesses(&places.runs),
         experiment: None,
     };
+    let stop = interrupt::flag_on_signal()?;
     let (child, start_ns, position) = match begin(options, &entry, &ledger, &progress) {
         Ok(begun) => begun,
         Err(error) => {
@@ -109,7 +116,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     };
     observer.not_neighbours(vec![i32::try_from(child.id()).unwrap_or(0)]);
     observer.begin(0);
-    let watched = watch(child, observer, start_ns, &paths)?;
+    let watched = watch(child, observer, start_ns, &paths, &stop)?;
     let mut evidence = figures(options, &plan, &watched)?;
     evidence.run.tier = Tier::T2;
     evidence.run.driver = Driver::Foreign;
@@ -131,9 +138,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         let place = directory.display();
         progress.warn(&format!("{}\nthe bundle is in {place} instead", error.message));
     }
-    let (evidence, verdict) = (&judged.evidence, &judged.verdict);
     judged.enter(&ledger, clock::realtime_ns())?;
-    bundle::show(&directory, evidence, verdict, common)?;
+    let (evidence, verdict) = (judged.evidence, judged.verdict?);
+    bundle::show(&directory, &evidence, &verdict, common)?;
     Ok(Exit::of(&evidence.run, verdict.verdict))
 }
 
@@ -185,9 +192,10 @@ fn watch(
     mut observer: Observer,
     start_ns: u64,
     paths: &[PathBuf],
+    stop: &AtomicBool,
 ) -> Result<Watched, CliError> {
-    let stop = interrupt::flag_on_signal()?;
     let (mut rows, mut next_ns) = (Vec::new(), SAMPLE_NS);
+    let mut passing = PassingOn::default();
     let status: ExitStatus = loop {
         let ended = child.try_wait().map_err(|error| {
             CliError::environment(format!("cannot wait for the command: {error}"))
@@ -195,6 +203,7 @@ fn watch(
         if let Some(status) = ended {
             break status;
         }
+        passing.look(&mut child);
         let now_ns = monotonic_ns() - start_ns;
         if now_ns >= next_ns {
             observer.sample(now_ns, 0, &mut rows);
@@ -217,6 +226,43 @@ fn watch(
         End { kind: EndKind::Environment, says }
     };
     Ok(Watched { observed, rows, duration_ns, end })
+}
+
+/// Passes the operator's signals on to the command: the first as it came, the second as SIGKILL.
+#[derive(Default)]
+struct PassingOn {
+    first_ns: Option<u64>,
+    passed: bool,
+    killed: bool,
+}
+
+impl PassingOn {
+    fn look(&mut self, child: &mut Child) {
+        let Some(signal) = interrupt::latest() else { return };
+        let now_ns = monotonic_ns();
+        let first_ns = *self.first_ns.get_or_insert(now_ns);
+        let at_once = signal != SIGINT || !is_in_foreground();
+        if !self.passed && (at_once || now_ns - first_ns > TERMINAL_NS) {
+            self.passed = true;
+            let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            if let (Some(process), Some(signal)) = (process, Signal::from_named_raw(signal)) {
+                // One that has just ended needs none.
+                let _ = rustix::process::kill_process(process, signal);
+            }
+        }
+        if urgency::hurried() && !self.killed {
+            self.killed = true;
+            let _ = child.kill();
+        }
+    }
+}
+
+/// Whether a Ctrl-C on the terminal reaches the command as well as this process: two would end many a
+/// tool without its result.
+fn is_in_foreground() -> bool {
+    let terminal = std::fs::File::open("/dev/tty");
+    let foreground = terminal.and_then(|tty| Ok(rustix::termios::tcgetpgrp(tty)?));
+    foreground.is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 /// What stands for a plan. It names the command: another job is another plan, and no earlier run of this one.

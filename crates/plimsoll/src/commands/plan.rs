@@ -11,6 +11,7 @@ use super::bundle;
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::notes;
 
 /// Options of `plan`.
 #[derive(Debug, Args)]
@@ -71,7 +72,7 @@ fn import(job: &Path, common: &Common) -> Result<Exit, CliError> {
     let name = job.file_stem().map_or("job".into(), |stem| stem.to_string_lossy());
     let imported = import_fio(&text, &name).map_err(|errors| wrong(&errors))?;
     for note in imported.notes.iter().filter(|_| !common.quiet) {
-        eprintln!("note: {note}");
+        notes::tell(&format!("note: {note}"));
     }
     if common.json {
         let plan = imported.plan.check().map_err(|error| CliError::usage(error.to_string()))?;

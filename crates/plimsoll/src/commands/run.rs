@@ -232,15 +232,5 @@ fn show(
 
 /// The exit code of several runs: 70, 130, 4, 5, 3, 1, whichever of them comes first.
 pub fn worst(finished: &[Finished]) -> Exit {
-    let rank = |exit: &Exit| match exit {
-        Exit::Defect => 0,
-        Exit::Interrupted => 1,
-        Exit::Corruption => 2,
-        Exit::Environment => 3,
-        Exit::NoVerdict => 4,
-        Exit::Fail => 5,
-        Exit::Usage => 6,
-        Exit::Ok => 7,
-    };
-    finished.iter().map(Finished::exit).min_by_key(rank).unwrap_or(Exit::Ok)
+    finished.iter().map(Finished::exit).fold(Exit::Ok, Exit::worse)
 }

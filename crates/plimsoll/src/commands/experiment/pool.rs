@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 
+use plimsoll_engine::defect;
 use plimsoll_evidence::run::Membership;
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::story::SearchStory;
@@ -17,7 +18,7 @@ use crate::kept_data::DataSlot;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::published::PlannedArm;
-use crate::session::{Finished, Request, run_once};
+use crate::session::{Finished, Request, engine_error, run_once};
 
 /// A run to be made.
 pub struct Job<'a> {
@@ -105,7 +106,8 @@ pub fn run_all(
                 while !stop.load(Ordering::Relaxed) && !shared.interrupt.load(Ordering::Relaxed) {
                     let Some(next) = locked().next() else { break };
                     let begun_ns = clock::monotonic_ns();
-                    let done = carry_out(next, shared);
+                    let done = defect::caught(|| carry_out(next, shared));
+                    let done = done.map_err(|error| engine_error(&error)).flatten();
                     if let Work::Run(job) = next {
                         let took_ns = clock::monotonic_ns().saturating_sub(begun_ns);
                         locked().took_ns.insert(job.arm, took_ns);

@@ -20,6 +20,7 @@ use crate::arguments::Common;
 use crate::commands::bundle;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::notes;
 
 /// Options of `model fit`.
 #[derive(Debug, Args)]
@@ -188,7 +189,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     if !common.quiet {
         let free = model.spec().facts().iter().filter(|(_, fact)| fact.free.is_some()).count();
         let rows = table.matrix().count();
-        eprintln!("fitting {free} parameters to {rows} rows");
+        notes::tell(&format!("fitting {free} parameters to {rows} rows"));
     }
     let fitted = fit(model.spec(), &table, &fit_options).map_err(|error| fit_error(&error))?;
     let predicted = match &other {

@@ -78,7 +78,7 @@ fn on_model(mut plan: ResolvedPlan, options: &Options) -> Result<ResolvedPlan, C
     let changes = settings(&options.set)?;
     if let Some(model) = &options.model {
         let kind = TargetKind::Model { model: model.clone(), set: changes };
-        plan.targets = vec![Target { name: "target".to_owned(), kind }];
+        plan.targets = vec![Target { name: "target".to_owned(), outage_max_ns: None, kind }];
         return Ok(plan);
     }
     if modelled::named(&plan).is_none() {

@@ -13,6 +13,7 @@ use crate::commands::bundle;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::notes;
 
 /// Options of `model serve`.
 #[derive(Debug, Args)]
@@ -24,11 +25,12 @@ use crate::interrupt;
 pub struct Options {
     /// Name of a shipped model, or path of a model file.
     model: String,
-    /// Where NFS and MOUNT answer, both on one port; port 0 takes a free one.
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// Where NFS and MOUNT answer, both on one port; port 0 takes a free one. Without an address this host
+    /// alone can reach it.
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:2049", value_parser = address)]
     nfs: SocketAddr,
     /// Where the inner statistics are served over HTTP, in the Prometheus text format.
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = address)]
     metrics: Option<SocketAddr>,
     /// A parameter that differs from the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
@@ -41,11 +43,27 @@ pub struct Options {
     memory: u64,
 }
 
+/// An address with its port, or a port of this host's own (127.0.0.1).
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let own = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let port = text.parse().map(own);
+    port.or_else(|_| text.parse())
+        .map_err(|_| "write a port, or an address with its port such as 192.0.2.7:2049".to_owned())
+}
+
 /// Serves until a signal ends it.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let model = Modelled::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
     let interrupt = interrupt::flag_on_signal()?;
+    for at in std::iter::once(options.nfs).chain(options.metrics) {
+        if !at.ip().is_loopback() {
+            notes::tell(&format!(
+                "warning: whoever reaches {at} can read and write everything that is served: it \
+                 asks for no password, and limits no address"
+            ));
+        }
+    }
     let serving = ServeOptions {
         nfs: options.nfs,
         metrics: options.metrics,
@@ -56,7 +74,6 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let told = |served: Served| unsaid = say(&model, served, common).err();
     serve(&model, serving, &interrupt, told).map_err(|error| match error {
         ServeError::Model(error) => model_error(&error),
-        ServeError::NotIpv4(_) => CliError::usage(error.to_string()),
         ServeError::Listen { .. } => {
             CliError::environment(error.to_string()).hint("choose another port: 0 takes a free one")
         }
