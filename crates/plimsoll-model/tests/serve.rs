@@ -227,3 +227,61 @@ fn an_address_that_is_taken_is_an_error() {
     let error = serve(&model(), options, &AtomicBool::new(false), |_| {}).unwrap_err();
     assert!(error.to_string().contains(&nfs.to_string()), "{error}");
 }
+
+/// What the server says of itself: resident memory of this process, in bytes.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
+    let stop = AtomicBool::new(false);
+    let (tell, told) = channel();
+    let nfs = SocketAddr::from(([127, 0, 0, 1], 0));
+    let options = ServeOptions { nfs, metrics: None, seed: 1, memory_bytes: 64 << 20 };
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let server = scope
+            .spawn(move || serve(&model(), options, stop, |served| tell.send(served).unwrap()));
+        let served = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+        let attacked = std::panic::catch_unwind(|| {
+            let before_bytes = resident_bytes();
+            let closed = |bytes: &[u8]| {
+                let mut stream = TcpStream::connect(served.nfs).unwrap();
+                let _ = stream.write_all(bytes);
+                stream.read(&mut [0; 16]).map_or(0, |read| read)
+            };
+            // Two GiB, as one fragment and as many; a call with a handle of 4 GiB; noise.
+            assert_eq!(closed(&0x7fff_ffffu32.to_be_bytes()), 0);
+            let call: [u32; 12] = [1 << 31 | 44, 7, 0, 2, 100_003, 3, 1, 0, 0, 0, 0, 0xffff_fff0];
+            let call: Vec<u8> = call.iter().flat_map(|word| word.to_be_bytes()).collect();
+            assert_eq!(closed(&call), 0);
+            let mut noise = 7u64;
+            for _ in 0..64 {
+                let mut bytes = Vec::new();
+                for _ in 0..4096 {
+                    noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    bytes.extend_from_slice(&noise.to_be_bytes());
+                }
+                assert_eq!(closed(&bytes), 0);
+            }
+            // Connections that begin a record and leave it there, more of them than are taken.
+            let idle: Vec<TcpStream> = (0..300)
+                .map(|_| {
+                    let mut stream = TcpStream::connect(served.nfs).unwrap();
+                    let _ = stream.write_all(&[0x80, 0x0f]);
+                    stream
+                })
+                .collect();
+            drop(idle);
+            let grown_bytes = resident_bytes().saturating_sub(before_bytes);
+            assert!(grown_bytes < 256 << 20, "{grown_bytes} bytes more");
+            use_it(served);
+        });
+        stop.store(true, Ordering::Relaxed);
+        server.join().unwrap().unwrap();
+        attacked.unwrap();
+    });
+}

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::ServeError;
 use super::pacer::{ACTIONS, Sum};
@@ -133,7 +133,11 @@ fn answer(mut stream: TcpStream, metrics: &Metrics) -> std::io::Result<()> {
     let mut request = [0; 2048];
     // All of the request is read: closing a connection with bytes unread would reset it.
     let mut length = 0;
-    while length < request.len() && !request[..length].windows(4).any(|w| w == b"\r\n\r\n") {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until
+        && length < request.len()
+        && !request[..length].windows(4).any(|w| w == b"\r\n\r\n")
+    {
         match stream.read(&mut request[length..])? {
             0 => break,
             more => length += more,

@@ -5,11 +5,14 @@
 //! |---|---|
 //! | `pacer` | holds the system's virtual time to the clock |
 //! | `tree` | directories and files, in memory |
+//! | `front`, `calls` | what whoever connects may take: length of calls, time, connections |
 //! | `nfs` | the server's file system: each call asks the tree, then waits for the pacer |
 //! | `metrics` | the inner statistics, in the Prometheus text format over HTTP |
 //!
 //! This is the one part of the crate that reads a clock.
 
+mod calls;
+mod front;
 mod metrics;
 mod nfs;
 mod pacer;
@@ -24,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nfs3_server::tcp::{NFSTcp, NFSTcpListener};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc::unbounded_channel;
 
 use self::pacer::Pacer;
@@ -73,9 +76,6 @@ pub enum ServeError {
     /// Threads.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    /// An address of a family that the server does not take.
-    #[error("{0} is no IPv4 address: the NFS server listens on IPv4 only")]
-    NotIpv4(SocketAddr),
 }
 
 /// Serves a model until `stop` turns true. `ready` is told where, once it answers.
@@ -88,9 +88,6 @@ pub fn serve(
     stop: &AtomicBool,
     ready: impl FnOnce(Served),
 ) -> Result<(), ServeError> {
-    if !options.nfs.is_ipv4() {
-        return Err(ServeError::NotIpv4(options.nfs));
-    }
     let system = model.build(options.seed)?;
     let nodes = system.compute_nodes();
     let gauges = Arc::new(Metrics::default());
@@ -106,9 +103,8 @@ pub fn serve(
     let files = nfs::ModelFiles::new(tree, asks, nodes);
     let result = runtime.block_on(async {
         let listen = |error| ServeError::Listen { address: options.nfs, error };
-        let listener =
-            NFSTcpListener::bind(&options.nfs.to_string(), files).await.map_err(listen)?;
-        let nfs = SocketAddr::new(listener.get_listen_ip(), listener.get_listen_port());
+        let listener = TcpListener::bind(options.nfs).await.map_err(listen)?;
+        let nfs = listener.local_addr().map_err(listen)?;
         ready(Served { nfs, metrics });
         let until_stopped = async {
             while !stop.load(Ordering::Relaxed) {
@@ -116,7 +112,7 @@ pub fn serve(
             }
         };
         tokio::select! {
-            ended = listener.handle_forever() => ended.map_err(listen),
+            () = front::serve_all(listener, Arc::new(files)) => Ok(()),
             () = pacer.run(inbox) => Ok(()),
             () = until_stopped => Ok(()),
         }

@@ -30,6 +30,9 @@ pub(super) struct ModelFiles {
     ends: Vec<std::sync::atomic::AtomicU64>,
 }
 
+/// Most bytes of a READ: what the server states as its largest (`rtmax`).
+const READ_BYTES_MAX: u32 = 1 << 20;
+
 /// Files whose ends are kept apart.
 const ENDS: usize = 4096;
 
@@ -188,7 +191,7 @@ impl NfsReadFileSystem for ModelFiles {
         count: u32,
     ) -> Result<(Vec<u8>, bool), nfsstat3> {
         let arrived = Instant::now();
-        let read = self.look(|tree| tree.read(id.as_u64(), offset, count))?;
+        let read = self.look(|tree| tree.read(id.as_u64(), offset, count.min(READ_BYTES_MAX)))?;
         self.wait(arrived, Action::Read, id.as_u64(), offset, read.0.len() as u64).await?;
         Ok(read)
     }

@@ -92,7 +92,7 @@ pub fn show(
 /// Stdout that cannot be written.
 pub fn print_custody(lines: &[String], common: &Common) -> Result<(), CliError> {
     if common.json {
-        lines.iter().for_each(|line| eprintln!("evidence: {line}"));
+        lines.iter().for_each(|line| notes::tell(&format!("evidence: {line}")));
         return Ok(());
     }
     let text: String = lines.iter().map(|line| format!("evidence: {line}\n")).collect();

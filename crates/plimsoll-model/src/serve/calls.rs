@@ -1,0 +1,198 @@
+//! Whether a record holds a call whose lengths are those of what it holds. The server's decoder takes the
+//! memory that a length claims before it looks for the bytes, so that four bytes could ask for 16 GiB.
+//!
+//! Only what has a length is looked at (RFC 5531 section 8.2, RFC 1813 section 3.3): everything else is the
+//! decoder's.
+
+/// Bytes of a record's head in which all its lengths lie.
+pub(super) const HEAD_BYTES: usize = 4 << 10;
+/// Longest credential and verifier (RFC 5531 section 8.2).
+const AUTH_BYTES_MAX: u32 = 400;
+/// Longest name of a machine, and most groups, in a credential (RFC 5531 appendix A).
+const MACHINE_BYTES_MAX: u32 = 255;
+const GROUPS_MAX: u32 = 16;
+/// Longest file handle (RFC 1813 section 2.4).
+const HANDLE_BYTES_MAX: u32 = 64;
+/// Longest name or path that is taken.
+const NAME_BYTES_MAX: u32 = 1024;
+
+const CALL: u32 = 0;
+const AUTH_UNIX: u32 = 1;
+const PROGRAM_NFS: u32 = 100_003;
+const PROGRAM_MOUNT: u32 = 100_005;
+
+/// Whether a record of `record_bytes` that begins with `head`, of which there is as much as the record has
+/// or [`HEAD_BYTES`], can be handed to the decoder.
+pub(super) fn is_sound(head: &[u8], record_bytes: usize) -> bool {
+    look(&mut Looker { head, at: 0, record_bytes }).is_some()
+}
+
+struct Looker<'a> {
+    head: &'a [u8],
+    at: usize,
+    record_bytes: usize,
+}
+
+impl Looker<'_> {
+    fn u32(&mut self) -> Option<u32> {
+        let bytes = self.head.get(self.at..self.at + 4)?;
+        self.at += 4;
+        Some(u32::from_be_bytes(bytes.try_into().ok()?))
+    }
+
+    fn skip(&mut self, bytes: u32) -> Option<()> {
+        self.at = self.at.checked_add(bytes as usize)?;
+        (self.at <= self.record_bytes).then_some(())
+    }
+
+    /// An opaque with its length and padding.
+    fn opaque(&mut self, most: u32) -> Option<()> {
+        let length = self.u32().filter(|length| *length <= most)?;
+        self.skip(length.next_multiple_of(4))
+    }
+
+    /// Attributes to set (`sattr3`): unions of fixed parts.
+    fn attributes(&mut self) -> Option<()> {
+        for bytes in [4, 4, 4, 8] {
+            if self.u32()? != 0 {
+                self.skip(bytes)?;
+            }
+        }
+        for _ in 0..2 {
+            if self.u32()? == 2 {
+                self.skip(8)?;
+            }
+        }
+        Some(())
+    }
+
+    fn credential(&mut self) -> Option<()> {
+        let flavour = self.u32()?;
+        let length = self.u32().filter(|length| *length <= AUTH_BYTES_MAX)?;
+        let end = self.at + length.next_multiple_of(4) as usize;
+        if flavour == AUTH_UNIX {
+            self.skip(4)?;
+            self.opaque(MACHINE_BYTES_MAX)?;
+            self.skip(8)?;
+            let groups = self.u32().filter(|groups| *groups <= GROUPS_MAX)?;
+            self.skip(4 * groups)?;
+            if self.at > end {
+                return None;
+            }
+        }
+        self.at = end;
+        (end <= self.record_bytes).then_some(())
+    }
+}
+
+fn look(call: &mut Looker<'_>) -> Option<()> {
+    call.skip(4)?;
+    if call.u32()? != CALL {
+        return None;
+    }
+    call.skip(4)?;
+    let program = call.u32()?;
+    call.skip(4)?;
+    let procedure = call.u32()?;
+    call.credential()?;
+    call.skip(4)?;
+    call.opaque(AUTH_BYTES_MAX)?;
+    match program {
+        PROGRAM_NFS => {
+            for what in arguments(procedure).bytes() {
+                match what {
+                    b'h' => call.opaque(HANDLE_BYTES_MAX)?,
+                    b'n' => call.opaque(NAME_BYTES_MAX)?,
+                    b'a' => call.attributes()?,
+                    // Offset, count and stability of a WRITE, and its data.
+                    _ => {
+                        call.skip(16)?;
+                        call.opaque(u32::try_from(call.record_bytes).ok()?)?;
+                    }
+                }
+            }
+            Some(())
+        }
+        // MNT and UMNT have a path, the other procedures nothing.
+        PROGRAM_MOUNT if matches!(procedure, 1 | 3) => call.opaque(NAME_BYTES_MAX),
+        _ => Some(()),
+    }
+}
+
+/// The arguments of a procedure of NFS version 3 up to the last that has a length: handles, names,
+/// attributes, and the data of a WRITE.
+fn arguments(procedure: u32) -> &'static str {
+    match procedure {
+        0 => "",
+        3 | 8 | 9 | 11 | 12 | 13 => "hn",
+        7 => "hd",
+        10 => "hnan",
+        14 => "hnhn",
+        15 => "hhn",
+        _ => "h",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call with an empty credential, and these arguments.
+    fn call(program: u32, procedure: u32, arguments: &[u32]) -> Vec<u8> {
+        let head = [7, CALL, 2, program, 3, procedure, 0, 0, 0, 0];
+        head.iter().chain(arguments).flat_map(|word| word.to_be_bytes()).collect()
+    }
+
+    fn sound(bytes: &[u8]) -> bool {
+        is_sound(&bytes[..bytes.len().min(HEAD_BYTES)], bytes.len())
+    }
+
+    #[test]
+    fn lengths_that_fit_are_sound_and_others_are_not() {
+        let handle = [8, 1, 2];
+        let getattr = call(PROGRAM_NFS, 1, &handle);
+        assert!(sound(&getattr));
+        assert!(!sound(&call(PROGRAM_NFS, 1, &[0xffff_fff0, 1])));
+        assert!(!sound(&call(PROGRAM_NFS, 1, &[68; 18])), "a handle has 64 bytes at most");
+        let lookup = [&handle[..], &[5, 0x6162_6364, 0x6500_0000]].concat();
+        assert!(sound(&call(PROGRAM_NFS, 3, &lookup)));
+        assert!(!sound(&call(PROGRAM_NFS, 3, &[&handle[..], &[0x7fff_ffff]].concat())));
+        let write = [&handle[..], &[0, 0, 8, 2, 8, 5, 6]].concat();
+        assert!(sound(&call(PROGRAM_NFS, 7, &write)));
+        let short = [&handle[..], &[0, 0, 8, 2, 1 << 20, 5, 6]].concat();
+        assert!(!sound(&call(PROGRAM_NFS, 7, &short)));
+        assert!(sound(&call(PROGRAM_MOUNT, 1, &[1, 0x2f00_0000])));
+        assert!(!sound(&call(PROGRAM_MOUNT, 1, &[0x4000_0000])));
+        assert!(sound(&call(PROGRAM_NFS, 0, &[])));
+        assert!(!sound(b"GET / HTTP/1.1\r\n\r\n"));
+        assert!(!sound(&[]));
+    }
+
+    #[test]
+    fn a_credential_with_more_groups_than_it_has_bytes_is_not_sound() {
+        let unix = |groups: u32| {
+            let words = [
+                7,
+                CALL,
+                2,
+                PROGRAM_NFS,
+                3,
+                0,
+                AUTH_UNIX,
+                24,
+                0,
+                1,
+                0x6100_0000,
+                0,
+                0,
+                groups,
+                0,
+                0,
+            ];
+            words.iter().flat_map(|word: &u32| word.to_be_bytes()).collect::<Vec<u8>>()
+        };
+        assert!(sound(&unix(0)));
+        assert!(!sound(&unix(1)));
+        assert!(!sound(&unix(0x4000_0000)));
+    }
+}

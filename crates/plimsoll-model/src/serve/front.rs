@@ -1,0 +1,283 @@
+//! What stands before the NFS server: whoever connects can neither take more memory than a call may have, nor
+//! keep a connection without using it, nor keep others out for long.
+//!
+//! The server reads from and writes to a [`Guarded`] connection, which looks at the record marks that pass
+//! (RFC 5531 section 11) and ends the connection where they are not those of calls.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use nfs3_server::test_reexports::{RPCContext, TransactionTracker, process_socket};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, Sleep};
+
+use super::calls::{HEAD_BYTES, is_sound};
+use super::nfs::ModelFiles;
+
+/// Longest record: a call that writes 1 MiB.
+const RECORD_BYTES_MAX: usize = (1 << 20) + HEAD_BYTES;
+/// Most fragments of a record.
+const FRAGMENTS_MAX: u32 = 1024;
+/// Connections at a time; further ones are closed at once.
+pub(super) const CONNECTIONS_MAX: usize = 256;
+/// Calls of a connection that may wait for their answers; further ones are not read.
+const CALLS_MAX: u64 = 256;
+/// A record that has begun is whole by then, and an answer taken.
+const RECORD_TIME: Duration = Duration::from_secs(30);
+/// A connection that nothing comes on for so long is closed. Linux closes its own after 5 minutes.
+const IDLE_TIME: Duration = Duration::from_secs(600);
+/// After a connection could not be taken, as where there are no descriptors left.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long, and how many, calls of a connection are remembered to know one that comes again.
+const REMEMBERED: (Duration, usize) = (Duration::from_secs(60), 2048);
+
+/// Serves whoever connects, for ever.
+pub(super) async fn serve_all(listener: TcpListener, files: Arc<ModelFiles>) {
+    let shared = RPCContext::test_ctx("", files);
+    let port = listener.local_addr().map_or(0, |address| address.port());
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok((stream, peer)) = listener.accept().await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&room).try_acquire_owned() else { continue };
+        let mut context = shared.clone();
+        (context.local_port, context.client_addr) = (port, peer.to_string());
+        let (time, calls) = REMEMBERED;
+        let most = u16::try_from(CALLS_MAX).unwrap_or(u16::MAX);
+        context.transaction_tracker = Arc::new(TransactionTracker::new(time, most, calls));
+        tokio::spawn(async move {
+            // An answer that waits for more to go with it would be late.
+            let _ = stream.set_nodelay(true);
+            // Why a connection ended is the client's to know.
+            let _ = process_socket(Guarded::new(stream), context).await;
+            drop(place);
+        });
+    }
+}
+
+/// Where in the stream of records a connection is.
+#[derive(Debug, Default)]
+struct Records {
+    /// The mark that is being read, and how much of it there is.
+    mark: [u8; 4],
+    mark_bytes: usize,
+    /// Bytes of the fragment that are still to come, and whether it is the record's last.
+    left: usize,
+    last: bool,
+    fragments: u32,
+    record_bytes: usize,
+    /// The record's first bytes.
+    head: Vec<u8>,
+    /// Records that are whole.
+    whole: u64,
+}
+
+impl Records {
+    /// Whether a record has begun and is not whole.
+    fn is_within(&self) -> bool {
+        self.mark_bytes > 0 || self.fragments > 0
+    }
+
+    /// Takes what comes next; `checked` says whether it comes from outside.
+    fn take(&mut self, mut bytes: &[u8], checked: bool) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.left > 0 {
+                let (now, later) = bytes.split_at(self.left.min(bytes.len()));
+                let room = HEAD_BYTES.saturating_sub(self.head.len()).min(now.len());
+                if checked {
+                    self.head.extend_from_slice(&now[..room]);
+                }
+                self.left -= now.len();
+                bytes = later;
+            } else {
+                let (now, later) = bytes.split_at((4 - self.mark_bytes).min(bytes.len()));
+                self.mark[self.mark_bytes..self.mark_bytes + now.len()].copy_from_slice(now);
+                self.mark_bytes += now.len();
+                bytes = later;
+                if self.mark_bytes < 4 {
+                    continue;
+                }
+                let mark = u32::from_be_bytes(self.mark);
+                (self.left, self.last) = ((mark & 0x7fff_ffff) as usize, mark >> 31 == 1);
+                self.mark_bytes = 0;
+                self.fragments += 1;
+                self.record_bytes = self.record_bytes.saturating_add(self.left);
+                let too_much =
+                    self.record_bytes > RECORD_BYTES_MAX || self.fragments > FRAGMENTS_MAX;
+                if checked && too_much {
+                    return Err(refused("a record longer than a call may be"));
+                }
+            }
+            if self.left == 0 && self.mark_bytes == 0 && self.last && self.fragments > 0 {
+                if checked && !is_sound(&self.head, self.record_bytes) {
+                    return Err(refused("a record that is no call"));
+                }
+                self.head.clear();
+                (self.fragments, self.record_bytes) = (0, 0);
+                self.whole += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// A connection that is looked after. See the module.
+struct Guarded {
+    stream: TcpStream,
+    calls: Records,
+    answers: Records,
+    /// When the connection is given up, unless something happens.
+    due: Instant,
+    timer: Pin<Box<Sleep>>,
+    /// An answer is not taken.
+    held_up: bool,
+}
+
+impl Guarded {
+    fn new(stream: TcpStream) -> Self {
+        let due = Instant::now() + IDLE_TIME;
+        let timer = Box::pin(tokio::time::sleep_until(due));
+        let (calls, answers) = (Records::default(), Records::default());
+        Self { stream, calls, answers, due, timer, held_up: false }
+    }
+
+    /// Fails once the connection has had its time. The timer is set anew only when it has run out: most
+    /// of the time only `due` moves.
+    fn in_time(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        while self.timer.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= self.due {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let due = self.due;
+            self.timer.as_mut().reset(due);
+        }
+        Ok(())
+    }
+
+    /// How long the connection has from now on, and that the timer sees it.
+    fn allow(&mut self, time: Duration, cx: &mut Context<'_>) -> io::Result<()> {
+        let due = Instant::now() + time;
+        let sooner = due < self.timer.deadline();
+        self.due = due;
+        if sooner && self.timer.deadline() - due > RECORD_TIME {
+            self.timer.as_mut().reset(due);
+        }
+        self.in_time(cx)
+    }
+}
+
+impl AsyncRead for Guarded {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.in_time(cx)?;
+        if this.calls.whole.saturating_sub(this.answers.whole) >= CALLS_MAX {
+            // Looked at again once an answer was written, by the same task.
+            return Poll::Pending;
+        }
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
+        let (within, whole) = (this.calls.is_within(), this.calls.whole);
+        this.calls.take(&buf.filled()[before..], true)?;
+        if !this.calls.is_within() {
+            this.allow(IDLE_TIME, cx)?;
+        } else if !within || this.calls.whole > whole {
+            // Another record has begun; bytes of the same one do not prolong its time.
+            this.allow(RECORD_TIME, cx)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Guarded {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        match Pin::new(&mut this.stream).poll_write(cx, bytes) {
+            Poll::Ready(Ok(written)) => {
+                this.answers.take(&bytes[..written], false)?;
+                this.held_up = false;
+                this.allow(IDLE_TIME, cx)?;
+                Poll::Ready(Ok(written))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                if this.held_up {
+                    this.in_time(cx)?;
+                } else {
+                    this.held_up = true;
+                    this.allow(RECORD_TIME, cx)?;
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(body: &[u8]) -> Vec<u8> {
+        [&(body.len() as u32 | 1 << 31).to_be_bytes()[..], body].concat()
+    }
+
+    /// A NULL call of NFS.
+    fn null() -> Vec<u8> {
+        let words: [u32; 10] = [7, 0, 2, 100_003, 3, 0, 0, 0, 0, 0];
+        record(&words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>())
+    }
+
+    #[test]
+    fn calls_are_counted_however_they_come() {
+        let two = [null(), null()].concat();
+        for step in [1, 3, 7, two.len()] {
+            let mut records = Records::default();
+            two.chunks(step).for_each(|bytes| records.take(bytes, true).unwrap());
+            assert_eq!(records.whole, 2);
+            assert!(!records.is_within());
+        }
+    }
+
+    #[test]
+    fn a_record_is_refused_by_its_mark_and_garbage_by_its_lengths() {
+        let mut records = Records::default();
+        assert!(records.take(&0x7fff_ffffu32.to_be_bytes(), true).is_err());
+        let mut records = Records::default();
+        let fragment = [&(1u32 << 19).to_be_bytes()[..], &vec![0; 1 << 19]].concat();
+        records.take(&fragment, true).unwrap();
+        records.take(&fragment, true).unwrap();
+        assert!(records.take(&fragment, true).is_err(), "all fragments together count");
+        let mut records = Records::default();
+        assert!(records.take(&record(&[0xff; 200]), true).is_err());
+        let mut records = Records::default();
+        let empty = [0; 4].repeat(FRAGMENTS_MAX as usize + 1);
+        assert!(records.take(&empty, true).is_err(), "fragments of nothing have an end");
+    }
+}
