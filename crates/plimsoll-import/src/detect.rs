@@ -1,6 +1,8 @@
 //! The form of a file, told from how it begins.
 
-use crate::{diskspd, elbencho, fio, io500, jetstress, table, terminal, text, vdbench, warp};
+use crate::{
+    diskspd, elbencho, fio, io500, iozone, jetstress, table, terminal, text, vdbench, warp,
+};
 
 /// A form that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +23,10 @@ pub enum Format {
     ElbenchoCsv,
     /// elbencho's JSON.
     ElbenchoJson,
+    /// elbencho's table on a terminal.
+    ElbenchoText,
+    /// iozone's report.
+    Iozone,
     /// IO500's `result.txt`.
     Io500Result,
     /// IO500's `result_summary.txt`.
@@ -70,6 +76,8 @@ impl Format {
             Self::DiskspdText => "diskspd text",
             Self::ElbenchoCsv => "elbencho CSV",
             Self::ElbenchoJson => "elbencho JSON",
+            Self::ElbenchoText => "elbencho text",
+            Self::Iozone => "iozone",
             Self::Io500Result => "IO500 result",
             Self::Io500Summary => "IO500 summary",
             Self::Io500Ranks => "IO500 ranks",
@@ -117,6 +125,8 @@ const OTHERS: &[(Is, Format)] = &[
     (diskspd::is_xml, Format::DiskspdXml),
     (diskspd::is_text, Format::DiskspdText),
     (elbencho::is_csv, Format::ElbenchoCsv),
+    (elbencho::is_text, Format::ElbenchoText),
+    (iozone::is, Format::Iozone),
     (io500::is_result, Format::Io500Result),
     (io500::is_summary, Format::Io500Summary),
     (io500::is_ranks, Format::Io500Ranks),

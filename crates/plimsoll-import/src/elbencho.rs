@@ -9,7 +9,7 @@ use plimsoll_evidence::reported::{
 };
 
 use crate::json::{self, At};
-use crate::parts::{Columns, Digits, latency, source, unix_s};
+use crate::parts::{Columns, Digits, figure, latency, source, unix_s};
 
 const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_MS: f64 = 1e6;
@@ -56,6 +56,109 @@ pub fn read_csv(text: &str, file: &str) -> Result<Vec<Reported>, String> {
         all.push(reported);
     }
     if all.is_empty() { Err("it has a header and no rows".into()) } else { Ok(all) }
+}
+
+/// True where a text is elbencho's table on a terminal.
+#[must_use]
+pub fn is_text(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("OPERATION") && line.contains("FIRST DONE"))
+        && (text.contains("Elapsed ms") || text.contains("Elapsed time"))
+}
+
+/// Reads the table on a terminal: a result for each phase that moved or made something.
+///
+/// # Errors
+/// A text without such a phase.
+pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    let mut all: Vec<Reported> = Vec::new();
+    let mut command: Option<&str> = None;
+    for (index, line) in text.lines().enumerate() {
+        let place = |name: &str| format!("line {} ({name})", index + 1);
+        if line.starts_with("elbencho ")
+            || line.contains("$ elbencho ")
+            || line.contains("# elbencho ")
+        {
+            command = Some(line);
+        }
+        let Some((names, values)) = line.split_once(':') else { continue };
+        let new = names.starts_with(|c: char| c.is_ascii_uppercase());
+        let (phase, name) = match names.trim().split_once(' ').filter(|_| new) {
+            Some((phase, name)) => (Some(phase), name.trim()),
+            None => (None, names.trim()),
+        };
+        if let Some(phase) = phase.filter(|_| name.starts_with("Elapsed")) {
+            let mut reported = Reported::of(source("elbencho", "elbencho text", file));
+            reported.source.place = Some(format!("line {}", index + 1));
+            let last = values.split_whitespace().last();
+            let window = last
+                .filter(|_| name == "Elapsed ms")
+                .and_then(|ms| figure(ms, Digits::Cut, NS_PER_MS, place("Elapsed ms")));
+            let setting = command.map(setting_of_command).unwrap_or_default();
+            let operations = vec![Operation::of(kind(phase))];
+            let name = phase.to_owned();
+            let window_ns = window.filter(|w| w.value > 0.0);
+            reported.parts.push(Part { name, window_ns, setting, operations, ..Part::default() });
+            all.push(reported);
+            continue;
+        }
+        let operation = all.last_mut().and_then(|r| r.parts.first_mut()?.operations.first_mut());
+        let Some(operation) = operation else { continue };
+        text_line(operation, name, values, &place(name));
+    }
+    all.retain(|reported| {
+        reported.operations().any(|(_, o)| !o.rate_per_s.is_empty() || !o.bytes.is_empty())
+    });
+    if all.is_empty() { Err("it has no phase of elbencho with figures".into()) } else { Ok(all) }
+}
+
+/// A line below a phase: what was done when the last thread had finished stands last.
+fn text_line(operation: &mut Operation, name: &str, values: &str, place: &str) {
+    let cut = |unit| figure(values.split_whitespace().last()?, Digits::Cut, unit, place);
+    match name {
+        "IOPS" if operation.kind.moves_data() => operation.rate_per_s.extend(cut(1.0)),
+        "Throughput MiB/s" => operation.bandwidth_per_s.extend(cut(MIB)),
+        "Total MiB" => operation.bytes.extend(cut(MIB)),
+        "IO lat us" | "IO latency" => {
+            let of = |key: &str| {
+                let words = values.split(|c: char| c.is_whitespace() || c == '[' || c == ']');
+                let value =
+                    words.filter_map(|word| word.split_once('=')).find(|(k, _)| *k == key)?.1;
+                let (digits, unit) = match crate::number::split_unit(value) {
+                    (digits, "") => (digits, NS_PER_US),
+                    (digits, unit) => (digits, crate::number::unit(unit)?.factor),
+                };
+                figure(digits, Digits::Either, unit, format!("{place} {key}"))
+            };
+            operation.latencies.extend(latency(Stage::Total, |l| {
+                (l.min_ns, l.mean_ns, l.max_ns) = (of("min"), of("avg"), of("max"));
+            }));
+        }
+        _ if name.ends_with("/s") && !operation.kind.moves_data() => {
+            operation.rate_per_s.extend(cut(1.0));
+        }
+        _ => {}
+    }
+}
+
+/// What the command line says: threads and depth, order, page cache.
+fn setting_of_command(command: &str) -> Setting {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let has = |any: &[&str]| words.iter().any(|word| any.contains(word));
+    let value = |any: &[&str]| {
+        let at = words.iter().position(|word| any.contains(word))?;
+        figure(words.get(at + 1)?, Digits::Exact, 1.0, any[0])
+    };
+    // Without an option a thread is one, and has one operation in flight; hosts multiply them.
+    let one = |name: &str| Figure::exact(1.0, name);
+    let alone = !has(&["--hosts", "--hostsfile"]);
+    let threads = value(&["-t", "--threads"]).unwrap_or_else(|| one("-t"));
+    let depth = value(&["--iodepth"]).unwrap_or_else(|| one("--iodepth"));
+    Setting {
+        outstanding: alone.then(|| Outstanding { most: depth.scaled(threads.value), kept: false }),
+        direct: Some(has(&["--direct"])),
+        pattern: Some(if has(&["--rand"]) { Pattern::Random } else { Pattern::Sequential }),
+        ..Setting::default()
+    }
 }
 
 /// What a phase does, by its name: `WRITE`, `READ`, `RMFILES`, `MKDIRS`, `STAT`, `PUTOBJ`…
@@ -287,6 +390,25 @@ mod tests {
         assert!(
             read_csv(&CSV.replace(",\"elbencho\" \"-r\"", ""), "r").unwrap_err().contains("line 2")
         );
+    }
+
+    #[test]
+    fn the_table_on_a_terminal_is_read() {
+        let text = "elbencho -w -t 56 -F -s 512g -b 16m --direct f0 f1\nOPERATION RESULT TYPE        FIRST DONE  LAST DONE\n\
+            ========= ================   ==========  =========\nWRITE     Elapsed ms       :      99757     116077\n          \
+            IOPS             :        571        564\n          Throughput MiB/s :       9136       9033\n          Total \
+            MiB        :     911424    1048576\n          IO lat us        : [ min=900 avg=99000 max=400000 ]\n---\n\
+            RMFILES   Elapsed ms       :          0          1\n---\n";
+        assert!(is_text(text));
+        let all = read_text(text, "x").unwrap();
+        assert_eq!(all.len(), 1, "a phase without figures is none");
+        let part = &all[0].parts[0];
+        let write = &part.operations[0];
+        assert_eq!((write.kind.clone(), write.rate_per_s[0].value), (Kind::Write, 564.0));
+        assert_eq!(write.latencies[0].mean_ns.as_ref().unwrap().value, 99e6);
+        assert_eq!(part.window_ns.as_ref().unwrap().value, 116_077e6);
+        assert_eq!(part.setting.outstanding.as_ref().unwrap().most.value, 56.0);
+        assert!(read_text("OPERATION RESULT TYPE  FIRST DONE\nElapsed ms\n", "x").is_err());
     }
 
     #[test]

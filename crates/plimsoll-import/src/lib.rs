@@ -10,6 +10,7 @@ pub mod diskspd;
 pub mod elbencho;
 pub mod fio;
 pub mod io500;
+pub mod iozone;
 pub mod jetstress;
 pub mod json;
 pub mod kv_cache;

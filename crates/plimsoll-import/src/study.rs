@@ -9,8 +9,8 @@ use crate::detect::{Format, detect};
 use crate::json::{self, At};
 use crate::walk::{Visitor, walk};
 use crate::{
-    ImportError, diskspd, elbencho, fio, io500, jetstress, kv_cache, mlperf, table, terminal, text,
-    vdbench, warp,
+    ImportError, diskspd, elbencho, fio, io500, iozone, jetstress, kv_cache, mlperf, table,
+    terminal, text, vdbench, warp,
 };
 
 /// What was found in the files that were named.
@@ -102,6 +102,8 @@ impl Reader {
             Format::DiskspdXml => results.extend(diskspd::read_xml(text, file)?),
             Format::DiskspdText => results.extend(diskspd::read_text(text, file)?),
             Format::ElbenchoCsv => results.extend(elbencho::read_csv(text, file)?),
+            Format::ElbenchoText => results.extend(elbencho::read_text(text, file)?),
+            Format::Iozone => results.extend(iozone::read(text, file)?),
             Format::ElbenchoJson => results.extend(elbencho::read_json(text, file)?),
             Format::Io500Result => results.push(io500::read_result(text, file)?),
             Format::Io500Summary => results.push(io500::read_summary(text, file)?),

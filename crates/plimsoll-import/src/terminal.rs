@@ -213,7 +213,7 @@ pub fn read_pgbench(text: &str, file: &str) -> Result<Reported, String> {
     });
     operation.count.extend(count);
     operation.rate_per_s.push(rate);
-    operation.latencies.extend(latency(Stage::Request, |l| {
+    operation.latencies.extend(latency(Stage::Total, |l| {
         l.mean_ns = equals("latency average", NS_PER_MS);
         l.stddev_ns = equals("latency stddev", NS_PER_MS);
     }));

@@ -38,18 +38,45 @@ pub fn is_summary(text: &str) -> bool {
     false
 }
 
-fn flat_header(line: &str) -> Option<Vec<&str>> {
-    let names: Vec<&str> = line.split_whitespace().collect();
-    let has = |name: &str| names.contains(&name);
-    (names.first() == Some(&"tod") && has("Interval") && has("rate") && has("resp"))
-        .then_some(names)
+/// Names of columns, in small letters: file systems' runs have them in capitals since version 5.04.07.
+fn flat_header(line: &str) -> Option<Vec<String>> {
+    let names: Vec<String> = line.split_whitespace().map(str::to_lowercase).collect();
+    let has = |name: &str| names.iter().any(|other| other == name);
+    let fits = names.first().is_some_and(|name| name == "tod")
+        && has("interval")
+        && has("rate")
+        && has("resp");
+    fits.then_some(names)
 }
+
+/// Columns of a file system's run, in their order; columns of single operations follow.
+const FILE_SYSTEM: [&str; 13] = [
+    "i/o rate",
+    "resp time",
+    "cpu total",
+    "cpu sys",
+    "read pct",
+    "read rate",
+    "read resp",
+    "write rate",
+    "write resp",
+    "mb read",
+    "mb write",
+    "MB/sec 1024**2",
+    "bytes i/o",
+];
 
 /// Two lines of headings; each column has a word in both but for the interval.
 fn summary_header(line: &str, below: &str) -> Option<Vec<String>> {
+    let lower: Vec<&str> = below.split_whitespace().collect();
+    if line.contains(".Interval.") && line.contains(".ReqstdOps.") {
+        let known = FILE_SYSTEM.iter().map(|name| (*name).to_owned());
+        let fits = lower.starts_with(&["rate", "resp"]) && lower.len() >= FILE_SYSTEM.len();
+        let rest = lower.len().saturating_sub(FILE_SYSTEM.len());
+        return fits.then(|| known.chain((0..rest).map(|_| String::new())).collect());
+    }
     let upper = line.split_once("interval")?.1;
     let upper: Vec<&str> = upper.split_whitespace().collect();
-    let lower: Vec<&str> = below.split_whitespace().collect();
     let fits = upper.first() == Some(&"i/o") && lower.first() == Some(&"rate");
     (fits && upper.len() == lower.len())
         .then(|| upper.iter().zip(&lower).map(|(a, b)| format!("{a} {b}")).collect())
@@ -58,8 +85,12 @@ fn summary_header(line: &str, below: &str) -> Option<Vec<String>> {
 /// Names of columns that the readers ask for, in the flat file and in a summary.
 const NAMES: &[(&str, &str)] = &[
     ("rate", "i/o rate"),
-    ("MB/sec", "MB/sec 1024**2"),
+    ("mb/sec", "MB/sec 1024**2"),
     ("bytes/io", "bytes i/o"),
+    ("read_rate", "read rate"),
+    ("write_rate", "write rate"),
+    ("mb_read", "mb read"),
+    ("mb_write", "mb write"),
     ("read%", "read pct"),
     ("resp", "resp time"),
     ("read_resp", "read resp"),
@@ -77,7 +108,7 @@ struct Row<'t> {
     at_s: f64,
     /// `3`, or `avg_2-5`.
     interval: &'t str,
-    cells: BTreeMap<&'t str, &'t str>,
+    cells: BTreeMap<String, &'t str>,
     line: usize,
     /// Bytes of a unit of the bandwidth.
     mega: f64,
@@ -109,7 +140,7 @@ fn time_of_day_s(text: &str) -> Option<f64> {
 /// A file without a run.
 pub fn read_flat(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     let mut runs: Vec<(String, Vec<Row<'_>>)> = Vec::new();
-    let mut header: Vec<&str> = Vec::new();
+    let mut header: Vec<String> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if let Some(names) = flat_header(line) {
             header = names;
@@ -119,10 +150,10 @@ pub fn read_flat(text: &str, file: &str) -> Result<Vec<Reported>, String> {
         if header.is_empty() || values.len() != header.len() {
             continue;
         }
-        let cells: BTreeMap<&str, &str> = header.iter().copied().zip(values).collect();
+        let cells: BTreeMap<String, &str> = header.iter().cloned().zip(values).collect();
         let Some(at_s) = cells.get("tod").and_then(|text| time_of_day_s(text)) else { continue };
-        let run = cells.get("Run").copied().unwrap_or_default();
-        let interval = cells.get("Interval").copied().unwrap_or_default();
+        let run = cells.get("run").copied().unwrap_or_default();
+        let interval = cells.get("interval").copied().unwrap_or_default();
         let row = Row { at_s, interval, cells, line: index + 1, mega: MIB };
         match runs.last_mut().filter(|(name, _)| name == run) {
             Some((_, rows)) => rows.push(row),
@@ -166,7 +197,7 @@ pub fn read_summary(text: &str, file: &str) -> Result<Vec<Reported>, String> {
                 summary == column || summary.starts_with("MB/sec") && column.starts_with("MB/sec")
             };
             if let Some((name, _)) = NAMES.iter().find(|(_, summary)| same(summary)) {
-                cells.entry(*name).or_insert(*value);
+                cells.entry((*name).to_owned()).or_insert(*value);
             }
         }
         let mega = if header.iter().any(|name| name == "MB/sec 1000**2") { 1e6 } else { MIB };
@@ -215,7 +246,7 @@ fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<Repo
     if let Some(row) = stated {
         part.operations = operations(row);
         if let (Some((from, to)), Some(length_s)) = (row.average(), length_s) {
-            let seconds = (to.saturating_sub(from) + 1) as f64 * length_s;
+            let seconds = to.saturating_sub(from).saturating_add(1) as f64 * length_s;
             let field = format!("line {} (Interval)", row.line);
             part.window_ns = Some(Figure::exact(seconds * 1e9, field).widened(0.1));
         }
@@ -247,17 +278,17 @@ fn positive(figure: Option<Figure>) -> Option<Figure> {
     figure.filter(|figure| figure.value > 0.0)
 }
 
+/// The mean size of all operations, cut or rounded to a whole number.
+fn mean_size(size: Figure) -> Figure {
+    Figure { least: size.value - 1.0, most: size.value + 1.0, ..size }
+}
+
 fn operations(row: &Row<'_>) -> Vec<Operation> {
     let ms = |name: &str| positive(row.figure(name, NS_PER_MS));
     let mut all = Operation::of(Kind::All);
     all.rate_per_s.extend(row.figure("rate", 1.0));
-    all.bandwidth_per_s.extend(row.figure("MB/sec", row.mega));
-    // The mean of all operations, cut or rounded to a whole number.
-    all.size_bytes = positive(row.figure("bytes/io", 1.0)).map(|size| Figure {
-        least: size.value - 1.0,
-        most: size.value + 1.0,
-        ..size
-    });
+    all.bandwidth_per_s.extend(row.figure("mb/sec", row.mega));
+    all.size_bytes = positive(row.figure("bytes/io", 1.0)).map(mean_size);
     all.latencies.extend(latency(Stage::Total, |l| {
         l.mean_ns = ms("resp");
         l.max_ns = ms("resp_max").or_else(|| {
@@ -267,16 +298,20 @@ fn operations(row: &Row<'_>) -> Vec<Operation> {
         l.stddev_ns = row.figure("resp_std", NS_PER_MS);
     }));
     let mut operations = vec![all];
-    for (kind, word) in [(Kind::Read, "Read"), (Kind::Write, "Write")] {
+    for (kind, word) in [(Kind::Read, "read"), (Kind::Write, "write")] {
         let mut operation = Operation::of(kind);
         operation.rate_per_s.extend(positive(row.figure(&format!("{word}_rate"), 1.0)));
-        let moved = row.figure(&format!("MB_{}", word.to_lowercase()), row.mega);
+        let moved = row.figure(&format!("mb_{word}"), row.mega);
         operation.bandwidth_per_s.extend(positive(moved));
         let mean = ms(&format!("{word}_resp"));
         operation.latencies.extend(latency(Stage::Total, |l| l.mean_ns = mean));
         if !operation.rate_per_s.is_empty() {
             operations.push(operation);
         }
+    }
+    let transfer = row.figure("xfersize", 1.0).or_else(|| row.figure("bytes/io", 1.0));
+    if let [_, only] = &mut operations[..] {
+        only.size_bytes = positive(transfer).map(mean_size);
     }
     // Of a file system, the first is all kinds together: reads and writes are parts of it.
     if operations.len() > 1 {
@@ -288,7 +323,10 @@ fn operations(row: &Row<'_>) -> Vec<Operation> {
 fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Combined> {
     let mut combined = Vec::new();
     let ms = |name: &str| positive(row.figure(name, NS_PER_MS));
-    if let (Some(total), Some(read), Some(write)) = (ms("resp"), ms("read_resp"), ms("write_resp"))
+    // Of a file system, other operations than reads and writes may be asked for.
+    let divided = row.figure("read_rate", 1.0).is_none();
+    if let (Some(total), Some(read), Some(write), true) =
+        (ms("resp"), ms("read_resp"), ms("write_resp"), divided)
     {
         let what = "the response time of reads and writes".to_owned();
         combined.push(Combined {
@@ -321,8 +359,8 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Combined> {
         other.interval.parse::<u64>().is_ok_and(|number| (from..=to).contains(&number))
     };
     let within: Vec<&&Row<'_>> = intervals.iter().filter(counts).collect();
-    if within.len() as u64 == (to + 1).saturating_sub(from) {
-        for (name, unit) in [("rate", 1.0), ("MB/sec", row.mega)] {
+    if within.len() as u64 == to.saturating_add(1).saturating_sub(from) {
+        for (name, unit) in [("rate", 1.0), ("mb/sec", row.mega)] {
             let of: Vec<Figure> = within.iter().filter_map(|row| row.figure(name, unit)).collect();
             if let Some(total) =
                 row.figure(name, unit).filter(|_| of.len() == within.len() && !of.is_empty())
@@ -401,6 +439,25 @@ mod tests {
         01/24/2019-10:00:01-MST        rd1          1    9999988 10000.0000    39.0625       4096   100.0000     0.8000     \
         9.0000     0.1000          8     8.0000\n10:00:02.000 01/24/2019-10:00:02-MST        rd1    avg_1-1    9999988 \
         10000.0000    39.0625       4096   100.0000     0.8000     9.0000     0.1000        n/a     8.0000\n";
+
+    #[test]
+    fn runs_on_file_systems_have_reads_and_writes_of_their_own() {
+        let text = "11:46:00.000 Starting RD=rd1; elapsed=30; For loops: None\nApr 11, 2019 ..Interval.. .ReqstdOps... \
+            ...cpu%...  read ....read..... ....write.... ..mb/sec... mb/sec .xfer.. ....open....\n  rate   resp total  \
+            sys   pct   rate   resp   rate   resp  read write  total    size  rate   resp\n11:46:30.017            1  \
+            34897  1.627  58.5 57.3 100.0  34897  1.627    0.0  0.000 136.2  0.00 136.23    4093  45.0  0.116\n";
+        assert!(is_summary(text));
+        let part = &read_summary(text, "x").unwrap()[0].parts[0];
+        assert_eq!(part.operations.len(), 1, "{:?}", part.operations);
+        let read = &part.operations[0];
+        assert_eq!((read.kind.clone(), read.rate_per_s[0].value), (Kind::Read, 34_897.0));
+        assert_eq!(read.bandwidth_per_s[0].value, 136.2 * MIB);
+        assert_eq!(read.size_bytes.as_ref().unwrap().value, 4093.0);
+        let flat = "tod timestamp Run Interval Xfersize Rate Resp MB/sec MB_read Read_rate Read_resp Write_rate\n\
+            23:04:18.076 x rd1 1 4096 1000 0.5 3.9063 3.9063 1000 0.5 0\n";
+        let part = &read_flat(flat, "x").unwrap()[0].parts[0];
+        assert_eq!(part.operations[0].bandwidth_per_s[0].value, 3.9063 * MIB);
+    }
 
     #[test]
     fn a_flat_file_is_read_by_its_columns() {

@@ -132,7 +132,7 @@ fn requests(at: &At<'_, '_>) -> Option<Latency> {
     });
     let ms = |single: &At<'_, '_>, name: &str| Some(single.key(name).float()?.scaled(NS_PER_MS));
     if let [single] = &all[..] {
-        return latency(Stage::Request, |latency| {
+        return latency(Stage::Total, |latency| {
             latency.count = single.key("requests").exact();
             latency.mean_ns = ms(single, "dur_avg_millis");
             latency.min_ns = ms(single, "fastest_millis");
@@ -150,7 +150,7 @@ fn requests(at: &At<'_, '_>) -> Option<Latency> {
             .filter_map(|single| ms(single, name))
             .reduce(|a, b| if of(a.value, b.value) == a.value { a } else { b })
     };
-    latency(Stage::Request, |latency| {
+    latency(Stage::Total, |latency| {
         latency.min_ns = extreme("fastest_millis", f64::min);
         latency.max_ns = extreme("slowest_millis", f64::max);
     })

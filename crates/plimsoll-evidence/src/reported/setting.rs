@@ -9,6 +9,8 @@ use super::Figure;
 pub struct Setting {
     /// Operations in flight.
     pub outstanding: Option<Outstanding>,
+    /// Operations in flight of each issuer, where their number is not stated.
+    pub outstanding_of_each: Option<Figure>,
     /// Issuing threads or processes.
     pub threads: Option<Figure>,
     /// Share of the operations that read, percent.

@@ -161,6 +161,7 @@ impl Options {
             .map(|(depth, clones)| Outstanding { most: depth.scaled(clones), kept: !paced });
         let target = self.get("filename").or_else(|| self.get("directory"));
         Setting {
+            outstanding_of_each: None,
             outstanding,
             threads: clones.map(|count| Figure::exact(count, "numjobs")),
             read_percent: self.read_percent(),

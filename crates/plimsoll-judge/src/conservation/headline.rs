@@ -1,6 +1,6 @@
 //! The figures that stand for a result in a table.
 
-use plimsoll_evidence::reported::{Part, Reported};
+use plimsoll_evidence::reported::{Kind, Operation, Part, Reported};
 use serde::Serialize;
 
 use super::rules::{bandwidth, rate, usable, window};
@@ -30,13 +30,17 @@ pub fn headline(reported: &Reported) -> Headline {
         _ if side_by_side(&parts) => parts,
         _ => return Headline::default(),
     };
-    let all = || parts.iter().flat_map(|part| part.operations.iter().map(move |o| (*part, o)));
+    // Where reads and writes are told of, what stands beside them is a sum of them or something else.
+    let whole = |o: &Operation| matches!(o.kind, Kind::Other(_) | Kind::All);
+    let divided = parts.iter().flat_map(|part| &part.operations).any(|o| o.kind.moves_data());
+    let every = || parts.iter().flat_map(|part| part.operations.iter().map(move |o| (*part, o)));
+    let all = || every().filter(move |(_, o)| !(divided && whole(o)));
     let sum = |values: Vec<Option<f64>>| -> Option<f64> {
         let known: Vec<f64> = values.into_iter().flatten().collect();
         (!known.is_empty()).then(|| known.iter().sum())
     };
     let rate_of = |part, operation| rate(part, operation).map(|(span, _)| span.value);
-    let mean = all().filter_map(|(part, operation)| {
+    let mean = every().filter_map(|(part, operation)| {
         let means = operation.latencies.iter().filter_map(|l| l.mean_ns.as_ref());
         let longest = means.filter(|m| usable(m)).map(|m| m.value).reduce(f64::max)?;
         Some((longest, rate_of(part, operation).unwrap_or(1.0)))
@@ -67,7 +71,7 @@ fn side_by_side(parts: &[&Part]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Figure, Kind, Operation};
+    use plimsoll_evidence::reported::Figure;
 
     use super::*;
 

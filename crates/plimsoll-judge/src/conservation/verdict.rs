@@ -135,13 +135,13 @@ impl Audit {
             }
             None => {
                 let count: usize = self.held.values().sum();
-                let plural = |count: usize| if count == 1 { "" } else { "s" };
-                let rules = self.held.len();
-                let reason = format!(
-                    "{count} check{} by {rules} rule{} found nothing",
-                    plural(count),
-                    plural(rules)
-                );
+                let reason = match (count, self.held.len()) {
+                    (1, _) => "the one check that could be made holds".to_owned(),
+                    (count, 1) => {
+                        format!("all {count} checks of the one rule that could be asked hold")
+                    }
+                    (count, rules) => format!("all {count} checks of {rules} rules hold"),
+                };
                 (Credibility::Consistent, reason)
             }
         };

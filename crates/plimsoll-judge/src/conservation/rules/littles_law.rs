@@ -32,6 +32,13 @@ fn check(reported: &Reported, declared: &Declared) -> Seen {
     let mut seen = Seen::default();
     let mut stated = false;
     for part in reported.parts.iter().filter(|part| !part.is_total) {
+        let each = part.setting.outstanding_of_each.as_ref().filter(|each| usable(each));
+        let unknown = part.setting.outstanding.is_none() && declared.outstanding.is_none();
+        if let Some((each, flight)) = each.filter(|_| unknown).zip(Flight::of([part])) {
+            seen.check(flight.against_each(each));
+        }
+    }
+    for part in reported.parts.iter().filter(|part| !part.is_total) {
         let Some(outstanding) = part.setting.outstanding.as_ref().filter(|o| usable(&o.most))
         else {
             continue;
@@ -82,8 +89,11 @@ impl Flight {
             longest_share: 0.0,
         };
         for part in parts {
+            let divided = part.operations.iter().any(|o| o.kind.moves_data() && mean(o).is_some());
             // A flush waits for others: it has no place of its own among what was let in flight.
-            for operation in part.operations.iter().filter(|o| o.kind != Kind::Sync) {
+            // What is told of all together holds reads and writes that are told of alone.
+            let counts = |o: &&Operation| o.kind != Kind::Sync && !(divided && o.kind == Kind::All);
+            for operation in part.operations.iter().filter(counts) {
                 let Some((latency, mean)) = mean(operation) else { continue };
                 let Some((rate, fields)) = rate(part, operation) else { continue };
                 flight.mean = flight.mean.plus(rate.times(Span::from(mean).scaled(1e-9)));
@@ -106,17 +116,39 @@ impl Flight {
         (!flight.says.is_empty()).then_some(flight)
     }
 
-    fn against(&self, most: &Figure, kept: bool, part: &Part) -> Option<Finding> {
-        let edge = if part.setting.warm_up_ns.is_some() { self.longest_share } else { 0.0 };
-        let allowed = Span::from(most).scaled(1.0 + ENDS + edge);
-        let terms = match &self.says[..] {
+    fn terms(&self) -> String {
+        match &self.says[..] {
             [first, second, third, rest @ ..] if !rest.is_empty() => {
                 format!("{first} + {second} + {third} and {} more", rest.len())
             }
             terms => terms.join(" + "),
-        };
+        }
+    }
+
+    /// Against the depth of one issuer, of which there may have been any number.
+    fn against_each(&self, each: &Figure) -> Option<Finding> {
+        self.mean.is_above(Span::from(each).scaled(1.0 + ENDS)).then(|| {
+            let says = format!(
+                "{} = {} operations in flight, where a depth of {} is stated: it takes {} issuers of that \
+                 depth, and how many there were is not stated",
+                self.terms(),
+                words::number(self.mean.value),
+                words::number(each.value),
+                words::number((self.mean.value / each.value).ceil())
+            );
+            let fields = self.fields.iter().cloned().chain([each.field.clone()]);
+            Finding::new(Gravity::Doubtful, says)
+                .of(fields)
+                .ask("how many issuers there were, and the depth of each")
+        })
+    }
+
+    fn against(&self, most: &Figure, kept: bool, part: &Part) -> Option<Finding> {
+        let edge = if part.setting.warm_up_ns.is_some() { self.longest_share } else { 0.0 };
+        let allowed = Span::from(most).scaled(1.0 + ENDS + edge);
         let sum = format!(
-            "{terms} = {} operations in flight, where {} were let in flight",
+            "{} = {} operations in flight, where {} were let in flight",
+            self.terms(),
             words::number(self.mean.value),
             words::number(most.value)
         );
@@ -195,5 +227,32 @@ mod tests {
         assert_eq!(gravity(&reported, &declared(16.0)), None);
         assert_eq!(gravity(&reported, &declared(12.0)), Some(Gravity::Impossible));
         assert_eq!(check(&reported, &Declared::default()).checked, 0);
+    }
+
+    #[test]
+    fn a_depth_that_may_be_of_each_issuer_is_doubted_and_not_accused() {
+        let operation = Operation {
+            rate_per_s: vec![Figure::exact(100_000.0, "iops")],
+            latencies: vec![Latency {
+                mean_ns: Some(Figure::exact(1e6, "lat")),
+                ..Latency::default()
+            }],
+            ..Operation::of(Kind::Read)
+        };
+        // What stands beside reads for all of them together is not counted twice.
+        let all = Operation { kind: Kind::All, ..operation.clone() };
+        let gravity = |each: f64| {
+            let mut part =
+                Part { operations: vec![all.clone(), operation.clone()], ..Part::default() };
+            part.setting.outstanding_of_each = Some(Figure::exact(each, "QD"));
+            let reported = Reported { parts: vec![part], ..Reported::default() };
+            let seen = check(&reported, &Declared::default());
+            assert_eq!(seen.checked, 1);
+            seen.findings.first().map(|finding| (finding.gravity, finding.says.clone()))
+        };
+        assert_eq!(gravity(100.0), None);
+        let (doubt, says) = gravity(32.0).unwrap();
+        assert_eq!(doubt, Gravity::Doubtful);
+        assert!(says.contains("takes 4 issuers"), "{says}");
     }
 }

@@ -1,0 +1,118 @@
+//! iozone: its report of one or many sizes (`iozone -a`), in KiB/s.
+
+use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Pattern, Reported, Setting};
+
+use crate::parts::{Digits, figure, source};
+
+const KIB: f64 = 1024.0;
+/// Columns after those of size and record, in the order of the report; older ones have fewer.
+const TESTS: [(&str, Kind, Pattern); 13] = [
+    ("write", Kind::Write, Pattern::Sequential),
+    ("rewrite", Kind::Write, Pattern::Sequential),
+    ("read", Kind::Read, Pattern::Sequential),
+    ("reread", Kind::Read, Pattern::Sequential),
+    ("random read", Kind::Read, Pattern::Random),
+    ("random write", Kind::Write, Pattern::Random),
+    ("backward read", Kind::Read, Pattern::Sequential),
+    ("record rewrite", Kind::Write, Pattern::Sequential),
+    ("stride read", Kind::Read, Pattern::Sequential),
+    ("fwrite", Kind::Write, Pattern::Sequential),
+    ("frewrite", Kind::Write, Pattern::Sequential),
+    ("fread", Kind::Read, Pattern::Sequential),
+    ("freread", Kind::Read, Pattern::Sequential),
+];
+
+/// True for such a report.
+#[must_use]
+pub fn is(text: &str) -> bool {
+    (text.contains("Iozone:") || text.contains("iozone")) && text.lines().any(is_header)
+}
+
+fn is_header(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    matches!(&words[..], ["KB" | "kB", "reclen", "write", "rewrite", "read", "reread", ..])
+}
+
+/// Reads it: a result for each row.
+///
+/// # Errors
+/// A report without rows, or in another unit than amounts per second.
+pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    for other in
+        ["Output is in Ops/sec", "Output is in operations per second", "Output is in microseconds"]
+    {
+        if text.contains(other) {
+            return Err(format!("{other:?}: only reports of amounts per second are read"));
+        }
+    }
+    let version = text.lines().find_map(|line| line.trim().strip_prefix("Version $Revision: "));
+    let version = version.and_then(|rest| rest.split_whitespace().next());
+    let below = text.lines().enumerate().skip_while(|(_, line)| !is_header(line)).skip(1);
+    let mut all = Vec::new();
+    for (index, line) in below {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        let whole = |text: &&str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if cells.len() < 4 || cells.len() > TESTS.len() + 2 || !cells.iter().all(whole) {
+            continue;
+        }
+        let take = |column: usize, name: &str| -> Option<Figure> {
+            let field = format!("line {} ({name})", index + 1);
+            figure(cells.get(column)?, Digits::Either, KIB, field)
+        };
+        let mut reported = Reported::of(source("iozone", "iozone", file));
+        reported.source.version = version.map(str::to_owned);
+        reported.source.place = Some(format!("line {}", index + 1));
+        for (column, (name, kind, pattern)) in TESTS.iter().enumerate() {
+            let Some(bandwidth) = take(column + 2, name).filter(|rate| rate.value > 0.0) else {
+                continue;
+            };
+            let mut operation = Operation::of(kind.clone());
+            operation.bandwidth_per_s.push(bandwidth);
+            // Sizes are whole, and not rounded.
+            let exact =
+                |figure: Figure| Figure { least: figure.value, most: figure.value, ..figure };
+            operation.size_bytes = take(1, "reclen").map(exact);
+            let setting = Setting {
+                pattern: Some(*pattern),
+                working_set_bytes: take(0, "KB").map(exact),
+                ..Setting::default()
+            };
+            let name = (*name).to_owned();
+            reported.parts.push(Part {
+                name,
+                setting,
+                operations: vec![operation],
+                ..Part::default()
+            });
+        }
+        if !reported.parts.is_empty() {
+            all.push(reported);
+        }
+    }
+    if all.is_empty() { Err("it has no row of figures".into()) } else { Ok(all) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn rows_are_results_of_many_tests() {
+        let text = "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.489 $\n\tOutput is in kBytes/sec\n  \
+            random    random     bkwd    record    stride\n  kB  reclen    write  rewrite    read    reread    read     \
+            write     read   rewrite      read   fwrite frewrite    fread  freread\n  65536    4   500000   600000  900000 \
+            1000000  800000  400000\n\niozone test complete.\n";
+        assert!(is(text));
+        let all = read(text, "x").unwrap();
+        assert_eq!((all.len(), all[0].parts.len()), (1, 6));
+        assert_eq!(all[0].source.version.as_deref(), Some("3.489"));
+        let random = &all[0].parts[4];
+        assert_eq!(
+            (random.name.as_str(), random.setting.pattern),
+            ("random read", Some(Pattern::Random))
+        );
+        assert_eq!(random.operations[0].bandwidth_per_s[0].value, 800_000.0 * 1024.0);
+        assert!(read(&text.replace("kBytes/sec", "microseconds"), "x").is_err());
+    }
+}

@@ -1,0 +1,80 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn one(text: &str) -> Reported {
+    assert!(is(text), "{text}");
+    read(text, "t").unwrap().remove(0)
+}
+
+#[test]
+fn usual_headings_and_units_are_known() {
+    for text in [
+        "Block size,IOPS,BW (MB/s),Avg latency (ms),p99 (us),Queue depth\n4KiB,\"100,000\",409.6,0.32,900,32\n",
+        "bs;iops;bw_mb/s;lat_ms;99th latency us;qd\n4k;100k;409,6;0,32;900;32\n",
+        "| bs | IOPS | MB/s | lat avg (us) | lat p99 (ms) | iodepth |\n|---|---:|---|---|---|---|\n| 4K | 100k | 409.6 | 320 | 0.9 | 32 |\n",
+        "bs\tIOPS\tThroughput\tlatency\tp99\tQD\n4KiB\t100K\t409.6MB/s\t320us\t0.9ms\t32\n",
+    ] {
+        let part = &one(text).parts[0];
+        let all = &part.operations[0];
+        assert_eq!((all.kind.clone(), all.rate_per_s[0].value), (Kind::All, 100_000.0), "{text}");
+        assert_eq!(all.size_bytes.as_ref().unwrap().value, 4096.0, "{text}");
+        assert!((all.bandwidth_per_s[0].value - 409.6e6).abs() < 1.0, "{text}");
+        let latency = &all.latencies[0];
+        assert!((latency.mean_ns.as_ref().unwrap().value - 320e3).abs() < 1e-3, "{text}");
+        assert!((latency.percentiles[0].ns.value - 900e3).abs() < 1e-3, "{text}");
+        assert_eq!(latency.percentiles[0].quantile, 0.99);
+        assert_eq!(part.setting.outstanding_of_each.as_ref().unwrap().value, 32.0, "{text}");
+    }
+}
+
+#[test]
+fn depths_are_of_each_issuer_or_of_all() {
+    let of = |text: &str| one(text).parts[0].setting.outstanding.as_ref().map(|o| o.most.value);
+    assert_eq!(of("iops,lat (ms),qd,clients\n10k,1,8,4\n"), Some(32.0));
+    assert_eq!(of("iops,lat (ms),outstanding\n10k,1,8\n"), Some(8.0));
+    assert_eq!(of("iops,lat (ms),iodepth\n10k,1,8\n"), None);
+}
+
+#[test]
+fn reads_and_writes_and_bits_are_told_apart() {
+    let text =
+        "test,read iops,write iops,read bw (Gb/s),write latency (ms)\nrandrw,1M,500k,32.8,1.5\n";
+    let part = &one(text).parts[0];
+    let kinds: Vec<&str> = part.operations.iter().map(|o| o.kind.word()).collect();
+    assert_eq!(kinds, ["read", "write"]);
+    assert!((part.operations[0].bandwidth_per_s[0].value - 4.1e9).abs() < 1.0);
+    assert_eq!(part.setting.pattern, Some(Pattern::Random));
+    assert_eq!(part.setting.read_percent, None);
+}
+
+#[test]
+fn small_letters_and_totals_with_operations_on_names_accuse_nobody() {
+    let text = "io_kib,ops_per_s,bandwidth_mb_per_s,read_ops_per_s,write_ops_per_s,read_percent\n\
+            8,150283,1157,71379,71402,50\n";
+    let part = &one(text).parts[0];
+    let kinds: Vec<&str> = part.operations.iter().map(|o| o.kind.word()).collect();
+    assert_eq!(kinds, ["all", "read", "write"]);
+    assert_eq!(part.operations[0].size_bytes, None);
+    assert_eq!(part.operations[1].size_bytes.as_ref().unwrap().value, 8192.0);
+    assert_eq!(part.setting.read_percent.as_ref().unwrap().value, 50.0);
+    let bandwidth = &part.operations[0].bandwidth_per_s[0];
+    assert_eq!(bandwidth.value, 1157e6);
+    assert!(bandwidth.least < 1157e6 / 7.9);
+}
+
+#[test]
+fn what_is_no_table_of_results_is_none() {
+    for text in [
+        "a,b\n1,2\n",
+        "name,price\nx,3\n",
+        "time,iops,lat (ms)\n1,5,3\n",
+        "words, and more words\n",
+        "",
+        "iops\n5\n",
+    ] {
+        assert!(!is(text), "{text}");
+    }
+    assert!(read("iops,latency (ms)\nnone,none\n", "x").is_err());
+    let both = "iops,latency (ms)\n\"1.000,5\",\"1,000.5\"\n";
+    assert!(read(both, "x").unwrap_err().contains("two ways"));
+}

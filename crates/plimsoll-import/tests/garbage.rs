@@ -1,0 +1,96 @@
+//! Whatever is in a file, reading and judging it ends with a result or a sentence: cut off anywhere, with
+//! digits that are no figures, or with lines of one form in another.
+#![allow(clippy::unwrap_used)]
+
+use plimsoll_judge::conservation::{Declared, audit};
+
+/// A short sample of each family of forms.
+const SAMPLES: &[&str] = &[
+    r#"{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "error": 0, "job options": {"rw": "randread",
+       "bs": "4k", "iodepth": "8"}, "read": {"io_bytes": 40960000, "io_kbytes": 40000, "bw_bytes": 4096000,
+       "iops": 1000.0, "runtime": 10000, "total_ios": 10000, "clat_ns": {"min": 5, "max": 900, "mean": 100.5,
+       "percentile": {"50.000000": 99, "99.000000": 500}}}}]}"#,
+    "a: (g=0): rw=read, bs=1M-1M/1M-1M/1M-1M, ioengine=libaio, iodepth=32\na: (groupid=0, jobs=4): err= 0: pid=8: x\n  \
+     read : io=2393.0MB, bw=40810KB/s, iops=39, runt= 60045msec\n    clat (usec): min=14, max=4935.4K, avg=303.71, \
+     stdev=7.8\n    clat percentiles (msec):\n     |  1.00th=[  766], 99.99th=[ 4948]\n",
+    "10:00:00.000 Starting RD=rd1; For loops: None\nJan 24, 2019 interval i/o MB/sec bytes read resp read write resp resp \
+     queue\n rate 1024**2 i/o pct time resp resp max stddev depth\n10:00:01.000 1 20000.0 78.13 4096 50.0 0.4 0.3 0.5 \
+     9.0 0.1 8.0\n10:00:02.000 avg_1-1 20000.0 78.13 4096 50.0 0.4 0.3 0.5 9.0 0.1 8.0\n",
+    "[run]\nprocs = 2\n[ior-easy-write]\nt_start = 2020-10-31 10:00:00\nscore = 2.0\nt_delta = 300.2\nt_end = \
+     2020-10-31 10:05:00\n[ior-hard-write]\nscore = 1.0\n[SCORE]\nBW = 1.4\nMD = 9.0\nSCORE = 3.5\n",
+    r#"{"num_accelerators": 2, "num_files_train": 1000, "num_samples_per_file": 1, "metric":
+       {"train_au_percentage": [90.0, 94.0], "train_au_mean_percentage": 92.0, "train_throughput_samples_per_second":
+       [100.0, 110.0], "train_throughput_mean_samples_per_second": 105.0}, "start": "2024-09-09T12:00:00", "end":
+       "2024-09-09T12:00:30", "epochs": 2}"#,
+    "<Results><Profile><TimeSpans><TimeSpan><Targets><Target><Path>f</Path><BlockSize>4096</BlockSize>\
+     <RequestCount>8</RequestCount></Target></Targets></TimeSpan></TimeSpans></Profile><TimeSpan><TestTimeSeconds>10.0\
+     </TestTimeSeconds><Thread><Id>0</Id><Target><Path>f</Path><ReadBytes>409600</ReadBytes><ReadCount>100</ReadCount>\
+     </Target></Thread></TimeSpan></Results>",
+    "| bs | IOPS | MB/s | lat (us) | QD |\n|---|---|---|---|---|\n| 4K | 100,000 | 410 | 320 | 32 |\n",
+    "bs;iops;bw (MB/s);lat_ms\n4k;100k;409,6;0,32\n",
+    "64+0 records out\n67108864 bytes (67 MB, 64 MiB) copied, 0.212157 s, 316 MB/s\n",
+    "<html>Jetstress<table><tr><td>Achieved Transactional I/O per Second</td><td>650.2</td></tr></table><table><tr><th>I \
+     </th><th>Database Reads/sec</th><th>Database Writes/sec</th><th>Log Writes/sec</th></tr><tr><td>a</td><td>400.2</td>\
+     <td>250.0</td><td>60</td></tr></table></html>",
+    r#"{"v": 2, "by_op_type": {"GET": {"concurrency": 8, "throughput": {"measure_duration_millis": 10000, "bytes":
+       1048576000, "ops": 1000}, "requests_by_client": {"c": [{"single_sized_requests": {"dur_avg_millis": 79.0}}]}}}}"#,
+];
+
+/// What digits are replaced by.
+const DIGITS: &[&str] =
+    &["-1", "0", "1e400", "NaN", "1e-300", "99999999999999999999999999", "é", ""];
+
+#[test]
+fn nothing_panics_and_nothing_is_lost() {
+    let home = tempfile::tempdir().unwrap();
+    let mut files = 0usize;
+    let mut put = |text: &[u8]| {
+        std::fs::write(home.path().join(format!("{files:05}")), text).unwrap();
+        files += 1;
+    };
+    for (index, sample) in SAMPLES.iter().enumerate() {
+        let bytes = sample.as_bytes();
+        put(bytes);
+        let step = (bytes.len() / 40).max(1);
+        for end in (0..bytes.len()).step_by(step) {
+            put(&bytes[..end]);
+            put(&bytes[end..]);
+        }
+        // Each run of digits by each of the replacements, a few places at a time.
+        let places: Vec<usize> = digits(sample);
+        for (number, at) in places.iter().enumerate() {
+            let with = DIGITS[(number + index) % DIGITS.len()];
+            let end =
+                sample[*at..].find(|c: char| !c.is_ascii_digit()).map_or(sample.len(), |n| at + n);
+            put(format!("{}{with}{}", &sample[..*at], &sample[end..]).as_bytes());
+        }
+        let other = SAMPLES[(index + 1) % SAMPLES.len()];
+        put(format!("{sample}\n{other}").as_bytes());
+    }
+    let study = plimsoll_import::read(&[home.path()]).unwrap();
+    for result in &study.results {
+        let audit = audit(result, &Declared::default());
+        assert!(!audit.reason.is_empty(), "{}", result.label());
+    }
+    let mut told: Vec<String> = study.results.iter().map(|r| r.source.file.clone()).collect();
+    told.extend(study.unreadable.iter().map(|error| error.file.clone()));
+    told.sort();
+    told.dedup();
+    assert_eq!(told.len() + study.passed_over + study.logs_alone, files);
+    assert!(study.results.len() > SAMPLES.len());
+    // Each whole sample is read.
+    let texts: Vec<String> = told
+        .iter()
+        .filter(|file| study.results.iter().any(|r| r.source.file == **file))
+        .map(|file| std::fs::read_to_string(home.path().join(file)).unwrap_or_default())
+        .collect();
+    for sample in SAMPLES {
+        assert!(texts.iter().any(|text| text == sample), "{sample}");
+    }
+}
+
+/// Where runs of digits begin.
+fn digits(text: &str) -> Vec<usize> {
+    let digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    (0..text.len()).filter(|at| digit(*at) && (*at == 0 || !digit(at - 1))).collect()
+}
