@@ -129,12 +129,16 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
             derived.push(written.clone());
         }
     }
-    let after = |witness: &&Witness| {
-        witness.run_id != run.run_id
-            && witness.position.position > ended.entry.position
-            && same_ledger(chain, &witness.position).unwrap_or_else(|| has(chain, &witness.run_id))
+    // A line after this run's start may lie before its end, where runs overlap.
+    let after = |line: u64| {
+        move |witness: &&Witness| {
+            let Witness { run_id, position } = witness;
+            *run_id != run.run_id
+                && position.position > line
+                && same_ledger(chain, position).unwrap_or_else(|| has(chain, run_id))
+        }
     };
-    if let Some(other) = later.iter().filter(after).find(|witness| !is_at(witness, chain)) {
+    if let Some(other) = later.iter().filter(after(line)).find(|witness| !is_at(witness, chain)) {
         return Err(differs(format!(
             "the ledger was rewritten, or the bundle of {}: that says that it started after this run, \
              as line {}, and the ledger has something else there",
@@ -148,7 +152,7 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
         began_unix_ns: chain.first().map_or(0, |first| first.entry.unix_ns),
         verdict: last_verdict,
         derived,
-        later_witnesses: later.iter().filter(after).count() as u64,
+        later_witnesses: later.iter().filter(after(ended.entry.position)).count() as u64,
     })
 }
 

@@ -1,0 +1,89 @@
+//! Forgeries of the ledger.
+
+use std::fs;
+
+use plimsoll_evidence::ledger::{Event, Ledger, Start};
+
+use crate::Forgery;
+use crate::evidence::other_host;
+use crate::forger::Forger;
+
+/// All of them. What a bundle says is changed in ways that nothing within it contradicts.
+pub fn forgeries() -> [Forgery; 16] {
+    [
+        ("the ledger deleted", |f| fs::remove_file(f.ledger()).unwrap()),
+        ("the ledger begun anew", begin_anew),
+        ("the ledger emptied", |f| fs::write(f.ledger(), "").unwrap()),
+        ("the ledger cut before the run", |f| f.rewrite(Vec::clear)),
+        ("the ledger cut before the run's end", |f| f.rewrite(|entries| entries.truncate(1))),
+        ("the ledger cut before the next run", |f| f.rewrite(|entries| entries.truncate(2))),
+        ("the run taken out of the ledger", |f| {
+            let id = f.first.file_name().unwrap().to_str().unwrap().to_owned();
+            f.rewrite(|entries| entries.retain(|entry| entry.run_id != id));
+        }),
+        ("a run put in before it", |f| {
+            f.rewrite(|entries| {
+                let mut other = entries[..2].to_vec();
+                other.iter_mut().for_each(|entry| entry.run_id = "other".to_owned());
+                other.append(entries);
+                *entries = other;
+            });
+        }),
+        ("lines exchanged", |f| f.rewrite(|entries| entries.swap(1, 2))),
+        ("another verdict in the ledger", |f| {
+            f.rewrite(|entries| match &mut entries[1].event {
+                Event::Ended { verdict, .. } => *verdict = "BETTER".to_owned(),
+                _ => unreachable!("the second line is the first run's end"),
+            });
+        }),
+        ("another seal in the ledger", |f| {
+            f.rewrite(|entries| match &mut entries[1].event {
+                Event::Ended { seal_sha256, .. } => *seal_sha256 = "0".repeat(64),
+                _ => unreachable!("the second line is the first run's end"),
+            });
+        }),
+        ("a second end entered", |f| {
+            let ledger = Ledger::at(f.ledger());
+            let id = f.first.file_name().unwrap().to_str().unwrap();
+            ledger.end(id, 1, "completed", "PASS", &"0".repeat(64), None).unwrap();
+        }),
+        ("sealed, derived and entered again", |f| {
+            other_host(f);
+            f.seal();
+            f.derive();
+            f.enter();
+        }),
+        (
+            "sealed and entered again, and the next run's bundle with it, after the ledger was signed",
+            |f| {
+                sign(f);
+                other_host(f);
+                f.whole();
+            },
+        ),
+        ("the ledger cut short after it was signed", |f| {
+            sign(f);
+            f.rewrite(|entries| entries.truncate(2));
+        }),
+        ("the run's end torn off", |f| {
+            let text = fs::read_to_string(f.ledger()).unwrap();
+            let first = text.find('\n').unwrap();
+            fs::write(f.ledger(), &text[..first + 80]).unwrap();
+        }),
+    ]
+}
+
+/// Signs the ledger as it is; a copy of the statement lies in `given`.
+pub fn sign(f: &Forger) {
+    let key = f.sandbox.path("key").display().to_string();
+    let given = f.sandbox.path("given").display().to_string();
+    f.sandbox.run(&["ledger", "key", &key]).expect(0);
+    f.sandbox.run(&["ledger", "sign", "--key", &key, "--out", &given]).expect(0);
+}
+
+/// Deletes the ledger, and lets another run begin it anew.
+pub fn begin_anew(f: &mut Forger) {
+    let _ = fs::remove_file(f.ledger());
+    let start = Start { run_id: "fresh", name: "fresh", unix_ns: 1, ..Start::default() };
+    Ledger::at(f.ledger()).start(&start).unwrap();
+}
