@@ -172,7 +172,7 @@ fn published_figures_judge_predictions_are_scored_and_what_is_missing_is_gone_on
     let tiny = directory.to_str().unwrap();
     let part = sandbox.run(&["experiment", "run", tiny, "-q", "--json", "--arm", "disk"]);
     let story = part.expect(1).json();
-    assert_eq!((&story["ending"], &story["score"]), (&"not-as-published".into(), &Value::Null));
+    assert_eq!((&story["ending"], &story["score"]), (&"missed".into(), &Value::Null));
     let found = story["arms"][0]["figures"][0]["mean"].as_f64().unwrap();
     let kept = sandbox.path("kept.csv");
     let rows = format!(
@@ -332,7 +332,7 @@ fn a_table_is_fitted_held_against_its_goals_and_against_itself() {
     let more = format!("slower={kept}");
     let ran = sandbox.run(&["experiment", "run", name, "-q", "--json", "--table", &more]);
     let story = ran.expect(0).json();
-    assert_eq!(story["ending"], "as-published", "{}", story["reason"]);
+    assert_eq!(story["ending"], "predicted", "{}", story["reason"]);
     let read_us = story["fitted"][0]["value"].as_f64().unwrap();
     assert!((read_us - 100.0).abs() < 3.0, "{read_us}");
     let tables = story["tables"].as_array().unwrap();

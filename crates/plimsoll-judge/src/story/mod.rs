@@ -7,6 +7,7 @@
 
 mod answer;
 mod arm;
+mod counted;
 mod failure;
 mod front;
 mod mechanism;
@@ -37,8 +38,28 @@ pub enum Role {
     Input,
     /// Published with the experiment, and not used for the fit.
     Given,
+    /// Published, and kept back until the model had predicted it: neither the fit nor the naive alternatives
+    /// knew it then.
+    Blind,
     /// Brought along by the operator: neither the fit nor the naive alternatives knew it.
     Kept,
+}
+
+impl Role {
+    /// What it was, as reports say it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Input => "an input: fitted to",
+            Self::Given => "no input",
+            Self::Blind => "predicted before it was known",
+            Self::Kept => "not known to the model",
+        }
+    }
+
+    /// Whether a naive alternative could have used it when the model predicted.
+    pub fn was_known(self) -> bool {
+        matches!(self, Self::Input | Self::Given)
+    }
 }
 
 /// A published figure.
@@ -184,10 +205,15 @@ impl SearchStory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// Every judged figure is as published, within the tolerance.
-    AsPublished,
-    /// Some are not.
-    NotAsPublished,
+    /// Every published figure is met within the tolerance, and all of them were inputs: the fit went well,
+    /// and nothing was predicted.
+    #[serde(alias = "as-published")]
+    Fitted,
+    /// Every published figure is met within the tolerance, and some were no inputs.
+    Predicted,
+    /// Some published figures are not met.
+    #[serde(alias = "not-as-published")]
+    Missed,
     /// Every arm has the verdict that it was made for.
     Caught,
     /// An arm that was made to be caught came through.
@@ -202,8 +228,9 @@ impl Ending {
     /// In capitals, as shown.
     pub fn label(self) -> &'static str {
         match self {
-            Self::AsPublished => "AS PUBLISHED",
-            Self::NotAsPublished => "NOT AS PUBLISHED",
+            Self::Fitted => "FITTED",
+            Self::Predicted => "PREDICTED",
+            Self::Missed => "MISSED",
             Self::Caught => "CAUGHT",
             Self::CameThrough => "CAME THROUGH",
             Self::Told => "TOLD",
@@ -288,7 +315,7 @@ pub fn tell(told: &Told<'_>) -> Story {
     let order = order(told, &arms);
     let tables = points::tables(told, &arms);
     let goals = points::goals(told, &tables);
-    let (ending, reason) = ending(told, &arms, order.as_ref(), &goals);
+    let (ending, reason) = ending(told, &arms, order.as_ref(), &goals, &tables);
     Story {
         name: told.name.clone(),
         title: told.title.clone(),
@@ -342,6 +369,7 @@ fn ending(
     arms: &[ArmStory],
     order: Option<&Order>,
     goals: &[GoalStory],
+    tables: &[TableStory],
 ) -> (Ending, String) {
     let missing: u32 = arms.iter().map(|arm| arm.planned.saturating_sub(arm.completed)).sum();
     if missing > 0 {
@@ -355,19 +383,19 @@ fn ending(
         return (Ending::Incomplete, format!("the search {} was not carried out.", search.name));
     }
     if !goals.is_empty() {
-        return by_goals(goals);
+        return by_goals(
+            goals,
+            &points::without_goal(tables, goals, told.tolerance),
+            &points::roles(arms),
+        );
     }
     let made: Vec<&ArmStory> = arms.iter().filter(|arm| arm.expects.is_some()).collect();
     if !made.is_empty() {
         return caught(&made);
     }
     let says = if told.modelled { "modelled" } else { "measured" };
-    let judged: Vec<&FigureStory> = arms
-        .iter()
-        .flat_map(|arm| &arm.figures)
-        .filter(|figure| told.judged.contains(&figure.key) && figure.published.is_some())
-        .collect();
-    if judged.is_empty() {
+    let counted = counted::counted(told, arms);
+    if counted.is_empty() {
         let runs: u32 = arms.iter().map(|arm| arm.completed).sum();
         let arms = match arms.len() {
             1 => "One arm".to_owned(),
@@ -377,8 +405,6 @@ fn ending(
         let says = format!("{arms} in {runs}, {says}; nothing was published for this.");
         return (Ending::Told, says);
     }
-    let within = |figure: &&&FigureStory| figure.within(told.tolerance);
-    let kept = judged.iter().filter(within).count();
     let ordered = order.is_none_or(Order::holds);
     let order_says = match order {
         Some(order) if order.holds() => {
@@ -391,17 +417,13 @@ fn ending(
         ),
         None => String::new(),
     };
-    let reason = format!(
-        "{kept} of {} judged figures are within {:.0} % of the published ones ({says}).{order_says}",
-        judged.len(),
-        100.0 * told.tolerance
-    );
-    let ending =
-        if kept == judged.len() && ordered { Ending::AsPublished } else { Ending::NotAsPublished };
-    (ending, reason)
+    let reason = format!("{} ({says}).{order_says}", counted::says(&counted, told.tolerance));
+    (counted::ending(&counted, told.tolerance, ordered), reason)
 }
 
-fn by_goals(goals: &[GoalStory]) -> (Ending, String) {
+/// How whole tables end: `missed` are tables without a goal that are off, `roles` those of all published
+/// figures.
+fn by_goals(goals: &[GoalStory], missed: &[String], roles: &[Role]) -> (Ending, String) {
     let reached = goals.iter().filter(|goal| goal.reached).count();
     let said: Vec<String> = goals
         .iter()
@@ -412,8 +434,19 @@ fn by_goals(goals: &[GoalStory]) -> (Ending, String) {
             format!(" Not reached: {}, {name}: {}.", goal.goal.group, goal.says)
         })
         .collect();
-    let ending = if reached == goals.len() { Ending::AsPublished } else { Ending::NotAsPublished };
-    (ending, format!("{reached} of {} goals are reached.{}", goals.len(), said.concat()))
+    let free = roles.iter().filter(|role| **role != Role::Input).count();
+    let ending = match reached == goals.len() && missed.is_empty() {
+        true if free == 0 => Ending::Fitted,
+        true => Ending::Predicted,
+        false => Ending::Missed,
+    };
+    let says = format!(
+        "{reached} of {} goals are reached; {free} of {} published figures were no input.{}",
+        goals.len(),
+        roles.len(),
+        said.into_iter().chain(missed.iter().cloned()).collect::<String>()
+    );
+    (ending, says)
 }
 
 fn caught(made: &[&ArmStory]) -> (Ending, String) {

@@ -216,7 +216,34 @@ fn score(
     })
 }
 
-/// The same row of another table that was an input.
+/// The roles of the published figures of all arms.
+pub(super) fn roles(arms: &[ArmStory]) -> Vec<Role> {
+    arms.iter().flat_map(|arm| &arm.figures).filter_map(|figure| figure.role).collect()
+}
+
+/// Published tables that no goal was set for and whose median error is beyond the tolerance, a sentence each.
+pub(super) fn without_goal(
+    tables: &[TableStory],
+    goals: &[GoalStory],
+    tolerance: f64,
+) -> Vec<String> {
+    let mut all = Vec::new();
+    for table in tables {
+        for score in &table.scores {
+            let is_of = |goal: &GoalStory| {
+                goal.goal.group == table.group && goal.goal.figure == score.figure
+            };
+            if score.model_median > tolerance && !goals.iter().any(is_of) {
+                let error = 100.0 * score.model_median;
+                let (group, figure) = (&table.group, &score.figure);
+                all.push(format!(" Missed: {group}, {figure}: median error {error:.1} %."));
+            }
+        }
+    }
+    all
+}
+
+/// The same row of another table that was an input: one of the same pattern, else of any.
 fn twin(
     told: &Told<'_>,
     arms: &[ArmStory],
@@ -224,26 +251,27 @@ fn twin(
     point: &Point,
     key: &str,
 ) -> Option<f64> {
-    let like = |other: &&ArmStory| {
+    let like = |other: &ArmStory, any_pattern: bool| {
         other.group != arm.group
             && other.point.as_ref().is_some_and(|p| {
-                (p.size_bytes, p.read_percent, &p.pattern)
-                    == (point.size_bytes, point.read_percent, &point.pattern)
+                (p.size_bytes, p.read_percent) == (point.size_bytes, point.read_percent)
+                    && (any_pattern || p.pattern == point.pattern)
             })
     };
     let input = |other: &ArmStory| {
         let mut given = told.given.iter().filter(|given| given.role == Role::Input);
         given.find(|given| given.arm == other.name && given.figure == key).map(|given| given.value)
     };
-    arms.iter().filter(like).find_map(input)
+    let first = |any: bool| arms.iter().filter(|other| like(other, any)).find_map(input);
+    first(false).or_else(|| first(true))
 }
 
 /// On the line, in logarithms, between the next smaller and the next larger I/O of the same read share.
 fn between(points: &[(&ArmStory, &Point)], point: &Point, key: &str) -> Option<f64> {
     let column = points.iter().filter(|(_, p)| p.read_percent == point.read_percent);
-    // What the operator brought along no alternative knows.
+    // What was kept back, or what the operator brought along, no alternative knows.
     let published = |arm: &ArmStory| -> Option<f64> {
-        arm.figure(key).filter(|figure| figure.role != Some(Role::Kept))?.published
+        arm.figure(key).filter(|figure| figure.role.is_some_and(Role::was_known))?.published
     };
     let known: Vec<(u64, f64)> =
         column.filter_map(|(arm, p)| Some((p.size_bytes, published(arm)?))).collect();

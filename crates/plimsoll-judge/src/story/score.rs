@@ -58,7 +58,7 @@ pub(super) fn score(told: &Told<'_>, arms: &[ArmStory]) -> Option<Score> {
             .given
             .iter()
             .filter(|other| other.figure == given.figure && other.arm != given.arm)
-            .filter(|other| other.role != Role::Kept && other.value > 0.0)
+            .filter(|other| other.role.was_known() && other.value > 0.0)
             .filter_map(|other| Some((place(&other.arm)?, other)))
             .collect();
         lines.push(ScoreLine {
@@ -181,13 +181,14 @@ mod tests {
         assert_eq!(score.model_error_median, 0.0);
         assert!((score.copied_error_median.unwrap() - 1.25f64.ln()).abs() < 1e-12);
         // 5,000 is not within 15 % of 4,000 or 8,000.
-        assert_eq!(story.ending, Ending::NotAsPublished);
-        assert!(story.reason.starts_with("1 of 3"), "{}", story.reason);
+        assert_eq!(story.ending, Ending::Missed);
+        let says = "0 of 2 figures that were inputs are within 15 %, 1 of 1 that were no input are";
+        assert!(story.reason.starts_with(says), "{}", story.reason);
         assert_eq!(story.arms[1].figure(RATE).unwrap().published_over_reference, Some(1.25));
 
         told.given = vec![given("a", 4_600.0, Role::Input), given("b", 5_500.0, Role::Input)];
         let story = tell(&told);
-        assert_eq!((story.ending, story.score), (Ending::AsPublished, None));
+        assert_eq!((story.ending, story.score), (Ending::Fitted, None));
         told.arms[0].planned = 2;
         assert_eq!(tell(&told).ending, Ending::Incomplete);
         told.arms[0].planned = 1;

@@ -83,10 +83,11 @@ pub fn story_document(story: &Story, around: &Surroundings) -> Document {
 
 fn tone(ending: Ending) -> Tone {
     match ending {
-        Ending::AsPublished | Ending::Caught => Tone::Good,
-        Ending::NotAsPublished | Ending::CameThrough => Tone::Bad,
+        Ending::Predicted | Ending::Caught => Tone::Good,
+        Ending::Missed | Ending::CameThrough => Tone::Bad,
         Ending::Incomplete => Tone::Warn,
-        Ending::Told => Tone::Plain,
+        // A fit shows nothing beyond itself.
+        Ending::Fitted | Ending::Told => Tone::Plain,
     }
 }
 
@@ -215,12 +216,7 @@ fn figure_table(story: &Story, key: &str) -> Table {
 }
 
 fn role(role: Option<Role>) -> &'static str {
-    match role {
-        Some(Role::Input) => "an input: fitted to",
-        Some(Role::Given) => "no input",
-        Some(Role::Kept) => "not known to the model",
-        None => "none known: predicted",
-    }
+    role.map_or("none known: predicted", Role::label)
 }
 
 fn interval(unit: Unit, ends: Option<[f64; 2]>) -> Cell {

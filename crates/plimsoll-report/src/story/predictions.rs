@@ -118,6 +118,7 @@ fn row(group: &str, score: &TableScore) -> Vec<Cell> {
     let role = match score.role {
         Role::Input => "were inputs: fitted",
         Role::Given => "were no inputs",
+        Role::Blind => "were predicted before they were known",
         Role::Kept => "were not known",
     };
     vec![

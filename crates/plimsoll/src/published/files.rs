@@ -43,6 +43,9 @@ const SHIPPED: &[Shipped] = experiments![
         "real.toml",
         "mirrors-random.csv",
         "raidz2-random.csv",
+        "raidz1-random.csv",
+        "mirrors-sequential.csv",
+        "raidz1-depth1.csv",
     ],
 ];
 

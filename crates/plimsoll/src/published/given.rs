@@ -13,7 +13,7 @@ use crate::error::CliError;
 pub fn given(name: &str, text: &str, default: Role) -> Result<Vec<Given>, CliError> {
     let wrong = |number: usize, says: &str| {
         CliError::usage(format!("{name}:{number}: {says}"))
-            .hint("a line is arm,figure,value,role,source; roles are input, given and kept")
+            .hint("a line is arm,figure,value,role,source; roles are input, given, blind and kept")
     };
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -40,6 +40,7 @@ pub fn given(name: &str, text: &str, default: Role) -> Result<Vec<Given>, CliErr
             "" => default,
             "input" => Role::Input,
             "given" => Role::Given,
+            "blind" => Role::Blind,
             "kept" => Role::Kept,
             other => return Err(wrong(number, &format!("there is no role {other}"))),
         };

@@ -32,8 +32,8 @@ use crate::session::Finished;
     after_help = "Examples:\n  plimsoll experiment run e1\n  plimsoll experiment run e1 --arm 3 --arm 6 \
     --set phases.measure='\"10m\"'\n  plimsoll experiment run e1 --published more.csv\n  plimsoll experiment \
     run e3 --on real --path a=/mnt/ext4 --path b=/mnt/btrfs\n  plimsoll experiment run e6 --table \
-    raidz1=raidz1-random.csv\n\nExit codes: 0 as published, caught, or \
-    nothing was published to hold it against; 1 not as\npublished; 3 runs are missing, or INVALID where \
+    raidz1=raidz1-random.csv\n\nExit codes: 0 FITTED, PREDICTED, \
+    CAUGHT, or nothing was published to hold it against;\n1 MISSED; 3 runs are missing, or INVALID where \
     they should not be; 130 interrupted (--resume)."
 )]
 pub struct Options {
@@ -227,8 +227,8 @@ impl<'a> UnderWay<'a> {
 fn exit_of(story: &Story) -> Exit {
     let invalid = |kind: &VerdictKind| *kind == VerdictKind::Invalid;
     match story.ending {
-        Ending::AsPublished | Ending::Caught => Exit::Ok,
-        Ending::NotAsPublished => Exit::Fail,
+        Ending::Fitted | Ending::Predicted | Ending::Caught => Exit::Ok,
+        Ending::Missed => Exit::Fail,
         Ending::CameThrough | Ending::Incomplete => Exit::NoVerdict,
         Ending::Told if story.arms.iter().any(|arm| arm.verdicts.iter().any(invalid)) => {
             Exit::NoVerdict

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_judge::story::Role;
 use plimsoll_report::document::{Block, Document, Headline, Section};
 use plimsoll_report::number::Unit;
 use plimsoll_report::table::{Cell, Column, Table};
@@ -160,16 +159,11 @@ fn published(definition: &Definition) -> Table {
     );
     const SHOWN: usize = 60;
     for given in definition.given.iter().take(SHOWN) {
-        let role = match given.role {
-            Role::Input => "an input: fitted",
-            Role::Given => "no input",
-            Role::Kept => "not known",
-        };
         table.rows.push(vec![
             Cell::text(given.arm.clone()),
             Cell::text(given.figure.clone()),
             Cell::number(unit(&given.figure), given.value),
-            Cell::text(role),
+            Cell::text(given.role.label()),
         ]);
     }
     let more = definition.given.len().saturating_sub(SHOWN);

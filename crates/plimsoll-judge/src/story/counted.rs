@@ -1,0 +1,143 @@
+//! Every published figure counts: whether it was met, and whether it was an input.
+
+use super::arm::{ArmStory, RATE};
+use super::{Ending, Role, Told};
+
+/// Errors that a sentence names, the largest first.
+const NAMED_MAX: usize = 6;
+
+/// A published figure and what came out.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Counted {
+    arm: String,
+    figure: String,
+    role: Role,
+    published: f64,
+    /// `None`: nothing came out that could be held against it.
+    came: Option<f64>,
+}
+
+impl Counted {
+    /// Relative error; `None` where nothing came out.
+    fn error(&self) -> Option<f64> {
+        self.came.map(|came| came / self.published - 1.0)
+    }
+
+    fn is_met(&self, tolerance: f64) -> bool {
+        self.error().is_some_and(|error| error.abs() <= tolerance)
+    }
+}
+
+/// The published figures of all arms and searches that are told.
+pub(super) fn counted(told: &Told<'_>, arms: &[ArmStory]) -> Vec<Counted> {
+    let one = |given: &super::Given| {
+        let came = match arms.iter().find(|arm| arm.name == given.arm) {
+            Some(arm) => arm.figure(&given.figure).and_then(|figure| figure.mean),
+            None => of_search(told, given)?,
+        };
+        Some(Counted {
+            arm: given.arm.clone(),
+            figure: given.figure.clone(),
+            role: given.role,
+            published: given.value,
+            came,
+        })
+    };
+    told.given.iter().filter(|given| given.value > 0.0).filter_map(one).collect()
+}
+
+/// The load line of a search, of one server; the outer `None`: there is no such search.
+fn of_search(told: &Told<'_>, given: &super::Given) -> Option<Option<f64>> {
+    let search = told.searches.iter().find(|search| search.name == given.arm)?;
+    let line = search.found.as_ref().and_then(|found| found.load_line.as_ref());
+    let rate = line.map(|line| line.rate_per_s / f64::from(search.servers.max(1)));
+    Some(rate.filter(|_| given.figure == RATE))
+}
+
+/// How it ends.
+pub(super) fn ending(counted: &[Counted], tolerance: f64, ordered: bool) -> Ending {
+    let met = counted.iter().all(|one| one.is_met(tolerance));
+    match met && ordered {
+        true if counted.iter().all(|one| one.role == Role::Input) => Ending::Fitted,
+        true => Ending::Predicted,
+        false => Ending::Missed,
+    }
+}
+
+/// How many were met, of those that were inputs and of those that were not, and the errors of the latter.
+pub(super) fn says(counted: &[Counted], tolerance: f64) -> String {
+    let (inputs, mut free): (Vec<&Counted>, Vec<&Counted>) =
+        counted.iter().partition(|one| one.role == Role::Input);
+    let met = |all: &[&Counted]| all.iter().filter(|one| one.is_met(tolerance)).count();
+    let within = format!("within {:.0} %", 100.0 * tolerance);
+    let fitted =
+        format!("{} of {} figures that were inputs are {within}", met(&inputs), inputs.len());
+    if free.is_empty() {
+        return format!("{fitted}; nothing was predicted");
+    }
+    let size = |one: &Counted| one.error().map_or(f64::INFINITY, f64::abs);
+    free.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    let named: Vec<String> = free.iter().take(NAMED_MAX).map(|one| named(one)).collect();
+    let more = match free.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} smaller"),
+    };
+    let predicted = format!(
+        "{} of {} that were no input are, with errors of {}{more}",
+        met(&free),
+        free.len(),
+        named.join(", ")
+    );
+    if inputs.is_empty() {
+        return format!(
+            "{} of {} figures, none an input, are {within}, with errors of {}{more}",
+            met(&free),
+            free.len(),
+            named.join(", ")
+        );
+    }
+    format!("{fitted}, {predicted}")
+}
+
+fn named(one: &Counted) -> String {
+    let figure = crate::metrics::all().find(|figure| figure.key == one.figure);
+    let figure = figure.map_or(one.figure.as_str(), |figure| figure.name);
+    match one.error() {
+        Some(error) => format!("{:+.0} % ({}, {figure})", 100.0 * error, one.arm),
+        None => format!("unknown ({}, {figure})", one.arm),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(role: Role, came: Option<f64>) -> Counted {
+        let (arm, figure) = ("a".to_owned(), RATE.to_owned());
+        Counted { arm, figure, role, published: 100.0, came }
+    }
+
+    #[test]
+    fn figures_that_were_all_inputs_were_fitted_and_never_predicted() {
+        let inputs = [one(Role::Input, Some(96.5)), one(Role::Input, Some(103.0))];
+        assert_eq!(ending(&inputs, 0.05, true), Ending::Fitted);
+        assert!(says(&inputs, 0.05).contains("nothing was predicted"));
+        assert_eq!(ending(&inputs, 0.05, false), Ending::Missed);
+        assert_eq!(ending(&inputs, 0.03, true), Ending::Missed);
+    }
+
+    #[test]
+    fn every_published_figure_counts_and_those_that_were_no_input_are_named() {
+        let met = [one(Role::Input, Some(100.0)), one(Role::Blind, Some(110.0))];
+        assert_eq!(ending(&met, 0.15, true), Ending::Predicted);
+        let says_met = says(&met, 0.15);
+        assert!(
+            says_met.contains("1 of 1 that were no input are, with errors of +10 %"),
+            "{says_met}"
+        );
+        for missed in [Some(70.0), None] {
+            let figures = [one(Role::Input, Some(100.0)), one(Role::Given, missed)];
+            assert_eq!(ending(&figures, 0.15, true), Ending::Missed);
+        }
+    }
+}
