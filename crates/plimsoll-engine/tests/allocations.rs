@@ -27,7 +27,7 @@ struct Noting {
 
 impl Source for Noting {
     fn wants(&self) -> Wants {
-        Wants { fill: true, completions: true, names: false, looks: false }
+        Wants { fill: true, completions: true, ..Wants::default() }
     }
 
     fn next(&mut self, _: u32) -> Option<Op> {

@@ -165,7 +165,12 @@ fn content(case: &Case, space_bytes: u64) -> Result<WriteContent, String> {
     if verify_reads {
         generations.written_once();
     }
-    Ok(WriteContent::Followed { content, generations: Arc::new([generations]), verify_reads })
+    Ok(WriteContent::Followed {
+        content,
+        generations: Arc::new([generations]),
+        verify_reads,
+        sample: None,
+    })
 }
 
 /// Runs the case that `args` describe.

@@ -60,6 +60,7 @@ impl Running<'_> {
                         return Ok(false);
                     }
                 }
+                self.matrix.home.written_once();
                 Ok(true)
             }
             Condition::RandomOverwrite => {

@@ -177,7 +177,7 @@ impl PassSource {
 
 impl Source for PassSource {
     fn wants(&self) -> Wants {
-        Wants { fill: self.pass == Pass::Fill, completions: true, names: false, looks: false }
+        Wants { fill: self.pass == Pass::Fill, completions: true, ..Wants::default() }
     }
 
     fn next(&mut self, _client: u32) -> Option<Op> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use plimsoll_plan::{Layout, Matrix, ResolvedPlan, Target, TargetKind};
 use plimsoll_sys::file::{self, DirectMode, OpenFlags};
 use plimsoll_workload::content::Content;
-use plimsoll_workload::matrix::StreamConfig;
+use plimsoll_workload::matrix::{Sample, StreamConfig};
 use plimsoll_workload::stamp::Generations;
 
 use super::data::CHUNK_BYTES;
@@ -58,6 +58,8 @@ pub struct DataHome {
     pub is_made: bool,
     /// What each unit of each file holds, where that is followed.
     pub generations: Option<Arc<[Generations]>>,
+    /// The blocks that every run follows; `None` where the data carries no stamps.
+    pub sample: Option<Arc<Sample>>,
     /// True for a target that swallows everything.
     pub is_null: bool,
     device: Option<Device>,
@@ -129,6 +131,7 @@ impl DataHome {
             replaced: false,
             is_made: true,
             generations: None,
+            sample: None,
             is_null: true,
             device: None,
             remote: None,
@@ -153,13 +156,14 @@ impl DataHome {
             replaced: false,
             is_made: false,
             generations: None,
+            sample: None,
             is_null: false,
             device: Some(device),
             remote: None,
             below: Vec::new(),
             _locks: None,
         };
-        home.follow(request.follow)?;
+        home.follow(request.follow, &configs)?;
         Ok(home)
     }
 
@@ -189,6 +193,7 @@ impl DataHome {
             replaced: !replaced.is_empty(),
             is_made: false,
             generations: None,
+            sample: None,
             is_null: false,
             device: None,
             remote: None,
@@ -196,7 +201,7 @@ impl DataHome {
             _locks: Some(locks),
         };
         let made = home.manifest.write().and_then(|()| home.make_files());
-        if let Err(error) = made.and_then(|()| home.follow(request.follow)) {
+        if let Err(error) = made.and_then(|()| home.follow(request.follow, configs)) {
             // The same: the error that made it fail is the one to tell.
             drop(home.remove());
             return Err(error);
@@ -223,13 +228,14 @@ impl DataHome {
             replaced: remote.replaced(),
             is_made: false,
             generations: None,
+            sample: None,
             is_null: false,
             device: None,
             remote: Some(remote),
             below: Vec::new(),
             _locks: None,
         };
-        if let Err(error) = home.follow(request.follow) {
+        if let Err(error) = home.follow(request.follow, configs) {
             // The error that made it fail is the one to tell.
             drop(home.remove());
             return Err(error);
@@ -237,7 +243,9 @@ impl DataHome {
         Ok(home)
     }
 
-    fn follow(&mut self, follow: bool) -> Result<(), EngineError> {
+    /// Follows a sample of all blocks, and each of them where that is asked for.
+    fn follow(&mut self, follow: bool, configs: &[StreamConfig]) -> Result<(), EngineError> {
+        self.sample = self.sample_of(configs);
         if !follow || !self.manifest.files.iter().all(|file| file.stamps) {
             return Ok(());
         }
@@ -248,6 +256,21 @@ impl DataHome {
         let files = self.manifest.files.iter();
         self.generations = Some(files.map(|file| Generations::new(units(file))).collect());
         Ok(())
+    }
+
+    fn sample_of(&self, configs: &[StreamConfig]) -> Option<Arc<Sample>> {
+        let files = &self.manifest.files;
+        if !files.iter().any(|file| file.stamps) {
+            return None;
+        }
+        let unit_bytes = u64::from(self.manifest.unit_bytes);
+        let reached = |config: &StreamConfig| {
+            let all_bytes = config.files.file_size_bytes.saturating_mul(config.files.files());
+            config.files.working_set_bytes.unwrap_or(all_bytes).min(all_bytes) / unit_bytes
+        };
+        let all = configs.iter().map(reached).sum();
+        let units = files.iter().map(|file| file.size_bytes / unit_bytes);
+        Some(Arc::new(Sample::new(units, all, self.manifest.data_id)))
     }
 
     /// Makes the files, empty.
@@ -272,6 +295,12 @@ impl DataHome {
                 .map_err(|error| EngineError::system("making a file", error))?;
         }
         Ok(())
+    }
+
+    /// Says that all data was laid out: each block was written once.
+    pub fn written_once(&self) {
+        self.generations.iter().flat_map(|all| all.iter()).for_each(Generations::written_once);
+        self.sample.iter().for_each(|sample| sample.written_once());
     }
 
     /// The files, by number.
@@ -419,6 +448,7 @@ impl DataHome {
             (0..manifest.files.len()).map(|number| load(&manifest, number)).collect();
         let home = Self {
             generations: Some(generations?.into()),
+            sample: None,
             manifest,
             replaced: false,
             is_made: true,

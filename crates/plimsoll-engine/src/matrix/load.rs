@@ -129,8 +129,14 @@ impl Running<'_> {
                 content,
                 generations: Arc::clone(generations),
                 verify_reads: stream.verify_reads,
+                sample: home.sample.clone(),
             },
-            None => WriteContent::Made(content),
+            None => match &home.sample {
+                Some(sample) if content.has_stamps() => {
+                    WriteContent::Sampled { content, sample: Arc::clone(sample) }
+                }
+                _ => WriteContent::Made(content),
+            },
         })
     }
 
@@ -172,6 +178,7 @@ impl Running<'_> {
             let Some(source) = source else { continue };
             record::clients(&mut self.recording, &classes, source, group);
             let checks = source.checks();
+            self.note_checked(&checks);
             self.note_damage(checks.counts.damaged(), checks.first_finding);
         }
         self.note_report(&report);

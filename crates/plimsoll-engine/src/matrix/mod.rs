@@ -9,6 +9,7 @@
 //! - [`pace`]: when operations start.
 //! - [`record`]: what the driver measures, as evidence.
 //! - [`remote`]: data that lies on NFS exports or in an S3 bucket.
+//! - `read_back`: a sample of what was written, where not all data is checked.
 //! - `tree`: where a share's files lie in directories of this host.
 //! - [`run`]: the phases, one after the other; `load` deals clients to threads, `conductor` listens to them,
 //!   `generator` notes how the generator itself did.
@@ -23,6 +24,7 @@ pub mod home;
 mod load;
 pub mod manifest;
 pub mod pace;
+mod read_back;
 pub mod record;
 pub mod remote;
 pub mod run;

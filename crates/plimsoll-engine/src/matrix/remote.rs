@@ -219,6 +219,15 @@ impl Remote {
         }
     }
 
+    /// Bytes of one read of a block of the sample: of an object all of it.
+    #[must_use]
+    pub fn read_back_bytes(&self) -> u32 {
+        match &self.lies {
+            Lies::Nfs(_) => 4096,
+            Lies::S3(home) => home.object_bytes.unwrap_or(1),
+        }
+    }
+
     /// Whether the data has to be made anew for a stream: objects of another size are other objects.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ use crate::error::ErrorKind;
 use crate::placement::{self, Place, WaitsFor};
 use crate::progress::Watcher;
 use crate::recording::Recording;
+use crate::stream::matrix::Checks;
 use crate::stream::run::{
     Event, Group, GroupReport, INTERVAL_NS_MIN, Pace, RunConfig, RunReport, Target, UNTIL_DONE_NS,
     watch,
@@ -99,10 +100,10 @@ impl Running<'_> {
         }
         self.matrix.home.reset_small(self.matrix.matrix, &configs)?;
         self.load(&configs, groups)?;
-        if self.recording.is_well() && plan.phases.verify && !self.matrix.home.is_null {
+        if self.recording.is_well() && !self.matrix.home.is_null {
             // How the load was issued is told, and not how the data was checked afterwards.
             let engine = self.recording.engine.clone();
-            let checked = self.verify();
+            let checked = if plan.phases.verify { self.verify() } else { self.read_back() };
             self.recording.engine = engine;
             checked?;
         }
@@ -167,8 +168,7 @@ impl Running<'_> {
                 let zeros = layout == Layout::Zeros;
                 let sources = self.pass(PhaseKind::Create, Pass::Fill, zeros)?;
                 if sources.is_some() && !zeros {
-                    let generations = self.matrix.home.generations.iter().flat_map(|g| g.iter());
-                    generations.for_each(plimsoll_workload::stamp::Generations::written_once);
+                    self.matrix.home.written_once();
                 }
                 sources.is_some()
             }
@@ -361,6 +361,15 @@ impl Running<'_> {
                 }
                 self.fail(&error);
             }
+        }
+    }
+
+    /// Counts the reads whose content was checked.
+    pub(super) fn note_checked(&mut self, checks: &Checks) {
+        if checks.reads > 0 {
+            let sampled = self.recording.checks.sampled.get_or_insert_default();
+            sampled.reads += checks.reads;
+            sampled.blocks += checks.units;
         }
     }
 

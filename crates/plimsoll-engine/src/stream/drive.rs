@@ -22,7 +22,7 @@ mod unfinished;
 use super::handover::Outbox;
 use super::pacing::{Pacing, Start};
 use super::recorder::{Cell, Snapshot};
-use super::source::{Op, Source, Wants};
+use super::source::{Op, Source, UNFOLLOWED, Wants};
 use super::time::Timer;
 use crate::EngineError;
 use crate::backend::{Batch, Queue};
@@ -357,13 +357,15 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             self.reap_with_content(snapshot, now_ns)?
         } else {
             let (most, came_ns) = (self.batch.len().min(self.seen), self.seen_ns);
-            let Self { queue, source, pacing, flying, config, wants, end, .. } = self;
+            let Self { queue, source, pacing, flying, config, wants, end, came, .. } = self;
             let mut look_at = None;
             let taken = queue.reap(most, &mut |place, result| {
                 let Some(flown) = flying.get_mut(place as usize) else { return };
                 flown.in_flight = false;
                 let cell = cell_of(flown.client, flown.op.class, config);
-                if let Some(cell) = snapshot.cells.get_mut(cell) {
+                if wants.followed && flown.op.tag != UNFOLLOWED {
+                    came.push((place as u32, result));
+                } else if let Some(cell) = snapshot.cells.get_mut(cell) {
                     record::<P>(cell, flown, result, came_ns, end);
                 }
                 if wants.looks && is_whole_read(&flown.op, result) && source.wants_look() {
@@ -376,6 +378,9 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             if let Some((place, op)) = look_at {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
                 self.source.look(&op, buffer);
+            }
+            if !self.came.is_empty() {
+                self.settle(snapshot, came_ns)?;
             }
             taken
         };
@@ -398,9 +403,21 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     ) -> Result<usize, EngineError> {
         let ready_ns = self.ready_ns(now_ns);
         let (most, came_ns) = (self.batch.len().min(self.seen), self.seen_ns);
-        let Self { queue, source, pacing, flying, config, wants, end, came, .. } = self;
-        let taken = queue.reap(most, &mut |place, result| came.push((place as u32, result)));
+        let Self { queue, pacing, came, .. } = self;
+        let taken = queue.reap(most, &mut |place, result| {
+            came.push((place as u32, result));
+            pacing.completed(place as u32, ready_ns);
+        });
         self.seen = self.seen.saturating_sub(taken);
+        self.settle(snapshot, came_ns)?;
+        Ok(taken)
+    }
+
+    /// Hands what has come back and is followed to the source, before anything starts in its places again.
+    #[inline(never)]
+    fn settle(&mut self, snapshot: &mut Snapshot, came_ns: u64) -> Result<(), EngineError> {
+        let Self { queue, source, flying, config, wants, end, came, .. } = self;
+        let looks = wants.looks && wants.completions;
         for (place, result) in came.drain(..) {
             let Some(flown) = flying.get_mut(place as usize) else { continue };
             flown.in_flight = false;
@@ -410,7 +427,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             let whole = result == Ok(op.size_bytes);
             let sure = op.kind != OpKind::Read || queue.is_sure(u64::from(place));
             let buffer = buffer(*queue, config, place, op.size_bytes)?;
-            if wants.looks && sure && is_whole_read(op, result) && source.wants_look() {
+            if looks && sure && is_whole_read(op, result) && source.wants_look() {
                 source.look(op, buffer);
             }
             if whole && sure && !source.completed(flown.client, op, buffer) {
@@ -423,9 +440,8 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 }
                 record::<P>(cell, flown, result, came_ns, end);
             }
-            pacing.completed(place, ready_ns);
         }
-        Ok(taken)
+        Ok(())
     }
 
     #[cold]

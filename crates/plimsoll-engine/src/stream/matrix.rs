@@ -11,20 +11,18 @@ use plimsoll_observe::Shape;
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::content::{Content, ContentError};
 use plimsoll_workload::matrix::{
-    self, InFlight, MatrixError, MetadataKind, StreamConfig, StreamPart, Tracker, classes,
+    self, InFlight, MatrixError, MetadataKind, Sample, Sampler, StreamConfig, StreamPart, Tracker,
+    classes,
 };
 use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 
-use super::source::{NameOp, Op, Source, Wants};
+use super::source::{NameOp, Op, Source, UNFOLLOWED, Wants};
 
 /// Classes of a stream without operations on names: read, write, sync.
 pub const CLASSES: usize = 3;
 
 /// How often another operation is taken where a write can't be followed.
 const ELSEWHERE_MAX: u32 = 16;
-
-/// The tag of an operation that isn't followed.
-const UNFOLLOWED: u32 = u32::MAX;
 
 /// What writes carry.
 #[derive(Clone, Debug)]
@@ -33,6 +31,13 @@ pub enum WriteContent {
     Buffers,
     /// Made for each write, never the same twice; not followed.
     Made(Content),
+    /// Made, and followed where a block is in the sample.
+    Sampled {
+        /// Makes it.
+        content: Content,
+        /// Shared by all threads.
+        sample: Arc<Sample>,
+    },
     /// Made, and followed: by file, what each unit should hold.
     Followed {
         /// Makes it.
@@ -41,6 +46,8 @@ pub enum WriteContent {
         generations: Arc<[Generations]>,
         /// Check what is read, to the bit.
         verify_reads: bool,
+        /// Otherwise check the reads that hold a block of it.
+        sample: Option<Arc<Sample>>,
     },
 }
 
@@ -83,13 +90,42 @@ pub struct Checks {
     pub counts: DamageCounts,
     /// The first damaged unit.
     pub first_finding: Option<Finding>,
+    /// Reads of the measured phase that were checked.
+    pub reads: u64,
+    /// Units of those that were whole.
+    pub units: u64,
 }
 
 #[derive(Debug)]
 enum Work {
     Nothing,
     Made { content: Content, writes: u32 },
-    Followed { tracker: Box<Tracker>, verify_reads: bool },
+    Sampled { content: Content, writes: u32, sampler: Box<Sampler> },
+    Followed(Box<Followed>),
+}
+
+/// Every write is followed.
+#[derive(Debug)]
+struct Followed {
+    tracker: Tracker,
+    verify_reads: bool,
+    sample: Option<Arc<Sample>>,
+    unit_bytes: u64,
+    /// Reads of the measured phase that were checked.
+    reads: u64,
+    /// Units that were found whole before it.
+    good_before: u64,
+}
+
+impl Followed {
+    /// Whether a read is to be checked.
+    #[inline]
+    fn checks(&self, file: u32, offset_bytes: u64, size_bytes: u32) -> bool {
+        let (first, units) =
+            (offset_bytes / self.unit_bytes, u64::from(size_bytes) / self.unit_bytes);
+        let touches = |sample: &Arc<Sample>| sample.touches(file, first, units);
+        self.verify_reads || self.sample.as_ref().is_some_and(touches)
+    }
 }
 
 /// Some clients of a stream, for one thread.
@@ -140,10 +176,21 @@ impl MatrixSource {
         let work = match content {
             WriteContent::Buffers => Work::Nothing,
             WriteContent::Made(content) => Work::Made { content, writes: 0 },
-            WriteContent::Followed { content, generations, verify_reads } => Work::Followed {
-                tracker: Box::new(Tracker::new(content, generations, places, size_bytes_max)),
-                verify_reads,
+            WriteContent::Sampled { content, sample } => Work::Sampled {
+                sampler: Box::new(Sampler::new(content.clone(), sample, places, size_bytes_max)),
+                content,
+                writes: 0,
             },
+            WriteContent::Followed { content, generations, verify_reads, sample } => {
+                Work::Followed(Box::new(Followed {
+                    unit_bytes: content.unit_bytes() as u64,
+                    tracker: Tracker::new(content, generations, places, size_bytes_max),
+                    verify_reads,
+                    sample: sample.filter(|_| !verify_reads),
+                    reads: 0,
+                    good_before: 0,
+                }))
+            }
         };
         let first = clients.iter().copied().min().unwrap_or(0);
         let end = clients.iter().copied().max().map_or(0, |last| last.saturating_add(1));
@@ -209,8 +256,23 @@ impl MatrixSource {
     #[must_use]
     pub fn checks(&self) -> Checks {
         match &self.work {
-            Work::Followed { tracker, .. } => {
-                Checks { counts: tracker.counts(), first_finding: tracker.first_finding() }
+            Work::Followed(followed) => {
+                let counts = followed.tracker.counts();
+                Checks {
+                    counts,
+                    first_finding: followed.tracker.first_finding(),
+                    reads: followed.reads,
+                    units: counts.good.saturating_sub(followed.good_before),
+                }
+            }
+            Work::Sampled { sampler, .. } => {
+                let found = sampler.found();
+                Checks {
+                    counts: found.counts,
+                    first_finding: found.first_finding,
+                    reads: found.reads,
+                    units: found.counts.good,
+                }
             }
             _ => Checks::default(),
         }
@@ -221,8 +283,10 @@ impl MatrixSource {
 fn check(config: &StreamConfig, content: &WriteContent) -> Result<(), SourceError> {
     let (content, generations, verify_reads) = match content {
         WriteContent::Buffers => return Ok(()),
-        WriteContent::Made(content) => (content, None, false),
-        WriteContent::Followed { content, generations, verify_reads } => {
+        WriteContent::Made(content) | WriteContent::Sampled { content, .. } => {
+            (content, None, false)
+        }
+        WriteContent::Followed { content, generations, verify_reads, .. } => {
             (content, Some(generations), *verify_reads)
         }
     };
@@ -283,18 +347,30 @@ impl MatrixSource {
         if let matrix::OpKind::Metadata(kind) = next.kind {
             return Some(self.named(kind, client, &next));
         }
-        let Work::Followed { tracker, verify_reads } = &mut self.work else {
-            return Some(op(&next, kind(next.kind)?, UNFOLLOWED, first_class));
+        let followed = match &mut self.work {
+            Work::Followed(followed) => followed,
+            Work::Sampled { sampler, .. } => {
+                let kind = kind(next.kind)?;
+                let (file, offset, size) = (next.file, next.offset_bytes, next.size_bytes);
+                let followed = match kind {
+                    OpKind::Read => sampler.begin_read(file, offset, size),
+                    OpKind::Write | OpKind::WriteDurable => sampler.begin_write(file, offset, size),
+                    _ => None,
+                };
+                let tag = followed.map_or(UNFOLLOWED, InFlight::number);
+                return Some(op(&next, kind, tag, first_class));
+            }
+            _ => return Some(op(&next, kind(next.kind)?, UNFOLLOWED, first_class)),
         };
         let (mut next, mut tries) = (next, 0);
         loop {
             let kind = kind(next.kind)?;
             let (file, offset, size) = (next.file, next.offset_bytes, next.size_bytes);
-            let followed = match kind {
+            let begun = match kind {
                 OpKind::Write | OpKind::WriteDurable => {
                     tries += 1;
-                    match tracker.begin_write(file, offset, size) {
-                        Some(followed) => followed,
+                    match followed.tracker.begin_write(file, offset, size) {
+                        Some(begun) => begun,
                         // Six writes of one unit are in flight: another operation instead.
                         None if tries < ELSEWHERE_MAX => {
                             next = self.part.next(client)?;
@@ -310,15 +386,15 @@ impl MatrixSource {
                         }
                     }
                 }
-                OpKind::Read if *verify_reads => {
-                    let Some(followed) = tracker.begin_read(file, offset, size) else {
+                OpKind::Read if followed.checks(file, offset, size) => {
+                    let Some(begun) = followed.tracker.begin_read(file, offset, size) else {
                         return Some(op(&next, kind, UNFOLLOWED, first_class));
                     };
-                    followed
+                    begun
                 }
                 _ => return Some(op(&next, kind, UNFOLLOWED, first_class)),
             };
-            return Some(op(&next, kind, followed.number(), first_class));
+            return Some(op(&next, kind, begun.number(), first_class));
         }
     }
 }
@@ -326,8 +402,10 @@ impl MatrixSource {
 impl Source for MatrixSource {
     fn wants(&self) -> Wants {
         let fill = !matches!(self.work, Work::Nothing);
-        let completions = matches!(self.work, Work::Followed { .. });
-        Wants { fill, completions, names: self.has_names, looks: self.shape.is_some() }
+        let completions = matches!(self.work, Work::Followed(_));
+        let followed = matches!(self.work, Work::Sampled { .. });
+        let (names, looks) = (self.has_names, self.shape.is_some());
+        Wants { fill, completions, followed, names, looks }
     }
 
     fn names(&self) -> Option<NameOp> {
@@ -363,6 +441,13 @@ impl Source for MatrixSource {
         if let Some(shape) = &mut self.shape {
             shape.reset();
         }
+        match &mut self.work {
+            Work::Sampled { sampler, .. } => sampler.measure_begins(),
+            Work::Followed(followed) => {
+                (followed.reads, followed.good_before) = (0, followed.tracker.counts().good);
+            }
+            Work::Nothing | Work::Made { .. } => {}
+        }
     }
 
     #[inline]
@@ -373,34 +458,51 @@ impl Source for MatrixSource {
                 *writes = writes.wrapping_add(1).max(1);
                 content.fill(op.file, op.offset_bytes, |_| *writes, buffer)
             }
-            Work::Followed { tracker, .. } => tracker.fill(InFlight::from_number(op.tag), buffer),
+            Work::Sampled { content, writes, sampler } => {
+                *writes = writes.wrapping_add(1).max(1);
+                match op.tag {
+                    UNFOLLOWED => content.fill(op.file, op.offset_bytes, |_| *writes, buffer),
+                    tag => sampler.fill(InFlight::from_number(tag), *writes, buffer),
+                }
+            }
+            Work::Followed(followed) => {
+                followed.tracker.fill(InFlight::from_number(op.tag), buffer)
+            }
         };
         debug_assert!(filled.is_ok(), "transfers were checked to be whole units");
     }
 
     fn completed(&mut self, _: u32, op: &Op, buffer: &mut [u8]) -> bool {
-        let Work::Followed { tracker, .. } = &mut self.work else { return true };
         if op.tag == UNFOLLOWED {
             return true;
         }
-        let followed = InFlight::from_number(op.tag);
-        if op.kind == OpKind::Read {
-            return tracker.end_read(followed, buffer);
+        let begun = InFlight::from_number(op.tag);
+        let is_read = op.kind == OpKind::Read;
+        match &mut self.work {
+            Work::Nothing | Work::Made { .. } => {}
+            Work::Sampled { sampler, .. } if is_read => return sampler.end_read(begun, buffer),
+            Work::Sampled { sampler, .. } => sampler.end_write(begun, true),
+            Work::Followed(followed) if is_read => {
+                followed.reads += 1;
+                return followed.tracker.end_read(begun, buffer);
+            }
+            Work::Followed(followed) => followed.tracker.end_write(begun, true),
         }
-        tracker.end_write(followed, true);
         true
     }
 
     fn failed(&mut self, _: u32, op: &Op) {
-        let Work::Followed { tracker, .. } = &mut self.work else { return };
         if op.tag == UNFOLLOWED {
             return;
         }
-        let followed = InFlight::from_number(op.tag);
-        if op.kind == OpKind::Read {
-            tracker.drop_read(followed);
-        } else {
-            tracker.end_write(followed, false);
+        let begun = InFlight::from_number(op.tag);
+        let is_read = op.kind == OpKind::Read;
+        match &mut self.work {
+            Work::Nothing | Work::Made { .. } => {}
+            Work::Sampled { sampler, .. } if is_read => sampler.drop_read(begun),
+            Work::Sampled { sampler, .. } => sampler.end_write(begun, false),
+            Work::Followed(followed) if is_read => followed.tracker.drop_read(begun),
+            Work::Followed(followed) => followed.tracker.end_write(begun, false),
         }
     }
 }

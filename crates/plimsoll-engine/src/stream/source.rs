@@ -3,6 +3,9 @@
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::matrix::MetadataKind;
 
+/// The tag of an operation whose end its source does not ask for ([`Wants::followed`]).
+pub const UNFOLLOWED: u32 = u32::MAX;
+
 /// One operation that a client wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
@@ -44,6 +47,8 @@ pub struct Wants {
     pub fill: bool,
     /// [`Source::completed`] or [`Source::failed`] after each operation.
     pub completions: bool,
+    /// The same after those alone whose tag is not [`UNFOLLOWED`].
+    pub followed: bool,
     /// [`Source::wants_look`] after each read that moved everything.
     pub looks: bool,
     /// [`Source::names`] after an operation that is none of data ([`OpKind::Nop`]).

@@ -5,7 +5,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, Sampled};
 use plimsoll_plan::TargetKind;
 
-use super::{Rule, Weight};
+use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -14,11 +14,12 @@ pub const RULE: Rule = Rule {
     id: "check-failed",
     asks: "was everything that was read what had been written?",
     explains: "Blocks and pages carry their place, generation and checksum. A mail store checks each page \
-        that it reads; of a matrix `verify_reads` checks every read. With `phases.verify` all data is read \
-        and checked at the end. Data that is corrupt, torn, lost, stale, misdirected or unwritten makes \
+        that it reads. A matrix follows one block in 256, checks it whenever it is read, and reads those \
+        that it wrote back at the end; `verify_reads` checks every read. With `phases.verify` all data is \
+        read and checked at the end. Data that is corrupt, torn, lost, stale, misdirected or unwritten makes \
         the run INVALID: storage that answers fast and wrongly carries no load. Not checked is not \
-        passed: a mail store whose check the plan turns off leaves a requirement open unless the plan \
-        accepts this rule as unknown.",
+        passed: a mail store whose check the plan turns off, and any other load of which no block was \
+        checked, leave a requirement open unless the plan accepts this rule as unknown.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -80,10 +81,11 @@ fn without_the_end(bundle: &Bundle) -> Finding {
         }
         format!("a sample was checked and was whole: {}", parts.join(" and "))
     } else {
-        "nothing of what was read was checked".to_owned()
+        "nothing of what was read or written was checked".to_owned()
     };
-    // A mail store is asked for all of its data.
-    let open = is_store;
+    // A mail store is asked for all of its data, and of any other load a sample.
+    let moved = seen::operations(bundle, true) + seen::operations(bundle, false) > 0;
+    let open = is_store || moved && sampled.blocks + sampled.blocks_read_back == 0;
     let outcome = match bundle.plan.requirement {
         Some(_) if open => Outcome::Unknown,
         _ => Outcome::Warn,
@@ -108,6 +110,12 @@ mod tests {
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.checks.errors = 1;
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        let mut bundle = made_up::reads_with("[target]", to);
+        bundle.run.checks.sampled = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        // Operations on names move no data.
+        bundle.run.classes.iter_mut().for_each(|class| class.count = 0);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
         // Who only measures is told.
         let mut bundle = made_up::reads();
         bundle.run.checks.sampled = None;

@@ -88,7 +88,7 @@ section! {
         duplicates: Share = 0.0;
         /// Whether each block carries a stamp from which damage is told.
         stamps: bool = true;
-        /// Whether the stamps of what is read are checked while measuring.
+        /// Whether every read is checked against what was written, while measuring. Otherwise one block in 256 is.
         verify_reads: bool = false;
         /// What the files hold before the first operation.
         layout: Layout = "written";

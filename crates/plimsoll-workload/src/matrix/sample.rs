@@ -7,6 +7,7 @@
 //! 95 %. Which units are in the sample depends on the run, so that no storage can know them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::InFlight;
 use crate::address::mix;
@@ -26,12 +27,15 @@ pub struct Sample {
     seed: u64,
     /// Units of a group, as a power of two.
     period_bits: u32,
-    units: Box<[u64]>,
-    /// By file, one entry a group.
-    files: Box<[Generations]>,
+    /// By file, the number of its first unit where those of all files are counted through; and of all.
+    first_units: Box<[u64]>,
+    /// One entry a group.
+    generations: Generations,
+    /// Whether all was laid out: then the first write of a unit is not the run's.
+    laid_out: AtomicBool,
 }
 
-/// A unit of the sample.
+/// A unit of the sample: its group, and its number in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Picked {
     group: u64,
@@ -42,40 +46,45 @@ impl Sample {
     /// A sample of files of so many units each, of which operations reach `reached_units` in all. `seed`
     /// picks it.
     #[must_use]
-    pub fn new(units: &[u64], reached_units: u64, seed: u64) -> Self {
-        let most = (reached_units / SAMPLED_MIN).max(1).ilog2();
-        let period_bits = most.min(PERIOD_BITS_MAX);
-        let groups = |units: &u64| units.div_ceil(1 << period_bits) as usize;
-        Self {
-            seed,
-            period_bits,
-            units: units.into(),
-            files: units.iter().map(|units| Generations::new(groups(units))).collect(),
+    pub fn new(units: impl Iterator<Item = u64>, reached_units: u64, seed: u64) -> Self {
+        let period_bits = (reached_units / SAMPLED_MIN).max(1).ilog2().min(PERIOD_BITS_MAX);
+        let mut first_units = vec![0];
+        let mut all = 0u64;
+        for units in units {
+            all = all.saturating_add(units);
+            first_units.push(all);
         }
+        let generations = Generations::new(all.div_ceil(1 << period_bits) as usize);
+        let laid_out = AtomicBool::new(false);
+        Self { seed, period_bits, first_units: first_units.into(), generations, laid_out }
     }
 
     /// Says that every unit was written once, as after a layout.
     pub fn written_once(&self) {
-        self.files.iter().for_each(Generations::written_once);
+        self.generations.written_once();
+        self.laid_out.store(true, Ordering::Relaxed);
     }
 
-    /// The sampled unit of a group; the last group of a file may be short.
+    /// The sampled unit of a group, counted through all files. The last group may be short: then it may
+    /// have none.
     #[inline]
-    fn picked(&self, file: u32, group: u64) -> Option<Picked> {
-        let first = group << self.period_bits;
-        let here = self.units.get(file as usize)?.checked_sub(first)?.min(1 << self.period_bits);
-        let bits = mix(self.seed ^ (u64::from(file) << 40), group);
-        (here > 0).then(|| Picked { group, unit: first + bits % here })
+    fn picked(&self, group: u64) -> u64 {
+        let within = mix(self.seed, group) & ((1 << self.period_bits) - 1);
+        (group << self.period_bits) + within
     }
 
-    /// The sampled ones of `units` units from `first` on.
+    /// The sampled ones of `units` units of a file from `first` on.
     #[inline]
     fn within(&self, file: u32, first: u64, units: u64) -> impl Iterator<Item = Picked> + '_ {
-        let end = first + units;
-        let groups = (first >> self.period_bits)..=(end.saturating_sub(1) >> self.period_bits);
-        groups
-            .filter_map(move |group| self.picked(file, group))
-            .filter(move |picked| (first..end).contains(&picked.unit))
+        let bounds = self.first_units.get(file as usize..file as usize + 2);
+        let (file_first, file_end) = bounds.map_or((0, 0), |bounds| (bounds[0], bounds[1]));
+        let range = file_first + first..(file_first + first + units).min(file_end);
+        let last_group = range.end.saturating_sub(1) >> self.period_bits;
+        let groups = range.start >> self.period_bits..=last_group;
+        groups.filter_map(move |group| {
+            let picked = self.picked(group);
+            range.contains(&picked).then(|| Picked { group, unit: picked - file_first })
+        })
     }
 
     /// Whether a transfer of `units` units from `first` on holds a sampled one.
@@ -85,20 +94,26 @@ impl Sample {
         self.within(file, first, units).next().is_some()
     }
 
-    /// The sampled units that were written more than once, by file and number, at most `most` of them,
+    /// The sampled units that were written after the layout, by file and number, at most `most` of them,
     /// spread over all.
     #[must_use]
-    pub fn rewritten(&self, most: usize) -> Vec<(u32, u64)> {
-        let mut all = Vec::new();
-        for (file, generations) in (0u32..).zip(&self.files) {
-            for group in 0..generations.units() as u64 {
-                if (2..GIVEN_UP).contains(&generations.expected(group).generation) {
-                    all.extend(self.picked(file, group).map(|picked| (file, picked.unit)));
-                }
-            }
-        }
+    pub fn written(&self, most: usize) -> Vec<(u32, u64)> {
+        let first = if self.laid_out.load(Ordering::Relaxed) { 2 } else { 1 };
+        let end = self.first_units.last().copied().unwrap_or(0);
+        let groups = 0..self.generations.units() as u64;
+        let all: Vec<u64> = groups
+            .filter(|group| {
+                (first..GIVEN_UP).contains(&self.generations.expected(*group).generation)
+            })
+            .map(|group| self.picked(group))
+            .filter(|unit| *unit < end)
+            .collect();
         let step = all.len().div_ceil(most.max(1)).max(1);
-        all.into_iter().step_by(step).collect()
+        let place = |unit: u64| {
+            let file = self.first_units.partition_point(|first| *first <= unit) - 1;
+            (file as u32, unit - self.first_units[file])
+        };
+        all.into_iter().step_by(step).map(place).collect()
     }
 }
 
@@ -188,7 +203,7 @@ impl Sampler {
         let units = size_bytes as usize / content.unit_bytes();
         let mut picked = sample.within(file, first, units as u64).peekable();
         picked.peek()?;
-        let generations = sample.files.get(file as usize)?;
+        let generations = &sample.generations;
         let slot = free.last().and_then(|number| slots.get_mut(*number as usize));
         let Some(slot) = slot else {
             // More in flight than was said: what a write leaves in these units is not known.
@@ -262,10 +277,9 @@ impl Sampler {
     #[inline]
     pub fn end_write(&mut self, write: InFlight, acknowledged: bool) {
         let Some(slot) = self.slots.get_mut(write.number() as usize) else { return };
-        if let Some(generations) = self.sample.files.get(slot.file as usize) {
-            for ticket in slot.entries.iter().filter_map(|entry| entry.ticket) {
-                if acknowledged { generations.end(ticket) } else { generations.fail(ticket) }
-            }
+        let generations = &self.sample.generations;
+        for ticket in slot.entries.iter().filter_map(|entry| entry.ticket) {
+            if acknowledged { generations.end(ticket) } else { generations.fail(ticket) }
         }
         slot.entries.clear();
         self.free.push(write.number());
@@ -289,8 +303,7 @@ impl Sampler {
         {
             found.reads += 1;
             for entry in &slot.entries {
-                let Some(generations) = sample.files.get(slot.file as usize) else { continue };
-                good &= check(&verifier, generations, slot, entry, data, found);
+                good &= check(&verifier, &sample.generations, slot, entry, data, found);
             }
         }
         self.drop_read(read);

@@ -61,7 +61,7 @@ fn made(stamps: bool) -> Content {
 
 fn followed(generations: &Arc<[Generations]>) -> WriteContent {
     let generations = Arc::clone(generations);
-    WriteContent::Followed { content: made(true), generations, verify_reads: true }
+    WriteContent::Followed { content: made(true), generations, verify_reads: true, sample: None }
 }
 
 fn untouched() -> Arc<[Generations]> {
@@ -114,6 +114,33 @@ fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked()
     assert_eq!(report.collected.totals[0].sums.errors, 0);
     let generation = generations[0].expected(3).generation;
     assert!(generation > 100, "unit 3 was written again and again: {generation}");
+}
+
+#[test]
+fn a_sample_is_checked_without_following_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f");
+    // So few units are reached that each of them is sampled.
+    let sample = Arc::new(Sample::new([UNITS as u64].into_iter(), 64, 7));
+    let sampled = || WriteContent::Sampled { content: made(true), sample: Arc::clone(&sample) };
+    let whole = config(0.0, Pattern::Sequential, 1 << 20);
+    go(&path, whole, sampled(), 4, FILE_BYTES >> 20);
+    // Overlapping reads and writes raise no false alarm.
+    let mut few = config(50.0, Pattern::Random, 8192);
+    few.files.working_set_bytes = Some(16 * 4096);
+    let report = go(&path, few, sampled(), 16, 20_000);
+    let totals = &report.collected.totals;
+    assert_eq!((totals[0].sums.errors, totals[1].sums.errors), (0, 0));
+    assert_eq!(totals[0].sums.operations + totals[1].sums.operations, 20_000);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[900 * 4096 + 77] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let whole = config(100.0, Pattern::Sequential, 1 << 16);
+    let report = go(&path, whole, sampled(), 4, FILE_BYTES >> 16);
+    assert_eq!(report.collected.totals[0].sums.errors, 1);
+    let error = report.groups[0].failure().unwrap();
+    let at = 900 * 4096 / 65_536 * 65_536;
+    assert!(error.to_string().contains(&format!("at byte {at}")), "{error}");
 }
 
 /// Hands the bytes to a source as if they had been read, and returns what its checks came to.
@@ -220,6 +247,7 @@ fn streams_that_cannot_be_driven_are_refused() {
         content: made(false),
         generations: untouched(),
         verify_reads: true,
+        sample: None,
     };
     let error = new(config(100.0, Pattern::Random, 4096), bare);
     assert_eq!(error, SourceError::NoStamps("s".to_owned()));

@@ -22,7 +22,7 @@ impl Blocks {
 
 impl Source for Blocks {
     fn wants(&self) -> Wants {
-        Wants { fill: self.checks, completions: self.checks, names: false, looks: false }
+        Wants { fill: self.checks, completions: self.checks, ..Wants::default() }
     }
 
     fn next(&mut self, _: u32) -> Option<Op> {

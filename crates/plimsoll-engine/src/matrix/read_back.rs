@@ -1,0 +1,170 @@
+//! Reading back what was written, where the plan does not have all data checked: a write is worth nothing
+//! until it is read. Up to 1,024 blocks of the sample that the run wrote are read and compared, for at
+//! most ten seconds.
+
+use std::sync::Arc;
+
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::op::OpKind;
+use plimsoll_workload::content::Content;
+use plimsoll_workload::matrix::{InFlight, Sampled, Sampler};
+
+use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan};
+use super::record::pass_classes;
+use super::run::Running;
+use crate::EngineError;
+use crate::issue;
+use crate::placement::Place;
+use crate::stream::run::{Event, Group, Pace, watch};
+use crate::stream::source::{Op, Source, UNFOLLOWED, Wants};
+
+/// Blocks to read back: damage to one in 300 is found with 95 %.
+const BLOCKS_MAX: usize = 1024;
+/// Bytes to read for them at most, as an object is read whole.
+const BYTES_MAX: u64 = 1 << 30;
+/// How long it may take.
+const NS_MAX: u64 = 10_000_000_000;
+/// The least that is read: what direct I/O takes everywhere.
+const READ_BYTES_MIN: u64 = 4096;
+
+/// Places that are read one after the other.
+#[derive(Debug)]
+struct Places {
+    /// File, offset and size.
+    left: std::vec::IntoIter<(u32, u64, u32)>,
+    /// By what files hold.
+    samplers: Vec<Sampler>,
+    /// By file, which of them.
+    content_of: Arc<[usize]>,
+}
+
+impl Places {
+    fn sampler(&mut self, file: u32) -> Option<&mut Sampler> {
+        self.samplers.get_mut(*self.content_of.get(file as usize)?)
+    }
+
+    /// What all checks came to.
+    fn found(&self) -> Sampled {
+        let mut all = Sampled::default();
+        for found in self.samplers.iter().map(Sampler::found) {
+            all.reads += found.reads;
+            all.counts.merge(&found.counts);
+            all.first_finding = all.first_finding.or(found.first_finding);
+        }
+        all
+    }
+}
+
+impl Source for Places {
+    fn wants(&self) -> Wants {
+        Wants { followed: true, ..Wants::default() }
+    }
+
+    fn next(&mut self, _client: u32) -> Option<Op> {
+        let (file, offset_bytes, size_bytes) = self.left.next()?;
+        let sampler = self.sampler(file);
+        let begun = sampler.and_then(|one| one.begin_read(file, offset_bytes, size_bytes));
+        let tag = begun.map_or(UNFOLLOWED, InFlight::number);
+        Some(Op { kind: OpKind::Read, class: 0, file, offset_bytes, size_bytes, tag })
+    }
+
+    fn completed(&mut self, _client: u32, op: &Op, buffer: &mut [u8]) -> bool {
+        // Damage is counted and told at the end; the other places are checked all the same.
+        if let (Some(sampler), true) = (self.sampler(op.file), op.tag != UNFOLLOWED) {
+            let _ = sampler.end_read(InFlight::from_number(op.tag), buffer);
+        }
+        true
+    }
+
+    fn failed(&mut self, _client: u32, op: &Op) {
+        if let (Some(sampler), true) = (self.sampler(op.file), op.tag != UNFOLLOWED) {
+            sampler.drop_read(InFlight::from_number(op.tag));
+        }
+    }
+}
+
+impl Running<'_> {
+    /// Reads a sample of what was written back. Nothing where nothing was, or what hangs would be waited
+    /// for.
+    pub(super) fn read_back(&mut self) -> Result<(), EngineError> {
+        if self.recording.counters.get("operations_abandoned").is_some_and(|count| *count > 0) {
+            return Ok(());
+        }
+        let Some(source) = self.written_places()? else { return Ok(()) };
+        let size_bytes_max = source.left.as_slice().iter().map(|place| place.2).max().unwrap_or(0);
+        let stream = self.matrix.matrix.streams.first();
+        let direct = stream.map_or(crate::backend::Direct::Auto, |s| issue::direct(s.direct));
+        let group = Group {
+            name: "read-back".to_owned(),
+            place: Place::default(),
+            target: self.target(direct, false),
+            source,
+            clients: 1,
+            pace: Pace::Closed { depth: CHUNKS_IN_FLIGHT },
+            cap: None,
+            size_bytes_max,
+            operations_max: u64::MAX,
+            spin_ns: 0,
+        };
+        let phase = self.recording.begin(PhaseKind::Verify, monotonic_ns());
+        self.matrix.watcher.begin(PhaseKind::Verify);
+        let names = pass_classes().into_iter().map(|class| class.name).collect();
+        let config = self.run_config(names, 0, NS_MAX);
+        let mut read_bytes = 0;
+        let outcome = watch(&config, vec![group], self.matrix.interrupt, &mut |event| {
+            if let Event::Row(row) = event {
+                read_bytes += row.classes.iter().map(|class| class.sums.bytes).sum::<u64>();
+            }
+        });
+        if let Some(phase) = self.recording.phases.get_mut(phase as usize) {
+            phase.read_bytes = read_bytes;
+        }
+        let found = match &outcome {
+            Ok((_, sources)) => {
+                sources.iter().flatten().next().map_or_else(Sampled::default, Places::found)
+            }
+            Err(_) => Sampled::default(),
+        };
+        let blocks = found.counts.good + found.counts.damaged();
+        let note = format!("a sample of what was written: {blocks} blocks read back");
+        self.end_phase(phase, monotonic_ns(), outcome.is_ok(), &note);
+        let (report, _) = outcome?;
+        self.note_report(&report);
+        let sampled = self.recording.checks.sampled.get_or_insert_default();
+        (sampled.writes_read_back, sampled.blocks_read_back) = (found.reads, found.counts.good);
+        self.note_damage(found.counts.damaged(), found.first_finding);
+        self.note_interrupt();
+        Ok(())
+    }
+
+    /// Where blocks of the sample lie that the run wrote; `None` where there are none.
+    fn written_places(&self) -> Result<Option<Places>, EngineError> {
+        let home = &self.matrix.home;
+        let Some(sample) = &home.sample else { return Ok(None) };
+        let chunk_bytes = match &home.remote {
+            Some(remote) => u64::from(remote.read_back_bytes()),
+            None => READ_BYTES_MIN,
+        };
+        let most = (BYTES_MAX / chunk_bytes.max(1)).clamp(1, BLOCKS_MAX as u64) as usize;
+        let unit_bytes = u64::from(home.manifest.unit_bytes);
+        let place = |(file, unit): (u32, u64)| {
+            let data = home.files().get(file as usize).filter(|data| data.stamps)?;
+            let offset_bytes = unit * unit_bytes / chunk_bytes * chunk_bytes;
+            let size_bytes = chunk_bytes.min(data.size_bytes - offset_bytes);
+            Some((file, offset_bytes, size_bytes as u32))
+        };
+        let mut left: Vec<_> = sample.written(most).into_iter().filter_map(place).collect();
+        left.dedup();
+        if left.is_empty() {
+            return Ok(None);
+        }
+        let PassPlan { contents, content_of, .. } = PassPlan::new(home, Pass::Check, false)?;
+        let sampler = |content: &Content| {
+            let sample = Arc::clone(sample);
+            Sampler::new(content.clone(), sample, CHUNKS_IN_FLIGHT, chunk_bytes as u32)
+        };
+        let samplers = contents.iter().map(sampler).collect();
+        Ok(Some(Places { left: left.into_iter(), samplers, content_of }))
+    }
+}
