@@ -41,8 +41,8 @@ pub struct Observed {
     /// What the tool itself said of the devices beneath, where a result was taken over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said_devices: Vec<DeviceTotals>,
-    /// I/O errors of each device beneath that the kernel logged meanwhile; `None` where its log cannot
-    /// be read.
+    /// I/O errors of each device beneath that the kernel logged meanwhile; `None` where its log cannot be
+    /// read. It leaves some out where there are many at once.
     #[serde(default)]
     pub device_errors: Option<BTreeMap<String, u64>>,
     /// Storage I/O of the kernel's own threads; `None` where it could not be read.
@@ -334,6 +334,9 @@ pub struct Command {
     pub left_running: Vec<String>,
     /// What all of them moved to and from storage, those too that nobody saw.
     pub moved: Option<Moved>,
+    /// The same of the time alone that the result says it measured, last of all, less what was taken back.
+    #[serde(default)]
+    pub moved_measured: Option<Moved>,
     /// Of what they wrote, what was taken back before it was written.
     pub cancelled_bytes: Option<u64>,
     /// Files of a MiB and more, and block devices, that were seen open.
@@ -380,6 +383,8 @@ pub struct OpenedFile {
     pub on: Vec<String>,
     /// Its file system.
     pub file_system: Option<String>,
+    /// Where that is mounted.
+    pub mount_point: Option<String>,
 }
 
 /// The result of a command, as a file.
@@ -387,6 +392,8 @@ pub struct OpenedFile {
 pub struct ResultFile {
     /// Its name.
     pub path: String,
+    /// The files, directories and devices that it says it is about, as they are found here.
+    pub about: Vec<String>,
     /// Whether it was written while the command ran.
     pub written_meanwhile: Option<bool>,
     /// How far the time that it says it was made is outside of the command's: 0 within.
@@ -395,6 +402,29 @@ pub struct ResultFile {
     pub measured_ns: Option<u64>,
     /// How long the command ran.
     pub ran_ns: u64,
+}
+
+impl ResultFile {
+    /// Whether the result is about an opened file: it names the file, or a directory above it, or a job
+    /// whose files are called after it (`JOB.0.0`). A name that is not a whole path is the end of one.
+    #[must_use]
+    pub fn is_about(&self, file: &OpenedFile) -> bool {
+        self.about.iter().any(|name| file.is_called(name))
+    }
+}
+
+impl OpenedFile {
+    /// Whether a result means this file by `name`, as [`ResultFile::is_about`].
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        let name = name.trim_end_matches('/');
+        let ends = |rest: &str| rest.is_empty() || rest.starts_with(['/', '.']);
+        if name.starts_with('/') {
+            return self.path.strip_prefix(name).is_some_and(ends);
+        }
+        let within = format!("/{}", name.trim_start_matches("./"));
+        self.path.match_indices(&within).any(|(at, _)| ends(&self.path[at + within.len()..]))
+    }
 }
 
 /// The file that a loop device rests on.

@@ -89,6 +89,13 @@ pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
     Some(1.0 - (moved as f64 / scale.asked as f64).min(1.0))
 }
 
+/// Least that the process has to have handed on of what was asked of files; `None` where nothing was asked,
+/// or where its counters do not tell.
+pub(crate) fn least_own(bundle: &Bundle, is_read: bool) -> Option<u64> {
+    let scale = Scale::of(bundle, is_read)?;
+    (scale.counts_own() && scale.asked >= ASKED_MIN).then_some(scale.least)
+}
+
 /// What one direction is weighed with.
 struct Scale<'a> {
     bundle: &'a Bundle,
@@ -156,6 +163,12 @@ impl<'a> Scale<'a> {
         Some(devices.iter().map(|device| self.totals(device)).sum())
     }
 
+    /// What the tool itself says that the device moved, where somebody watched beside it.
+    fn said(&self) -> Option<u64> {
+        let said = &self.bundle.observed.said_devices;
+        (!said.is_empty()).then(|| said.iter().map(|device| self.totals(device)).sum())
+    }
+
     /// Whether the process's counters are those of what reached a block device.
     fn counts_own(&self) -> bool {
         let environment = &self.bundle.environment;
@@ -198,6 +211,14 @@ impl<'a> Scale<'a> {
         let own = self.own();
         if let Some(short) = self.by_the_wire() {
             return short;
+        }
+        if let Some(said) = self.said().filter(|said| *said < self.least) {
+            let says = format!(
+                "of {asked} {}, the device moved {} by the result's own account",
+                self.verb(),
+                self.size(said)
+            );
+            return Stands::Short(says);
         }
         if let Some(top) = self.top().filter(|top| *top < self.least) {
             let says = format!("of {asked} {}, the device moved {}", self.verb(), self.size(top));

@@ -185,8 +185,8 @@ fn proved_by_a_rule_of_its_own(findings: &[Finding], claim: Claim) -> bool {
 }
 
 /// Rules whose unknown leaves a run undecided whatever is claimed: it was not carried out as planned.
-const ALWAYS_DECIDE: [&str; 4] =
-    ["measured-too-short", "not-completed", "check-failed", "never-settled"];
+const ALWAYS_DECIDE: [&str; 5] =
+    ["measured-too-short", "not-completed", "check-failed", "never-settled", "observation-gaps"];
 
 /// All that a verdict is decided by.
 struct Case<'a> {

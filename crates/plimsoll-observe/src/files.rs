@@ -161,6 +161,14 @@ impl BackingWatch {
     }
 }
 
+/// Size of some files together, and what the page cache holds of them; `None` where one cannot be read.
+pub fn resident(files: &[PathBuf]) -> Option<(u64, u64)> {
+    files.iter().try_fold((0, 0), |(size, held), file| {
+        let (one, now) = cached(file)?;
+        Some((size + one, held + now.cached_bytes))
+    })
+}
+
 /// Size of a file and what the page cache holds of it.
 fn cached(path: &Path) -> Option<(u64, Residency)> {
     let file = File::open(path).ok()?;

@@ -15,6 +15,7 @@ use crate::device::{self, DeviceNumber};
 use crate::files::BackingWatch;
 use crate::host::HostReading;
 use crate::kernel::KernelWatch;
+use crate::kernel_log::KernelLog;
 use crate::metrics::{Endpoint, Watch};
 use crate::neighbours::NeighbourReading;
 use crate::process::ProcessReading;
@@ -69,6 +70,7 @@ struct Begun {
     backing: BackingWatch,
     servers: ServerWatch,
     kernel: KernelWatch,
+    log: KernelLog,
 }
 
 /// Running mean and extremes of what is sampled.
@@ -177,6 +179,7 @@ impl Observer {
             backing,
             servers,
             kernel,
+            log: KernelLog::begin(),
         });
         self.samples = Samples::default();
     }
@@ -251,6 +254,10 @@ impl Observer {
         observed.pressure = now.host.pressure_since(&begun.reading.host);
         observed.clock = self.samples.clock.clone();
         self.end_neighbours(&begun, &mut observed);
+        observed.device_errors = begun.log.errors().map(|mut errors| {
+            errors.retain(|name, _| observed.devices.iter().any(|device| device.name == *name));
+            errors
+        });
         let raids = raid::among(self.devices.iter().map(|(number, _)| *number));
         observed.raids = raid::worse(&begun.raids, &raids);
         let mounts = network::read(&self.mount_points);

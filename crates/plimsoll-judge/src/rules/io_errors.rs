@@ -2,7 +2,7 @@
 //! asked for.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::EndKind;
+use plimsoll_evidence::run::{EndKind, Tier};
 
 use super::{Rule, Weight};
 use crate::claim::Claim;
@@ -14,7 +14,8 @@ pub const RULE: Rule = Rule {
     asks: "did any I/O end in an error, or stay short?",
     explains: "Every I/O that the target answers with an error, and every transfer that stays short \
         before the end of its file, is counted. One is enough: a run with errors does not show what \
-        the storage carries, however good its figures. Look at the kernel's log and the storage \
+        the storage carries, however good its figures. Of a command that was watched, errors that the \
+        kernel logged for its devices count as well, whatever its result says. Look at the kernel's log and the storage \
         system's own, mend the cause and run again.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
@@ -31,6 +32,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     let counted: u64 = bundle.run.classes.iter().map(|class| class.errors).sum();
+    let logged = logged(bundle);
     let end = &bundle.run.end;
     let finding = match end.kind {
         EndKind::IoError => Finding::new(RULE.id, Outcome::Fail, end.says.clone()).advise(
@@ -42,7 +44,43 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Finding::new(RULE.id, Outcome::Fail, format!("{counted} I/Os ended in an error"))
                 .advise("look at the kernel's log (dmesg) and the storage system's own")
         }
-        _ => Finding::new(RULE.id, Outcome::Pass, "no I/O ended in an error"),
+        _ => match logged {
+            Some((device, errors)) => Finding::new(
+                RULE.id,
+                Outcome::Fail,
+                format!("the kernel logged {errors} I/O errors of {device}, and the result none"),
+            )
+            .advise("look at the kernel's log (dmesg) and the storage system's own"),
+            None => Finding::new(RULE.id, Outcome::Pass, "no I/O ended in an error"),
+        },
     };
     Some(finding.with("errors", counted))
+}
+
+/// Errors of a device that a watched command's files lie on. Our own engine counts every I/O itself.
+fn logged(bundle: &Bundle) -> Option<(String, u64)> {
+    let errors = bundle.observed.device_errors.as_ref().filter(|_| bundle.run.tier == Tier::T2)?;
+    let is_top = |name: &String| {
+        bundle.observed.devices.iter().any(|device| device.top && device.name == *name)
+    };
+    let one = errors.iter().find(|(name, count)| **count > 0 && is_top(name));
+    one.map(|(name, count)| (name.clone(), *count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn errors_that_the_kernel_logged_count_where_a_command_was_watched() {
+        let mut bundle = made_up::reads();
+        bundle.observed.device_errors = Some([("sda".to_owned(), 3)].into());
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.tier = Tier::T2;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        // Those of another disk are another's.
+        bundle.observed.device_errors = Some([("sdb".to_owned(), 3)].into());
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
 }

@@ -44,6 +44,7 @@ pub mod never_settled;
 pub mod noisy_neighbour;
 pub mod not_completed;
 pub mod not_steady;
+pub mod observation_gaps;
 pub mod one_run_only;
 pub mod operations_lost;
 pub mod operations_missing;
@@ -118,6 +119,7 @@ pub const ALL: &[Rule] = &[
     holes_read::RULE,
     zero_data::RULE,
     data_reduced::RULE,
+    observation_gaps::RULE,
     bytes_balance::RULE,
     storage_unseen::RULE,
     data_content::RULE,

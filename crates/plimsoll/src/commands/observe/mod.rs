@@ -1,8 +1,10 @@
 //! `plimsoll observe -- CMD…`: another benchmark under our eyes (tier T2).
 //!
-//! The command runs as it would alone; the devices beneath the paths, the host and other processes
-//! are sampled meanwhile. With `--result` the figures are those of the JSON that fio wrote; without,
-//! there is what the system did and no figure.
+//! The command runs as it would alone; the devices beneath the paths, the host, other processes and the
+//! command's own are sampled meanwhile. With `--result` the figures are those of the JSON that fio wrote;
+//! without, there is what the system did and no figure.
+
+mod result;
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
@@ -14,15 +16,18 @@ use plimsoll_engine::urgency;
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::ledger::{Ledger, Question, Start};
+use plimsoll_evidence::observed::{self, Observed, OpenedFile};
 use plimsoll_evidence::run::{Driver, End, EndKind, LedgerPosition, Run, Tier};
 use plimsoll_evidence::series::Row;
 use plimsoll_evidence::{Bundle, BundleWriter, foreign};
 use plimsoll_observe::Observer;
+use plimsoll_observe::command::{CommandWatch, take_in_orphans};
 use plimsoll_plan::Plan;
 use plimsoll_sys::clock::{self, monotonic_ns};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::SIGINT;
 
+use self::result::Ran;
 use super::bundle;
 use crate::arguments::Common;
 use crate::custody;
@@ -42,6 +47,8 @@ const HOLD_BYTES: u64 = 16 << 20;
 const SAMPLE_NS: u64 = 1_000_000_000;
 /// How often the command is asked whether it has ended.
 const LOOK: Duration = Duration::from_millis(20);
+/// What the command did not wait for has so many looks to end.
+const SETTLE_LOOKS: u32 = 25;
 
 /// A SIGINT that came to this process alone, and not from the terminal, is passed on after so long.
 const TERMINAL_NS: u64 = 2_000_000_000;
@@ -93,7 +100,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         options.path.iter().map(|p| p.canonicalize().unwrap_or_else(|_| p.clone())).collect();
     let path_refs: Vec<&std::path::Path> = paths.iter().map(PathBuf::as_path).collect();
     let environment = plimsoll_observe::environment::collect(&path_refs);
-    let mut observer = Observer::new(paths.clone(), 0);
+    let mut observer = Observer::new(paths, 0);
     let bundles = places.bundles(options.out.as_deref())?;
     let ledger = Ledger::at(places.ledger());
     let begun = evidence_place::begin(&bundles, id.name(), HOLD_BYTES)?;
@@ -114,10 +121,14 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
             return Err(error);
         }
     };
-    observer.not_neighbours(vec![i32::try_from(child.id()).unwrap_or(0)]);
+    let root = i32::try_from(child.id()).unwrap_or(0);
+    observer.not_neighbours(vec![root]);
+    let processes = CommandWatch::begin(root);
     observer.begin(0);
-    let watched = watch(child, observer, start_ns, &paths, &stop)?;
-    let mut evidence = figures(options, &plan, &watched)?;
+    let start_unix_ns = clock::realtime_ns().saturating_sub(monotonic_ns() - start_ns);
+    let started = Started { child, start_ns, start_unix_ns };
+    let watched = watch(started, observer, processes, options, &stop)?;
+    let mut evidence = figures(&plan, &watched);
     evidence.run.tier = Tier::T2;
     evidence.run.driver = Driver::Foreign;
     evidence.run.run_id = id.name().to_owned();
@@ -126,7 +137,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     evidence.run.build = Some(plimsoll_report::BUILD.to_owned());
     evidence.run.ledger = Some(position);
     evidence.run.signed_by = places.signer.as_ref().map(|signer| signer.public().to_owned());
-    evidence.run.duration_ns = watched.duration_ns;
+    evidence.run.duration_ns = watched.ran.duration_ns;
     evidence.run.end = watched.end.clone();
     let others = evidence_place::others(&places, &bundles);
     let written = evidence_place::write(begun, id.name(), &others, |writer| {
@@ -167,12 +178,21 @@ fn begin(
     }
 }
 
+/// A command that runs.
+struct Started {
+    child: Child,
+    start_ns: u64,
+    start_unix_ns: u64,
+}
+
 /// What was seen while the command ran.
 struct Watched {
-    observed: plimsoll_evidence::observed::Observed,
+    observed: Observed,
     rows: Vec<Row>,
-    duration_ns: u64,
+    ran: Ran,
     end: End,
+    /// The figures of its result.
+    said: Option<Bundle>,
 }
 
 fn start(options: &Options) -> Result<Child, CliError> {
@@ -180,6 +200,7 @@ fn start(options: &Options) -> Result<Child, CliError> {
         return Err(CliError::usage("there is no command to observe"));
     };
     // What the command prints is its own; ours goes to stdout alone.
+    take_in_orphans();
     let child = Command::new(program).args(arguments).stdout(std::io::stderr()).spawn();
     child.map_err(|error| {
         CliError::usage(format!("cannot start {program}: {error}"))
@@ -188,35 +209,44 @@ fn start(options: &Options) -> Result<Child, CliError> {
 }
 
 fn watch(
-    mut child: Child,
+    mut started: Started,
     mut observer: Observer,
-    start_ns: u64,
-    paths: &[PathBuf],
+    mut processes: CommandWatch,
+    options: &Options,
     stop: &AtomicBool,
 ) -> Result<Watched, CliError> {
     let (mut rows, mut next_ns) = (Vec::new(), SAMPLE_NS);
     let mut passing = PassingOn::default();
     let status: ExitStatus = loop {
-        let ended = child.try_wait().map_err(|error| {
+        let ended = started.child.try_wait().map_err(|error| {
             CliError::environment(format!("cannot wait for the command: {error}"))
         })?;
         if let Some(status) = ended {
             break status;
         }
-        passing.look(&mut child);
-        let now_ns = monotonic_ns() - start_ns;
+        passing.look(&mut started.child);
+        let now_ns = monotonic_ns() - started.start_ns;
+        processes.look_when_due(now_ns);
         if now_ns >= next_ns {
             observer.sample(now_ns, 0, &mut rows);
             next_ns = now_ns + SAMPLE_NS;
         }
         std::thread::sleep(LOOK);
     };
-    let duration_ns = monotonic_ns() - start_ns;
-    observer.sample(duration_ns, 0, &mut rows);
-    // The files are there now, which may have been made by the command itself.
-    let files: Vec<PathBuf> = paths.iter().filter(|path| path.is_file()).cloned().collect();
-    observer.look_at_files(&files);
-    let observed = observer.end(duration_ns);
+    let ran = Ran {
+        start_unix_ns: started.start_unix_ns,
+        end_unix_ns: clock::realtime_ns(),
+        duration_ns: monotonic_ns() - started.start_ns,
+    };
+    settle(&mut processes);
+    observer.sample(monotonic_ns() - started.start_ns, 0, &mut rows);
+    observer.not_neighbours(processes.pids());
+    let said = options.result.as_deref().map(result::read).transpose()?;
+    let result = options.result.as_deref().zip(said.as_ref());
+    let result = result.map(|(file, said)| result::describe(file, said, ran));
+    let measured_ns = result.as_ref().and_then(|result| result.measured_ns);
+    let command = observed::Command { result, ..processes.end(ran.duration_ns, measured_ns) };
+    let observed = total(observer, command, ran);
     let end = if stop.load(Ordering::Relaxed) {
         End { kind: EndKind::Interrupted, says: "interrupted by the operator".into() }
     } else if status.success() {
@@ -225,7 +255,36 @@ fn watch(
         let says = format!("the command ended with {status}");
         End { kind: EndKind::Environment, says }
     };
-    Ok(Watched { observed, rows, duration_ns, end })
+    Ok(Watched { observed, rows, ran, end, said })
+}
+
+/// Lets what the command started, and did not wait for, end: what does not is told.
+fn settle(processes: &mut CommandWatch) {
+    for _ in 0..SETTLE_LOOKS {
+        processes.look();
+        if processes.pids().is_empty() {
+            return;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// What was observed, with the command and the files that it worked on as they are now.
+fn total(mut observer: Observer, command: observed::Command, ran: Ran) -> Observed {
+    let is_data = |file: &&OpenedFile| {
+        let result = command.result.as_ref();
+        file.there && !file.device && result.is_none_or(|result| result.is_about(file))
+    };
+    let files: Vec<PathBuf> =
+        command.files.iter().filter(is_data).map(|file| PathBuf::from(&file.path)).collect();
+    observer.look_at_files(&files);
+    let mut observed = observer.end(ran.duration_ns);
+    if let Some((size, resident)) = plimsoll_observe::files::resident(&files) {
+        observed.page_cache.files_bytes = Some(size);
+        observed.page_cache.resident_bytes_after = Some(resident);
+    }
+    observed.command = Some(command);
+    observed
 }
 
 /// Passes the operator's signals on to the command: the first as it came, the second as SIGKILL.
@@ -281,30 +340,32 @@ fn toml_text(text: &str) -> String {
 }
 
 /// The figures of the result, with what was observed beside them.
-fn figures(options: &Options, plan: &Plan, watched: &Watched) -> Result<Bundle, CliError> {
-    let mut evidence = match &options.result {
-        Some(file) => {
-            let name = file.display().to_string();
-            let text = std::fs::read_to_string(file).map_err(|error| {
-                CliError::environment(format!("cannot read the result {name}: {error}"))
-                    .hint("have the command write it: --output-format=json+ --output=FILE")
-            })?;
-            foreign::fio::read(&text, &name)
-                .map_err(|error| CliError::environment(format!("{name}: {error}")))?
-        }
-        None => foreign::unfigured("observe", plan.text(), plan.resolve(), watched.duration_ns),
+fn figures(plan: &Plan, watched: &Watched) -> Bundle {
+    let ran_ns = watched.ran.duration_ns;
+    let mut evidence = match &watched.said {
+        Some(said) => said.clone(),
+        None => foreign::unfigured("observe", plan.text(), plan.resolve(), ran_ns),
     };
     let said = std::mem::replace(&mut evidence.observed, watched.observed.clone());
+    let observed = &mut evidence.observed;
     // What only the tool knows of itself; our own process was not the generator.
-    evidence.observed.generator = said.generator;
-    evidence.observed.issuers = said.issuers;
-    evidence.observed.workload.zero_share = said.workload.zero_share;
+    observed.generator = said.generator;
+    observed.issuers = said.issuers;
+    observed.workload = said.workload;
+    observed.said_devices = said.devices;
+    if let Some(command) = &observed.command {
+        let moved = command.moved_measured.or(command.moved);
+        observed.generator.storage_read_bytes = moved.map(|moved| moved.read_bytes);
+        observed.generator.storage_written_bytes = moved.map(|moved| moved.written_bytes);
+        let taken_back = command.cancelled_bytes.filter(|_| command.moved_measured.is_none());
+        observed.generator.storage_cancelled_bytes = taken_back;
+    }
     if let Some(phase) = evidence.run.phases.first_mut() {
         // A tool prepares first and measures last.
-        phase.start_ns = watched.duration_ns.saturating_sub(phase.duration_ns);
+        phase.start_ns = ran_ns.saturating_sub(phase.duration_ns);
     }
     evidence.series.clone_from(&watched.rows);
-    Ok(evidence)
+    evidence
 }
 
 fn write(

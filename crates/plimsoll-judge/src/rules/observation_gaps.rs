@@ -1,0 +1,368 @@
+//! Is what was watched what the result is about?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::{Command, Moved, OpenedFile, ResultFile};
+use plimsoll_evidence::run::Tier;
+
+use super::{Rule, Weight, seen};
+use crate::balance;
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+use crate::place;
+
+/// A result is stamped in whole seconds, and written a moment after it was measured.
+const OFF_NS_MAX: u64 = 2_000_000_000;
+/// What a tool measured longer than its command ran by the host's clock: clocks and rounding.
+const MEASURED_SLACK_NS: u64 = 1_000_000_000;
+/// Processes that lived shorter may end between two looks.
+const SEEN_NS_MIN: u64 = 500_000_000;
+/// The last look at a process comes a moment before its end: so much of the bytes may be missing.
+const LAST_LOOK_SHARE: f64 = 0.5;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "observation-gaps",
+    asks: "is what was watched what the result is about?",
+    explains: "A result is believed to be observed only where the observation accounts for it: the result \
+        was written while the command ran and measured no longer than that; processes of the command \
+        opened the files that it names; these lie on the devices that were watched (`--path`); and the \
+        processes that had them open moved the bytes. A result that was there before, a job on another \
+        file system, or bytes that another process moved fail. Where a process could not be followed \
+        (another user's, one that lived too short, one that went on in the background, an engine that \
+        goes past the kernel), it is unknown and the run undecided. Name what the job works on with \
+        --path, and run as root.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::MediaRead, Weight::Mandatory),
+        (Claim::CachedRead, Weight::Mandatory),
+        (Claim::BurstWrite, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+        (Claim::DurableWrite, Weight::Mandatory),
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+    ],
+    check,
+};
+
+/// What a step found wrong; nothing where all is accounted for.
+type Gap = Option<(Outcome, String, &'static str)>;
+
+fn fails(says: String, advice: &'static str) -> Gap {
+    Some((Outcome::Fail, says, advice))
+}
+
+fn unknown(says: String, advice: &'static str) -> Gap {
+    Some((Outcome::Unknown, says, advice))
+}
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if bundle.run.tier != Tier::T2 || bundle.run.classes.is_empty() {
+        return None;
+    }
+    let Some(command) = &bundle.observed.command else {
+        let says = "what the command opened and moved was not watched";
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("observe it again"));
+    };
+    let result = command.result.clone().unwrap_or_default();
+    let gaps = [
+        of_time(&result),
+        of_files(command, &result),
+        of_devices(bundle, command, &result),
+        of_holes(bundle, command, &result),
+        of_bytes(bundle, command, &result),
+        of_processes(command),
+    ];
+    let of = |outcome| gaps.iter().flatten().find(|(found, ..)| *found == outcome);
+    let finding = match of(Outcome::Fail).or_else(|| of(Outcome::Unknown)) {
+        Some((outcome, says, advice)) => {
+            Finding::new(RULE.id, *outcome, says.clone()).advise(*advice)
+        }
+        None => {
+            let says = "the command's processes worked on the watched files while it ran";
+            Finding::new(RULE.id, Outcome::Pass, says)
+        }
+    };
+    Some(finding.with("processes", command.processes_seen).with("files", command.files_seen))
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn of_time(result: &ResultFile) -> Gap {
+    let advice = "let the command write the result, and name that file with --result";
+    if result.written_meanwhile == Some(false) {
+        let says = format!("{} was not written while the command ran", result.path);
+        return fails(says, advice);
+    }
+    if let Some(off_ns) = result.off_ns.filter(|off_ns| *off_ns > OFF_NS_MAX) {
+        let says = format!(
+            "{} says that it was made {:.0} s before or after the command ran",
+            result.path,
+            seconds(off_ns)
+        );
+        return fails(says, advice);
+    }
+    let measured_ns = result.measured_ns.unwrap_or(0);
+    if measured_ns > result.ran_ns.saturating_add(MEASURED_SLACK_NS) {
+        let says = format!(
+            "the result says that {:.1} s were measured, and the command ran for {:.1} s",
+            seconds(measured_ns),
+            seconds(result.ran_ns)
+        );
+        return fails(says, advice);
+    }
+    if result.written_meanwhile.is_none() {
+        return unknown(format!("when {} was written is not known", result.path), advice);
+    }
+    None
+}
+
+/// The files of the result that processes of the command had open.
+fn named<'a>(command: &'a Command, result: &'a ResultFile) -> impl Iterator<Item = &'a OpenedFile> {
+    command.files.iter().filter(|file| result.is_about(file))
+}
+
+fn of_files(command: &Command, result: &ResultFile) -> Gap {
+    let advice = "run the job itself under `observe`, as root";
+    if result.about.is_empty() {
+        return unknown("the result does not say which files it is about".into(), advice);
+    }
+    let opened = |name: &&String| command.files.iter().any(|file| file.is_called(name));
+    let name = result.about.iter().find(|name| !opened(name))?;
+    let says = format!("no process of the command was seen to open {name}");
+    let short = result.measured_ns.is_none_or(|ns| ns < SEEN_NS_MIN);
+    let missed = command.files_seen > command.files.len() as u64 || command.unreadable > 0;
+    if short || missed || !command.remote.is_empty() {
+        return unknown(says, advice);
+    }
+    fails(says, advice)
+}
+
+fn of_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
+    let advice = "name what the job works on with --path";
+    let mounts = &bundle.environment.mounts;
+    let watched = |file: &OpenedFile| {
+        let at = |mount: &plimsoll_evidence::environment::Mount| match file.on.is_empty() {
+            true => mount.mount_point.is_some() && mount.mount_point == file.mount_point,
+            false => file.on.iter().all(|name| mount.on.contains(name)),
+        };
+        // An overlay names no device of its own, and lies on what was watched beneath it.
+        let beneath = |name: &String| {
+            bundle.observed.devices.iter().any(|device| device.top && device.name == *name)
+        };
+        mounts.iter().any(at) || !file.on.is_empty() && file.on.iter().all(beneath)
+    };
+    let file = named(command, result).find(|file| !watched(file))?;
+    let place = match (&file.on[..], &file.file_system) {
+        ([], Some(kind)) => kind.clone(),
+        (on, Some(kind)) => format!("{kind} on {}", on.join(", ")),
+        (on, None) => on.join(", "),
+    };
+    let paths: Vec<&str> = mounts.iter().map(|mount| mount.path.as_str()).collect();
+    let says = format!("{} lies on {place}, and {} was watched", file.path, paths.join(", "));
+    fails(says, advice)
+}
+
+/// A file that is gone tells its holes only by what was allocated of it.
+fn of_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
+    if seen::operations(bundle, true) == 0 {
+        return None;
+    }
+    let file = named(command, result).find(|file| {
+        let (size, held) = (file.size_bytes.unwrap_or(0), file.allocated_bytes.unwrap_or(0));
+        !file.there && !file.device && held < size / 2
+    })?;
+    let says = format!(
+        "{} was read with {} of its {} written, and is gone",
+        file.path,
+        seen::size(file.allocated_bytes.unwrap_or(0)),
+        seen::size(file.size_bytes.unwrap_or(0))
+    );
+    fails(says, "write the file in full before reading it, and leave it to be looked at")
+}
+
+/// Bytes that the processes moved that had the files open.
+fn of_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
+    let holders = command.processes.iter().filter(|process| {
+        let mut files = process.files.iter().filter_map(|at| command.files.get(*at as usize));
+        files.any(|file| result.is_about(file))
+    });
+    let moved: Option<Vec<Moved>> = holders.map(|process| process.moved).collect();
+    let moved = moved.filter(|all| !all.is_empty())?;
+    let moved = moved.into_iter().fold(Moved::default(), Moved::plus);
+    let kept = command.processes_seen <= command.processes.len() as u64;
+    if !kept || place::memory(bundle).is_some() {
+        return None;
+    }
+    for is_read in [true, false] {
+        let Some(least) = balance::least_own(bundle, is_read) else { continue };
+        let moved = if is_read { moved.read_bytes } else { moved.written_bytes };
+        if (moved as f64) < least as f64 * LAST_LOOK_SHARE {
+            let word = if is_read { "read" } else { "wrote" };
+            let says = format!(
+                "the processes that had the result's files open {word} {} from or to storage, and the \
+                 result needs {}",
+                seen::size(moved),
+                seen::size(least)
+            );
+            return fails(says, "use direct I/O, and let nothing else use the files meanwhile");
+        }
+    }
+    None
+}
+
+fn of_processes(command: &Command) -> Gap {
+    let advice = "run as root, and let the command wait for all that it starts";
+    if command.unreadable > 0 {
+        let says =
+            format!("{} processes of the command belong to another user", command.unreadable);
+        return unknown(says, advice);
+    }
+    if !command.left_running.is_empty() {
+        let says = format!("{} went on after the command's end", command.left_running.join(", "));
+        return unknown(says, advice);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_evidence::observed::CommandProcess;
+    use plimsoll_evidence::run::Driver;
+
+    use super::super::made_up;
+    use super::*;
+
+    fn outcome(bundle: &Bundle) -> Outcome {
+        made_up::finding(&RULE, bundle).outcome
+    }
+
+    /// A result under our eyes that is all accounted for.
+    fn observed() -> Bundle {
+        let mut bundle = made_up::reads();
+        (bundle.run.driver, bundle.run.tier) = (Driver::Foreign, Tier::T2);
+        let read_bytes = bundle.run.classes[0].size_bytes;
+        let moved = Some(Moved { read_bytes, written_bytes: 0 });
+        bundle.observed.command = Some(Command {
+            processes_seen: 1,
+            processes: vec![CommandProcess { name: "job (7)".into(), moved, files: vec![0] }],
+            moved,
+            files_seen: 1,
+            files: vec![OpenedFile {
+                path: "/x/f".into(),
+                there: true,
+                read: true,
+                size_bytes: Some(1 << 30),
+                allocated_bytes: Some(1 << 30),
+                on: vec!["sda".into()],
+                ..OpenedFile::default()
+            }],
+            result: Some(ResultFile {
+                path: "r.json".into(),
+                about: vec!["/x/f".into()],
+                written_meanwhile: Some(true),
+                off_ns: Some(0),
+                measured_ns: Some(60_000_000_000),
+                ran_ns: 61_000_000_000,
+            }),
+            ..Command::default()
+        });
+        bundle
+    }
+
+    fn with(change: impl Fn(&mut Command, &mut ResultFile)) -> Outcome {
+        let mut bundle = observed();
+        let command = bundle.observed.command.as_mut().unwrap();
+        let mut result = command.result.clone().unwrap();
+        change(command, &mut result);
+        command.result = Some(result);
+        outcome(&bundle)
+    }
+
+    #[test]
+    fn what_is_accounted_for_passes_and_only_a_watched_result_is_asked() {
+        assert_eq!(outcome(&observed()), Outcome::Pass);
+        assert_eq!(made_up::outcome(&RULE, &made_up::reads()), None);
+        let mut bundle = observed();
+        bundle.observed.command = None;
+        assert_eq!(outcome(&bundle), Outcome::Unknown);
+    }
+
+    #[test]
+    fn a_result_of_another_time_fails() {
+        assert_eq!(with(|_, result| result.written_meanwhile = Some(false)), Outcome::Fail);
+        assert_eq!(with(|_, result| result.off_ns = Some(3_000_000_000)), Outcome::Fail);
+        assert_eq!(with(|_, result| result.ran_ns = 5_000_000_000), Outcome::Fail);
+        assert_eq!(with(|_, result| result.written_meanwhile = None), Outcome::Unknown);
+    }
+
+    #[test]
+    fn a_file_that_nobody_opened_fails_where_it_would_have_been_seen() {
+        let nothing = |command: &mut Command, _: &mut ResultFile| {
+            command.files.clear();
+            command.files_seen = 0;
+        };
+        assert_eq!(with(nothing), Outcome::Fail);
+        assert_eq!(with(|command, _| command.files[0].path = "/x/other".into()), Outcome::Fail);
+        let gone = |command: &mut Command| {
+            command.files.clear();
+            command.processes.clear();
+        };
+        let unreadable = |command: &mut Command, _: &mut ResultFile| {
+            gone(command);
+            command.unreadable = 1;
+        };
+        assert_eq!(with(unreadable), Outcome::Unknown);
+        let short = |command: &mut Command, result: &mut ResultFile| {
+            gone(command);
+            result.measured_ns = Some(1000);
+        };
+        assert_eq!(with(short), Outcome::Unknown);
+        assert_eq!(with(|_, result| result.about.clear()), Outcome::Unknown);
+        // A directory and a job's name stand for the files in it and after it.
+        assert_eq!(with(|_, result| result.about = vec!["/x".into()]), Outcome::Pass);
+        let job = |command: &mut Command, result: &mut ResultFile| {
+            command.files[0].path = "/x/job.0.0".into();
+            result.about = vec!["/x/job".into()];
+        };
+        assert_eq!(with(job), Outcome::Pass);
+    }
+
+    #[test]
+    fn a_job_elsewhere_than_what_was_watched_fails() {
+        let memory = |command: &mut Command, _: &mut ResultFile| {
+            let file = &mut command.files[0];
+            (file.on, file.file_system) = (Vec::new(), Some("tmpfs".into()));
+            file.mount_point = Some("/dev/shm".into());
+        };
+        assert_eq!(with(memory), Outcome::Fail);
+        assert_eq!(with(|command, _| command.files[0].on = vec!["sdz".into()]), Outcome::Fail);
+    }
+
+    #[test]
+    fn bytes_that_another_process_moved_fail() {
+        let other = |command: &mut Command, _: &mut ResultFile| {
+            let all = command.processes[0].clone();
+            command.processes[0].moved = Some(Moved { read_bytes: 4096, written_bytes: 0 });
+            command.processes.push(CommandProcess { files: Vec::new(), ..all });
+            command.processes_seen = 2;
+        };
+        assert_eq!(with(other), Outcome::Fail);
+    }
+
+    #[test]
+    fn a_sparse_file_that_is_gone_fails() {
+        let sparse = |command: &mut Command, _: &mut ResultFile| {
+            (command.files[0].there, command.files[0].allocated_bytes) = (false, Some(0));
+        };
+        assert_eq!(with(sparse), Outcome::Fail);
+    }
+
+    #[test]
+    fn processes_that_were_not_followed_leave_it_open() {
+        assert_eq!(with(|command, _| command.unreadable = 1), Outcome::Unknown);
+        assert_eq!(with(|c, _| c.left_running.push("server (9)".into())), Outcome::Unknown);
+    }
+}

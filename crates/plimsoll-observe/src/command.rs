@@ -1,0 +1,405 @@
+//! A command that is watched from outside: its processes with all that they start, the files that they
+//! open, and what they move to and from storage. Nothing is traced and nothing slowed: `/proc` is read.
+//!
+//! A process that ends leaves its counters to the one that waits for it (kernel/exit.c,
+//! `wait_task_zombie`), in the end to this one: what the command moved in all is known however short its
+//! processes live. This process takes orphans in (`PR_SET_CHILD_SUBREAPER`), so that what puts itself into the
+//! background stays the command's. Which files a process opened is seen only while it lives.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use plimsoll_evidence::observed::{Command, CommandProcess, Moved, OpenedFile};
+use procfs::process::{FDTarget, Process};
+use rustix::process::{Pid, WaitOptions};
+
+use crate::{mount, stack};
+
+/// Files smaller than this are settings, libraries and logs.
+const DATA_BYTES_MIN: u64 = 4 << 10;
+/// Processes and files that are kept by name; those that moved most, and the largest.
+const KEPT_MAX: usize = 256;
+/// Looks at a process's files that come as often as looks do; later ones come rarely.
+const EARLY_LOOKS: u32 = 25;
+/// Of the later looks one in so many lists the files again.
+const LATE_EVERY: u32 = 10;
+/// A look waits for so many times as long as the last one took: 2 % of one CPU at most.
+const REST_TIMES: u64 = 50;
+/// Time from one sum of all bytes to the next.
+const SUM_EVERY_NS: u64 = 250_000_000;
+
+/// A process of the command.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    name: String,
+    moved: Option<Moved>,
+    cancelled: u64,
+    files: BTreeSet<(u64, u64)>,
+    looks: u32,
+    alive: bool,
+}
+
+/// Watches the processes of a command.
+#[derive(Debug)]
+pub struct CommandWatch {
+    root: i32,
+    processes: BTreeMap<(i32, u64), Known>,
+    files: BTreeMap<(u64, u64), OpenedFile>,
+    unreadable: BTreeSet<i32>,
+    remote: BTreeSet<IpAddr>,
+    before: Option<Moved>,
+    cancelled_before: u64,
+    /// What all of it had moved at times since the beginning, less what was taken back.
+    sums: Vec<(u64, Moved)>,
+    due_ns: u64,
+}
+
+/// Counters of this process with those that it waited for: read bytes, written, taken back.
+fn own() -> Option<(Moved, u64)> {
+    let io = Process::myself().ok()?.io().ok()?;
+    let moved = Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
+    Some((moved, io.cancelled_write_bytes))
+}
+
+/// Takes in orphans of what this process starts from now on.
+pub fn take_in_orphans() {
+    // Where the kernel refuses, what goes into the background is not followed.
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+impl CommandWatch {
+    /// Begins with the process that was just started.
+    #[must_use]
+    pub fn begin(root: i32) -> Self {
+        let own = own();
+        let mut watch = Self {
+            root,
+            processes: BTreeMap::new(),
+            files: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+            remote: BTreeSet::new(),
+            before: own.map(|own| own.0),
+            cancelled_before: own.map_or(0, |own| own.1),
+            sums: vec![(0, Moved::default())],
+            due_ns: 0,
+        };
+        watch.look();
+        watch
+    }
+
+    /// Looks, where the last look is long enough ago for what it took. `now_ns` is the time since the
+    /// beginning.
+    pub fn look_when_due(&mut self, now_ns: u64) {
+        if now_ns < self.due_ns {
+            return;
+        }
+        let began = Instant::now();
+        self.look();
+        if now_ns >= self.sums.last().map_or(0, |(at_ns, _)| at_ns + SUM_EVERY_NS) {
+            let sum = self.sum();
+            self.sums.extend(sum.map(|sum| (now_ns, sum)));
+        }
+        let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.due_ns = now_ns.saturating_add(took_ns.saturating_mul(REST_TIMES));
+    }
+
+    /// What processes that live moved, with all that were waited for, less what was taken back.
+    fn sum(&self) -> Option<Moved> {
+        let (ended, cancelled) = own()?;
+        let alive = || self.processes.values().filter(|process| process.alive);
+        let moved = alive().filter_map(|process| process.moved);
+        let moved = moved.fold(ended.minus(self.before?), Moved::plus);
+        let cancelled = cancelled.saturating_sub(self.cancelled_before)
+            + alive().map(|process| process.cancelled).sum::<u64>();
+        Some(moved.minus(Moved { read_bytes: 0, written_bytes: cancelled }))
+    }
+
+    /// The numbers of its processes that live.
+    #[must_use]
+    pub fn pids(&self) -> Vec<i32> {
+        self.processes.iter().filter(|(_, p)| p.alive).map(|((pid, _), _)| *pid).collect()
+    }
+
+    /// Looks at its processes and their files.
+    pub fn look(&mut self) {
+        let alive = descendants(i32::try_from(std::process::id()).unwrap_or(0));
+        self.processes.values_mut().for_each(|process| process.alive = false);
+        for pid in &alive {
+            self.look_at(*pid);
+        }
+        // Orphans that ended are waited for, so that their counters are kept. The root is its starter's.
+        for pid in alive.into_iter().filter(|pid| *pid != self.root) {
+            if let Some(pid) = Pid::from_raw(pid) {
+                let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+            }
+        }
+    }
+
+    fn look_at(&mut self, pid: i32) {
+        let Ok(process) = Process::new(pid) else { return };
+        let Ok(stat) = process.stat() else { return };
+        let known = self.processes.entry((pid, stat.starttime)).or_default();
+        // One that has ended and is not waited for yet keeps its number, and shows nothing any more.
+        let ended = stat.state == 'Z';
+        (known.name, known.alive) = (stat.comm, !ended);
+        match process.io() {
+            Ok(io) => {
+                let moved = Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
+                (known.moved, known.cancelled) = (Some(moved), io.cancelled_write_bytes);
+            }
+            Err(procfs::ProcError::PermissionDenied(_)) if !ended => {
+                self.unreadable.insert(pid);
+            }
+            Err(_) => {}
+        }
+        known.looks += 1;
+        if known.looks > EARLY_LOOKS && !known.looks.is_multiple_of(LATE_EVERY) {
+            return;
+        }
+        let Ok(files) = process.fd() else { return };
+        let mut connected = false;
+        for fd in files.flatten() {
+            match fd.target {
+                FDTarget::Path(path) => {
+                    if let Some(key) = self.look_at_file(pid, fd.fd, path)
+                        && let Some(known) = self.processes.get_mut(&(pid, stat.starttime))
+                    {
+                        known.files.insert(key);
+                    }
+                }
+                FDTarget::Socket(_) => connected = true,
+                _ => {}
+            }
+        }
+        if connected {
+            self.look_at_connections(&process);
+        }
+    }
+
+    fn look_at_file(&mut self, pid: i32, fd: i32, path: PathBuf) -> Option<(u64, u64)> {
+        let link = format!("/proc/{pid}/fd/{fd}");
+        let stat = fs::metadata(&link).ok()?;
+        let is_device = stat.file_type().is_block_device();
+        if !is_device && !stat.file_type().is_file() {
+            return None;
+        }
+        let key = if is_device { (0, stat.rdev()) } else { (stat.dev(), stat.ino()) };
+        let flags = open_flags(pid, fd).unwrap_or(0);
+        let (mode, direct) = (flags & 0o3, flags & (libc_o_direct() as u64) != 0);
+        let file = self.files.entry(key).or_insert_with(|| OpenedFile {
+            path: path.display().to_string().trim_end_matches(GONE).to_owned(),
+            device: is_device,
+            ..OpenedFile::default()
+        });
+        file.read |= mode != 1;
+        file.written |= mode != 0;
+        // One that was ever opened through the page cache was not read past it alone.
+        file.direct = Some(file.direct.unwrap_or(true) && direct);
+        if !is_device {
+            file.size_bytes = file.size_bytes.max(Some(stat.len()));
+            file.allocated_bytes = Some(stat.blocks().saturating_mul(512));
+        }
+        Some(key)
+    }
+
+    /// Addresses of other hosts that a process is connected to.
+    fn look_at_connections(&mut self, process: &Process) {
+        let Ok(files) = process.fd() else { return };
+        let sockets: BTreeSet<u64> = files
+            .flatten()
+            .filter_map(|fd| match fd.target {
+                FDTarget::Socket(inode) => Some(inode),
+                _ => None,
+            })
+            .collect();
+        let rows = process.tcp().into_iter().flatten().chain(process.tcp6().into_iter().flatten());
+        let far = rows
+            .filter(|row| row.state == procfs::net::TcpState::Established)
+            .filter(|row| sockets.contains(&row.inode))
+            .map(|row| {
+                (row.local_address.ip().to_canonical(), row.remote_address.ip().to_canonical())
+            })
+            .filter(|(local, remote)| !remote.is_loopback() && local != remote)
+            .map(|(_, remote)| remote);
+        self.remote.extend(far);
+    }
+
+    /// What is known once the command has ended and was waited for.
+    ///
+    /// `measured_ns` is how long the result says that it measured, last of all; what was moved before that
+    /// was preparation.
+    #[must_use]
+    pub fn end(mut self, ran_ns: u64, measured_ns: Option<u64>) -> Command {
+        self.look();
+        let after = own();
+        let left: Vec<String> = self
+            .processes
+            .iter()
+            .filter(|((pid, _), process)| process.alive && *pid != self.root)
+            .map(|((pid, _), process)| format!("{} ({pid})", process.name))
+            .collect();
+        let moved = after.zip(self.before).map(|((after, _), before)| after.minus(before));
+        let moved_measured = measured_ns.zip(self.sum()).map(|(measured_ns, all)| {
+            let begun_ns = ran_ns.saturating_sub(measured_ns);
+            let prepared = self.sums.iter().rev().find(|(at_ns, _)| *at_ns <= begun_ns);
+            all.minus(prepared.map_or(Moved::default(), |(_, sum)| *sum))
+        });
+        let cancelled = after.map(|(_, cancelled)| cancelled.saturating_sub(self.cancelled_before));
+        let mut keys: Vec<(u64, u64)> = self
+            .files
+            .iter()
+            .filter(|(_, file)| file.device || file.size_bytes >= Some(DATA_BYTES_MIN))
+            .map(|(key, _)| *key)
+            .collect();
+        keys.sort_by_key(|key| std::cmp::Reverse(self.files[key].size_bytes));
+        let named = keys.len() as u64;
+        keys.truncate(KEPT_MAX);
+        let files = keys.iter().map(|key| lies_on(self.files[key].clone())).collect();
+        let mut processes: Vec<CommandProcess> = self
+            .processes
+            .iter()
+            .map(|((pid, _), process)| CommandProcess {
+                name: format!("{} ({pid})", process.name),
+                moved: process.moved,
+                files: (0..keys.len() as u64)
+                    .filter(|at| process.files.contains(&keys[*at as usize]))
+                    .collect(),
+            })
+            .collect();
+        let seen = processes.len() as u64;
+        processes.sort_by_key(|process| {
+            let moved = process.moved.unwrap_or_default();
+            std::cmp::Reverse((!process.files.is_empty(), moved.read_bytes + moved.written_bytes))
+        });
+        processes.truncate(KEPT_MAX);
+        Command {
+            processes_seen: seen,
+            processes,
+            unreadable: self.unreadable.len() as u64,
+            left_running: left,
+            moved,
+            moved_measured,
+            cancelled_bytes: cancelled,
+            files_seen: named,
+            files,
+            remote: self.remote.iter().map(ToString::to_string).collect(),
+            ..Command::default()
+        }
+    }
+}
+
+/// `O_DIRECT` of this machine's kind, as `/proc/PID/fdinfo` shows it.
+fn libc_o_direct() -> u32 {
+    rustix::fs::OFlags::DIRECT.bits()
+}
+
+/// The `flags` line of an open file: octal.
+fn open_flags(pid: i32, fd: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
+    u64::from_str_radix(line.trim(), 8).ok()
+}
+
+/// What the kernel writes behind the name of a file that has none any more.
+const GONE: &str = " (deleted)";
+
+/// All processes that descend from `ancestor`, without itself.
+fn descendants(ancestor: i32) -> Vec<i32> {
+    let (mut found, mut fresh) = (Vec::new(), vec![ancestor]);
+    while let Some(pid) = fresh.pop() {
+        for child in children(pid) {
+            found.push(child);
+            fresh.push(child);
+        }
+    }
+    found
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    tasks
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|text| {
+            text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+        })
+        .collect()
+}
+
+/// With the names of the devices that a file lies on directly, and the kind of its file system.
+fn lies_on(mut file: OpenedFile) -> OpenedFile {
+    let path = Path::new(&file.path);
+    file.there = path.exists();
+    // One that is gone lay where its directory is.
+    let path = path.ancestors().find(|at| at.exists()).unwrap_or(path);
+    let rest = mount::rest(path);
+    file.mount_point = rest.mount.mount_point;
+    file.on = match rest.mount.on.is_empty() {
+        false => rest.mount.on,
+        // An overlay lies on what its upper directory lies on.
+        true => {
+            let layers = stack::beneath(path).layers.into_iter().filter(|layer| layer.top);
+            layers.map(|layer| layer.device.name).collect()
+        }
+    };
+    file.file_system = rest.mount.file_system;
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::process::Stdio;
+
+    #[test]
+    fn a_commands_files_and_bytes_are_seen_down_to_its_grandchildren() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = folder.path().join("data");
+        // On the disk: a page that is dirty already is not counted again.
+        let mut made = fs::File::create(&file).unwrap();
+        std::io::Write::write_all(&mut made, &vec![7u8; 4 << 20]).unwrap();
+        made.sync_all().unwrap();
+        // A grandchild holds the file open until it is told to go on.
+        let script = format!(
+            "sh -c 'exec 3<>{0}; echo ready; read line; dd if=/dev/urandom of={0} bs=1M count=4 \
+             conv=fsync,notrunc 2>/dev/null' & wait",
+            file.display()
+        );
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", &format!("exec 4<&0; {}", script.replace("read line", "read line <&4"))])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut watch = CommandWatch::begin(i32::try_from(child.id()).unwrap());
+        let mut line = String::new();
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        watch.look();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"go\n").unwrap();
+        child.wait().unwrap();
+        let command = watch.end(1, None);
+        let file = file.canonicalize().unwrap();
+        let seen = command.files.iter().find(|f| Path::new(&f.path) == file).unwrap();
+        assert!(seen.read && seen.written && seen.direct == Some(false), "{seen:?}");
+        assert_eq!(seen.size_bytes, Some(4 << 20));
+        assert!(command.processes_seen >= 2, "{command:?}");
+        if let Some(moved) = command.moved {
+            assert!(moved.written_bytes >= 4 << 20, "{command:?}");
+        }
+        assert!(command.left_running.is_empty(), "{command:?}");
+    }
+
+    #[test]
+    fn flags_are_read_as_the_kernel_writes_them() {
+        let file = fs::File::open("/dev/null").unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(open_flags(own, fd).unwrap() & 0o3, 0);
+    }
+}

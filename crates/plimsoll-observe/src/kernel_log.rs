@@ -1,0 +1,86 @@
+//! I/O errors that the kernel logs (`/dev/kmsg`; Documentation/ABI/testing/dev-kmsg). Needs root, or a
+//! kernel that shows its log to all.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// A record is at most so long (kernel/printk, `PRINTK_MESSAGE_MAX`).
+const RECORD_BYTES_MAX: usize = 8 << 10;
+
+/// Reads what is logged from now on.
+#[derive(Debug, Default)]
+pub struct KernelLog {
+    log: Option<File>,
+}
+
+impl KernelLog {
+    /// Begins at the log's end.
+    #[must_use]
+    pub fn begin() -> Self {
+        let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+        let mut options = std::fs::OpenOptions::new();
+        let log = options.read(true).custom_flags(flags).open("/dev/kmsg").ok();
+        let log = log.and_then(|mut log| log.seek(SeekFrom::End(0)).ok().map(|_| log));
+        Self { log }
+    }
+
+    /// I/O errors of each block device since; `None` where the log cannot be read. The kernel leaves some
+    /// out where there are many at once.
+    pub fn errors(&mut self) -> Option<BTreeMap<String, u64>> {
+        let log = self.log.as_mut()?;
+        let (mut errors, mut record) = (BTreeMap::new(), [0; RECORD_BYTES_MAX]);
+        loop {
+            match log.read(&mut record) {
+                Ok(0) => break,
+                Ok(length) => {
+                    let text = String::from_utf8_lossy(&record[..length]);
+                    if let Some(device) = device_of(&text) {
+                        *errors.entry(device.to_owned()).or_insert(0) += 1;
+                    }
+                }
+                // Records that were overwritten meanwhile.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(_) => return None,
+            }
+        }
+        Some(errors)
+    }
+}
+
+/// The device of a record on an I/O error (block/blk-core.c, `blk_print_req_error`; fs/buffer.c,
+/// `buffer_io_error`).
+fn device_of(record: &str) -> Option<&str> {
+    let says = record.split_once(';')?.1;
+    let after = [" error, dev ", "Buffer I/O error on dev "]
+        .iter()
+        .find_map(|words| says.split_once(words).map(|(_, after)| after))?;
+    after.split([',', ' ', '\n']).next().filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_devices_are_told_from_other_records() {
+        let of = |text: &str| device_of(text).map(str::to_owned);
+        let request = "3,950,8233,-;I/O error, dev loop0, sector 1024 op 0x0:(READ) flags 0x0\n";
+        assert_eq!(of(request).as_deref(), Some("loop0"));
+        let medium = "2,951,8233,-;critical medium error, dev sda, sector 8 op 0x0:(READ)\n";
+        assert_eq!(of(medium).as_deref(), Some("sda"));
+        let buffer = "3,952,8233,-;Buffer I/O error on dev dm-0, logical block 5, async page read";
+        assert_eq!(of(buffer).as_deref(), Some("dm-0"));
+        assert_eq!(of("6,953,8233,-;EXT4-fs (loop0): mounted filesystem"), None);
+        assert_eq!(of("no record"), None);
+    }
+
+    #[test]
+    fn nothing_is_counted_where_nothing_was_logged() {
+        if let Some(errors) = KernelLog::begin().errors() {
+            assert!(errors.values().all(|count| *count > 0));
+        }
+    }
+}
