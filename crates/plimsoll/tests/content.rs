@@ -47,7 +47,8 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// Runs a plan, and a second after its load began fills the files with noise whose names `spoiled` takes.
+/// Runs a plan, and a second after its load began fills the first file with noise whose name `spoiled`
+/// takes.
 fn run_and_spoil(sandbox: &Sandbox, plan: &str, spoiled: impl Fn(&str) -> bool) -> Ran {
     let child = sandbox.start(&["run", plan, "--json", "-q"]);
     support::wait_until("the load", || {
@@ -60,16 +61,13 @@ fn run_and_spoil(sandbox: &Sandbox, plan: &str, spoiled: impl Fn(&str) -> bool) 
         })
     });
     std::thread::sleep(std::time::Duration::from_millis(1200));
-    for path in large_files(&sandbox.data()) {
-        if spoiled(&path.file_name().unwrap().to_string_lossy()) {
-            let size = path.metadata().unwrap().len();
-            let made = sandbox.path("noise");
-            std::fs::write(&made, noise(size as usize)).unwrap();
-            // Direct, as the run's own: the two would collide in the page cache.
-            let (from, to) = (format!("if={}", made.display()), format!("of={}", path.display()));
-            support::tool("dd", &[&from, &to, "bs=1M", "oflag=direct", "conv=notrunc"]);
-        }
-    }
+    let mut files = large_files(&sandbox.data()).into_iter();
+    let path = files.find(|path| spoiled(&path.file_name().unwrap().to_string_lossy())).unwrap();
+    let made = sandbox.path("noise");
+    std::fs::write(&made, noise(path.metadata().unwrap().len() as usize)).unwrap();
+    // Direct, as the run's own: the two would collide in the page cache.
+    let (from, to) = (format!("if={}", made.display()), format!("of={}", path.display()));
+    support::tool("dd", &[&from, &to, "bs=1M", "oflag=direct", "conv=notrunc"]);
     Ran::from(child.wait_with_output().unwrap())
 }
 
@@ -136,7 +134,13 @@ fn what_was_checked_of_a_whole_run_is_told() {
             assert_eq!(count("blocks") > 0, reads, "{workload}: {checks}");
             assert_eq!(count("blocks_read_back") > 0, writes, "{workload}: {checks}");
         }
-        assert_eq!(support::found(&ran.json(), "check-failed"), "warn");
-        sandbox.run(&["judge", sandbox.bundle().to_str().unwrap()]).says("a sample was checked");
+        let verdict = ran.json();
+        let findings = verdict["findings"].as_array().unwrap();
+        let told = findings.iter().find(|finding| finding["rule"] == "check-failed").unwrap();
+        assert_eq!(told["outcome"], "warn");
+        if !workload.contains("working_set") {
+            let says = told["says"].as_str().unwrap();
+            assert!(says.starts_with("a sample was checked and was whole"), "{told}");
+        }
     }
 }
