@@ -134,6 +134,12 @@ fn mandatory(
     })
 }
 
+/// Whether a finding is a failure that refutes a claim.
+fn refutes(finding: &Finding, claim: Claim) -> bool {
+    finding.outcome == Outcome::Fail
+        && rules::find(&finding.rule).is_some_and(|rule| rule.refutes(claim))
+}
+
 /// Where each claim stands. The claims made are always shown; the others where a rule bears on them.
 fn standings(findings: &[Finding], claimed: &[Claim], tier: Tier) -> BTreeMap<Claim, Standing> {
     /// T3, a result file alone, can never support these (DESIGN §1).
@@ -142,7 +148,7 @@ fn standings(findings: &[Finding], claimed: &[Claim], tier: Tier) -> BTreeMap<Cl
     let standing = |claim: Claim| {
         let of_claim: Vec<&Finding> = mandatory(findings, claim).map(|(_, f)| f).collect();
         let any = |outcome| of_claim.iter().any(|finding| finding.outcome == outcome);
-        if any(Outcome::Fail) {
+        if findings.iter().any(|finding| refutes(finding, claim)) {
             return Standing::Refuted;
         }
         let unshown = of_claim.is_empty()
@@ -225,11 +231,10 @@ impl Case<'_> {
         (VerdictKind::Pass, self.passes())
     }
 
-    /// What a failed rule says that is mandatory for something claimed.
+    /// What a failed rule says that refutes something claimed.
     fn refuted(&self) -> Option<String> {
-        let mut mandatory = self.claimed.iter().flat_map(|&claim| mandatory(self.findings, claim));
-        let failed = mandatory.find(|(_, finding)| finding.outcome == Outcome::Fail);
-        failed.map(|(_, finding)| finding.says.clone())
+        let of_claim = |claim: Claim| self.findings.iter().find(|finding| refutes(finding, claim));
+        self.claimed.iter().find_map(|&claim| of_claim(claim)).map(|failed| failed.says.clone())
     }
 
     fn failed(&self) -> Option<(VerdictKind, String)> {

@@ -92,6 +92,10 @@ fn neighbour_on_device(bundle: &Bundle) -> bool {
 
 /// Whether a limit holds these rates, as no device does of itself.
 fn is_held(values: &[f64]) -> bool {
+    // What stood still was held by no limit: it hung, or was away.
+    if values.iter().all(|rate| *rate == 0.0) {
+        return false;
+    }
     let variation = variation(values);
     variation <= HELD_MAX || variation <= CAUGHT_UP_MAX && catches_up(values)
 }
@@ -141,6 +145,13 @@ mod tests {
         assert_eq!(finding.outcome, Outcome::Fail);
         assert!(finding.says.contains("after 25.0 s"), "{}", finding.says);
         assert_eq!(made_up::outcome(&RULE, &falls_to(2400, 0)), Some(Outcome::Pass));
+    }
+
+    #[test]
+    fn what_stands_still_is_held_by_no_limit() {
+        let mut bundle = made_up::reads();
+        made_up::rates(&mut bundle, |t| (if t < 250 { 3000 + t * 37 % 111 } else { 0 }, 800_000));
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub const RULE: Rule = Rule {
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),
-        (Claim::Requirement, Weight::Advisory),
+        (Claim::Requirement, Weight::Refuting),
     ],
     check,
 };

@@ -74,6 +74,8 @@ pub mod zero_data;
 pub enum Weight {
     /// A failure refutes the claim, unknown leaves it not shown.
     Mandatory,
+    /// A failure refutes the claim; unknown decides nothing.
+    Refuting,
     /// It is worth saying, and decides nothing.
     Advisory,
 }
@@ -94,7 +96,12 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether it decides over `claim`.
+    /// Whether a failure of it refutes `claim`.
+    pub fn refutes(&self, claim: Claim) -> bool {
+        self.mandatory_for(claim) || self.bears_on.contains(&(claim, Weight::Refuting))
+    }
+
+    /// Whether it decides over `claim`, by what it does not know as well.
     pub fn mandatory_for(&self, claim: Claim) -> bool {
         self.bears_on.contains(&(claim, Weight::Mandatory))
     }

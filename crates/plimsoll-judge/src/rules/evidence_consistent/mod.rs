@@ -9,7 +9,7 @@ mod system;
 mod words;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::Driver;
+use plimsoll_evidence::run::{Driver, EndKind};
 use plimsoll_evidence::series::Data;
 
 use super::{Rule, Weight};
@@ -74,6 +74,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 fn cross_checked(bundle: &Bundle) -> Finding {
     let mut held = Ledgered::default();
     words::check(bundle, &mut held);
+    if bundle.run.end.kind == EndKind::Defect && held.wrong.is_empty() {
+        // `not-completed` fails it: nothing is gained by saying that a run ended so.
+        return Finding::new(
+            RULE.id,
+            Outcome::Unknown,
+            "a thread of Plimsoll failed: what it had counted may be missing in some places",
+        );
+    }
     // A foreign tool's figures come from one place, and are held against each other by rules of their own.
     if ours(bundle) {
         figures::check(bundle, &mut held);
@@ -109,7 +117,7 @@ fn ours(bundle: &Bundle) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::run::{ClassTotals, Damage, EndKind, Tier};
+    use plimsoll_evidence::run::{ClassTotals, Damage, Tier};
     use plimsoll_plan::TargetKind;
 
     use super::super::made_up;

@@ -58,6 +58,7 @@ fn as_json(rule: &Shown) -> serde_json::Value {
         "asks": rule.asks,
         "explains": rule.explains,
         "mandatory_for": claims(rule, Weight::Mandatory),
+        "refutes": claims(rule, Weight::Refuting),
         "bears_on": claims(rule, Weight::Advisory),
     })
 }
@@ -101,7 +102,12 @@ pub fn explain(id: &str, common: &Common) -> Result<Exit, CliError> {
         return Ok(Exit::Ok);
     }
     let mut text = format!("{}: {}\n\n{}\n", rule.id, rule.asks, wrapped(rule.explains, 98));
-    for (weight, word) in [(Weight::Mandatory, "mandatory for"), (Weight::Advisory, "bears on")] {
+    let weights = [
+        (Weight::Mandatory, "mandatory for"),
+        (Weight::Refuting, "refutes"),
+        (Weight::Advisory, "bears on"),
+    ];
+    for (weight, word) in weights {
         let claims = claims(rule, weight);
         if !claims.is_empty() {
             text.push_str(&format!("\n{word:13}  {}", claims.join(", ")));
