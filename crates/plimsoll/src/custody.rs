@@ -119,11 +119,16 @@ impl Loaded {
 
     /// Whether the evidence does not agree with itself.
     pub fn contradicts_itself(&self) -> bool {
-        let is_it = |f: &plimsoll_judge::finding::Finding| {
+        self.contradiction().is_some()
+    }
+
+    /// What of the evidence does not agree.
+    pub fn contradiction(&self) -> Option<&str> {
+        let is_it = |f: &&plimsoll_judge::finding::Finding| {
             f.rule == plimsoll_judge::rules::evidence_consistent::RULE.id
                 && f.outcome == Outcome::Fail
         };
-        self.verdict.findings.iter().any(is_it)
+        self.verdict.findings.iter().find(is_it).map(|finding| finding.says.as_str())
     }
 }
 

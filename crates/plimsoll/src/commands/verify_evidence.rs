@@ -143,8 +143,10 @@ fn signed(signed: &Signed) -> String {
 
 fn describe(run: &Loaded) -> String {
     let Loaded { custody, verdict, .. } = run;
-    let evidence =
-        if run.contradicts_itself() { "contradicts itself" } else { "agrees with itself" };
+    let evidence = match run.contradiction() {
+        Some(says) => says.strip_prefix("the evidence ").unwrap_or(says),
+        None => "agrees with itself",
+    };
     let ledger = match &custody.place {
         Place::Held(held) => {
             let later = match held.later_witnesses {
