@@ -134,18 +134,16 @@ impl Drop for MemoryFs {
 }
 
 #[test]
-fn where_there_is_no_direct_io_the_page_cache_makes_it_invalid() {
+fn a_file_system_in_memory_makes_it_invalid() {
     let sandbox = Sandbox::new();
     let fs = MemoryFs::new(&sandbox, "ramfs", "mode=755");
     let path = sandbox.plan(&SmallPlan::on(&fs.0));
     let ran = sandbox.run(&["run", &path, "--json", "-q"]).expect(3);
     let verdict = ran.json();
     assert_eq!(verdict["verdict"], "INVALID", "{}", ran.stdout);
-    // It lies in memory as well, which is another rule's to say.
     let findings = verdict["findings"].as_array().unwrap();
-    let served = findings.iter().find(|finding| finding["rule"] == "bytes-balance").unwrap();
-    assert_eq!(served["outcome"], "fail", "{served}");
-    assert!(served["says"].as_str().unwrap().contains("page cache"), "{served}");
+    let memory = findings.iter().find(|finding| finding["rule"] == "memory-target").unwrap();
+    assert_eq!(memory["outcome"], "fail", "{memory}");
 }
 
 #[test]

@@ -218,7 +218,9 @@ fn noticed(ran: &Ran) -> bool {
     let words = all.split_whitespace().collect::<Vec<_>>().join(" ");
     let refused = ran.stderr.contains("error: ");
     let says = ["not vouched for", "evidence contradicts itself"];
-    ran.code == 3 && (refused || says.iter().any(|says| words.contains(says)))
+    // What can't be read at all ends with 5.
+    ran.code == 5 && refused
+        || ran.code == 3 && (refused || says.iter().any(|says| words.contains(says)))
 }
 
 fn json(path: &Path, change: impl FnOnce(&mut Value)) {
