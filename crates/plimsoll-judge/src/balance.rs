@@ -236,6 +236,12 @@ impl<'a> Scale<'a> {
                     self.verb()
                 ));
             }
+            // Of files that are written directly, what the cache holds need not be dirty, and what is
+            // dirty on this host may be another's: that accuses nobody.
+            let direct = seen::buffered_paths(self.bundle).is_empty();
+            if !self.is_read && direct && self.own_at_most() >= Some(self.least) {
+                return self.by_the_others();
+            }
             // A journal takes each write that is flushed, and its pages stay dirty meanwhile.
             if self.is_read || !(self.journals_data() && flushes(self.bundle)) {
                 return Stands::Short(self.says_own(own));

@@ -259,7 +259,11 @@ fn honest_runs_keep_their_balance_while_others_use_the_disk() {
     for busy in [false, true] {
         for place in &places {
             let verdict = run(&sandbox, place, "", DIRECT);
-            assert_eq!(found(&verdict, "bytes-balance"), "pass", "{busy} {place:?}: {verdict:#}");
+            // On a host whose CPUs were taken away, counters are read late: that may leave it open.
+            let balance = found(&verdict, "bytes-balance");
+            let taken = found(&verdict, "cpu-steal") == "fail";
+            let holds = balance == "pass" || taken && balance == "unknown";
+            assert!(holds, "{busy} {place:?}: {verdict:#}");
             let fails = verdict["findings"].as_array().unwrap().iter();
             let fails: Vec<&Value> = fails.filter(|f| f["outcome"] == "fail").collect();
             // What the hypervisor of this machine takes is no fault of a stack.

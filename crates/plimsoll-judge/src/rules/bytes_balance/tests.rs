@@ -62,6 +62,11 @@ fn what_is_dirty_yet_has_not_reached_the_device() {
     // What is dirty of others' files is not ours.
     bundle.observed.page_cache.resident_bytes_after = Some(0);
     assert_eq!(outcome(&bundle), Outcome::Pass);
+    // Files that were written directly may be cached, and others' pages dirty, at the same time.
+    bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
+    bundle.run.engine.paths[0].direct = true;
+    assert_ne!(outcome(&bundle), Outcome::Fail);
+    bundle.run.engine.paths[0].direct = false;
     // Whose it is may not show.
     bundle.observed.page_cache.resident_bytes_after = None;
     assert_eq!(outcome(&bundle), Outcome::Unknown);
