@@ -13,12 +13,13 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource};
-use plimsoll_engine::matrix::streams;
 use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
-use plimsoll_engine::stream::run::{Group, Pace, RunConfig, Target, run};
+use plimsoll_engine::stream::run::{Group, RunConfig, Target, run};
 use plimsoll_observe::Shape;
 use plimsoll_plan::Plan;
 use plimsoll_sys::cpu::process_time;
+use plimsoll_workload::planned::pace::Pace;
+use plimsoll_workload::planned::streams;
 
 const DEPTH: u32 = 32;
 
@@ -32,7 +33,7 @@ fn once(file: Option<&PathBuf>, observed: bool, seconds: u64) -> (f64, f64) {
     let configs = streams::streams(plan.workload.matrix().unwrap(), 7, None).unwrap();
     let config = configs.into_iter().next().unwrap();
     let bytes = config.files.file_size_bytes;
-    let classes = MatrixSource::class_names(&config);
+    let classes: Vec<String> = config.classes().into_iter().map(|class| class.name).collect();
     let mut source = MatrixSource::new(config, 0..1, WriteContent::Buffers, DEPTH).unwrap();
     if observed {
         source = source.with_shape(Shape::new(&[bytes], 1, 1));

@@ -6,6 +6,8 @@
 
 use std::sync::atomic::AtomicBool;
 
+use plimsoll_workload::planned::pace::Pace;
+
 use plimsoll_sys::arena::AlignedBuffer;
 use plimsoll_sys::clock::{self, Clock, ClockSource, monotonic_ns};
 use plimsoll_sys::cpu::{enter_kernel, pin_to};
@@ -15,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::{BackendConfig, Direct, FileSource, Prefer};
 use crate::placement::Place;
-use crate::stream::run::{Group, Pace, RunConfig, Target, run};
+use crate::stream::run::{Group, RunConfig, Target, run};
 use crate::stream::source::{Op, Source};
 use crate::{EngineError, memory};
 

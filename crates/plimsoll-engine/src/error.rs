@@ -6,6 +6,7 @@ use plimsoll_sys::SysError;
 use plimsoll_sys::error::describe;
 use plimsoll_sys::op::PushError;
 use plimsoll_sys::ring::RingError;
+use plimsoll_workload::planned::PlannedError;
 
 /// What kind of failure it is; the command line maps it to an exit code and a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -212,6 +213,15 @@ pub enum EngineError {
     /// A setting that can't be carried out.
     #[error("{0}")]
     Config(String),
+}
+
+impl From<PlannedError> for EngineError {
+    fn from(error: PlannedError) -> Self {
+        match error {
+            PlannedError::Numbers(says) => Self::Config(says),
+            PlannedError::Arrivals(source) => Self::system("reading recorded arrivals", source),
+        }
+    }
 }
 
 impl EngineError {

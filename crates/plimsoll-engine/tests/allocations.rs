@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plimsoll_engine::backend::{BackendConfig, FileSource, Prefer};
-use plimsoll_engine::stream::run::{CapTurns, Group, Pace, RunConfig, Target, Turns, run};
+use plimsoll_engine::stream::run::{Group, RunConfig, Target, run};
 use plimsoll_engine::stream::source::{Op, Source, Wants};
 use plimsoll_sys::alloc::{CountingAllocator, allocations};
 use plimsoll_sys::op::OpKind;
+use plimsoll_workload::planned::pace::{CapTurns, Pace, Turns};
 
 #[global_allocator]
 static COUNTING: CountingAllocator = CountingAllocator;

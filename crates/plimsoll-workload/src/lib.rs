@@ -6,5 +6,6 @@ pub mod arrival;
 pub mod content;
 pub mod mailbox;
 pub mod matrix;
+pub mod planned;
 pub mod stamp;
 pub mod step;

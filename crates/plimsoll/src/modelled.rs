@@ -63,7 +63,7 @@ fn seed_of(plan_seed: u64, number: u32) -> u64 {
 fn run_error(error: &RunError) -> CliError {
     match error {
         RunError::Model(error) => model_error(error),
-        RunError::Plan(error) => engine_error(error),
+        RunError::Plan(error) => engine_error(&error.clone().into()),
     }
 }
 

@@ -6,12 +6,13 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
 use plimsoll_engine::stream::histogram::Totals;
 use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
-use plimsoll_engine::stream::run::{Group, Pace, RunConfig, RunReport, Target, run as run_groups};
+use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, run as run_groups};
 use plimsoll_workload::address::Pattern;
 use plimsoll_workload::content::{Content, ContentSpec};
 use plimsoll_workload::matrix::{
     FileSet, MetadataMix, SizeShare, StreamConfig, SyncKind, SyncPolicy,
 };
+use plimsoll_workload::planned::pace::Pace;
 use plimsoll_workload::stamp::Generations;
 use serde_json::json;
 
@@ -181,7 +182,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if case.work == "layout" {
         case.operations_max = space_bytes >> 20;
     }
-    let size_bytes_max = MatrixSource::size_bytes_max(&stream);
+    let size_bytes_max = stream.size_bytes_max();
     let content = content(&case, space_bytes)?;
     let source = MatrixSource::new(stream, 0..1, content, case.depth);
     let group = Group {

@@ -10,13 +10,12 @@ use std::time::Duration;
 
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
 use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
-use plimsoll_engine::stream::run::{
-    Group, Pace, RunConfig, RunReport, Target, Turns, run as run_groups,
-};
+use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, run as run_groups};
 use plimsoll_engine::stream::source::{Op, Source};
 use plimsoll_sys::clock::{Clock, monotonic_ns};
 use plimsoll_workload::arrival::{Rate, Schedule, Warp};
 use plimsoll_workload::matrix::StreamConfig;
+use plimsoll_workload::planned::pace::{Pace, Turns};
 use serde_json::{Value, json};
 
 /// Gaps that are kept, and every how many of them the Kolmogorov-Smirnov tests look at: 5,000 show a

@@ -5,7 +5,7 @@
 //! | `home` | directories, lock, files |
 //! | `manifest` | `store.json` |
 //! | `marks` | generation maps that survive a kill |
-//! | `settings` | the plan's numbers as the store wants them |
+//! | `settings` | the store that a manifest describes |
 //! | `run` | the phases of a run, one after the other |
 //! | `load` | warm-up, measurement and close |
 //! | `caches` | cold, warm-metadata, warm |
@@ -33,5 +33,4 @@ pub use manifest::{Manifest, Position, StoreState};
 pub use marks::MappedMarks;
 pub use probe::written_bytes;
 pub use run::{MailRun, run};
-pub use settings::config as store_config;
 pub use witness::{CommitWitness, Witnessed, read_commits};

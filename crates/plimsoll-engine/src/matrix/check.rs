@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::{Damage, Phase, PhaseKind};
 use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_workload::planned::pace::Pace;
 use plimsoll_workload::stamp::Finding;
 
 use super::data::{CHUNK_BYTES, CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
@@ -17,7 +18,7 @@ use crate::own::NOTHING;
 use crate::own::find::{There, holds};
 use crate::placement::Place;
 use crate::progress::{Progress, Watcher};
-use crate::stream::run::{Event, Group, Pace, RunConfig, Target, UNTIL_DONE_NS, watch};
+use crate::stream::run::{Event, Group, RunConfig, Target, UNTIL_DONE_NS, watch};
 
 /// What a check found.
 #[derive(Clone, Debug)]

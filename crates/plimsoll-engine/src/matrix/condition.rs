@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::{Arrival, Condition, Matrix, Pattern, Stream, SyncKind, SyncPolicy};
 use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_workload::matrix::stream_classes;
+use plimsoll_workload::planned::streams;
 use plimsoll_workload::step::{Class, ClassGroup};
 
 use super::conductor::Pulse;
 use super::data::Pass;
-use super::record::{Phases, Scribe, stream_classes};
+use super::record::{Phases, Scribe};
 use super::run::Running;
-use super::streams;
 use crate::EngineError;
 use crate::stream::collect::Interval;
 use crate::stream::run::{Event, watch};

@@ -10,13 +10,13 @@ use plimsoll_plan::{Layout, Matrix, ResolvedPlan, Target, TargetKind};
 use plimsoll_sys::file::{self, DirectMode, OpenFlags};
 use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::{Sample, StreamConfig};
+use plimsoll_workload::planned::streams;
 use plimsoll_workload::stamp::Generations;
 
 use super::data::CHUNK_BYTES;
 use super::device::Device;
 use super::manifest::{DataFile, DataState, Manifest, VERSION};
 use super::remote::Remote;
-use super::streams;
 use super::tree::Tree;
 use crate::EngineError;
 use crate::backend::Names;

@@ -1,22 +1,25 @@
 //! The load of a matrix run: clients dealt to threads, and what the generator says of itself.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_evidence::observed::WorkloadShape;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_observe::Shape;
-use plimsoll_workload::matrix::StreamConfig;
+use plimsoll_workload::matrix::{StreamConfig, stream_classes};
+use plimsoll_workload::planned::StreamPace;
+use plimsoll_workload::planned::pace::Pace;
 
 use super::conductor::Conductor;
-use super::pace::StreamPace;
-use super::record::{self, stream_classes};
+use super::record;
 use super::run::Running;
 use crate::EngineError;
 use crate::backend::BackendConfig;
 use crate::issue;
 use crate::stream::matrix::{MatrixSource, WriteContent};
-use crate::stream::run::{Group, Pace, RunConfig, Target, watch};
+use crate::stream::run::{Group, RunConfig, Target, watch};
 
 /// How long before a scheduled start a thread watches the clock instead of sleeping.
 const SPIN_NS: u64 = 50_000;
@@ -52,8 +55,9 @@ impl Running<'_> {
         let mut groups = Vec::new();
         for ((at, (number, clients)), place) in parts.into_iter().enumerate().zip(places) {
             let (stream, config) = (&self.matrix.matrix.streams[number], &configs[number]);
-            let size_bytes_max = MatrixSource::size_bytes_max(config);
-            let pace = StreamPace::new(stream, size_bytes_max, config.seed)?;
+            let size_bytes_max = config.size_bytes_max();
+            let read = |path: &Path| fs::read_to_string(path);
+            let pace = StreamPace::new(stream, size_bytes_max, config.seed, read)?;
             let spin_ns = if pace.is_open() { SPIN_NS } else { 0 };
             let (pace, cap) = pace.group(&clients);
             let places = match &pace {
@@ -62,7 +66,7 @@ impl Running<'_> {
             };
             let count = clients.len() as u32;
             let before = configs[..number].iter();
-            let first_class: usize = before.map(MatrixSource::class_count).sum();
+            let first_class: usize = before.map(|config| config.classes().len()).sum();
             let content = self.write_content(stream, config)?;
             let target = match &self.matrix.home.remote {
                 Some(remote) => {

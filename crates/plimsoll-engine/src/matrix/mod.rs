@@ -1,12 +1,10 @@
 //! Streams of reads and writes on files, a block device or nothing: the phases of a matrix run.
 //!
-//! - [`streams`]: the plan's streams as the workload and the driver want them.
 //! - [`home`], [`manifest`]: where the data lies, whose it is, and what it should hold.
 //! - [`device`]: what keeps a block device with somebody's data from being overwritten.
 //! - [`data`]: making the data, and checking all of it.
 //! - [`condition`]: writes before the measurement.
 //! - [`check`]: checking what a run left.
-//! - [`pace`]: when operations start.
 //! - [`record`]: what the driver measures, as evidence.
 //! - [`remote`]: data that lies on NFS exports or in an S3 bucket.
 //! - `read_back`: a sample of what was written, where not all data is checked.
@@ -23,12 +21,10 @@ mod generator;
 pub mod home;
 mod load;
 pub mod manifest;
-pub mod pace;
 mod read_back;
 pub mod record;
 pub mod remote;
 pub mod run;
-pub mod streams;
 mod tree;
 
 pub use check::{DataCheck, check_data, is_data_set};

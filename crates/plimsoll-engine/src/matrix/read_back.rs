@@ -9,6 +9,7 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::{InFlight, Sampled, Sampler};
+use plimsoll_workload::planned::pace::Pace;
 
 use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan};
 use super::record::pass_classes;
@@ -16,7 +17,7 @@ use super::run::Running;
 use crate::EngineError;
 use crate::issue;
 use crate::placement::Place;
-use crate::stream::run::{Event, Group, Pace, watch};
+use crate::stream::run::{Event, Group, watch};
 use crate::stream::source::{Op, Source, UNFOLLOWED, Wants};
 
 /// Blocks to read back: damage to one in 300 is found with 95 %.

@@ -3,7 +3,6 @@
 use plimsoll_evidence::latency::Interval as Histogram;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::series::{Data, Row, drained_class, drained_name};
-use plimsoll_workload::matrix::{OpKind, StreamConfig, classes};
 use plimsoll_workload::step::{Class, ClassGroup};
 
 use crate::recording::{Recording, empty_totals};
@@ -15,25 +14,6 @@ use crate::stream::recorder::Sums;
 /// Histograms are handed over at most this often over the measured phase.
 const HISTOGRAMS_MAX: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// The classes of the streams, each stream's after those of the one before it.
-#[must_use]
-pub fn stream_classes(streams: &[StreamConfig]) -> Vec<Class> {
-    let mut all = Vec::new();
-    for (instance, stream) in (0u32..).zip(streams) {
-        let count = MatrixSource::class_count(stream);
-        for class in classes(&stream.name, stream.sync.kind).into_iter().take(count) {
-            let group = match class.kind {
-                OpKind::Fsync | OpKind::Fdatasync => ClassGroup::Sync,
-                OpKind::Metadata(_) => ClassGroup::Metadata,
-                _ => ClassGroup::Transactional,
-            };
-            let is_read = class.kind == OpKind::Read;
-            all.push(Class { name: class.name, group, is_read, instance });
-        }
-    }
-    all
-}
 
 /// The classes of a pass over the data.
 #[must_use]

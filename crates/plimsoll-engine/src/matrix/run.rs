@@ -7,6 +7,8 @@ use plimsoll_evidence::run::{Damage, EndKind, Instance, PhaseKind};
 use plimsoll_plan::{CacheState, Layout, Matrix, ResolvedPlan};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::matrix::StreamConfig;
+use plimsoll_workload::planned::pace::Pace;
+use plimsoll_workload::planned::streams;
 use plimsoll_workload::stamp::Finding;
 
 use super::conductor::Pulse;
@@ -14,7 +16,6 @@ use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource, lay_out, sync};
 use super::home::DataHome;
 use super::manifest::DataState;
 use super::record::{Phases, Scribe, clip, pass_classes};
-use super::streams;
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::ending::Ending;
 use crate::error::ErrorKind;

@@ -12,14 +12,10 @@ use plimsoll_sys::op::OpKind;
 use plimsoll_workload::content::{Content, ContentError};
 use plimsoll_workload::matrix::{
     self, InFlight, MatrixError, MetadataKind, Sample, Sampler, StreamConfig, StreamPart, Tracker,
-    classes,
 };
 use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 
 use super::source::{NameOp, Op, Source, UNFOLLOWED, Wants};
-
-/// Classes of a stream without operations on names: read, write, sync.
-pub const CLASSES: usize = 3;
 
 /// How often another operation is taken where a write can't be followed.
 const ELSEWHERE_MAX: u32 = 16;
@@ -172,7 +168,7 @@ impl MatrixSource {
         places: u32,
     ) -> Result<Self, SourceError> {
         check(&config, &content)?;
-        let size_bytes_max = Self::size_bytes_max(&config);
+        let size_bytes_max = config.size_bytes_max();
         let work = match content {
             WriteContent::Buffers => Work::Nothing,
             WriteContent::Made(content) => Work::Made { content, writes: 0 },
@@ -216,27 +212,6 @@ impl MatrixSource {
     #[must_use]
     pub fn first_class(&self) -> u16 {
         self.first_class
-    }
-
-    /// Number of classes of a stream.
-    #[must_use]
-    pub fn class_count(config: &StreamConfig) -> usize {
-        Self::class_names(config).len()
-    }
-
-    /// Names of the classes of a stream, in the order of [`Op::class`].
-    #[must_use]
-    pub fn class_names(config: &StreamConfig) -> Vec<String> {
-        let all = classes(&config.name, config.sync.kind);
-        let taken = if config.metadata_percent > 0.0 { all.len() } else { CLASSES };
-        all.into_iter().take(taken).map(|class| class.name).collect()
-    }
-
-    /// The largest transfer of a stream.
-    #[must_use]
-    pub fn size_bytes_max(config: &StreamConfig) -> u32 {
-        let largest = config.all_sizes_bytes().into_iter().max().unwrap_or(0);
-        u32::try_from(largest).unwrap_or(u32::MAX)
     }
 
     /// Has what the operations are counted.

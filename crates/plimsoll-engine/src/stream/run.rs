@@ -12,6 +12,7 @@ use plimsoll_sys::cpu::{
     CpuTime, pin_to, process_time, ring_workers, set_timer_slack_ns, thread_id,
 };
 use plimsoll_sys::inject;
+use plimsoll_workload::planned::pace::{CapTurns, Pace};
 
 use super::collect::{Collector, Interval};
 use super::crew::{Crew, Flags};
@@ -42,48 +43,6 @@ const LEAD_NS: u64 = 5_000_000;
 
 /// How long a cap's schedule may be caught up with after a stall.
 const CREDIT_NS: u64 = 100_000_000;
-
-/// Times at which operations start, in nanoseconds from the start, ascending.
-pub type Turns = Box<dyn Iterator<Item = u64> + Send>;
-
-/// When the clients of a group start operations.
-pub enum Pace {
-    /// Each client keeps `depth` operations outstanding.
-    Closed {
-        /// Operations of each client.
-        depth: u32,
-    },
-    /// Each client starts `depth` operations at once when its last batch has come back whole.
-    Barrier {
-        /// Operations of each client's batch.
-        depth: u32,
-    },
-    /// As closed, with a pause after each completion.
-    Thinking {
-        /// Operations of each client.
-        depth: u32,
-        /// The pause.
-        think_ns: u64,
-    },
-    /// Operations start when they are due.
-    Open {
-        /// One schedule per client.
-        arrivals: Vec<Turns>,
-        /// Most operations in flight, all clients together.
-        places: u32,
-    },
-}
-
-impl std::fmt::Debug for Pace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Closed { depth } => write!(f, "Closed({depth})"),
-            Self::Barrier { depth } => write!(f, "Barrier({depth})"),
-            Self::Thinking { depth, think_ns } => write!(f, "Thinking({depth}, {think_ns} ns)"),
-            Self::Open { places, .. } => write!(f, "Open({places})"),
-        }
-    }
-}
 
 /// What a group's operations go to.
 #[derive(Debug)]
@@ -121,15 +80,6 @@ pub struct Group<S> {
     pub operations_max: u64,
     /// How long before a scheduled start the thread stops sleeping and watches the clock.
     pub spin_ns: u64,
-}
-
-/// The turns of a rate cap.
-pub struct CapTurns(pub Turns);
-
-impl std::fmt::Debug for CapTurns {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CapTurns")
-    }
 }
 
 /// Lengths and habits of a run.

@@ -4,16 +4,14 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::fs;
 use std::ops::Range;
 
-use plimsoll_engine::EngineError;
-use plimsoll_engine::matrix::pace::StreamPace;
-use plimsoll_engine::matrix::record::stream_classes;
-use plimsoll_engine::stream::matrix::MatrixSource;
-use plimsoll_engine::stream::run::{Pace, Turns};
 use plimsoll_observe::shape::Shape;
 use plimsoll_plan::Matrix;
-use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart};
+use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart, stream_classes};
+use plimsoll_workload::planned::pace::{Pace, Turns};
+use plimsoll_workload::planned::{PlannedError, StreamPace};
 use plimsoll_workload::step::{
     Arena, BACKLOG_NS, Class, Completion, FileSpec, Io, IoKind, StepWorkload, Wait,
 };
@@ -69,7 +67,7 @@ impl Clients {
         configs: &[StreamConfig],
         part: u32,
         parts: u32,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, PlannedError> {
         let mut streams = Vec::new();
         let (mut first_class, mut first) = (0, 0);
         for (stream, config) in matrix.streams.iter().zip(configs) {
@@ -77,11 +75,13 @@ impl Clients {
                 (u64::from(config.clients) * u64::from(part) / u64::from(parts.max(1))) as u32
             };
             let clients = bound(part)..bound(part + 1);
-            let size_bytes_max = MatrixSource::size_bytes_max(config);
-            let pace = StreamPace::new(stream, size_bytes_max, config.seed)?;
+            let size_bytes_max = config.size_bytes_max();
+            let pace = StreamPace::new(stream, size_bytes_max, config.seed, |path| {
+                fs::read_to_string(path)
+            })?;
             let (pace, cap) = pace.group(&clients.clone().collect::<Vec<u32>>());
-            let of = StreamPart::new(config.clone(), clients.clone())
-                .map_err(|error| EngineError::Config(error.to_string()))?;
+            let of =
+                StreamPart::new(config.clone(), clients.clone()).map_err(PlannedError::numbers)?;
             let mut one = Stream {
                 part: of,
                 outstanding: vec![0; clients.len()],
@@ -108,7 +108,7 @@ impl Clients {
             one.cap = cap.and_then(|mut turns| turns.0.next().map(|first| (turns.0, first)));
             first += one.clients.len() as u32;
             streams.push(one);
-            first_class += MatrixSource::class_count(config) as u16;
+            first_class += config.classes().len() as u16;
         }
         let files = files(configs);
         let sizes: Vec<u64> = files.iter().map(|file| file.size_bytes).collect();

@@ -8,8 +8,6 @@
 
 use std::sync::atomic::Ordering;
 
-use plimsoll_engine::EngineError;
-use plimsoll_engine::mailbox::store_config;
 use plimsoll_engine::progress::Progress;
 use plimsoll_engine::recording::Recording;
 use plimsoll_evidence::run::{Instance, PhaseKind};
@@ -18,6 +16,7 @@ use plimsoll_workload::mailbox::{
     DatabaseState, GenerationMap, Group, GroupPart, Mark, Phase, PhaseIo, Recover, ReplayFrom,
     Scan, ScanKind, Store, spread,
 };
+use plimsoll_workload::planned::{PlannedError, store as planned_store};
 use plimsoll_workload::step::FileSpec;
 
 use super::phases::{
@@ -41,12 +40,12 @@ pub fn run_mailbox<'a>(run: ModelRun<'a>, mailbox: &'a Mailbox) -> Result<Record
 }
 
 /// The store that a plan describes, empty.
-pub(super) fn store(mailbox: &Mailbox, seed: u64, load_seed: u64) -> Result<Store, EngineError> {
-    let mut config = store_config(mailbox, seed, seed, 1, 2)?;
+pub(super) fn store(mailbox: &Mailbox, seed: u64, load_seed: u64) -> Result<Store, PlannedError> {
+    let mut config = planned_store::config(mailbox, seed, seed, 1, 2)?;
     config.load_seed = load_seed;
     let marks = || Box::<Unmarked>::default();
     let states = config.databases.iter().map(|d| DatabaseState::new(d.clone(), marks())).collect();
-    Store::new(config, states).map_err(|error| EngineError::Config(error.to_string()))
+    Store::new(config, states).map_err(PlannedError::numbers)
 }
 
 /// No generations: a model carries no pages that could be checked against them.
@@ -226,8 +225,7 @@ impl Mail<'_> {
         let page_bytes = u64::from(store.config().page_bytes);
         let mut groups = Vec::new();
         for (store, part) in store.split(&self.parts).into_iter().zip(&self.parts) {
-            let group = Group::new(store, &part.sessions)
-                .map_err(|error| EngineError::Config(error.to_string()))?;
+            let group = Group::new(store, &part.sessions).map_err(PlannedError::numbers)?;
             groups.push(group);
         }
         let warm_up = self.begin(system, PhaseKind::WarmUp);

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_engine::EngineError;
 use plimsoll_engine::progress::{Progress, Watcher};
 use plimsoll_engine::recording::Recording;
 use plimsoll_engine::step::Snapshot;
@@ -11,6 +10,7 @@ use plimsoll_evidence::environment::Unknown;
 use plimsoll_evidence::observed::WorkloadShape;
 use plimsoll_evidence::run::{Clock, EndKind, PathEngine, PhaseKind};
 use plimsoll_plan::ResolvedPlan;
+use plimsoll_workload::planned::PlannedError;
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 use thiserror::Error;
 
@@ -37,7 +37,7 @@ pub enum RunError {
     Model(#[from] ModelError),
     /// The plan's numbers.
     #[error(transparent)]
-    Plan(#[from] EngineError),
+    Plan(#[from] PlannedError),
 }
 
 /// A run to be carried out on a model.

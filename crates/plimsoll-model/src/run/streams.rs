@@ -3,15 +3,15 @@
 //! Each file is a virtual disk; clients are dealt to the nodes that run load. Files are laid out in bulk
 //! as the plan says; a sparse or allocated file holds nothing, and reads of it are zeros.
 
-use plimsoll_engine::EngineError;
 use plimsoll_engine::drain;
 use plimsoll_engine::matrix::record::clip;
-use plimsoll_engine::matrix::streams::streams;
 use plimsoll_engine::recording::Recording;
 use plimsoll_evidence::observed::WorkloadShape;
 use plimsoll_evidence::run::{Instance, PhaseKind};
 use plimsoll_plan::{CacheState, Layout, Matrix};
 use plimsoll_workload::matrix::StreamConfig;
+use plimsoll_workload::planned::PlannedError;
+use plimsoll_workload::planned::streams::streams;
 use plimsoll_workload::step::FileSpec;
 
 use super::clients::Clients;
@@ -66,7 +66,7 @@ fn shape(parts: &mut dyn Iterator<Item = &Clients>) -> WorkloadShape {
 }
 
 /// Whether the streams can be.
-pub(super) fn check(matrix: &Matrix, seed: u64) -> Result<(), EngineError> {
+pub(super) fn check(matrix: &Matrix, seed: u64) -> Result<(), PlannedError> {
     Clients::new(matrix, &streams(matrix, seed, None)?, 0, 1).map(|_| ())
 }
 

@@ -22,6 +22,7 @@ mod metadata;
 mod names;
 mod op;
 mod part;
+mod recorded;
 mod sample;
 mod tracker;
 
@@ -32,5 +33,6 @@ pub use metadata::{MetadataKind, MetadataMix};
 pub use names::{NameChange, Names, name_text};
 pub use op::{Class, Op, OpKind, classes};
 pub use part::StreamPart;
+pub use recorded::stream_classes;
 pub use sample::{Sample, Sampled, Sampler};
 pub use tracker::{InFlight, Tracker};

@@ -4,10 +4,11 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_workload::address::Pattern;
 use plimsoll_workload::content::ContentSpec;
 use plimsoll_workload::matrix::{FileSet, MetadataMix, SizeShare, SyncKind, SyncPolicy};
+use plimsoll_workload::planned::pace::Pace;
 
 use super::*;
 use crate::backend::{BackendConfig, Direct, FileSource, Prefer};
-use crate::stream::run::{Group, Pace, RunConfig, RunReport, Target, run};
+use crate::stream::run::{Group, RunConfig, RunReport, Target, run};
 
 const FILE_BYTES: u64 = 8 << 20;
 const UNITS: usize = 2048;
@@ -72,8 +73,8 @@ fn go(path: &Path, stream: StreamConfig, content: WriteContent, depth: u32, max:
     let files = vec![FileSource::sized(path, FILE_BYTES)];
     let (prefer, direct) = (Prefer::Auto, Direct::Auto);
     let target = Target::Files(BackendConfig { files, prefer, direct, ..Default::default() });
-    let names = MatrixSource::class_names(&stream);
-    let size_bytes_max = MatrixSource::size_bytes_max(&stream);
+    let names: Vec<String> = stream.classes().into_iter().map(|class| class.name).collect();
+    let size_bytes_max = stream.size_bytes_max();
     let group = Group {
         name: "matrix".to_owned(),
         place: crate::placement::Place::default(),
@@ -251,6 +252,7 @@ fn streams_that_cannot_be_driven_are_refused() {
     };
     let error = new(config(100.0, Pattern::Random, 4096), bare);
     assert_eq!(error, SourceError::NoStamps("s".to_owned()));
-    let names = StreamConfig { metadata_percent: 1.0, ..config(100.0, Pattern::Random, 4096) };
+    let names: Vec<String> =
+        StreamConfig { metadata_percent: 1.0, ..config(100.0, Pattern::Random, 4096) };
     assert_eq!(new(names, WriteContent::Buffers), SourceError::Metadata("s".to_owned()));
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::backend::{Direct, FileSource, Prefer};
 use crate::stream::source::{Op, Wants};
 use plimsoll_sys::op::OpKind;
+use plimsoll_workload::planned::pace::Turns;
 
 /// Writes or reads one block after the other, a fill byte per block.
 #[derive(Debug)]

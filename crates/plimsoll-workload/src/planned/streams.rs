@@ -2,13 +2,11 @@
 //! the same operations everywhere.
 
 use plimsoll_plan as plan;
-use plimsoll_workload::address::Pattern;
-use plimsoll_workload::content::{ContentSpec, unit_bytes_for};
-use plimsoll_workload::matrix::{
-    FileSet, MetadataMix, SizeShare, StreamConfig, SyncKind, SyncPolicy,
-};
 
-use crate::EngineError;
+use super::PlannedError;
+use crate::address::Pattern;
+use crate::content::{ContentSpec, unit_bytes_for};
+use crate::matrix::{FileSet, MetadataMix, SizeShare, StreamConfig, SyncKind, SyncPolicy};
 
 /// Small files that each client has when a stream with metadata operations starts.
 const NAMES_PER_CLIENT: u32 = 64;
@@ -25,7 +23,7 @@ pub fn streams(
     matrix: &plan::Matrix,
     seed: u64,
     device_bytes: Option<u64>,
-) -> Result<Vec<StreamConfig>, EngineError> {
+) -> Result<Vec<StreamConfig>, PlannedError> {
     let mut first_file = 0u32;
     let mut streams = Vec::new();
     for (number, stream) in matrix.streams.iter().enumerate() {
@@ -33,7 +31,7 @@ pub fn streams(
         if device_bytes.is_none() {
             let after = u64::from(first_file) + config.files.files();
             first_file = u32::try_from(after)
-                .map_err(|_| EngineError::Config("the plan has more than 2^32 files".into()))?;
+                .map_err(|_| PlannedError::Numbers("the plan has more than 2^32 files".into()))?;
         }
         streams.push(config);
     }
@@ -46,7 +44,7 @@ fn config(
     seed: u64,
     first_file: u32,
     device_bytes: Option<u64>,
-) -> Result<StreamConfig, EngineError> {
+) -> Result<StreamConfig, PlannedError> {
     let files = &stream.files;
     let (shares, files_per_share) =
         if device_bytes.is_some() { (1, 1) } else { (files.shares, files.files_per_share) };
@@ -88,11 +86,13 @@ fn config(
     })
 }
 
-fn sizes(stream: &plan::Stream, sizes: &[plan::SizeShare]) -> Result<Vec<SizeShare>, EngineError> {
+fn sizes(stream: &plan::Stream, sizes: &[plan::SizeShare]) -> Result<Vec<SizeShare>, PlannedError> {
     let one = |size: &plan::SizeShare| {
         let size_bytes = u32::try_from(size.size_bytes).map_err(|_| {
             let (name, bytes) = (&stream.name, size.size_bytes);
-            EngineError::Config(format!("stream {name}: a transfer of {bytes} bytes is too large"))
+            PlannedError::Numbers(format!(
+                "stream {name}: a transfer of {bytes} bytes is too large"
+            ))
         })?;
         Ok(SizeShare { size_bytes, share: size.share_percent })
     };
@@ -151,7 +151,7 @@ pub fn content(
 ///
 /// # Errors
 /// Where there is none: something is no multiple of 512 bytes.
-pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32, EngineError> {
+pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32, PlannedError> {
     let mut numbers = matrix.axes.sizes_bytes.clone();
     for stream in streams {
         numbers.extend(stream.all_sizes_bytes());
@@ -161,6 +161,6 @@ pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32
     numbers.retain(|number| *number > 0);
     unit_bytes_for(&numbers).ok_or_else(|| {
         let says = "sizes, offsets, boundaries and files must be multiples of 512 bytes";
-        EngineError::Config(says.to_owned())
+        PlannedError::Numbers(says.to_owned())
     })
 }

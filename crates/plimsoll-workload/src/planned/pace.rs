@@ -1,14 +1,63 @@
 //! When the operations of a stream start, from what the plan says.
 
-use std::fs;
 use std::path::Path;
 
 use plimsoll_plan::{Arrival, Stream};
 use plimsoll_sys::SysError;
-use plimsoll_workload::arrival::{Rate, Recording, Schedule, Warp};
 
-use crate::EngineError;
-use crate::stream::run::{CapTurns, Pace, Turns};
+use super::PlannedError;
+use crate::arrival::{Rate, Recording, Schedule, Warp};
+
+/// Times at which operations start, in nanoseconds from the start, ascending.
+pub type Turns = Box<dyn Iterator<Item = u64> + Send>;
+
+/// When the clients of a group start operations.
+pub enum Pace {
+    /// Each client keeps `depth` operations outstanding.
+    Closed {
+        /// Operations of each client.
+        depth: u32,
+    },
+    /// Each client starts `depth` operations at once when its last batch has come back whole.
+    Barrier {
+        /// Operations of each client's batch.
+        depth: u32,
+    },
+    /// As closed, with a pause after each completion.
+    Thinking {
+        /// Operations of each client.
+        depth: u32,
+        /// The pause.
+        think_ns: u64,
+    },
+    /// Operations start when they are due.
+    Open {
+        /// One schedule per client.
+        arrivals: Vec<Turns>,
+        /// Most operations in flight, all clients together.
+        places: u32,
+    },
+}
+
+impl std::fmt::Debug for Pace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Closed { depth } => write!(f, "Closed({depth})"),
+            Self::Barrier { depth } => write!(f, "Barrier({depth})"),
+            Self::Thinking { depth, think_ns } => write!(f, "Thinking({depth}, {think_ns} ns)"),
+            Self::Open { places, .. } => write!(f, "Open({places})"),
+        }
+    }
+}
+
+/// The turns of a rate cap.
+pub struct CapTurns(pub Turns);
+
+impl std::fmt::Debug for CapTurns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CapTurns")
+    }
+}
 
 /// Buffers of a group in an open loop take at most this much.
 const OPEN_ARENA_BYTES: u64 = 64 << 20;
@@ -29,14 +78,20 @@ pub struct StreamPace {
 }
 
 impl StreamPace {
-    /// From a plan's stream, whose operations are of up to `size_bytes_max`.
+    /// From a plan's stream, whose operations are of up to `size_bytes_max`. `read` gives the text of a
+    /// file of recorded arrivals.
     ///
     /// # Errors
     /// A rate that can't be kept, a recording that can't be read.
-    pub fn new(stream: &Stream, size_bytes_max: u32, seed: u64) -> Result<Self, EngineError> {
+    pub fn new(
+        stream: &Stream,
+        size_bytes_max: u32,
+        seed: u64,
+        read: impl FnOnce(&Path) -> std::io::Result<String>,
+    ) -> Result<Self, PlannedError> {
         let rate = |per_s: f64| {
             Rate::per_s(per_s)
-                .map_err(|error| EngineError::Config(format!("stream {}: {error}", stream.name)))
+                .map_err(|error| PlannedError::Numbers(format!("stream {}: {error}", stream.name)))
         };
         let ramp = |ramp_ns: u64| if ramp_ns > 0 { Warp::Ramp { ramp_ns } } else { Warp::None };
         let schedule = match &stream.arrival {
@@ -54,7 +109,9 @@ impl StreamPace {
                 let warp = Warp::Bursts { on_ns: *on_ns, off_ns: *off_ns };
                 Some(Schedule::Poisson { rate: rate(*rate_per_s)?, warp })
             }
-            Arrival::Recorded { file } => Some(Schedule::Recorded(recording(Path::new(file))?)),
+            Arrival::Recorded { file } => {
+                Some(Schedule::Recorded(recording(Path::new(file), read)?))
+            }
         };
         Ok(Self {
             schedule,
@@ -115,12 +172,14 @@ fn merged(turns: Vec<Turns>) -> Turns {
     }))
 }
 
-fn recording(path: &Path) -> Result<Recording, EngineError> {
-    let text = fs::read_to_string(path).map_err(|error| {
-        EngineError::system("reading recorded arrivals", SysError::from_io("read", &error).at(path))
-    })?;
+fn recording(
+    path: &Path,
+    read: impl FnOnce(&Path) -> std::io::Result<String>,
+) -> Result<Recording, PlannedError> {
+    let text = read(path)
+        .map_err(|error| PlannedError::Arrivals(SysError::from_io("read", &error).at(path)))?;
     Recording::parse(&text)
-        .map_err(|error| EngineError::Config(format!("{}: {error}", path.display())))
+        .map_err(|error| PlannedError::Numbers(format!("{}: {error}", path.display())))
 }
 
 #[cfg(test)]
