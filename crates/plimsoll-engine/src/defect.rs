@@ -10,6 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use plimsoll_evidence::run::EndKind;
+use plimsoll_record::recording::Recording;
+
 use crate::EngineError;
 
 /// Whether a thread of this process has panicked since [`watch`] was called.
@@ -48,6 +51,13 @@ pub fn seen() -> bool {
 #[must_use]
 pub fn first() -> Option<String> {
     FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Notes that a thread of this process has panicked, where one has, as why a run ends.
+pub fn note(recording: &mut Recording) {
+    if let Some(says) = first() {
+        recording.fail(EndKind::Defect, says);
+    }
 }
 
 /// Does something, and makes a panic in it an error.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_evidence::run::EndKind;
+use plimsoll_record::recording::Failure;
 use plimsoll_sys::SysError;
 use plimsoll_sys::error::describe;
 use plimsoll_sys::op::PushError;
@@ -213,6 +215,27 @@ pub enum EngineError {
     /// A setting that can't be carried out.
     #[error("{0}")]
     Config(String),
+}
+
+impl Failure for EngineError {
+    fn end_kind(&self) -> EndKind {
+        match self.kind() {
+            ErrorKind::NoSpace | ErrorKind::TooSmall => EndKind::NoSpace,
+            ErrorKind::Device => EndKind::IoError,
+            ErrorKind::Corrupt => EndKind::Corruption,
+            ErrorKind::Defect => EndKind::Defect,
+            ErrorKind::Stopped => EndKind::Interrupted,
+            _ => EndKind::Environment,
+        }
+    }
+
+    fn says(&self) -> String {
+        format!("{self}; {}", self.hint())
+    }
+
+    fn leaves_a_call(&self) -> bool {
+        matches!(self, Self::Stuck { .. } | Self::Unanswered { .. })
+    }
 }
 
 impl From<PlannedError> for EngineError {

@@ -48,7 +48,7 @@ const DATABASE_PAGE_BYTES: u64 = 8;
 const PLACE_BYTES: u64 = 256;
 /// Of a client: its place in the address and name tables.
 const CLIENT_BYTES: u64 = 512;
-/// Of a client and class: three sets of two histograms of 65,536 counters of 4 B (`stream::histogram`).
+/// Of a client and class: three sets of two histograms of 65,536 counters of 4 B (`plimsoll_record::histogram`).
 const CELL: Need = Need { used_bytes: 3 * 2 * (8 << 10), mapped_bytes: 3 * 2 * (256 << 10) };
 /// Of a stamped unit of data: its generation and its state (`plimsoll_workload::stamp`).
 const UNIT_BYTES: u64 = 5;

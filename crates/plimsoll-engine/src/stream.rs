@@ -4,19 +4,17 @@
 //!   streams as such a source.
 //! - [`pacing`]: when the next one starts.
 //! - [`drive`]: the loop that a driving thread runs.
-//! - [`recorder`], [`histogram`], [`handover`], [`collect`]: what is written down, and how it leaves the
-//!   thread without either side waiting.
+//! - [`handover`], `collect`: how what is written down ([`plimsoll_record::cells`]) leaves the thread without
+//!   either side waiting.
 //! - [`run`]: threads, one schedule, one writer.
 
-pub mod collect;
+mod collect;
 mod crew;
 pub mod drive;
 pub mod failure;
 pub mod handover;
-pub mod histogram;
 pub mod matrix;
 pub mod pacing;
-pub mod recorder;
 pub mod run;
 pub mod source;
 pub mod time;

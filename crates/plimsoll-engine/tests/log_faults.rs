@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::ending::OnTime;
 use plimsoll_engine::mailbox::{self, Home, MailRun};
-use plimsoll_engine::progress::{Progress, Watcher};
-use plimsoll_engine::recording::Recording;
 use plimsoll_evidence::run::{EndKind, Phase, PhaseKind};
 use plimsoll_plan::Plan;
+use plimsoll_record::progress::{Progress, Watcher};
+use plimsoll_record::recording::Recording;
 
 const BLOCK: usize = 4096;
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use plimsoll_engine::ending::OnTime;
 use plimsoll_engine::mailbox::{self, Home, MailRun};
-use plimsoll_engine::progress::Unwatched;
-use plimsoll_engine::recording::Recording;
 use plimsoll_evidence::run::{EndKind, PhaseKind};
 use plimsoll_plan::Plan;
+use plimsoll_record::progress::Unwatched;
+use plimsoll_record::recording::Recording;
 
 const DATABASES: u32 = 16;
 /// Runs that go on at a time: each mostly waits.

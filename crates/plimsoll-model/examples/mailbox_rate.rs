@@ -1,9 +1,9 @@
 //! Wall time of a mail store run on a model: `cargo run --release -p plimsoll-model --example mailbox_rate
 //! PLAN`, where the plan's target is a model.
 
-use plimsoll_engine::progress::Unwatched;
 use plimsoll_model::run::{ModelRun, Modelled, run_plan};
 use plimsoll_plan::{Plan, TargetKind};
+use plimsoll_record::progress::Unwatched;
 use std::sync::atomic::AtomicBool;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

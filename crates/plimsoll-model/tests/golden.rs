@@ -13,11 +13,11 @@
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_engine::progress::Unwatched;
-use plimsoll_engine::recording::Recording;
 use plimsoll_evidence::{latency, series};
 use plimsoll_model::run::{ModelRun, Modelled, run_plan};
 use plimsoll_plan::{Plan, TargetKind};
+use plimsoll_record::progress::Unwatched;
+use plimsoll_record::recording::Recording;
 use sha2::{Digest, Sha256};
 
 const GOLDEN: &str = include_str!("../data/golden.txt");

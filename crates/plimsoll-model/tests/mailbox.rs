@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_engine::progress::{Progress, Unwatched, Watcher};
-use plimsoll_engine::recording::Recording;
 use plimsoll_evidence::run::{EndKind, Phase, PhaseKind};
 use plimsoll_evidence::series::{self, Data};
 use plimsoll_model::run::{ModelRun, Modelled, run_plan};
 use plimsoll_plan::{Plan, ResolvedPlan, TargetKind};
+use plimsoll_record::progress::{Progress, Unwatched, Watcher};
+use plimsoll_record::recording::Recording;
 
 /// A small store, with every phase that a model has.
 fn plan(changes: &[(&str, &str)]) -> ResolvedPlan {

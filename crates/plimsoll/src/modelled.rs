@@ -1,9 +1,9 @@
 //! Runs on a model: what `session` needs of them, and repeats side by side on cores.
 
-use plimsoll_engine::recording::Recording;
 use plimsoll_evidence::run::Membership;
 use plimsoll_model::run::{ModelRun, Modelled, RunError, check_plan, run_plan};
 use plimsoll_plan::{ResolvedPlan, TargetKind};
+use plimsoll_record::recording::Recording;
 
 use crate::commands::model::model_error;
 use crate::error::CliError;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::HumanBytes;
-use plimsoll_engine::progress::{Progress, Watcher};
 use plimsoll_evidence::run::{Phase, PhaseKind};
+use plimsoll_record::progress::{Progress, Watcher};
 
 use crate::notes;
 

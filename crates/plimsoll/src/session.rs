@@ -7,7 +7,6 @@ use std::time::Duration;
 use plimsoll_engine::mailbox::{self, Home, MailRun};
 use plimsoll_engine::matrix::condition::random_overwrite;
 use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
-use plimsoll_engine::recording::Recording;
 use plimsoll_engine::{EngineError, ErrorKind, aside, defect, memory};
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::ledger::{Ledger, Question, Start, TornTail};
@@ -15,6 +14,7 @@ use plimsoll_evidence::run::{Driver, LedgerPosition, Membership, Run, SCHEMA_VER
 use plimsoll_evidence::{Bundle, BundleWriter};
 use plimsoll_judge::Verdict;
 use plimsoll_plan::{Condition, Mailbox, Matrix, Plan, ResolvedPlan, Target, TargetKind, Workload};
+use plimsoll_record::recording::Recording;
 use plimsoll_sys::{clock, inject};
 
 use crate::ceilings;

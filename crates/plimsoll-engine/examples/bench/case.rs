@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
-use plimsoll_engine::stream::histogram::Totals;
 use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
 use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, run as run_groups};
+use plimsoll_record::histogram::Totals;
 use plimsoll_workload::address::Pattern;
 use plimsoll_workload::content::{Content, ContentSpec};
 use plimsoll_workload::matrix::{

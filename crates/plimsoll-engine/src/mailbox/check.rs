@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::{Damage, PhaseKind};
+use plimsoll_record::progress::Watcher;
 use plimsoll_sys::clock;
 use plimsoll_workload::mailbox::{
     Finding, MailboxConfig, Phase, PhaseIo, Store, Trouble, Verify, spread,
@@ -24,7 +25,6 @@ use crate::matrix::home::memory_bytes;
 use crate::own::beneath::OwnDirectory;
 use crate::own::find::{There, holds, look_at};
 use crate::own::sys;
-use crate::progress::Watcher;
 use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
 use crate::{EngineError, issue};
 

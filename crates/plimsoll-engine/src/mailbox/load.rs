@@ -9,6 +9,8 @@ use plimsoll_evidence::observed::GeneratorThread;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::series::Data;
 use plimsoll_observe::{Observer, Shape};
+use plimsoll_record::drain;
+use plimsoll_record::recorder::Snapshot;
 use plimsoll_sys::{clock, inject};
 use plimsoll_workload::mailbox::{Group, Store, spread};
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
@@ -18,8 +20,7 @@ use super::run::{Latest, Running};
 use super::shaped::Shaped;
 use super::witness::CommitWitness;
 use crate::EngineError;
-use crate::drain;
-use crate::step::{Control, Ended, Event, Glance, Snapshot, run_stage};
+use crate::step::{Control, Ended, Event, Glance, run_stage};
 
 /// Counters that are levels and not sums: their change over a phase says nothing.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
@@ -94,7 +95,7 @@ impl Running<'_> {
         generator.lag = recording.generator.lag();
         generator.lag_ns_max = generator.lag.as_ref().map(|lag| lag.wait_ns_max);
         if let Some(lag) = &generator.lag {
-            crate::generator::count(&mut recording.counters, "generator_lag", lag);
+            plimsoll_record::generator::count(&mut recording.counters, "generator_lag", lag);
         }
     }
 

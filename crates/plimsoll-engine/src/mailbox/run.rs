@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::{EndKind, Instance, PhaseKind};
 use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
+use plimsoll_record::progress::{Progress, Watcher};
+use plimsoll_record::recorder::Snapshot;
+use plimsoll_record::recording::Recording;
 use plimsoll_sys::clock;
 use plimsoll_workload::mailbox::{
     Create, Duplicate, Finding, Format, Phase, PhaseIo, Recover, ReplayFrom, Scan, ScanKind, Store,
@@ -20,9 +23,7 @@ use super::place::Locator;
 use super::{caches, settings};
 use crate::backend::BackendReport;
 use crate::ending::Ending;
-use crate::progress::{Progress, Watcher};
-use crate::recording::Recording;
-use crate::step::{Control, Ended, Event, Glance, Snapshot, Stage, run_stage};
+use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
 use crate::{EngineError, defect, issue};
 
 /// Damage that is listed in the bundle; more is only counted.
@@ -67,7 +68,7 @@ pub fn run(mail: MailRun<'_>) -> (Recording, Home) {
         Ok(Ok(())) => {}
         Ok(Err(error)) | Err(error) => running.fail(&error),
     }
-    running.recording.note_defect();
+    defect::note(&mut running.recording);
     (running.recording, running.mail.home)
 }
 

@@ -4,20 +4,20 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::{Damage, Phase, PhaseKind};
+use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::planned::pace::Pace;
 use plimsoll_workload::stamp::Finding;
 
+use super::data::pass_classes;
 use super::data::{CHUNK_BYTES, CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
 use super::home::DataHome;
 use super::manifest::{DataFile, FILE};
-use super::record::pass_classes;
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::own::NOTHING;
 use crate::own::find::{There, holds};
 use crate::placement::Place;
-use crate::progress::{Progress, Watcher};
 use crate::stream::run::{Event, Group, RunConfig, Target, UNTIL_DONE_NS, watch};
 
 /// What a check found.

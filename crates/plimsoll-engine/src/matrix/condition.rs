@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::{Arrival, Condition, Matrix, Pattern, Stream, SyncKind, SyncPolicy};
+use plimsoll_record::collect::Interval;
+use plimsoll_record::scribe::{Phases, Scribe};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::matrix::stream_classes;
 use plimsoll_workload::planned::streams;
@@ -13,10 +15,8 @@ use plimsoll_workload::step::{Class, ClassGroup};
 
 use super::conductor::Pulse;
 use super::data::Pass;
-use super::record::{Phases, Scribe};
 use super::run::Running;
 use crate::EngineError;
-use crate::stream::collect::Interval;
 use crate::stream::run::{Event, watch};
 
 /// Operations that each client keeps outstanding while it conditions, where the plan has fewer: flash

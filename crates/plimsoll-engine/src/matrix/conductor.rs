@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_observe::Observer;
+use plimsoll_record::collect::Interval;
+use plimsoll_record::progress::Progress;
+use plimsoll_record::scribe::{Phases, Scribe, totals};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::inject;
 
 use super::condition::whole;
-use super::record::{Phases, Scribe, totals};
 use super::run::Running;
 use crate::caches;
-use crate::progress::Progress;
-use crate::stream::collect::Interval;
 use crate::stream::run::{Event, RunConfig, RunReport};
 
 /// Counters of the system are read at most this often.

@@ -9,6 +9,7 @@ use plimsoll_sys::op::OpKind;
 use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::{InFlight, Tracker};
 use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
+use plimsoll_workload::step::{Class, ClassGroup};
 
 use super::home::DataHome;
 use super::manifest::DataFile;
@@ -275,4 +276,16 @@ pub fn sync(home: &DataHome) -> Result<(), EngineError> {
             .map_err(|error| EngineError::system("flushing", error.at(&data.path)))?;
     }
     Ok(())
+}
+
+/// The classes of a pass over the data.
+#[must_use]
+pub fn pass_classes() -> Vec<Class> {
+    let class = |name: &str, is_read| Class {
+        name: name.to_owned(),
+        group: ClassGroup::Phase,
+        is_read,
+        instance: 0,
+    };
+    vec![class("data.read", true), class("data.write", false)]
 }

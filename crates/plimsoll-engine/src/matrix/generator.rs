@@ -4,11 +4,11 @@
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::observed::{GeneratorThread, Lag};
 use plimsoll_evidence::run::PhaseKind;
+use plimsoll_record::collect::GroupTotals;
+use plimsoll_record::generator::{self, HELD_TAG, LAG_TAG};
+use plimsoll_record::histogram::Totals;
 
 use super::run::Running;
-use crate::generator::{self, HELD_TAG, LAG_TAG};
-use crate::stream::collect::GroupTotals;
-use crate::stream::histogram::Totals;
 use crate::stream::run::{GroupReport, RunReport};
 
 impl Running<'_> {

@@ -8,12 +8,12 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_evidence::observed::WorkloadShape;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_observe::Shape;
+use plimsoll_record::scribe;
 use plimsoll_workload::matrix::{StreamConfig, stream_classes};
 use plimsoll_workload::planned::StreamPace;
 use plimsoll_workload::planned::pace::Pace;
 
 use super::conductor::Conductor;
-use super::record;
 use super::run::Running;
 use crate::EngineError;
 use crate::backend::BackendConfig;
@@ -180,7 +180,8 @@ impl Running<'_> {
         let classes = stream_classes(configs);
         for (source, group) in sources.iter().zip(&report.collected.groups) {
             let Some(source) = source else { continue };
-            record::clients(&mut self.recording, &classes, source, group);
+            let first_class = source.first_class();
+            scribe::clients(&mut self.recording, &classes, source.clients(), first_class, group);
             let checks = source.checks();
             self.note_checked(&checks);
             self.note_damage(checks.counts.damaged(), checks.first_finding);

@@ -5,7 +5,6 @@
 //! - [`data`]: making the data, and checking all of it.
 //! - [`condition`]: writes before the measurement.
 //! - [`check`]: checking what a run left.
-//! - [`record`]: what the driver measures, as evidence.
 //! - [`remote`]: data that lies on NFS exports or in an S3 bucket.
 //! - `read_back`: a sample of what was written, where not all data is checked.
 //! - `tree`: where a share's files lie in directories of this host.
@@ -22,7 +21,6 @@ pub mod home;
 mod load;
 pub mod manifest;
 mod read_back;
-pub mod record;
 pub mod remote;
 pub mod run;
 mod tree;

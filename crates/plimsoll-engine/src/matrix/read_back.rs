@@ -11,8 +11,8 @@ use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::{InFlight, Sampled, Sampler};
 use plimsoll_workload::planned::pace::Pace;
 
+use super::data::pass_classes;
 use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan};
-use super::record::pass_classes;
 use super::run::Running;
 use crate::EngineError;
 use crate::issue;

@@ -5,6 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::{Damage, EndKind, Instance, PhaseKind};
 use plimsoll_plan::{CacheState, Layout, Matrix, ResolvedPlan};
+use plimsoll_record::drain;
+use plimsoll_record::progress::Watcher;
+use plimsoll_record::recording::Recording;
+use plimsoll_record::scribe::{Phases, Scribe, clip};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::matrix::StreamConfig;
 use plimsoll_workload::planned::pace::Pace;
@@ -12,22 +16,19 @@ use plimsoll_workload::planned::streams;
 use plimsoll_workload::stamp::Finding;
 
 use super::conductor::Pulse;
-use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource, lay_out, sync};
+use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource, lay_out, pass_classes, sync};
 use super::home::DataHome;
 use super::manifest::DataState;
-use super::record::{Phases, Scribe, clip, pass_classes};
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::ending::Ending;
 use crate::error::ErrorKind;
 use crate::placement::{self, Place, WaitsFor};
-use crate::progress::Watcher;
-use crate::recording::Recording;
 use crate::stream::matrix::Checks;
 use crate::stream::run::{
     Event, Group, GroupReport, INTERVAL_NS_MIN, Pace, RunConfig, RunReport, Target, UNTIL_DONE_NS,
     watch,
 };
-use crate::{EngineError, caches, defect, drain, issue};
+use crate::{EngineError, caches, defect, issue};
 
 /// A run of the matrix on files, a device or nothing.
 pub struct MatrixRun<'a> {
@@ -63,7 +64,7 @@ pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataHome) {
         Ok(Ok(())) => {}
         Ok(Err(error)) | Err(error) => running.fail(&error),
     }
-    running.recording.note_defect();
+    defect::note(&mut running.recording);
     if let Some(remote) = &mut running.matrix.home.remote {
         remote.counters(&mut running.recording.counters);
     }

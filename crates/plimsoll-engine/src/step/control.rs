@@ -38,7 +38,7 @@ impl Mark {
 /// The phases of a stage, and whether to stop. Written by one thread, read by all.
 ///
 /// A load has three: before the measurement, the measurement, and the close. The starts of the second
-/// and third are set a little ahead ([`crate::drain::AHEAD_NS`]), so that every thread changes over at
+/// and third are set a little ahead ([`plimsoll_record::drain::AHEAD_NS`]), so that every thread changes over at
 /// the same time: a completion counts in the phase that its own time lies in.
 #[derive(Debug)]
 pub struct Control {

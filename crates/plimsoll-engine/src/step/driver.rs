@@ -9,12 +9,12 @@
 
 use std::sync::mpsc::Sender;
 
+use plimsoll_record::late::Late;
+use plimsoll_record::recorder::{Recorder, Snapshot};
 use plimsoll_sys::cpu::present_cpu;
 use plimsoll_workload::step::{Arena, Completion, Io, IoKind, StepWorkload, Wait};
 
 use super::control::Control;
-use super::late::Late;
-use super::recorder::{Recorder, Snapshot};
 use crate::EngineError;
 use crate::backend::{Backend, Batch};
 

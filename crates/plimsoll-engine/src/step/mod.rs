@@ -2,18 +2,13 @@
 //!
 //! One thread owns one part of the workload with its files, buffers and queue: nothing is
 //! shared between threads but a few atomics that say which phase it is ([`Control`]). Each thread
-//! records on its own and hands a [`Snapshot`] over once per interval.
+//! records on its own and hands a snapshot ([`plimsoll_record::recorder`]) over once per interval.
 
 mod control;
 mod driver;
-mod late;
 mod patience;
-mod recorder;
 mod stage;
-mod tally;
 
 pub use control::Control;
 pub use driver::{Driven, Glance, drive};
-pub use late::Late;
-pub use recorder::{ClassSums, Counter, Latencies, Recorder, Snapshot, Waits};
 pub use stage::{Ended, Event, Stage, run_stage};

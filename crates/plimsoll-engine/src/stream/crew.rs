@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use plimsoll_record::drain;
 use plimsoll_sys::SysError;
 use plimsoll_sys::clock::monotonic_ns;
 
 use super::drive::Stop;
-use crate::{EngineError, defect, drain, urgency};
+use crate::{EngineError, defect, urgency};
 
 /// How often it is looked whether threads have ended.
 const TICK: Duration = Duration::from_millis(20);

@@ -21,11 +21,11 @@ mod unfinished;
 
 use super::handover::Outbox;
 use super::pacing::{Pacing, Start};
-use super::recorder::{Cell, Snapshot};
 use super::source::{Op, Source, UNFOLLOWED, Wants};
 use super::time::Timer;
 use crate::EngineError;
 use crate::backend::{Batch, Queue};
+use plimsoll_record::cells::{Cell, Snapshot};
 
 /// What a driving thread is told.
 #[derive(Clone, Copy, Debug)]

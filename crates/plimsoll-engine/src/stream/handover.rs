@@ -9,7 +9,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use super::recorder::Snapshot;
+use plimsoll_record::cells::Snapshot;
 
 /// Boxes that go round per thread: one being filled, one on its way, one spare.
 const BOXES: usize = 3;

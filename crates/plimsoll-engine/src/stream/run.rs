@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use plimsoll_record::collect::{Collector, Interval};
+use plimsoll_record::drain;
 use plimsoll_sys::arena::{AlignedBuffer, PAGE_BYTES};
 use plimsoll_sys::clock::{Clock, monotonic_ns, sleep_until_ns};
 use plimsoll_sys::cpu::{
@@ -14,14 +16,13 @@ use plimsoll_sys::cpu::{
 use plimsoll_sys::inject;
 use plimsoll_workload::planned::pace::{CapTurns, Pace};
 
-use super::collect::{Collector, Interval};
+use super::collect::collect;
 use super::crew::{Crew, Flags};
 use super::drive::{DriveConfig, DriveEnd, Failure, Stop, drive};
 use super::handover::{Outbox, connect};
 use super::pacing::{Barrier, Capped, Closed, Open, Pacing, Thinking};
 use super::source::Source;
 use crate::backend::{AnyQueue, BackendConfig, BackendKind, BackendReport, NullQueue, Queue, open};
-use crate::drain;
 use crate::issue::OUTAGE_NS_MAX;
 use crate::nfs::{self, NfsQueue, NfsTarget};
 use crate::placement::Place;
@@ -300,7 +301,7 @@ pub fn watch<S: Source + Send + 'static>(
             hear(event);
             flags.pass_on(stop);
         };
-        collected.run(&inbox, &returns, &mut hear_on, &mut || crew.is_over());
+        collect(&mut collected, &inbox, &returns, &mut hear_on, &mut || crew.is_over());
     }
     drop(gates);
     let left = crew.end();

@@ -8,10 +8,10 @@
 
 use std::sync::atomic::Ordering;
 
-use plimsoll_engine::progress::Progress;
-use plimsoll_engine::recording::Recording;
 use plimsoll_evidence::run::{Instance, PhaseKind};
 use plimsoll_plan::{CacheState, Mailbox, Pace};
+use plimsoll_record::progress::Progress;
+use plimsoll_record::recording::Recording;
 use plimsoll_workload::mailbox::{
     DatabaseState, GenerationMap, Group, GroupPart, Mark, Phase, PhaseIo, Recover, ReplayFrom,
     Scan, ScanKind, Store, spread,

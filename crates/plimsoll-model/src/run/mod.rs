@@ -24,8 +24,8 @@ pub(crate) use matrix::Requests;
 pub(crate) use recorder::Recorder;
 
 use crate::system::System;
-use plimsoll_engine::recording::Recording;
 use plimsoll_plan::{ResolvedPlan, Workload};
+use plimsoll_record::recording::Recording;
 
 /// How long to run. A run is cut into a warm-up, which is forgotten, and a measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

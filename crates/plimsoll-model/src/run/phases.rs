@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_engine::progress::{Progress, Watcher};
-use plimsoll_engine::recording::Recording;
-use plimsoll_engine::step::Snapshot;
 use plimsoll_evidence::environment::Unknown;
 use plimsoll_evidence::observed::WorkloadShape;
 use plimsoll_evidence::run::{Clock, EndKind, PathEngine, PhaseKind};
 use plimsoll_plan::ResolvedPlan;
+use plimsoll_record::progress::{Progress, Watcher};
+use plimsoll_record::recorder::Snapshot;
+use plimsoll_record::recording::Recording;
 use plimsoll_workload::planned::PlannedError;
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 use thiserror::Error;

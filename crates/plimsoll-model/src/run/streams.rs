@@ -3,12 +3,12 @@
 //! Each file is a virtual disk; clients are dealt to the nodes that run load. Files are laid out in bulk
 //! as the plan says; a sparse or allocated file holds nothing, and reads of it are zeros.
 
-use plimsoll_engine::drain;
-use plimsoll_engine::matrix::record::clip;
-use plimsoll_engine::recording::Recording;
 use plimsoll_evidence::observed::WorkloadShape;
 use plimsoll_evidence::run::{Instance, PhaseKind};
 use plimsoll_plan::{CacheState, Layout, Matrix};
+use plimsoll_record::drain;
+use plimsoll_record::recording::Recording;
+use plimsoll_record::scribe::clip;
 use plimsoll_workload::matrix::StreamConfig;
 use plimsoll_workload::planned::PlannedError;
 use plimsoll_workload::planned::streams::streams;

@@ -3,9 +3,10 @@
 //! One part of the workload runs on each node, as a virtual machine of its own would; all parts share
 //! one event loop. I/Os carry no data. Latencies are recorded as the driver of real files records them:
 //! from the intended start to the completion, by class, in intervals that count from the start of their
-//! phase. What is in flight or due when the measured phase ends counts in it (`plimsoll_engine::drain`).
+//! phase. What is in flight or due when the measured phase ends counts in it (`plimsoll_record::drain`).
 
-use plimsoll_engine::step::{Late, Recorder, Snapshot};
+use plimsoll_record::late::Late;
+use plimsoll_record::recorder::{Recorder, Snapshot};
 use plimsoll_workload::step::{
     Class, ClassGroup, Completion, FileSpec, Io, IoKind, NoBytes, StepWorkload, Wait,
 };

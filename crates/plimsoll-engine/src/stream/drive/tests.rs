@@ -6,12 +6,12 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::mpsc::Receiver;
 
+use plimsoll_record::collect::{Collector, Interval};
 use plimsoll_sys::SysError;
 use plimsoll_sys::op::PushError;
 use plimsoll_workload::arrival::{Rate, Schedule, Warp};
 
 use super::*;
-use crate::stream::collect::{Collector, Interval};
 use crate::stream::handover::{Returns, connect};
 use crate::stream::pacing::{Barrier, Closed, Open, Thinking};
 
@@ -335,7 +335,7 @@ fn a_stall_across_the_end_weighs_as_much_as_before_it() {
     let world = World::default();
     let mut queue = Served::new(&world, 8, 1_000_000);
     queue.stall = (9 * SECOND, 99 * SECOND);
-    let drain_ns = crate::drain::IN_FLIGHT_NS;
+    let drain_ns = plimsoll_record::drain::IN_FLIGHT_NS;
     let (end, collected, _) =
         go(queue, Closed::new(&[8], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
     assert_eq!((end.abandoned, collected.totals[0].sums.abandoned), (0, 0));

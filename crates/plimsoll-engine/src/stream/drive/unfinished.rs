@@ -1,9 +1,10 @@
-//! What a thread leaves that has not come to an end ([`crate::drain`]).
+//! What a thread leaves that has not come to an end ([`plimsoll_record::drain`]).
+
+use plimsoll_record::cells::Snapshot;
 
 use super::{Driver, cell_of};
 use crate::backend::Queue;
 use crate::stream::pacing::Pacing;
-use crate::stream::recorder::Snapshot;
 use crate::stream::source::Source;
 use crate::stream::time::Timer;
 

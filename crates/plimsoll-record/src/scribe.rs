@@ -3,29 +3,16 @@
 use plimsoll_evidence::latency::Interval as Histogram;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::series::{Data, Row, drained_class, drained_name};
-use plimsoll_workload::step::{Class, ClassGroup};
+use plimsoll_workload::step::Class;
 
+use crate::cells::Sums;
+use crate::collect::{Collector, GroupTotals, Interval};
+use crate::histogram::Totals;
 use crate::recording::{Recording, empty_totals};
-use crate::stream::collect::{Collector, GroupTotals, Interval};
-use crate::stream::histogram::Totals;
-use crate::stream::matrix::MatrixSource;
-use crate::stream::recorder::Sums;
 
 /// Histograms are handed over at most this often over the measured phase.
 const HISTOGRAMS_MAX: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// The classes of a pass over the data.
-#[must_use]
-pub fn pass_classes() -> Vec<Class> {
-    let class = |name: &str, is_read| Class {
-        name: name.to_owned(),
-        group: ClassGroup::Phase,
-        is_read,
-        instance: 0,
-    };
-    vec![class("data.read", true), class("data.write", false)]
-}
 
 /// Turns a driver's intervals into rows and histograms of a recording.
 #[derive(Debug)]
@@ -171,19 +158,21 @@ pub fn totals(recording: &mut Recording, classes: &[Class], collected: &Collecto
 }
 
 /// Writes the latencies of each client of a group down, where they were kept apart: one histogram of
-/// the measured phase for each class, tagged `CLASS.client-N`.
+/// the measured phase for each class, tagged `CLASS.client-N`. `numbers` are its clients' in their stream, whose
+/// classes begin with `first_class`.
 pub fn clients(
     recording: &mut Recording,
     classes: &[Class],
-    source: &MatrixSource,
+    numbers: &[u32],
+    first_class: u16,
     group: &GroupTotals,
 ) {
     let Some(phase) = recording.phases.iter().find(|phase| phase.kind == PhaseKind::Measure) else {
         return;
     };
     let (start_ns, duration_ns) = (phase.start_ns, phase.duration_ns);
-    for (client, cells) in source.clients().iter().zip(group.cells.chunks(classes.len().max(1))) {
-        for (class, cell) in classes.iter().zip(cells).skip(source.first_class().into()) {
+    for (client, cells) in numbers.iter().zip(group.cells.chunks(classes.len().max(1))) {
+        for (class, cell) in classes.iter().zip(cells).skip(first_class.into()) {
             if cell.latency.count() > 0 {
                 let tag = format!("{}.client-{client}", class.name);
                 let histogram = (&cell.latency.to_hdr()).into();

@@ -11,8 +11,17 @@ use plimsoll_evidence::series::{Data, Row, drained_name};
 use plimsoll_workload::step::Class;
 
 use crate::generator::Measured;
-use crate::step::{ClassSums, Latencies, Snapshot};
-use crate::{EngineError, ErrorKind, defect};
+use crate::recorder::{ClassSums, Latencies, Snapshot};
+
+/// An error that a run can end with.
+pub trait Failure {
+    /// How a run ends that meets it.
+    fn end_kind(&self) -> EndKind;
+    /// What happened, and what to do.
+    fn says(&self) -> String;
+    /// Whether a thread waits in a call to the target that does not return.
+    fn leaves_a_call(&self) -> bool;
+}
 
 /// The evidence of a run while it is made.
 #[derive(Clone, Debug)]
@@ -104,29 +113,10 @@ impl Recording {
         }
     }
 
-    /// Notes an error of the engine as why the run ends.
-    pub fn fail_with(&mut self, error: &EngineError) {
-        let kind = match error.kind() {
-            ErrorKind::NoSpace | ErrorKind::TooSmall => EndKind::NoSpace,
-            ErrorKind::Device => EndKind::IoError,
-            ErrorKind::Corrupt => EndKind::Corruption,
-            ErrorKind::Defect => EndKind::Defect,
-            ErrorKind::Stopped => EndKind::Interrupted,
-            _ => EndKind::Environment,
-        };
-        let (stuck, unanswered) = (
-            matches!(error, EngineError::Stuck { .. }),
-            matches!(error, EngineError::Unanswered { .. }),
-        );
-        self.left_behind |= stuck || unanswered;
-        self.fail(kind, format!("{error}; {}", error.hint()));
-    }
-
-    /// Notes that a thread of this process has panicked, where one has.
-    pub fn note_defect(&mut self) {
-        if let Some(says) = defect::first() {
-            self.fail(EndKind::Defect, says);
-        }
+    /// Notes an error as why the run ends.
+    pub fn fail_with(&mut self, error: &impl Failure) {
+        self.left_behind |= error.leaves_a_call();
+        self.fail(error.end_kind(), error.says());
     }
 
     /// Whether nothing has gone wrong so far.
@@ -254,7 +244,7 @@ mod tests {
             classes: vec![sums, sums],
             latencies: Vec::new(),
             histogram_start_ns: 1_000,
-            waits: crate::step::Waits::default(),
+            waits: crate::recorder::Waits::default(),
             cpu: plimsoll_sys::cpu::CpuTime::default(),
             counters: Vec::new(),
             progress_bytes: (0, 0),

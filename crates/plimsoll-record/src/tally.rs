@@ -39,7 +39,7 @@ fn highest(bucket: usize) -> u64 {
 }
 
 /// The largest value that is not told apart from this one.
-pub(super) fn highest_alike(value: u64) -> u64 {
+pub(crate) fn highest_alike(value: u64) -> u64 {
     highest(bucket(value))
 }
 

@@ -1,6 +1,6 @@
 //! What one driving thread writes down: a cell per client and class, emptied every interval.
 
-use super::histogram::Tally;
+use crate::histogram::Tally;
 
 /// Counters and histograms of one class of one client over one interval.
 #[derive(Clone, Debug, Default)]

@@ -7,15 +7,15 @@ use plimsoll_evidence::latency::{self, Interval};
 use plimsoll_evidence::observed::{GeneratorThread, Lag};
 use plimsoll_sys::cpu::CpuTime;
 
-use crate::step::Waits;
+use crate::recorder::Waits;
 
 /// The tag of the histogram of operations' waits in the generator.
-pub(crate) const LAG_TAG: &str = "generator.lag";
+pub const LAG_TAG: &str = "generator.lag";
 /// The tag of the histogram of waits for a free place in the queue.
-pub(crate) const HELD_TAG: &str = "generator.held";
+pub const HELD_TAG: &str = "generator.held";
 
 /// Notes a lag among the counters of a run.
-pub(crate) fn count(counters: &mut BTreeMap<String, u64>, name: &str, lag: &Lag) {
+pub fn count(counters: &mut BTreeMap<String, u64>, name: &str, lag: &Lag) {
     for (what, value) in [
         ("operations", lag.operations),
         ("ns_p50", lag.wait_ns_p50),
@@ -37,7 +37,7 @@ pub struct Measured {
 
 impl Measured {
     /// Takes a thread's interval in. Its histogram, where it has one, goes to `intervals`.
-    pub(crate) fn take(
+    pub fn take(
         &mut self,
         thread: u32,
         (waits, cpu): (&Waits, CpuTime),
@@ -60,7 +60,7 @@ impl Measured {
     }
 
     /// The lag of all of it; `None` where nothing was issued.
-    pub(crate) fn lag(&self) -> Option<Lag> {
+    pub fn lag(&self) -> Option<Lag> {
         let times = self.times.as_ref().filter(|times| !times.is_empty())?;
         Some(Lag {
             operations: self.sums.count,
@@ -72,7 +72,7 @@ impl Measured {
     }
 
     /// The threads with what they used.
-    pub(crate) fn threads(&self, threads: Vec<GeneratorThread>) -> Vec<GeneratorThread> {
+    pub fn threads(&self, threads: Vec<GeneratorThread>) -> Vec<GeneratorThread> {
         let used = |number: u32| self.used.get(&number).copied().unwrap_or_default();
         let with = |(number, thread): (u32, GeneratorThread)| {
             let CpuTime { user_ns, system_ns } = used(number);

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use plimsoll_evidence::latency::Packed;
 use plimsoll_sys::cpu::CpuTime;
 
-use super::recorder::{ClassSums, Latencies, Snapshot, Waits};
-use super::tally;
+use crate::recorder::{ClassSums, Latencies, Snapshot, Waits};
+use crate::tally;
 
 /// Counts by the largest value of their bucket.
 type Counts = BTreeMap<u64, u64>;

@@ -6,7 +6,7 @@
 use plimsoll_evidence::latency::Packed;
 use plimsoll_sys::cpu::{CpuTime, thread_time};
 
-use super::tally::{Counts, Tallies};
+use crate::tally::{Counts, Tallies};
 
 /// Sums of one class over an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
