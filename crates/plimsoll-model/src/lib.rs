@@ -6,7 +6,6 @@ pub mod core;
 pub mod fit;
 pub(crate) mod parallel;
 pub mod run;
-pub mod serve;
 pub mod size;
 pub mod spec;
 pub mod stats;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use plimsoll_model::run::Modelled;
-use plimsoll_model::serve::{ServeError, ServeOptions, Served, serve};
+use plimsoll_model_serve::{ServeError, ServeOptions, Served, serve};
 use serde_json::json;
 
 use super::{model_error, settings};

@@ -17,8 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep};
 
-use super::calls::{HEAD_BYTES, is_sound};
-use super::nfs::ModelFiles;
+use crate::calls::{HEAD_BYTES, is_sound};
+use crate::nfs::ModelFiles;
 
 /// Longest record: a call that writes 1 MiB.
 const RECORD_BYTES_MAX: usize = (1 << 20) + HEAD_BYTES;

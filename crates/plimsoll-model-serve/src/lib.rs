@@ -9,7 +9,7 @@
 //! | `nfs` | the server's file system: each call asks the tree, then waits for the pacer |
 //! | `metrics` | the inner statistics, in the Prometheus text format over HTTP |
 //!
-//! This is the one part of the crate that reads a clock.
+//! A model itself reads no clock; this crate does, and brings the asynchronous runtime that the server needs.
 
 mod calls;
 mod front;
@@ -27,12 +27,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use plimsoll_model::run::Modelled;
+use plimsoll_model::spec::ModelError;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::unbounded_channel;
 
 use self::pacer::Pacer;
-use crate::run::Modelled;
-use crate::spec::ModelError;
 
 /// How often it is looked whether to stop.
 const LOOK: Duration = Duration::from_millis(100);

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use super::metrics::{Metrics, render};
-use crate::blocks::{Action, Request};
-use crate::system::{Event, System};
+use crate::metrics::{Metrics, render};
+use plimsoll_model::blocks::{Action, Request};
+use plimsoll_model::system::{Event, System};
 
 /// The timer that brings virtual time up to the clock.
 const NOW: u32 = (1 << 31) - 1;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use plimsoll_model::run::{Limits, MatrixLoad, Modelled, Pattern, simulate};
-use plimsoll_model::serve::{ServeOptions, Served, serve};
+use plimsoll_model_serve::{ServeOptions, Served, serve};
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{
     Client, Completion, Config, Monotonic, NfsUrl, ObjectId, Op, Stability, Timeout,

@@ -16,8 +16,8 @@ use std::sync::mpsc::channel;
 use plimsoll_model::blocks::{Action, Request};
 use plimsoll_model::core::rng::Stream;
 use plimsoll_model::run::{Limits, MatrixLoad, Modelled, Pattern, simulate};
-use plimsoll_model::serve::{ServeOptions, Served, serve};
 use plimsoll_model::system::{Event, System};
+use plimsoll_model_serve::{ServeOptions, Served, serve};
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{Client, Completion, Config, Monotonic, NfsUrl, ObjectId, Op, Timeout};
 

@@ -17,9 +17,9 @@ use nfs3_types::nfs3::{
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-use super::pacer::Ask;
-use super::tree::{Facts, ROOT, Tree, TreeError};
-use crate::blocks::{Action, Request};
+use crate::pacer::Ask;
+use crate::tree::{Facts, ROOT, Tree, TreeError};
+use plimsoll_model::blocks::{Action, Request};
 
 /// Files behind a model.
 pub(super) struct ModelFiles {

@@ -6,12 +6,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::ServeError;
-use super::pacer::{ACTIONS, Sum};
-use crate::blocks::Source;
-use crate::core::StationId;
-use crate::run::word;
-use crate::system::System;
+use crate::ServeError;
+use crate::pacer::{ACTIONS, Sum};
+use plimsoll_model::blocks::Source;
+use plimsoll_model::core::StationId;
+use plimsoll_model::run::word;
+use plimsoll_model::system::System;
 
 /// The longest that a reader of metrics may take.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,0 +1,223 @@
+//! The walls of the house, from what cargo knows: the picture in `ARCHITECTURE.md` is the one of today, no crate
+//! depends on one above it or in another room, and none on the data path knows an asynchronous runtime.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Where the picture stands.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ARCHITECTURE.md");
+const BEGIN: &str = "<!-- crates: begin -->";
+const END: &str = "<!-- crates: end -->";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// What every room stands on.
+    Shared,
+    /// From the plan to the evidence.
+    Measure,
+    /// From the evidence to the report.
+    Judge,
+    /// Where the rooms join.
+    Join,
+}
+
+/// Every crate with its room, by floor from the ground up: an arrow goes down, never up and never along.
+const FLOORS: &[&[(&str, Room)]] = &[
+    &[
+        ("plimsoll-plan", Room::Shared),
+        ("plimsoll-sys", Room::Measure),
+        ("plimsoll-nfs", Room::Measure),
+        ("plimsoll-s3", Room::Measure),
+    ],
+    &[("plimsoll-evidence", Room::Shared), ("plimsoll-workload", Room::Measure)],
+    &[
+        ("plimsoll-import", Room::Judge),
+        ("plimsoll-judge", Room::Judge),
+        ("plimsoll-observe", Room::Measure),
+        ("plimsoll-record", Room::Measure),
+    ],
+    &[
+        ("plimsoll-engine", Room::Measure),
+        ("plimsoll-model", Room::Measure),
+        ("plimsoll-report", Room::Judge),
+    ],
+    &[("plimsoll-model-serve", Room::Join)],
+    &[("plimsoll", Room::Join)],
+];
+
+/// Runtimes whose threads and timers would be in the figures.
+const RUNTIMES: [&str; 6] =
+    ["tokio", "async-std", "smol", "mio", "futures-executor", "async-executor"];
+
+type Arrows = BTreeMap<String, BTreeSet<String>>;
+
+struct Crates {
+    /// Between the crates of the workspace; not those of tests.
+    arrows: Arrows,
+    /// Every package that each one is built with on this platform, by name.
+    built_with: Arrows,
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_else(|| panic!("{key} is a text in {value}"))
+}
+
+fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value[key].as_array().unwrap_or_else(|| panic!("{key} is a list in {value}"))
+}
+
+/// What cargo knows, without the network.
+fn crates() -> Crates {
+    let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
+    let platform = format!("{}-unknown-linux-{libc}", std::env::consts::ARCH);
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--locked", "--offline", "--filter-platform"])
+        .arg(&platform)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo metadata: {said}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let names: BTreeMap<&str, &str> = list(&metadata, "packages")
+        .iter()
+        .map(|package| (text(package, "id"), text(package, "name")))
+        .collect();
+    let mut needs: Arrows = BTreeMap::new();
+    for node in list(&metadata["resolve"], "nodes") {
+        let normal = list(node, "deps").iter().filter(|dependency| {
+            list(dependency, "dep_kinds").iter().any(|kind| kind["kind"].is_null())
+        });
+        let normal = normal.map(|dependency| names[text(dependency, "pkg")].to_owned());
+        needs.entry(names[text(node, "id")].to_owned()).or_default().extend(normal);
+    }
+    let members: BTreeSet<&str> = list(&metadata, "workspace_members")
+        .iter()
+        .map(|id| names[id.as_str().expect("an id")])
+        .collect();
+    let own = |name: &&str| {
+        let to = needs[*name].iter().filter(|to| members.contains(to.as_str())).cloned();
+        ((*name).to_owned(), to.collect())
+    };
+    Crates {
+        arrows: members.iter().map(own).collect(),
+        built_with: members
+            .iter()
+            .map(|name| ((*name).to_owned(), reached(&needs, name)))
+            .collect(),
+    }
+}
+
+/// Everything that arrows lead to from here, however far.
+fn reached(arrows: &Arrows, from: &str) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from.to_owned()];
+    while let Some(name) = open.pop() {
+        for to in arrows.get(&name).into_iter().flatten() {
+            if seen.insert(to.clone()) {
+                open.push(to.clone());
+            }
+        }
+    }
+    seen
+}
+
+fn place(name: &str) -> Option<(usize, Room)> {
+    let find = |(floor, crates): (usize, &&[(&str, Room)])| {
+        crates.iter().find(|(known, _)| *known == name).map(|(_, room)| (floor, *room))
+    };
+    FLOORS.iter().enumerate().find_map(find)
+}
+
+/// Arrows that go up or along, or from one room into another.
+fn wrong(arrows: &Arrows) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (from, all) in arrows {
+        let Some((floor, room)) = place(from) else {
+            wrong.push(format!("{from} has no place in FLOORS"));
+            continue;
+        };
+        for to in all {
+            match place(to) {
+                Some((below, _)) if below >= floor => {
+                    wrong.push(format!("{from} depends on {to}, which is not below it"));
+                }
+                Some((_, other))
+                    if other != room && other != Room::Shared && room != Room::Join =>
+                {
+                    wrong.push(format!("{from} ({room:?}) depends on {to} ({other:?})"));
+                }
+                _ => {}
+            }
+        }
+    }
+    wrong
+}
+
+/// The crates and their arrows. An arrow is left out where a longer way leads to the same crate.
+fn picture(arrows: &Arrows) -> String {
+    let mut lines = vec!["```mermaid".to_owned(), "flowchart TD".to_owned()];
+    for (from, all) in arrows {
+        let further: BTreeSet<String> = all.iter().flat_map(|to| reached(arrows, to)).collect();
+        for to in all.difference(&further) {
+            lines.push(format!("    {from} --> {to}"));
+        }
+    }
+    lines.push("```".to_owned());
+    lines.join("\n")
+}
+
+#[test]
+fn the_picture_is_that_of_today() {
+    let page = fs::read_to_string(PAGE).expect("ARCHITECTURE.md");
+    let (before, rest) = page.split_once(BEGIN).expect("the mark where the picture begins");
+    let (drawn, after) = rest.split_once(END).expect("the mark where it ends");
+    let today = picture(&crates().arrows);
+    if std::env::var_os("PLIMSOLL_BLESS").is_some() {
+        fs::write(PAGE, format!("{before}{BEGIN}\n{today}\n{END}{after}")).expect("written");
+        return;
+    }
+    assert_eq!(
+        drawn.trim(),
+        today,
+        "run: PLIMSOLL_BLESS=1 cargo test -p plimsoll --test architecture"
+    );
+}
+
+#[test]
+fn arrows_go_down_and_stay_in_their_room() {
+    let arrows = crates().arrows;
+    assert_eq!(wrong(&arrows), Vec::<String>::new());
+    let known: usize = FLOORS.iter().map(|crates| crates.len()).sum();
+    assert_eq!(known, arrows.len(), "FLOORS names a crate that is gone");
+}
+
+#[test]
+fn an_arrow_up_or_into_another_room_is_found() {
+    let arrows = |from: &str, to: &str| -> Arrows {
+        [(from.to_owned(), [to.to_owned()].into())].into_iter().collect()
+    };
+    assert!(wrong(&arrows("plimsoll-model", "plimsoll-record")).is_empty());
+    assert_eq!(wrong(&arrows("plimsoll-record", "plimsoll-engine")).len(), 1, "up");
+    assert_eq!(wrong(&arrows("plimsoll-model", "plimsoll-engine")).len(), 1, "along");
+    assert_eq!(wrong(&arrows("plimsoll-report", "plimsoll-observe")).len(), 1, "another room");
+    assert_eq!(wrong(&arrows("plimsoll-unheard-of", "plimsoll-plan")).len(), 1, "no place");
+}
+
+#[test]
+fn nothing_on_the_data_path_knows_an_asynchronous_runtime() {
+    let built_with = crates().built_with;
+    let runtimes = |name: &str| -> Vec<&str> {
+        RUNTIMES.into_iter().filter(|runtime| built_with[name].contains(*runtime)).collect()
+    };
+    for (name, room) in FLOORS.iter().copied().flatten() {
+        if *room == Room::Measure {
+            assert_eq!(runtimes(name), Vec::<&str>::new(), "{name}");
+        }
+    }
+    // The one that does: what would be found is found.
+    assert!(!runtimes("plimsoll-model-serve").is_empty());
+}
