@@ -20,7 +20,7 @@ pub const VALUE_NS_MAX: u64 = 3_600_000_000_000;
 /// Bucket of a value below 2⁶³.
 #[inline(always)]
 #[must_use]
-pub fn index_of(value_ns: u64) -> usize {
+pub const fn index_of(value_ns: u64) -> usize {
     let octave = (u64::BITS - KEPT_BITS).saturating_sub((value_ns | 1).leading_zeros());
     (octave << (KEPT_BITS - 1)) as usize + (value_ns >> octave) as usize
 }

@@ -1,8 +1,7 @@
 //! Counts of latencies by bucket, for many classes in one table of memory.
 //!
-//! The buckets are those of the bundle's histograms (`plimsoll_evidence::latency`: HdrHistogram with three
-//! significant digits from 1 ns to 1 h), so that nothing is lost when they are packed. What differs is the
-//! memory: a store of sixteen databases has two hundred histograms of which each I/O adds to one or two, at places
+//! The buckets are those of [`crate::histogram`] up to the bundle's longest latency, so that nothing is lost when
+//! they are packed. What differs is the memory: a store of sixteen databases has two hundred histograms of which each I/O adds to one or two, at places
 //! that are rarely near. They lie in one table of large pages, a count goes into it a few I/Os after its
 //! line of memory was asked for, and the table is emptied and used again. Counts are small, as buckets are
 //! narrow: they take two bytes each, and what does not fit is kept aside.
@@ -13,29 +12,25 @@ use plimsoll_evidence::latency::{self, Packed};
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
-/// Values of 2^11 and more share buckets: 1,024 for each power of two.
-const SUB_BITS: u32 = 11;
-const HALF: usize = 1 << (SUB_BITS - 1);
-/// Buckets of one tally: up to the power of two that holds the largest latency.
-const BUCKETS: usize = (latency::LATENCY_NS_MAX.ilog2() - SUB_BITS + 3) as usize * HALF;
-/// What is as long as this or longer counts as the largest latency.
-const END: u64 = (HALF as u64) << (BUCKETS / HALF - 1);
+use crate::histogram::{index_of, value_of};
+
+/// The largest value of the last octave that the bundle's histograms have: what is longer counts as the largest
+/// latency.
+const LAST: u64 = (latency::LATENCY_NS_MAX + 1).next_power_of_two() - 1;
+/// Buckets of one tally.
+const BUCKETS: usize = index_of(LAST) + 1;
 /// Counts that wait for their lines of memory.
 const WAITING: usize = 8;
 
 /// The bucket of a value.
 #[inline]
 fn bucket(value: u64) -> usize {
-    let value = if value < END { value.max(1) } else { latency::LATENCY_NS_MAX };
-    let shift = (value | (2 * HALF as u64 - 1)).ilog2() + 1 - SUB_BITS;
-    shift as usize * HALF + (value >> shift) as usize
+    index_of(if value <= LAST { value.max(1) } else { latency::LATENCY_NS_MAX })
 }
 
 /// The largest value of a bucket.
 fn highest(bucket: usize) -> u64 {
-    let shift = (bucket / HALF).saturating_sub(1);
-    let sub = (bucket - shift * HALF) as u64;
-    ((sub + 1) << shift) - 1
+    value_of(bucket + 1) - 1
 }
 
 /// The largest value that is not told apart from this one.
