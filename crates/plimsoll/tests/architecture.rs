@@ -69,12 +69,12 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key].as_array().unwrap_or_else(|| panic!("{key} is a list in {value}"))
 }
 
-/// What cargo knows, without the network.
+/// What cargo knows. It fetches what no build has needed so far.
 fn crates() -> Crates {
     let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
     let platform = format!("{}-unknown-linux-{libc}", std::env::consts::ARCH);
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--locked", "--offline", "--filter-platform"])
+        .args(["metadata", "--format-version=1", "--locked", "--filter-platform"])
         .arg(&platform)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()

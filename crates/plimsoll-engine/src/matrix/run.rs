@@ -25,8 +25,7 @@ use crate::error::ErrorKind;
 use crate::placement::{self, Place, WaitsFor};
 use crate::stream::matrix::Checks;
 use crate::stream::run::{
-    Event, Group, GroupReport, INTERVAL_NS_MIN, Pace, RunConfig, RunReport, Target, UNTIL_DONE_NS,
-    watch,
+    Event, Group, GroupReport, INTERVAL_NS_MIN, RunConfig, RunReport, Target, UNTIL_DONE_NS, watch,
 };
 use crate::{EngineError, caches, defect, issue};
 

@@ -9,12 +9,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use plimsoll_evidence::observed::GeneratorThread;
+use plimsoll_record::recorder::Snapshot;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::{cpu, inject};
 use plimsoll_workload::step::StepWorkload;
 
 use super::patience::Patience;
-use super::{Control, Driven, Glance, Snapshot, drive};
+use super::{Control, Driven, Glance, drive};
 use crate::backend::{Backend, BackendConfig, BackendReport, Direct, FileSource, Prefer};
 use crate::own::NOTHING;
 use crate::placement::{self, Place};

@@ -252,7 +252,6 @@ fn streams_that_cannot_be_driven_are_refused() {
     };
     let error = new(config(100.0, Pattern::Random, 4096), bare);
     assert_eq!(error, SourceError::NoStamps("s".to_owned()));
-    let names: Vec<String> =
-        StreamConfig { metadata_percent: 1.0, ..config(100.0, Pattern::Random, 4096) };
+    let names = StreamConfig { metadata_percent: 1.0, ..config(100.0, Pattern::Random, 4096) };
     assert_eq!(new(names, WriteContent::Buffers), SourceError::Metadata("s".to_owned()));
 }
