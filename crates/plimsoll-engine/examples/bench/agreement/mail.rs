@@ -1,9 +1,9 @@
-//! The mail store against a fio job that reads pages of one file and writes a log to another.
+//! The mail store against fio jobs that read and write pages of one file and write a log to another.
 //!
 //! The mail store decides its own mix and concurrency, so it runs first: how many page reads, page writes and
-//! log writes it had, of which mean size, and how many were outstanding on average (Little's law: rate times
-//! mean latency). fio then keeps as many page reads and writes outstanding in a closed loop, and writes the
-//! log at the store's rate with `sync=dsync`.
+//! log writes it had, of which mean size, and how many reads were outstanding on average (Little's law: rate
+//! times mean latency). fio then keeps as many page reads outstanding in a closed loop, and writes pages and
+//! the log at the store's rates, the log with `sync=dsync`.
 
 use serde_json::Value;
 
@@ -52,17 +52,21 @@ fn theirs(
         ((bytes / 4096.0).round().max(1.0) as u64) * 4096
     };
     let (read, write) = (&database["read"], &database["write"]);
-    let (reads, writes) = (number(read, "iops"), number(write, "iops"));
-    let depth = (outstanding(read) + outstanding(write)).round().max(1.0);
+    let depth = outstanding(read).round().max(1.0);
     let data = place.file()?;
     let log_file = data.with_file_name("peer-log");
     let args = [
         "--name=database".to_owned(),
         format!("--filename={}", data.display()),
-        "--rw=randrw".to_owned(),
-        format!("--rwmixread={:.0}", 100.0 * reads / (reads + writes).max(1.0)),
-        format!("--bs={},{}", mean_bytes(read), mean_bytes(write)),
+        "--rw=randread".to_owned(),
+        format!("--bs={}", mean_bytes(read)),
         format!("--iodepth={depth}"),
+        "--name=pages".to_owned(),
+        format!("--filename={}", data.display()),
+        "--rw=randwrite".to_owned(),
+        format!("--bs={}", mean_bytes(write)),
+        "--iodepth=16".to_owned(),
+        format!("--rate_iops={:.0}", number(write, "iops").max(1.0)),
         "--name=log".to_owned(),
         format!("--filename={}", log_file.display()),
         "--size=64m".to_owned(),
