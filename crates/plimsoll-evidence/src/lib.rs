@@ -10,11 +10,13 @@
 //! | `observed.json` | [`observed`], with [`inside`] where the system is a model |
 //! | `SHA256SUMS` | [`seal`] |
 //!
-//! [`foreign`] takes results in that were made elsewhere; [`reported`] holds one as its tool reports it, figure by figure.
+//! [`foreign`] says what is known of results that were made elsewhere; [`reported`] holds one as its tool reports it,
+//! figure by figure; [`cells`] reads tables that people write.
 //! Beside the bundles lies the [`ledger`]: every run in the order started, each entry holding the
 //! hash of the one before, so that the best of N is seen as such.
 
 pub mod bundle;
+pub mod cells;
 pub mod environment;
 pub mod error;
 pub mod foreign;

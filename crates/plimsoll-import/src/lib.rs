@@ -2,13 +2,15 @@
 //! says is taken over with the precision that it is printed in, and nothing is added.
 //!
 //! A file's form is told from its content and never from its name. Directories and archives (tar,
-//! tar.gz, zip, single gzip files) are read as a study of many results. What is garbage is refused with
+//! tar.gz, zip, single gzip files) are read as a study of many results. [`foreign`] makes a bundle of those that say
+//! enough to be judged as a run. What is garbage is refused with
 //! a sentence; nothing panics.
 
 pub mod detect;
 pub mod diskspd;
 pub mod elbencho;
 pub mod fio;
+pub mod foreign;
 pub mod io500;
 pub mod iozone;
 pub mod jetstress;

@@ -144,7 +144,7 @@ fn judged(bundle: &Bundle, one: &Loop) -> Option<Finding> {
         law.in_flight
     );
     let short = made_elsewhere && law.deviation < SHARE_MIN - 1.0;
-    let guessed = bundle.run.engine.kind == foreign::table::KIND;
+    let guessed = bundle.run.engine.kind == foreign::TABLE_KIND;
     let advice = "the latency, the rate or the depth is not what it is said to be";
     // What was in flight when the measurement began is counted with all of its latency, so that a stall
     // across that moment seems to hold more than there is, by at most its own length.
@@ -221,7 +221,7 @@ mod tests {
     fn half_of_what_was_declared_for_a_table_is_unknown_and_more_of_it_fails() {
         let mut bundle = made_up::reads();
         bundle.run.driver = Driver::Foreign;
-        bundle.run.engine.kind = foreign::table::KIND.into();
+        bundle.run.engine.kind = foreign::TABLE_KIND.into();
         let sum = bundle.run.classes[0].latency_ns_sum;
         bundle.run.classes[0].latency_ns_sum = sum / 30 * 14;
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));

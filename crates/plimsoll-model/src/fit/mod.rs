@@ -19,7 +19,7 @@ pub use search::{Fit, FitOptions, Profile, RowScore, Scores, fit, predict, score
 pub use table::{Row, Table};
 
 use crate::spec::ModelError;
-use plimsoll_evidence::foreign::cells::TableError;
+use plimsoll_evidence::cells::TableError;
 use thiserror::Error;
 
 /// Why a fit could not be made.

@@ -1,12 +1,12 @@
 //! A measured table: one row for each I/O size and read share.
 //!
-//! Written as [`plimsoll_evidence::foreign::cells`] reads it. Columns: `io_kib`, `pattern` (`random` or
+//! Written as [`plimsoll_evidence::cells`] reads it. Columns: `io_kib`, `pattern` (`random` or
 //! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (operations that each
 //! client has outstanding, where it is not the model's own; `queue_depth` and `outstanding` are other words for it),
 //! `bandwidth_mb_per_s`, `read_ops_per_s`, `write_ops_per_s`. A row without an I/O size, such as a fill,
 //! is kept for the checks but not fitted.
 
-use plimsoll_evidence::foreign::cells::{Cells, Line, TableError};
+use plimsoll_evidence::cells::{Cells, Line, TableError};
 
 use super::FitError;
 use crate::run::Pattern;

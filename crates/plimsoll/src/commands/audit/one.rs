@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::foreign::{self, table};
 use plimsoll_import::detect::{Format, detect};
+use plimsoll_import::foreign::{self, table};
 use plimsoll_import::walk::HEAD_BYTES;
 use plimsoll_judge::conservation::{Audit, Credibility, audit};
 use plimsoll_judge::finding::{Finding, Outcome};

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::ResultFile;
-use plimsoll_evidence::{Bundle, foreign};
+use plimsoll_import::foreign;
 
 use crate::error::CliError;
 

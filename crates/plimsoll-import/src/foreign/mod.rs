@@ -1,14 +1,13 @@
 //! Results made elsewhere, as evidence: what they say is taken over, and nothing is added. What they do
 //! not say stays unknown. They are of tier T3, a result file alone, unless somebody watched.
 
-pub mod cells;
 pub mod fio;
 pub mod table;
 
-use crate::Bundle;
-use crate::environment::Environment;
-use crate::observed::Observed;
-use crate::run::{
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::environment::Environment;
+use plimsoll_evidence::observed::Observed;
+use plimsoll_evidence::run::{
     Checks, ClassTotals, Driver, End, EndKind, Engine, Phase, PhaseKind, Run, SCHEMA_VERSION, Tier,
 };
 use plimsoll_plan::ResolvedPlan;
@@ -16,26 +15,6 @@ use plimsoll_plan::ResolvedPlan;
 /// Shortest measurement that is taken from elsewhere without a word, nanoseconds: half a minute of
 /// warm-up and half a minute to look at. Claims on what lasts ask for more.
 const MEASURE_NS_MIN: u64 = 60_000_000_000;
-
-/// Counter of a result whose tool wrote buffers of zeroes.
-pub const ZERO_BUFFERS: &str = "zero_buffers";
-/// Counter of a result that does not say whether it was random or sequential.
-pub const PATTERN_NOT_STATED: &str = "pattern_not_stated";
-
-/// Names of the counters that say of each job of a result what its totals do not.
-pub mod bundle_key {
-    /// How long the job with this instance number ran, nanoseconds.
-    #[must_use]
-    pub fn runtime_ns(instance: u32) -> String {
-        format!("job{instance}.runtime_ns")
-    }
-
-    /// Operations that it keeps in flight; absent where that is not known.
-    #[must_use]
-    pub fn outstanding(instance: u32) -> String {
-        format!("job{instance}.outstanding")
-    }
-}
 
 /// A result that cannot be taken over.
 #[derive(Debug, thiserror::Error)]

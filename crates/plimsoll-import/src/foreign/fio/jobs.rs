@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 
-use super::super::{bundle_key, class};
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::foreign::bundle_key;
+use plimsoll_evidence::latency;
+use plimsoll_evidence::observed::Issuer;
+use plimsoll_evidence::run::EndKind;
+
+use super::super::class;
 use super::{ASYNCHRONOUS, NS_PER_MS, SYNCHRONOUS, engine_of, number, option, text_at};
-use crate::Bundle;
-use crate::latency;
-use crate::observed::Issuer;
-use crate::run::EndKind;
 
 /// Options with which a queue is not kept at its depth.
 const LOWERS_DEPTH: [&str; 7] = [

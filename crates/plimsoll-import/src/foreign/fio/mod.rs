@@ -16,8 +16,9 @@ use plimsoll_plan::import_fio;
 use serde_json::{Map, Value};
 
 use super::{ForeignError, bundle};
-use crate::Bundle;
-use crate::run::PathEngine;
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::foreign::ZERO_BUFFERS;
+use plimsoll_evidence::run::PathEngine;
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -158,7 +159,7 @@ fn take_options(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     }
     let zeros = |job: &Value| switch(root, job, "zero_buffers") == Some(true);
     if jobs.iter().any(zeros) {
-        bundle.run.counters.insert(super::ZERO_BUFFERS.into(), 1);
+        bundle.run.counters.insert(ZERO_BUFFERS.into(), 1);
     }
     take_cpu(bundle, jobs);
 }

@@ -1,6 +1,6 @@
 //! A published table (CSV) as evidence: one bundle for each row.
 //!
-//! Written as [`cells`](super::cells) reads it. The columns that are known, in any order: the transfer
+//! Written as [`plimsoll_evidence::cells`] reads it. The columns that are known, in any order: the transfer
 //! (`io_bytes`, `io_kib`, `size`), the rate (`ops_per_s`, `iops`), the bandwidth
 //! (`bandwidth_bytes_per_s`, `bandwidth_mb_per_s` of 1,000,000 bytes, `bandwidth_mib_per_s`), the mean
 //! latency (`latency_ns`, `latency_us`, `latency_ms`), `read_percent`, or the rates of reads and of
@@ -8,18 +8,15 @@
 //! `pattern` (random or sequential), the operations in flight (`outstanding`), the length (`seconds`).
 //! Others are passed over.
 
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::cells::{Cells, Line, TableError};
+use plimsoll_evidence::foreign::{PATTERN_NOT_STATED, TABLE_KIND};
 use plimsoll_plan::Plan;
 
-use super::cells::{Cells, Line, TableError};
 use super::{ForeignError, bundle, class};
-use crate::Bundle;
 
 /// A row's length where it states none: only ratios are made of it.
 const LENGTH_NS: u64 = 1_000_000_000;
-
-/// What made the load, as far as a table says: its latency is rounded, and how many operations were in
-/// flight is often a guess of whoever reads it.
-pub const KIND: &str = "published table";
 
 const SECTOR_BYTES: f64 = 512.0;
 
@@ -134,9 +131,9 @@ impl Row<'_> {
             }
         }
         if self.line.text("pattern").is_none() {
-            bundle.run.counters.insert(super::PATTERN_NOT_STATED.into(), 1);
+            bundle.run.counters.insert(PATTERN_NOT_STATED.into(), 1);
         }
-        bundle.run.engine.kind = KIND.into();
+        bundle.run.engine.kind = TABLE_KIND.into();
         if seconds.is_none() {
             bundle.run.phases[0].note = "its length is not stated".into();
         }

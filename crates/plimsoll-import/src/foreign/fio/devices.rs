@@ -6,10 +6,11 @@
 
 use serde_json::Value;
 
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::observed::DeviceTotals;
+
 use super::{engine_of, number, text_at};
-use crate::Bundle;
-use crate::environment::Unknown;
-use crate::observed::DeviceTotals;
 
 const SECTOR_BYTES: u64 = 512;
 /// Requests beyond those of the operations that a file system's own may be.
@@ -69,7 +70,7 @@ impl Side {
         // The aggregate of merged writes is called `aggr_write_merge` by some versions.
         let merges = all("merges").max(at(&format!("aggr_{word}_merge")));
         let seen = all("ios") + merges;
-        let of = |of: fn(&crate::run::ClassTotals) -> u64| {
+        let of = |of: fn(&plimsoll_evidence::run::ClassTotals) -> u64| {
             bundle.run.sum(|class| class.is_read == is_read && class.size_bytes > 0, of)
         };
         let (operations, bytes) = (of(|class| class.count), of(|class| class.size_bytes));
