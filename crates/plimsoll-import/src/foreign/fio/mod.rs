@@ -12,13 +12,13 @@ mod jobs;
 
 use std::collections::BTreeSet;
 
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::foreign::ZERO_BUFFERS;
+use plimsoll_evidence::run::PathEngine;
 use plimsoll_plan::import_fio;
 use serde_json::{Map, Value};
 
 use super::{ForeignError, bundle};
-use plimsoll_evidence::Bundle;
-use plimsoll_evidence::foreign::ZERO_BUFFERS;
-use plimsoll_evidence::run::PathEngine;
 
 const NS_PER_MS: u64 = 1_000_000;
 
