@@ -1,6 +1,7 @@
 //! What a run tells while it goes on.
 
 use plimsoll_evidence::run::{Phase, PhaseKind};
+use plimsoll_evidence::series::Row;
 
 /// How far a phase is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,6 +28,10 @@ pub trait Watcher {
     fn begin(&mut self, kind: PhaseKind);
     /// It goes on.
     fn progress(&mut self, kind: PhaseKind, progress: &Progress);
+    /// Rows of the series that have come about since the last call: intervals of classes, and gauges.
+    fn rows(&mut self, rows: &[Row]) {
+        let _ = rows;
+    }
     /// It has ended.
     fn end(&mut self, phase: &Phase);
 }

@@ -11,6 +11,7 @@ use plimsoll_evidence::series::{Data, Row, drained_name};
 use plimsoll_workload::step::Class;
 
 use crate::generator::Measured;
+use crate::progress::Watcher;
 use crate::recorder::{ClassSums, Latencies, Snapshot};
 
 /// An error that a run can end with.
@@ -52,6 +53,8 @@ pub struct Recording {
     pub generator: Measured,
     /// A thread waits in a call to the target that does not return: who touches the target may, too.
     pub left_behind: bool,
+    /// Rows that were told.
+    told: usize,
 }
 
 impl Recording {
@@ -71,6 +74,7 @@ impl Recording {
             observed: Observed::default(),
             generator: Measured::default(),
             left_behind: false,
+            told: 0,
         }
     }
 
@@ -102,6 +106,15 @@ impl Recording {
             phase.duration_ns = now_ns.saturating_sub(phase.start_ns);
             phase.reached = reached;
             phase.note = note.into();
+        }
+    }
+
+    /// Tells the rows that have come about since the last call.
+    pub fn tell(&mut self, watcher: &mut dyn Watcher) {
+        let rows = self.series.get(self.told..).unwrap_or_default();
+        if !rows.is_empty() {
+            watcher.rows(rows);
+            self.told = self.series.len();
         }
     }
 

@@ -5,30 +5,23 @@
 //! judges.
 
 mod arguments;
-mod ceilings;
 mod commands;
-mod custody;
 mod error;
-mod evidence_place;
-mod exit;
-mod experiment;
 mod interrupt;
-mod kept_data;
 mod keys;
-mod modelled;
 mod notes;
-mod places;
 mod progress;
 mod published;
 mod removal;
-mod run_id;
-mod session;
-mod until_steady;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use plimsoll_engine::defect;
+use plimsoll_runner::{
+    ceilings, custody, evidence_place, exit, experiment, kept_data, modelled, places, run_id,
+    session,
+};
 
 use crate::arguments::Arguments;
 use crate::error::CliError;

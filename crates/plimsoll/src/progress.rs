@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::HumanBytes;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_record::progress::{Progress, Watcher};
+use plimsoll_runner::listener::Listener;
 
 use crate::notes;
 
@@ -41,6 +42,16 @@ impl StderrProgress {
         if !self.quiet {
             notes::tell(text);
         }
+    }
+}
+
+impl Listener for StderrProgress {
+    fn say(&mut self, text: &str) {
+        Self::say(self, text);
+    }
+
+    fn warn(&mut self, text: &str) {
+        Self::warn(self, text);
     }
 }
 

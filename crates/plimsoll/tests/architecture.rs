@@ -44,7 +44,7 @@ const FLOORS: &[&[(&str, Room)]] = &[
         ("plimsoll-model", Room::Measure),
         ("plimsoll-report", Room::Judge),
     ],
-    &[("plimsoll-model-serve", Room::Join)],
+    &[("plimsoll-model-serve", Room::Join), ("plimsoll-runner", Room::Join)],
     &[("plimsoll", Room::Join)],
 ];
 

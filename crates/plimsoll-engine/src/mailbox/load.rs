@@ -210,6 +210,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
             _ => 0,
         };
         let progress = self.latest.progress(elapsed_ns, total_ns);
+        self.running.recording.tell(self.running.mail.watcher);
         self.running.mail.watcher.progress(self.kind, &progress);
         if self.running.mail.interrupt.load(Ordering::Relaxed) && self.kind != PhaseKind::Close {
             self.running.note_interrupt();
@@ -349,6 +350,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
 
     fn end_phase(&mut self, now_ns: u64, reached: bool, note: String) {
         self.running.recording.finish(self.phase, now_ns, reached, note);
+        self.running.recording.tell(self.running.mail.watcher);
         let phase = &self.running.recording.phases[self.phase as usize];
         self.running.mail.watcher.end(phase);
     }

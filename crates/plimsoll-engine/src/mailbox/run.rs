@@ -223,6 +223,7 @@ impl Running<'_> {
             |e: &Ended<W>| e.outcome.is_ok() && e.workload.as_ref().is_some_and(Phase::is_complete);
         let complete = ended.iter().all(done);
         self.recording.finish(phase, clock::monotonic_ns(), complete, "");
+        self.recording.tell(self.mail.watcher);
         self.mail.watcher.end(&self.recording.phases[phase as usize]);
         self.note_outcomes(&ended);
         let mut stores = Vec::new();

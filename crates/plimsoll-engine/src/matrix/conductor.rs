@@ -173,6 +173,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         };
         let elapsed_ns = now_ns.saturating_sub(began_ns).min(total_ns);
         let progress = self.pulse.progress(elapsed_ns, total_ns);
+        self.running.recording.tell(self.running.matrix.watcher);
         self.running.matrix.watcher.progress(self.kind, &progress);
     }
 

@@ -430,6 +430,7 @@ impl Running<'_> {
 
     pub(super) fn end_phase(&mut self, phase: u32, now_ns: u64, reached: bool, note: &str) {
         self.recording.finish(phase, now_ns, reached, note);
+        self.recording.tell(self.matrix.watcher);
         if let Some(phase) = self.recording.phases.get(phase as usize) {
             self.matrix.watcher.end(phase);
         }

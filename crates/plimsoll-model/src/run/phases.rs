@@ -91,6 +91,7 @@ impl<'a> Running<'a> {
 
     pub(super) fn finish(&mut self, system: &System, phase: u32, reached: bool, note: &str) {
         self.recording.finish(phase, system.now_ns(), reached, note);
+        self.recording.tell(self.run.watcher);
         self.run.watcher.end(&self.recording.phases[phase as usize]);
     }
 
@@ -203,6 +204,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
                 sample_ns += gauges_ns;
             }
             let progress = self.progress(now_ns - start_ns, length_ns, interval_ns);
+            self.running.recording.tell(self.running.run.watcher);
             self.running.run.watcher.progress(kind, &progress);
         }
     }
@@ -264,9 +266,9 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         let Self { running, time, latest, counters, .. } = self;
         time.end_measured(&mut taker(&mut running.recording, latest, counters));
         running.recording.finish(phase, time.now_ns(), reached, "");
-        let phase = &mut running.recording.phases[phase as usize];
-        phase.boundary_error_ns = Some(0);
-        running.run.watcher.end(phase);
+        running.recording.phases[phase as usize].boundary_error_ns = Some(0);
+        running.recording.tell(running.run.watcher);
+        running.run.watcher.end(&running.recording.phases[phase as usize]);
     }
 
     /// Has every group close; gives the phase, which the caller ends.
@@ -296,6 +298,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
     fn end(&mut self, phase: u32, reached: bool, note: &str) {
         self.change(phase);
         self.running.recording.finish(phase, self.time.now_ns(), reached, note);
+        self.running.recording.tell(self.running.run.watcher);
         self.running.run.watcher.end(&self.running.recording.phases[phase as usize]);
     }
 }

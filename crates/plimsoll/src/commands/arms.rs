@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::Experiment;
 use crate::kept_data::DataSlot;
-use crate::places::Places;
+use crate::keys;
 use crate::progress::StderrProgress;
 use crate::session::{Finished, Request, run_once};
 
@@ -32,7 +32,7 @@ pub fn run_arms(
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
-    let places = Places::signing(&after.sign)?;
+    let places = keys::places(&after.sign)?;
     let resolved = plan.resolve();
     tune::refuse_auto(&resolved)?;
     let arms: Vec<ResolvedPlan> =

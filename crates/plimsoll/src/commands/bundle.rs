@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::ColorChoice;
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
-use plimsoll_report::document::Document;
 use plimsoll_report::text::Style;
-use serde::Serialize;
+pub use plimsoll_runner::render::{document_html, html, json};
 
 use crate::arguments::Common;
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::notes;
 use crate::places::Places;
 
@@ -46,25 +44,6 @@ pub fn catalogued(runs: &Path, name: &str) -> Option<PathBuf> {
     }
     let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
     entries.map(|entry| entry.path().join(name)).find(|path| path.is_dir())
-}
-
-/// The report as a page.
-///
-/// # Errors
-/// A defect in its template.
-pub fn html(bundle: &Bundle, verdict: &Verdict) -> Result<String, CliError> {
-    plimsoll_report::html(bundle, verdict)
-        .map_err(|error| CliError::new(Exit::Defect, format!("the report: {error}")))
-}
-
-/// A report that is not of one run, as a page.
-///
-/// # Errors
-/// A defect in its template.
-pub fn document_html(document: &Document) -> Result<String, CliError> {
-    let footer = format!("Plimsoll {}", env!("CARGO_PKG_VERSION"));
-    plimsoll_report::html::page(document, &footer)
-        .map_err(|error| CliError::new(Exit::Defect, format!("the report: {error}")))
 }
 
 /// Prints the verdict: as JSON, or as a table with the path of the report.
@@ -116,17 +95,6 @@ pub fn style(common: &Common) -> Style {
         .flatten()
         .map_or(COLUMNS, |size| usize::from(size.ws_col));
     Style { colour: wanted, width: columns, ..Style::default() }
-}
-
-/// A value as indented JSON with a line feed.
-///
-/// # Errors
-/// A value that has no JSON form.
-pub fn json(value: &impl Serialize) -> Result<String, CliError> {
-    let mut text = serde_json::to_string_pretty(value)
-        .map_err(|error| CliError::new(Exit::Defect, format!("cannot write JSON: {error}")))?;
-    text.push('\n');
-    Ok(text)
 }
 
 /// Prints text to stdout. Where it can't be written, what is under way goes on, and the command ends with

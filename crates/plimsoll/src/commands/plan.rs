@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll_judge::judge::NOT_ACCEPTED;
-use plimsoll_judge::rules;
 use plimsoll_plan::{Plan, PlanErrors, import_fio};
+use plimsoll_runner::run::check_accepted;
 
 use super::bundle;
 use crate::arguments::Common;
@@ -91,23 +90,6 @@ pub fn load(path: &Path) -> Result<Plan, CliError> {
     let plan = Plan::load(path).map_err(|errors| wrong(&errors))?;
     check_accepted(&plan.resolve().evidence.accept_unknown)?;
     Ok(plan)
-}
-
-/// Whether a plan accepts as unknown only rules that there are, and that may be.
-fn check_accepted(rules: &[String]) -> Result<(), CliError> {
-    for id in rules {
-        let field = "evidence.accept_unknown";
-        if rules::find(id).is_none() {
-            let error = CliError::usage(format!("{field}: there is no rule {id}"));
-            return Err(error.hint("`plimsoll audit --rules` lists them"));
-        }
-        if NOT_ACCEPTED.contains(&id.as_str()) {
-            let says = format!("{field}: {id} cannot be accepted as unknown");
-            return Err(CliError::usage(says)
-                .hint("it asks whether the run was carried out at all: take it away"));
-        }
-    }
-    Ok(())
 }
 
 fn wrong(errors: &PlanErrors) -> CliError {

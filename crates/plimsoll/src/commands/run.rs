@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::experiment::Experiment;
 use crate::interrupt;
 use crate::kept_data::DataSlot;
-use crate::keys::Sign;
+use crate::keys::{self, Sign};
 use crate::modelled;
 use crate::places::Places;
 use crate::progress::StderrProgress;
@@ -78,7 +78,7 @@ pub fn run_plan(
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
-    let places = Places::signing(&after.sign)?;
+    let places = keys::places(&after.sign)?;
     let mut resolved = plan.resolve();
     if resolved.targets.len() > 1 {
         return arms::run_arms(plan, after, &[], common, progress, interrupt);

@@ -22,7 +22,7 @@ use crate::exit::Exit;
 use crate::experiment::{self, Experiment};
 use crate::interrupt;
 use crate::kept_data::DataSlot;
-use crate::keys::Sign;
+use crate::keys::{self, Sign};
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::session::{Request, run_once};
@@ -135,7 +135,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     let mut progress = StderrProgress::new(common.quiet);
     let interrupt = interrupt::flag_on_signal()?;
-    let places = Places::signing(&options.sign)?;
+    let places = keys::places(&options.sign)?;
     let bundles = places.bundles(options.out.as_deref())?;
     let mut sweeping = Sweeping::begin(&resolved, &points, &bundles, &places, options)?;
     if options.told {

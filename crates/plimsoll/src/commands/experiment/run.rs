@@ -20,7 +20,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::Experiment;
 use crate::interrupt;
-use crate::keys::Sign;
+use crate::keys::{self, Sign};
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::published::{Definition, Files, On, Overrides, PlannedArm, given, given_of};
@@ -95,7 +95,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         searches: &searches,
     };
     let interrupt = interrupt::flag_on_signal()?;
-    let places = Places::signing(&options.sign)?;
+    let places = keys::places(&options.sign)?;
     let (experiment, ran) = begin(options, &telling, &places)?;
     let directory = experiment.directory().to_path_buf();
     let shared = Shared {

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use plimsoll_model::fit::FitError;
-use plimsoll_model::spec::ModelError;
 use plimsoll_report::document::Document;
+pub use plimsoll_runner::modelled::model_error;
 
 use super::bundle;
 use crate::arguments::Common;
@@ -59,18 +59,6 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         What::Serve(options) => serve::carry_out(options, common),
         What::Size(options) => size::carry_out(options, common),
         What::Fit(options) => fit::carry_out(options, common),
-    }
-}
-
-/// A model's error, with where models are.
-pub fn model_error(error: &ModelError) -> CliError {
-    let shown = CliError::usage(error.to_string());
-    match error {
-        ModelError::NoSuchModel { .. } => {
-            shown.hint("`plimsoll model list` lists them; a path to a model file works too")
-        }
-        ModelError::Unreadable { .. } => shown,
-        _ => shown.hint("`plimsoll model show MODEL` shows a model's parameters"),
     }
 }
 

@@ -17,9 +17,8 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::kept_data::DataSlot;
-use crate::keys::Sign;
+use crate::keys::{self, Sign};
 use crate::modelled;
-use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::session::{Finished, Request, run_once};
 
@@ -52,7 +51,7 @@ pub struct Options {
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = crate::commands::plan::load(&options.plan)?;
     let resolved = on_model(plan.resolve(), options)?;
-    let places = Places::signing(&options.sign)?;
+    let places = keys::places(&options.sign)?;
     let interrupt = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
     let data = DataSlot::fresh();

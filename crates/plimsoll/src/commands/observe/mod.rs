@@ -36,8 +36,7 @@ use crate::error::CliError;
 use crate::evidence_place;
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::keys::Sign;
-use crate::places::Places;
+use crate::keys::{self, Sign};
 use crate::progress::StderrProgress;
 use crate::run_id::RunId;
 use crate::session::describe_torn;
@@ -93,7 +92,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let progress = StderrProgress::new(common.quiet);
     let name = "observe";
     let id = RunId::now(name);
-    let places = Places::signing(&options.sign)?;
+    let places = keys::places(&options.sign)?;
     let plan = Plan::parse(&plan_text(options), "observe")
         .map_err(|error| CliError::usage(error.to_string()))?;
     let sha = plan.resolve().sha256_hex().map_err(|error| CliError::usage(error.to_string()))?;

@@ -14,7 +14,7 @@ use plimsoll_evidence::seal::{FILE as SEAL, SIGNATURE, sha256_hex};
 
 use super::{FILE, Membered, replace};
 use crate::custody::Loaded;
-use crate::error::CliError;
+use crate::error::RunnerError;
 use crate::exit::Exit;
 
 /// Doubts and remarks on an experiment, as of [`crate::custody::Custody`].
@@ -24,7 +24,7 @@ pub type Said = (Vec<String>, Vec<String>);
 ///
 /// # Errors
 /// A file that cannot be read or written.
-pub fn seal(directory: &Path) -> Result<String, CliError> {
+pub fn seal(directory: &Path) -> Result<String, RunnerError> {
     let text: String =
         sums(directory)?.iter().map(|(name, sum)| format!("{sum}  {name}\n")).collect();
     replace(directory, SEAL, text.as_bytes())?;
@@ -32,7 +32,7 @@ pub fn seal(directory: &Path) -> Result<String, CliError> {
 }
 
 /// What the seal covers, by name: files, and the seals of what has one of its own.
-fn sums(directory: &Path) -> Result<BTreeMap<String, String>, CliError> {
+fn sums(directory: &Path) -> Result<BTreeMap<String, String>, RunnerError> {
     let mut sums = BTreeMap::new();
     for name in names(directory)? {
         let path = directory.join(&name);
@@ -54,18 +54,18 @@ fn sums(directory: &Path) -> Result<BTreeMap<String, String>, CliError> {
 }
 
 /// Names in a directory, in order, but for what a kill leaves of files that were being written.
-fn names(directory: &Path) -> Result<BTreeSet<String>, CliError> {
+fn names(directory: &Path) -> Result<BTreeSet<String>, RunnerError> {
     let entries = fs::read_dir(directory).map_err(|error| unread(directory, &error))?;
     let names = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned());
     Ok(names.filter(|name| !(name.starts_with('.') && name.ends_with(".new"))).collect())
 }
 
-fn sum(path: &Path) -> Result<String, CliError> {
+fn sum(path: &Path) -> Result<String, RunnerError> {
     fs::read(path).map(|bytes| sha256_hex(&bytes)).map_err(|error| unread(path, &error))
 }
 
-fn unread(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::environment(format!("cannot read {}: {error}", path.display()))
+fn unread(path: &Path, error: &std::io::Error) -> RunnerError {
+    RunnerError::environment(format!("cannot read {}: {error}", path.display()))
 }
 
 /// What the record of an experiment says of its runs.
@@ -81,9 +81,14 @@ struct Record {
 ///
 /// # Errors
 /// Something that was changed, added or put in another's place.
-pub fn check(directory: &Path, runs: &[Loaded], chain: Option<&[Link]>) -> Result<Said, CliError> {
-    let refuse =
-        |says: String| CliError::new(Exit::NoVerdict, format!("{}: {says}", directory.display()));
+pub fn check(
+    directory: &Path,
+    runs: &[Loaded],
+    chain: Option<&[Link]>,
+) -> Result<Said, RunnerError> {
+    let refuse = |says: String| {
+        RunnerError::new(Exit::NoVerdict, format!("{}: {says}", directory.display()))
+    };
     let mut ids = BTreeSet::new();
     if let Some(twice) = runs.iter().find(|run| !ids.insert(run.bundle.run.run_id.as_str())) {
         return Err(refuse(format!("the run {} is there twice", twice.bundle.run.run_id)));
@@ -190,7 +195,7 @@ enum Sealed {
     Broken(String),
 }
 
-fn check_seal(directory: &Path) -> Result<Sealed, CliError> {
+fn check_seal(directory: &Path) -> Result<Sealed, RunnerError> {
     let path = directory.join(SEAL);
     let text = match fs::read(&path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -229,7 +234,7 @@ fn check_seal(directory: &Path) -> Result<Sealed, CliError> {
     })
 }
 
-fn links(directory: &Path) -> Result<Vec<String>, CliError> {
+fn links(directory: &Path) -> Result<Vec<String>, RunnerError> {
     let entries = fs::read_dir(directory).map_err(|error| unread(directory, &error))?;
     let links = entries.flatten().filter(|e| e.file_type().is_ok_and(|kind| kind.is_symlink()));
     Ok(links.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_evidence::signature::Signer;
 
-use crate::error::CliError;
-use crate::keys::{self, Sign};
+use crate::error::RunnerError;
 
 /// Directories of this user.
 #[derive(Clone, Debug)]
@@ -26,7 +25,7 @@ impl Places {
     ///
     /// # Errors
     /// None of them is set.
-    pub fn from_environment() -> Result<Self, CliError> {
+    pub fn from_environment() -> Result<Self, RunnerError> {
         Ok(Self {
             state: base("XDG_STATE_HOME", ".local/state")?,
             runs: base("XDG_DATA_HOME", ".local/share")?.join("runs"),
@@ -35,22 +34,13 @@ impl Places {
         })
     }
 
-    /// The same, with the key that evidence is to be signed with. It is read before anything is run.
-    ///
-    /// # Errors
-    /// As [`Places::from_environment`], or a key that can't be read.
-    pub fn signing(sign: &Sign) -> Result<Self, CliError> {
-        let signer = keys::signer(sign.key.as_deref())?.map(Arc::new);
-        Ok(Self { signer, ..Self::from_environment()? })
-    }
-
     /// Where bundles are made: `out` where it is given, else the catalogue. The last directory of `out` is
     /// made; its parents are not, so that a mistyped path, or one whose file system is not mounted, is
     /// told instead of filled.
     ///
     /// # Errors
     /// A parent that is missing, or something else of that name.
-    pub fn bundles(&self, out: Option<&Path>) -> Result<PathBuf, CliError> {
+    pub fn bundles(&self, out: Option<&Path>) -> Result<PathBuf, RunnerError> {
         let Some(out) = out else { return Ok(self.runs.clone()) };
         if out.is_dir() {
             return Ok(out.to_path_buf());
@@ -58,14 +48,14 @@ impl Places {
         std::fs::create_dir(out).map(|()| out.to_path_buf()).map_err(|error| {
             let shown = out.display();
             match error.kind() {
-                std::io::ErrorKind::NotFound => {
-                    CliError::usage(format!("--out {shown}: the directory above it does not exist"))
-                        .hint("make it first (mkdir -p), or mend the path")
-                }
+                std::io::ErrorKind::NotFound => RunnerError::usage(format!(
+                    "--out {shown}: the directory above it does not exist"
+                ))
+                .hint("make it first (mkdir -p), or mend the path"),
                 std::io::ErrorKind::AlreadyExists => {
-                    CliError::usage(format!("--out {shown}: it is there and is no directory"))
+                    RunnerError::usage(format!("--out {shown}: it is there and is no directory"))
                 }
-                _ => CliError::environment(format!("--out {shown}: {error}")),
+                _ => RunnerError::environment(format!("--out {shown}: {error}")),
             }
         })
     }
@@ -86,7 +76,7 @@ impl Places {
     }
 }
 
-fn base(variable: &str, below_home: &str) -> Result<PathBuf, CliError> {
+fn base(variable: &str, below_home: &str) -> Result<PathBuf, RunnerError> {
     // The specification: a relative path is to be taken as not set.
     let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || {
@@ -94,7 +84,7 @@ fn base(variable: &str, below_home: &str) -> Result<PathBuf, CliError> {
         home.map(|home| home.join(below_home))
     };
     let base = set.or_else(home).ok_or_else(|| {
-        CliError::environment(format!("neither {variable} nor HOME is set to an absolute path"))
+        RunnerError::environment(format!("neither {variable} nor HOME is set to an absolute path"))
             .hint(format!("set {variable} to a directory that you may write to"))
     })?;
     Ok(base.join("plimsoll"))

@@ -12,9 +12,9 @@ use plimsoll_evidence::environment::{self, Environment, Unknown};
 use plimsoll_sys::clock;
 use serde::{Deserialize, Serialize};
 
-use crate::error::CliError;
+use crate::error::RunnerError;
+use crate::listener::Listener;
 use crate::places::Places;
-use crate::progress::StderrProgress;
 use crate::session::engine_error;
 
 /// How long a score is taken as the host's.
@@ -43,7 +43,7 @@ pub struct Ceilings {
 ///
 /// # Errors
 /// Memory or `/dev/null` that is not to be had, a state directory that can't be written.
-pub fn measure(places: &Places, progress: &mut StderrProgress) -> Result<Ceilings, CliError> {
+pub fn measure(places: &Places, progress: &mut dyn Listener) -> Result<Ceilings, RunnerError> {
     progress.say("measuring this host's own ceilings, about ten seconds");
     let cpu = plimsoll_sys::cpu::allowed().ok().and_then(|cpus| cpus.last().copied());
     let calibration = calibrate(cpu).map_err(|error| engine_error(&error))?;
@@ -61,7 +61,7 @@ pub fn measure(places: &Places, progress: &mut StderrProgress) -> Result<Ceiling
 }
 
 /// What is known of this host; measured now where it was not, or does not hold any longer.
-fn known(places: &Places, progress: &mut StderrProgress) -> Result<Ceilings, CliError> {
+fn known(places: &Places, progress: &mut dyn Listener) -> Result<Ceilings, RunnerError> {
     let kept: Option<Ceilings> = std::fs::read_to_string(path(places))
         .ok()
         // A file of another version is measured again, whatever it holds.
@@ -84,7 +84,7 @@ fn known(places: &Places, progress: &mut StderrProgress) -> Result<Ceilings, Cli
 }
 
 /// Writes what is known of this host into the environment of a run.
-pub fn enter(environment: &mut Environment, places: &Places, progress: &mut StderrProgress) {
+pub fn enter(environment: &mut Environment, places: &Places, progress: &mut dyn Listener) {
     let off = std::env::var(SWITCH.0).is_ok_and(|value| value == SWITCH.1);
     let why = if off {
         format!("{}={} is set", SWITCH.0, SWITCH.1)
@@ -123,14 +123,14 @@ fn path(places: &Places) -> PathBuf {
     places.state.join("calibration.json")
 }
 
-fn keep(ceilings: &Ceilings, places: &Places) -> Result<(), CliError> {
+fn keep(ceilings: &Ceilings, places: &Places) -> Result<(), RunnerError> {
     let path = path(places);
     let cannot = |error: std::io::Error| {
-        CliError::environment(format!("cannot write {}: {error}", path.display()))
+        RunnerError::environment(format!("cannot write {}: {error}", path.display()))
             .hint("set XDG_STATE_HOME to a directory that you may write to")
     };
     let text = serde_json::to_string_pretty(ceilings)
-        .map_err(|error| CliError::environment(format!("{}: {error}", path.display())))?;
+        .map_err(|error| RunnerError::environment(format!("{}: {error}", path.display())))?;
     std::fs::create_dir_all(&places.state).map_err(cannot)?;
     std::fs::write(&path, text).map_err(cannot)
 }

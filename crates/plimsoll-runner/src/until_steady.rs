@@ -7,7 +7,7 @@ use plimsoll_judge::stats::UntilSteady as State;
 use plimsoll_judge::steady;
 use plimsoll_plan::ResolvedPlan;
 
-use crate::error::CliError;
+use crate::error::RunnerError;
 
 /// The rule over the phase that is on.
 pub struct UntilSteady<'a> {
@@ -21,11 +21,11 @@ impl<'a> UntilSteady<'a> {
     ///
     /// # Errors
     /// A plan whose phases could never be found steady: too short for the rounds that it asks for.
-    pub fn new(plan: &'a ResolvedPlan) -> Result<Self, CliError> {
+    pub fn new(plan: &'a ResolvedPlan) -> Result<Self, RunnerError> {
         for phase in [PhaseKind::Condition, PhaseKind::Measure] {
             if steady::ends_when_steady(plan, phase) {
                 steady::settings(plan, phase, None).map_err(|refusal| {
-                    CliError::usage(format!("until-steady can never be reached: {refusal}"))
+                    RunnerError::usage(format!("until-steady can never be reached: {refusal}"))
                         .hint("give it more time, or write a shorter `round` in [phases]")
                 })?;
             }

@@ -1,14 +1,17 @@
 //! Runs on a model: what `session` needs of them, and repeats side by side on cores.
 
-use plimsoll_evidence::run::Membership;
+use std::sync::mpsc::{Sender, channel};
+
+use plimsoll_evidence::run::{Membership, Phase, PhaseKind};
 use plimsoll_model::run::{ModelRun, Modelled, RunError, check_plan, run_plan};
+use plimsoll_model::spec::ModelError;
 use plimsoll_plan::{ResolvedPlan, TargetKind};
+use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_record::recording::Recording;
 
-use crate::commands::model::model_error;
-use crate::error::CliError;
+use crate::error::RunnerError;
 use crate::kept_data::DataSlot;
-use crate::progress::StderrProgress;
+use crate::listener::Listener;
 use crate::session::{Finished, Request, engine_error, run_once};
 
 /// The model that a plan names, if its target is one.
@@ -23,9 +26,9 @@ pub fn named(plan: &ResolvedPlan) -> Option<&TargetKind> {
 ///
 /// # Errors
 /// A model that is not there or is wrong, numbers that do not fit.
-pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<Modelled, CliError> {
+pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<Modelled, RunnerError> {
     let TargetKind::Model { model, set } = kind else {
-        return Err(CliError::usage("the target is no model"));
+        return Err(RunnerError::usage("the target is no model"));
     };
     let modelled = Modelled::load(model, set).map_err(|error| model_error(&error))?;
     check_plan(plan, &modelled).map_err(|error| run_error(&error))?;
@@ -39,8 +42,8 @@ pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<Modelled, CliError
 pub fn carry_out(
     request: &Request<'_>,
     model: &Modelled,
-    progress: &mut StderrProgress,
-) -> Result<Recording, CliError> {
+    progress: &mut dyn Listener,
+) -> Result<Recording, RunnerError> {
     let number = request.experiment.as_ref().map_or(1, |place| place.number);
     run_plan(ModelRun {
         plan: request.resolved,
@@ -60,10 +63,40 @@ fn seed_of(plan_seed: u64, number: u32) -> u64 {
     plan_seed.wrapping_add(u64::from(number.saturating_sub(1)).wrapping_mul(STEP))
 }
 
-fn run_error(error: &RunError) -> CliError {
+/// A model's error, with where models are.
+pub fn model_error(error: &ModelError) -> RunnerError {
+    let shown = RunnerError::usage(error.to_string());
+    match error {
+        ModelError::NoSuchModel { .. } => {
+            shown.hint("`plimsoll model list` lists them; a path to a model file works too")
+        }
+        ModelError::Unreadable { .. } => shown,
+        _ => shown.hint("`plimsoll model show MODEL` shows a model's parameters"),
+    }
+}
+
+fn run_error(error: &RunError) -> RunnerError {
     match error {
         RunError::Model(error) => model_error(error),
         RunError::Plan(error) => engine_error(&error.clone().into()),
+    }
+}
+
+/// Hears warnings alone, which somebody else passes on.
+struct Warnings(Sender<String>);
+
+impl Watcher for Warnings {
+    fn begin(&mut self, _kind: PhaseKind) {}
+    fn progress(&mut self, _kind: PhaseKind, _progress: &Progress) {}
+    fn end(&mut self, _phase: &Phase) {}
+}
+
+impl Listener for Warnings {
+    fn say(&mut self, _text: &str) {}
+
+    fn warn(&mut self, text: &str) {
+        // Nobody is there to hear it any more.
+        let _ = self.0.send(text.to_owned());
     }
 }
 
@@ -72,12 +105,13 @@ fn run_error(error: &RunError) -> CliError {
 pub fn side_by_side(
     request: &Request<'_>,
     places: Vec<Membership>,
-    progress: &StderrProgress,
-) -> Vec<Result<Finished, CliError>> {
+    progress: &mut dyn Listener,
+) -> Vec<Result<Finished, RunnerError>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     progress.say(&format!("{} runs with seeds of their own, {cores} at a time", places.len()));
     let Request { plan, resolved, bundles, places: catalogue, interrupt, .. } = *request;
-    let one = |place: Membership| {
+    let (warnings, told) = channel();
+    let one = |place: Membership, warnings: Sender<String>| {
         let data = DataSlot::fresh();
         let request = Request {
             plan,
@@ -91,20 +125,26 @@ pub fn side_by_side(
             experiment: Some(place),
             data: &data,
         };
-        run_once(&request, &mut StderrProgress::new(true))
+        run_once(&request, &mut Warnings(warnings))
     };
     let mut finished = Vec::new();
     for batch in places.chunks(cores) {
         let batch = batch.to_vec();
         finished.extend(std::thread::scope(|scope| {
-            let started: Vec<_> =
-                batch.into_iter().map(|place| scope.spawn(move || one(place))).collect();
+            let started: Vec<_> = batch
+                .into_iter()
+                .map(|place| {
+                    let warnings = warnings.clone();
+                    scope.spawn(move || one(place, warnings))
+                })
+                .collect();
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
                 Ok(result) => result,
                 Err(panic) => std::panic::resume_unwind(panic),
             };
             started.into_iter().map(join).collect::<Vec<_>>()
         }));
+        told.try_iter().for_each(|text| progress.warn(&text));
     }
     finished
 }

@@ -27,9 +27,9 @@ use serde::{Deserialize, Serialize};
 
 pub use seal::check;
 
-use crate::commands::bundle;
-use crate::error::CliError;
+use crate::error::RunnerError;
 use crate::places::Places;
+use crate::render;
 use crate::run_id::RunId;
 
 /// Name of the file that makes a directory an experiment of ours.
@@ -76,7 +76,7 @@ impl Experiment {
         name: &str,
         bundles: &Path,
         places: &Places,
-    ) -> Result<Self, CliError> {
+    ) -> Result<Self, RunnerError> {
         let id = RunId::now(&format!("{name}-{}", kind.word())).name().to_owned();
         let directory = bundles.join(&id);
         fs::create_dir_all(&directory).map_err(|error| unwritten(&directory, &error))?;
@@ -93,7 +93,7 @@ impl Experiment {
         name: &str,
         directory: &Path,
         places: &Places,
-    ) -> Result<Self, CliError> {
+    ) -> Result<Self, RunnerError> {
         #[derive(Deserialize)]
         struct Id {
             id: String,
@@ -129,7 +129,7 @@ impl Experiment {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn write(&self, result: &impl Serialize, html: &str) -> Result<(), CliError> {
+    pub fn write(&self, result: &impl Serialize, html: &str) -> Result<(), RunnerError> {
         let record = Record {
             schema_version: SCHEMA_VERSION,
             id: &self.id,
@@ -138,7 +138,7 @@ impl Experiment {
             runs: &self.runs,
             result,
         };
-        replace(&self.directory, FILE, bundle::json(&record)?.as_bytes())?;
+        replace(&self.directory, FILE, render::json(&record)?.as_bytes())?;
         replace(&self.directory, "report.html", html.as_bytes())?;
         let seal_sha256 = seal::seal(&self.directory)?;
         let event = Event::Together { seal_sha256 };
@@ -155,10 +155,10 @@ impl Experiment {
 ///
 /// # Errors
 /// No record, one of a newer version, or something else of that name.
-pub fn check_record(directory: &Path) -> Result<(), CliError> {
+pub fn check_record(directory: &Path) -> Result<(), RunnerError> {
     let path = directory.join(FILE);
     let no_record = |says: &str| {
-        CliError::usage(format!("{} is not the record of an experiment: {says}", path.display()))
+        RunnerError::usage(format!("{} is not the record of an experiment: {says}", path.display()))
             .hint("nothing was removed")
     };
     let text = fs::read_to_string(&path).map_err(|error| no_record(&error.to_string()))?;
@@ -208,22 +208,22 @@ pub fn unfinished(
 }
 
 /// Writes a file beside its old form and puts it in its place at once.
-fn replace(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), CliError> {
+fn replace(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), RunnerError> {
     let (path, temporary) = (directory.join(name), directory.join(format!(".{name}.new")));
     fs::write(&temporary, bytes)
         .and_then(|()| fs::rename(&temporary, &path))
         .map_err(|error| unwritten(&path, &error))
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::environment(format!("cannot write {}: {error}", path.display()))
+fn unwritten(path: &Path, error: &std::io::Error) -> RunnerError {
+    RunnerError::environment(format!("cannot write {}: {error}", path.display()))
 }
 
 /// Why the runs of an experiment belong together, from its `experiment.json`.
 ///
 /// # Errors
 /// A file that is not there, or none of ours.
-pub fn kind_of(directory: &Path) -> Result<ExperimentKind, CliError> {
+pub fn kind_of(directory: &Path) -> Result<ExperimentKind, RunnerError> {
     #[derive(serde::Deserialize)]
     struct Kind {
         kind: ExperimentKind,
@@ -235,7 +235,7 @@ pub fn kind_of(directory: &Path) -> Result<ExperimentKind, CliError> {
 ///
 /// # Errors
 /// A file that is not there, or not that of a search.
-pub fn range_of(directory: &Path) -> Result<Range, CliError> {
+pub fn range_of(directory: &Path) -> Result<Range, RunnerError> {
     #[derive(serde::Deserialize)]
     struct Searched {
         range: Range,
@@ -251,7 +251,7 @@ pub fn range_of(directory: &Path) -> Result<Range, CliError> {
 ///
 /// # Errors
 /// A file that is not there, or not of that form.
-pub fn result_of<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, CliError> {
+pub fn result_of<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, RunnerError> {
     #[derive(serde::Deserialize)]
     struct Found<T> {
         result: T,
@@ -259,10 +259,10 @@ pub fn result_of<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, 
     read(directory).map(|Found { result }| result)
 }
 
-fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, CliError> {
+fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, RunnerError> {
     let path = directory.join(FILE);
     let unreadable =
-        |error: String| CliError::usage(format!("cannot read {}: {error}", path.display()));
+        |error: String| RunnerError::usage(format!("cannot read {}: {error}", path.display()));
     let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
 }

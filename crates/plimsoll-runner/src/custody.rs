@@ -28,11 +28,11 @@ use plimsoll_judge::finding::Outcome;
 use plimsoll_judge::{Verdict, judge};
 use plimsoll_sys::{clock, inject};
 
-use crate::commands::bundle;
-use crate::error::CliError;
+use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::experiment;
 use crate::places::Places;
+use crate::render;
 use crate::session::engine_error;
 
 /// Bundles of the catalogue that are asked where they stand in the ledger: the newest of this many runs
@@ -158,10 +158,10 @@ pub struct Made {
 ///
 /// # Errors
 /// A defect in the report's template.
-pub fn derive(bundle: &Bundle) -> Result<(Verdict, Made), CliError> {
+pub fn derive(bundle: &Bundle) -> Result<(Verdict, Made), RunnerError> {
     let verdict = judge(bundle);
-    let verdict_json = bundle::json(&verdict)?;
-    let report_html = bundle::html(bundle, &verdict)?;
+    let verdict_json = render::json(&verdict)?;
+    let report_html = render::html(bundle, &verdict)?;
     Ok((verdict, Made { verdict_json, report_html }))
 }
 
@@ -170,7 +170,7 @@ impl Made {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn write(&self, directory: &Path) -> Result<Derived, CliError> {
+    pub fn write(&self, directory: &Path) -> Result<Derived, RunnerError> {
         let writer = BundleWriter::open(directory);
         writer.derived("verdict.json", self.verdict_json.as_bytes())?;
         writer.derived("report.html", self.report_html.as_bytes())?;
@@ -189,7 +189,7 @@ impl Made {
 ///
 /// # Errors
 /// A seal that can't be read, a signature that can't be written.
-pub fn sign(writer: &BundleWriter, places: &Places, id: &str) -> Result<(), CliError> {
+pub fn sign(writer: &BundleWriter, places: &Places, id: &str) -> Result<(), RunnerError> {
     let Some(signer) = &places.signer else { return Ok(()) };
     let seal = writer.directory().join(seal::FILE);
     let bytes = fs::read(&seal).map_err(|error| EvidenceError::io("read", &seal, error))?;
@@ -202,7 +202,7 @@ pub struct Judged {
     /// Its evidence, read back.
     pub evidence: Bundle,
     /// Its verdict, or the defect that kept it from being judged.
-    pub verdict: Result<Verdict, CliError>,
+    pub verdict: Result<Verdict, RunnerError>,
     seal_sha256: String,
     /// `None` where it could not be judged.
     derived: Option<Derived>,
@@ -217,7 +217,7 @@ pub fn seal_and_judge(
     writer: &BundleWriter,
     places: &Places,
     run_id: &str,
-) -> Result<Judged, CliError> {
+) -> Result<Judged, RunnerError> {
     let seal_sha256 = writer.seal()?;
     sign(writer, places, run_id)?;
     let evidence = Bundle::read(writer.directory())?;
@@ -292,7 +292,7 @@ impl Reader {
     ///
     /// # Errors
     /// Neither a public key nor a file that holds one.
-    pub fn asking_for(key: Option<&str>) -> Result<Self, CliError> {
+    pub fn asking_for(key: Option<&str>) -> Result<Self, RunnerError> {
         let key = key.map(signature::public_key).transpose()?;
         Ok(Self { key, ..Self::new() })
     }
@@ -306,13 +306,13 @@ impl Reader {
     ///
     /// # Errors
     /// No bundle, a broken seal, a later version, or something that contradicts it.
-    pub fn load(&self, directory: &Path) -> Result<Loaded, CliError> {
+    pub fn load(&self, directory: &Path) -> Result<Loaded, RunnerError> {
         let bundle = Bundle::read(directory)?;
         // A bundle that was read has a seal.
         let seal_sha256 = bundle.seal_sha256.clone().unwrap_or_default();
         let (verdict, made) = derive(&bundle)?;
         let contradicted = |says: String| {
-            CliError::new(Exit::NoVerdict, format!("{}: {says}", directory.display()))
+            RunnerError::new(Exit::NoVerdict, format!("{}: {says}", directory.display()))
         };
         let catalogued = self.catalogues(directory);
         let name =
@@ -355,11 +355,11 @@ impl Reader {
     ///
     /// # Errors
     /// A directory without any bundle, or with one that is refused.
-    pub fn load_all(&self, directory: &Path) -> Result<Together, CliError> {
+    pub fn load_all(&self, directory: &Path) -> Result<Together, RunnerError> {
         let together = self.load_any(directory)?;
         if together.runs.is_empty() {
             let says = format!("{} holds no bundle of a run that ended", directory.display());
-            return Err(CliError::usage(says)
+            return Err(RunnerError::usage(says)
                 .hint("name a bundle, an experiment, or a directory that holds bundles"));
         }
         Ok(together)
@@ -369,13 +369,13 @@ impl Reader {
     ///
     /// # Errors
     /// A directory that can't be read, or with a bundle that is refused.
-    pub fn load_any(&self, directory: &Path) -> Result<Together, CliError> {
+    pub fn load_any(&self, directory: &Path) -> Result<Together, RunnerError> {
         if directory.join("run.json").is_file() {
             let runs = vec![self.load(directory)?];
             return Ok(Together { runs, doubts: Vec::new(), remarks: Vec::new() });
         }
         let entries = fs::read_dir(directory).map_err(|error| {
-            CliError::usage(format!("cannot read {}: {error}", directory.display()))
+            RunnerError::usage(format!("cannot read {}: {error}", directory.display()))
         })?;
         let mut runs = Vec::new();
         for path in entries.flatten().map(|entry| entry.path()) {
@@ -399,7 +399,7 @@ impl Reader {
         directory: &Path,
         by: Option<&str>,
         place: &Place,
-    ) -> Result<Signed, CliError> {
+    ) -> Result<Signed, RunnerError> {
         let wrong =
             |reason: String| EvidenceError::Signature { path: directory.join(seal::FILE), reason };
         let text = fs::read_to_string(directory.join(seal::SIGNATURE)).ok();
@@ -508,7 +508,7 @@ impl Reader {
     ///
     /// # Errors
     /// A file or ledger that cannot be written.
-    pub fn write_anew(&self, loaded: &Loaded) -> Result<(), CliError> {
+    pub fn write_anew(&self, loaded: &Loaded) -> Result<(), RunnerError> {
         let (verdict, made) = derive(&loaded.bundle)?;
         let derived = made.write(&loaded.directory)?;
         let Place::Held(held) = &loaded.custody.place else { return Ok(()) };
@@ -585,14 +585,14 @@ impl Together {
     ///
     /// # Errors
     /// Such a run.
-    pub fn refuse_contradictions(&self) -> Result<(), CliError> {
+    pub fn refuse_contradictions(&self) -> Result<(), RunnerError> {
         let found = self.runs.iter().find(|run| run.contradicts_itself());
         let Some(run) = found else { return Ok(()) };
         let says = format!(
             "the evidence of {} does not agree with itself: {}",
             run.bundle.run.run_id, run.verdict.reason
         );
-        Err(CliError::new(Exit::NoVerdict, says)
+        Err(RunnerError::new(Exit::NoVerdict, says)
             .hint(format!("plimsoll judge {}", run.directory.display())))
     }
 }

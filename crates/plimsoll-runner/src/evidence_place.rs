@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_evidence::BundleWriter;
 use plimsoll_plan::{Condition, ResolvedPlan, Workload};
 
-use crate::error::CliError;
+use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::places::Places;
 
@@ -54,7 +54,7 @@ pub fn expected_bytes(plan: &ResolvedPlan) -> u64 {
 ///
 /// # Errors
 /// A directory that cannot be made, or too little space.
-pub fn begin(parent: &Path, run_id: &str, hold_bytes: u64) -> Result<BundleWriter, CliError> {
+pub fn begin(parent: &Path, run_id: &str, hold_bytes: u64) -> Result<BundleWriter, RunnerError> {
     let mut writer = BundleWriter::create(parent, run_id)?;
     if hold_bytes == 0 {
         return Ok(writer);
@@ -63,7 +63,7 @@ pub fn begin(parent: &Path, run_id: &str, hold_bytes: u64) -> Result<BundleWrite
         // Nothing is in it yet.
         drop(writer.discard());
         let mib = hold_bytes.div_ceil(1 << 20);
-        return Err(CliError::from(error)
+        return Err(RunnerError::from(error)
             .hint(format!("the evidence of this run takes up to {mib} MiB: free space there"))
             .hint("or name a directory on another file system with --out"));
     }
@@ -92,7 +92,7 @@ pub struct Written<T> {
     /// What writing it gave.
     pub given: T,
     /// Why it is not where it was asked for, if it is not.
-    pub elsewhere_because: Option<CliError>,
+    pub elsewhere_because: Option<RunnerError>,
 }
 
 /// Writes a bundle with `write`: where it was begun, or else in the first of `others` that takes it. What
@@ -104,8 +104,8 @@ pub fn write<T>(
     begun: BundleWriter,
     run_id: &str,
     others: &[PathBuf],
-    mut write: impl FnMut(&BundleWriter) -> Result<T, CliError>,
-) -> Result<Written<T>, CliError> {
+    mut write: impl FnMut(&BundleWriter) -> Result<T, RunnerError>,
+) -> Result<Written<T>, RunnerError> {
     let first = match write(&begun) {
         Ok(given) => {
             let directory = begun.directory().to_path_buf();
@@ -157,7 +157,7 @@ mod tests {
         let (first, second) = (directory.path().join("a"), directory.path().join("b"));
         let begun = BundleWriter::create(&first, "run").unwrap();
         let full = |writer: &BundleWriter| match writer.directory().starts_with(&first) {
-            true => Err(CliError::environment("no space left")),
+            true => Err(RunnerError::environment("no space left")),
             false => Ok(writer.seal()?),
         };
         let written = write(begun, "run", std::slice::from_ref(&second), full).unwrap();

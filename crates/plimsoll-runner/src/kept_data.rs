@@ -7,7 +7,7 @@ use plimsoll_engine::EngineError;
 use plimsoll_engine::mailbox::Home;
 use plimsoll_engine::matrix::DataHome;
 
-use crate::error::CliError;
+use crate::error::RunnerError;
 use crate::session::engine_error;
 
 /// Between two runs: the data that the last one left for the next.
@@ -112,7 +112,7 @@ impl DataSlot {
     ///
     /// # Errors
     /// Data that cannot be removed.
-    pub fn finish(&self, keep: bool) -> Result<Vec<String>, CliError> {
+    pub fn finish(&self, keep: bool) -> Result<Vec<String>, RunnerError> {
         let Some(held) = self.take() else { return Ok(Vec::new()) };
         if keep {
             return Ok(held.data.directories());

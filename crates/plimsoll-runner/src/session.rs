@@ -19,13 +19,13 @@ use plimsoll_sys::{clock, inject};
 
 use crate::ceilings;
 use crate::custody;
-use crate::error::CliError;
+use crate::error::RunnerError;
 use crate::evidence_place;
 use crate::exit::Exit;
 use crate::kept_data::{Data, DataSlot, Held};
+use crate::listener::Listener;
 use crate::modelled;
 use crate::places::Places;
-use crate::progress::StderrProgress;
 use crate::run_id::RunId;
 use crate::until_steady::UntilSteady;
 
@@ -65,9 +65,9 @@ pub struct Finished {
     pub kept: Vec<String>,
     /// Why the data could not be removed, where it was to be and could not: on a target that failed, the
     /// verdict comes first.
-    pub not_removed: Option<CliError>,
+    pub not_removed: Option<RunnerError>,
     /// Why its end does not stand in the ledger, where it could not be entered; told already.
-    pub not_entered: Option<CliError>,
+    pub not_entered: Option<RunnerError>,
 }
 
 impl Finished {
@@ -88,8 +88,8 @@ impl Finished {
 /// cannot be written.
 pub fn run_once(
     request: &Request<'_>,
-    progress: &mut StderrProgress,
-) -> Result<Finished, CliError> {
+    progress: &mut dyn Listener,
+) -> Result<Finished, RunnerError> {
     let what = what_to_run(request.resolved)?;
     for target in &request.resolved.targets {
         memory::check(request.resolved, target).map_err(|error| engine_error(&error))?;
@@ -116,8 +116,8 @@ enum What<'p> {
 fn run_model(
     request: &Request<'_>,
     kind: &TargetKind,
-    progress: &mut StderrProgress,
-) -> Result<Finished, CliError> {
+    progress: &mut dyn Listener,
+) -> Result<Finished, RunnerError> {
     let model = modelled::load(request.resolved, kind)?;
     let id = RunId::now(&request.resolved.name);
     let session = Session::begin(request, &[], id, None, progress)?;
@@ -137,8 +137,8 @@ fn run_mail(
     request: &Request<'_>,
     target: &Target,
     mailbox: &Mailbox,
-    progress: &mut StderrProgress,
-) -> Result<Finished, CliError> {
+    progress: &mut dyn Listener,
+) -> Result<Finished, RunnerError> {
     let resolved = request.resolved;
     let mut ending = UntilSteady::new(resolved)?;
     let id = RunId::now(&resolved.name);
@@ -179,8 +179,8 @@ fn run_matrix(
     request: &Request<'_>,
     target: &Target,
     matrix: &Matrix,
-    progress: &mut StderrProgress,
-) -> Result<Finished, CliError> {
+    progress: &mut dyn Listener,
+) -> Result<Finished, RunnerError> {
     let mut ending = UntilSteady::new(request.resolved)?;
     let overwriting = random_overwrite(matrix);
     let id = RunId::now(&request.resolved.name);
@@ -219,7 +219,7 @@ fn data_set(
     target: &Target,
     matrix: &Matrix,
     id: &RunId,
-) -> Result<DataHome, CliError> {
+) -> Result<DataHome, RunnerError> {
     let plan = request.resolved;
     let whole = request.plan.resolve();
     let whole = whole.workload.matrix().filter(|whole| whole.streams.len() == matrix.streams.len());
@@ -241,36 +241,37 @@ fn data_set(
 }
 
 /// The target and workload of a plan that can be run.
-fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, CliError> {
+fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, RunnerError> {
     let [target] = &plan.targets[..] else {
-        return Err(CliError::usage("the plan names several targets: they are to be compared")
+        return Err(RunnerError::usage("the plan names several targets: they are to be compared")
             .hint("name one [target]"));
     };
     let kind = target.kind_word();
     let is_model = matches!(target.kind, TargetKind::Model { .. });
     match &plan.workload {
         Workload::Mailbox(mailbox) if mailbox.threads_auto => {
-            Err(CliError::usage("`threads = \"auto\"` cannot be run by this version")
+            Err(RunnerError::usage("`threads = \"auto\"` cannot be run by this version")
                 .hint("state the number of threads"))
         }
         _ if is_model && plan.phases.condition != Condition::None => {
             let says = "a model is not conditioned: its devices have no fresh state to leave";
-            Err(CliError::usage(says).hint("leave `condition` out"))
+            Err(RunnerError::usage(says).hint("leave `condition` out"))
         }
         Workload::Mailbox(_) if is_model => Ok(What::Model(&target.kind)),
         Workload::Mailbox(_) if target.database_directories().is_empty() => {
             let says = format!("a mail store cannot be run on a target of kind {kind}");
-            Err(CliError::usage(says).hint("name directories: `path`, or `databases` and `logs`"))
+            Err(RunnerError::usage(says)
+                .hint("name directories: `path`, or `databases` and `logs`"))
         }
         Workload::Mailbox(_) if plan.phases.condition != Condition::None => {
             let says = "a mail store is not conditioned: making its databases writes them";
-            Err(CliError::usage(says)
+            Err(RunnerError::usage(says)
                 .hint("leave `condition` out, or run [workload.matrix] on the device first"))
         }
         Workload::Mailbox(mailbox) => Ok(What::Mail(target, mailbox)),
         Workload::Matrix(matrix) if matrix.point_count() > 1 => {
             let points = matrix.point_count();
-            Err(CliError::usage(format!("the plan is a sweep of {points} points"))
+            Err(RunnerError::usage(format!("the plan is a sweep of {points} points"))
                 .hint("give one size, read share, pattern and queue depth to run one point"))
         }
         Workload::Matrix(_) if is_model => Ok(What::Model(&target.kind)),
@@ -282,7 +283,7 @@ fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, CliError> {
 #[derive(Default)]
 struct DataEnd {
     kept: Vec<String>,
-    not_removed: Option<CliError>,
+    not_removed: Option<RunnerError>,
 }
 
 /// The bundle and ledger entry of a run under way.
@@ -304,8 +305,8 @@ impl<'a> Session<'a> {
         places: &[PathBuf],
         id: RunId,
         data_of_run: Option<String>,
-        progress: &mut StderrProgress,
-    ) -> Result<Self, CliError> {
+        progress: &mut dyn Listener,
+    ) -> Result<Self, RunnerError> {
         let begun =
             defect::caught(|| Self::begin_bundle(request, places, id, data_of_run, progress));
         begun.map_err(|error| engine_error(&error)).flatten()
@@ -316,11 +317,11 @@ impl<'a> Session<'a> {
         places: &[PathBuf],
         id: RunId,
         data_of_run: Option<String>,
-        progress: &mut StderrProgress,
-    ) -> Result<Self, CliError> {
+        progress: &mut dyn Listener,
+    ) -> Result<Self, RunnerError> {
         inject::point("begin");
         let resolved = request.resolved;
-        let plan_sha256 = resolved.sha256_hex().map_err(|e| CliError::usage(e.to_string()))?;
+        let plan_sha256 = resolved.sha256_hex().map_err(|e| RunnerError::usage(e.to_string()))?;
         let ledger = Ledger::at(request.places.ledger());
         let started = id.started_unix_ns();
         let experiment =
@@ -377,7 +378,7 @@ impl<'a> Session<'a> {
             let says =
                 format!("a call to the target does not return: the data was left in {places}");
             let hint = "once the target answers again, run the plan again: it replaces the data";
-            let error = CliError::environment(says).hint(hint);
+            let error = RunnerError::environment(says).hint(hint);
             return DataEnd { kept: Vec::new(), not_removed: Some(error) };
         }
         DataEnd { kept: Vec::new(), not_removed: remove(data).err() }
@@ -388,8 +389,8 @@ impl<'a> Session<'a> {
         self,
         recording: Recording,
         data: DataEnd,
-        progress: &StderrProgress,
-    ) -> Result<Finished, CliError> {
+        progress: &mut dyn Listener,
+    ) -> Result<Finished, RunnerError> {
         let directory = self.writer.directory().display().to_string();
         let ended = defect::caught(|| self.write_end(recording, data, progress));
         ended.unwrap_or_else(|error| {
@@ -402,8 +403,8 @@ impl<'a> Session<'a> {
         self,
         recording: Recording,
         data: DataEnd,
-        progress: &StderrProgress,
-    ) -> Result<Finished, CliError> {
+        progress: &mut dyn Listener,
+    ) -> Result<Finished, RunnerError> {
         inject::point("bundle");
         let Self { request, plan_sha256, ledger, position, writer, environment, id, experiment } =
             self;
@@ -451,7 +452,7 @@ impl<'a> Session<'a> {
         let entered = judged.enter(&ledger, clock::realtime_ns());
         let custody::Judged { evidence, verdict, .. } = judged;
         let DataEnd { kept, not_removed } = data;
-        let not_entered = entered.err().map(CliError::from);
+        let not_entered = entered.err().map(RunnerError::from);
         if let Some(error) = &not_entered {
             let says = "the end of the run could not be entered in the ledger";
             progress.warn(&format!("{says}: {error}"));
@@ -472,7 +473,7 @@ impl<'a> Session<'a> {
 const REMOVAL: Duration = Duration::from_secs(20);
 
 /// Removes the data of a run. What does not return once the operator has asked is left behind.
-fn remove(data: Data) -> Result<(), CliError> {
+fn remove(data: Data) -> Result<(), RunnerError> {
     let places = data.places();
     let removed = aside::patiently(&places, REMOVAL, move || {
         inject::point("removal");
@@ -484,7 +485,7 @@ fn remove(data: Data) -> Result<(), CliError> {
 }
 
 /// Removes data of a run that could not begin, and gives the error that kept it from beginning.
-fn not_begun(data: Data, error: CliError) -> CliError {
+fn not_begun(data: Data, error: RunnerError) -> RunnerError {
     match remove(data) {
         Ok(()) => error,
         Err(left) => error.hint(format!("and the data could not be removed: {}", left.message)),
@@ -509,7 +510,7 @@ fn is_model(target: &Target) -> bool {
 }
 
 /// An error before a run began, with the exit code: what a plan names wrongly is the plan's fault.
-pub fn engine_error(error: &EngineError) -> CliError {
+pub fn engine_error(error: &EngineError) -> RunnerError {
     let kind = match error.kind() {
         ErrorKind::NotFound
         | ErrorKind::TooSmall
@@ -522,5 +523,5 @@ pub fn engine_error(error: &EngineError) -> CliError {
         ErrorKind::Stopped => Exit::Interrupted,
         _ => Exit::Environment,
     };
-    CliError::new(kind, error.to_string()).hint(error.hint())
+    RunnerError::new(kind, error.to_string()).hint(error.hint())
 }

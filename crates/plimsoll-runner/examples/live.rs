@@ -1,0 +1,57 @@
+//! Prints a run as it goes on, one JSON object a line: `cargo run -p plimsoll-runner --example live PLAN`.
+//! The first line on stdin asks it to end.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use plimsoll_evidence::series::Data;
+use plimsoll_plan::Plan;
+use plimsoll_runner::places::Places;
+use plimsoll_runner::run::{Event, Options, Runner};
+use serde_json::{Value, json};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let path = std::env::args().nth(1).ok_or("which plan?")?;
+    let plan = Plan::load(Path::new(&path)).map_err(|errors| errors.to_string())?;
+    let places = Places::from_environment().map_err(|error| error.to_string())?;
+    let run = Runner::start(&plan, Options::new(places)).map_err(|error| error.to_string())?;
+    let stop = run.stopper();
+    std::thread::spawn(move || {
+        if std::io::stdin().read_line(&mut String::new()).is_ok_and(|bytes| bytes > 0) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    for event in run {
+        if let Some(line) = line(&event) {
+            writeln!(std::io::stdout(), "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+fn line(event: &Event) -> Option<Value> {
+    Some(match event {
+        Event::PhaseBegan { kind, expected_ns } => {
+            json!({"event": "phase-began", "phase": kind, "expected_ns": expected_ns})
+        }
+        Event::Interval(row) => match row.data {
+            Data::Class { count, sum_ns, bytes, max_ns } => json!({
+                "event": "interval", "class": row.name, "start_ns": row.start_ns,
+                "duration_ns": row.duration_ns, "count": count, "latency_ns_sum": sum_ns,
+                "latency_ns_max": max_ns, "size_bytes": bytes
+            }),
+            Data::Gauge(_) => return None,
+        },
+        Event::PhaseEnded(phase) => json!({"event": "phase-ended", "phase": phase}),
+        Event::Note(text) => json!({"event": "note", "says": text}),
+        Event::Warning(text) => json!({"event": "warning", "says": text}),
+        Event::Finding(finding) => json!({"event": "finding", "finding": finding}),
+        Event::Finished { directory, verdict, .. } => json!({
+            "event": "finished", "bundle": directory, "verdict": verdict.verdict
+        }),
+        Event::Failed(error) => json!({"event": "failed", "says": error.message}),
+        Event::Progress { .. } => return None,
+    })
+}

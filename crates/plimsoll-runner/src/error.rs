@@ -1,0 +1,73 @@
+//! The one error type at the edge: a kind, a message and hints.
+
+use std::fmt;
+
+use plimsoll_evidence::EvidenceError;
+
+use crate::exit::Exit;
+
+/// What the operator is told, and the exit code.
+#[derive(Debug)]
+pub struct RunnerError {
+    /// Decides the exit code.
+    pub kind: Exit,
+    /// What happened, to what.
+    pub message: String,
+    /// What to do, one line each.
+    pub hints: Vec<String>,
+}
+
+impl RunnerError {
+    /// An error of this kind.
+    pub fn new(kind: Exit, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hints: Vec::new() }
+    }
+
+    /// Wrong usage or plan.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// The target or environment failed.
+    pub fn environment(message: impl Into<String>) -> Self {
+        Self::new(Exit::Environment, message)
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for RunnerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        self.hints.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
+    }
+}
+
+impl From<EvidenceError> for RunnerError {
+    fn from(error: EvidenceError) -> Self {
+        let kind = match &error {
+            // What can't be read says nothing of any storage.
+            EvidenceError::Io { .. }
+            | EvidenceError::Malformed { .. }
+            | EvidenceError::LedgerBroken { .. } => Exit::Environment,
+            EvidenceError::NotABundle { .. }
+            | EvidenceError::TooNew { .. }
+            | EvidenceError::Key { .. } => Exit::Usage,
+            // What can be read is not what the run left.
+            EvidenceError::SealBroken { .. } | EvidenceError::Signature { .. } => Exit::NoVerdict,
+        };
+        let message = error.to_string();
+        match error {
+            EvidenceError::LedgerBroken { path, .. } => Self::new(kind, message).hint(format!(
+                "move {} aside to begin a new ledger; earlier runs then no longer show",
+                path.display()
+            )),
+            _ => Self::new(kind, message),
+        }
+    }
+}

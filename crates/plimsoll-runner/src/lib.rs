@@ -1,0 +1,24 @@
+//! Carries a plan out and leaves a bundle: a run is a library call. Nothing here prints or knows a terminal.
+//!
+//! - [`run`]: a run as a thread that tells typed events and can be asked to stop.
+//! - [`session`]: one run from its lock to its verdict; [`listener`]: who is told meanwhile; [`modelled`]: runs on models.
+//! - [`kept_data`]: what a run leaves for the next; [`experiment`]: runs that belong together.
+//! - [`custody`]: how evidence is read and judged; [`render`]: the forms that a bundle keeps it in.
+//! - [`places`]: where Plimsoll keeps its own files; [`evidence_place`]: where a bundle goes.
+//! - [`error`], [`exit`]: what went wrong, and what scripts act on.
+
+pub mod ceilings;
+pub mod custody;
+pub mod error;
+pub mod evidence_place;
+pub mod exit;
+pub mod experiment;
+pub mod kept_data;
+pub mod listener;
+pub mod modelled;
+pub mod places;
+pub mod render;
+pub mod run;
+pub mod run_id;
+pub mod session;
+pub mod until_steady;

@@ -1,0 +1,11 @@
+//! Who is told how a run goes.
+
+use plimsoll_record::progress::Watcher;
+
+/// Is told of phases as a [`Watcher`] is, and of what happens beside them.
+pub trait Listener: Watcher {
+    /// A sentence on what goes on.
+    fn say(&mut self, text: &str);
+    /// What has to be told, even to somebody who wants to hear nothing else.
+    fn warn(&mut self, text: &str);
+}

@@ -1,0 +1,269 @@
+//! A run on a thread of its own, that tells typed events and can be asked to stop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use plimsoll_engine::defect;
+use plimsoll_evidence::run::{Phase, PhaseKind};
+use plimsoll_evidence::series::Row;
+use plimsoll_judge::Verdict;
+use plimsoll_judge::finding::Finding;
+use plimsoll_judge::judge::NOT_ACCEPTED;
+use plimsoll_judge::rules;
+use plimsoll_plan::{Plan, ResolvedPlan};
+use plimsoll_record::progress::{Progress, Watcher};
+
+use crate::error::RunnerError;
+use crate::kept_data::DataSlot;
+use crate::listener::Listener;
+use crate::places::Places;
+use crate::session::{Finished, Request, engine_error, run_once};
+
+/// How far a phase is, is told this often at most.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// What becomes of a run's data and evidence.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Ledger, catalogue, and what evidence is signed with.
+    pub places: Places,
+    /// Directory to make the bundle in, instead of the catalogue.
+    pub bundles: Option<PathBuf>,
+    /// Whether the data stays.
+    pub keep: bool,
+    /// Where acknowledged commits are written, if anywhere.
+    pub witness: Option<PathBuf>,
+    /// Devices whose data may be overwritten.
+    pub destroy: Vec<PathBuf>,
+}
+
+impl Options {
+    /// The bundle goes to the catalogue of these places, and the data is removed.
+    #[must_use]
+    pub fn new(places: Places) -> Self {
+        Self { places, bundles: None, keep: false, witness: None, destroy: Vec::new() }
+    }
+}
+
+/// What happens in a run. The last one is [`Event::Finished`] or [`Event::Failed`].
+#[derive(Debug)]
+pub enum Event {
+    /// A phase began.
+    PhaseBegan {
+        /// Which one.
+        kind: PhaseKind,
+        /// How long the plan has it last at most; `None` where that depends on something else.
+        expected_ns: Option<u64>,
+    },
+    /// It goes on; at most ten times a second.
+    Progress {
+        /// Which one.
+        kind: PhaseKind,
+        /// How far it is.
+        progress: Progress,
+    },
+    /// An interval of one class of operations, whose name holds its instance (`db3.read`), or a gauge:
+    /// a row of the evidence's `series.csv`.
+    Interval(Row),
+    /// A phase has ended.
+    PhaseEnded(Phase),
+    /// What goes on beside the phases.
+    Note(String),
+    /// What has to be told.
+    Warning(String),
+    /// A rule whose outcome is not `pass`.
+    Finding(Finding),
+    /// The run has ended and was judged, whatever the verdict.
+    Finished {
+        /// The bundle.
+        directory: PathBuf,
+        /// The verdict.
+        verdict: Box<Verdict>,
+        /// Where the data was kept, if it was.
+        kept: Vec<String>,
+    },
+    /// It left no verdict.
+    Failed(RunnerError),
+}
+
+/// Starts runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Runner;
+
+impl Runner {
+    /// Starts one run of a plan. What the plan repeats or sweeps is not carried out here.
+    ///
+    /// # Errors
+    /// A directory for bundles that can't be made, and a thread that can't be started. What is wrong with
+    /// the plan or its target comes as [`Event::Failed`].
+    pub fn start(plan: &Plan, options: Options) -> Result<RunHandle, RunnerError> {
+        let bundles = options.places.bundles(options.bundles.as_deref())?;
+        let (sender, events) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (plan, asked) = (plan.clone(), Arc::clone(&stop));
+        let work = move || {
+            let ended = defect::caught(|| carry_out(&plan, &options, bundles, &asked, &sender));
+            if let Err(error) = ended.map_err(|error| engine_error(&error)).flatten() {
+                // Whoever listened may have gone.
+                let _ = sender.send(Event::Failed(error));
+            }
+        };
+        let thread = std::thread::Builder::new().name("run".to_owned()).spawn(work);
+        let thread = thread.map_err(|error| {
+            RunnerError::environment(format!("cannot start a thread: {error}"))
+                .hint("raise the limit of processes and threads (ulimit -u)")
+        })?;
+        Ok(RunHandle { events, stop, thread: Some(thread) })
+    }
+}
+
+/// A run under way: an iterator over its events. Dropped, it asks the run to stop and waits for its end.
+#[derive(Debug)]
+pub struct RunHandle {
+    events: Receiver<Event>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RunHandle {
+    /// Asks the run to end in order: what it measured so far is kept, and it is INCONCLUSIVE.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// What asks it to end when it turns true, for other threads.
+    #[must_use]
+    pub fn stopper(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+}
+
+impl Iterator for RunHandle {
+    type Item = Event;
+
+    /// Waits for the next event; `None` once the run has ended and all was told.
+    fn next(&mut self) -> Option<Event> {
+        self.events.recv().ok()
+    }
+}
+
+impl Drop for RunHandle {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(thread) = self.thread.take() {
+            // Its panics were caught.
+            drop(thread.join());
+        }
+    }
+}
+
+/// Whether a plan accepts as unknown only rules that there are, and that may be.
+///
+/// # Errors
+/// One that is none of these.
+pub fn check_accepted(rules: &[String]) -> Result<(), RunnerError> {
+    for id in rules {
+        let field = "evidence.accept_unknown";
+        if rules::find(id).is_none() {
+            let error = RunnerError::usage(format!("{field}: there is no rule {id}"));
+            return Err(error.hint("`plimsoll audit --rules` lists them"));
+        }
+        if NOT_ACCEPTED.contains(&id.as_str()) {
+            let says = format!("{field}: {id} cannot be accepted as unknown");
+            return Err(RunnerError::usage(says)
+                .hint("it asks whether the run was carried out at all: take it away"));
+        }
+    }
+    Ok(())
+}
+
+fn carry_out(
+    plan: &Plan,
+    options: &Options,
+    bundles: PathBuf,
+    interrupt: &AtomicBool,
+    events: &Sender<Event>,
+) -> Result<(), RunnerError> {
+    let resolved = plan.resolve();
+    check_accepted(&resolved.evidence.accept_unknown)?;
+    let data = DataSlot::fresh();
+    let request = Request {
+        plan,
+        resolved: &resolved,
+        keep: options.keep,
+        witness: options.witness.as_deref(),
+        destroy: &options.destroy,
+        bundles: &bundles,
+        places: &options.places,
+        interrupt,
+        experiment: None,
+        data: &data,
+    };
+    let mut teller = Teller { events, plan: &resolved, told: None };
+    let finished = run_once(&request, &mut teller)?;
+    let Finished { directory, verdict, kept, not_removed, .. } = finished;
+    if let Some(error) = not_removed {
+        teller.warn(&format!("the data could not be removed: {}", error.message));
+    }
+    verdict.findings.iter().for_each(|finding| teller.tell(Event::Finding(finding.clone())));
+    teller.tell(Event::Finished { directory, verdict: Box::new(verdict), kept });
+    Ok(())
+}
+
+/// Makes events of what a run says.
+struct Teller<'a> {
+    events: &'a Sender<Event>,
+    plan: &'a ResolvedPlan,
+    /// When progress was told last.
+    told: Option<Instant>,
+}
+
+impl Teller<'_> {
+    fn tell(&self, event: Event) {
+        // Whoever listened may have gone: the run goes on until it is asked to end.
+        let _ = self.events.send(event);
+    }
+}
+
+impl Watcher for Teller<'_> {
+    fn begin(&mut self, kind: PhaseKind) {
+        self.told = None;
+        let phases = &self.plan.phases;
+        let expected_ns = match kind {
+            PhaseKind::Condition => Some(phases.condition_max_ns),
+            PhaseKind::WarmUp => Some(phases.warm_up_ns),
+            PhaseKind::Measure => Some(phases.measure_ns),
+            _ => None,
+        };
+        self.tell(Event::PhaseBegan { kind, expected_ns });
+    }
+
+    fn progress(&mut self, kind: PhaseKind, progress: &Progress) {
+        if self.told.is_none_or(|told| told.elapsed() >= PROGRESS_EVERY) {
+            self.told = Some(Instant::now());
+            self.tell(Event::Progress { kind, progress: *progress });
+        }
+    }
+
+    fn rows(&mut self, rows: &[Row]) {
+        rows.iter().for_each(|row| self.tell(Event::Interval(row.clone())));
+    }
+
+    fn end(&mut self, phase: &Phase) {
+        self.tell(Event::PhaseEnded(phase.clone()));
+    }
+}
+
+impl Listener for Teller<'_> {
+    fn say(&mut self, text: &str) {
+        self.tell(Event::Note(text.to_owned()));
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.tell(Event::Warning(text.to_owned()));
+    }
+}

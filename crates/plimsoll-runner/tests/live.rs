@@ -1,0 +1,109 @@
+//! A run is a library call: it tells what happens, leaves a bundle, and ends when it is asked to.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::{EndKind, Phase, PhaseKind};
+use plimsoll_evidence::series::{Data, drained_class};
+use plimsoll_judge::verdict::VerdictKind;
+use plimsoll_plan::Plan;
+use plimsoll_runner::places::Places;
+use plimsoll_runner::run::{Event, Options, RunHandle, Runner};
+
+fn options(directory: &Path) -> Options {
+    let at = |name| directory.join(name);
+    Options::new(Places { state: at("state"), runs: at("runs"), cache: at("cache"), signer: None })
+}
+
+fn plan(target: &str, measure: &str) -> Plan {
+    let text = format!(
+        "version = 1\nname = \"live\"\n[target]\n{target}\n[workload.matrix]\nsizes = [\"8KiB\"]\n\
+         reads = [70]\nclients = 2\nqueue_depth = 2\nfile_size = \"16MiB\"\n[phases]\n\
+         warm_up = \"1s\"\nmeasure = \"{measure}\"\nverify = false\n[evidence]\n\
+         min_measure = \"1s\"\n"
+    );
+    Plan::parse(&text, "live.toml").unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// What a run told, in its parts.
+#[derive(Default)]
+struct Told {
+    began: Vec<(PhaseKind, Option<u64>)>,
+    ended: Vec<Phase>,
+    /// By class, operations of the measured phase.
+    counts: BTreeMap<String, u64>,
+    last: Option<Event>,
+}
+
+impl Told {
+    fn hear(&mut self, event: Event) {
+        match &event {
+            Event::PhaseBegan { kind, expected_ns } => self.began.push((*kind, *expected_ns)),
+            Event::PhaseEnded(phase) => self.ended.push(phase.clone()),
+            Event::Interval(row) => {
+                let phase = self.began.get(row.phase as usize);
+                let measured = phase.is_some_and(|phase| phase.0 == PhaseKind::Measure);
+                if let (Data::Class { count, .. }, true, None) =
+                    (row.data, measured, drained_class(&row.name))
+                {
+                    *self.counts.entry(row.name.clone()).or_default() += count;
+                }
+            }
+            _ => {}
+        }
+        self.last = Some(event);
+    }
+
+    fn of(run: RunHandle) -> Self {
+        let mut told = Self::default();
+        run.for_each(|event| told.hear(event));
+        told
+    }
+
+    fn bundle(&self) -> Bundle {
+        match &self.last {
+            Some(Event::Finished { directory, .. }) => Bundle::read(directory).unwrap(),
+            other => panic!("the run did not finish: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let model = plan("model = \"zfs-flash\"", "10s");
+    let told = Told::of(Runner::start(&model, options(directory.path())).unwrap());
+    let bundle = told.bundle();
+    let phases: Vec<PhaseKind> = bundle.run.phases.iter().map(|phase| phase.kind).collect();
+    assert_eq!(told.began.iter().map(|began| began.0).collect::<Vec<_>>(), phases);
+    // Operations that drain add to the bytes of a phase after its end.
+    let times = |phase: &Phase| (phase.kind, phase.start_ns, phase.duration_ns);
+    let of_bundle: Vec<_> = bundle.run.phases.iter().map(times).collect();
+    assert_eq!(told.ended.iter().map(times).collect::<Vec<_>>(), of_bundle);
+    assert!(told.began.contains(&(PhaseKind::Measure, Some(10_000_000_000))));
+    for class in &bundle.run.classes {
+        let within = class.count - class.drained;
+        assert_eq!(told.counts.get(&class.name), Some(&within), "{}", class.name);
+    }
+    assert!(!bundle.run.classes.is_empty());
+
+    // An hour on nothing, which is asked to end once it measures.
+    let run = Runner::start(&plan("null = true", "1h"), options(directory.path())).unwrap();
+    let stop = run.stopper();
+    let mut told = Told::default();
+    for event in run {
+        if let Event::PhaseBegan { kind: PhaseKind::Measure, .. } = &event {
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        told.hear(event);
+    }
+    assert_eq!(told.bundle().run.end.kind, EndKind::Interrupted);
+    let Some(Event::Finished { verdict, .. }) = told.last else { panic!("not finished") };
+    assert_ne!(verdict.verdict, VerdictKind::Pass);
+
+    // What can't be run says so, and does not panic.
+    let missing = plan("model = \"no-such-model\"", "10s");
+    let told = Told::of(Runner::start(&missing, options(directory.path())).unwrap());
+    assert!(matches!(told.last, Some(Event::Failed(_))), "{:?}", told.last);
+}
