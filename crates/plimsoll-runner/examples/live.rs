@@ -51,6 +51,7 @@ fn line(event: &Event) -> Option<Value> {
         Event::Finished { directory, verdict, .. } => json!({
             "event": "finished", "bundle": directory, "verdict": verdict.verdict
         }),
+        Event::Together { directory } => json!({"event": "together", "experiment": directory}),
         Event::Failed(error) => json!({"event": "failed", "says": error.message}),
         Event::Progress { .. } => return None,
     })

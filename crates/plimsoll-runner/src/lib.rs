@@ -2,6 +2,7 @@
 //!
 //! - [`run`]: a run as a thread that tells typed events and can be asked to stop.
 //! - [`session`]: one run from its lock to its verdict; [`listener`]: who is told meanwhile; [`modelled`]: runs on models.
+//! - [`repeat`]: a plan's runs, as often as it says.
 //! - [`kept_data`]: what a run leaves for the next; [`experiment`]: runs that belong together.
 //! - [`custody`]: how evidence is read and judged; [`render`]: the forms that a bundle keeps it in.
 //! - [`places`]: where Plimsoll keeps its own files; [`evidence_place`]: where a bundle goes.
@@ -18,6 +19,7 @@ pub mod listener;
 pub mod modelled;
 pub mod places;
 pub mod render;
+pub mod repeat;
 pub mod run;
 pub mod run_id;
 pub mod session;

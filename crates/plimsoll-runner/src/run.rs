@@ -1,4 +1,4 @@
-//! A run on a thread of its own, that tells typed events and can be asked to stop.
+//! A plan's runs on a thread of their own, that tell typed events and can be asked to stop.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_record::progress::{Progress, Watcher};
 
 use crate::error::RunnerError;
-use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::places::Places;
-use crate::session::{Finished, Request, engine_error, run_once};
+use crate::repeat::{self, Asked};
+use crate::session::{Finished, engine_error};
 
 /// How far a phase is, is told this often at most.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -49,7 +49,8 @@ impl Options {
     }
 }
 
-/// What happens in a run. The last one is [`Event::Finished`] or [`Event::Failed`].
+/// What happens in a plan's runs. The last is [`Event::Failed`], or else [`Event::Finished`] of the only run, or
+/// [`Event::Together`] of several.
 #[derive(Debug)]
 pub enum Event {
     /// A phase began.
@@ -77,7 +78,7 @@ pub enum Event {
     Warning(String),
     /// A rule whose outcome is not `pass`.
     Finding(Finding),
-    /// The run has ended and was judged, whatever the verdict.
+    /// A run has ended and was judged, whatever the verdict.
     Finished {
         /// The bundle.
         directory: PathBuf,
@@ -86,7 +87,12 @@ pub enum Event {
         /// Where the data was kept, if it was.
         kept: Vec<String>,
     },
-    /// It left no verdict.
+    /// All runs of a plan that asks for several have ended.
+    Together {
+        /// The directory that holds their bundles, and what follows from them.
+        directory: PathBuf,
+    },
+    /// A run left no verdict, and none follows.
     Failed(RunnerError),
 }
 
@@ -95,7 +101,8 @@ pub enum Event {
 pub struct Runner;
 
 impl Runner {
-    /// Starts one run of a plan. What the plan repeats or sweeps is not carried out here.
+    /// Starts the runs of a plan with one target, as often as the plan says. Sweeps and comparisons are not carried
+    /// out here.
     ///
     /// # Errors
     /// A directory for bundles that can't be made, and a thread that can't be started. What is wrong with
@@ -190,8 +197,7 @@ fn carry_out(
 ) -> Result<(), RunnerError> {
     let resolved = plan.resolve();
     check_accepted(&resolved.evidence.accept_unknown)?;
-    let data = DataSlot::fresh();
-    let request = Request {
+    let asked = Asked {
         plan,
         resolved: &resolved,
         keep: options.keep,
@@ -200,17 +206,15 @@ fn carry_out(
         bundles: &bundles,
         places: &options.places,
         interrupt,
-        experiment: None,
-        data: &data,
     };
     let mut teller = Teller { events, plan: &resolved, told: None };
-    let finished = run_once(&request, &mut teller)?;
-    let Finished { directory, verdict, kept, not_removed, .. } = finished;
-    if let Some(error) = not_removed {
-        teller.warn(&format!("the data could not be removed: {}", error.message));
+    let repeated = repeat::carry_out(&asked, &mut teller)?;
+    for directory in &repeated.kept {
+        teller.say(&format!("the data was kept in {directory}"));
     }
-    verdict.findings.iter().for_each(|finding| teller.tell(Event::Finding(finding.clone())));
-    teller.tell(Event::Finished { directory, verdict: Box::new(verdict), kept });
+    if let Some(experiment) = &repeated.experiment {
+        teller.tell(Event::Together { directory: experiment.directory().to_path_buf() });
+    }
     Ok(())
 }
 
@@ -265,5 +269,15 @@ impl Listener for Teller<'_> {
 
     fn warn(&mut self, text: &str) {
         self.tell(Event::Warning(text.to_owned()));
+    }
+
+    fn finished(&mut self, run: &Finished) {
+        let Finished { directory, verdict, kept, not_removed, .. } = run;
+        if let Some(error) = not_removed {
+            self.warn(&format!("the data could not be removed: {}", error.message));
+        }
+        verdict.findings.iter().for_each(|finding| self.tell(Event::Finding(finding.clone())));
+        let (directory, kept) = (directory.clone(), kept.clone());
+        self.tell(Event::Finished { directory, verdict: Box::new(verdict.clone()), kept });
     }
 }

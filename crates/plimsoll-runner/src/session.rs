@@ -81,6 +81,11 @@ impl Finished {
     }
 }
 
+/// The exit code of several runs: 70, 130, 4, 5, 3, 1, whichever of them comes first.
+pub fn worst(finished: &[Finished]) -> Exit {
+    finished.iter().map(Finished::exit).fold(Exit::Ok, Exit::worse)
+}
+
 /// Carries one run out. From the moment that its data is begun it leaves a bundle, whatever happens.
 ///
 /// # Errors

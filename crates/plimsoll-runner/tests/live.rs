@@ -16,12 +16,12 @@ fn options(directory: &Path) -> Options {
     Options::new(Places { state: at("state"), runs: at("runs"), cache: at("cache"), signer: None })
 }
 
-fn plan(target: &str, measure: &str) -> Plan {
+fn plan(target: &str, measure: &str, more: &str) -> Plan {
     let text = format!(
         "version = 1\nname = \"live\"\n[target]\n{target}\n[workload.matrix]\nsizes = [\"8KiB\"]\n\
-         reads = [70]\nclients = 2\nqueue_depth = 2\nfile_size = \"16MiB\"\n[phases]\n\
-         warm_up = \"1s\"\nmeasure = \"{measure}\"\nverify = false\n[evidence]\n\
-         min_measure = \"1s\"\n"
+         reads = [70]\nclients = 2\nqueue_depth = 2\nfile_size = \"16MiB\"\n[evidence]\n\
+         min_measure = \"1s\"\n[phases]\nwarm_up = \"1s\"\nverify = false\n\
+         measure = \"{measure}\"\n{more}"
     );
     Plan::parse(&text, "live.toml").unwrap_or_else(|errors| panic!("{errors}"))
 }
@@ -72,7 +72,7 @@ impl Told {
 #[test]
 fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     let directory = tempfile::tempdir().unwrap();
-    let model = plan("model = \"zfs-flash\"", "10s");
+    let model = plan("model = \"zfs-flash\"", "10s", "");
     let told = Told::of(Runner::start(&model, options(directory.path())).unwrap());
     let bundle = told.bundle();
     let phases: Vec<PhaseKind> = bundle.run.phases.iter().map(|phase| phase.kind).collect();
@@ -89,7 +89,7 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     assert!(!bundle.run.classes.is_empty());
 
     // An hour on nothing, which is asked to end once it measures.
-    let run = Runner::start(&plan("null = true", "1h"), options(directory.path())).unwrap();
+    let run = Runner::start(&plan("null = true", "1h", ""), options(directory.path())).unwrap();
     let stop = run.stopper();
     let mut told = Told::default();
     for event in run {
@@ -102,8 +102,17 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     let Some(Event::Finished { verdict, .. }) = told.last else { panic!("not finished") };
     assert_ne!(verdict.verdict, VerdictKind::Pass);
 
+    // Several runs: each has a verdict, and then all together a directory.
+    let twice = plan("model = \"zfs-flash\"", "2s", "[repeat]\nruns = 2\n");
+    let mut finished = 0;
+    let run = Runner::start(&twice, options(directory.path())).unwrap();
+    let last = run.inspect(|event| finished += i32::from(matches!(event, Event::Finished { .. })));
+    let Some(Event::Together { directory: all }) = last.last() else { panic!("not together") };
+    assert!(all.join("experiment.json").is_file());
+    assert_eq!(finished, 2);
+
     // What can't be run says so, and does not panic.
-    let missing = plan("model = \"no-such-model\"", "10s");
+    let missing = plan("model = \"no-such-model\"", "10s", "");
     let told = Told::of(Runner::start(&missing, options(directory.path())).unwrap());
     assert!(matches!(told.last, Some(Event::Failed(_))), "{:?}", told.last);
 }

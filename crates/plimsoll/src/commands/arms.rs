@@ -9,7 +9,7 @@ use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_report::comparison_document;
 
 use super::compare::{exit_of, show};
-use super::run::{After, worst};
+use super::run::After;
 use super::{bundle, tune};
 use crate::arguments::Common;
 use crate::error::CliError;
@@ -18,7 +18,7 @@ use crate::experiment::Experiment;
 use crate::kept_data::DataSlot;
 use crate::keys;
 use crate::progress::StderrProgress;
-use crate::session::{Finished, Request, run_once};
+use crate::session::{Finished, Request, run_once, worst};
 
 /// Runs every target of a plan as often as it says, and compares them.
 ///

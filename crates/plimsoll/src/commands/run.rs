@@ -1,26 +1,21 @@
 //! `plimsoll run PLAN`: prepare, measure, verify, judge, report; as often as the plan says.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use plimsoll_evidence::run::{EndKind, ExperimentKind, Membership};
-use plimsoll_judge::experiment;
 use plimsoll_plan::{Knob, Plan, ResolvedPlan};
+use plimsoll_runner::repeat::{self, Repeated};
 
 use super::tune::{self, Asked};
 use super::{arms, bundle};
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::experiment::Experiment;
 use crate::interrupt;
-use crate::kept_data::DataSlot;
 use crate::keys::{self, Sign};
-use crate::modelled;
 use crate::places::Places;
 use crate::progress::StderrProgress;
-use crate::session::{Finished, Request, run_once};
 
 /// Options of `run`.
 #[derive(Debug, Args)]
@@ -90,76 +85,28 @@ pub fn run_plan(
         }
     }
     let bundles = &places.bundles(after.out.as_deref())?;
-    let runs = resolved.repeat.runs.max(1);
-    let hands_on = runs > 1 && !resolved.repeat.fresh;
-    let data = if hands_on { DataSlot::handed_on() } else { DataSlot::fresh() };
-    let mut experiment = (runs > 1)
-        .then(|| Experiment::begin(ExperimentKind::Repeat, &resolved.name, bundles, &places))
-        .transpose()?;
-    let mut finished: Vec<Finished> = Vec::new();
-    if let (Some(experiment), Some(_)) = (&mut experiment, modelled::named(&resolved)) {
-        let request = Request {
-            plan,
-            resolved: &resolved,
-            keep: false,
-            witness: None,
-            destroy: &[],
-            bundles: experiment.directory(),
-            places: &places,
-            interrupt,
-            experiment: None,
-            data: &data,
-        };
-        let place = |number| Membership { number, ..experiment.next("") };
-        let all = modelled::side_by_side(&request, (1..=runs).map(place).collect(), progress);
-        for one in all {
-            finished.push(one?);
-            note(experiment, &finished)?;
-        }
-        show(&finished, Some(experiment), common)?;
-        return Ok(worst(&finished));
-    }
-    for run in 1..=runs {
-        if runs > 1 {
-            progress.say(&format!("run {run} of {runs}"));
-        }
-        let request = Request {
+    let repeated = repeat::carry_out(
+        &repeat::Asked {
             plan,
             resolved: &resolved,
             keep: after.keep,
             witness: after.witness.as_deref(),
             destroy: &after.destroy,
-            bundles: experiment.as_ref().map_or(bundles, Experiment::directory),
+            bundles,
             places: &places,
             interrupt,
-            experiment: experiment.as_ref().map(|experiment| experiment.next("")),
-            data: &data,
-        };
-        let one = match run_once(&request, progress) {
-            Ok(one) => one,
-            Err(error) => {
-                data.finish(after.keep)?;
-                return Err(error);
-            }
-        };
-        let completed = one.evidence.run.end.kind == EndKind::Completed;
-        finished.push(one);
-        if let Some(experiment) = &mut experiment {
-            note(experiment, &finished)?;
-        }
-        if interrupt.load(Ordering::Relaxed) || !completed {
-            break;
-        }
-    }
-    let kept = data.finish(after.keep)?;
-    show(&finished, experiment.as_ref(), common)?;
-    for directory in finished.last().into_iter().flat_map(|last| &last.kept).chain(&kept) {
+        },
+        progress,
+    )?;
+    show(&repeated, common)?;
+    let Repeated { finished, kept, .. } = &repeated;
+    for directory in finished.last().into_iter().flat_map(|last| &last.kept).chain(kept) {
         progress.say(&format!("the data was kept in {directory}"));
     }
     for error in finished.iter().filter_map(|run| run.not_removed.as_ref()) {
         progress.warn(&format!("the data could not be removed: {error}"));
     }
-    Ok(worst(&finished))
+    Ok(repeated.exit())
 }
 
 /// `threads = "auto"`: the plan with the fewest threads that meet the requirement, or those of the
@@ -192,31 +139,13 @@ fn with_fewest_threads(
     }
 }
 
-/// The runs so far, taken together.
-fn together(finished: &[Finished]) -> experiment::Experiment {
-    let runs: Vec<_> = finished.iter().map(|f| (&f.evidence, &f.verdict)).collect();
-    experiment::summarise(&runs)
-}
-
-/// Enters the latest run in its experiment, and writes what the runs say so far.
-fn note(experiment: &mut Experiment, finished: &[Finished]) -> Result<(), CliError> {
-    let Some(latest) = finished.last() else { return Ok(()) };
-    experiment.note(&latest.evidence);
-    let together = together(finished);
-    let document = plimsoll_report::experiment_document(&together);
-    experiment.write(&together, &bundle::document_html(&document)?)
-}
-
 /// Shows the verdict of a single run, or the runs of an experiment together.
-fn show(
-    finished: &[Finished],
-    experiment: Option<&Experiment>,
-    common: &Common,
-) -> Result<(), CliError> {
-    if let ([only], None) = (finished, experiment) {
+fn show(repeated: &Repeated, common: &Common) -> Result<(), CliError> {
+    let Repeated { finished, experiment, .. } = repeated;
+    if let ([only], None) = (&finished[..], experiment) {
         return bundle::show(&only.directory, &only.evidence, &only.verdict, common);
     }
-    let together = together(finished);
+    let together = repeated.together();
     if common.json {
         return bundle::print(&bundle::json(&together)?);
     }
@@ -228,9 +157,4 @@ fn show(
         text.push_str(&format!("together: {}\n", experiment.report().display()));
     }
     bundle::print(&text)
-}
-
-/// The exit code of several runs: 70, 130, 4, 5, 3, 1, whichever of them comes first.
-pub fn worst(finished: &[Finished]) -> Exit {
-    finished.iter().map(Finished::exit).fold(Exit::Ok, Exit::worse)
 }

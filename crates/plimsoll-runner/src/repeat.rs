@@ -1,0 +1,163 @@
+//! A plan's runs, as often as it says, one after the other; on models side by side.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_evidence::run::{EndKind, ExperimentKind, Membership};
+use plimsoll_judge::experiment;
+use plimsoll_plan::{Plan, ResolvedPlan};
+
+use crate::error::RunnerError;
+use crate::exit::Exit;
+use crate::experiment::Experiment;
+use crate::kept_data::DataSlot;
+use crate::listener::Listener;
+use crate::modelled;
+use crate::places::Places;
+use crate::render;
+use crate::session::{Finished, Request, run_once, worst};
+
+/// What to run, and what becomes of it.
+pub struct Asked<'a> {
+    /// The plan as given.
+    pub plan: &'a Plan,
+    /// As resolved, with one target.
+    pub resolved: &'a ResolvedPlan,
+    /// Whether the data stays.
+    pub keep: bool,
+    /// Where acknowledged commits are written, if anywhere.
+    pub witness: Option<&'a Path>,
+    /// Devices whose data may be overwritten.
+    pub destroy: &'a [PathBuf],
+    /// Where the bundle, or the directory of all of them, is made.
+    pub bundles: &'a Path,
+    /// Ledger and generation maps.
+    pub places: &'a Places,
+    /// Turns true when the operator wants it to end.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// Runs of one plan that have ended.
+pub struct Repeated {
+    /// In their order.
+    pub finished: Vec<Finished>,
+    /// What they are of, where the plan asks for several.
+    pub experiment: Option<Experiment>,
+    /// Where data that runs hand on to each other was kept in the end.
+    pub kept: Vec<String>,
+}
+
+impl Repeated {
+    /// The runs taken together.
+    pub fn together(&self) -> experiment::Experiment {
+        together(&self.finished)
+    }
+
+    /// The exit code of all of them.
+    pub fn exit(&self) -> Exit {
+        worst(&self.finished)
+    }
+}
+
+/// Carries a plan's runs out. What ends early ends them all.
+///
+/// # Errors
+/// A target that cannot be used, a bundle that cannot be written.
+pub fn carry_out(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Repeated, RunnerError> {
+    let (resolved, bundles) = (asked.resolved, asked.bundles);
+    let runs = resolved.repeat.runs.max(1);
+    let mut experiment = (runs > 1)
+        .then(|| Experiment::begin(ExperimentKind::Repeat, &resolved.name, bundles, asked.places))
+        .transpose()?;
+    if let (Some(of), Some(_)) = (&mut experiment, modelled::named(resolved)) {
+        let finished = on_model(asked, runs, of, listener)?;
+        return Ok(Repeated { finished, experiment, kept: Vec::new() });
+    }
+    let hands_on = runs > 1 && !resolved.repeat.fresh;
+    let data = if hands_on { DataSlot::handed_on() } else { DataSlot::fresh() };
+    let mut finished: Vec<Finished> = Vec::new();
+    for run in 1..=runs {
+        if runs > 1 {
+            listener.say(&format!("run {run} of {runs}"));
+        }
+        let place = experiment.as_ref().map(|experiment| experiment.next(""));
+        let bundles = experiment.as_ref().map_or(bundles, Experiment::directory);
+        let request = asked.request(bundles, place, &data);
+        let one = match run_once(&request, listener) {
+            Ok(one) => one,
+            Err(error) => {
+                data.finish(asked.keep)?;
+                return Err(error);
+            }
+        };
+        listener.finished(&one);
+        let completed = one.evidence.run.end.kind == EndKind::Completed;
+        finished.push(one);
+        if let Some(experiment) = &mut experiment {
+            note(experiment, &finished)?;
+        }
+        if asked.interrupt.load(Ordering::Relaxed) || !completed {
+            break;
+        }
+    }
+    let kept = data.finish(asked.keep)?;
+    Ok(Repeated { finished, experiment, kept })
+}
+
+impl<'a> Asked<'a> {
+    fn request(
+        &'a self,
+        bundles: &'a Path,
+        experiment: Option<Membership>,
+        data: &'a DataSlot,
+    ) -> Request<'a> {
+        Request {
+            plan: self.plan,
+            resolved: self.resolved,
+            keep: self.keep,
+            witness: self.witness,
+            destroy: self.destroy,
+            bundles,
+            places: self.places,
+            interrupt: self.interrupt,
+            experiment,
+            data,
+        }
+    }
+}
+
+/// Runs with seeds of their own, as many at a time as there are cores. A model keeps no data.
+fn on_model(
+    asked: &Asked<'_>,
+    runs: u32,
+    experiment: &mut Experiment,
+    listener: &mut dyn Listener,
+) -> Result<Vec<Finished>, RunnerError> {
+    let data = DataSlot::fresh();
+    let places: Vec<Membership> =
+        (1..=runs).map(|number| Membership { number, ..experiment.next("") }).collect();
+    let directory = experiment.directory().to_path_buf();
+    let request = asked.request(&directory, None, &data);
+    let mut finished = Vec::new();
+    for one in modelled::side_by_side(&request, places, listener) {
+        let one = one?;
+        listener.finished(&one);
+        finished.push(one);
+        note(experiment, &finished)?;
+    }
+    Ok(finished)
+}
+
+fn together(finished: &[Finished]) -> experiment::Experiment {
+    let runs: Vec<_> = finished.iter().map(|f| (&f.evidence, &f.verdict)).collect();
+    experiment::summarise(&runs)
+}
+
+/// Enters the latest run in its experiment, and writes what the runs say so far.
+fn note(experiment: &mut Experiment, finished: &[Finished]) -> Result<(), RunnerError> {
+    let Some(latest) = finished.last() else { return Ok(()) };
+    experiment.note(&latest.evidence);
+    let together = together(finished);
+    let document = plimsoll_report::experiment_document(&together);
+    experiment.write(&together, &render::document_html(&document)?)
+}
