@@ -18,6 +18,7 @@ use crate::render;
 use crate::session::{Finished, Request, run_once, worst};
 
 /// What to run, and what becomes of it.
+#[derive(Clone, Copy)]
 pub struct Asked<'a> {
     /// The plan as given.
     pub plan: &'a Plan,
@@ -105,7 +106,8 @@ pub fn carry_out(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Repea
 }
 
 impl<'a> Asked<'a> {
-    fn request(
+    /// One run of it.
+    pub(crate) fn request(
         &'a self,
         bundles: &'a Path,
         experiment: Option<Membership>,

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use plimsoll_plan::{Knob, Plan, ResolvedPlan};
 use plimsoll_runner::repeat::{self, Repeated};
+use plimsoll_runner::search::{self, Asked};
 
-use super::tune::{self, Asked};
 use super::{arms, bundle};
 use crate::arguments::Common;
 use crate::error::CliError;
@@ -121,9 +121,9 @@ fn with_fewest_threads(
 ) -> Result<Result<ResolvedPlan, Exit>, CliError> {
     progress.say("threads = \"auto\": searching for the fewest that meet the requirement");
     let bundles = places.bundles(after.out.as_deref())?;
-    let range = tune::default_range(resolved)?;
+    let range = search::default_range(resolved)?;
     let asked = Asked { range, fresh: false, keep: false, destroy: Vec::new(), bundles };
-    let found = tune::search(plan, resolved, &asked, places, progress, interrupt)?;
+    let found = search::search(plan, resolved, &asked, places, progress, interrupt)?;
     progress.say(&format!("the search: {}", found.report.display()));
     let at = found.tuning.fewest.or(found.tuning.load_line);
     match (found.exit, at) {

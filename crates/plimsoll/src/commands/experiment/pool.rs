@@ -10,9 +10,9 @@ use plimsoll_evidence::run::Membership;
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::story::SearchStory;
 use plimsoll_judge::tuning::{Range, Tuning};
+use plimsoll_runner::search;
 use plimsoll_sys::clock;
 
-use crate::commands::tune;
 use crate::error::CliError;
 use crate::kept_data::DataSlot;
 use crate::places::Places;
@@ -144,11 +144,11 @@ fn search(planned: &PlannedArm, shared: &Shared<'_>) -> Result<Option<Box<Search
     let range = Range { load_min: asked.min, load_max: asked.max, steps_max };
     let destroy = shared.destroy.to_vec();
     let bundles = shared.bundles.to_path_buf();
-    let asked = tune::Asked { range, fresh: true, keep: false, destroy, bundles };
+    let asked = search::Asked { range, fresh: true, keep: false, destroy, bundles };
     let mut progress = StderrProgress::new(shared.quiet);
     let (plan, resolved) = (&planned.plan, &planned.resolved);
     let found =
-        tune::search(plan, resolved, &asked, shared.places, &mut progress, shared.interrupt)?;
+        search::search(plan, resolved, &asked, shared.places, &mut progress, shared.interrupt)?;
     Ok(found.tuning.complete.then(|| Box::new(search_story(planned, Some(found.tuning)))))
 }
 

@@ -9,12 +9,13 @@ use plimsoll_judge::VerdictKind;
 use plimsoll_judge::story::{Ending, Fitted, Given, Role, SearchStory, Story};
 use plimsoll_model::fit::Table as Measured;
 use plimsoll_report::story_document;
+use plimsoll_runner::arms;
 use plimsoll_sys::clock;
 
 use super::pool::{Done, Job, Shared, Work, run_all};
 use super::tell::{self, Ran, Telling};
 use crate::arguments::Common;
-use crate::commands::{arms, bundle};
+use crate::commands::bundle;
 use crate::custody::Reader;
 use crate::error::CliError;
 use crate::exit::Exit;
