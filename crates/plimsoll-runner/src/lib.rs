@@ -2,7 +2,8 @@
 //!
 //! - [`run`]: a run as a thread that tells typed events and can be asked to stop.
 //! - [`session`]: one run from its lock to its verdict; [`listener`]: who is told meanwhile; [`modelled`]: runs on models.
-//! - [`repeat`]: a plan's runs, as often as it says; [`arms`]: its targets in turns; [`search`]: its load line.
+//! - [`repeat`]: a plan's runs, as often as it says; [`arms`]: its targets in turns; [`search`]: its load line;
+//!   [`sweep`]: its points.
 //! - [`kept_data`]: what a run leaves for the next; [`experiment`]: runs that belong together.
 //! - [`custody`]: how evidence is read and judged; [`render`]: the forms that a bundle keeps it in.
 //! - [`places`]: where Plimsoll keeps its own files; [`evidence_place`]: where a bundle goes.
@@ -25,4 +26,5 @@ pub mod run;
 pub mod run_id;
 pub mod search;
 pub mod session;
+pub mod sweep;
 pub mod until_steady;

@@ -1,31 +1,26 @@
 //! `plimsoll sweep`: I/O size × read share × pattern × depth, as one table and charts.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
-use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::{EndKind, ExperimentKind};
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::sweep::{Sweep, SweepPoint, remember};
 use plimsoll_plan::{
-    DurationNs, MatrixPoint, Plan, ResolvedPlan, SizeBytes, SweepRequest, sizes_from_text,
-    sweep_plan,
+    DurationNs, Plan, ResolvedPlan, SizeBytes, SweepRequest, sizes_from_text, sweep_plan,
 };
 use plimsoll_report::{markdown, sweep_csv, sweep_document, text};
+use plimsoll_runner::repeat::Asked;
+use plimsoll_runner::sweep::{self, Earlier, Sweeping};
 
 use super::bundle;
 use crate::arguments::Common;
-use crate::custody::{Loaded, Reader};
+use crate::custody::Reader;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::experiment::{self, Experiment};
+use crate::experiment;
 use crate::interrupt;
-use crate::kept_data::DataSlot;
 use crate::keys::{self, Sign};
-use crate::places::Places;
 use crate::progress::StderrProgress;
-use crate::session::{Request, run_once};
 
 /// Options of `sweep`.
 #[derive(Debug, Args)]
@@ -137,7 +132,12 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let interrupt = interrupt::flag_on_signal()?;
     let places = keys::places(&options.sign)?;
     let bundles = places.bundles(options.out.as_deref())?;
-    let mut sweeping = Sweeping::begin(&resolved, &points, &bundles, &places, options)?;
+    let which = match (options.anew, options.told) {
+        (true, _) => Earlier::Left,
+        (_, true) => Earlier::Whole,
+        _ => Earlier::Unfinished,
+    };
+    let mut sweeping = Sweeping::begin(&resolved, &points, &bundles, &places, which)?;
     if options.told {
         if sweeping.sweep.points.is_empty() {
             let says = format!("there is no sweep of this plan in {}", bundles.display());
@@ -146,51 +146,27 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         show(&sweeping, options.format, common)?;
         return Ok(exit(&sweeping.sweep));
     }
-    let left: Vec<&MatrixPoint> = points.iter().filter(|p| !sweeping.has(&p.label)).collect();
-    progress.say(&promise(&resolved, points.len(), left.len()));
+    let left = points.iter().filter(|point| !sweeping.has(&point.label)).count();
+    progress.say(&promise(&resolved, points.len(), left));
     if options.dry_run {
         return Ok(Exit::Ok);
     }
-    let data = DataSlot::handed_on();
-    let mut ended = None;
-    for point in left {
-        progress.say(&format!("point {} of {}: {}", point.index + 1, points.len(), point.label));
-        let place = sweeping.open(&resolved, &bundles, &places)?.next(&point.label);
-        let directory = sweeping.open(&resolved, &bundles, &places)?.directory().to_path_buf();
-        let request = Request {
-            plan: &plan,
-            resolved: &point.plan,
-            keep: options.keep,
-            witness: None,
-            destroy: &options.destroy,
-            bundles: &directory,
-            places: &places,
-            interrupt: &interrupt,
-            experiment: Some(place),
-            data: &data,
-        };
-        let finished = match run_once(&request, &mut progress) {
-            Ok(finished) => finished,
-            Err(error) => {
-                data.finish(options.keep)?;
-                return Err(error);
-            }
-        };
-        let completed = finished.evidence.run.end.kind == EndKind::Completed;
-        if completed {
-            sweeping.take(&finished.evidence, &finished.verdict, &points)?;
-            progress.say(&told(sweeping.sweep.points.iter().find(|p| p.label == point.label)));
-        }
-        if !completed || interrupt.load(Ordering::Relaxed) {
-            ended = Some(if completed { Exit::Interrupted } else { finished.exit() });
-            break;
-        }
-    }
-    for directory in data.finish(options.keep)? {
+    let asked = Asked {
+        plan: &plan,
+        resolved: &resolved,
+        keep: options.keep,
+        witness: None,
+        destroy: &options.destroy,
+        bundles: &bundles,
+        places: &places,
+        interrupt: &interrupt,
+    };
+    let swept = sweep::carry_out(&asked, &points, &mut sweeping, &mut progress)?;
+    for directory in swept.kept {
         progress.say(&format!("the data was kept in {directory}"));
     }
     show(&sweeping, options.format, common)?;
-    Ok(ended.unwrap_or_else(|| exit(&sweeping.sweep)))
+    Ok(swept.ended.unwrap_or_else(|| exit(&sweeping.sweep)))
 }
 
 /// Tells a sweep again from its directory: what it is from its record, its points from their bundles, judged
@@ -301,141 +277,6 @@ fn promise(plan: &ResolvedPlan, points: usize, left: usize) -> String {
     };
     let verify = if phases.verify { ", and checking all of it after each point" } else { "" };
     format!("{all} of {each}: {total}, beside {data}{verify}")
-}
-
-fn told(point: Option<&SweepPoint>) -> String {
-    let Some(point) = point else { return String::new() };
-    let rate = point.rate_per_s.map_or("nothing measured".to_owned(), |r| format!("{r:.0}/s"));
-    let latency = point.latency_ns_avg.map_or(String::new(), |ns| {
-        format!(", {} on average", plimsoll_report::elapsed(ns as f64))
-    });
-    format!("        {rate}{latency}, {}", point.verdict)
-}
-
-/// A sweep under way, with what an earlier part of it left.
-struct Sweeping {
-    sweep: Sweep,
-    experiment: Option<Experiment>,
-}
-
-impl Sweeping {
-    /// Goes on with an interrupted sweep of the same plan, or begins one.
-    fn begin(
-        plan: &ResolvedPlan,
-        points: &[MatrixPoint],
-        bundles: &Path,
-        places: &Places,
-        options: &Options,
-    ) -> Result<Self, CliError> {
-        let sha256 = plan.sha256_hex().map_err(|error| CliError::usage(error.to_string()))?;
-        let mut sweep = Sweep {
-            name: plan.name.clone(),
-            plan_sha256: sha256.clone(),
-            points_planned: points.len(),
-            points: Vec::new(),
-            remember: Vec::new(),
-            conditions: conditions(plan),
-        };
-        let found = match options.anew {
-            true => None,
-            false => experiment::unfinished(bundles, ExperimentKind::Sweep, |result| {
-                let same = result["plan_sha256"] == sha256.as_str();
-                let done = result["points"].as_array().map_or(0, Vec::len);
-                same && (options.told || done < points.len())
-            }),
-        };
-        let Some(directory) = found else { return Ok(Self { sweep, experiment: None }) };
-        let mut experiment =
-            Experiment::resume(ExperimentKind::Sweep, &plan.name, &directory, places)?;
-        let reader = Reader::new();
-        let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
-        let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        runs.sort();
-        for run in runs.into_iter().filter(|run| run.join("SHA256SUMS").is_file()) {
-            // A bundle that can't be read, or that was changed, is measured again.
-            let Ok(loaded) = reader.load(&run) else { continue };
-            let Loaded { bundle: evidence, verdict, .. } = &loaded;
-            if evidence.run.end.kind == EndKind::Completed
-                && let Some(point) = SweepPoint::of(evidence, verdict)
-            {
-                experiment.note(evidence);
-                sweep.points.retain(|known| known.label != point.label);
-                sweep.points.push(point);
-            }
-        }
-        let at = |label: &str| points.iter().position(|point| point.label == label);
-        sweep.points.sort_by_key(|point| at(&point.label));
-        sweep.remember = remember(&sweep.points);
-        Ok(Self { sweep, experiment: Some(experiment) })
-    }
-
-    fn has(&self, label: &str) -> bool {
-        self.sweep.points.iter().any(|point| point.label == label)
-    }
-
-    fn open(
-        &mut self,
-        plan: &ResolvedPlan,
-        bundles: &Path,
-        places: &Places,
-    ) -> Result<&Experiment, CliError> {
-        if self.experiment.is_none() {
-            let begun = Experiment::begin(ExperimentKind::Sweep, &plan.name, bundles, places)?;
-            self.experiment = Some(begun);
-        }
-        self.experiment.as_ref().ok_or_else(|| {
-            // It was just made.
-            CliError::new(Exit::Defect, "the sweep's experiment is not there".to_owned())
-        })
-    }
-
-    /// Takes a point in, and writes what is known so far.
-    fn take(
-        &mut self,
-        evidence: &Bundle,
-        verdict: &plimsoll_judge::Verdict,
-        order: &[MatrixPoint],
-    ) -> Result<(), CliError> {
-        let Some(point) = SweepPoint::of(evidence, verdict) else { return Ok(()) };
-        self.sweep.points.push(point);
-        let at = |label: &str| order.iter().position(|point| point.label == label);
-        self.sweep.points.sort_by_key(|point| at(&point.label));
-        self.sweep.remember = remember(&self.sweep.points);
-        if let Some(experiment) = &mut self.experiment {
-            experiment.note(evidence);
-            let html = bundle::document_html(&sweep_document(&self.sweep))?;
-            experiment.write(&self.sweep, &html)?;
-        }
-        Ok(())
-    }
-}
-
-/// What holds for every point.
-fn conditions(plan: &ResolvedPlan) -> Vec<String> {
-    let mut all = Vec::new();
-    for target in &plan.targets {
-        all.push(format!("target: {} ({})", target.name, target.kind_word()));
-    }
-    for stream in plan.workload.matrix().iter().flat_map(|matrix| &matrix.streams) {
-        let files = &stream.files;
-        let size = files.file_size_bytes.map_or("the whole device".to_owned(), |bytes| {
-            let (shares, each) = (files.shares, files.files_per_share);
-            let leaves = match files.leaves() {
-                1 => String::new(),
-                leaves => format!(" in {leaves} directories"),
-            };
-            format!("{shares} × {each} files of {}{leaves}", SizeBytes(bytes))
-        });
-        all.push(format!("{} clients, {size}", stream.clients));
-        all.push(format!(
-            "{} % metadata operations, content that compresses {} to 1",
-            stream.metadata_percent, stream.content.compressibility
-        ));
-    }
-    if plan.demonstration {
-        all.push("a first look: points this short cannot show steady figures".to_owned());
-    }
-    all
 }
 
 fn show(sweeping: &Sweeping, format: Format, common: &Common) -> Result<(), CliError> {
