@@ -536,13 +536,57 @@ pub struct Raid {
     pub sync_action: Option<String>,
 }
 
-/// The wall clock against the monotonic one.
+/// The clocks against each other, and whether the process ran all the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockWatch {
     /// Largest jump of the wall clock between two samples, less what slewing can do.
     pub step_ns_max: Option<u64>,
     /// Change of the kernel's clock source during the phase, if there was one.
     pub source_changed: Option<String>,
+    /// Time in which the process was stopped, frozen or suspended with its machine, in pauses of a second or
+    /// more; absent where nothing watched for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_ns: Option<u64>,
+    /// Pauses of a second or more in which a thread that only sleeps did not come to run, the first hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<Pause>,
+}
+
+/// A time in which a thread that had nothing to wait for did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// When it began, since the run's start.
+    pub at_ns: u64,
+    /// How long it was, by the clock that tells most of it.
+    pub duration_ns: u64,
+    /// What it was.
+    pub kind: PauseKind,
+    /// Part of it that the thread waited for a CPU, or the hypervisor or a quota withheld one; absent where
+    /// the kernel does not tell.
+    pub withheld_ns: Option<u64>,
+}
+
+/// Why a thread did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PauseKind {
+    /// A signal stopped the process, and SIGCONT let it go on.
+    Signalled,
+    /// It neither ran nor waited for a CPU: a freezer, a debugger, or the machine itself stood still.
+    Frozen,
+    /// The machine was suspended.
+    Suspended,
+    /// The CPU was busy with others, stolen or withheld by a quota: the process was not stopped.
+    Busy,
+    /// It can't be told which.
+    Unknown,
+}
+
+impl PauseKind {
+    /// Whether the process was stopped, and did not merely wait for its turn.
+    pub fn is_stop(self) -> bool {
+        matches!(self, Self::Signalled | Self::Frozen | Self::Suspended)
+    }
 }
 
 /// A network mount's own counters over the measured phase (`/proc/self/mountstats`).

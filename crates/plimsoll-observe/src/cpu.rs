@@ -63,6 +63,18 @@ impl CpuReading {
             .fold(0.0, f64::max);
         Some(CpuShare { busy, steal, busiest })
     }
+
+    /// Time stolen from the CPU that most was stolen from, since an earlier reading.
+    pub fn stolen_ns_since(&self, before: &Self) -> u64 {
+        let stolen = |(now, then): (&Ticks, &Ticks)| now.steal.saturating_sub(then.steal);
+        let ticks = self.cpus.iter().zip(&before.cpus).map(stolen).max().unwrap_or(0);
+        ticks.saturating_mul(1_000_000_000 / procfs::ticks_per_second().max(1))
+    }
+
+    /// Whether the hypervisor ever told of stolen time: some steal and say nothing.
+    pub fn tells_of_steal(&self) -> bool {
+        self.total.steal > 0
+    }
 }
 
 #[cfg(test)]

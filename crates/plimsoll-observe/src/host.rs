@@ -108,7 +108,7 @@ fn total_us(text: &str, line: &str) -> Option<u64> {
 }
 
 /// Time throttled by the CPU quota of this process's control group (version 2, or version 1).
-fn throttled_ns() -> Option<u64> {
+pub(crate) fn throttled_ns() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':');

@@ -17,6 +17,7 @@ pub mod neighbours;
 pub mod network;
 pub mod observer;
 pub mod process;
+mod pulse;
 pub mod raid;
 pub mod servers;
 pub mod shape;

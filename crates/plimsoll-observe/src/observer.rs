@@ -19,6 +19,7 @@ use crate::kernel_log::KernelLog;
 use crate::metrics::{Endpoint, Watch};
 use crate::neighbours::NeighbourReading;
 use crate::process::ProcessReading;
+use crate::pulse::Pulse;
 use crate::servers::{ServerWatch, Sought};
 use crate::surroundings::Surroundings;
 use crate::sysfs::Sysfs;
@@ -71,6 +72,7 @@ struct Begun {
     servers: ServerWatch,
     kernel: KernelWatch,
     log: KernelLog,
+    pulse: Option<Pulse>,
 }
 
 /// Running mean and extremes of what is sampled.
@@ -180,6 +182,7 @@ impl Observer {
             servers,
             kernel,
             log: KernelLog::begin(),
+            pulse: Pulse::begin(now_ns),
         });
         self.samples = Samples::default();
     }
@@ -253,6 +256,9 @@ impl Observer {
         observed.memory.dirty_bytes_max = self.samples.dirty_bytes_max;
         observed.pressure = now.host.pressure_since(&begun.reading.host);
         observed.clock = self.samples.clock.clone();
+        if let Some(pauses) = begun.pulse.take().and_then(Pulse::end) {
+            pauses.note(&mut observed.clock);
+        }
         self.end_neighbours(&begun, &mut observed);
         observed.device_errors = begun.log.errors().map(|mut errors| {
             errors.retain(|name, _| observed.devices.iter().any(|device| device.name == *name));

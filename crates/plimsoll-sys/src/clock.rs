@@ -26,6 +26,18 @@ pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
+/// `CLOCK_BOOTTIME` in nanoseconds: as [`monotonic_ns`], and it goes on while the machine is suspended.
+#[must_use]
+pub fn boottime_ns() -> u64 {
+    read(libc::CLOCK_BOOTTIME)
+}
+
+/// CPU time of this process, of all its threads, in nanoseconds.
+#[must_use]
+pub fn process_cpu_ns() -> u64 {
+    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 #[inline]
 pub(crate) fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

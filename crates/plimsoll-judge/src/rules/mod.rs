@@ -64,6 +64,7 @@ pub mod transfer_size;
 mod two_modes;
 pub mod volatile_cache_unflushed;
 pub mod warm_up_short;
+pub mod was_stopped;
 pub mod working_set_small;
 pub mod working_set_stated;
 pub mod write_cache;
@@ -150,6 +151,7 @@ pub const ALL: &[Rule] = &[
     flush_left_out::RULE,
     raid_degraded::RULE,
     issuers_together::RULE,
+    was_stopped::RULE,
     clock_stepped::RULE,
     noisy_neighbour::RULE,
     cpu_steal::RULE,

@@ -1,0 +1,146 @@
+//! Was the run itself stopped while it was measured?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::{Pause, PauseKind};
+use plimsoll_evidence::run::Phase;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::figures::{NS_PER_S, measured};
+use crate::finding::{Finding, Outcome};
+
+/// Stopped share of the measured phase above which figures of time are not the storage's: as much as the
+/// 99.9th percentile leaves out. A convention of this project.
+const SHARE_FAIL: f64 = 0.001;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "was-stopped",
+    asks: "did the run itself go on all the time that it measured?",
+    explains: "A run that is stopped (SIGSTOP, Ctrl-Z, a freezer, a debugger) or suspended with its machine \
+        asks nothing of the storage meanwhile, which rests and empties its caches, and what was in flight \
+        counts the pause as latency. A thread that only sleeps looks at the clocks 20 times a second. A \
+        pause of a second or more is a stop where SIGCONT ended it, where the boot clock went on without \
+        the monotonic one, or where that thread neither ran nor waited for a CPU (the kernel's run delay, \
+        stolen time, a quota): waiting is a busy host and no stop. More than 0.1 % of the measured phase is \
+        a failure for all that rests on time, less a warning. Where the kernel or the hypervisor does not \
+        tell waiting from standing still, it is unknown. Run again, and leave it alone.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Refuting),
+        (Claim::TailLatency, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Refuting),
+        (Claim::BurstWrite, Weight::Refuting),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if !seen::is_real(bundle) {
+        return None;
+    }
+    let phase = measured(bundle)?;
+    // Absent: nothing watched.
+    bundle.observed.clock.stopped_ns?;
+    let within: Vec<(Pause, u64)> = bundle
+        .observed
+        .clock
+        .pauses
+        .iter()
+        .copied()
+        .filter_map(|pause| part(&pause, phase))
+        .collect();
+    let since_ns = |pause: &Pause| pause.at_ns.saturating_sub(phase.start_ns);
+    let stops = || within.iter().filter(|(pause, _)| pause.kind.is_stop());
+    let stopped_ns: u64 = stops().map(|(_, part_ns)| part_ns).sum();
+    let finding = if let Some((first, _)) = stops().next() {
+        let share = stopped_ns as f64 / phase.duration_ns.max(1) as f64;
+        let outcome = if share > SHARE_FAIL { Outcome::Fail } else { Outcome::Warn };
+        let times = match stops().count() {
+            1 => String::new(),
+            times => format!(" in {times} pauses"),
+        };
+        let says = format!(
+            "the run itself stood still for {:.1} s{times} while it measured {:.1} s, first after {:.1} s: {}",
+            stopped_ns as f64 / NS_PER_S,
+            phase.duration_ns as f64 / NS_PER_S,
+            since_ns(first) as f64 / NS_PER_S,
+            reason(first.kind),
+        );
+        Finding::new(RULE.id, outcome, says)
+            .advise("run again, and leave the process and its machine running")
+            .with("stopped_share", share)
+            .with("first_after_ns", since_ns(first))
+    } else if let Some((pause, _)) = within.iter().find(|(p, _)| p.kind == PauseKind::Unknown) {
+        let says = format!(
+            "nothing of the run ran for {:.1} s after {:.1} s, and whether it was stopped or the host was busy \
+             can't be told",
+            pause.duration_ns as f64 / NS_PER_S,
+            since_ns(pause) as f64 / NS_PER_S,
+        );
+        Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("run on a host of your own, or on one that tells of stolen time")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, "the run was never stopped while it measured")
+    };
+    Some(finding.with("stopped_ns", stopped_ns))
+}
+
+/// A pause with how much of it fell into the phase: of another tool, all of its command was watched.
+fn part(pause: &Pause, phase: &Phase) -> Option<(Pause, u64)> {
+    let end_ns = phase.start_ns.saturating_add(phase.duration_ns);
+    if pause.kind == PauseKind::Suspended {
+        // The clock that the phase goes by stood still meanwhile.
+        let is_within = (phase.start_ns..=end_ns).contains(&pause.at_ns);
+        return is_within.then_some((*pause, pause.duration_ns));
+    }
+    let pause_end_ns = pause.at_ns.saturating_add(pause.duration_ns).min(end_ns);
+    let part_ns = pause_end_ns.saturating_sub(pause.at_ns.max(phase.start_ns));
+    (part_ns > 0).then_some((*pause, part_ns))
+}
+
+fn reason(kind: PauseKind) -> &'static str {
+    match kind {
+        PauseKind::Signalled => "a signal stopped it, and SIGCONT let it go on",
+        PauseKind::Suspended => "the machine was suspended",
+        _ => "a freezer, a debugger or the machine itself held it",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    fn with(at_ns: u64, duration_ns: u64, kind: PauseKind) -> Finding {
+        let mut bundle = made_up::reads();
+        let start_ns = bundle.run.measure().map_or(0, |phase| phase.start_ns);
+        bundle.observed.clock.stopped_ns = Some(if kind.is_stop() { duration_ns } else { 0 });
+        let at_ns = start_ns + at_ns;
+        bundle.observed.clock.pauses.push(Pause { at_ns, duration_ns, kind, withheld_ns: Some(0) });
+        (RULE.check)(&bundle).unwrap_or_else(|| Finding::new("", Outcome::Warn, ""))
+    }
+
+    #[test]
+    fn a_stop_fails_a_short_one_warns_and_a_busy_host_is_not_accused() {
+        let bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        let phase_ns = made_up::SECONDS * made_up::SECOND_NS;
+        for kind in [PauseKind::Signalled, PauseKind::Frozen, PauseKind::Suspended] {
+            assert_eq!(with(0, phase_ns / 500, kind).outcome, Outcome::Fail);
+            assert_eq!(with(0, phase_ns / 2_000, kind).outcome, Outcome::Warn);
+            assert_eq!(with(phase_ns + 1, phase_ns, kind).outcome, Outcome::Pass, "after it");
+        }
+        assert_eq!(with(0, phase_ns / 2, PauseKind::Busy).outcome, Outcome::Pass);
+        assert_eq!(with(0, phase_ns / 2, PauseKind::Unknown).outcome, Outcome::Unknown);
+        assert!(with(0, phase_ns, PauseKind::Signalled).says.contains("a signal stopped it"));
+    }
+
+    #[test]
+    fn only_the_part_within_the_measured_phase_counts() {
+        let phase_ns = made_up::SECONDS * made_up::SECOND_NS;
+        let finding = with(phase_ns - phase_ns / 2_000, phase_ns, PauseKind::Frozen);
+        assert_eq!(finding.outcome, Outcome::Warn, "{}", finding.says);
+        assert_eq!(finding.evidence["stopped_ns"], phase_ns / 2_000);
+    }
+}

@@ -1,0 +1,328 @@
+//! Did this process run all the time? A thread that does nothing but sleep looks at the clocks each time it
+//! wakes. A process that is stopped (SIGSTOP, a freezer, a debugger) or suspended with its machine wakes late,
+//! and was not waiting for a CPU meanwhile: that tells it from a busy host.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use plimsoll_evidence::observed::{ClockWatch, Pause, PauseKind};
+use plimsoll_sys::clock;
+use signal_hook::SigId;
+use signal_hook::consts::SIGCONT;
+
+use crate::cpu::CpuReading;
+use crate::host;
+
+/// Time from one look at the clocks to the next.
+const PERIOD_NS: u64 = 50_000_000;
+/// A shorter pause is not told: a busy host has many of them.
+const PAUSE_NS_MIN: u64 = 1_000_000_000;
+/// Suspended time below this is rounding between two readings of clocks.
+const SUSPENDED_NS_MIN: u64 = 100_000_000;
+/// How often the counters of stolen and withheld time are read: they take longer than the clocks.
+const COUNTERS_NS: u64 = 1_000_000_000;
+/// As many are told one by one.
+const TOLD_MAX: usize = 100;
+
+/// Watches until it is ended or dropped.
+pub(crate) struct Pulse {
+    stop: Sender<()>,
+    thread: JoinHandle<Pauses>,
+    continued: SigId,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses {
+    stopped_ns: u64,
+    told: Vec<Pause>,
+}
+
+/// The clocks and counters at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Beat {
+    monotonic_ns: u64,
+    /// Least and most that the boot clock can be ahead of the monotonic one.
+    ahead_ns: (u64, u64),
+    cpu_ns: u64,
+    /// Time that this thread waited for a CPU; `None` where the kernel does not count it.
+    waited_ns: Option<u64>,
+}
+
+/// Counters that are read less often.
+struct Counters {
+    at_ns: u64,
+    cpu: Option<CpuReading>,
+    throttled_ns: Option<u64>,
+}
+
+/// A wake-up that came late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Late {
+    late_ns: u64,
+    /// CPU time that the whole process used meanwhile.
+    ran_ns: u64,
+    /// What the process may have used before and after the pause proper.
+    ran_aside_ns: u64,
+    /// Waited for a CPU, stolen or withheld; `None` where that is not counted.
+    withheld_ns: Option<u64>,
+    /// Whether SIGCONT came.
+    continued: bool,
+}
+
+impl Pulse {
+    /// Begins to watch; `None` where no thread or no handler can be had. `now_ns` is the time since the run's
+    /// start.
+    pub(crate) fn begin(now_ns: u64) -> Option<Self> {
+        let flag = Arc::new(AtomicBool::new(false));
+        let continued = signal_hook::flag::register(SIGCONT, Arc::clone(&flag)).ok()?;
+        let start_ns = clock::monotonic_ns().saturating_sub(now_ns);
+        let (stop, stopped) = channel();
+        let thread = std::thread::Builder::new()
+            .name("pulse".into())
+            .spawn(move || watch(start_ns, &stopped, &flag));
+        let Ok(thread) = thread else {
+            signal_hook::low_level::unregister(continued);
+            return None;
+        };
+        Some(Self { stop, thread, continued })
+    }
+
+    /// Ends it. `None` where the thread did not come to an end in order.
+    pub(crate) fn end(self) -> Option<Pauses> {
+        drop(self.stop);
+        let pauses = self.thread.join().ok();
+        signal_hook::low_level::unregister(self.continued);
+        pauses
+    }
+}
+
+impl Pauses {
+    /// Adds what was found to the evidence.
+    pub(crate) fn note(self, clock: &mut ClockWatch) {
+        clock.stopped_ns = Some(self.stopped_ns);
+        clock.pauses = self.told;
+    }
+
+    fn add(&mut self, pause: Pause) {
+        if pause.kind.is_stop() {
+            self.stopped_ns = self.stopped_ns.saturating_add(pause.duration_ns);
+        }
+        if self.told.len() < TOLD_MAX {
+            self.told.push(pause);
+        }
+    }
+}
+
+fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pauses {
+    let mut pauses = Pauses::default();
+    let schedule = File::open("/proc/thread-self/schedstat").ok();
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let mut counters = Counters::now();
+    let mut last = Beat::now(schedule.as_ref());
+    loop {
+        let ends = !matches!(
+            stopped.recv_timeout(Duration::from_nanos(PERIOD_NS)),
+            Err(RecvTimeoutError::Timeout)
+        );
+        let now = Beat::now(schedule.as_ref());
+        let at_ns = last.monotonic_ns.saturating_sub(start_ns);
+        let suspended_ns = now.suspended_ns_since(last);
+        if suspended_ns >= SUSPENDED_NS_MIN {
+            pauses.add(Pause {
+                at_ns,
+                duration_ns: suspended_ns,
+                kind: PauseKind::Suspended,
+                withheld_ns: None,
+            });
+        }
+        let late_ns = (now.monotonic_ns - last.monotonic_ns).saturating_sub(PERIOD_NS);
+        if late_ns >= PAUSE_NS_MIN {
+            // Any thread may be given the signal, and may come to run after this one.
+            std::thread::sleep(Duration::from_nanos(PERIOD_NS));
+            let fresh = Counters::now();
+            let late = Late {
+                late_ns,
+                ran_ns: now.cpu_ns.saturating_sub(last.cpu_ns),
+                ran_aside_ns: 2 * PERIOD_NS * cpus,
+                withheld_ns: fresh.withheld_ns_since(&counters, now, last),
+                continued: continued.load(Ordering::Relaxed),
+            };
+            counters = fresh;
+            pauses.add(late.pause(at_ns));
+        } else if now.monotonic_ns - counters.at_ns >= COUNTERS_NS {
+            counters = Counters::now();
+        }
+        continued.store(false, Ordering::Relaxed);
+        if ends {
+            return pauses;
+        }
+        last = now;
+    }
+}
+
+impl Late {
+    fn pause(self, at_ns: u64) -> Pause {
+        let (kind, duration_ns) = self.kind();
+        Pause { at_ns, duration_ns, kind, withheld_ns: self.withheld_ns }
+    }
+
+    /// What it was, and how long of it.
+    fn kind(self) -> (PauseKind, u64) {
+        let withheld_ns = self.withheld_ns.unwrap_or(0).min(self.late_ns);
+        let rest_ns = self.late_ns - withheld_ns;
+        if rest_ns < PAUSE_NS_MIN || self.ran_ns > self.ran_aside_ns.max(self.late_ns / 2) {
+            return (PauseKind::Busy, self.late_ns);
+        }
+        if self.continued {
+            return (PauseKind::Signalled, rest_ns);
+        }
+        if self.withheld_ns.is_none() || withheld_ns > rest_ns {
+            return (PauseKind::Unknown, self.late_ns);
+        }
+        (PauseKind::Frozen, rest_ns)
+    }
+}
+
+impl Beat {
+    fn now(schedule: Option<&File>) -> Self {
+        let before_ns = clock::monotonic_ns();
+        let boottime_ns = clock::boottime_ns();
+        let monotonic_ns = clock::monotonic_ns();
+        // A wait between the readings widens this, and can't look like suspended time.
+        let ahead_ns =
+            (boottime_ns.saturating_sub(monotonic_ns), boottime_ns.saturating_sub(before_ns));
+        let cpu_ns = clock::process_cpu_ns();
+        let waited_ns = schedule.and_then(|file| {
+            let mut text = [0; 96];
+            let length = file.read_at(&mut text, 0).ok()?;
+            waited_ns(std::str::from_utf8(text.get(..length)?).ok()?)
+        });
+        Self { monotonic_ns, ahead_ns, cpu_ns, waited_ns }
+    }
+
+    fn suspended_ns_since(self, before: Self) -> u64 {
+        self.ahead_ns.0.saturating_sub(before.ahead_ns.1)
+    }
+}
+
+/// The second field of `schedstat` (kernel: Documentation/scheduler/sched-stats.rst). All are zero where the
+/// kernel does not count.
+fn waited_ns(schedstat: &str) -> Option<u64> {
+    let mut fields = schedstat.split_ascii_whitespace().map(str::parse::<u64>);
+    let (_, waited_ns, slices) = (fields.next()?.ok()?, fields.next()?.ok()?, fields.next()?.ok()?);
+    (slices > 0).then_some(waited_ns)
+}
+
+impl Counters {
+    fn now() -> Self {
+        Self {
+            at_ns: clock::monotonic_ns(),
+            cpu: CpuReading::now(),
+            throttled_ns: host::throttled_ns(),
+        }
+    }
+
+    /// Time that the thread waited for a CPU, or that one was stolen or withheld.
+    fn withheld_ns_since(&self, before: &Self, now: Beat, last: Beat) -> Option<u64> {
+        let cpu = self.cpu.as_ref()?;
+        if is_virtual() && !cpu.tells_of_steal() {
+            return None;
+        }
+        let waited_ns = now.waited_ns?.saturating_sub(last.waited_ns?);
+        let stolen_ns = cpu.stolen_ns_since(before.cpu.as_ref()?);
+        // Without a quota's counter there is no quota that could be read: version 2 always has it.
+        let throttled_ns = match (self.throttled_ns, before.throttled_ns) {
+            (Some(now), Some(then)) => now.saturating_sub(then),
+            _ => 0,
+        };
+        Some(waited_ns.saturating_add(stolen_ns.max(throttled_ns)))
+    }
+}
+
+/// Whether this machine is a virtual one, by the processor's flag.
+fn is_virtual() -> bool {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    flags.split_ascii_whitespace().any(|flag| flag == "hypervisor")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn kind(late_s: u64, ran_s: u64, withheld_ns: Option<u64>, continued: bool) -> PauseKind {
+        let (late_ns, ran_ns) = (late_s * S, ran_s * S);
+        Late { late_ns, ran_ns, ran_aside_ns: S / 5, withheld_ns, continued }.kind().0
+    }
+
+    #[test]
+    fn a_stop_is_told_from_a_busy_host() {
+        // Neither ran nor waited.
+        assert_eq!(kind(3, 0, Some(0), true), PauseKind::Signalled);
+        assert_eq!(kind(3, 0, Some(0), false), PauseKind::Frozen);
+        // It waited for a CPU all the time, or its CPU was stolen.
+        assert_eq!(kind(3, 0, Some(3 * S), false), PauseKind::Busy);
+        assert_eq!(kind(3, 0, Some(3 * S), true), PauseKind::Busy);
+        assert_eq!(kind(3, 0, Some(5 * S / 2), false), PauseKind::Busy);
+        // Other threads of the process ran.
+        assert_eq!(kind(3, 2, Some(0), false), PauseKind::Busy);
+        // Half of this and half of that, or nothing that tells.
+        assert_eq!(kind(5, 0, Some(3 * S), false), PauseKind::Unknown);
+        assert_eq!(kind(3, 0, None, false), PauseKind::Unknown);
+        assert_eq!(kind(3, 0, None, true), PauseKind::Signalled);
+    }
+
+    #[test]
+    fn only_what_is_no_waiting_counts_as_stopped() {
+        let late =
+            Late { late_ns: 5 * S, withheld_ns: Some(S), ran_aside_ns: S / 5, ..Late::default() };
+        let mut pauses = Pauses::default();
+        pauses.add(late.pause(7));
+        pauses.add(Late { withheld_ns: Some(5 * S), ..late }.pause(8));
+        let mut clock = ClockWatch::default();
+        pauses.note(&mut clock);
+        assert_eq!(clock.stopped_ns, Some(4 * S));
+        assert_eq!(clock.pauses.len(), 2);
+        assert_eq!((clock.pauses[0].at_ns, clock.pauses[0].duration_ns), (7, 4 * S));
+        assert_eq!(clock.pauses[1].kind, PauseKind::Busy);
+    }
+
+    #[test]
+    fn suspended_time_is_what_only_the_boot_clock_counts() {
+        let beat = |least_ns, most_ns| Beat {
+            monotonic_ns: S,
+            ahead_ns: (least_ns, most_ns),
+            cpu_ns: 0,
+            waited_ns: None,
+        };
+        assert_eq!(beat(12 * S, 12 * S).suspended_ns_since(beat(2 * S, 2 * S)), 10 * S);
+        assert_eq!(beat(2 * S, 2 * S).suspended_ns_since(beat(2 * S, 2 * S)), 0);
+        // Two seconds lay between the readings of one beat, before or after.
+        assert_eq!(beat(0, 2 * S).suspended_ns_since(beat(2 * S, 2 * S)), 0);
+        assert_eq!(beat(2 * S, 2 * S).suspended_ns_since(beat(0, 2 * S)), 0);
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_count_is_unknown() {
+        assert_eq!(waited_ns("4014 11842 1\n"), Some(11_842));
+        assert_eq!(waited_ns("0 0 0\n"), None);
+        assert_eq!(waited_ns(""), None);
+    }
+
+    #[test]
+    fn a_process_that_ran_was_not_stopped() {
+        let pulse = Pulse::begin(0).unwrap();
+        std::thread::sleep(Duration::from_millis(120));
+        let pauses = pulse.end().unwrap();
+        assert_eq!(pauses.stopped_ns, 0);
+    }
+}
