@@ -128,7 +128,7 @@ pub enum EngineError {
     /// The operator wanted it to end, or another thread's failure did, before this was done.
     #[error("it was ended before it was done")]
     Stopped,
-    /// Operations are in flight, and none has been answered for a long time.
+    /// Operations are in flight, and none has been answered for a long time, or one of them.
     #[error(
         "no answer for {} s: {in_flight} operations are in flight at {what}",
         .after_ns / 1_000_000_000
@@ -138,7 +138,7 @@ pub enum EngineError {
         what: String,
         /// How many.
         in_flight: usize,
-        /// How long nothing was answered.
+        /// How long nothing was answered, or one of them.
         after_ns: u64,
     },
     /// What was asked of the target did not come back, and was left behind.

@@ -5,6 +5,12 @@
 //! weighs the same across the end as in the middle. Rates leave these out, as they completed later.
 //! What has not come back by the end of the drain is *abandoned*: it is counted, and enters every
 //! latency with the time that it had waited, which is the least that it can have taken.
+//!
+//! | what does not come back | is waited for |
+//! |---|---|
+//! | anything at all | the plan's `target.outage_max`: then the run has failed |
+//! | one operation, while others do, during a phase | [`one_max_ns`]: then the run has failed |
+//! | what is in flight at the end, as long as something comes back | [`IN_FLIGHT_NS`]: then it is abandoned |
 
 /// How long operations in flight are waited for after the stop. Linux gives a request of a SCSI disk up
 /// after 180 s (30 s for each of six tries, `SD_TIMEOUT` and `SD_MAX_RETRIES`), one of an NVMe device
@@ -20,3 +26,10 @@ pub const BACKLOG_NS: u64 = plimsoll_workload::step::BACKLOG_NS;
 /// comes: threads look after each completion and before they record it, and a store reaches another
 /// processor within a microsecond.
 pub const AHEAD_NS: u64 = 1_000_000;
+
+/// How long one operation is waited for while others come back: what a phase's end gives it, and never
+/// less than silence is given.
+#[must_use]
+pub fn one_max_ns(outage_max_ns: u64) -> u64 {
+    outage_max_ns.max(IN_FLIGHT_NS)
+}

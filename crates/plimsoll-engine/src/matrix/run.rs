@@ -318,7 +318,7 @@ impl Running<'_> {
             warm_up_ns,
             measure_ns,
             interval_ns: self.matrix.plan.evidence.interval_ns.max(INTERVAL_NS_MIN),
-            drain_ns: self.outage_max_ns().min(drain::IN_FLIGHT_NS),
+            drain_ns: drain::IN_FLIGHT_NS,
             backlog_ns: drain::BACKLOG_NS,
             per_client: false,
             carry_on: false,

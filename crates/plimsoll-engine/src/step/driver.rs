@@ -9,6 +9,7 @@
 
 use std::sync::mpsc::Sender;
 
+use plimsoll_record::drain;
 use plimsoll_record::late::Late;
 use plimsoll_record::recorder::{Recorder, Snapshot};
 use plimsoll_sys::cpu::present_cpu;
@@ -80,7 +81,7 @@ struct Flying {
 ///
 /// # Errors
 /// [`EngineError`] where the queue fails or refuses an operation that the workload asked for, where
-/// nothing is answered for [`Driven::outage_max_ns`], and [`EngineError::Stopped`] after
+/// nothing is answered for [`Driven::outage_max_ns`] or one I/O not for [`drain::one_max_ns`], and [`EngineError::Stopped`] after
 /// [`Control::abort`].
 pub fn drive<W: StepWorkload>(driven: Driven<'_, W>) -> Result<(), EngineError> {
     let classes = driven.workload.classes().len();
@@ -98,6 +99,7 @@ pub fn drive<W: StepWorkload>(driven: Driven<'_, W>) -> Result<(), EngineError> 
         seen: 0,
         seen_ns: 0,
         answered_ns,
+        look_at_oldest_ns: answered_ns,
         driven,
     };
     let result = thread.run();
@@ -130,6 +132,8 @@ struct Thread<'a, W> {
     seen_ns: u64,
     /// When something last came back, or nothing was in flight.
     answered_ns: u64,
+    /// When the oldest I/O in flight is looked at again.
+    look_at_oldest_ns: u64,
 }
 
 impl<W: StepWorkload> Thread<'_, W> {
@@ -239,18 +243,37 @@ impl<W: StepWorkload> Thread<'_, W> {
         if answered || self.flying.is_empty() {
             self.answered_ns = now_ns;
         } else if now_ns.saturating_sub(self.answered_ns) >= self.driven.outage_max_ns {
-            return Err(self.unanswered(now_ns));
+            return Err(self.unanswered(self.answered_ns, now_ns));
+        }
+        if now_ns >= self.look_at_oldest_ns {
+            self.look_at_oldest_ns = now_ns.saturating_add(self.driven.interval_ns);
+            self.heed_oldest(now_ns)?;
+        }
+        Ok(())
+    }
+
+    /// One I/O that does not come back, while others do, is an outage too: a file system that takes no writes
+    /// still answers reads.
+    ///
+    /// # Errors
+    /// [`EngineError::Unanswered`] where one has been out for [`drain::one_max_ns`].
+    #[cold]
+    fn heed_oldest(&self, now_ns: u64) -> Result<(), EngineError> {
+        let oldest_ns = self.flying.iter().map(|io| io.queued_ns).min().unwrap_or(now_ns);
+        let max_ns = drain::one_max_ns(self.driven.outage_max_ns);
+        if now_ns.saturating_sub(oldest_ns) >= max_ns {
+            return Err(self.unanswered(oldest_ns, now_ns));
         }
         Ok(())
     }
 
     #[cold]
-    fn unanswered(&self, now_ns: u64) -> EngineError {
+    fn unanswered(&self, since_ns: u64, now_ns: u64) -> EngineError {
         let first = self.driven.backend.paths().first();
         EngineError::Unanswered {
             what: first.map_or_else(|| "the target".to_owned(), |path| path.display().to_string()),
             in_flight: self.flying.len(),
-            after_ns: now_ns.saturating_sub(self.answered_ns),
+            after_ns: now_ns.saturating_sub(since_ns),
         }
     }
 

@@ -26,6 +26,7 @@ use super::time::Timer;
 use crate::EngineError;
 use crate::backend::{Batch, Queue};
 use plimsoll_record::cells::{Cell, Snapshot};
+use plimsoll_record::drain;
 
 /// What a driving thread is told.
 #[derive(Clone, Copy, Debug)]
@@ -198,6 +199,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
     outbox.current().interval = driver.interval;
     outbox.current().start_ns = now_ns;
     let result = driver.run(&mut outbox, stop);
+    driver.end_measurement(&mut outbox);
     driver.charge(outbox.current());
     driver.note_cpu();
     let ended_ns = driver.clock.now_ns();
@@ -223,6 +225,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             self.listen(stop, now_ns);
             if now_ns >= self.next_cut_ns {
                 self.cut(outbox, now_ns);
+                self.heed_oldest(now_ns)?;
             }
             let snapshot = outbox.current();
             self.look(now_ns);
@@ -239,6 +242,15 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 return Ok(());
             }
             self.hand_over(snapshot, now_ns)?;
+        }
+    }
+
+    /// What ended before its time ends where it stands: what is still in flight came back after it, or never.
+    fn end_measurement(&mut self, outbox: &mut Outbox) {
+        if self.queue.in_flight() > 0 && !outbox.current().drain {
+            let now_ns = self.clock.now_ns();
+            self.begin_stop(now_ns);
+            self.cut(outbox, now_ns);
         }
     }
 
@@ -387,7 +399,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         if reaped > 0 || self.queue.in_flight() == 0 {
             self.answered_ns = now_ns;
         } else if now_ns.saturating_sub(self.answered_ns) >= self.config.outage_max_ns {
-            return Err(self.unanswered(now_ns));
+            return Err(self.unanswered(self.answered_ns, now_ns));
         }
         if self.has_failed() {
             self.begin_stop(now_ns);
@@ -444,12 +456,29 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(())
     }
 
+    /// One operation that does not come back, while others do, is an outage too. After the stop the drain
+    /// bounds what it is waited for.
+    ///
+    /// # Errors
+    /// [`EngineError::Unanswered`] where one has been out for [`drain::one_max_ns`].
     #[cold]
-    fn unanswered(&self, now_ns: u64) -> EngineError {
+    fn heed_oldest(&self, now_ns: u64) -> Result<(), EngineError> {
+        let since_ns = |flown: &Flying| now_ns.saturating_sub(flown.submitted_ns);
+        let oldest_ns = self.flying.iter().filter(|flown| flown.in_flight).map(since_ns).max();
+        match oldest_ns {
+            Some(ns) if !self.stopping && ns >= drain::one_max_ns(self.config.outage_max_ns) => {
+                Err(self.unanswered(now_ns.saturating_sub(ns), now_ns))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn unanswered(&self, since_ns: u64, now_ns: u64) -> EngineError {
         EngineError::Unanswered {
             what: "the target".to_owned(),
             in_flight: self.queue.in_flight(),
-            after_ns: now_ns.saturating_sub(self.answered_ns),
+            after_ns: now_ns.saturating_sub(since_ns),
         }
     }
 

@@ -49,6 +49,8 @@ struct Served {
     service_ns: u64,
     /// Nothing is served from the first time to the second.
     stall: (u64, u64),
+    /// So many are handed over, and the next is never served.
+    lost_after: u64,
     tick_ns: u64,
     queued: Vec<(u64, u32)>,
     flying: BinaryHeap<Reverse<(u64, u64, u32)>>,
@@ -59,7 +61,8 @@ impl Served {
     fn new(world: &World, capacity: usize, service_ns: u64) -> Self {
         let (queued, flying) = (Vec::new(), BinaryHeap::new());
         let (world, stall, tick_ns, writer) = (world.clone(), (0, 0), u64::MAX, None);
-        Self { world, capacity, service_ns, stall, tick_ns, queued, flying, writer }
+        let lost_after = u64::MAX;
+        Self { world, capacity, service_ns, stall, lost_after, tick_ns, queued, flying, writer }
     }
 }
 
@@ -78,6 +81,8 @@ impl Queue for Served {
             let (from, to) = self.stall;
             let done = now + self.service_ns;
             let done = if done > from && now < to { to + self.service_ns } else { done };
+            let done = if self.lost_after == 0 { u64::MAX } else { done };
+            self.lost_after = self.lost_after.wrapping_sub(1);
             self.flying.push(Reverse((done, user_data, size)));
         }
         let deadline = now.saturating_add(timeout_ns.unwrap_or(self.tick_ns));
@@ -173,10 +178,20 @@ impl Writer {
 }
 
 fn go<P: Pacing>(
+    queue: Served,
+    pacing: P,
+    config: DriveConfig,
+) -> (DriveEnd, Collector, Vec<(i64, u64)>) {
+    let (end, collector, rows, outcome) = attempt(queue, pacing, config);
+    outcome.unwrap();
+    (end, collector, rows)
+}
+
+fn attempt<P: Pacing>(
     mut queue: Served,
     mut pacing: P,
     config: DriveConfig,
-) -> (DriveEnd, Collector, Vec<(i64, u64)>) {
+) -> (DriveEnd, Collector, Vec<(i64, u64)>, Result<(), EngineError>) {
     let (inbox, mut ends) = connect(&[1]);
     let (outbox, returns) = ends.remove(0);
     let collector = Collector::new(1, &[1], false);
@@ -188,11 +203,36 @@ fn go<P: Pacing>(
     let stop = Stop { at_ns: &never, failed: &no, cut: &cut };
     let (end, outcome) =
         drive(&mut queue, &mut Same, &mut pacing, &mut world, config, outbox, stop);
-    outcome.unwrap();
     drop(queue);
     let mut writer = Rc::into_inner(writer).unwrap().into_inner();
     writer.work();
-    (end, writer.collector, writer.rows)
+    (end, writer.collector, writer.rows, outcome)
+}
+
+#[test]
+fn what_a_silent_target_never_answers_is_outside_of_what_was_measured() {
+    let world = World::default();
+    let mut queue = Served::new(&world, 8, 1_000_000);
+    queue.stall = (9 * SECOND, 900 * SECOND);
+    let config = DriveConfig { outage_max_ns: 3 * SECOND, ..config(60 * SECOND) };
+    let (end, collected, rows, outcome) = attempt(queue, Closed::new(&[8], 0), config);
+    assert!(matches!(outcome, Err(EngineError::Unanswered { in_flight: 8, .. })), "{outcome:?}");
+    assert!((12 * SECOND..13 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
+    assert_eq!((end.abandoned, collected.totals[0].sums.abandoned), (8, 8));
+    assert_eq!(collected.window[0].abandoned, 0);
+    let counted: u64 = rows.iter().map(|row| row.1).sum();
+    assert_eq!(collected.window[0].operations, counted);
+}
+
+#[test]
+fn one_operation_that_never_comes_back_ends_a_run_whose_others_do() {
+    let world = World::default();
+    let mut queue = Served::new(&world, 8, 1_000_000);
+    queue.lost_after = 1_000;
+    let config = DriveConfig { outage_max_ns: 3 * SECOND, ..config(3_600 * SECOND) };
+    let (end, _, _, outcome) = attempt(queue, Closed::new(&[8], 0), config);
+    assert!(matches!(outcome, Err(EngineError::Unanswered { .. })), "{outcome:?}");
+    assert!((180 * SECOND..183 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
 }
 
 fn constant(rate_per_s: f64) -> Open<plimsoll_workload::arrival::Arrivals> {
