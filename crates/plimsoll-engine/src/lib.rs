@@ -16,6 +16,8 @@ pub mod nfs;
 mod own;
 pub mod placement;
 pub mod s3;
+#[cfg(test)]
+mod simulated;
 pub mod step;
 pub mod stream;
 pub mod urgency;

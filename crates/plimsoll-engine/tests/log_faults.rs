@@ -2,13 +2,13 @@
 //! reads the log (`copies = 1`): the run's own check at its end tells, and names file and byte.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/mail.rs"]
+mod mail;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
-use plimsoll_engine::ending::OnTime;
-use plimsoll_engine::mailbox::{self, Home, MailRun};
 use plimsoll_evidence::run::{EndKind, Phase, PhaseKind};
 use plimsoll_plan::Plan;
 use plimsoll_record::progress::{Progress, Watcher};
@@ -99,24 +99,9 @@ fn plan(data: &Path, phases: &str) -> Plan {
 
 fn run(fault: Option<Fault>, phases: &str, at: PhaseKind) -> (Recording, Option<(PathBuf, usize)>) {
     let root = tempfile::tempdir_in("/dev/shm").unwrap();
-    let plan = plan(root.path(), phases).resolve();
-    let mailbox = plan.workload.mailbox().unwrap();
-    let target = &plan.targets[0];
-    let state = root.path().join("state");
-    let home = Home::create(&plan, target, mailbox, &state, 7).unwrap();
     let log = root.path().join("plimsoll-faults/db00-log");
     let mut harm = Harm { log, before: BTreeMap::new(), fault, at, harmed: None };
-    let (recording, home) = mailbox::run(MailRun {
-        plan: &plan,
-        target,
-        mailbox,
-        home,
-        interrupt: &AtomicBool::new(false),
-        watcher: &mut harm,
-        witness: None,
-        ending: &mut OnTime,
-    });
-    home.remove().unwrap();
+    let recording = mail::run(&plan(root.path(), phases), root.path(), &mut harm);
     (recording, harm.harmed)
 }
 

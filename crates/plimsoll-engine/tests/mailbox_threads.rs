@@ -1,11 +1,12 @@
 //! The main job with any number of databases on any number of worker threads, whatever this machine has.
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+#[path = "support/mail.rs"]
+mod mail;
 
-use plimsoll_engine::ending::OnTime;
-use plimsoll_engine::mailbox::{self, Home, MailRun};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use plimsoll_evidence::run::{EndKind, PhaseKind};
 use plimsoll_plan::Plan;
 use plimsoll_record::progress::Unwatched;
@@ -31,23 +32,7 @@ fn plan(data: &Path, databases: u32, workers: u32) -> Plan {
 /// Runs the plan on memory, and removes what it made.
 fn run(databases: u32, workers: u32) -> Recording {
     let root = tempfile::tempdir_in("/dev/shm").unwrap();
-    let plan = plan(root.path(), databases, workers).resolve();
-    let mailbox = plan.workload.mailbox().unwrap();
-    let target = &plan.targets[0];
-    let state = root.path().join("state");
-    let home = Home::create(&plan, target, mailbox, &state, 7).unwrap();
-    let (recording, home) = mailbox::run(MailRun {
-        plan: &plan,
-        target,
-        mailbox,
-        home,
-        interrupt: &AtomicBool::new(false),
-        watcher: &mut Unwatched,
-        witness: None,
-        ending: &mut OnTime,
-    });
-    home.remove().unwrap();
-    recording
+    mail::run(&plan(root.path(), databases, workers), root.path(), &mut Unwatched)
 }
 
 fn check(databases: u32, workers: u32) {

@@ -10,7 +10,7 @@ use plimsoll_record::histogram::Totals;
 use plimsoll_workload::address::Pattern;
 use plimsoll_workload::content::{Content, ContentSpec};
 use plimsoll_workload::matrix::{
-    FileSet, MetadataMix, SizeShare, StreamConfig, SyncKind, SyncPolicy,
+    FileSet, MetadataMix, Sample, SizeShare, StreamConfig, SyncKind, SyncPolicy,
 };
 use plimsoll_workload::planned::pace::Pace;
 use plimsoll_workload::stamp::Generations;
@@ -74,7 +74,7 @@ fn target(case: &Case) -> Target {
         return Target::Null;
     }
     let path = case.path.clone().into();
-    let write = matches!(case.work.as_str(), "write" | "layout");
+    let write = matches!(case.work.as_str(), "write" | "layout" | "write-made" | "write-sampled");
     let (create, size_bytes) = (false, 0);
     Target::Files(BackendConfig {
         files: vec![FileSource::Path { path, write, create, size_bytes }],
@@ -121,12 +121,18 @@ pub fn stream(file_size_bytes: u64) -> StreamConfig {
     }
 }
 
+/// The space that operations on a target without a size reach.
+fn empty_bytes(case: &Case) -> u64 {
+    // What is followed takes memory for every group of units.
+    if case.work.ends_with("-sampled") || case.work.ends_with("-made") { 1 << 30 } else { 1 << 40 }
+}
+
 fn stream_of(case: &Case) -> StreamConfig {
     let file_bytes = std::fs::metadata(&case.path).map_or(0, |meta| meta.len());
-    let mut stream = stream(if file_bytes == 0 { 1 << 40 } else { file_bytes });
+    let mut stream = stream(if file_bytes == 0 { empty_bytes(case) } else { file_bytes });
     let one = |size_bytes| vec![SizeShare { size_bytes, share: 1.0 }];
     match case.work.as_str() {
-        "write" => stream.read_percent = 0.0,
+        "write" | "write-made" | "write-sampled" => stream.read_percent = 0.0,
         "layout" | "verify" => {
             stream.read_percent = if case.work == "verify" { 100.0 } else { 0.0 };
             (stream.pattern, stream.sizes) = (Pattern::Sequential, one(1 << 20));
@@ -152,12 +158,19 @@ fn content(case: &Case, space_bytes: u64) -> Result<WriteContent, String> {
     let (compressibility, duplicate_share) = match case.work.as_str() {
         "half" => (2.0, 0.3),
         "content" | "layout" | "verify" => (1.0, 0.0),
+        "write-made" | "write-sampled" | "read-made" | "read-sampled" => (1.0, 0.0),
         _ => return Ok(WriteContent::Buffers),
     };
     let (unit_bytes, run, stamps) = (4096, 1, true);
     let spec =
         ContentSpec { compressibility, duplicate_share, space_bytes, unit_bytes, run, stamps };
     let content = Content::new(&spec).map_err(|error| error.to_string())?;
+    if case.work.ends_with("-sampled") {
+        let units = space_bytes / 4096;
+        let sample = Sample::new(std::iter::once(units), units, 42);
+        sample.written_once();
+        return Ok(WriteContent::Sampled { content, sample: Arc::new(sample) });
+    }
     if !matches!(case.work.as_str(), "layout" | "verify") {
         return Ok(WriteContent::Made(content));
     }

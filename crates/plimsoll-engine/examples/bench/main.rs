@@ -7,6 +7,8 @@ mod compare;
 mod content;
 mod fio;
 mod jobs;
+mod reference;
+mod sampling;
 mod stats;
 mod table;
 mod truth;
@@ -63,6 +65,8 @@ fn main() -> ExitCode {
     let result = match args.first().map(String::as_str) {
         Some("one") => case::run(&args[1..]),
         Some("agreement") => agreement::run(&args[1..]),
+        Some("reference") => reference::run(&args[1..]),
+        Some("sampling") => options(&args[1..]).and_then(|options| sampling::run(&options)),
         Some("truth") => truth::run(&args[1..]),
         _ => options(&args).and_then(|options| compare::run(&options)),
     };

@@ -45,6 +45,7 @@ use plimsoll_sys::op::{OpKind, RingOp};
 use plimsoll_workload::step::{Arena, Completion, Io, IoKind};
 
 use crate::EngineError;
+use crate::stream::time::Timer;
 
 mod batch;
 mod config;
@@ -54,6 +55,7 @@ mod report;
 
 pub(crate) use batch::Batch;
 pub(crate) use opening::open;
+pub(crate) use queue::bytes_of;
 
 pub use config::{BackendConfig, Direct, FileSource, Names, Prefer};
 pub use queue::{AnyQueue, NullQueue, Queue};
@@ -73,11 +75,11 @@ struct Flying {
 
 /// Open files, buffers and a queue. See the module.
 #[derive(Debug)]
-pub struct Backend {
-    queue: AnyQueue,
+pub struct Backend<Q = AnyQueue, T = Clock> {
+    queue: Q,
     paths: Vec<PathBuf>,
     report: BackendReport,
-    clock: Clock,
+    clock: T,
     flying: Box<[Flying]>,
     free: Vec<u32>,
     /// Slots pushed since the last submission, which get their time there.
@@ -92,16 +94,42 @@ impl Backend {
     /// io_uring required and not to be had; no memory for the arena.
     pub fn open(config: BackendConfig) -> Result<Self, EngineError> {
         let (queue, paths, report) = open(config)?;
+        Ok(Self::around(queue, paths, report, Clock::new()))
+    }
+
+    /// The files' descriptors, in the order of the table.
+    #[must_use]
+    pub fn fds(&self) -> &[std::os::fd::OwnedFd] {
+        self.queue.files()
+    }
+}
+
+impl<Q: Queue, T: Timer> Backend<Q, T> {
+    /// A queue of the caller's own, on the caller's clock: targets whose behaviour is known.
+    #[must_use]
+    pub fn over(queue: Q, clock: T) -> Self {
+        let why = "the caller brought its own queue";
+        let report =
+            BackendReport::without_files(BackendKind::Null, why, queue.capacity() as u32, 0);
+        Self::around(queue, Vec::new(), report, clock)
+    }
+
+    fn around(queue: Q, paths: Vec<PathBuf>, report: BackendReport, clock: T) -> Self {
         let depth = queue.capacity();
-        Ok(Self {
+        Self {
             queue,
             paths,
             report,
-            clock: Clock::new(),
+            clock,
             flying: vec![Flying::default(); depth].into_boxed_slice(),
             free: (0..depth as u32).rev().collect(),
             fresh: Vec::with_capacity(depth),
-        })
+        }
+    }
+
+    /// Gives the queue back.
+    pub fn into_queue(self) -> Q {
+        self.queue
     }
 
     /// Which form was taken and why, and how each file is open.
@@ -114,12 +142,6 @@ impl Backend {
     #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
-    }
-
-    /// The files' descriptors, in the order of the table.
-    #[must_use]
-    pub fn fds(&self) -> &[std::os::fd::OwnedFd] {
-        self.queue.files()
     }
 
     /// `CLOCK_MONOTONIC`, cheaply.
@@ -272,7 +294,7 @@ impl Backend {
     }
 }
 
-impl Arena for Backend {
+impl<Q: Queue, T: Timer> Arena for Backend<Q, T> {
     #[inline]
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
         self.queue.bytes(offset_bytes, size_bytes)

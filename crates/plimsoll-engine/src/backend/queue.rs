@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use plimsoll_sys::SysError;
+use plimsoll_sys::arena::AlignedBuffer;
 use plimsoll_sys::names::{self, NameKind};
 use plimsoll_sys::op::{PushError, RingOp};
 use plimsoll_sys::pool::Pool;
@@ -67,6 +68,18 @@ pub trait Queue {
     fn capacity(&self) -> usize;
     /// Operations pushed and not yet reaped.
     fn in_flight(&self) -> usize;
+}
+
+/// A range of an arena that no operation uses.
+#[inline(always)]
+pub(crate) fn bytes_of(
+    arena: &mut AlignedBuffer,
+    offset_bytes: u64,
+    size_bytes: u32,
+) -> Option<&mut [u8]> {
+    let start = usize::try_from(offset_bytes).ok()?;
+    let end = start.checked_add(size_bytes as usize)?;
+    arena.as_mut_slice().get_mut(start..end)
 }
 
 macro_rules! queue_of {
@@ -154,7 +167,7 @@ fn local(op: &NameOp, per_share: u32) -> names::NameOp {
 /// driver itself costs.
 #[derive(Debug)]
 pub struct NullQueue {
-    arena: plimsoll_sys::arena::AlignedBuffer,
+    arena: AlignedBuffer,
     waiting: Vec<(u64, u32)>,
     /// How many of them were handed over.
     arrived: usize,
@@ -164,7 +177,7 @@ pub struct NullQueue {
 impl NullQueue {
     /// A null target of `depth` operations over `arena`.
     #[must_use]
-    pub fn new(depth: u32, arena: plimsoll_sys::arena::AlignedBuffer) -> Self {
+    pub fn new(depth: u32, arena: AlignedBuffer) -> Self {
         let capacity = depth.max(1) as usize;
         Self { arena, waiting: Vec::with_capacity(capacity), arrived: 0, capacity }
     }
@@ -203,9 +216,7 @@ impl Queue for NullQueue {
 
     #[inline(always)]
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
-        let start = usize::try_from(offset_bytes).ok()?;
-        let end = start.checked_add(size_bytes as usize)?;
-        self.arena.as_mut_slice().get_mut(start..end)
+        bytes_of(&mut self.arena, offset_bytes, size_bytes)
     }
 
     fn tick_every(&mut self, _: u64) {}

@@ -64,3 +64,22 @@ pub struct BackendReport {
     /// The files, in the order of the table.
     pub files: Vec<FileReport>,
 }
+
+impl BackendReport {
+    /// Of a queue that has no files of this host.
+    #[must_use]
+    pub fn without_files(kind: BackendKind, why: &str, depth: u32, arena_bytes: u64) -> Self {
+        Self {
+            kind,
+            why: why.to_owned(),
+            depth,
+            worker_threads: 0,
+            ring_features: Vec::new(),
+            ring_refusals: Vec::new(),
+            arena_bytes,
+            registered_bytes: 0,
+            huge_pages_advised: false,
+            files: Vec::new(),
+        }
+    }
+}

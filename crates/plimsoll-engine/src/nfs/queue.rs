@@ -26,7 +26,7 @@ use plimsoll_workload::matrix::MetadataKind;
 
 use super::home::{Share, data_name};
 use super::{Calls, Doubt, failed};
-use crate::backend::Queue;
+use crate::backend::{Queue, bytes_of};
 use crate::stream::source::NameOp;
 use crate::{EngineError, urgency};
 
@@ -443,9 +443,7 @@ impl Queue for NfsQueue {
     }
 
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
-        let start = usize::try_from(offset_bytes).ok()?;
-        let end = start.checked_add(size_bytes as usize)?;
-        self.arena.as_mut_slice().get_mut(start..end)
+        bytes_of(&mut self.arena, offset_bytes, size_bytes)
     }
 
     fn tick_every(&mut self, every_ns: u64) {

@@ -12,7 +12,7 @@ use plimsoll_workload::matrix::{MetadataKind, name_text};
 
 use super::home::small;
 use crate::EngineError;
-use crate::backend::Queue;
+use crate::backend::{Queue, bytes_of};
 use crate::stream::source::NameOp;
 
 /// How often a wait without a time limit looks up, unless it is told otherwise, in ns.
@@ -259,9 +259,7 @@ impl Queue for S3Queue {
     }
 
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
-        let start = usize::try_from(offset_bytes).ok()?;
-        let end = start.checked_add(size_bytes as usize)?;
-        self.arena.as_mut_slice().get_mut(start..end)
+        bytes_of(&mut self.arena, offset_bytes, size_bytes)
     }
 
     fn tick_every(&mut self, every_ns: u64) {

@@ -12,12 +12,14 @@ use std::sync::mpsc::Sender;
 use plimsoll_record::drain;
 use plimsoll_record::late::Late;
 use plimsoll_record::recorder::{Recorder, Snapshot};
+use plimsoll_sys::clock::Clock;
 use plimsoll_sys::cpu::present_cpu;
 use plimsoll_workload::step::{Arena, Completion, Io, IoKind, StepWorkload, Wait};
 
 use super::control::Control;
 use crate::EngineError;
-use crate::backend::{Backend, Batch};
+use crate::backend::{AnyQueue, Backend, Batch, Queue};
+use crate::stream::time::Timer;
 
 /// A driving thread looks at its [`Control`] at least this often.
 const LOOK_NS: u64 = 100_000_000;
@@ -34,11 +36,11 @@ pub struct Glance {
 }
 
 /// What to drive with.
-pub struct Driven<'a, W> {
+pub struct Driven<'a, W, Q = AnyQueue, T = Clock> {
     /// The part of the workload that this thread owns.
     pub workload: &'a mut W,
     /// Its files, buffers and queue.
-    pub backend: &'a mut Backend,
+    pub backend: &'a mut Backend<Q, T>,
     /// Phase and stop.
     pub control: &'a Control,
     /// Where snapshots go. A receiver that is gone is not an error: nobody wants them any more.
@@ -83,7 +85,9 @@ struct Flying {
 /// [`EngineError`] where the queue fails or refuses an operation that the workload asked for, where
 /// nothing is answered for [`Driven::outage_max_ns`] or one I/O not for [`drain::one_max_ns`], and [`EngineError::Stopped`] after
 /// [`Control::abort`].
-pub fn drive<W: StepWorkload>(driven: Driven<'_, W>) -> Result<(), EngineError> {
+pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
+    driven: Driven<'_, W, Q, T>,
+) -> Result<(), EngineError> {
     let classes = driven.workload.classes().len();
     let depth = driven.workload.depth_max();
     let (phase, start_ns) = driven.control.first();
@@ -117,8 +121,8 @@ enum Stage {
     Closing,
 }
 
-struct Thread<'a, W> {
-    driven: Driven<'a, W>,
+struct Thread<'a, W, Q, T> {
+    driven: Driven<'a, W, Q, T>,
     recorder: Recorder,
     phase: u32,
     stage: Stage,
@@ -136,7 +140,7 @@ struct Thread<'a, W> {
     look_at_oldest_ns: u64,
 }
 
-impl<W: StepWorkload> Thread<'_, W> {
+impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     fn run(&mut self) -> Result<(), EngineError> {
         let depth = self.driven.workload.depth_max();
         let mut out: Vec<Io> = Vec::with_capacity(depth);
@@ -381,3 +385,6 @@ impl<W: StepWorkload> Thread<'_, W> {
         let _ = self.driven.snapshots.send(snapshot);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -221,6 +221,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
 impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     fn run(&mut self, outbox: &mut Outbox, stop: Stop<'_>) -> Result<(), EngineError> {
         loop {
+            let there = if self.seen == 0 { self.queue.arrived() } else { 0 };
             let now_ns = self.clock.now_ns();
             self.listen(stop, now_ns);
             if now_ns >= self.next_cut_ns {
@@ -228,7 +229,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 self.heed_oldest(now_ns)?;
             }
             let snapshot = outbox.current();
-            self.look(now_ns);
+            self.look(there, now_ns);
             self.reap(snapshot, now_ns)?;
             if now_ns >= self.config.stop_ns {
                 self.begin_stop(now_ns);
@@ -330,11 +331,12 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             || now_ns >= self.config.stop_ns.saturating_add(self.config.drain_ns)
     }
 
-    /// Notes which completions are there, once those that were there before are taken.
+    /// Notes which completions were there just before `now_ns`, once those that were there before are taken.
+    /// The clock is read after they were looked for: none is said to have come before it did.
     #[inline(always)]
-    fn look(&mut self, now_ns: u64) {
+    fn look(&mut self, there: usize, now_ns: u64) {
         if self.seen == 0 {
-            (self.seen, self.seen_ns) = (self.queue.arrived(), now_ns);
+            (self.seen, self.seen_ns) = (there, now_ns);
         }
     }
 

@@ -528,14 +528,23 @@ fn prepare(
             let queue = NfsQueue::open(&nfs, depth, arena, size_bytes_max)?;
             let report = BackendReport {
                 huge_pages_advised,
-                ..unlike_files(BackendKind::Nfs, "the target is NFS exports", depth, arena_bytes)
+                ..BackendReport::without_files(
+                    BackendKind::Nfs,
+                    "the target is NFS exports",
+                    depth,
+                    arena_bytes,
+                )
             };
             return Ok((Either::Nfs(Box::new(queue)), report));
         }
         Target::S3(s3) => {
             let queue = S3Queue::open(*s3, depth, arena(arena_bytes)?)?;
-            let report =
-                unlike_files(BackendKind::S3, "the target is an S3 bucket", depth, arena_bytes);
+            let report = BackendReport::without_files(
+                BackendKind::S3,
+                "the target is an S3 bucket",
+                depth,
+                arena_bytes,
+            );
             return Ok((Either::S3(Box::new(queue)), report));
         }
     };
@@ -571,25 +580,9 @@ fn null(depth: u32, arena_bytes: u64) -> Result<(Either, BackendReport), EngineE
     let huge_pages_advised = arena.is_huge_advised();
     let report = BackendReport {
         huge_pages_advised,
-        ..unlike_files(BackendKind::Null, "the target is null", depth, arena_bytes)
+        ..BackendReport::without_files(BackendKind::Null, "the target is null", depth, arena_bytes)
     };
     Ok((Either::Null(NullQueue::new(depth, arena)), report))
-}
-
-/// The report of a queue that has no files of this host.
-fn unlike_files(kind: BackendKind, why: &str, depth: u32, arena_bytes: u64) -> BackendReport {
-    BackendReport {
-        kind,
-        why: why.to_owned(),
-        depth,
-        worker_threads: 0,
-        ring_features: Vec::new(),
-        ring_refusals: Vec::new(),
-        arena_bytes,
-        registered_bytes: 0,
-        huge_pages_advised: false,
-        files: Vec::new(),
-    }
 }
 
 struct Job<'a, S> {

@@ -21,8 +21,8 @@ pub fn pair(place: &Place, options: &Options) -> Result<(Sample, Sample), String
         place.mib,
         phases(options)
     );
-    let made = bundle(&plan, place, options)?;
-    let ours = fio_json(&made.path, options)?;
+    let made = bundle(&options.plimsoll, &plan, place.device.as_deref())?;
+    let ours = fio_json(&options.plimsoll, &made.path)?;
     let (database, log) = (job(&ours, "database")?, job(&ours, "log")?);
     let theirs = theirs(database, log, place, options)?;
     Ok((reads(database), reads(job(&theirs, "database")?)))

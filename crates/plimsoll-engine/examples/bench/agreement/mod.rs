@@ -8,7 +8,7 @@
 mod mail;
 mod peer;
 mod place;
-mod plimsoll;
+pub mod plimsoll;
 mod rows;
 mod table;
 
@@ -65,11 +65,8 @@ const USAGE: &str = "benches/run agreement [--dir DIR] [--seconds 5] [--pairs 7]
     [--depths 1,4,32,128] [--reads 100,0,70] [--only NAME,...]";
 
 fn options(args: &[String]) -> Result<Options, String> {
-    let here = std::env::current_exe().map_err(|error| error.to_string())?;
-    // examples/bench lies beside the binary's directory.
-    let release = here.parent().and_then(|p| p.parent()).ok_or("no directory of the build")?;
     let mut options = Options {
-        plimsoll: release.join("plimsoll"),
+        plimsoll: plimsoll::beside_this()?,
         dir: std::env::temp_dir().join("plimsoll-agreement"),
         seconds: 5,
         warm_up: 1,

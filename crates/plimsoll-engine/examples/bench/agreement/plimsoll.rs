@@ -9,6 +9,13 @@ use super::place::{Place, output};
 use super::rows::Row;
 use super::{Options, Sample};
 
+/// The binary of the same build: examples/bench lies below its directory.
+pub fn beside_this() -> Result<PathBuf, String> {
+    let here = std::env::current_exe().map_err(|error| error.to_string())?;
+    let release = here.parent().and_then(Path::parent).ok_or("no directory of the build")?;
+    Ok(release.join("plimsoll"))
+}
+
 /// Runs a row.
 pub fn run(row: &Row, place: &Place, options: &Options) -> Result<Sample, String> {
     let size = match place.device {
@@ -24,8 +31,8 @@ pub fn run(row: &Row, place: &Place, options: &Options) -> Result<Sample, String
         row.depth,
         phases(options),
     );
-    let bundle = bundle(&plan, place, options)?;
-    let fio = fio_json(&bundle.path, options)?;
+    let bundle = bundle(&options.plimsoll, &plan, place.device.as_deref())?;
+    let fio = fio_json(&options.plimsoll, &bundle.path)?;
     let mut sample = sample(&fio["jobs"][0], row.reads_percent > 0);
     let count = sample.rate * fio["jobs"][0]["job_runtime"].as_f64().unwrap_or(0.0) / 1e3;
     sample.cpu_ns = cpu_ns(&bundle.path)? / count.max(1.0);
@@ -54,7 +61,7 @@ impl Drop for Made {
 }
 
 /// Carries a plan out and keeps its data.
-pub fn bundle(plan: &str, place: &Place, options: &Options) -> Result<Made, String> {
+pub fn bundle(plimsoll: &Path, plan: &str, device: Option<&Path>) -> Result<Made, String> {
     let above = std::env::temp_dir().join(format!("plimsoll-agreement-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&above);
     let out = above.join("bundles");
@@ -62,15 +69,15 @@ pub fn bundle(plan: &str, place: &Place, options: &Options) -> Result<Made, Stri
     std::fs::create_dir_all(&out).map_err(text)?;
     let file = above.join("agreement.toml");
     std::fs::write(&file, plan).map_err(text)?;
-    let mut command = Command::new(&options.plimsoll);
+    let mut command = Command::new(plimsoll);
     command.arg("run").arg(&file).args(["--keep", "-q", "--json", "--out"]).arg(&out);
     // A ledger and a catalogue of its own.
     command.env("XDG_DATA_HOME", above.join("data")).env("XDG_STATE_HOME", above.join("state"));
-    if let Some(device) = &place.device {
+    if let Some(device) = device {
         command.arg("--destroy").arg(device);
     }
     let ran = command.stdin(Stdio::null()).output();
-    let ran = ran.map_err(|error| format!("{}: {error}", options.plimsoll.display()))?;
+    let ran = ran.map_err(|error| format!("{}: {error}", plimsoll.display()))?;
     // FAIL, INVALID and INCONCLUSIVE are verdicts on so short a run; what is beyond them is a failure.
     if !ran.status.code().is_some_and(|code| [0, 1, 3].contains(&code)) {
         let error = String::from_utf8_lossy(&ran.stderr);
@@ -90,8 +97,8 @@ fn find(dir: &Path) -> Option<PathBuf> {
 }
 
 /// A bundle in fio's JSON, so that both sides are read in one way.
-pub fn fio_json(bundle: &Path, options: &Options) -> Result<Value, String> {
-    let program = options.plimsoll.display().to_string();
+pub fn fio_json(plimsoll: &Path, bundle: &Path) -> Result<Value, String> {
+    let program = plimsoll.display().to_string();
     let path = bundle.display().to_string();
     let text = output(&program, &["report", &path, "--format", "fio-json"])?;
     serde_json::from_str(&text).map_err(|error| format!("fio-json of {path}: {error}"))

@@ -1,137 +1,16 @@
 //! The production loop in virtual time: a day takes a moment, and every figure is exact.
 
 use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::mpsc::Receiver;
 
 use plimsoll_record::collect::{Collector, Interval};
-use plimsoll_sys::SysError;
-use plimsoll_sys::op::PushError;
 use plimsoll_workload::arrival::{Rate, Schedule, Warp};
 
 use super::*;
+use crate::simulated::{Device, SECOND, Served, Simulated, World};
 use crate::stream::handover::{Returns, connect};
 use crate::stream::pacing::{Barrier, Closed, Open, Thinking};
-
-const SECOND: u64 = 1_000_000_000;
-
-/// Virtual time that clock and queue share.
-#[derive(Clone, Debug, Default)]
-struct World(Rc<RefCell<u64>>);
-
-impl World {
-    fn now(&self) -> u64 {
-        *self.0.borrow()
-    }
-
-    fn advance_to(&self, ns: u64) {
-        let mut now = self.0.borrow_mut();
-        *now = ns.max(*now);
-    }
-}
-
-impl Timer for World {
-    fn now_ns(&mut self) -> u64 {
-        self.now()
-    }
-
-    fn sleep_until_ns(&mut self, deadline_ns: u64) {
-        self.advance_to(deadline_ns);
-    }
-}
-
-/// A target that serves each operation in a fixed time, and nothing at all during a stall.
-struct Served {
-    world: World,
-    capacity: usize,
-    service_ns: u64,
-    /// Nothing is served from the first time to the second.
-    stall: (u64, u64),
-    /// So many are handed over, and the next is never served.
-    lost_after: u64,
-    tick_ns: u64,
-    queued: Vec<(u64, u32)>,
-    flying: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    writer: Option<Rc<RefCell<Writer>>>,
-}
-
-impl Served {
-    fn new(world: &World, capacity: usize, service_ns: u64) -> Self {
-        let (queued, flying) = (Vec::new(), BinaryHeap::new());
-        let (world, stall, tick_ns, writer) = (world.clone(), (0, 0), u64::MAX, None);
-        let lost_after = u64::MAX;
-        Self { world, capacity, service_ns, stall, lost_after, tick_ns, queued, flying, writer }
-    }
-}
-
-impl Queue for Served {
-    fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
-        if self.in_flight() >= self.capacity {
-            return Err(PushError::Full);
-        }
-        self.queued.push((op.user_data, op.size_bytes));
-        Ok(())
-    }
-
-    fn submit_and_wait(&mut self, min: u32, timeout_ns: Option<u64>) -> Result<(), SysError> {
-        let now = self.world.now();
-        for (user_data, size) in self.queued.drain(..) {
-            let (from, to) = self.stall;
-            let done = now + self.service_ns;
-            let done = if done > from && now < to { to + self.service_ns } else { done };
-            let done = if self.lost_after == 0 { u64::MAX } else { done };
-            self.lost_after = self.lost_after.wrapping_sub(1);
-            self.flying.push(Reverse((done, user_data, size)));
-        }
-        let deadline = now.saturating_add(timeout_ns.unwrap_or(self.tick_ns));
-        if min > 0
-            && let Some(Reverse((first, ..))) = self.flying.peek()
-        {
-            self.world.advance_to((*first).min(deadline));
-        }
-        Ok(())
-    }
-
-    fn arrived(&mut self) -> usize {
-        let now = self.world.now();
-        self.flying.iter().filter(|Reverse((done, ..))| *done <= now).count()
-    }
-
-    fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
-        if let Some(writer) = &self.writer {
-            writer.borrow_mut().work();
-        }
-        let now = self.world.now();
-        let mut count = 0;
-        while let Some(Reverse((done, user_data, size))) = self.flying.peek().copied() {
-            if done > now || count == most {
-                break;
-            }
-            self.flying.pop();
-            each(user_data, Ok(size));
-            count += 1;
-        }
-        count
-    }
-
-    fn bytes(&mut self, _: u64, _: u32) -> Option<&mut [u8]> {
-        None
-    }
-
-    fn tick_every(&mut self, every_ns: u64) {
-        self.tick_ns = every_ns;
-    }
-
-    fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    fn in_flight(&self) -> usize {
-        self.queued.len() + self.flying.len()
-    }
-}
 
 struct Same;
 
@@ -177,8 +56,39 @@ impl Writer {
     }
 }
 
+/// Drives with nobody who ends it early.
+fn drive_all<D: Device, P: Pacing>(
+    queue: &mut Simulated<D>,
+    mut pacing: P,
+    config: DriveConfig,
+    outbox: Outbox,
+) -> (DriveEnd, Result<(), EngineError>) {
+    let (never, no) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
+    let cut = AtomicBool::new(false);
+    let stop = Stop { at_ns: &never, failed: &no, cut: &cut };
+    let mut world = queue.world();
+    drive(queue, &mut Same, &mut pacing, &mut world, config, outbox, stop)
+}
+
+/// Drives, and gives what was reported.
+fn report_of<D: Device, P: Pacing>(
+    mut queue: Simulated<D>,
+    pacing: P,
+    config: DriveConfig,
+) -> Collector {
+    let (inbox, mut ends) = connect(&[1]);
+    let (outbox, _returns) = ends.remove(0);
+    let mut collector = Collector::new(1, &[1], false);
+    drive_all(&mut queue, pacing, config, outbox).1.unwrap();
+    for mut snapshot in inbox.try_iter() {
+        collector.take(&mut snapshot, &mut |_| ());
+    }
+    collector
+}
+
+/// The same with a writer that gives back what it is handed, and with each interval's operations.
 fn go<P: Pacing>(
-    queue: Served,
+    queue: Simulated<Served>,
     pacing: P,
     config: DriveConfig,
 ) -> (DriveEnd, Collector, Vec<(i64, u64)>) {
@@ -188,21 +98,17 @@ fn go<P: Pacing>(
 }
 
 fn attempt<P: Pacing>(
-    mut queue: Served,
-    mut pacing: P,
+    mut queue: Simulated<Served>,
+    pacing: P,
     config: DriveConfig,
 ) -> (DriveEnd, Collector, Vec<(i64, u64)>, Result<(), EngineError>) {
     let (inbox, mut ends) = connect(&[1]);
     let (outbox, returns) = ends.remove(0);
     let collector = Collector::new(1, &[1], false);
     let writer = Rc::new(RefCell::new(Writer { inbox, returns, collector, rows: Vec::new() }));
-    queue.writer = Some(Rc::clone(&writer));
-    let mut world = queue.world.clone();
-    let (never, no) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-    let cut = AtomicBool::new(false);
-    let stop = Stop { at_ns: &never, failed: &no, cut: &cut };
-    let (end, outcome) =
-        drive(&mut queue, &mut Same, &mut pacing, &mut world, config, outbox, stop);
+    let beside = Rc::clone(&writer);
+    queue.beside = Some(Box::new(move || beside.borrow_mut().work()));
+    let (end, outcome) = drive_all(&mut queue, pacing, config, outbox);
     drop(queue);
     let mut writer = Rc::into_inner(writer).unwrap().into_inner();
     writer.work();
@@ -211,9 +117,8 @@ fn attempt<P: Pacing>(
 
 #[test]
 fn what_a_silent_target_never_answers_is_outside_of_what_was_measured() {
-    let world = World::default();
-    let mut queue = Served::new(&world, 8, 1_000_000);
-    queue.stall = (9 * SECOND, 900 * SECOND);
+    let mut queue = Served::queue(&World::default(), 8, 1_000_000);
+    queue.device.stall = (9 * SECOND, 900 * SECOND);
     let config = DriveConfig { outage_max_ns: 3 * SECOND, ..config(60 * SECOND) };
     let (end, collected, rows, outcome) = attempt(queue, Closed::new(&[8], 0), config);
     assert!(matches!(outcome, Err(EngineError::Unanswered { in_flight: 8, .. })), "{outcome:?}");
@@ -226,9 +131,8 @@ fn what_a_silent_target_never_answers_is_outside_of_what_was_measured() {
 
 #[test]
 fn one_operation_that_never_comes_back_ends_a_run_whose_others_do() {
-    let world = World::default();
-    let mut queue = Served::new(&world, 8, 1_000_000);
-    queue.lost_after = 1_000;
+    let mut queue = Served::queue(&World::default(), 8, 1_000_000);
+    queue.device.lost_after = 1_000;
     let config = DriveConfig { outage_max_ns: 3 * SECOND, ..config(3_600 * SECOND) };
     let (end, _, _, outcome) = attempt(queue, Closed::new(&[8], 0), config);
     assert!(matches!(outcome, Err(EngineError::Unanswered { .. })), "{outcome:?}");
@@ -246,8 +150,8 @@ fn a_stall_is_in_the_latencies_of_all_that_it_made_wait() {
     // 20 s at 1,000/s with one stall of 2 s: the slowest 1 % of 20,000 operations are those that the
     // first 200 ms of the stall made wait, so p99 is 2 s - 0.01 × 20 s = 1.8 s.
     let world = World::default();
-    let mut queue = Served::new(&world, 10_000, 100_000);
-    queue.stall = (9 * SECOND, 11 * SECOND);
+    let mut queue = Served::queue(&world, 10_000, 100_000);
+    queue.device.stall = (9 * SECOND, 11 * SECOND);
     let (end, collected, rows) = go(queue, constant(1000.0), config(20 * SECOND));
     assert_eq!((end.started, end.ended, end.never_started), (20_000, 20_000, 0));
     let latency = &collected.totals[0].latency;
@@ -261,8 +165,8 @@ fn a_stall_is_in_the_latencies_of_all_that_it_made_wait() {
 #[test]
 fn a_stall_that_fills_the_queue_is_still_in_the_latencies() {
     let world = World::default();
-    let mut queue = Served::new(&world, 16, 100_000);
-    queue.stall = (9 * SECOND, 11 * SECOND);
+    let mut queue = Served::queue(&world, 16, 100_000);
+    queue.device.stall = (9 * SECOND, 11 * SECOND);
     let rate = Rate::per_s(1000.0).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
     let open = Open::new(vec![schedule.whole(1)], 16, 0);
@@ -284,7 +188,7 @@ fn a_day_at_a_constant_rate_does_not_drift() {
     let day = 24 * 3600 * SECOND;
     let world = World::default();
     let config = DriveConfig { interval_ns: 600 * SECOND, ..config(day) };
-    let (end, collected, rows) = go(Served::new(&world, 100, 1_000), constant(7.0), config);
+    let (end, collected, rows) = go(Served::queue(&world, 100, 1_000), constant(7.0), config);
     assert_eq!(end.started, 7 * 24 * 3600);
     assert_eq!(collected.groups[0].lag_own.max_ns(), Some(0));
     // The last operation started where the schedule says, and ended a service time later.
@@ -297,7 +201,7 @@ fn a_day_at_a_constant_rate_does_not_drift() {
 #[test]
 fn a_closed_loop_keeps_its_depth() {
     let world = World::default();
-    let queue = Served::new(&world, 8, 1_000_000);
+    let queue = Served::queue(&world, 8, 1_000_000);
     let (end, collected, _) = go(queue, Closed::new(&[8], 0), config(10 * SECOND));
     // 8 in flight, 1 ms each: 8,000 a second.
     assert_eq!(end.ended, 80_000);
@@ -308,11 +212,11 @@ fn a_closed_loop_keeps_its_depth() {
 fn think_time_and_barrier_take_their_time() {
     let world = World::default();
     let thinking = Thinking::new(&[1], &[3_000_000], 0);
-    let (end, ..) = go(Served::new(&world, 1, 1_000_000), thinking, config(10 * SECOND));
+    let (end, ..) = go(Served::queue(&world, 1, 1_000_000), thinking, config(10 * SECOND));
     assert_eq!(end.ended, 2500, "1 ms of service and 3 ms of thinking each");
     let world = World::default();
-    let mut queue = Served::new(&world, 4, 1_000_000);
-    queue.stall = (5 * SECOND, 6 * SECOND);
+    let mut queue = Served::queue(&world, 4, 1_000_000);
+    queue.device.stall = (5 * SECOND, 6 * SECOND);
     let (end, ..) = go(queue, Barrier::new(&[4], 0), config(10 * SECOND));
     assert_eq!(end.ended, 4 * 9000, "batches of four each millisecond but for the stall");
 }
@@ -320,8 +224,8 @@ fn think_time_and_barrier_take_their_time() {
 #[test]
 fn arrivals_due_before_the_stop_are_started_after_it() {
     let world = World::default();
-    let mut queue = Served::new(&world, 4, 100_000);
-    queue.stall = (9 * SECOND, 12 * SECOND);
+    let mut queue = Served::queue(&world, 4, 100_000);
+    queue.device.stall = (9 * SECOND, 12 * SECOND);
     let rate = Rate::per_s(1000.0).unwrap();
     let open = Open::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
     let (end, collected, _) = go(queue, open, config(10 * SECOND));
@@ -330,8 +234,8 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     assert!(collected.totals[0].latency.max_ns().unwrap() > 2_900_000_000);
     // Where even the drain time isn't enough, what was left is counted.
     let world = World::default();
-    let mut queue = Served::new(&world, 4, 100_000);
-    queue.stall = (9 * SECOND, 100 * SECOND);
+    let mut queue = Served::queue(&world, 4, 100_000);
+    queue.device.stall = (9 * SECOND, 100 * SECOND);
     let open = Open::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
     let short = DriveConfig { drain_ns: SECOND, backlog_ns: SECOND, ..config(10 * SECOND) };
     let (end, collected, _) = go(queue, open, short);
@@ -352,8 +256,8 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
 /// One stall of `length` seconds that begins `before` seconds before the end of ten seconds.
 fn stalled(before: u64, length: u64) -> Collector {
     let world = World::default();
-    let mut queue = Served::new(&world, 10_000, 100_000);
-    queue.stall = ((10 - before) * SECOND, (10 - before + length) * SECOND);
+    let mut queue = Served::queue(&world, 10_000, 100_000);
+    queue.device.stall = ((10 - before) * SECOND, (10 - before + length) * SECOND);
     go(queue, constant(1000.0), config(10 * SECOND)).1
 }
 
@@ -373,8 +277,8 @@ fn a_stall_across_the_end_weighs_as_much_as_before_it() {
     assert_eq!(across.window[0].operations, 9_000);
     // Ninety seconds: the drain outlasts it.
     let world = World::default();
-    let mut queue = Served::new(&world, 8, 1_000_000);
-    queue.stall = (9 * SECOND, 99 * SECOND);
+    let mut queue = Served::queue(&world, 8, 1_000_000);
+    queue.device.stall = (9 * SECOND, 99 * SECOND);
     let drain_ns = plimsoll_record::drain::IN_FLIGHT_NS;
     let (end, collected, _) =
         go(queue, Closed::new(&[8], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
@@ -387,7 +291,7 @@ fn a_stall_across_the_end_weighs_as_much_as_before_it() {
 #[test]
 fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
     let world = World::default();
-    let queue = Served::new(&world, 8, 1_000_000);
+    let queue = Served::queue(&world, 8, 1_000_000);
     let (inbox, mut ends) = connect(&[1]);
     let (outbox, returns) = ends.remove(0);
     let mut collector = Collector::new(1, &[1], false);
@@ -413,8 +317,8 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
 fn a_starved_stream_leaves_what_waited() {
     // Nothing of this stream comes back at all: its 16 operations are the record.
     let world = World::default();
-    let mut queue = Served::new(&world, 16, 1_000_000);
-    queue.stall = (0, 10_000 * SECOND);
+    let mut queue = Served::queue(&world, 16, 1_000_000);
+    queue.device.stall = (0, 10_000 * SECOND);
     let drain_ns = 20 * SECOND;
     let (end, collected, rows) =
         go(queue, Closed::new(&[16], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });

@@ -1,0 +1,28 @@
+//! A device that serves each operation in a fixed time, and nothing at all during a stall.
+
+use super::{Device, Simulated, World};
+
+pub(crate) struct Served {
+    service_ns: u64,
+    /// Nothing is served from the first time to the second.
+    pub(crate) stall: (u64, u64),
+    /// So many are handed over, and the next is never served.
+    pub(crate) lost_after: u64,
+}
+
+impl Served {
+    pub(crate) fn queue(world: &World, capacity: usize, service_ns: u64) -> Simulated<Self> {
+        Simulated::new(world, capacity, Self { service_ns, stall: (0, 0), lost_after: u64::MAX })
+    }
+}
+
+impl Device for Served {
+    fn done_ns(&mut self, now_ns: u64) -> u64 {
+        let (from, to) = self.stall;
+        let done = now_ns + self.service_ns;
+        let done = if done > from && now_ns < to { to + self.service_ns } else { done };
+        let is_lost = self.lost_after == 0;
+        self.lost_after = self.lost_after.wrapping_sub(1);
+        if is_lost { u64::MAX } else { done }
+    }
+}

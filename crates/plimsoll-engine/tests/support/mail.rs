@@ -1,0 +1,30 @@
+//! Runs of the mail store.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_engine::ending::OnTime;
+use plimsoll_engine::mailbox::{self, Home, MailRun};
+use plimsoll_plan::Plan;
+use plimsoll_record::progress::Watcher;
+use plimsoll_record::recording::Recording;
+
+/// Carries a plan out, with its state below `root`, and removes what it made.
+pub fn run(plan: &Plan, root: &Path, watcher: &mut dyn Watcher) -> Recording {
+    let plan = plan.resolve();
+    let mailbox = plan.workload.mailbox().unwrap();
+    let target = &plan.targets[0];
+    let home = Home::create(&plan, target, mailbox, &root.join("state"), 7).unwrap();
+    let (recording, home) = mailbox::run(MailRun {
+        plan: &plan,
+        target,
+        mailbox,
+        home,
+        interrupt: &AtomicBool::new(false),
+        watcher,
+        witness: None,
+        ending: &mut OnTime,
+    });
+    home.remove().unwrap();
+    recording
+}

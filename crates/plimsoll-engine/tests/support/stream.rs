@@ -1,0 +1,87 @@
+//! The stream driver, with its real clock and a writer beside it, over any queue.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use plimsoll_engine::backend::Queue;
+use plimsoll_engine::stream::drive::{DriveConfig, DriveEnd, Stop, drive};
+use plimsoll_engine::stream::handover::connect;
+use plimsoll_engine::stream::pacing::Pacing;
+use plimsoll_engine::stream::source::{Op, Source};
+use plimsoll_record::collect::Collector;
+use plimsoll_sys::clock::{Clock, sleep_until_ns};
+use plimsoll_sys::op::OpKind;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// Longer than anything takes that has not failed.
+const PATIENCE_NS: u64 = 600_000_000_000;
+
+/// Reads, one like the other.
+struct Same;
+
+impl Source for Same {
+    fn next(&mut self, _: u32) -> Option<Op> {
+        let (class, file, offset_bytes, tag) = (0, 0, 0, 0);
+        Some(Op { kind: OpKind::Read, class, file, offset_bytes, size_bytes: 4096, tag })
+    }
+}
+
+/// Lets a thread run anywhere: it has inherited the place of the one that drives.
+fn unpin() {
+    let mut all = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+    // Where that is refused it stays, and takes a few microseconds of each second.
+    let _ = sched_setaffinity(None, &all);
+}
+
+/// Drives reads from `start_ns` until `stop_ns`, all of it measured, and gives what was reported.
+///
+/// # Errors
+/// Where the queue fails, and where not all came to an end.
+pub fn report<Q: Queue, P: Pacing>(
+    queue: &mut Q,
+    mut pacing: P,
+    (start_ns, stop_ns): (u64, u64),
+    spin_ns: u64,
+) -> Result<Collector, String> {
+    let config = DriveConfig {
+        measure_from_ns: start_ns,
+        stop_ns,
+        drain_ns: PATIENCE_NS,
+        backlog_ns: PATIENCE_NS,
+        interval_ns: 1_000_000_000,
+        spin_ns,
+        operations_max: u64::MAX,
+        classes: 1,
+        buffer_stride_bytes: 4096,
+        carry_on: false,
+        outage_max_ns: PATIENCE_NS,
+    };
+    let (inbox, mut ends) = connect(&[1]);
+    let (outbox, returns) = ends.remove(0);
+    let writer = std::thread::spawn(move || {
+        unpin();
+        let mut collector = Collector::new(1, &[1], false);
+        while !collector.is_complete()
+            && let Ok(mut snapshot) = inbox.recv()
+        {
+            collector.take(&mut snapshot, &mut |_| ());
+            returns.give(snapshot);
+        }
+        collector.finish(&mut |_| ());
+        collector
+    });
+    let (never, failed) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
+    let cut = AtomicBool::new(false);
+    let stop = Stop { at_ns: &never, failed: &failed, cut: &cut };
+    let mut clock = Clock::new();
+    sleep_until_ns(start_ns);
+    let (end, outcome) = drive(queue, &mut Same, &mut pacing, &mut clock, config, outbox, stop);
+    outcome.map_err(|error| error.to_string())?;
+    let DriveEnd { abandoned, never_started, .. } = end;
+    if abandoned + never_started > 0 {
+        return Err(format!(
+            "{abandoned} operations did not come back, {never_started} began never"
+        ));
+    }
+    writer.join().map_err(|_| "the writer panicked".to_owned())
+}
