@@ -31,6 +31,8 @@ pub struct Bundle {
     pub run: Run,
     /// `plan.toml`, as given.
     pub plan_text: String,
+    /// `job.fio`: the job that the plan names, where it names one.
+    pub job_text: Option<String>,
     /// `resolved.toml`, as run.
     pub plan: ResolvedPlan,
     /// `environment.json`.
@@ -74,11 +76,14 @@ impl Bundle {
         }
         let plan = ResolvedPlan::from_toml(resolved)
             .map_err(|e| malformed(&resolved_path, e.to_string()))?;
+        let has_job = sealed.names().any(|name| name == JOB);
+        let job_text = has_job.then(|| sealed.text(JOB).map(str::to_owned)).transpose()?;
         let series = series::read(sealed.bytes("series.csv")?)
             .map_err(|reason| malformed(&directory.join("series.csv"), reason))?;
         let latency = read_latency(directory, sealed.bytes("latency.hlog")?, &run)?;
         Ok(Self {
             plan_text: sealed.text("plan.toml")?.to_owned(),
+            job_text,
             plan,
             environment: json(directory, &sealed, "environment.json")?,
             series,
@@ -131,9 +136,13 @@ fn json<T: DeserializeOwned + Serialize>(
     strict::read(sealed.text(name)?).map_err(|reason| malformed(&directory.join(name), reason))
 }
 
+/// The fio job of a plan that names one.
+const JOB: &str = "job.fio";
+
 /// Every file of a bundle by name, those outside the seal too. Nothing else in its directory is ours.
-pub const FILES: [&str; 11] = [
+pub const FILES: [&str; 12] = [
     "plan.toml",
+    JOB,
     "resolved.toml",
     "environment.json",
     "latency.hlog",
@@ -196,12 +205,20 @@ impl BundleWriter {
         &self.directory
     }
 
-    /// Writes the plan as given and as resolved.
+    /// Writes the plan as given, with the fio job that it names, and as resolved.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn plan(&self, as_given: &str, resolved: &ResolvedPlan) -> Result<(), EvidenceError> {
+    pub fn plan(
+        &self,
+        as_given: &str,
+        job: Option<&str>,
+        resolved: &ResolvedPlan,
+    ) -> Result<(), EvidenceError> {
         self.file("plan.toml", as_given.as_bytes())?;
+        if let Some(job) = job {
+            self.file(JOB, job.as_bytes())?;
+        }
         let text = resolved
             .to_toml()
             .map_err(|e| malformed(&self.directory.join("resolved.toml"), e.to_string()))?;

@@ -8,6 +8,10 @@ pub const ZERO_BUFFERS: &str = "zero_buffers";
 /// Counter of a result that does not say whether it was random or sequential.
 pub const PATTERN_NOT_STATED: &str = "pattern_not_stated";
 
+/// Shortest measurement that is taken from elsewhere without a word, nanoseconds: half a minute of
+/// warm-up and half a minute to look at. Claims on what lasts ask for more.
+pub const MEASURE_NS_MIN: u64 = 60_000_000_000;
+
 /// Names of the counters that say of each job of a result what its totals do not.
 pub mod bundle_key {
     /// How long the job with this instance number ran, nanoseconds.

@@ -8,10 +8,14 @@
 //! A line is written whole or not at all: an append that fails is taken back, and what a killed writer
 //! left of a line is put aside by the next one ([`TornTail`]).
 //!
+//! Beside it lies its head ([`head`]): how many lines there are and what the last one is, which no line after
+//! it guards yet.
+//!
 //! A bundle carries the ledger's identity (the hash of its first line), when it began, and the hashes of
 //! the line of its own start and of the one before: a ledger that is cut short, begun anew or rewritten
 //! disagrees with the bundles that were made under it ([`place`]).
 
+pub mod head;
 pub mod place;
 pub mod question;
 pub mod statement;
@@ -29,6 +33,7 @@ use crate::EvidenceError;
 use crate::run::LedgerPosition;
 use crate::seal::sha256_hex;
 
+pub use head::{Head, HeadFound};
 pub use place::Place;
 pub use question::Question;
 pub use statement::Statement;
@@ -104,6 +109,9 @@ pub struct Entry {
     /// What a writer that was cut off had left after the line before, and where this entry now stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_aside: Option<PutAside>,
+    /// How its writer found the ledger's head; `None`: there was none yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<HeadFound>,
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
@@ -201,19 +209,23 @@ impl Ledger {
 
     fn read_links(&self) -> Result<(Vec<Link>, Option<TornTail>), EvidenceError> {
         let io = |error| EvidenceError::io("read", &self.path, error);
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok((Vec::new(), None));
-            }
+        let mut bytes = Vec::new();
+        let file = match File::open(&self.path) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(io(error)),
         };
         // A line that is being written is not torn. Where the file system has no locks it is read as it is.
-        let _ = flock(&file, FlockOperation::LockShared);
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(io)?;
+        let _ = file.as_ref().map(|file| flock(file, FlockOperation::LockShared));
+        let head = head::find(&self.path);
+        if let Some(mut file) = file {
+            file.read_to_end(&mut bytes).map_err(io)?;
+        }
         let (lines, torn) = tail::split(&bytes);
         let links = self.parse(lines)?;
+        if let Some(Err((line, what))) = head::hold(&head, &links) {
+            return Err(EvidenceError::LedgerBroken { path: self.path.clone(), line, what });
+        }
         let line = links.len() as u64 + 1;
         let torn = (!torn.is_empty()).then_some(TornTail {
             line,
@@ -231,12 +243,18 @@ impl Ledger {
         let mut file = self.locked()?;
         let Whole { size_bytes, links: earlier, put_aside, torn } = self.whole_lines(&mut file)?;
         let previous = earlier.last().map(|link| link.sha256.clone());
+        // What was taken off or changed can't be had back: the line says so, and the chain goes on.
+        let head = head::hold(&head::find(&self.path), &earlier).map(|held| match held {
+            Ok(()) => HeadFound::Held,
+            Err((_, says)) => HeadFound::Differed(says),
+        });
         let entry = Entry {
             position: earlier.len() as u64 + 1,
             previous_sha256: previous.unwrap_or_else(|| sha256_hex(b"")),
             run_id: run_id.to_owned(),
             unix_ns,
             put_aside,
+            head,
             event,
         };
         let mut line = serde_json::to_string(&entry).map_err(|e| io("write")(e.into()))?;
@@ -251,6 +269,8 @@ impl Ledger {
         // Best effort: not every file system can.
         let end_bytes = size_bytes + line.len() as u64;
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, end_bytes, RESERVED_BYTES);
+        // A head that can't be written stays behind, and guards the lines that it has.
+        let _ = Head { lines: entry.position, last_sha256: sha256.clone() }.write(&self.path);
         Ok(Appended { own: Link { entry, sha256 }, earlier, torn })
     }
 
@@ -376,6 +396,10 @@ impl Appended {
             first_sha256: Some(first.sha256.clone()),
             line_sha256: Some(self.own.sha256.clone()),
             bundles_not_held: Some(place::not_held(start.known, &self.earlier)),
+            head_differed: match &self.own.entry.head {
+                Some(HeadFound::Differed(says)) => Some(says.clone()),
+                _ => None,
+            },
         }
     }
 
@@ -503,6 +527,9 @@ mod tests {
         let tails = [cut(second + 1), cut(second + 40), cut(whole.len() - 2), zeroed];
         for (number, torn) in tails.into_iter().enumerate() {
             fs::write(ledger.path(), &torn).unwrap();
+            // The head is written after the line.
+            let links = ledger.parse(first).unwrap();
+            Head::of(&links).unwrap().write(ledger.path()).unwrap();
             let (entries, tail) = ledger.read_with_tail().unwrap();
             let size_bytes = (torn.len() - second) as u64;
             assert_eq!(entries.len(), 1, "tail {number}");

@@ -360,6 +360,9 @@ pub struct LedgerPosition {
     /// Of the bundles that lay in the catalogue: how many the ledger did not hold where they say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundles_not_held: Option<u64>,
+    /// In what the ledger was not what its head said when this run started; `None`: it was, or had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_differed: Option<String>,
 }
 
 /// Why several runs belong together.

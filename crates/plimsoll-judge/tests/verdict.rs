@@ -146,6 +146,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
     Bundle {
         run,
         plan_text: plan.text().to_owned(),
+        job_text: None,
         plan: plan.resolve(),
         environment: Environment {
             cpus: Some(2),

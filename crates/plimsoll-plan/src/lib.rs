@@ -27,6 +27,7 @@
 mod check;
 mod error;
 mod fio;
+mod given;
 mod knob;
 mod merge;
 mod plan;

@@ -1,5 +1,6 @@
 //! A plan: its text as given and what it resolves to.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
@@ -19,6 +20,7 @@ const TEXT_MAX_BYTES: usize = 1 << 20;
 pub struct Plan {
     source_name: String,
     text: String,
+    job: Option<String>,
     resolved: ResolvedPlan,
 }
 
@@ -45,11 +47,16 @@ impl Plan {
         let root = read(text).map_err(fail)?;
         let (mut cx, root) = root;
         let stem = Path::new(source_name).file_stem().and_then(|s| s.to_str()).unwrap_or("plan");
-        let resolved = root.and_then(|root| resolve(&root, stem, job, &mut cx));
+        let kept = RefCell::new(None);
+        let keeping = |name: &str| job(name).inspect(|text| drop(kept.replace(Some(text.clone()))));
+        let resolved = root.and_then(|root| resolve(&root, stem, &keeping, &mut cx));
         match resolved.filter(|_| cx.is_empty()) {
-            Some(resolved) => {
-                Ok(Self { source_name: source_name.to_owned(), text: text.to_owned(), resolved })
-            }
+            Some(resolved) => Ok(Self {
+                source_name: source_name.to_owned(),
+                text: text.to_owned(),
+                job: kept.into_inner(),
+                resolved,
+            }),
             None => Err(fail(cx.into_errors(text))),
         }
     }
@@ -79,6 +86,12 @@ impl Plan {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The text of the fio job that it names.
+    #[must_use]
+    pub fn job(&self) -> Option<&str> {
+        self.job.as_deref()
     }
 
     /// Name of the file, or what stands for it.

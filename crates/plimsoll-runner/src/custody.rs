@@ -7,17 +7,20 @@
 //! | the seal, start and end against the ledger | refused, where the ledger has another |
 //! | the place in the ledger against the ledger | refused, where it was cut short or rewritten |
 //! | verdict and report against what the evidence gives | refused, where this build wrote them |
+//! | the plan as given against the plan as run | refused, where this build resolved it |
 //! | a signature against the key that the bundle names | refused |
 //! | the evidence against itself | INVALID, by the rule `evidence-consistent` |
 //!
 //! What can't be checked (a bundle of another machine, a report of another version) is said, and refuses
 //! nothing; a bundle of this catalogue that its ledger does not hold is shown with exit code 3.
 
+mod held;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_engine::defect;
-use plimsoll_evidence::ledger::place::{self, Held, Witness};
+use plimsoll_evidence::ledger::place::{self, Entered, Held, Witness};
 use plimsoll_evidence::ledger::statement::statements;
 use plimsoll_evidence::ledger::{Derived, Event, Ledger, Link, Place, Statement};
 use plimsoll_evidence::run::LedgerPosition;
@@ -34,6 +37,7 @@ use crate::experiment;
 use crate::places::Places;
 use crate::render;
 use crate::session::engine_error;
+use held::{hold_entered, is_own, plan_differs, said};
 
 /// Bundles of the catalogue that are asked where they stand in the ledger: the newest of this many runs
 /// and experiments.
@@ -341,6 +345,14 @@ impl Reader {
             Place::NotHeld { says } => custody.remarks.push(says.clone()),
             Place::Held(_) => {}
         }
+        match plan_differs(&bundle) {
+            Some(says) if is_own(&bundle) => return Err(contradicted(says)),
+            Some(says) => custody.remarks.push(format!("another build resolved the plan: {says}")),
+            None => {}
+        }
+        if let Place::Held(held) = &custody.place {
+            hold_entered(directory, &bundle, held, &made).map_err(contradicted)?;
+        }
         self.hold_derived(directory, &bundle, &verdict, &made, &mut custody).map_err(|says| {
             contradicted(says).hint(format!(
                 "plimsoll judge --anew {} writes both as the evidence gives them",
@@ -451,11 +463,11 @@ impl Reader {
         made: &Made,
         custody: &mut Custody,
     ) -> Result<(), String> {
-        let entered: &[Derived] = match &custody.place {
-            Place::Held(Held { derived, .. }) => derived,
+        let entered: &[Entered] = match &custody.place {
+            Place::Held(Held { entered, .. }) => entered,
             _ => &[],
         };
-        let own = bundle.run.build.as_deref() == Some(plimsoll_report::BUILD);
+        let own = is_own(bundle);
         // What this build entered when the run ended is what it derives now. Another may have judged later.
         let entered_by_others = &entered[usize::from(own).min(entered.len())..];
         let of = |name: &str, expected: &str, known: fn(&Derived) -> &String| {
@@ -463,7 +475,7 @@ impl Reader {
             let sha256 = sha256_hex(&bytes);
             match () {
                 () if bytes == expected.as_bytes() => Standing::Same,
-                () if entered_by_others.iter().any(|derived| *known(derived) == sha256) => {
+                () if entered_by_others.iter().any(|by| *known(&by.derived) == sha256) => {
                     Standing::AsEntered
                 }
                 () if own || !entered.is_empty() => Standing::Changed,
@@ -513,7 +525,7 @@ impl Reader {
         let derived = made.write(&loaded.directory)?;
         let Place::Held(held) = &loaded.custody.place else { return Ok(()) };
         if let Some(places) = &self.places
-            && held.derived.last() != Some(&derived)
+            && held.entered.last().map(|last| &last.derived) != Some(&derived)
         {
             let verdict = verdict.verdict.label().to_owned();
             let event = Event::Judged { verdict, derived };
@@ -595,13 +607,6 @@ impl Together {
         Err(RunnerError::new(Exit::NoVerdict, says)
             .hint(format!("plimsoll judge {}", run.directory.display())))
     }
-}
-
-/// The verdict that a bundle's `verdict.json` states.
-fn said(directory: &Path) -> Option<String> {
-    let text = fs::read_to_string(directory.join("verdict.json")).ok()?;
-    let value: serde_json::Value = serde_json::from_str(&text).ok()?;
-    Some(value["verdict"].as_str()?.chars().filter(|c| c.is_ascii_uppercase()).take(20).collect())
 }
 
 /// Where the newest bundles of a catalogue say that they stand in the ledger.

@@ -359,7 +359,7 @@ impl<'a> Session<'a> {
                 return Err(error.into());
             }
         };
-        writer.plan(request.plan.text(), resolved)?;
+        writer.plan(request.plan.text(), request.plan.job(), resolved)?;
         ceilings::enter(&mut environment, request.places, progress);
         writer.environment(&environment)?;
         Ok(Self { request, plan_sha256, ledger, position, writer, environment, id, experiment })
@@ -441,7 +441,7 @@ impl<'a> Session<'a> {
         };
         let others = evidence_place::others(request.places, request.bundles);
         let written = evidence_place::write(writer, id.name(), &others, |writer| {
-            writer.plan(request.plan.text(), request.resolved)?;
+            writer.plan(request.plan.text(), request.plan.job(), request.resolved)?;
             writer.latency(id.started_unix_ns(), intervals, &run.phases)?;
             writer.series(series)?;
             writer.observed(observed)?;

@@ -49,10 +49,21 @@ pub struct Held {
     /// The verdict in capitals that was entered last.
     pub verdict: String,
     /// What was derived from the evidence and entered, oldest first; empty in ledgers of older versions.
-    pub derived: Vec<Derived>,
+    pub entered: Vec<Entered>,
     /// Bundles of later runs that hold the hash of a line after this run's end, so that its lines
     /// cannot have been rewritten since without changing those bundles too.
     pub later_witnesses: u64,
+}
+
+/// What a line says that was derived from a bundle's evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entered {
+    /// The line, from 1.
+    pub line: u64,
+    /// The verdict in capitals.
+    pub verdict: String,
+    /// The files that were written.
+    pub derived: Derived,
 }
 
 /// Of bundles that are there, how many the ledger does not hold where they say.
@@ -119,14 +130,20 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
     if let Some((what, _)) = wrong.into_iter().find(|(_, wrong)| *wrong) {
         return Err(differs(format!("line {line} of the ledger has another {what} of this run")));
     }
-    let (ended, verdict, mut derived) = end_of(chain, run, seal_sha256)?;
+    let (ended, verdict, derived) = end_of(chain, run, seal_sha256)?;
+    let mut entered: Vec<Entered> = Vec::new();
+    let mut note = |link: &Link, verdict: &str, derived: &Derived| {
+        let (line, verdict) = (link.entry.position, verdict.to_owned());
+        entered.push(Entered { line, verdict, derived: derived.clone() });
+    };
+    derived.iter().for_each(|derived| note(ended, &verdict, derived));
     let mut last_verdict = verdict;
     for link in &chain[(ended.entry.position as usize).min(chain.len())..] {
         if let Event::Judged { verdict, derived: written } = &link.entry.event
             && link.entry.run_id == run.run_id
         {
             last_verdict.clone_from(verdict);
-            derived.push(written.clone());
+            note(link, verdict, written);
         }
     }
     // A line after this run's start may lie before its end, where runs overlap.
@@ -151,7 +168,7 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
         lines: chain.len() as u64,
         began_unix_ns: chain.first().map_or(0, |first| first.entry.unix_ns),
         verdict: last_verdict,
-        derived,
+        entered,
         later_witnesses: later.iter().filter(after(ended.entry.position)).count() as u64,
     })
 }
@@ -232,7 +249,7 @@ fn end_of<'a>(
     chain: &'a [Link],
     run: &Run,
     seal_sha256: &str,
-) -> Result<(&'a Link, String, Vec<Derived>), Place> {
+) -> Result<(&'a Link, String, Option<Derived>), Place> {
     let mut ends = chain.iter().filter_map(|link| match &link.entry.event {
         Event::Ended { end, verdict, seal_sha256, derived } if link.entry.run_id == run.run_id => {
             Some((link, end, verdict, seal_sha256, derived))
@@ -263,14 +280,15 @@ fn end_of<'a>(
             "line {line} of the ledger has another end of this run: {end}"
         )));
     }
-    Ok((link, verdict.clone(), derived.iter().cloned().collect()))
+    Ok((link, verdict.clone(), derived.clone()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Ledger, Start};
+    use super::super::{Head, Ledger, Start, head};
     use super::*;
     use crate::run::{EndKind, made_up};
+    use crate::seal::sha256_hex;
 
     struct Kept {
         _directory: tempfile::TempDir,
@@ -301,6 +319,17 @@ mod tests {
             ledger: Some(position),
             ..made_up::run()
         }
+    }
+
+    /// As somebody does who changes the ledger and knows of its head.
+    fn fit_head(ledger: &Ledger) {
+        let text = std::fs::read_to_string(ledger.path()).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let Some(last) = lines.last() else {
+            return std::fs::remove_file(head::path_of(ledger.path())).unwrap();
+        };
+        let last_sha256 = sha256_hex(last.as_bytes());
+        Head { lines: lines.len() as u64, last_sha256 }.write(ledger.path()).unwrap();
     }
 
     fn witnesses(runs: &[Run]) -> Vec<Witness> {
@@ -357,6 +386,7 @@ mod tests {
             text.lines().take(lines).map(|line| format!("{line}\n")).collect()
         };
         std::fs::write(kept.ledger.path(), cut(2)).unwrap();
+        fit_head(&kept.ledger);
         says(
             &kept,
             &kept.runs[2],
@@ -365,8 +395,10 @@ mod tests {
         );
         says(&kept, &kept.runs[0], "a", "rewritten, or the bundle of b");
         std::fs::write(kept.ledger.path(), cut(3)).unwrap();
+        fit_head(&kept.ledger);
         says(&kept, &kept.runs[1], "b", "not its end");
         std::fs::remove_file(kept.ledger.path()).unwrap();
+        fit_head(&kept.ledger);
         says(&kept, &kept.runs[1], "b", "no ledger here");
         let fresh = one(&kept.ledger, "d");
         assert_eq!(fresh.ledger.as_ref().unwrap().began_unix_ns, Some(1_100));
@@ -381,6 +413,7 @@ mod tests {
             forged.end(id, unix_ns + 1, "completed", "PASS", seal, None).unwrap();
         }
         std::fs::rename(forged.path(), kept.ledger.path()).unwrap();
+        fit_head(&kept.ledger);
         says(&kept, &kept.runs[0], "other", "rewritten, or the bundle of b");
     }
 

@@ -210,7 +210,7 @@ pub fn statements(directory: &Path) -> Vec<Result<Statement, EvidenceError>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Ledger, Start};
+    use super::super::{Ledger, Start, head};
     use super::*;
 
     struct Kept {
@@ -270,7 +270,10 @@ mod tests {
         let statement = kept.sign();
         let text = fs::read_to_string(kept.ledger.path()).unwrap();
         let first = text.lines().next().unwrap();
+        // By somebody who knows of the head.
+        let head = head::path_of(kept.ledger.path());
         fs::write(kept.ledger.path(), format!("{first}\n")).unwrap();
+        fs::remove_file(&head).unwrap();
         kept.says(&statement, "cut short: 2 lines were signed, and it has 1");
         kept.enter("c");
         kept.says(&statement, "rewritten: line 2");
@@ -278,6 +281,7 @@ mod tests {
         kept.enter("d");
         kept.says(&statement, "begun anew");
         fs::remove_file(kept.ledger.path()).unwrap();
+        fs::remove_file(&head).unwrap();
         kept.says(&statement, "cut short: 2 lines were signed, and it has 0");
     }
 

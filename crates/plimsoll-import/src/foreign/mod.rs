@@ -6,15 +6,12 @@ pub mod table;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::Environment;
+use plimsoll_evidence::foreign::MEASURE_NS_MIN;
 use plimsoll_evidence::observed::Observed;
 use plimsoll_evidence::run::{
     Checks, ClassTotals, Driver, End, EndKind, Engine, Phase, PhaseKind, Run, SCHEMA_VERSION, Tier,
 };
 use plimsoll_plan::ResolvedPlan;
-
-/// Shortest measurement that is taken from elsewhere without a word, nanoseconds: half a minute of
-/// warm-up and half a minute to look at. Claims on what lasts ask for more.
-const MEASURE_NS_MIN: u64 = 60_000_000_000;
 
 /// A result that cannot be taken over.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +62,7 @@ fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> 
             checks: Checks::default(),
         },
         plan_text: plan_text.to_owned(),
+        job_text: None,
         plan,
         environment: Environment::default(),
         series: Vec::new(),

@@ -64,6 +64,9 @@ const SHOW: &str = "show all of them, or their median: `plimsoll runs` lists the
 
 /// Why the ledger does not tell what came before.
 fn unknown_before(bundle: &Bundle, ledger: &LedgerPosition) -> Option<String> {
+    if let Some(differed) = &ledger.head_differed {
+        return Some(format!("the ledger was not as its last run had left it ({differed})"));
+    }
     match ledger.bundles_not_held {
         Some(1) => {
             return Some("the ledger lacks a run whose bundle lies in the catalogue".to_owned());
@@ -119,6 +122,8 @@ mod tests {
         assert_eq!(at(|ledger| ledger.began_unix_ns = began(AGE_NS_MIN)), Some(Outcome::Pass));
         assert_eq!(at(|ledger| ledger.began_unix_ns = began(1)), Some(Outcome::Unknown));
         assert_eq!(at(|ledger| ledger.bundles_not_held = Some(2)), Some(Outcome::Unknown));
+        let cut = |ledger: &mut LedgerPosition| ledger.head_differed = Some("it was cut".into());
+        assert_eq!(at(cut), Some(Outcome::Unknown));
         let many = |ledger: &mut LedgerPosition| {
             (ledger.began_unix_ns, ledger.earlier_runs_alike) = (began(1), Some(5));
         };

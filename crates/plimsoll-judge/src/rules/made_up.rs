@@ -80,6 +80,7 @@ fn bundle(plan: &str, class: &str, is_read: bool) -> Bundle {
     let mut bundle = Bundle {
         run: run(&plan, totals),
         plan_text: plan.text().to_owned(),
+        job_text: None,
         plan: plan.resolve(),
         environment: environment(),
         series: Vec::new(),

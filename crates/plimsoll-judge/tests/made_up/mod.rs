@@ -89,6 +89,7 @@ pub fn run_of(plan: &ResolvedPlan, id: &str, shapes: &[Shape<'_>]) -> Bundle {
     Bundle {
         run: serde_json::from_value(run).unwrap(),
         plan_text: String::new(),
+        job_text: None,
         plan: plan.clone(),
         environment: Environment {
             cpus: Some(2),

@@ -174,6 +174,10 @@ pub(super) fn parameters(bundle: &Bundle) -> Section {
         caption: "The plan as given (plan.toml)".to_owned(),
         text: bundle.plan_text.clone(),
     });
+    if let Some(job) = &bundle.job_text {
+        let caption = "The fio job that it names (job.fio)".to_owned();
+        section = section.with(Block::Listing { caption, text: job.clone() });
+    }
     // A plan that was read from a bundle can be written again.
     if let Ok(resolved) = bundle.plan.to_toml() {
         section = section.with(Block::Listing {

@@ -156,6 +156,7 @@ pub fn bundle(sample: Sample) -> Bundle {
             },
         },
         plan_text: text,
+        job_text: None,
         plan,
         environment: environment(),
         series,

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use plimsoll_evidence::EvidenceError;
 use plimsoll_evidence::ledger::statement::statements;
-use plimsoll_evidence::ledger::{Event, Ledger, Link, Statement};
+use plimsoll_evidence::ledger::{Event, HeadFound, Ledger, Link, Statement};
 use plimsoll_evidence::signature::{make_keys, public_key};
 use plimsoll_report::time;
 use plimsoll_sys::clock;
@@ -127,7 +128,15 @@ struct Checked {
     lines: u64,
     began_unix_ns: Option<u64>,
     runs: u64,
+    /// Lines whose writers found a ledger that was not what its head said.
+    changed_before: Vec<Changed>,
     statements: Vec<CheckedStatement>,
+}
+
+#[derive(Serialize)]
+struct Changed {
+    line: u64,
+    says: String,
 }
 
 #[derive(Serialize)]
@@ -144,7 +153,11 @@ struct CheckedStatement {
 fn check(key: Option<&str>, given: &[PathBuf], common: &Common) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
     let ledger = Ledger::at(places.ledger());
-    let chain = ledger.read_chain()?;
+    let chain = ledger.read_chain().map_err(|error| {
+        let broken = matches!(error, EvidenceError::LedgerBroken { .. });
+        let error = CliError::from(error);
+        if broken { CliError { kind: Exit::NoVerdict, ..error } } else { error }
+    })?;
     let key = key.map(public_key).transpose()?;
     let all = holds(&chain, &places.statements(), key.as_deref(), given)?;
     let runs = chain.iter().filter(|link| matches!(link.entry.event, Event::Started { .. }));
@@ -153,17 +166,28 @@ fn check(key: Option<&str>, given: &[PathBuf], common: &Common) -> Result<Exit, 
         lines: chain.len() as u64,
         began_unix_ns: chain.first().map(|first| first.entry.unix_ns),
         runs: runs.count() as u64,
+        changed_before: chain.iter().filter_map(changed).collect(),
         statements: all.iter().map(|statement| told(statement, key.as_deref())).collect(),
     };
     // A key was named, so something was to be signed with it.
     let signed = key.is_none() || checked.statements.iter().any(|s| s.of_given_key == Some(true));
-    let exit = if signed { Exit::Ok } else { Exit::NoVerdict };
+    let whole = signed && checked.changed_before.is_empty();
+    let exit = if whole { Exit::Ok } else { Exit::NoVerdict };
     if common.json {
         bundle::print(&bundle::json(&checked)?)?;
     } else {
         bundle::print(&describe(&checked, signed))?;
     }
     Ok(exit)
+}
+
+fn changed(link: &Link) -> Option<Changed> {
+    match &link.entry.head {
+        Some(HeadFound::Differed(says)) => {
+            Some(Changed { line: link.entry.position, says: says.clone() })
+        }
+        _ => None,
+    }
 }
 
 fn told(statement: &Statement, key: Option<&str>) -> CheckedStatement {
@@ -201,11 +225,15 @@ fn holds(
 
 fn describe(checked: &Checked, signed: bool) -> String {
     let mut text = match (signed, checked.statements.is_empty()) {
+        _ if !checked.changed_before.is_empty() => {
+            "CHANGED: it was not as its last run had left it when a later one began\n\n".to_owned()
+        }
         (false, _) => {
             "NOT SIGNED: no statement of this ledger is signed with that key\n\n".to_owned()
         }
         (true, true) => {
-            "WHOLE: each line holds the hash of the one before; nothing was signed\n\n".to_owned()
+            "WHOLE: each line holds the hash of the one before, and the head that of the last; nothing was \
+             signed\n\n".to_owned()
         }
         (true, false) => {
             "WHOLE: each line holds the hash of the one before, and every statement holds\n\n"
@@ -216,6 +244,9 @@ fn describe(checked: &Checked, signed: bool) -> String {
     text.push_str(&format!("  ledger  {}\n", checked.ledger));
     text.push_str(&format!("  lines   {}, of {} runs\n", checked.lines, checked.runs));
     text.push_str(&format!("  began   {began}\n"));
+    for Changed { line, says } in &checked.changed_before {
+        text.push_str(&format!("  before line {line}: {says}\n"));
+    }
     for statement in &checked.statements {
         let token = statement.timestamp_token.as_ref().map_or("", |_| ", with a timestamp token");
         text.push_str(&format!(

@@ -18,7 +18,7 @@ pub fn forgeries() -> Vec<Forgery> {
 }
 
 /// With everything made to fit that a forger can make fit: only the evidence itself tells.
-fn contradictions() -> [Forgery; 20] {
+fn contradictions() -> [Forgery; 21] {
     [
         ("counts of the totals times 20", |f| {
             classes(f, |class| times(class, "count", 20));
@@ -104,6 +104,10 @@ fn contradictions() -> [Forgery; 20] {
         }),
         ("another name of the plan", |f| {
             f.json("run.json", |run| run["name"] = "larger".into());
+            f.whole();
+        }),
+        ("a lower requirement in the plan as given", |f| {
+            f.text("plan.toml", lower);
             f.whole();
         }),
         ("a key twice", |f| {

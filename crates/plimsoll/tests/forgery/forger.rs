@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::ledger::{Derived, Entry, Event, Ledger};
+use plimsoll_evidence::ledger::{Derived, Entry, Event, Head, Ledger, head};
 use plimsoll_evidence::seal::{self, sha256_hex};
 use serde_json::Value;
 
@@ -104,7 +104,25 @@ impl Forger {
         }
     }
 
-    /// Rewrites the ledger with a chain that holds.
+    pub fn head(&self) -> PathBuf {
+        head::path_of(&self.ledger())
+    }
+
+    /// Makes the head say what the ledger is.
+    pub fn fit_head(&self) {
+        let text = fs::read_to_string(self.ledger()).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let Some(last) = lines.last() else { return drop(fs::remove_file(self.head())) };
+        let last_sha256 = sha256_hex(last.as_bytes());
+        Head { lines: lines.len() as u64, last_sha256 }.write(&self.ledger()).unwrap();
+    }
+
+    /// Turns to the newest bundle, whose end is the ledger's last line.
+    pub fn turn_to_newest(&mut self) {
+        std::mem::swap(&mut self.first, &mut self.second);
+    }
+
+    /// Rewrites the ledger with a chain that holds, and its head.
     pub fn rewrite(&self, change: impl FnOnce(&mut Vec<Entry>)) {
         let mut entries = Ledger::at(self.ledger()).read().unwrap();
         change(&mut entries);
@@ -118,6 +136,7 @@ impl Forger {
             text.push('\n');
         }
         fs::write(self.ledger(), text).unwrap();
+        self.fit_head();
     }
 
     /// Enters the bundle in the ledger as it is now.

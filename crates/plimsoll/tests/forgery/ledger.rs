@@ -9,11 +9,23 @@ use crate::evidence::other_host;
 use crate::forger::Forger;
 
 /// All of them. What a bundle says is changed in ways that nothing within it contradicts.
-pub fn forgeries() -> [Forgery; 16] {
+pub fn forgeries() -> Vec<Forgery> {
+    let mut all: Vec<Forgery> = lines().to_vec();
+    all.extend(last_line());
+    all
+}
+
+fn lines() -> [Forgery; 16] {
     [
-        ("the ledger deleted", |f| fs::remove_file(f.ledger()).unwrap()),
+        ("the ledger deleted", |f| {
+            fs::remove_file(f.ledger()).unwrap();
+            f.fit_head();
+        }),
         ("the ledger begun anew", begin_anew),
-        ("the ledger emptied", |f| fs::write(f.ledger(), "").unwrap()),
+        ("the ledger emptied", |f| {
+            fs::write(f.ledger(), "").unwrap();
+            f.fit_head();
+        }),
         ("the ledger cut before the run", |f| f.rewrite(Vec::clear)),
         ("the ledger cut before the run's end", |f| f.rewrite(|entries| entries.truncate(1))),
         ("the ledger cut before the next run", |f| f.rewrite(|entries| entries.truncate(2))),
@@ -73,6 +85,68 @@ pub fn forgeries() -> [Forgery; 16] {
     ]
 }
 
+/// Forgeries of the line that no later one guards, and of the head that does. The forged bundle is the newest.
+fn last_line() -> [Forgery; 10] {
+    [
+        ("another verdict in the last line", |f| {
+            f.turn_to_newest();
+            raw(f, |last| last.replacen("\"verdict\":\"", "\"verdict\":\"X", 1));
+        }),
+        ("another time in the last line", |f| {
+            f.turn_to_newest();
+            raw(f, |last| last.replacen("\"unix_ns\":", "\"unix_ns\":1", 1));
+        }),
+        ("another verdict in the last line, and a head that fits", |f| {
+            f.turn_to_newest();
+            f.rewrite(|entries| match &mut entries.last_mut().unwrap().event {
+                Event::Ended { verdict, .. } => *verdict = "BETTER".to_owned(),
+                _ => unreachable!("the last line is the newest run's end"),
+            });
+        }),
+        ("another report in the last line, and a head that fits", |f| {
+            f.turn_to_newest();
+            f.rewrite(|entries| match &mut entries.last_mut().unwrap().event {
+                Event::Ended { derived: Some(derived), .. } => {
+                    derived.report_sha256 = "0".repeat(64)
+                }
+                _ => unreachable!("the last line is the newest run's end"),
+            });
+        }),
+        ("the last line taken off", |f| {
+            f.turn_to_newest();
+            raw(f, |_| String::new());
+        }),
+        ("the last line taken off, and a head that fits", |f| {
+            f.turn_to_newest();
+            f.rewrite(|entries| drop(entries.pop()));
+        }),
+        ("the lines of the last run taken off", |f| {
+            let text = fs::read_to_string(f.ledger()).unwrap();
+            let two: String = text.lines().take(2).map(|line| format!("{line}\n")).collect();
+            fs::write(f.ledger(), two).unwrap();
+        }),
+        ("the lines of the last run taken off, and a head that fits", |f| {
+            f.turn_to_newest();
+            f.rewrite(|entries| entries.truncate(2));
+        }),
+        ("the head taken away", |f| fs::remove_file(f.head()).unwrap()),
+        ("the head one line longer", |f| {
+            let text = fs::read_to_string(f.head()).unwrap();
+            fs::write(f.head(), text.replacen('4', "5", 1)).unwrap();
+        }),
+    ]
+}
+
+/// Changes the text of the ledger's last line, and nothing else.
+fn raw(f: &Forger, change: impl Fn(&str) -> String) {
+    let text = fs::read_to_string(f.ledger()).unwrap();
+    let (before, last) = text.trim_end().rsplit_once('\n').unwrap();
+    let changed = change(last);
+    assert_ne!(changed, last, "the last line was to be changed");
+    let end = if changed.is_empty() { "" } else { "\n" };
+    fs::write(f.ledger(), format!("{before}\n{changed}{end}")).unwrap();
+}
+
 /// Signs the ledger as it is; a copy of the statement lies in `given`.
 pub fn sign(f: &Forger) {
     let key = f.sandbox.path("key").display().to_string();
@@ -84,6 +158,7 @@ pub fn sign(f: &Forger) {
 /// Deletes the ledger, and lets another run begin it anew.
 pub fn begin_anew(f: &mut Forger) {
     let _ = fs::remove_file(f.ledger());
+    f.fit_head();
     let start = Start { run_id: "fresh", name: "fresh", unix_ns: 1, ..Start::default() };
     Ledger::at(f.ledger()).start(&start).unwrap();
 }

@@ -79,17 +79,12 @@ fn every_changed_byte_is_noticed_by_every_command() {
     let copy = Original::make().copy();
     let mut files: Vec<PathBuf> =
         support::names(&copy.first).iter().map(|name| copy.at(name)).collect();
-    files.push(copy.ledger());
+    files.extend([copy.ledger(), copy.head()]);
     let mut passed = Vec::new();
     for _ in 0..bytes {
         let path = &files[random.below(files.len())];
         let before = fs::read(path).unwrap();
-        // The ledger's last line has no line after it yet that holds its hash.
-        let end = match *path == copy.ledger() {
-            true => before[..before.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap(),
-            false => before.len(),
-        };
-        let at = random.below(end);
+        let at = random.below(before.len());
         let mut after = before.clone();
         after[at] ^= 1 + random.below(255) as u8;
         fs::write(path, &after).unwrap();
@@ -100,6 +95,34 @@ fn every_changed_byte_is_noticed_by_every_command() {
     }
     assert!(passed.is_empty(), "{} let pass:\n{}", passed.len(), passed.join("\n"));
     assert_eq!(copy.let_pass().len(), 5, "as it was");
+}
+
+/// What stands in the plan as given is what was run.
+#[test]
+fn a_plan_that_was_changed_is_noticed_for_itself() {
+    let original = Original::make();
+    let changes: [(&str, fn(&str) -> String); 5] = [
+        ("requirement", |plan| plan.replace("iops_per_mailbox = 0.2", "iops_per_mailbox = 0.1")),
+        ("seed", |plan| format!("seed = 77\n{plan}")),
+        ("phases", |plan| plan.replace("measure = \"2s\"", "measure = \"3s\"")),
+        ("targets", |plan| plan.replace("path = \"/", "path = \"/elsewhere/")),
+        ("no plan", |plan| plan.replace("[target]", "[targett]")),
+    ];
+    for (field, change) in changes {
+        let mut forger = original.copy();
+        forger.text("plan.toml", change);
+        forger.whole();
+        for away in [false, true] {
+            if away {
+                forger.take_away();
+            }
+            for (name, ran) in forger.read() {
+                assert_eq!(ran.code, 3, "{field}, {name}: {}{}", ran.stdout, ran.stderr);
+                let says = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(says.contains("plan.toml is n") && says.contains(field), "{name}: {says}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -146,6 +169,7 @@ fn a_signed_ledger_can_not_be_cut_short_or_begun_anew() {
     let text = fs::read_to_string(copy.ledger()).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     fs::write(copy.ledger(), lines[..2].join("\n") + "\n").unwrap();
+    copy.fit_head();
     check(&copy).expect(3).says("cut short");
     // A forger who removes the statement that is kept does not have the one that was given away.
     fs::remove_dir_all(copy.sandbox.path("state")).unwrap();

@@ -55,7 +55,7 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
         .map_err(|errors| wrong(format!("its job cannot be carried over:\n{errors}")))?
         .plan;
     let duration_ms = jobs.iter().map(jobs::runtime_ms).max().unwrap_or(0);
-    let mut bundle = bundle(name, &job_text, plan.resolve(), duration_ms * NS_PER_MS);
+    let mut bundle = bundle(name, plan.text(), plan.resolve(), duration_ms * NS_PER_MS);
     bundle.run.tool_version = text_at(&root, "fio version").to_owned();
     bundle.run.started_unix_ns = number(&root, "timestamp") as u64 * 1_000_000_000;
     for (index, job) in jobs.iter().enumerate() {

@@ -6,9 +6,10 @@ use clap::Args;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
 use plimsoll_judge::inside::{bottleneck, contributions, shares, stations};
-use plimsoll_plan::{ResolvedPlan, Target, TargetKind};
+use plimsoll_plan::{Plan, Target, TargetKind};
 use plimsoll_report::document::Depth;
 use serde_json::{Value, json};
+use toml::Table;
 
 use super::settings;
 use crate::arguments::Common;
@@ -49,8 +50,8 @@ pub struct Options {
 
 /// Runs once, whatever the plan says of repeats.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let plan = crate::commands::plan::load(&options.plan)?;
-    let resolved = on_model(plan.resolve(), options)?;
+    let plan = on_model(crate::commands::plan::load(&options.plan)?, options)?;
+    let resolved = plan.resolve();
     let places = keys::places(&options.sign)?;
     let interrupt = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
@@ -72,25 +73,36 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     Ok(finished.exit())
 }
 
-/// The plan with its target replaced or its model's parameters changed.
-fn on_model(mut plan: ResolvedPlan, options: &Options) -> Result<ResolvedPlan, CliError> {
-    let changes = settings(&options.set)?;
-    if let Some(model) = &options.model {
-        let kind = TargetKind::Model { model: model.clone(), set: changes };
-        plan.targets = vec![Target { name: "target".to_owned(), outage_max_ns: None, kind }];
-        return Ok(plan);
-    }
-    if modelled::named(&plan).is_none() {
-        let kind = plan.targets.first().map_or("nothing", Target::kind_word);
-        return Err(CliError::usage(format!("the plan's target is {kind}, not a model"))
-            .hint("say which model: --model NAME; `plimsoll model list` lists them"));
-    }
-    for target in &mut plan.targets {
-        if let TargetKind::Model { set, .. } = &mut target.kind {
-            set.extend(changes.clone());
+/// The plan with its target replaced or its model's parameters changed, as a plan of its own: what is kept
+/// of it says what was run.
+fn on_model(plan: Plan, options: &Options) -> Result<Plan, CliError> {
+    let set: Table = settings(&options.set)?.into_iter().map(of_text).collect();
+    let resolved = plan.resolve();
+    let (model, set) = match (&options.model, modelled::named(&resolved)) {
+        (Some(model), _) => (model.clone(), set),
+        (None, Some(_)) if set.is_empty() => return Ok(plan),
+        (None, Some(TargetKind::Model { model, set: stated })) => {
+            let stated = stated.clone().into_iter().map(of_text);
+            (model.clone(), stated.chain(set).collect())
         }
+        (None, _) => {
+            let kind = resolved.targets.first().map_or("nothing", Target::kind_word);
+            return Err(CliError::usage(format!("the plan's target is {kind}, not a model"))
+                .hint("say which model: --model NAME; `plimsoll model list` lists them"));
+        }
+    };
+    let mut target = Table::from_iter([("model".to_owned(), toml::Value::String(model))]);
+    if !set.is_empty() {
+        target.insert("set".to_owned(), toml::Value::Table(set));
     }
-    Ok(plan)
+    plan.on_target(target).map_err(|errors| CliError::usage(errors.to_string()))
+}
+
+/// A parameter with its value as a plan has it: a number where it is one, else a word.
+fn of_text((path, text): (String, String)) -> (String, toml::Value) {
+    let read = format!("value = {text}").parse::<Table>().ok();
+    let value = read.and_then(|mut table| table.remove("value"));
+    (path, value.unwrap_or(toml::Value::String(text)))
 }
 
 fn show(finished: &Finished, explain: bool, common: &Common) -> Result<(), CliError> {

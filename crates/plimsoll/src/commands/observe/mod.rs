@@ -375,7 +375,7 @@ fn write(
     watched: &Watched,
 ) -> Result<(), CliError> {
     let run: &Run = &evidence.run;
-    writer.plan(&evidence.plan_text, &evidence.plan)?;
+    writer.plan(&evidence.plan_text, None, &evidence.plan)?;
     writer.environment(environment)?;
     let phase = run.measure();
     let interval = |(tag, histogram): (&String, &hdrhistogram::Histogram<u64>)| Interval {

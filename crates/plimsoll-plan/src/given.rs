@@ -1,0 +1,160 @@
+//! Whether a resolved plan is one that a plan gives: a bundle keeps both, and both have to say the same.
+
+use toml::{Table, Value};
+
+use crate::error::PlanErrors;
+use crate::knob::Knob;
+use crate::plan::Plan;
+use crate::resolved::ResolvedPlan;
+
+/// Fields that a sentence names.
+const NAMED_MAX: usize = 3;
+
+impl Plan {
+    /// In which fields a resolved plan is not what this plan gives; `None`: it is what a run of it may have been.
+    ///
+    /// A run takes one target of several and one point of a sweep. `searched` are loads that a search of it
+    /// turned to; of a plan that leaves its threads to a search, any number may have been found.
+    #[must_use]
+    pub fn differs_from(&self, resolved: &ResolvedPlan, searched: &[u64]) -> Option<String> {
+        let run = fields(resolved);
+        let differing = |candidate: &ResolvedPlan| differing(&fields(candidate), &run);
+        let all = self.candidates(resolved, searched);
+        if all.contains(resolved) {
+            return None;
+        }
+        // The nearest of them names what was changed.
+        let nearest = all.iter().map(differing).min_by_key(Vec::len)?;
+        if nearest.is_empty() {
+            return None;
+        }
+        let more = match nearest.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        Some(format!("{}{more}", nearest[..nearest.len().min(NAMED_MAX)].join(", ")))
+    }
+
+    /// All that a run of this plan may have.
+    fn candidates(&self, resolved: &ResolvedPlan, searched: &[u64]) -> Vec<ResolvedPlan> {
+        let whole = self.resolve();
+        let targets = if whole.targets.len() > 1 { whole.targets.len() } else { 0 };
+        let mut all: Vec<ResolvedPlan> = (0..targets).filter_map(|i| whole.for_target(i)).collect();
+        all.push(whole);
+        let points: Vec<_> =
+            all.iter().flat_map(ResolvedPlan::points).map(|point| point.plan).collect();
+        all.extend(points);
+        let automatic =
+            |plan: &ResolvedPlan| plan.workload.mailbox().is_some_and(|store| store.threads_auto);
+        let turned: Vec<_> = all
+            .iter()
+            .filter_map(|plan| {
+                let knob = Knob::of(plan).ok()?;
+                let mut loads = searched.to_vec();
+                loads.extend(automatic(plan).then(|| knob.load(resolved)));
+                Some(loads.into_iter().map(move |load| knob.turned(plan, load)).collect::<Vec<_>>())
+            })
+            .flatten()
+            .collect();
+        all.extend(turned);
+        all
+    }
+
+    /// The plan on another target, as a plan of its own; the fio job that it names stays.
+    ///
+    /// # Errors
+    /// A target that it can't be run on.
+    pub fn on_target(&self, target: Table) -> Result<Self, PlanErrors> {
+        // It was read before.
+        let mut plan: Table = self.text().parse().unwrap_or_default();
+        plan.insert("target".to_owned(), Value::Table(target));
+        let text = plan.to_string();
+        let job = |_: &str| self.job().map(str::to_owned).ok_or_else(|| "it has no job".to_owned());
+        Self::parse_with(&text, self.source_name(), &job)
+    }
+}
+
+fn fields(plan: &ResolvedPlan) -> Table {
+    Table::try_from(plan).unwrap_or_default()
+}
+
+/// Dotted names of the fields in which two tables differ.
+fn differing(a: &Table, b: &Table) -> Vec<String> {
+    let mut names: Vec<&String> = a.keys().chain(b.keys()).collect();
+    names.sort();
+    names.dedup();
+    let mut all = Vec::new();
+    for name in names {
+        match (a.get(name), b.get(name)) {
+            (Some(Value::Table(a)), Some(Value::Table(b))) => {
+                all.extend(differing(a, b).into_iter().map(|rest| format!("{name}.{rest}")));
+            }
+            (a, b) if a != b => all.push(name.clone()),
+            _ => {}
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> Plan {
+        Plan::parse(text, "given.toml").unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    const SWEEP: &str = "[target]\npath = \"/mnt/x\"\n[workload.matrix]\nsizes = [\"4KiB\", \"8KiB\"]\n\
+        reads = [100, 0]\nqueue_depth = 4\nfile_size = \"1GiB\"\n";
+
+    #[test]
+    fn a_run_of_the_plan_a_point_and_a_step_fit_and_others_do_not() {
+        let sweep = plan(SWEEP);
+        assert_eq!(sweep.differs_from(&sweep.resolve(), &[]), None);
+        let point = sweep.resolve().points()[2].plan.clone();
+        assert_eq!(sweep.differs_from(&point, &[]), None);
+        let knob = Knob::of(&point).unwrap();
+        let step = knob.turned(&point, 16);
+        assert_eq!(sweep.differs_from(&step, &[16]), None);
+        assert_eq!(
+            sweep.differs_from(&step, &[]).as_deref(),
+            Some("workload.matrix.axes.queue_depths, workload.matrix.streams")
+        );
+        let mut seeded = point;
+        seeded.seed += 1;
+        assert_eq!(sweep.differs_from(&seeded, &[]).as_deref(), Some("seed"));
+    }
+
+    #[test]
+    fn one_of_several_targets_fits_and_another_path_does_not() {
+        let text = "[[target]]\nname = \"a\"\npath = \"/mnt/a\"\n[[target]]\nname = \"b\"\npath = \"/mnt/b\"\n\
+            [workload.mailbox]\nmailboxes = 100\nmailbox_size = \"16MiB\"\n";
+        let plan = plan(text);
+        let second = plan.resolve().for_target(1).unwrap();
+        assert_eq!(plan.differs_from(&second, &[]), None);
+        let other = self::plan(&text.replace("/mnt/b", "/mnt/c")).resolve().for_target(1).unwrap();
+        assert_eq!(plan.differs_from(&other, &[]).as_deref(), Some("targets"));
+    }
+
+    #[test]
+    fn threads_that_are_left_to_a_search_may_be_any() {
+        let text = "[requirement]\n[target]\npath = \"/mnt/x\"\n[workload.mailbox]\nmailboxes = 100\n\
+            mailbox_size = \"16MiB\"\nthreads = \"auto\"\n";
+        let automatic = plan(text);
+        let run = Knob::Threads.turned(&automatic.resolve(), 24);
+        assert_eq!(automatic.differs_from(&run, &[]), None);
+        let stated = plan(&text.replace("\"auto\"", "8"));
+        assert!(stated.differs_from(&Knob::Threads.turned(&stated.resolve(), 24), &[]).is_some());
+    }
+
+    #[test]
+    fn another_target_leaves_the_rest_and_the_job() {
+        let text = "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n";
+        let job = |_: &str| Ok("[j]\nrw=randread\nbs=4k\nsize=1g\n".to_owned());
+        let plan = Plan::parse_with(text, "p.toml", &job).unwrap();
+        let target = Table::from_iter([("path".to_owned(), Value::String("/mnt/y".into()))]);
+        let changed = plan.on_target(target).unwrap();
+        assert_eq!(changed.job(), plan.job());
+        assert_eq!(plan.differs_from(&changed.resolve(), &[]).as_deref(), Some("targets"));
+    }
+}
