@@ -194,6 +194,10 @@ fn proved_by_a_rule_of_its_own(findings: &[Finding], claim: Claim) -> bool {
 const ALWAYS_DECIDE: [&str; 5] =
     ["measured-too-short", "not-completed", "check-failed", "never-settled", "observation-gaps"];
 
+/// Rules whose failure leaves nothing to believe, whatever is claimed: the evidence is not what a run left, or
+/// not of what was watched.
+const ALWAYS_REFUTE: [&str; 2] = ["evidence-consistent", "observation-gaps"];
+
 /// All that a verdict is decided by.
 struct Case<'a> {
     bundle: &'a Bundle,
@@ -231,8 +235,17 @@ impl Case<'_> {
         (VerdictKind::Pass, self.passes())
     }
 
-    /// What a failed rule says that refutes something claimed.
+    /// What a failed rule says that refutes something claimed, or all that could be.
     fn refuted(&self) -> Option<String> {
+        let always = |finding: &&Finding| {
+            let foreign = self.bundle.run.driver == Driver::Foreign;
+            finding.outcome == Outcome::Fail
+                && (ALWAYS_REFUTE.contains(&finding.rule.as_str())
+                    || foreign && finding.rule == rules::memory_target::RULE.id)
+        };
+        if let Some(finding) = self.findings.iter().find(always) {
+            return Some(finding.says.clone());
+        }
         let of_claim = |claim: Claim| self.findings.iter().find(|finding| refutes(finding, claim));
         self.claimed.iter().find_map(|&claim| of_claim(claim)).map(|failed| failed.says.clone())
     }

@@ -1,6 +1,7 @@
 //! Is the target memory that calls itself a file system or a disk?
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
 
 use super::{Rule, Weight, seen};
 use crate::claim::Claim;
@@ -35,8 +36,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     if seen::is_null(bundle) {
-        // A measurement of the load generator claims nothing.
-        if bundle.plan.claims.is_empty() {
+        // A measurement of our load generator claims nothing; another tool's figure is shown as a storage's.
+        if bundle.plan.claims.is_empty() && bundle.run.driver != Driver::Foreign {
             return None;
         }
         let says = "the target is nothing: no operation went anywhere";
@@ -99,6 +100,16 @@ mod tests {
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.plan.claims.push(Claim::InMemory);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn nothing_at_all_is_no_storage_by_another_tool() {
+        let mut bundle = made_up::reads();
+        bundle.plan.targets[0].kind = plimsoll_plan::TargetKind::Null;
+        bundle.plan.claims.clear();
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        bundle.run.driver = Driver::Foreign;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Was the working set smaller than what can hold it nearer by?
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::OpenedFile;
 
 use super::{Rule, Weight, seen};
 use crate::claim::Claim;
@@ -18,7 +19,8 @@ pub const RULE: Rule = Rule {
         host's memory where I/O is buffered, against the storage system's cache (`observe.array_cache`) \
         and against its fast tier (`observe.tier`) where the plan declares them. Less than one of them \
         is a failure for `media-read`: that is where the data was. Between one and five times the \
-        memory it is a warning (MLPerf Storage asks for five).",
+        memory it is a warning (MLPerf Storage asks for five). Of a command that was watched, the sizes of \
+        the files that it worked on say how large the working set is at most.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -41,9 +43,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if touched.is_none() && !seen::is_real(bundle) {
         return None;
     }
-    let Some(touched) = touched else {
-        let says = "the working set is not known";
-        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it with plimsoll"));
+    let unknown = |says: &str| {
+        Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it with plimsoll"))
+    };
+    let at_most = files_bytes(bundle).filter(|_| touched.is_none());
+    let Some(touched) = touched.or(at_most) else {
+        return unknown("the working set is not known");
     };
     let buffered = !seen::buffered_paths(bundle).is_empty();
     let memory = bundle.environment.memory_bytes.filter(|_| buffered);
@@ -54,7 +59,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         ("its declared fast tier", observe.tier_bytes),
     ];
     let small = holders.iter().find(|(_, bytes)| bytes.is_some_and(|bytes| touched <= bytes));
-    let text = seen::size(touched);
+    let text = match at_most {
+        Some(bytes) => format!("at most {}", seen::size(bytes)),
+        None => seen::size(touched),
+    };
     let finding = if let Some((name, Some(bytes))) = small {
         let says = format!("the working set of {text} fits {name} ({})", seen::size(*bytes));
         Finding::new(RULE.id, Outcome::Fail, says)
@@ -66,6 +74,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
              buffered through"
         );
         Finding::new(RULE.id, Outcome::Warn, says).advise("use direct I/O, or more data")
+    } else if at_most.is_some() {
+        return unknown("how much of its files the load went to is not known");
     } else {
         let says = format!("the working set of {text} fits nothing that is known to be nearer by");
         Finding::new(RULE.id, Outcome::Pass, says)
@@ -73,8 +83,28 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("working_set_bytes", touched))
 }
 
+/// Sizes of the files and devices that a watched command worked on, by its result: no working set is larger.
+fn files_bytes(bundle: &Bundle) -> Option<u64> {
+    let command = bundle.observed.command.as_ref()?;
+    let result = command.result.as_ref()?;
+    let files = command.files.iter().filter(|file| result.is_about(file));
+    let device = |name: &String| {
+        bundle.environment.devices.iter().find(|device| device.name == *name)?.size_bytes
+    };
+    let size = |file: &OpenedFile| match file.device {
+        true => file.on.iter().map(device).sum(),
+        false => file.size_bytes,
+    };
+    let all: Option<u64> = files.map(size).sum();
+    // All that were seen to be opened are listed.
+    let listed = command.files_seen <= command.files.len() as u64;
+    all.filter(|bytes| *bytes > 0 && listed)
+}
+
 #[cfg(test)]
 mod tests {
+    use plimsoll_evidence::observed::{Command, ResultFile};
+
     use super::super::made_up;
     use super::*;
 
@@ -92,6 +122,40 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Warn);
         bundle.environment.memory_bytes = Some((1 << 30) / 5);
         assert_eq!(outcome(&bundle), Outcome::Pass);
+    }
+
+    #[test]
+    fn files_of_a_watched_command_hold_the_working_set() {
+        let mut bundle = made_up::reads();
+        bundle.observed.workload.working_set_read_bytes = None;
+        bundle.run.engine.paths[0].direct = false;
+        bundle.environment.memory_bytes = Some(4 << 30);
+        let file = |path: &str, device: bool, size_bytes| OpenedFile {
+            path: path.into(),
+            device,
+            size_bytes,
+            on: vec!["sda".into()],
+            ..OpenedFile::default()
+        };
+        let mut seen = |about: &str, files: Vec<OpenedFile>| {
+            let result = ResultFile { about: vec![about.into()], ..ResultFile::default() };
+            bundle.observed.command = Some(Command {
+                files_seen: files.len() as u64,
+                files,
+                result: Some(result),
+                ..Command::default()
+            });
+            bundle.environment.devices[0].size_bytes = Some(1 << 30);
+            (outcome(&bundle), made_up::finding(&RULE, &bundle).says)
+        };
+        let (small, says) = seen("/x/f", vec![file("/x/f", false, Some(1 << 30))]);
+        assert_eq!(small, Outcome::Fail, "{says}");
+        assert!(says.contains("at most 1.00 GiB"), "{says}");
+        assert_eq!(seen("/x/f", vec![file("/x/f", false, Some(8 << 30))]).0, Outcome::Warn);
+        assert_eq!(seen("/x/f", vec![file("/x/f", false, Some(80 << 30))]).0, Outcome::Unknown);
+        assert_eq!(seen("/x/f", vec![file("/x/f", false, None)]).0, Outcome::Unknown);
+        assert_eq!(seen("/x/other", vec![file("/x/f", false, Some(1))]).0, Outcome::Unknown);
+        assert_eq!(seen("/dev/sda", vec![file("/dev/sda", true, None)]).0, Outcome::Fail);
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, PhaseKind, Tier};
+use plimsoll_evidence::series::Data;
 use plimsoll_plan::TargetKind;
 
 use super::Ledgered;
 
-/// Kinds of engine that are Plimsoll's own.
-const OWN_ENGINES: [&str; 6] = ["io_uring", "threads", "null", "nfs", "s3", "model"];
+/// Kinds of engine that are Plimsoll's alone: other tools have an `io_uring`, a `null` and an `nfs` too.
+const OWN_ENGINES: [&str; 3] = ["threads", "s3", "model"];
 
 pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
     driver(bundle, held);
@@ -32,6 +33,12 @@ fn driver(bundle: &Bundle, held: &mut Ledgered) {
     });
     held.hold(!foreign || !OWN_ENGINES.contains(&kind), || {
         format!("the figures are said to be another tool's, and the engine to be {kind}")
+    });
+    let by_ours = bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }));
+    held.hold(!foreign || !by_ours, || {
+        "the figures are said to be another tool's, and the series has each interval's, as Plimsoll \
+         measures them"
+            .to_owned()
     });
     let modelled = kind == "model" || bundle.observed.inside.is_some();
     held.hold(foreign || modelled == (run.driver == Driver::Model), || {
