@@ -10,6 +10,7 @@ mod arm;
 mod counted;
 mod failure;
 mod front;
+mod inputs;
 mod mechanism;
 mod points;
 mod score;
@@ -131,10 +132,26 @@ pub struct Told<'a> {
     pub arithmetic: Vec<Arithmetic>,
     /// What was fitted before the arms ran.
     pub fitted: Vec<Fitted>,
+    /// What else was fitted, or chosen after a look at what came out, in sentences: no figure that follows from
+    /// it was predicted.
+    pub inputs: Vec<String>,
+    /// Parameters of models that the experiment sets for all of its arms, over those of the model.
+    pub own_parameters: Vec<OwnParameter>,
     /// Searches for the load line.
     pub searches: Vec<SearchStory>,
     /// Arms that are shown together.
     pub panels: Vec<Panel>,
+}
+
+/// A parameter of a model that an experiment sets for all arms on that model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OwnParameter {
+    /// The model.
+    pub model: String,
+    /// Its path in the model.
+    pub path: String,
+    /// Its values, each once, in the order of the arms.
+    pub values: Vec<String>,
 }
 
 /// The arithmetic of a published table.
@@ -299,6 +316,12 @@ pub struct Story {
     /// What was fitted before the arms ran.
     #[serde(default)]
     pub fitted: Vec<Fitted>,
+    /// What else was fitted or chosen for it.
+    #[serde(default)]
+    pub inputs: Vec<String>,
+    /// Parameters that it sets over those of its models.
+    #[serde(default)]
+    pub own_parameters: Vec<OwnParameter>,
     /// Searches for the load line.
     #[serde(default)]
     pub searches: Vec<SearchStory>,
@@ -316,6 +339,8 @@ pub fn tell(told: &Told<'_>) -> Story {
     let tables = points::tables(told, &arms);
     let goals = points::goals(told, &tables);
     let (ending, reason) = ending(told, &arms, order.as_ref(), &goals, &tables);
+    let held = matches!(ending, Ending::Fitted | Ending::Predicted | Ending::Missed);
+    let reason = if held { format!("{reason}{}", inputs::says(told)) } else { reason };
     Story {
         name: told.name.clone(),
         title: told.title.clone(),
@@ -333,6 +358,8 @@ pub fn tell(told: &Told<'_>) -> Story {
         goals,
         arithmetic: told.arithmetic.clone(),
         fitted: told.fitted.clone(),
+        inputs: told.inputs.clone(),
+        own_parameters: told.own_parameters.clone(),
         searches: told.searches.clone(),
         panels: told.panels.clone(),
         arms,

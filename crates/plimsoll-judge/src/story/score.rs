@@ -167,6 +167,8 @@ mod tests {
             goals: Vec::new(),
             arithmetic: Vec::new(),
             fitted: Vec::new(),
+            inputs: Vec::new(),
+            own_parameters: Vec::new(),
             searches: Vec::new(),
             panels: Vec::new(),
             cumulative: false,
@@ -185,6 +187,17 @@ mod tests {
         let says = "0 of 2 figures that were inputs are within 15 %, 1 of 1 that were no input are";
         assert!(story.reason.starts_with(says), "{}", story.reason);
         assert_eq!(story.arms[1].figure(RATE).unwrap().published_over_reference, Some(1.25));
+
+        assert!(!story.reason.contains("Inputs besides"), "{}", story.reason);
+        told.inputs = vec!["a think time of 18 ms".to_owned()];
+        told.own_parameters = vec![crate::story::OwnParameter {
+            model: "adsf-hybrid".to_owned(),
+            path: "hdd.used_share".to_owned(),
+            values: vec!["0.45".to_owned(), "0.6".to_owned()],
+        }];
+        let says = " Inputs besides: a think time of 18 ms. Not adsf-hybrid as it is shipped: hdd.used_share is \
+            0.45 and 0.6.";
+        assert!(tell(&told).reason.ends_with(says), "{}", tell(&told).reason);
 
         told.given = vec![given("a", 4_600.0, Role::Input), given("b", 5_500.0, Role::Input)];
         let story = tell(&told);

@@ -93,7 +93,7 @@ pub struct Fit {
     pub rows: Vec<RowScore>,
     /// Their scores.
     pub scores: Scores,
-    /// Scores of each row when the parameters were fitted without it.
+    /// Scores of each row when all parameters were fitted without it.
     pub left_out: Option<Scores>,
     /// Evaluations of the quick analysis.
     pub evaluations: usize,
@@ -215,21 +215,9 @@ pub fn fit(spec: &Spec, table: &Table, options: &FitOptions) -> Result<Fit, FitE
     };
     let given: Vec<f64> =
         free.iter().map(|f| f.place(spec.value(&f.path).unwrap_or(f.low))).collect();
-    let fixed = vec![false; free.len()];
-    let quick = Limits { warm_up_ops: 8_000, measure_ops: 15_000 };
-    search.map(&given, quick)?;
-    let mut best = minimise(&mut search, &given, &fixed, 30)?;
-    let mut stream = Stream::new(options.seed, "starts");
-    for _ in 0..options.starts {
-        let start: Vec<f64> = free.iter().map(|_| stream.unit()).collect();
-        let found = minimise(&mut search, &start, &fixed, 20)?;
-        if found.loss < best.loss {
-            best = found;
-        }
-    }
-    let (best, simulated) = confirm(&mut search, best, options)?;
+    let (best, simulated) = sought(&mut search, &given, options.starts, options)?;
     let parameters = profiles(&mut search, &best, &given, options)?;
-    let left_out = if options.diagnose { Some(leave_out(&mut search, &best)?) } else { None };
+    let left_out = if options.diagnose { Some(leave_out(&search, options)?) } else { None };
     let rows: Vec<RowScore> =
         search.rows.iter().zip(&simulated).map(|(row, p)| row_score(row, *p)).collect();
     Ok(Fit {
@@ -240,6 +228,28 @@ pub fn fit(spec: &Spec, table: &Table, options: &FitOptions) -> Result<Fit, FitE
         left_out,
         evaluations: search.evaluations,
     })
+}
+
+/// The best point from a start and `starts` others: a search by quick analysis, confirmed by simulation.
+fn sought(
+    search: &mut Search<'_>,
+    start: &[f64],
+    starts: usize,
+    options: &FitOptions,
+) -> Result<(Minimum, Vec<Point>), FitError> {
+    const QUICK: Limits = Limits { warm_up_ops: 8_000, measure_ops: 15_000 };
+    let fixed = vec![false; start.len()];
+    search.map(start, QUICK)?;
+    let mut best = minimise(search, start, &fixed, 30)?;
+    let mut stream = Stream::new(options.seed, "starts");
+    for _ in 0..starts {
+        let other: Vec<f64> = start.iter().map(|_| stream.unit()).collect();
+        let found = minimise(search, &other, &fixed, 20)?;
+        if found.loss < best.loss {
+            best = found;
+        }
+    }
+    confirm(search, best, options)
 }
 
 /// A simulated point of a search: its loss, where it is, what was simulated, and the ratios there.
@@ -335,22 +345,23 @@ fn profile_end(
     }
 }
 
-/// Refits without each row in turn and scores the prediction of that row.
-fn leave_out(search: &mut Search<'_>, best: &Minimum) -> Result<Scores, FitError> {
-    let fixed = vec![false; best.parameters.len()];
-    let (all, ratios) = (search.rows.clone(), search.ratios.clone());
+/// Fits all parameters anew without each row in turn, and scores the simulation of that row.
+///
+/// Nothing of the row is left in what predicts it: neither the fitted values nor those of the model's file, which
+/// may have been fitted to it before, are where a fit begins, and no correction is taken from it.
+fn leave_out(search: &Search<'_>, options: &FitOptions) -> Result<Scores, FitError> {
+    let middle = vec![0.5; search.free.len()];
     let mut scores = Vec::new();
-    for out in 0..all.len() {
-        search.rows = all.iter().enumerate().filter(|(i, _)| *i != out).map(|(_, r)| *r).collect();
-        search.ratios =
-            ratios.iter().enumerate().filter(|(i, _)| *i != out).map(|(_, r)| *r).collect();
-        let found = minimise(search, &best.parameters, &fixed, 3)?;
-        search.rows = vec![all[out]];
-        search.ratios = vec![ratios[out]];
-        let point = search.corrected(&found.parameters)?[0];
-        scores.push(row_score(all[out], point));
+    for (out, row) in search.rows.iter().enumerate() {
+        let rows: Vec<&Row> =
+            search.rows.iter().enumerate().filter(|(i, _)| *i != out).map(|(_, r)| *r).collect();
+        let ratios = vec![(1.0, 1.0); rows.len()];
+        let mut without = Search { rows, ratios, evaluations: 0, ..*search };
+        let (found, _) = sought(&mut without, &middle, options.starts.min(1), options)?;
+        let spec = with_values(search.spec, search.free, &found.parameters)?;
+        let simulated = simulate_rows(&spec, &[*row], options.limits, search.seed)?;
+        scores.extend(simulated.first().map(|point| row_score(row, *point)));
     }
-    (search.rows, search.ratios) = (all, ratios);
     Ok(score(&scores))
 }
 

@@ -70,6 +70,9 @@ pub struct Text {
     /// What it taught.
     #[serde(default)]
     pub taught: Vec<String>,
+    /// What was fitted, or chosen after a look at what came out, besides published figures, in sentences.
+    #[serde(default)]
+    pub inputs: Vec<String>,
     /// What to know of its figures.
     #[serde(default)]
     pub remarks: Vec<String>,

@@ -1,12 +1,12 @@
 //! From the bundles of a published experiment to its story, shown and written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
 use plimsoll_judge::Verdict;
-use plimsoll_judge::story::{self, Arm, Fitted, Given, SearchStory, Story, Told};
+use plimsoll_judge::story::{self, Arm, Fitted, Given, OwnParameter, SearchStory, Story, Told};
 use plimsoll_judge::tuning::Tuning;
 use plimsoll_model::spec::{Provenance, Spec};
 use plimsoll_plan::TargetKind;
@@ -92,9 +92,39 @@ impl Telling<'_> {
                 Vec::new()
             },
             fitted: self.fitted.to_vec(),
+            inputs: if self.on == On::Model { text.inputs.clone() } else { Vec::new() },
+            own_parameters: self.own_parameters(),
             panels: if self.on == On::Model { text.panel.clone() } else { Vec::new() },
             searches: self.searches.iter().map(|search| self.search(search, searched)).collect(),
         })
+    }
+
+    /// Parameters that all arms on a model set, and that were not fitted before they ran.
+    fn own_parameters(&self) -> Vec<OwnParameter> {
+        let mut sets: BTreeMap<&str, Vec<&BTreeMap<String, String>>> = BTreeMap::new();
+        for arm in self.arms.iter().chain(self.searches) {
+            if let Some(TargetKind::Model { model, set }) = modelled::named(&arm.resolved) {
+                sets.entry(model).or_default().push(set);
+            }
+        }
+        let of_model = |(model, sets): (&str, Vec<&BTreeMap<String, String>>)| {
+            let paths = sets.first().map_or(Vec::new(), |first| first.keys().collect());
+            let set_by_all = |path: &&String| {
+                sets.iter().all(|set| set.contains_key(*path))
+                    && !self.fitted.iter().any(|fitted| fitted.path == **path)
+            };
+            let own = |path: &String| {
+                let mut values: Vec<String> = Vec::new();
+                for value in sets.iter().filter_map(|set| set.get(path)) {
+                    if !values.contains(value) {
+                        values.push(value.clone());
+                    }
+                }
+                OwnParameter { model: model.to_owned(), path: path.clone(), values }
+            };
+            paths.into_iter().filter(set_by_all).map(own).collect::<Vec<_>>()
+        };
+        sets.into_iter().flat_map(of_model).collect()
     }
 
     /// What a search found, or that it was not carried out yet.

@@ -1,0 +1,23 @@
+//! What a story rests on besides published figures: parameters and loads that were fitted or chosen for it.
+
+use super::{OwnParameter, Told};
+
+/// Sentences on what was fitted or chosen, to stand behind the reason of the ending; empty where nothing was.
+pub(super) fn says(told: &Told<'_>) -> String {
+    let mut says = String::new();
+    if !told.inputs.is_empty() {
+        says.push_str(&format!(" Inputs besides: {}.", told.inputs.join("; ")));
+    }
+    let mut models: Vec<&str> = told.own_parameters.iter().map(|own| own.model.as_str()).collect();
+    models.dedup();
+    for model in models {
+        let of_model = told.own_parameters.iter().filter(|own| own.model == model);
+        let set: Vec<String> = of_model.map(set).collect();
+        says.push_str(&format!(" Not {model} as it is shipped: {}.", set.join(", ")));
+    }
+    says
+}
+
+fn set(own: &OwnParameter) -> String {
+    format!("{} is {}", own.path, own.values.join(" and "))
+}
