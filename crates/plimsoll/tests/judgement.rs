@@ -4,10 +4,8 @@
 
 mod support;
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
-
 use serde_json::Value;
+use support::metrics::metrics;
 use support::{Ran, Sandbox, found};
 
 /// Runs a matrix on a modelled volume that takes 3,000 operations per second; half a minute of it takes a
@@ -97,24 +95,6 @@ fn a_claim_beside_a_requirement_takes_none_of_its_rules_away() {
         assert_eq!(verdict["verdict"], "INVALID", "{claim}: {verdict}");
         assert_eq!(verdict["claims"]["requirement"], "refuted", "{claim}: {verdict}");
     }
-}
-
-/// Answers every question for metrics with `answer`, which is given how many came before.
-fn metrics(answer: impl Fn(u64) -> String + Send + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/metrics", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for (asked, stream) in (0..).zip(listener.incoming().flatten()) {
-            let mut stream = stream;
-            let mut question = [0; 4096];
-            let _ = stream.read(&mut question);
-            let body = answer(asked);
-            let length = body.len();
-            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n";
-            let _ = write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}");
-        }
-    });
-    url
 }
 
 #[test]

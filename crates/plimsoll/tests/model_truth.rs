@@ -15,6 +15,7 @@ use plimsoll_judge::rules::{
     Rule, holes_read, served_from_cache_below, warm_up_short, working_set_small,
 };
 use support::Sandbox;
+use support::draw::Draw;
 
 const PLANS: u64 = 16;
 const KIB: u64 = 1 << 10;
@@ -29,22 +30,6 @@ const CACHED: &str = "[model]\nname = \"cached\"\nentry = \"path\"\nfrom = \"cho
     [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 2\nread_us = 100\nwrite_us = 100\n\
     read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\nlanes = 8\n";
 
-/// SplitMix64 (G. Steele, D. Lea and C. Flood, OOPSLA 2014).
-struct Draw(u64);
-
-impl Draw {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
-        of[(self.bits() % of.len() as u64) as usize]
-    }
-}
-
 /// A plan of reads, and what is known of it before it runs.
 struct Drawn {
     text: String,
@@ -58,7 +43,7 @@ struct Drawn {
 }
 
 fn draw(number: u64, sandbox: &Sandbox) -> Drawn {
-    let mut draw = Draw(number);
+    let mut draw = Draw::of(number);
     let cache_bytes = draw.one_of(&[8, 16, 32, 64]) * MIB;
     // From a tenth of the cache to ten times it.
     let data_bytes = (cache_bytes * draw.one_of(&[1, 3, 6, 9, 12, 20, 40, 100]) / 10)
@@ -215,7 +200,7 @@ fn a_warm_up_is_complete_when_the_cache_has_been_read_full() {
     let (mut short, mut full) = (0, 0);
     for number in 1..=plans {
         let sandbox = Sandbox::new();
-        let mut draw = Draw(1_000 + number);
+        let mut draw = Draw::of(1_000 + number);
         let cache_mib = draw.one_of(&[8, 16, 32]);
         let seconds = draw.one_of(&[1, 2, 120]);
         let text = format!(

@@ -5,60 +5,12 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use serde_json::Value;
-use support::{Sandbox, found, tool};
-
-/// Mounts and loop devices of a test, undone in reverse order when dropped.
-#[derive(Default)]
-struct Made {
-    undo: Vec<Vec<String>>,
-}
-
-impl Made {
-    fn undo(&mut self, command: &[&str]) {
-        self.undo.push(command.iter().map(|word| (*word).to_owned()).collect());
-    }
-
-    fn mount(&mut self, arguments: &[&str], at: &Path) {
-        std::fs::create_dir_all(at).unwrap();
-        let at = at.to_str().unwrap();
-        tool("mount", &[arguments, &[at]].concat());
-        self.undo(&["umount", "-l", at]);
-    }
-
-    /// A loop device on a file of `size_mib`, whose space is reserved.
-    fn loop_on(&mut self, file: &Path, size_mib: u64, direct: bool) -> String {
-        let file = file.to_str().unwrap();
-        tool("fallocate", &["-l", &format!("{size_mib}MiB"), file]);
-        let direct = format!("--direct-io={}", if direct { "on" } else { "off" });
-        let device = tool("losetup", &["-f", "--show", &direct, file]);
-        self.undo(&["losetup", "-d", &device]);
-        device
-    }
-
-    /// A file system on a device, mounted.
-    fn file_system(&mut self, device: &str, kind: &str, options: &str, at: &Path) {
-        match kind {
-            "ext4" => {
-                let lazy = "lazy_itable_init=0,lazy_journal_init=0";
-                tool("mkfs.ext4", &["-q", "-E", lazy, device])
-            }
-            other => tool(&format!("mkfs.{other}"), &["-q", device]),
-        };
-        self.mount(&["-o", options, device], at);
-    }
-}
-
-impl Drop for Made {
-    fn drop(&mut self) {
-        for command in self.undo.iter().rev() {
-            let _ = Command::new(&command[0]).args(&command[1..]).output();
-        }
-    }
-}
+use support::made::{Made, overlay, zram};
+use support::neighbour::Neighbour;
+use support::{Sandbox, found};
 
 /// Reads and writes on `path` with a requirement that anything keeps, and more lines of the plan.
 fn run(sandbox: &Sandbox, path: &Path, requirement: &str, workload: &str) -> Value {
@@ -118,34 +70,6 @@ fn an_overlay_whose_upper_directory_lies_in_memory_is_memory() {
     is_invalid_by(&run(&sandbox, &at, "", DIRECT), "memory-target");
 }
 
-fn overlay(made: &mut Made, upper: &Path, lower: &Path, at: &Path) {
-    let (data, work) = (upper.join("data"), upper.join("work"));
-    for directory in [&data, &work, &lower.to_path_buf()] {
-        std::fs::create_dir_all(directory).unwrap();
-    }
-    let [lower, data, work] = [lower, &data, &work].map(Path::display);
-    let options = format!("lowerdir={lower},upperdir={data},workdir={work}");
-    made.mount(&["-t", "overlay", "-o", &options, "overlay"], at);
-}
-
-/// A device of compressed memory; `None`, and a word about it, where the kernel has none.
-fn zram(made: &mut Made, size: &str) -> Option<String> {
-    let control = PathBuf::from("/sys/class/zram-control");
-    let Ok(number) = std::fs::read_to_string(control.join("hot_add")) else {
-        eprintln!("not tested here: this kernel has no zram");
-        return None;
-    };
-    let number = number.trim();
-    let block = format!("/sys/block/zram{number}");
-    let remove =
-        format!("echo 1 > {block}/reset; echo {number} > /sys/class/zram-control/hot_remove");
-    made.undo(&["sh", "-c", &remove]);
-    std::fs::write(format!("{block}/disksize"), size).unwrap();
-    let device = format!("/dev/zram{number}");
-    support::wait_until("the device", || Path::new(&device).exists());
-    Some(device)
-}
-
 #[test]
 fn a_file_system_on_compressed_memory_is_memory() {
     let (sandbox, mut made) = (Sandbox::new(), Made::default());
@@ -158,42 +82,6 @@ fn a_file_system_on_compressed_memory_is_memory() {
     let verdict = run(&sandbox, &at, claims, &workload);
     is_invalid_by(&verdict, "memory-target");
     assert_eq!(verdict["claims"]["media-read"], "refuted", "{verdict:#}");
-}
-
-/// Reads and writes the disk that `path` lies on past the page cache until dropped: somebody else's load.
-struct Neighbour {
-    stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Neighbour {
-    fn on(path: &Path) -> Self {
-        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let (seen, file) = (stop.clone(), path.join("neighbour"));
-        let file = file.display().to_string();
-        let make = ["if=/dev/urandom", "bs=1M", "count=64", "conv=fsync"];
-        tool("dd", &[&make[..], &[&format!("of={file}")]].concat());
-        let thread = std::thread::spawn(move || {
-            use std::sync::atomic::Ordering;
-            while !seen.load(Ordering::Relaxed) {
-                // Processes of their own, so that they are counted apart from the test.
-                let read = [&format!("if={file}"), "of=/dev/null", "bs=1M", "iflag=direct"];
-                let write =
-                    ["if=/dev/zero", &format!("of={file}"), "bs=1M", "count=64", "oflag=direct"];
-                for arguments in [&read[..], &write[..]] {
-                    let _ = Command::new("dd").args(arguments).arg("conv=notrunc").output();
-                }
-            }
-        });
-        Self { stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Neighbour {
-    fn drop(&mut self) {
-        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        let _ = self.thread.take().unwrap().join();
-    }
 }
 
 /// O_DIRECT is taken and the file system buffers: its journal holds the data.

@@ -9,6 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use plimsoll_nfs::NfsUrl;
 
+/// What starts and stops it.
+const SCRIPT: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../plimsoll-nfs/tests/support/ganesha.sh");
+
 /// A running NFS-Ganesha with its exports below a temporary directory; ended when dropped.
 pub struct Ganesha {
     directory: tempfile::TempDir,
@@ -65,6 +69,12 @@ impl Ganesha {
         self.directory.path().join(format!("export{number}"))
     }
 
+    /// What stops it and removes its exports, where nobody drops this any more.
+    pub fn stop_command(&self) -> String {
+        let directory = self.directory.path().display();
+        format!("bash '{SCRIPT}' stop '{directory}'; rm -rf '{directory}'")
+    }
+
     /// SIGKILL: what a crash leaves.
     pub fn kill(&self) {
         self.script("kill", &[]).unwrap();
@@ -76,10 +86,8 @@ impl Ganesha {
     }
 
     fn script(&self, command: &str, rest: &[&str]) -> Result<(), String> {
-        let script =
-            concat!(env!("CARGO_MANIFEST_DIR"), "/../plimsoll-nfs/tests/support/ganesha.sh");
         let output = Command::new("bash")
-            .args([script, command])
+            .args([SCRIPT, command])
             .arg(self.directory.path())
             .args(rest)
             .output()

@@ -32,7 +32,12 @@ fn program() -> PathBuf {
 impl Server {
     /// Starts a server with one bucket, `load`.
     pub fn start() -> Self {
-        let directory = tempfile::Builder::new().prefix("plimsoll-s3-").tempdir().unwrap();
+        Self::start_in(&std::env::temp_dir().display().to_string())
+    }
+
+    /// The same with its objects below `place`.
+    pub fn start_in(place: &str) -> Self {
+        let directory = tempfile::Builder::new().prefix("plimsoll-s3-").tempdir_in(place).unwrap();
         std::fs::create_dir(directory.path().join("load")).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut server = Self { directory, port, child: None };
@@ -67,6 +72,12 @@ impl Server {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+    }
+
+    /// What ends it and removes its objects, where nobody drops this any more.
+    pub fn stop_command(&self) -> String {
+        let id = self.child.as_ref().map_or(String::new(), |child| child.id().to_string());
+        format!("kill {id}; rm -rf '{}'", self.directory.path().display())
     }
 
     pub fn endpoint(&self) -> String {

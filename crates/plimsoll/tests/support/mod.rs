@@ -1,6 +1,11 @@
 //! What the tests of commands share: a plimsoll with directories of its own, small plans, loop devices.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
+pub mod draw;
+pub mod made;
+pub mod metrics;
+pub mod neighbour;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};

@@ -1,0 +1,93 @@
+//! A case follows from one number: what is made, what is done, what is true, and what came of it.
+
+use crate::support::Ran;
+use crate::support::draw::Draw;
+use crate::truth::Truth;
+use crate::wrong::Found;
+use crate::{evidence, foreign, modelled, real};
+
+/// What a session tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Only {
+    Everything,
+    /// Real storage.
+    Real,
+    /// Models, results of other tools, and evidence.
+    Model,
+}
+
+/// A case that can be carried out.
+pub struct Case {
+    pub seed: u64,
+    /// As the table names it.
+    pub class: &'static str,
+    pub carry_out: Box<dyn FnOnce(u64) -> Tried>,
+}
+
+impl Case {
+    /// The case of a seed; `None` where it is not among those asked for.
+    pub fn of(seed: u64, only: Only) -> Option<Self> {
+        let mut draw = Draw::of(seed);
+        // Real storage takes seconds, the others fractions of one.
+        let is_real = draw.once_in(12);
+        match (only, is_real) {
+            (Only::Real, false) | (Only::Model, true) => return None,
+            _ => {}
+        }
+        Some(if is_real {
+            real::case(seed, &mut draw)
+        } else {
+            match draw.below(20) {
+                0..12 => modelled::case(seed, &mut draw),
+                12..18 => foreign::case(seed, &mut draw),
+                _ => evidence::case(seed, &mut draw),
+            }
+        })
+    }
+
+    /// Whether it takes half a minute and more.
+    pub fn is_long(seed: u64) -> bool {
+        let mut draw = Draw::of(seed);
+        draw.once_in(12) && real::is_long(&mut draw)
+    }
+}
+
+/// What came of a case.
+pub struct Tried {
+    /// How it ended, in one word.
+    pub ending: String,
+    pub honest: bool,
+    pub found: Vec<Found>,
+    /// What was tried, for who looks into it.
+    pub text: String,
+}
+
+impl Tried {
+    /// What came of a command.
+    pub fn of(truth: &Truth, ran: Option<&Ran>, found: Vec<Found>, text: &str) -> Self {
+        let verdict =
+            ran.and_then(|ran| serde_json::from_str::<serde_json::Value>(&ran.stdout).ok());
+        let word = verdict.and_then(|verdict| {
+            let own = verdict["verdict"].as_str().or(verdict["audit"]["verdict"].as_str());
+            own.map(str::to_owned)
+        });
+        let ending = word.unwrap_or_else(|| match ran {
+            Some(ran) if ran.code == 2 => "refused".to_owned(),
+            Some(ran) => format!("exit {}", ran.code),
+            None => "hung".to_owned(),
+        });
+        Self { ending, honest: truth.honest, found, text: text.to_owned() }
+    }
+
+    /// What this machine can't make.
+    pub fn not_made(why: String) -> Self {
+        Self { ending: "not made".to_owned(), honest: false, found: Vec::new(), text: why }
+    }
+
+    /// The same with another word for its end.
+    #[must_use]
+    pub fn named(mut self, ending: &str) -> Self {
+        self.ending = ending.to_owned();
+        self
+    }
+}

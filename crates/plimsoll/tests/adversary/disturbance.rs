@@ -1,0 +1,224 @@
+//! What happens to a run while it goes on.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::program::Going;
+use crate::stack::Stack;
+use crate::support::draw::Draw;
+use crate::support::made::Made;
+use crate::support::neighbour::Neighbour;
+use crate::support::{Sandbox, tool};
+
+/// What it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Nothing,
+    /// Somebody else reads and writes the disk.
+    Neighbour,
+    /// The file system is frozen while it is measured: writes hang.
+    Stall,
+    /// The same from before the end until long after it.
+    HangAtTheEnd,
+    /// The program stands still.
+    Stopped,
+    /// SIGINT.
+    Interrupted,
+    /// SIGKILL.
+    Killed,
+    /// Noise over all of the data.
+    Overwritten,
+    /// So many operations a second reach the device and no more.
+    Throttled,
+    /// The host's page cache is dropped.
+    CacheDropped,
+}
+
+/// Operations a second that a throttled device takes, of either kind.
+pub const THROTTLE: u64 = 300;
+/// How long a file system stays frozen.
+pub const FROZEN: Duration = Duration::from_millis(1200);
+
+impl Kind {
+    /// One that can happen to this storage.
+    pub fn drawn(draw: &mut Draw, stack: crate::stack::Kind) -> Self {
+        let kind = draw.one_of(&[
+            Self::Nothing,
+            Self::Nothing,
+            Self::Nothing,
+            Self::Neighbour,
+            Self::Stall,
+            Self::HangAtTheEnd,
+            Self::Stopped,
+            Self::Interrupted,
+            Self::Killed,
+            Self::Overwritten,
+            Self::Throttled,
+            Self::CacheDropped,
+        ]);
+        let can = match kind {
+            Self::Stall | Self::HangAtTheEnd | Self::Throttled => stack.can_freeze(),
+            Self::Overwritten => !stack.is_remote() && !is_device(stack),
+            _ => true,
+        };
+        if can { kind } else { Self::Nothing }
+    }
+
+    /// As tables name it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::Neighbour => ", a neighbour",
+            Self::Stall => ", a stall",
+            Self::HangAtTheEnd => ", a hang at the end",
+            Self::Stopped => ", stopped",
+            Self::Interrupted => ", interrupted",
+            Self::Killed => ", killed",
+            Self::Overwritten => ", overwritten",
+            Self::Throttled => ", throttled",
+            Self::CacheDropped => ", cache dropped",
+        }
+    }
+}
+
+fn is_device(stack: crate::stack::Kind) -> bool {
+    matches!(stack, crate::stack::Kind::Device | crate::stack::Kind::DeviceOnMemory)
+}
+
+/// What was really done.
+#[derive(Default)]
+pub struct Done {
+    /// It happened while the run still went on.
+    pub in_time: bool,
+    _neighbour: Option<Neighbour>,
+    _made: Made,
+}
+
+/// Begins what has to be there before the load.
+pub fn before(kind: Kind, sandbox: &Sandbox, stack: &Stack) -> Done {
+    let mut done = Done::default();
+    match kind {
+        Kind::Neighbour => done._neighbour = Some(Neighbour::on(sandbox.root.path())),
+        Kind::Throttled => {
+            let group = group();
+            std::fs::create_dir_all(&group).unwrap();
+            done._made.undo(&["rmdir", group.to_str().unwrap()]);
+            let device = stack.mount.as_ref().map(|(_, device)| crate::stack::number_of(device));
+            for limit in ["read", "write"] {
+                let file = group.join(format!("blkio.throttle.{limit}_iops_device"));
+                let text = format!("{} {THROTTLE}", device.as_deref().unwrap_or_default());
+                done.in_time = std::fs::write(file, text).is_ok();
+            }
+        }
+        _ => {}
+    }
+    done
+}
+
+/// A control group of this process's own.
+fn group() -> PathBuf {
+    PathBuf::from(format!("/sys/fs/cgroup/blkio/plimsoll-adversary-{}", std::process::id()))
+}
+
+/// Does it, with the load under way for as long as the plan's warm-up and a little more.
+pub fn during(kind: Kind, going: &mut Going, stack: &Stack, measure: Duration, done: &mut Done) {
+    if kind == Kind::Throttled {
+        let joined = std::fs::write(group().join("cgroup.procs"), going.id().to_string());
+        done.in_time &= joined.is_ok() && !going.has_ended();
+        return;
+    }
+    if matches!(kind, Kind::Nothing | Kind::Neighbour) || !load_began(going, stack) {
+        return;
+    }
+    let id = going.id().to_string();
+    let nap = |millis| std::thread::sleep(Duration::from_millis(millis));
+    // A warm-up of 200 ms comes first.
+    nap(500);
+    match kind {
+        Kind::Stall => done.in_time = frozen(stack),
+        Kind::HangAtTheEnd => {
+            std::thread::sleep(measure.saturating_sub(Duration::from_millis(800)));
+            done.in_time = !going.has_ended() && frozen(stack);
+        }
+        Kind::Stopped => {
+            tool("kill", &["-STOP", &id]);
+            nap(600);
+            tool("kill", &["-CONT", &id]);
+        }
+        Kind::Interrupted | Kind::Killed => {
+            if !going.has_ended() {
+                tool("kill", &[if kind == Kind::Killed { "-KILL" } else { "-INT" }, &id]);
+                done.in_time = true;
+            }
+        }
+        Kind::Overwritten => {
+            let place = stack.place.as_ref().unwrap();
+            let (files, began) = (large_files(place), Instant::now());
+            for path in &files {
+                overwrite(path);
+            }
+            // What comes when nothing is read any more is not seen.
+            let soon = began.elapsed() < Duration::from_secs(2);
+            done.in_time = !files.is_empty() && soon && !going.has_ended();
+        }
+        Kind::CacheDropped => {
+            done.in_time = std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok();
+        }
+        Kind::Nothing | Kind::Neighbour | Kind::Throttled => {}
+    }
+}
+
+/// Freezes the file system for a while, and thaws it whatever happens.
+fn frozen(stack: &Stack) -> bool {
+    let Some((mount, _)) = &stack.mount else { return false };
+    let mount = mount.to_str().unwrap();
+    let mut thaw = Made::default();
+    thaw.undo(&["fsfreeze", "-u", mount]);
+    let frozen = Command::new("fsfreeze").args(["-f", mount]).output();
+    std::thread::sleep(FROZEN);
+    frozen.is_ok_and(|output| output.status.success())
+}
+
+/// Waits for the manifest that says so, or for the end.
+fn load_began(going: &mut Going, stack: &Stack) -> bool {
+    // Elsewhere nothing shows it.
+    let Some(place) = &stack.place else {
+        std::thread::sleep(Duration::from_millis(700));
+        return !going.has_ended();
+    };
+    let in_use = || {
+        let below = std::fs::read_dir(place.join("plimsoll-adversary"));
+        below.into_iter().flatten().flatten().any(|entry| {
+            let json = entry.path().extension().is_some_and(|ending| ending == "json");
+            json && std::fs::read_to_string(entry.path()).is_ok_and(|text| text.contains("in-use"))
+        })
+    };
+    while !going.has_ended() {
+        if in_use() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+fn large_files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(large_files(&path));
+        } else if entry.metadata().is_ok_and(|about| about.len() >= 1 << 20) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn overwrite(path: &Path) {
+    let mib = std::fs::metadata(path).map_or(0, |about| about.len() >> 20);
+    let (of, count) = (format!("of={}", path.display()), format!("count={mib}"));
+    let arguments = ["if=/dev/urandom", &of, "bs=1M", &count, "oflag=direct", "conv=notrunc"];
+    let _ = Command::new("dd").args(arguments).output();
+}

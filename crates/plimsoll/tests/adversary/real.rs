@@ -1,0 +1,361 @@
+//! Runs on real storage, small and short.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::case::{Case, Tried};
+use crate::disturbance::{self, Kind as Disturbance};
+use crate::program::Going;
+use crate::s3::{KEY, SECRET};
+use crate::stack::{Kind, Stack};
+use crate::support::draw::Draw;
+use crate::support::metrics::metrics;
+use crate::support::{Sandbox, json};
+use crate::truth::Truth;
+use crate::wrong::{self, Found, Wrong};
+
+/// All that is drawn of a case.
+struct Drawn {
+    stack: Kind,
+    disturbance: Disturbance,
+    /// Half a minute, so that a PASS is in reach.
+    long: bool,
+    measure_ms: u64,
+    reads: u64,
+    direct: &'static str,
+    warm: bool,
+    io_kib: u64,
+    depth: u64,
+    sync: &'static str,
+    compressibility: &'static str,
+    verify: bool,
+    requirement: Required,
+    claims: &'static [&'static str],
+    declared: Declared,
+    accepted: bool,
+}
+
+/// On which side of what any storage here carries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Required {
+    Little,
+    LittleLatency,
+    Much,
+    MuchLatency,
+    Held,
+    TooMuchHeld,
+}
+
+/// What the plan says of the storage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Declared {
+    Nothing,
+    SmallCache,
+    Media(&'static str),
+    Reduction,
+    Metrics,
+}
+
+const CLAIMS: [&[&str]; 10] = [
+    &[],
+    &[],
+    &[],
+    &["media-read"],
+    &["durable-write"],
+    &["burst-write"],
+    &["sustained-write"],
+    &["tail-latency"],
+    &["in-memory"],
+    &["media-read", "sustained-write", "cached-read"],
+];
+
+/// Draws a case.
+pub fn case(seed: u64, draw: &mut Draw) -> Case {
+    let drawn = drawn(draw);
+    let class: &'static str = if is_honest(&drawn) { "real: honest" } else { "real: dishonest" };
+    Case { seed, class, carry_out: Box::new(move |seed| tried(&drawn, seed)) }
+}
+
+fn drawn(draw: &mut Draw) -> Drawn {
+    let stack = Kind::drawn(draw);
+    let disturbance = Disturbance::drawn(draw, stack);
+    let mut drawn = Drawn {
+        stack,
+        disturbance,
+        long: draw.once_in(16),
+        measure_ms: draw.one_of(&[1000, 1500, 2000]),
+        reads: draw.one_of(&[0, 30, 50, 70, 100]),
+        direct: draw.one_of(&["required", "required", "required", "auto", "off"]),
+        warm: draw.once_in(3),
+        io_kib: draw.one_of(&[4, 4, 16, 64]),
+        depth: draw.one_of(&[1, 4, 8, 32]),
+        sync: draw.one_of(&["none", "none", "none", "fdatasync", "dsync"]),
+        compressibility: draw.one_of(&["1", "1", "1", "4", "40"]),
+        verify: draw.once_in(4),
+        requirement: draw.one_of(&[
+            Required::Little,
+            Required::Little,
+            Required::Little,
+            Required::LittleLatency,
+            Required::Much,
+            Required::MuchLatency,
+            Required::Held,
+            Required::TooMuchHeld,
+        ]),
+        claims: draw.one_of(&CLAIMS),
+        declared: draw.one_of(&[
+            Declared::Nothing,
+            Declared::Nothing,
+            Declared::SmallCache,
+            Declared::Media("hdd"),
+            Declared::Media("memory"),
+            Declared::Reduction,
+            Declared::Metrics,
+        ]),
+        accepted: draw.once_in(4),
+    };
+    fit(&mut drawn);
+    drawn
+}
+
+/// Leaves out what does not go together.
+fn fit(drawn: &mut Drawn) {
+    if drawn.stack.is_remote() {
+        // Their clients have neither direct I/O nor a cache of this host's between.
+        (drawn.direct, drawn.warm, drawn.sync, drawn.io_kib) = ("auto", false, "none", 64);
+        drawn.reads = drawn.reads.max(50);
+    }
+    match drawn.disturbance {
+        Disturbance::Stall | Disturbance::HangAtTheEnd => {
+            // Only writes hang on a frozen file system.
+            (drawn.reads, drawn.direct, drawn.measure_ms) = (0, "required", 2500);
+        }
+        Disturbance::Overwritten => {
+            (drawn.reads, drawn.io_kib, drawn.depth) = (100, 4, 8);
+            (drawn.measure_ms, drawn.direct, drawn.warm) = (4000, "required", false);
+        }
+        Disturbance::Throttled => {
+            drawn.requirement = Required::Little;
+            (drawn.direct, drawn.sync, drawn.io_kib) = ("required", "none", 4);
+            drawn.measure_ms = 2000;
+        }
+        _ => {}
+    }
+    if drawn.long {
+        drawn.measure_ms = 30_500;
+    }
+    if matches!(drawn.requirement, Required::Held | Required::TooMuchHeld) {
+        drawn.verify = true;
+    }
+    if drawn.stack == Kind::Compressed {
+        // Of data that hardly shrinks little is known beforehand.
+        (drawn.compressibility, drawn.declared) = ("40", Declared::Reduction);
+    }
+    if drawn.direct == "off" {
+        // Read again and again, so that nearly all of it comes from the page cache.
+        (drawn.warm, drawn.reads) = (true, 100);
+    }
+}
+
+/// Whether it is what it looks like.
+fn is_honest(drawn: &Drawn) -> bool {
+    let claims_truly =
+        !drawn.claims.contains(&"in-memory") && !drawn.claims.contains(&"cached-read");
+    !drawn.stack.is_memory()
+        && !drawn.stack.is_buffered()
+        && drawn.stack != Kind::Compressed
+        && drawn.direct != "off"
+        && claims_truly
+        && drawn.claims.is_empty()
+        && matches!(drawn.declared, Declared::Nothing)
+        && drawn.compressibility == "1"
+        && matches!(drawn.disturbance, Disturbance::Nothing | Disturbance::Neighbour)
+}
+
+/// Whether the page cache surely stood between the run and the disk.
+fn is_cached(drawn: &Drawn) -> bool {
+    // What is flushed reaches the disk, and what was dropped is read from it.
+    let absorbed = drawn.sync == "none";
+    drawn.disturbance != Disturbance::CacheDropped
+        && match drawn.stack {
+            // The image was written a moment ago, and all of it is in memory.
+            Kind::LoopBuffered(_) => absorbed || drawn.reads >= 50,
+            // Data that was laid out is read from the disk once; what is written waits for a commit.
+            Kind::Journal => absorbed && drawn.reads <= 50 || drawn.direct == "off",
+            _ => drawn.direct == "off",
+        }
+}
+
+fn truth(drawn: &Drawn) -> Truth {
+    let mut truth = if is_honest(drawn) { Truth::honest() } else { Truth::default() };
+    // What this guest's disk keeps when the power goes, nobody here can know.
+    truth = truth.not("durable-write", "this machine's disk is a hypervisor's");
+    if drawn.stack.is_memory() {
+        let why = format!("{} is memory", drawn.stack.label());
+        if !drawn.claims.contains(&"in-memory") || drawn.stack.is_remote() {
+            truth = truth.and_no_pass(&why);
+        }
+        for claim in ["media-read", "burst-write", "sustained-write"] {
+            truth = truth.not(claim, "it is memory");
+        }
+    } else {
+        truth = truth.not("in-memory", "it is no memory");
+    }
+    if is_cached(drawn) {
+        let why = "the page cache answers, and the disk does not";
+        truth = truth.and_no_pass(why);
+        for claim in ["media-read", "sustained-write", "burst-write"] {
+            truth = truth.not(claim, why);
+        }
+    }
+    if drawn.stack == Kind::Compressed {
+        truth = truth
+            .and_no_pass("the data shrink by 40 as nobody's do")
+            .not("media-read", "most of it was never read");
+    }
+    match drawn.requirement {
+        Required::Much | Required::MuchLatency => {
+            truth = truth.and_no_pass("no storage carries that")
+        }
+        Required::TooMuchHeld => truth = truth.exits(&[2]),
+        _ => {}
+    }
+    if drawn.disturbance == Disturbance::Interrupted {
+        truth = truth.and_no_pass("it was interrupted");
+    }
+    truth
+}
+
+fn plan(drawn: &Drawn, stack: &Stack) -> String {
+    let requirement = match drawn.requirement {
+        Required::Little => "iops = 1\n".to_owned(),
+        Required::LittleLatency => "iops = 1\nlatency_p50 = \"10s\"\n".to_owned(),
+        Required::Much => "bandwidth = \"900GB/s\"\n".to_owned(),
+        Required::MuchLatency => "iops = 1\nlatency_p50 = \"1ns\"\n".to_owned(),
+        Required::Held => "iops = 1\ncapacity = \"16MiB\"\n".to_owned(),
+        Required::TooMuchHeld => "capacity = \"900TiB\"\n".to_owned(),
+    };
+    // Throttled, ten times the limit is not carried.
+    let requirement = match drawn.disturbance {
+        Disturbance::Throttled => format!("iops = {}\n", disturbance::THROTTLE * 10),
+        _ => requirement,
+    };
+    let claims = match drawn.claims {
+        [] => String::new(),
+        claims => format!("claims = {claims:?}\n"),
+    };
+    let (observe, data) = match drawn.declared {
+        Declared::Nothing => (String::new(), ""),
+        Declared::SmallCache => ("[observe]\narray_cache = \"1MiB\"\n".to_owned(), ""),
+        Declared::Media(media) => (format!("[observe]\nmedia = {media:?}\n"), ""),
+        Declared::Reduction => ("[observe]\ndata_reduction = 40.0\n".to_owned(), ""),
+        Declared::Metrics => {
+            let url = metrics(|asked| format!("uptime {}\nnothing 0\n", 1000 + asked * 60));
+            let names = "\"read_source.ssd\" = \"uptime\"\n\"read_source.cache\" = \"nothing\"";
+            (
+                format!(
+                    "[[observe.metrics]]\nurl = \"{url}\"\ninterval = \"200ms\"\n[observe.metrics.names]\n{names}\n"
+                ),
+                "",
+            )
+        }
+    };
+    let local = if drawn.stack.is_remote() {
+        format!("files = 2\nfile_size = {:?}\n", "8MiB")
+    } else {
+        let size = if stack.device.is_some() { "" } else { "file_size = \"24MiB\"\n" };
+        format!("{size}direct = {:?}\nsync = {:?}\n", drawn.direct, drawn.sync)
+    };
+    let accepted = match drawn.accepted {
+        true => "accept_unknown = [\"bytes-balance\", \"memory-target\", \"check-failed\"]\n",
+        false => "",
+    };
+    let (reads, depth, io_kib) = (drawn.reads, drawn.depth, drawn.io_kib);
+    format!(
+        "version = 1\nname = \"adversary\"\n[requirement]\n{requirement}{claims}[target]\n{}\n\
+         [workload.matrix]\nsizes = \"{io_kib}KiB\"\nreads = {reads}\nqueue_depth = {depth}\n\
+         compressibility = {}\n{data}{local}[phases]\ncache = {:?}\nwarm_up = \"200ms\"\nmeasure = \"{}ms\"\n\
+         verify = {}\n[evidence]\nmin_measure = \"500ms\"\ninterval = \"20ms\"\n{accepted}{observe}",
+        stack.target,
+        drawn.compressibility,
+        if drawn.warm { "warm" } else { "cold" },
+        drawn.measure_ms,
+        drawn.verify,
+    )
+}
+
+fn tried(drawn: &Drawn, _seed: u64) -> Tried {
+    let sandbox = Sandbox::new();
+    let Some(stack) = Stack::new(drawn.stack, &sandbox) else {
+        return Tried::not_made(format!("no {} on this machine", drawn.stack.label()));
+    };
+    let text = plan(drawn, &stack);
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, &text).unwrap();
+    let mut arguments = vec!["run", path.to_str().unwrap(), "--json", "-q"];
+    if let Some(device) = &stack.device {
+        arguments.extend(["--destroy", device]);
+    }
+    let mut done = disturbance::before(drawn.disturbance, &sandbox, &stack);
+    let mut command = sandbox.command(&arguments);
+    command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+    let mut going = Going::start(&sandbox, &mut command);
+    let measure = Duration::from_millis(drawn.measure_ms);
+    disturbance::during(drawn.disturbance, &mut going, &stack, measure, &mut done);
+    let ran = going.end();
+    let bundles = sandbox.bundles();
+    let bundle = bundles.last().map(std::path::PathBuf::as_path);
+    let what = format!("{}{}", drawn.stack.label(), drawn.disturbance.label());
+    let text = format!("# {what}\n{text}");
+    if drawn.disturbance == Disturbance::Killed && done.in_time {
+        // There is nobody left to say anything; what lies there must not say PASS.
+        let verdict = bundle.map(|bundle| bundle.join("verdict.json")).filter(|path| path.exists());
+        let passed = verdict.is_some_and(|path| json(&path)["verdict"] == "PASS");
+        let found = passed.then(|| (Wrong::FalsePass, "a killed run passed".to_owned()));
+        let truth = Truth::default();
+        return Tried::of(&truth, ran.as_ref(), found.into_iter().collect(), &text).named("killed");
+    }
+    let mut truth = truth(drawn);
+    if drawn.disturbance == Disturbance::Throttled && done.in_time {
+        truth = truth.and_no_pass("the kernel let a tenth of that through");
+    }
+    let mut found = wrong::of_run(&truth, ran.as_ref(), bundle);
+    if let Some(bundle) = bundle.filter(|_| ran.is_some()) {
+        found.extend(of_the_disturbance(drawn, &done, bundle, ran.as_ref().map_or(-1, |r| r.code)));
+    }
+    Tried::of(&truth, ran.as_ref(), found, &text)
+}
+
+/// What the disturbance has to leave in the evidence.
+fn of_the_disturbance(
+    drawn: &Drawn,
+    done: &disturbance::Done,
+    bundle: &std::path::Path,
+    code: i32,
+) -> Vec<Found> {
+    let run: Value = json(&bundle.join("run.json"));
+    let classes = run["classes"].as_array().cloned().unwrap_or_default();
+    let largest = classes.iter().filter_map(|class| class["latency_ns_max"].as_u64()).max();
+    let hung = matches!(drawn.disturbance, Disturbance::Stall | Disturbance::HangAtTheEnd);
+    let least = disturbance::FROZEN.as_nanos() as u64 / 2;
+    if hung && done.in_time && largest.is_some_and(|ns| ns < least) {
+        let says =
+            format!("writes hung for {:?}, the largest took {largest:?} ns", disturbance::FROZEN);
+        return vec![(Wrong::Missed, says)];
+    }
+    // As many reads as see one sampled block in 64, or one of so many.
+    let count: u64 = classes.iter().filter_map(|class| class["count"].as_u64()).sum();
+    let spoiled = drawn.disturbance == Disturbance::Overwritten && done.in_time;
+    if spoiled && code != 4 && count > 4000 {
+        let says =
+            format!("all data were overwritten, and it ended with {code}: {}", run["checks"]);
+        return vec![(Wrong::Missed, says)];
+    }
+    Vec::new()
+}
+
+/// Whether the case of this seed takes half a minute.
+pub fn is_long(draw: &mut Draw) -> bool {
+    drawn(draw).long
+}

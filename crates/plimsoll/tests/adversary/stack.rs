@@ -1,0 +1,284 @@
+//! Storage that is what it looks like, and storage that is not.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use crate::ganesha::{Ganesha, free_port};
+use crate::s3::Server;
+use crate::support::draw::Draw;
+use crate::support::made::{Made, overlay, zram};
+use crate::support::{Sandbox, wait_until};
+
+/// What it is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Disk,
+    Overlay,
+    Loop(&'static str, &'static str),
+    LoopOnLoop,
+    Device,
+    LoopBuffered(&'static str),
+    Journal,
+    Compressed,
+    Memory,
+    OverlayOnMemory,
+    LoopOnMemory,
+    LoopOnLoopOnMemory,
+    DeviceOnMemory,
+    Zram,
+    NfsModel,
+    NfsOnMemory,
+    S3OnMemory,
+}
+
+/// Each as likely as the next. What is honest is there more often.
+const KINDS: [Kind; 26] = [
+    Kind::Disk,
+    Kind::Disk,
+    Kind::Disk,
+    Kind::Overlay,
+    Kind::Loop("ext4", "defaults"),
+    Kind::Loop("ext4", "data=writeback"),
+    Kind::Loop("ext4", "data=ordered,nodelalloc"),
+    Kind::Loop("xfs", "defaults"),
+    Kind::Loop("xfs", "noatime"),
+    Kind::Loop("btrfs", "defaults"),
+    Kind::Loop("btrfs", "nodatacow"),
+    Kind::LoopOnLoop,
+    Kind::Device,
+    Kind::LoopBuffered("ext4"),
+    Kind::LoopBuffered("xfs"),
+    Kind::Journal,
+    Kind::Compressed,
+    Kind::Memory,
+    Kind::OverlayOnMemory,
+    Kind::LoopOnMemory,
+    Kind::LoopOnLoopOnMemory,
+    Kind::DeviceOnMemory,
+    Kind::Zram,
+    Kind::NfsModel,
+    Kind::NfsOnMemory,
+    Kind::S3OnMemory,
+];
+
+impl Kind {
+    pub fn drawn(draw: &mut Draw) -> Self {
+        draw.one_of(&KINDS)
+    }
+
+    /// As tables name it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Overlay => "overlay",
+            Self::Loop(kind, _) => kind,
+            Self::LoopOnLoop => "loop on loop",
+            Self::Device => "device",
+            Self::LoopBuffered(_) => "loop without direct I/O",
+            Self::Journal => "journal of data",
+            Self::Compressed => "compressing",
+            Self::Memory => "tmpfs",
+            Self::OverlayOnMemory => "overlay on tmpfs",
+            Self::LoopOnMemory => "loop on tmpfs",
+            Self::LoopOnLoopOnMemory => "loop on loop on tmpfs",
+            Self::DeviceOnMemory => "device on tmpfs",
+            Self::Zram => "zram",
+            Self::NfsModel => "NFS of a model",
+            Self::NfsOnMemory => "NFS on tmpfs",
+            Self::S3OnMemory => "S3 on tmpfs",
+        }
+    }
+
+    /// Memory below, wherever.
+    pub fn is_memory(self) -> bool {
+        matches!(
+            self,
+            Self::Memory
+                | Self::OverlayOnMemory
+                | Self::LoopOnMemory
+                | Self::LoopOnLoopOnMemory
+                | Self::DeviceOnMemory
+                | Self::Zram
+        ) || self.is_remote()
+    }
+
+    /// Behind a server, all of whose data lies in memory here.
+    pub fn is_remote(self) -> bool {
+        matches!(self, Self::NfsModel | Self::NfsOnMemory | Self::S3OnMemory)
+    }
+
+    /// Whether the page cache stands between what is direct and the disk.
+    pub fn is_buffered(self) -> bool {
+        matches!(self, Self::LoopBuffered(_) | Self::Journal)
+    }
+
+    /// Whether it has a mount of its own that can be frozen.
+    pub fn can_freeze(self) -> bool {
+        matches!(self, Self::Loop(..))
+    }
+}
+
+/// Storage that was made, and is removed when dropped.
+pub struct Stack {
+    /// `[target]` of the plan.
+    pub target: String,
+    /// Where its files lie, where it has files here.
+    pub place: Option<PathBuf>,
+    /// A device that `--destroy` has to name.
+    pub device: Option<String>,
+    /// Its file system's mount and loop device, for who wants to disturb them.
+    pub mount: Option<(PathBuf, String)>,
+    pub made: Made,
+    servers: Servers,
+}
+
+/// Servers behind a target. Each ends when dropped.
+#[derive(Default)]
+struct Servers {
+    model: Option<Killed>,
+    nfs: Option<Ganesha>,
+    s3: Option<Server>,
+}
+
+/// A process of ours.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// MiB of an image: enough for every file system and its data.
+const IMAGE_MIB: u64 = 384;
+
+impl Stack {
+    /// Makes it; `None` where this machine can't.
+    pub fn new(kind: Kind, sandbox: &Sandbox) -> Option<Self> {
+        let mut stack = Self {
+            target: String::new(),
+            place: None,
+            device: None,
+            mount: None,
+            made: Made::default(),
+            servers: Servers::default(),
+        };
+        let (image, at) = (sandbox.path("image"), sandbox.path("mount"));
+        let made = &mut stack.made;
+        match kind {
+            Kind::Disk => stack.place = Some(sandbox.data()),
+            Kind::Overlay | Kind::OverlayOnMemory => {
+                let upper = sandbox.path("upper");
+                if kind == Kind::OverlayOnMemory {
+                    made.mount(&["-t", "tmpfs", "-o", "size=200m", "tmpfs"], &upper);
+                }
+                overlay(made, &upper, &sandbox.path("lower"), &at);
+                stack.place = Some(at);
+            }
+            Kind::Memory => {
+                made.mount(&["-t", "tmpfs", "-o", "size=200m", "tmpfs"], &at);
+                stack.place = Some(at);
+            }
+            Kind::Loop(file_system, options) => {
+                stack.on_loop(&image, true, (file_system, options), at);
+            }
+            Kind::LoopBuffered(file_system) => {
+                stack.on_loop(&image, false, (file_system, "defaults"), at);
+            }
+            Kind::Journal => stack.on_loop(&image, true, ("ext4", "data=journal"), at),
+            Kind::Compressed => {
+                stack.on_loop(&image, true, ("btrfs", "compress-force=zstd:3"), at);
+            }
+            Kind::LoopOnLoop => {
+                let device = made.loop_on(&image, IMAGE_MIB, true);
+                let middle = sandbox.path("middle");
+                made.file_system(&device, "xfs", "defaults", &middle);
+                stack.small_loop(&middle, at);
+            }
+            Kind::LoopOnMemory | Kind::LoopOnLoopOnMemory | Kind::DeviceOnMemory => {
+                let memory = sandbox.path("memory");
+                made.mount(&["-t", "tmpfs", "-o", "size=500m", "tmpfs"], &memory);
+                match kind {
+                    Kind::LoopOnMemory => {
+                        stack.on_loop(&memory.join("image"), true, ("ext4", "defaults"), at);
+                    }
+                    Kind::LoopOnLoopOnMemory => {
+                        let device = made.loop_on(&memory.join("image"), IMAGE_MIB, true);
+                        let middle = sandbox.path("middle");
+                        made.file_system(&device, "xfs", "defaults", &middle);
+                        stack.small_loop(&middle, at);
+                    }
+                    _ => stack.device = Some(made.loop_on(&memory.join("image"), 64, true)),
+                }
+            }
+            Kind::Device => stack.device = Some(made.loop_on(&image, 64, true)),
+            Kind::Zram => {
+                let device = zram(made, "200M")?;
+                made.file_system(&device, "ext4", "defaults", &at);
+                stack.place = Some(at);
+            }
+            Kind::NfsModel => stack.serve_a_model(sandbox),
+            Kind::NfsOnMemory => {
+                let server = Ganesha::start_in("/dev/shm", 1);
+                stack.target = format!("nfs = {:?}", server.url_text(1));
+                made.undo_after_a_kill(&["sh", "-c", &server.stop_command()]);
+                stack.servers.nfs = Some(server);
+            }
+            Kind::S3OnMemory => {
+                let server = Server::start_in("/dev/shm");
+                let endpoint = server.endpoint();
+                stack.target = format!("s3 = \"s3://load/unit\"\nendpoint = {endpoint:?}");
+                made.undo_after_a_kill(&["sh", "-c", &server.stop_command()]);
+                stack.servers.s3 = Some(server);
+            }
+        }
+        if let Some(place) = &stack.place {
+            stack.target = format!("path = {:?}", place.display().to_string());
+        } else if let Some(device) = &stack.device {
+            stack.target = format!("device = {device:?}");
+        }
+        Some(stack)
+    }
+
+    fn on_loop(
+        &mut self,
+        image: &std::path::Path,
+        direct: bool,
+        (file_system, options): (&str, &str),
+        at: PathBuf,
+    ) {
+        let device = self.made.loop_on(image, IMAGE_MIB, direct);
+        self.made.file_system(&device, file_system, options, &at);
+        self.mount = Some((at.clone(), device));
+        self.place = Some(at);
+    }
+
+    /// A loop device on a file of `middle`, with ext4.
+    fn small_loop(&mut self, middle: &std::path::Path, at: PathBuf) {
+        let device = self.made.loop_on(&middle.join("inner"), 160, true);
+        self.made.file_system(&device, "ext4", "defaults", &at);
+        self.place = Some(at);
+    }
+
+    fn serve_a_model(&mut self, sandbox: &Sandbox) {
+        let port = free_port();
+        let address = format!("127.0.0.1:{port}");
+        let child = sandbox
+            .command(&["model", "serve", "zfs-flash", "--nfs", &address])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        self.made.undo_after_a_kill(&["kill", &child.id().to_string()]);
+        self.servers.model = Some(Killed(child));
+        wait_until("the model's NFS", || std::net::TcpStream::connect(&address).is_ok());
+        self.target = format!("nfs = \"nfs://127.0.0.1/model?nfsport={port}&mountport={port}\"");
+    }
+}
+
+/// Major and minor number of the disk under a device.
+pub fn number_of(device: &str) -> String {
+    let output = Command::new("lsblk").args(["-dno", "MAJ:MIN", device]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}

@@ -1,0 +1,257 @@
+//! What a verdict gets wrong, held against what is true and against a count of its own.
+
+use std::path::Path;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::ClassTotals;
+use plimsoll_judge::claim::Claim;
+use plimsoll_judge::rules;
+use serde_json::Value;
+
+use crate::support::Ran;
+use crate::truth::Truth;
+
+/// Ways to be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wrong {
+    /// PASS, or nothing but the length of the run in its way, where the truth is another.
+    FalsePass,
+    /// A claim that is believed and is not so.
+    Believed,
+    /// INVALID, or an impossible figure, where nothing was wrong.
+    Accused,
+    /// What had to be found or said was not.
+    Missed,
+    /// Figures that are not what was recorded.
+    Miscounted,
+    /// A panic, a signal, an exit code that is none of the command's.
+    Crashed,
+    /// No end within the bound.
+    Hung,
+}
+
+/// All of them, as tables list them.
+pub const ALL: [Wrong; 7] = [
+    Wrong::FalsePass,
+    Wrong::Believed,
+    Wrong::Accused,
+    Wrong::Missed,
+    Wrong::Miscounted,
+    Wrong::Crashed,
+    Wrong::Hung,
+];
+
+impl Wrong {
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::FalsePass => "false PASS",
+            Self::Believed => "believable, and refuted by the truth",
+            Self::Accused => "false accusation of an honest result",
+            Self::Missed => "not found or not said",
+            Self::Miscounted => "figure that was not recorded",
+            Self::Crashed => "crash",
+            Self::Hung => "hang",
+        }
+    }
+}
+
+/// What is wrong, and how it shows.
+pub type Found = (Wrong, String);
+
+/// Rules whose unknown goes away when the same is measured for longer.
+const OF_LENGTH: [&str; 5] =
+    ["measured-too-short", "not-steady", "percentile-samples", "warm-up-short", "burst-credit"];
+
+/// Rules that accuse the machine that the load runs on, and not the result.
+const OF_THE_HOST: [&str; 2] = ["cpu-steal", "noisy-neighbour"];
+
+/// Whether only the length of the run stood in the way of a PASS.
+fn passes_but_for_its_length(verdict: &Value) -> bool {
+    if verdict["verdict"] != "INCONCLUSIVE" {
+        return false;
+    }
+    let findings = verdict["findings"].as_array().into_iter().flatten();
+    let in_the_way = findings.filter(|finding| {
+        let id = finding["rule"].as_str().unwrap_or_default();
+        let rule = rules::find(id);
+        match finding["outcome"].as_str() {
+            Some("fail") => rule.is_some_and(|rule| rule.refutes(Claim::Requirement)),
+            Some("unknown") => rule.is_some_and(|rule| rule.mandatory_for(Claim::Requirement)),
+            _ => false,
+        }
+    });
+    let mut in_the_way = in_the_way.map(|finding| finding["rule"].as_str().unwrap_or_default());
+    let checks: Vec<&Value> = verdict["checks"].as_array().into_iter().flatten().collect();
+    // What nothing was asked of passes nothing, however long it is measured.
+    let kept = checks.iter().all(|check| check["ok"] == true) && !checks.is_empty();
+    kept && in_the_way.all(|rule| OF_LENGTH.contains(&rule))
+}
+
+/// Holds the end of a run against what is true.
+pub fn of_run(truth: &Truth, ran: Option<&Ran>, bundle: Option<&Path>) -> Vec<Found> {
+    let Some(ran) = ran else {
+        return vec![(Wrong::Hung, "the command did not end".to_owned())];
+    };
+    let Some(verdict) = of_command(ran, &[0, 1, 2, 3, 4, 5]) else {
+        return vec![(Wrong::Crashed, format!("exit code {}: {}", ran.code, ran.stderr))];
+    };
+    let mut found = Vec::new();
+    if !truth.exit_codes.is_empty() && !truth.exit_codes.contains(&ran.code) {
+        let says = format!("exit code {} and not {:?}", ran.code, truth.exit_codes);
+        found.push((Wrong::Missed, format!("{says}: {}", verdict["reason"])));
+    }
+    // A plan that is refused, or a target that went away, has no verdict.
+    if verdict.is_null() {
+        if truth.honest && !truth.exit_codes.contains(&ran.code) {
+            found.push((Wrong::Accused, format!("{}: {}", ran.code, ran.stderr)));
+        }
+        return found;
+    }
+    let word = verdict["verdict"].as_str().unwrap_or_default();
+    let codes: &[i32] = match word {
+        "PASS" | "MEASURED" => &[0],
+        "FAIL" => &[1],
+        "INVALID" => &[3, 4, 5],
+        _ => &[3, 5],
+    };
+    if !codes.contains(&ran.code) {
+        found.push((Wrong::Crashed, format!("{word} ends with exit code {}", ran.code)));
+    }
+    let reason = verdict["reason"].as_str().unwrap_or_default();
+    if let Some(why) = &truth.no_pass {
+        if word == "PASS" {
+            found.push((Wrong::FalsePass, format!("{why}; said: {reason}")));
+        } else if passes_but_for_its_length(&verdict) {
+            let says = format!("{why}; only the length of the run stood in its way: {reason}");
+            found.push((Wrong::FalsePass, says));
+        }
+    }
+    for (claim, why) in &truth.refuted {
+        let standing = verdict["claims"][*claim].as_str().unwrap_or_default();
+        if standing.starts_with("believable") {
+            found.push((Wrong::Believed, format!("{claim} is {standing}, and {why}")));
+        }
+    }
+    if truth.honest && word == "INVALID" && !accuses_the_host(&verdict) {
+        found.push((Wrong::Accused, reason.to_owned()));
+    }
+    if let Some(says) = truth.says
+        && !verdict.to_string().contains(says)
+    {
+        found.push((Wrong::Missed, format!("{says:?} is not in the verdict")));
+    }
+    if let Some(path) = bundle {
+        match Bundle::read(path) {
+            Ok(bundle) => found.extend(recounted(&verdict, &bundle)),
+            Err(error) => found.push((Wrong::Crashed, error.to_string())),
+        }
+    }
+    found
+}
+
+/// Whether all that refutes the result is what else this machine did.
+fn accuses_the_host(verdict: &Value) -> bool {
+    let findings = verdict["findings"].as_array().into_iter().flatten();
+    let mut fails = findings.filter(|finding| finding["outcome"] == "fail");
+    fails.all(|finding| OF_THE_HOST.iter().any(|rule| finding["rule"] == *rule))
+}
+
+/// What a command said, as JSON: null where it refused; `None` where it crashed.
+pub fn of_command(ran: &Ran, codes: &[i32]) -> Option<Value> {
+    if !codes.contains(&ran.code) || ran.stderr.contains("panicked at") {
+        return None;
+    }
+    if ran.stdout.trim().is_empty() {
+        return Some(Value::Null);
+    }
+    serde_json::from_str(&ran.stdout).ok()
+}
+
+/// How far a figure may be from the same one counted here: histograms hold three digits.
+const ROUNDING: f64 = 0.005;
+
+/// Counts anew what the checks rest on.
+fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Found> {
+    let mut found = Vec::new();
+    let Some(phase) = bundle.run.measure() else { return found };
+    let seconds = phase.duration_ns as f64 / 1e9;
+    let transactional = || bundle.run.classes.iter().filter(|class| class.group == "transactional");
+    let within = |class: &ClassTotals| class.count - class.drained;
+    let rate = transactional().map(within).sum::<u64>() as f64 / seconds;
+    let bytes = |class: &ClassTotals| class.size_bytes - class.drained_bytes;
+    let bandwidth = transactional().map(bytes).sum::<u64>() as f64 / seconds;
+    let unfinished: u64 = bundle.run.classes.iter().filter_map(ClassTotals::unfinished).sum();
+    let mut broken = false;
+    for check in verdict["checks"].as_array().into_iter().flatten() {
+        let name = check["name"].as_str().unwrap_or_default();
+        let (limit, said, counted, least) = match name {
+            "achieved_iops" => (&check["limit_per_s"], &check["measured_per_s"], Some(rate), true),
+            "bandwidth" => {
+                let said = &check["measured_bytes_per_s"];
+                (&check["limit_bytes_per_s"], said, Some(bandwidth), true)
+            }
+            _ => {
+                let counted = latency_ns(bundle, name);
+                (&check["limit_ns"], &check["measured_ns"], counted, false)
+            }
+        };
+        let (Some(limit), Some(counted)) = (limit.as_f64(), counted) else { continue };
+        if let Some(said) = said.as_f64()
+            && (said / counted - 1.0).abs() > ROUNDING
+        {
+            found.push((Wrong::Miscounted, format!("{name} {said}, counted {counted}")));
+        }
+        // An open loop counts as on its target within 1 %.
+        let slack = ROUNDING + 0.01;
+        let (far_below, far_above) =
+            (counted < limit * (1.0 - slack), counted > limit * (1.0 + slack));
+        let (breaks, keeps) = if least { (far_below, far_above) } else { (far_above, far_below) };
+        broken |= breaks;
+        let wrong = match check["ok"].as_bool() {
+            Some(true) if breaks => Wrong::FalsePass,
+            Some(false) if keeps => Wrong::Accused,
+            _ => continue,
+        };
+        found
+            .push((wrong, format!("{name}: limit {limit}, counted {counted}, ok {}", check["ok"])));
+    }
+    if verdict["verdict"] == "PASS" && (broken || unfinished > 0) {
+        found.push((Wrong::FalsePass, format!("{unfinished} operations never came back")));
+    }
+    found
+}
+
+/// A percentile or a mean of a class from its histogram; `None` where this counts nothing of that name.
+fn latency_ns(bundle: &Bundle, name: &str) -> Option<f64> {
+    let (class, statistic) = name.rsplit_once("_latency_").or(Some(("", name)))?;
+    if statistic == "avg" && (class.starts_with("db_") || class.starts_with("log_")) {
+        return slowest_mean_ns(bundle, class);
+    }
+    let end = match class {
+        "read" => ".read",
+        "write" => ".write",
+        _ => return None,
+    };
+    let mut one = bundle.latency.iter().filter(|(tag, _)| tag.ends_with(end));
+    let (Some((_, histogram)), None) = (one.next(), one.next()) else { return None };
+    if statistic == "avg" {
+        return Some(histogram.mean());
+    }
+    let digits = statistic.strip_prefix('p')?;
+    let quantile = format!("0.{digits}").parse().ok()?;
+    Some(histogram.value_at_quantile(quantile) as f64)
+}
+
+/// The largest mean of a mail store's databases.
+fn slowest_mean_ns(bundle: &Bundle, class: &str) -> Option<f64> {
+    let (group, is_read) = match class {
+        "db_read" => ("transactional", true),
+        "db_write" => ("transactional", false),
+        "log_write" => ("log", false),
+        _ => return None,
+    };
+    let of_class = bundle.run.classes.iter();
+    let of_class = of_class.filter(|c| c.group == group && c.is_read == is_read && c.count > 0);
+    let means = of_class.map(|c| c.latency_ns_sum as f64 / c.count as f64);
+    means.reduce(f64::max)
+}

@@ -1,0 +1,42 @@
+//! Somebody else at work on the same disk.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::tool;
+
+/// Reads and writes the disk that `path` lies on past the page cache until dropped: somebody else's load.
+pub struct Neighbour {
+    stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Neighbour {
+    pub fn on(path: &Path) -> Self {
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let (seen, file) = (stop.clone(), path.join("neighbour"));
+        let file = file.display().to_string();
+        let make = ["if=/dev/urandom", "bs=1M", "count=64", "conv=fsync"];
+        tool("dd", &[&make[..], &[&format!("of={file}")]].concat());
+        let thread = std::thread::spawn(move || {
+            use std::sync::atomic::Ordering;
+            while !seen.load(Ordering::Relaxed) {
+                // Processes of their own, so that they are counted apart from the test.
+                let read = [&format!("if={file}"), "of=/dev/null", "bs=1M", "iflag=direct"];
+                let write =
+                    ["if=/dev/zero", &format!("of={file}"), "bs=1M", "count=64", "oflag=direct"];
+                for arguments in [&read[..], &write[..]] {
+                    let _ = Command::new("dd").args(arguments).arg("conv=notrunc").output();
+                }
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
