@@ -97,6 +97,11 @@ pub(crate) fn operations(bundle: &Bundle, reads: bool) -> u64 {
     data_classes(bundle).filter(|c| c.is_read == reads).map(|c| c.count).sum()
 }
 
+/// Those of them that moved no bytes: they never came back, or were never given to the target.
+pub(crate) fn unfinished(bundle: &Bundle) -> u64 {
+    data_classes(bundle).filter_map(ClassTotals::unfinished).sum()
+}
+
 /// The devices that the target's file systems lie on; `None` where none is known.
 pub(crate) fn top_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
     let devices: Vec<_> = bundle.observed.devices.iter().filter(|device| device.top).collect();

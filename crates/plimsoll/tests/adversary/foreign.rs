@@ -236,7 +236,7 @@ fn audited(sandbox: &Sandbox, arguments: &[&str], honest: bool, text: &str) -> T
         );
     };
     let mut found: Vec<Found> = Vec::new();
-    match wrong::of_command(&ran, &[0, 3]) {
+    match wrong::of_command(&ran, &[0, 3, 5]) {
         None | Some(Value::Null) => {
             found.push((Wrong::Crashed, format!("{}: {}", ran.code, ran.stderr)));
         }

@@ -50,7 +50,7 @@ fn close(tally: &Tally) {
 #[test]
 fn models_results_and_evidence_are_judged_as_they_are() {
     let mut tally = Tally::new(seed());
-    tally.cases(Only::Model, 200, || false, false);
+    tally.cases(Only::Model, 120, || false, false);
     close(&tally);
     // Cases that all end alike would try nothing.
     for ending in ["PASS", "FAIL", "INVALID", "INCONCLUSIVE", "noticed"] {
@@ -61,7 +61,7 @@ fn models_results_and_evidence_are_judged_as_they_are() {
 #[test]
 fn real_storage_is_judged_as_it_is() {
     let mut tally = Tally::new(seed());
-    tally.cases(Only::Real, 6, || false, false);
+    tally.cases(Only::Real, 5, || false, false);
     close(&tally);
     assert!(tally.ended("not made") * 2 < tally.tried(), "this machine makes too few of them");
 }
