@@ -76,7 +76,8 @@ impl Tried {
             Some(ran) => format!("exit {}", ran.code),
             None => "hung".to_owned(),
         });
-        Self { ending, honest: truth.honest, found, text: text.to_owned() }
+        let refused = ran.filter(|ran| ran.code == 2).map_or("", |ran| ran.stderr.as_str());
+        Self { ending, honest: truth.honest, found, text: format!("{text}{refused}") }
     }
 
     /// What this machine can't make.

@@ -88,11 +88,17 @@ fn list(objects: &BTreeMap<String, Vec<u8>>, query: &str) -> Vec<u8> {
     let of_prefix = objects.iter().filter(|(key, _)| key.starts_with(&prefix));
     let contents: String = of_prefix
         .map(|(key, object)| {
-            format!("<Contents><Key>{key}</Key><Size>{}</Size></Contents>", object.len())
+            let size = object.len();
+            format!(
+                "<Contents><ETag>0</ETag><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>\
+                 <Size>{size}</Size><StorageClass>STANDARD</StorageClass></Contents>"
+            )
         })
         .collect();
     format!(
-        "<?xml version=\"1.0\"?><ListBucketResult><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>"
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult \
+         xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>load</Name><Prefix>{prefix}</Prefix>\
+         <MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>"
     )
     .into_bytes()
 }

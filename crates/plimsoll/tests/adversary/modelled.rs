@@ -432,13 +432,13 @@ fn store(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> Tried {
         }
     }
     let text = format!(
-        "version = 1\nname = \"store\"\nseed = {}\n[requirement]\niops = {iops}\npage_fault_stalls_max = \
+        "version = 1\nname = \"store\"\nseed = {}\n[requirement]\npage_fault_stalls_max = \
          1000000\n{limits}[target]\nmodel = {model:?}\n[workload.mailbox]\nmailboxes = 50\n\
          iops_per_mailbox = {}\nmailbox_size = \"4MiB\"\ndatabases = {databases}\nthreads = {}\n\
          pace = \"target\"\ncache = \"16MiB\"\ncheckpoint_depth = \"2MiB\"\n[phases]\nwarm_up = \"2s\"\n\
          measure = \"30s\"\n[evidence]\nmin_measure = \"1s\"\n",
         seed % 1_000_000,
-        iops * draw.one_of(&[0.7, 1.0, 1.2]) / 50.0,
+        iops / 50.0,
         databases * draw.one_of(&[1, 4]),
     );
     run(sandbox, &text, &Truth::default(), |_, _| Vec::new())
