@@ -302,7 +302,7 @@ class Case:
             verified = self.run_beside("verify", bundle)
             judged = self.run_beside("judge", bundle, "-q").returncode
             doubt = [line.strip() for line in verified.stdout.splitlines() if "contradicts" in line]
-            if verified.returncode == 0 and judged not in (2, 70):
+            if verified.returncode == 0 and judged != 2 and (judged != 70 or self.child.returncode == 70):
                 states.add("whole")
             elif verified.returncode == 3 and not doubt:
                 states.add("not vouched for")

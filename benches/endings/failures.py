@@ -226,7 +226,7 @@ def on_nfs(case, more):
 def on_s3(case, more):
     port = free_port()
     script = os.path.join(HERE, "servers.py")
-    server = case.process(sys.executable, script, "s3", str(port), stdout=subprocess.DEVNULL)
+    server = case.process(sys.executable, script, "s3", str(port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for("the server", lambda: listens(port), 20)
     case.url = "s3://load/unit"
     target = f's3 = "{case.url}"\nendpoint = "http://127.0.0.1:{port}"\n{more}'
@@ -299,7 +299,8 @@ def injected(case, fault, kind, *signals):
     ends = "500ms" if fault.endswith(("bundle", "removal", "judge")) else "1h"
     case.start("run", getattr(case, kind)(measure=ends, more=watch if fault.endswith("metrics") else ""), "-q")
     if signals:
-        case.wait_load()
+        # One that hangs in front of the measured phase never comes there.
+        case.wait_load(phase="warms up")
         case.signal(*signals)
     del case.env["PLIMSOLL_INJECT"]
 
@@ -321,7 +322,12 @@ for place, kind, bundle, data in (
     row(f"a panic at {place}", 70, bundle=bundle, data=data, bound_s=2 * BOUND_S, debug=True)(
         lambda c, p=place, k=kind: injected(c, f"panic:{p}", k)
     )
-for place, kind in (("load-thread", "mailbox"), ("stream-thread", "matrix"), ("observer", "matrix")):
+for place, kind in (("load-thread", "mailbox"), ("stream-thread", "matrix")):
     row(f"SIGTERM while the thread at {place} hangs", (130, 5), data=("named", "removed"), debug=True)(
         lambda c, p=place, k=kind: injected(c, f"hang:{p}", k, TERM)
     )
+
+
+@row("SIGTERM three times while the conducting thread hangs (at observer)", 130, bundle="begun", data=("left",), debug=True)
+def conductor_hangs(case):
+    injected(case, "hang:observer", "matrix", TERM, TERM, TERM)

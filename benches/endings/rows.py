@@ -163,10 +163,10 @@ def removing(case, *signals):
     case.signal(*signals)
 
 
-row("SIGTERM while the removal of the data hangs: it is given 20 s", 130, data=("named",), bound_s=20 + BOUND_S, debug=True)(
+row("SIGTERM while a complete run's removal of its data hangs: it is given 20 s", 5, data=("named",), bound_s=20 + BOUND_S, debug=True)(
     lambda c: removing(c, TERM)
 )
-row("SIGTERM twice while the removal of the data hangs", 130, data=("named",), debug=True)(
+row("SIGTERM twice while a complete run's removal of its data hangs", 5, data=("named",), debug=True)(
     lambda c: removing(c, TERM, TERM)
 )
 

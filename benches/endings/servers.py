@@ -89,7 +89,7 @@ class S3(BaseHTTPRequestHandler):
         entries = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>{len(OBJECTS.get(key, b''))}</Size></Contents>" for key in keys
         )
-        text = f"<ListBucketResult><IsTruncated>false</IsTruncated><KeyCount>{len(keys)}</KeyCount>{entries}</ListBucketResult>"
+        text = f"<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><IsTruncated>false</IsTruncated><KeyCount>{len(keys)}</KeyCount>{entries}</ListBucketResult>"
         self.answer(200, text.encode())
 
 
