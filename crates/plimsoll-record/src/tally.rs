@@ -1,10 +1,11 @@
 //! Counts of latencies by bucket, for many classes in one table of memory.
 //!
 //! The buckets are those of [`crate::histogram`] up to the bundle's longest latency, so that nothing is lost when
-//! they are packed. What differs is the memory: a store of sixteen databases has two hundred histograms of which each I/O adds to one or two, at places
-//! that are rarely near. They lie in one table of large pages, a count goes into it a few I/Os after its
-//! line of memory was asked for, and the table is emptied and used again. Counts are small, as buckets are
-//! narrow: they take two bytes each, and what does not fit is kept aside.
+//! they are packed. What differs is the memory: a store of sixteen databases has two hundred histograms of
+//! which each I/O adds to one or two, at places that are rarely near. They lie in one table of large pages, a
+//! count goes into it a few I/Os after its line of memory was asked for, and the table is emptied and used
+//! again. Counts are small, as buckets are narrow: they take two bytes each, and what does not fit is kept
+//! aside.
 
 use std::collections::BTreeMap;
 
