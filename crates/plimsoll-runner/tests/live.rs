@@ -84,9 +84,10 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     assert!(told.began.contains(&(PhaseKind::Measure, Some(10_000_000_000))));
     for class in &bundle.run.classes {
         let within = class.count - class.drained;
-        assert_eq!(told.counts.get(&class.name), Some(&within), "{}", class.name);
+        let heard = told.counts.get(&class.name).copied().unwrap_or(0);
+        assert_eq!(heard, within, "{}", class.name);
     }
-    assert!(!bundle.run.classes.is_empty());
+    assert!(told.counts.values().any(|count| *count > 0));
 
     // An hour on nothing, which is asked to end once it measures.
     let run = Runner::start(&plan("null = true", "1h", ""), options(directory.path())).unwrap();
