@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use crate::error::PlanErrors;
 use crate::knob::Knob;
 use crate::plan::Plan;
-use crate::resolved::ResolvedPlan;
+use crate::resolved::{Matrix, MatrixAxes, ResolvedPlan, Workload};
 
 /// Fields that a sentence names.
 const NAMED_MAX: usize = 3;
@@ -41,8 +41,7 @@ impl Plan {
         let targets = if whole.targets.len() > 1 { whole.targets.len() } else { 0 };
         let mut all: Vec<ResolvedPlan> = (0..targets).filter_map(|i| whole.for_target(i)).collect();
         all.push(whole);
-        let points: Vec<_> =
-            all.iter().flat_map(ResolvedPlan::points).map(|point| point.plan).collect();
+        let points: Vec<_> = all.iter().filter_map(|plan| nearest_point(plan, resolved)).collect();
         all.extend(points);
         let automatic =
             |plan: &ResolvedPlan| plan.workload.mailbox().is_some_and(|store| store.threads_auto);
@@ -72,6 +71,26 @@ impl Plan {
         let job = |_: &str| self.job().map(str::to_owned).ok_or_else(|| "it has no job".to_owned());
         Self::parse_with(&text, self.source_name(), &job)
     }
+}
+
+/// The point of a sweep that has the run's values, and the first of each axis that has not. A plan of a megabyte
+/// can have more points than memory holds, so that they are not made to be looked through.
+fn nearest_point(plan: &ResolvedPlan, run: &ResolvedPlan) -> Option<ResolvedPlan> {
+    fn one<T: Clone + PartialEq>(given: &[T], run: Option<&T>) -> Vec<T> {
+        let same = run.filter(|run| given.contains(run)).or(given.first());
+        same.cloned().into_iter().collect()
+    }
+    let (matrix, run) = (plan.workload.matrix()?, run.workload.matrix());
+    let (axes, run) = (&matrix.axes, run.map(|matrix| &matrix.axes));
+    let axes = MatrixAxes {
+        patterns: one(&axes.patterns, run.and_then(|run| run.patterns.first())),
+        queue_depths: one(&axes.queue_depths, run.and_then(|run| run.queue_depths.first())),
+        sizes_bytes: one(&axes.sizes_bytes, run.and_then(|run| run.sizes_bytes.first())),
+        read_percents: one(&axes.read_percents, run.and_then(|run| run.read_percents.first())),
+    };
+    let workload = Workload::Matrix(Matrix { axes, ..matrix.clone() });
+    let single = ResolvedPlan { workload, ..plan.clone() };
+    single.points().pop().map(|point| point.plan)
 }
 
 fn fields(plan: &ResolvedPlan) -> Table {
@@ -123,6 +142,19 @@ mod tests {
         let mut seeded = point;
         seeded.seed += 1;
         assert_eq!(sweep.differs_from(&seeded, &[]).as_deref(), Some("seed"));
+    }
+
+    #[test]
+    fn a_sweep_of_more_points_than_memory_holds_is_held_against_its_run() {
+        let list = |n: u32| (1..=n).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
+        let text = SWEEP.replace("queue_depth = 4", &format!("queue_depth = [{}]", list(4_000)));
+        let sizes = (1..=4_000).map(|i| format!("\"{}KiB\"", 4 * i)).collect::<Vec<_>>().join(", ");
+        let large = plan(&text.replace("\"4KiB\", \"8KiB\"", &sizes));
+        assert_eq!(large.resolve().point_count(), 2 * 4_000 * 4_000);
+        let point = plan(SWEEP).resolve().points()[3].plan.clone();
+        assert_eq!(large.differs_from(&point, &[]), None);
+        let deeper = Knob::QueueDepth.turned(&point, 5_000);
+        assert!(large.differs_from(&deeper, &[]).is_some_and(|fields| fields.contains("depths")));
     }
 
     #[test]
