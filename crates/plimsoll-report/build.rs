@@ -1,5 +1,5 @@
 //! Names the build: a digest of the sources of everything that makes a verdict and a report out of
-//! evidence. Bundles carry it, so that a report that differs from the one that this build writes is known
+//! evidence, and of the versions of what they are built on. Bundles carry it, so that a report that differs from the one that this build writes is known
 //! to have been changed, and not merely written by another build.
 
 use std::fs;
@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 /// The crates whose sources decide what is derived from evidence.
 const CRATES: [&str; 4] =
     ["plimsoll-plan", "plimsoll-evidence", "plimsoll-judge", "plimsoll-report"];
+/// What decides it besides: the form that is written, and the versions of what writes it.
+const FILES: [&str; 2] = ["../plimsoll-runner/src/render.rs", "../../Cargo.lock"];
 
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
@@ -16,6 +18,14 @@ fn main() {
         let sources = here.join("..").join(name).join("src");
         println!("cargo:rerun-if-changed={}", sources.display());
         collect(&sources, &mut files);
+    }
+    for name in FILES {
+        let file = here.join(name);
+        // One that is missing would have the build repeated each time.
+        if file.is_file() {
+            println!("cargo:rerun-if-changed={}", file.display());
+            files.push(file);
+        }
     }
     let mut digest = Fnv::new();
     for file in &files {

@@ -245,11 +245,15 @@ impl Counters {
     }
 }
 
-/// Whether this machine is a virtual one, by the processor's flag.
+/// Whether this machine may be a virtual one.
 fn is_virtual() -> bool {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    flags.split_ascii_whitespace().any(|flag| flag == "hypervisor")
+    may_be_virtual(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+}
+
+/// By the processor's flag. Processors other than x86 have none, and may be virtual.
+fn may_be_virtual(cpuinfo: &str) -> bool {
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    flags.is_none_or(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
 }
 
 #[cfg(test)]
@@ -316,6 +320,14 @@ mod tests {
         assert_eq!(waited_ns("4014 11842 1\n"), Some(11_842));
         assert_eq!(waited_ns("0 0 0\n"), None);
         assert_eq!(waited_ns(""), None);
+    }
+
+    #[test]
+    fn a_processor_that_does_not_say_so_may_be_virtual() {
+        assert!(!may_be_virtual("processor\t: 0\nflags\t\t: fpu vme sse2\n"));
+        assert!(may_be_virtual("processor\t: 0\nflags\t\t: fpu vme hypervisor\n"));
+        assert!(may_be_virtual("processor\t: 0\nFeatures\t: fp asimd\n"));
+        assert!(may_be_virtual(""));
     }
 
     #[test]

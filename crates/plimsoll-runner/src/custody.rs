@@ -20,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_engine::defect;
-use plimsoll_evidence::ledger::place::{self, Entered, Held, Witness};
+use plimsoll_evidence::ledger::place::{self, Entered, Witness};
 use plimsoll_evidence::ledger::statement::statements;
 use plimsoll_evidence::ledger::{Derived, Event, Ledger, Link, Place, Statement};
 use plimsoll_evidence::run::LedgerPosition;
@@ -37,7 +37,7 @@ use crate::experiment;
 use crate::places::Places;
 use crate::render;
 use crate::session::engine_error;
-use held::{hold_entered, is_own, plan_differs, said};
+use held::{entered_by_run, hold_entered, is_own, plan_differs, said};
 
 /// Bundles of the catalogue that are asked where they stand in the ledger: the newest of this many runs
 /// and experiments.
@@ -463,13 +463,13 @@ impl Reader {
         made: &Made,
         custody: &mut Custody,
     ) -> Result<(), String> {
-        let entered: &[Entered] = match &custody.place {
-            Place::Held(Held { entered, .. }) => entered,
-            _ => &[],
-        };
         let own = is_own(bundle);
         // What this build entered when the run ended is what it derives now. Another may have judged later.
-        let entered_by_others = &entered[usize::from(own).min(entered.len())..];
+        let (entered, by_run): (&[Entered], _) = match &custody.place {
+            Place::Held(held) => (&held.entered, entered_by_run(bundle, held)),
+            _ => (&[], None),
+        };
+        let entered_by_others = &entered[usize::from(by_run.is_some())..];
         let of = |name: &str, expected: &str, known: fn(&Derived) -> &String| {
             let Ok(bytes) = fs::read(directory.join(name)) else { return Standing::Missing };
             let sha256 = sha256_hex(&bytes);

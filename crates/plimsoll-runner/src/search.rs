@@ -101,6 +101,7 @@ pub fn search(
                 return Err(error);
             }
         };
+        listener.finished(&finished);
         experiment.note(&finished.evidence);
         tuner.take(&finished.evidence, &finished.verdict);
         let tuning = tuner.tuning();

@@ -52,7 +52,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         .collect();
     let since_ns = |pause: &Pause| pause.at_ns.saturating_sub(phase.start_ns);
     let stops = || within.iter().filter(|(pause, _)| pause.kind.is_stop());
-    let stopped_ns: u64 = stops().map(|(_, part_ns)| part_ns).sum();
+    let stopped_ns = stops().map(|(_, part_ns)| *part_ns).fold(0, u64::saturating_add);
     let finding = if let Some((first, _)) = stops().next() {
         let share = stopped_ns as f64 / phase.duration_ns.max(1) as f64;
         let outcome = if share > SHARE_FAIL { Outcome::Fail } else { Outcome::Warn };

@@ -58,7 +58,7 @@ pub(super) fn hold_entered(
     held: &Held,
     made: &Made,
 ) -> Result<(), String> {
-    let first = held.entered.first().filter(|_| is_own(bundle));
+    let first = entered_by_run(bundle, held);
     if let Some(Entered { line, .. }) = first.filter(|first| first.derived != made.hashes()) {
         return Err(format!(
             "line {line} of the ledger has another verdict.json or report.html than the evidence gives"
@@ -73,6 +73,12 @@ pub(super) fn hold_entered(
         )),
         None => Ok(()),
     }
+}
+
+/// What the ledger has from the end of a run of this build. A run that could not be judged entered nothing: what
+/// stands first then is a later judgement, by whichever build.
+pub(super) fn entered_by_run<'a>(bundle: &Bundle, held: &'a Held) -> Option<&'a Entered> {
+    held.entered.first().filter(|first| is_own(bundle) && first.line == held.ended_at)
 }
 
 /// The verdict that a bundle's `verdict.json` states.

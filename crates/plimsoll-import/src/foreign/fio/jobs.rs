@@ -54,7 +54,7 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usi
         bundle.run.classes.push(totals);
     }
     take_syncs(bundle, job, &name, instance);
-    let length_ns = runtime_ms(job) * NS_PER_MS;
+    let length_ns = runtime_ms(job).saturating_mul(NS_PER_MS);
     let counters = &mut bundle.run.counters;
     counters.insert(bundle_key::runtime_ns(instance), length_ns);
     if let Some(outstanding) = outstanding(root, jobs, job) {
@@ -62,8 +62,8 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usi
     }
     // Milliseconds since 1970, fio 3.36 and later.
     if let Some(start_ms) = job.get("job_start").and_then(Value::as_u64) {
-        let start_ns = start_ms * NS_PER_MS;
-        let issuer = Issuer { name, start_ns, end_ns: start_ns + length_ns };
+        let start_ns = start_ms.saturating_mul(NS_PER_MS);
+        let issuer = Issuer { name, start_ns, end_ns: start_ns.saturating_add(length_ns) };
         bundle.observed.issuers.push(issuer);
     }
 }
@@ -108,7 +108,7 @@ fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     let same = |other: &&Value| text_at(other, "jobname") == text_at(job, "jobname");
     let listed = jobs.iter().filter(same).count() as u64;
     match listed {
-        1 => Some(depth * clones),
+        1 => depth.checked_mul(clones),
         listed if listed == clones => Some(depth),
         _ => None,
     }

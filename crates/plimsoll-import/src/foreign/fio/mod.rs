@@ -55,7 +55,8 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
         .map_err(|errors| wrong(format!("its job cannot be carried over:\n{errors}")))?
         .plan;
     let duration_ms = jobs.iter().map(jobs::runtime_ms).max().unwrap_or(0);
-    let mut bundle = bundle(name, plan.text(), plan.resolve(), duration_ms * NS_PER_MS);
+    let mut bundle =
+        bundle(name, plan.text(), plan.resolve(), duration_ms.saturating_mul(NS_PER_MS));
     bundle.run.tool_version = text_at(&root, "fio version").to_owned();
     bundle.run.started_unix_ns = number(&root, "timestamp") as u64 * 1_000_000_000;
     for (index, job) in jobs.iter().enumerate() {
@@ -167,7 +168,7 @@ fn take_options(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
 fn take_cpu(bundle: &mut Bundle, jobs: &[Value]) {
     let (mut user, mut system, mut most) = (0.0, 0.0, 0.0f64);
     for job in jobs {
-        let time_ns = (jobs::runtime_ms(job) * NS_PER_MS) as f64;
+        let time_ns = jobs::runtime_ms(job).saturating_mul(NS_PER_MS) as f64;
         let (usr, sys) = (number(job, "usr_cpu") / 100.0, number(job, "sys_cpu") / 100.0);
         user += usr * time_ns;
         system += sys * time_ns;
