@@ -33,3 +33,43 @@ pub const AHEAD_NS: u64 = 1_000_000;
 pub fn one_max_ns(outage_max_ns: u64) -> u64 {
     outage_max_ns.max(IN_FLIGHT_NS)
 }
+
+/// What is known of the operation that has been in flight for longest, from looks at it now and then.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Oldest {
+    too_old_since_ns: Option<u64>,
+}
+
+impl Oldest {
+    /// Whether the oldest operation, which has been out since `since_ns`, was out for [`one_max_ns`] at this look
+    /// and at the one before. One look is not enough: a process that was stopped meanwhile finds what came back
+    /// long ago, and was not taken yet.
+    pub fn is_lost(&mut self, since_ns: Option<u64>, now_ns: u64, outage_max_ns: u64) -> bool {
+        let max_ns = one_max_ns(outage_max_ns);
+        let too_old = since_ns.filter(|since_ns| now_ns.saturating_sub(*since_ns) >= max_ns);
+        let before = std::mem::replace(&mut self.too_old_since_ns, too_old);
+        too_old.is_some() && too_old == before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_back_while_the_process_was_stopped_is_not_lost() {
+        const SECOND: u64 = 1_000_000_000;
+        let mut oldest = Oldest::default();
+        assert!(!oldest.is_lost(Some(SECOND), 2 * SECOND, 0));
+        // Stopped for five minutes: it is taken before the next look.
+        assert!(!oldest.is_lost(Some(SECOND), 302 * SECOND, 0));
+        assert!(!oldest.is_lost(Some(302 * SECOND), 303 * SECOND, 0));
+        // And this one is not.
+        assert!(!oldest.is_lost(Some(302 * SECOND), 482 * SECOND, 0));
+        assert!(oldest.is_lost(Some(302 * SECOND), 483 * SECOND, 0));
+        assert!(!oldest.is_lost(None, 484 * SECOND, 0));
+        // Silence may last longer, and one operation too.
+        assert!(!oldest.is_lost(Some(0), 500 * SECOND, 600 * SECOND));
+        assert!(!oldest.is_lost(Some(0), 501 * SECOND, 600 * SECOND));
+    }
+}

@@ -9,7 +9,7 @@
 
 use std::sync::mpsc::Sender;
 
-use plimsoll_record::drain;
+use plimsoll_record::drain::Oldest;
 use plimsoll_record::late::Late;
 use plimsoll_record::recorder::{Recorder, Snapshot};
 use plimsoll_sys::clock::Clock;
@@ -83,8 +83,8 @@ struct Flying {
 ///
 /// # Errors
 /// [`EngineError`] where the queue fails or refuses an operation that the workload asked for, where
-/// nothing is answered for [`Driven::outage_max_ns`] or one I/O not for [`drain::one_max_ns`], and [`EngineError::Stopped`] after
-/// [`Control::abort`].
+/// nothing is answered for [`Driven::outage_max_ns`] or one I/O not for
+/// [`one_max_ns`](plimsoll_record::drain::one_max_ns), and [`EngineError::Stopped`] after [`Control::abort`].
 pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
     driven: Driven<'_, W, Q, T>,
 ) -> Result<(), EngineError> {
@@ -104,6 +104,7 @@ pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
         seen_ns: 0,
         answered_ns,
         look_at_oldest_ns: answered_ns,
+        oldest: Oldest::default(),
         driven,
     };
     let result = thread.run();
@@ -138,6 +139,7 @@ struct Thread<'a, W, Q, T> {
     answered_ns: u64,
     /// When the oldest I/O in flight is looked at again.
     look_at_oldest_ns: u64,
+    oldest: Oldest,
 }
 
 impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
@@ -260,15 +262,14 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// still answers reads.
     ///
     /// # Errors
-    /// [`EngineError::Unanswered`] where one has been out for [`drain::one_max_ns`].
+    /// [`EngineError::Unanswered`] where one has been out for [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
-    fn heed_oldest(&self, now_ns: u64) -> Result<(), EngineError> {
-        let oldest_ns = self.flying.iter().map(|io| io.queued_ns).min().unwrap_or(now_ns);
-        let max_ns = drain::one_max_ns(self.driven.outage_max_ns);
-        if now_ns.saturating_sub(oldest_ns) >= max_ns {
-            return Err(self.unanswered(oldest_ns, now_ns));
+    fn heed_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
+        let oldest_ns = self.flying.iter().map(|io| io.queued_ns).min();
+        match self.oldest.is_lost(oldest_ns, now_ns, self.driven.outage_max_ns) {
+            true => Err(self.unanswered(oldest_ns.unwrap_or(now_ns), now_ns)),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     #[cold]

@@ -26,7 +26,7 @@ use super::time::Timer;
 use crate::EngineError;
 use crate::backend::{Batch, Queue};
 use plimsoll_record::cells::{Cell, Snapshot};
-use plimsoll_record::drain;
+use plimsoll_record::drain::Oldest;
 
 /// What a driving thread is told.
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +156,7 @@ struct Driver<'a, Q, S, P, T> {
     cpu: CpuTime,
     /// When something last came back, or nothing was in flight.
     answered_ns: u64,
+    oldest: Oldest,
 }
 
 /// Drives `source` at `pacing` through `queue` until the stop, and hands what it measures to `outbox`.
@@ -194,6 +195,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
         interval: 0,
         cpu: thread_time(),
         answered_ns: now_ns,
+        oldest: Oldest::default(),
     };
     driver.locate(now_ns);
     outbox.current().interval = driver.interval;
@@ -462,16 +464,14 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// bounds what it is waited for.
     ///
     /// # Errors
-    /// [`EngineError::Unanswered`] where one has been out for [`drain::one_max_ns`].
+    /// [`EngineError::Unanswered`] where one has been out for [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
-    fn heed_oldest(&self, now_ns: u64) -> Result<(), EngineError> {
-        let since_ns = |flown: &Flying| now_ns.saturating_sub(flown.submitted_ns);
-        let oldest_ns = self.flying.iter().filter(|flown| flown.in_flight).map(since_ns).max();
-        match oldest_ns {
-            Some(ns) if !self.stopping && ns >= drain::one_max_ns(self.config.outage_max_ns) => {
-                Err(self.unanswered(now_ns.saturating_sub(ns), now_ns))
-            }
-            _ => Ok(()),
+    fn heed_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
+        let in_flight = self.flying.iter().filter(|flown| flown.in_flight && !self.stopping);
+        let oldest_ns = in_flight.map(|flown| flown.submitted_ns).min();
+        match self.oldest.is_lost(oldest_ns, now_ns, self.config.outage_max_ns) {
+            true => Err(self.unanswered(oldest_ns.unwrap_or(now_ns), now_ns)),
+            false => Ok(()),
         }
     }
 

@@ -13,6 +13,9 @@ use plimsoll_plan::Plan;
 
 use super::Made;
 
+/// Where a plan names a fio job.
+const JOB_FIELD: &str = "workload.fio.job";
+
 /// Whether this build wrote a bundle.
 pub(super) fn is_own(bundle: &Bundle) -> bool {
     bundle.run.build.as_deref() == Some(plimsoll_report::BUILD)
@@ -32,6 +35,10 @@ pub(super) fn plan_differs(bundle: &Bundle) -> Option<String> {
         Ok(plan) => plan,
         Err(errors) => {
             let first = errors.errors.first();
+            if bundle.job_text.is_none() && first.is_some_and(|error| error.field == JOB_FIELD) {
+                // Earlier versions kept the plan alone.
+                return Some("the job that plan.toml names is not in the bundle".to_owned());
+            }
             let what = first
                 .map_or(String::new(), |error| format!(" ({} {})", error.field, error.message));
             return Some(format!("plan.toml is no plan{what}"));
