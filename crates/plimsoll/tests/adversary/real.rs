@@ -218,11 +218,16 @@ fn truth(drawn: &Drawn) -> Truth {
         Required::Much | Required::MuchLatency => {
             truth = truth.and_no_pass("no storage carries that")
         }
+        // What a device holds is known when it is judged; files that cannot fit are refused.
+        Required::TooMuchHeld if matches!(drawn.stack, Kind::Device | Kind::DeviceOnMemory) => {
+            truth = truth.and_no_pass("no storage holds that");
+        }
         Required::TooMuchHeld => truth = truth.exits(&[2]),
         _ => {}
     }
     if drawn.disturbance == Disturbance::Interrupted {
         truth = truth.and_no_pass("it was interrupted");
+        truth.interrupted = true;
     }
     truth
 }

@@ -11,6 +11,8 @@ pub struct Truth {
     pub honest: bool,
     /// It is not carried by far: a verdict other than FAIL needs a reason of its own, and PASS is false.
     pub exit_codes: &'static [i32],
+    /// It gets a signal, and may end with 130, whatever else is true.
+    pub interrupted: bool,
     /// What has to be found by one of these rules, or said in these words.
     pub says: Option<&'static str>,
 }

@@ -93,11 +93,13 @@ pub fn of_run(truth: &Truth, ran: Option<&Ran>, bundle: Option<&Path>) -> Vec<Fo
     let Some(ran) = ran else {
         return vec![(Wrong::Hung, "the command did not end".to_owned())];
     };
-    let Some(verdict) = of_command(ran, &[0, 1, 2, 3, 4, 5]) else {
+    let interrupted = truth.interrupted && ran.code == 130;
+    let may: &[i32] = if interrupted { &[130] } else { &[0, 1, 2, 3, 4, 5] };
+    let Some(verdict) = of_command(ran, may) else {
         return vec![(Wrong::Crashed, format!("exit code {}: {}", ran.code, ran.stderr))];
     };
     let mut found = Vec::new();
-    if !truth.exit_codes.is_empty() && !truth.exit_codes.contains(&ran.code) {
+    if !interrupted && !truth.exit_codes.is_empty() && !truth.exit_codes.contains(&ran.code) {
         let says = format!("exit code {} and not {:?}", ran.code, truth.exit_codes);
         found.push((Wrong::Missed, format!("{says}: {}", verdict["reason"])));
     }
@@ -115,7 +117,7 @@ pub fn of_run(truth: &Truth, ran: Option<&Ran>, bundle: Option<&Path>) -> Vec<Fo
         "INVALID" => &[3, 4, 5],
         _ => &[3, 5],
     };
-    if !codes.contains(&ran.code) {
+    if !interrupted && !codes.contains(&ran.code) {
         found.push((Wrong::Crashed, format!("{word} ends with exit code {}", ran.code)));
     }
     let reason = verdict["reason"].as_str().unwrap_or_default();
