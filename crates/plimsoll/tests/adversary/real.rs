@@ -218,11 +218,10 @@ fn truth(drawn: &Drawn) -> Truth {
         Required::Much | Required::MuchLatency => {
             truth = truth.and_no_pass("no storage carries that")
         }
-        // What a device holds is known when it is judged; files that cannot fit are refused.
-        Required::TooMuchHeld if matches!(drawn.stack, Kind::Device | Kind::DeviceOnMemory) => {
-            truth = truth.and_no_pass("no storage holds that");
+        // Refused where the room is known; otherwise judged by what was there.
+        Required::TooMuchHeld => {
+            truth = truth.exits(&[1, 2, 3]).and_no_pass("no storage holds that");
         }
-        Required::TooMuchHeld => truth = truth.exits(&[2]),
         _ => {}
     }
     if drawn.disturbance == Disturbance::Interrupted {
