@@ -23,12 +23,17 @@ fn ran(sandbox: &Sandbox, target: &str, workload: &str, more: &str) -> Ran {
     Ran::from(command.output().unwrap())
 }
 
-/// A server of this very host whose disks moved nothing: its data are in memory, and that is said.
+/// A server of this very host whose disks moved nothing: its data are in memory, and that is said. Where others use
+/// the disks meanwhile, as other tests do, it cannot be known; it is never acquitted.
 #[track_caller]
 fn is_said_to_be_in_memory(ran: &Ran) {
     let verdict = ran.json();
-    assert_eq!(found(&verdict, "bytes-balance"), "fail", "{verdict:#}");
-    assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
+    let expected = match found(&verdict, "bytes-balance").as_str().unwrap_or("not there") {
+        "fail" => "INVALID",
+        "unknown" => "INCONCLUSIVE",
+        other => panic!("bytes-balance is {other}: {verdict:#}"),
+    };
+    assert_eq!(verdict["verdict"], expected, "{verdict:#}");
     for claim in ["requirement", "media-read", "sustained-write", "durable-write"] {
         let standing = verdict["claims"][claim].as_str().unwrap();
         assert!(!standing.starts_with("believable"), "{claim} is {standing}: {verdict:#}");
