@@ -14,9 +14,8 @@ use crate::experiment::Experiment;
 use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::render;
-use crate::repeat::Asked;
 use crate::search;
-use crate::session::{Finished, run_once};
+use crate::session::{Asked, Finished, run_once};
 
 /// What the runs of all targets come to.
 pub struct Compared {

@@ -12,7 +12,7 @@ use plimsoll_record::recording::Recording;
 use crate::error::RunnerError;
 use crate::kept_data::DataSlot;
 use crate::listener::Listener;
-use crate::session::{Finished, Request, engine_error, run_once};
+use crate::session::{Asked, Finished, Request, engine_error, run_once};
 
 /// The model that a plan names, if its target is one.
 pub fn named(plan: &ResolvedPlan) -> Option<&TargetKind> {
@@ -46,10 +46,10 @@ pub fn carry_out(
 ) -> Result<Recording, RunnerError> {
     let number = request.experiment.as_ref().map_or(1, |place| place.number);
     run_plan(ModelRun {
-        plan: request.resolved,
+        plan: request.asked.resolved,
         model,
-        seed: seed_of(request.resolved.seed, number),
-        interrupt: request.interrupt,
+        seed: seed_of(request.asked.resolved.seed, number),
+        interrupt: request.asked.interrupt,
         watcher: progress,
     })
     .map_err(|error| run_error(&error))
@@ -109,22 +109,11 @@ pub fn side_by_side(
 ) -> Vec<Result<Finished, RunnerError>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     progress.say(&format!("{} runs with seeds of their own, {cores} at a time", places.len()));
-    let Request { plan, resolved, bundles, places: catalogue, interrupt, .. } = *request;
+    let asked = Asked { keep: false, witness: None, destroy: &[], ..request.asked };
     let (warnings, told) = channel();
     let one = |place: Membership, warnings: Sender<String>| {
         let data = DataSlot::fresh();
-        let request = Request {
-            plan,
-            resolved,
-            keep: false,
-            witness: None,
-            destroy: &[],
-            bundles,
-            places: catalogue,
-            interrupt,
-            experiment: Some(place),
-            data: &data,
-        };
+        let request = Request { asked, experiment: Some(place), data: &data };
         run_once(&request, &mut Warnings(warnings))
     };
     let mut finished = Vec::new();

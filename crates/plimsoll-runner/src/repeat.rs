@@ -1,11 +1,10 @@
 //! A plan's runs, as often as it says, one after the other; on models side by side.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use plimsoll_evidence::run::{EndKind, ExperimentKind, Membership};
 use plimsoll_judge::experiment;
-use plimsoll_plan::{Plan, ResolvedPlan};
 
 use crate::error::RunnerError;
 use crate::exit::Exit;
@@ -13,30 +12,8 @@ use crate::experiment::Experiment;
 use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::modelled;
-use crate::places::Places;
 use crate::render;
-use crate::session::{Finished, Request, run_once, worst};
-
-/// What to run, and what becomes of it.
-#[derive(Clone, Copy)]
-pub struct Asked<'a> {
-    /// The plan as given.
-    pub plan: &'a Plan,
-    /// As resolved, with one target.
-    pub resolved: &'a ResolvedPlan,
-    /// Whether the data stays.
-    pub keep: bool,
-    /// Where acknowledged commits are written, if anywhere.
-    pub witness: Option<&'a Path>,
-    /// Devices whose data may be overwritten.
-    pub destroy: &'a [PathBuf],
-    /// Where the bundle, or the directory of all of them, is made.
-    pub bundles: &'a Path,
-    /// Ledger and generation maps.
-    pub places: &'a Places,
-    /// Turns true when the operator wants it to end.
-    pub interrupt: &'a AtomicBool,
-}
+use crate::session::{Asked, Finished, Request, run_once, worst};
 
 /// Runs of one plan that have ended.
 pub struct Repeated {
@@ -106,25 +83,14 @@ pub fn carry_out(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Repea
 }
 
 impl<'a> Asked<'a> {
-    /// One run of it.
+    /// One run of it, whose bundle is made in a directory of its own.
     pub(crate) fn request(
-        &'a self,
+        self,
         bundles: &'a Path,
         experiment: Option<Membership>,
         data: &'a DataSlot,
     ) -> Request<'a> {
-        Request {
-            plan: self.plan,
-            resolved: self.resolved,
-            keep: self.keep,
-            witness: self.witness,
-            destroy: self.destroy,
-            bundles,
-            places: self.places,
-            interrupt: self.interrupt,
-            experiment,
-            data,
-        }
+        Request { asked: Self { bundles, ..self }, experiment, data }
     }
 }
 

@@ -20,8 +20,8 @@ use plimsoll_record::progress::{Progress, Watcher};
 use crate::error::RunnerError;
 use crate::listener::Listener;
 use crate::places::Places;
-use crate::repeat::{self, Asked};
-use crate::session::{Finished, engine_error};
+use crate::repeat;
+use crate::session::{Asked, Finished, engine_error};
 
 /// How far a phase is, is told this often at most.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -272,10 +272,7 @@ impl Listener for Teller<'_> {
     }
 
     fn finished(&mut self, run: &Finished) {
-        let Finished { directory, verdict, kept, not_removed, .. } = run;
-        if let Some(error) = not_removed {
-            self.warn(&format!("the data could not be removed: {}", error.message));
-        }
+        let Finished { directory, verdict, kept, .. } = run;
         verdict.findings.iter().for_each(|finding| self.tell(Event::Finding(finding.clone())));
         let (directory, kept) = (directory.clone(), kept.clone());
         self.tell(Event::Finished { directory, verdict: Box::new(verdict.clone()), kept });

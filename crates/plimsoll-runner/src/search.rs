@@ -20,7 +20,7 @@ use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::render;
-use crate::session::{Request, run_once};
+use crate::session::{self, Request, run_once};
 
 /// Largest number of threads, or queue depth, that is tried unless another is asked for.
 const LOAD_MAX: u64 = 1024;
@@ -82,14 +82,16 @@ pub fn search(
         listener.say(&format!("step {number}: {name} {load}, {}", why(purpose)));
         let step = knob.turned(resolved, load);
         let request = Request {
-            plan,
-            resolved: &step,
-            keep: asked.keep,
-            witness: None,
-            destroy: &asked.destroy,
-            bundles: experiment.directory(),
-            places,
-            interrupt,
+            asked: session::Asked {
+                plan,
+                resolved: &step,
+                keep: asked.keep,
+                witness: None,
+                destroy: &asked.destroy,
+                bundles: experiment.directory(),
+                places,
+                interrupt,
+            },
             experiment: Some(experiment.next(&format!("{name} {load}"))),
             data: &data,
         };
@@ -109,7 +111,8 @@ pub fn search(
         if let Some(step) = tuning.steps.last() {
             listener.say(&told(step.rate_per_s, step.within, &step.note));
         }
-        if finished.evidence.run.end.kind != EndKind::Completed {
+        // Data that cannot be removed is told, and the next step would meet it.
+        if finished.evidence.run.end.kind != EndKind::Completed || finished.not_removed.is_some() {
             ended = Some(finished.exit());
             break;
         }

@@ -30,7 +30,8 @@ use crate::run_id::RunId;
 use crate::until_steady::UntilSteady;
 
 /// What to run, and what becomes of it.
-pub struct Request<'a> {
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
     /// The plan as given.
     pub plan: &'a Plan,
     /// As resolved, with one target.
@@ -41,12 +42,18 @@ pub struct Request<'a> {
     pub witness: Option<&'a Path>,
     /// Devices whose data may be overwritten.
     pub destroy: &'a [PathBuf],
-    /// Where the bundle is made.
+    /// Where the bundle, or the directory of all of them, is made.
     pub bundles: &'a Path,
     /// Ledger and generation maps.
     pub places: &'a Places,
     /// Turns true when the operator wants it to end.
     pub interrupt: &'a AtomicBool,
+}
+
+/// One run of it.
+pub struct Request<'a> {
+    /// What to run; the bundle is made in its directory.
+    pub asked: Asked<'a>,
     /// Its place in an experiment, if it has one.
     pub experiment: Option<Membership>,
     /// Data that an earlier run left for this one, and this one may leave for the next.
@@ -63,8 +70,7 @@ pub struct Finished {
     pub verdict: Verdict,
     /// Where the data was kept, if it was.
     pub kept: Vec<String>,
-    /// Why the data could not be removed, where it was to be and could not: on a target that failed, the
-    /// verdict comes first.
+    /// Why the data could not be removed, where it was to be and could not; told already.
     pub not_removed: Option<RunnerError>,
     /// Why its end does not stand in the ledger, where it could not be entered; told already.
     pub not_entered: Option<RunnerError>,
@@ -95,9 +101,9 @@ pub fn run_once(
     request: &Request<'_>,
     progress: &mut dyn Listener,
 ) -> Result<Finished, RunnerError> {
-    let what = what_to_run(request.resolved)?;
-    for target in &request.resolved.targets {
-        memory::check(request.resolved, target).map_err(|error| engine_error(&error))?;
+    let what = what_to_run(request.asked.resolved)?;
+    for target in &request.asked.resolved.targets {
+        memory::check(request.asked.resolved, target).map_err(|error| engine_error(&error))?;
     }
     match what {
         What::Model(kind) => run_model(request, kind, progress),
@@ -123,8 +129,8 @@ fn run_model(
     kind: &TargetKind,
     progress: &mut dyn Listener,
 ) -> Result<Finished, RunnerError> {
-    let model = modelled::load(request.resolved, kind)?;
-    let id = RunId::now(&request.resolved.name);
+    let model = modelled::load(request.asked.resolved, kind)?;
+    let id = RunId::now(&request.asked.resolved.name);
     let session = Session::begin(request, &[], id, None, progress)?;
     let recording = match defect::caught(|| modelled::carry_out(request, &model, progress)) {
         Ok(recording) => recording?,
@@ -144,7 +150,7 @@ fn run_mail(
     mailbox: &Mailbox,
     progress: &mut dyn Listener,
 ) -> Result<Finished, RunnerError> {
-    let resolved = request.resolved;
+    let resolved = request.asked.resolved;
     let mut ending = UntilSteady::new(resolved)?;
     let id = RunId::now(&resolved.name);
     let held = request.data.take();
@@ -152,7 +158,7 @@ fn run_mail(
     let home = match held {
         Some(Held { data: Data::Mail(home), .. }) => home.reuse(mailbox),
         _ => {
-            let stores = request.places.stores();
+            let stores = request.asked.places.stores();
             Home::create(resolved, target, mailbox, &stores, id.store_id())
         }
     };
@@ -170,9 +176,9 @@ fn run_mail(
         target,
         mailbox,
         home,
-        interrupt: request.interrupt,
+        interrupt: request.asked.interrupt,
         watcher: progress,
-        witness: request.witness,
+        witness: request.asked.witness,
         ending: &mut ending,
     });
     let can_be_used_again = home.is_prepared() && recording.is_well();
@@ -186,9 +192,9 @@ fn run_matrix(
     matrix: &Matrix,
     progress: &mut dyn Listener,
 ) -> Result<Finished, RunnerError> {
-    let mut ending = UntilSteady::new(request.resolved)?;
+    let mut ending = UntilSteady::new(request.asked.resolved)?;
     let overwriting = random_overwrite(matrix);
-    let id = RunId::now(&request.resolved.name);
+    let id = RunId::now(&request.asked.resolved.name);
     let held = request.data.take();
     let data_of_run = held.as_ref().map(|held| held.run_id.clone());
     let home = match held {
@@ -204,10 +210,10 @@ fn run_matrix(
         Err(error) => return Err(not_begun(Data::Matrix(home), error)),
     };
     let (recording, home) = matrix::run(MatrixRun {
-        plan: request.resolved,
+        plan: request.asked.resolved,
         matrix,
         home,
-        interrupt: request.interrupt,
+        interrupt: request.asked.interrupt,
         watcher: progress,
         ending: &mut ending,
         overwriting: &overwriting,
@@ -225,18 +231,18 @@ fn data_set(
     matrix: &Matrix,
     id: &RunId,
 ) -> Result<DataHome, RunnerError> {
-    let plan = request.resolved;
-    let whole = request.plan.resolve();
+    let plan = request.asked.resolved;
+    let whole = request.asked.plan.resolve();
     let whole = whole.workload.matrix().filter(|whole| whole.streams.len() == matrix.streams.len());
     let verified = matrix.streams.iter().any(|stream| stream.verify_reads);
     let home = DataHome::create(&HomeRequest {
         plan,
         target,
         matrix: whole.unwrap_or(matrix),
-        state_directory: &request.places.stores(),
+        state_directory: &request.asked.places.stores(),
         data_id: id.store_id(),
-        follow: plan.phases.verify || verified || request.keep,
-        destroy: &request.data.given_up(request.destroy),
+        follow: plan.phases.verify || verified || request.asked.keep,
+        destroy: &request.data.given_up(request.asked.destroy),
     });
     let home = home.map_err(|error| engine_error(&error))?;
     if let TargetKind::Device { device } = &target.kind {
@@ -325,16 +331,16 @@ impl<'a> Session<'a> {
         progress: &mut dyn Listener,
     ) -> Result<Self, RunnerError> {
         inject::point("begin");
-        let resolved = request.resolved;
+        let resolved = request.asked.resolved;
         let plan_sha256 = resolved.sha256_hex().map_err(|e| RunnerError::usage(e.to_string()))?;
-        let ledger = Ledger::at(request.places.ledger());
+        let ledger = Ledger::at(request.asked.places.ledger());
         let started = id.started_unix_ns();
         let experiment =
             request.experiment.clone().map(|place| Membership { data_of_run, ..place });
         // A model's run takes no time of its own: its space need not be held.
         let modelled = matches!(resolved.targets[..], [ref t] if is_model(t));
         let hold_bytes = if modelled { 0 } else { evidence_place::expected_bytes(resolved) };
-        let writer = evidence_place::begin(request.bundles, id.name(), hold_bytes)?;
+        let writer = evidence_place::begin(request.asked.bundles, id.name(), hold_bytes)?;
         let mut paths: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
         paths.sort();
         paths.dedup();
@@ -346,7 +352,7 @@ impl<'a> Session<'a> {
             unix_ns: started,
             experiment: experiment.as_ref().map(|place| place.id.as_str()),
             question: Some(Question::of(resolved, &environment)),
-            known: &custody::witnesses(&request.places.runs),
+            known: &custody::witnesses(&request.asked.places.runs),
         };
         let position = match ledger.start(&entry) {
             Ok((position, torn)) => {
@@ -359,8 +365,8 @@ impl<'a> Session<'a> {
                 return Err(error.into());
             }
         };
-        writer.plan(request.plan.text(), request.plan.job(), resolved)?;
-        ceilings::enter(&mut environment, request.places, progress);
+        writer.plan(request.asked.plan.text(), request.asked.plan.job(), resolved)?;
+        ceilings::enter(&mut environment, request.asked.places, progress);
         writer.environment(&environment)?;
         Ok(Self { request, plan_sha256, ledger, position, writer, environment, id, experiment })
     }
@@ -373,7 +379,7 @@ impl<'a> Session<'a> {
             request.data.put(Held { data, run_id: self.id.name().to_owned() });
             return DataEnd::default();
         }
-        if request.keep {
+        if request.asked.keep {
             return DataEnd { kept: data.directories(), not_removed: None };
         }
         if left_behind {
@@ -422,7 +428,7 @@ impl<'a> Session<'a> {
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             build: Some(plimsoll_report::BUILD.to_owned()),
             run_id: id.name().to_owned(),
-            name: request.resolved.name.clone(),
+            name: request.asked.resolved.name.clone(),
             plan_sha256,
             driver: if modelled { Driver::Model } else { Driver::Real },
             tier: Tier::T1,
@@ -430,7 +436,7 @@ impl<'a> Session<'a> {
             duration_ns: if modelled { virtual_ns } else { real_ns },
             end: recording.end.clone(),
             ledger: Some(position),
-            signed_by: request.places.signer.as_ref().map(|s| s.public().to_owned()),
+            signed_by: request.asked.places.signer.as_ref().map(|s| s.public().to_owned()),
             experiment,
             engine: recording.engine.clone(),
             phases: recording.phases.clone(),
@@ -439,15 +445,19 @@ impl<'a> Session<'a> {
             counters: recording.counters.clone(),
             checks: recording.checks.clone(),
         };
-        let others = evidence_place::others(request.places, request.bundles);
+        let others = evidence_place::others(request.asked.places, request.asked.bundles);
         let written = evidence_place::write(writer, id.name(), &others, |writer| {
-            writer.plan(request.plan.text(), request.plan.job(), request.resolved)?;
+            writer.plan(
+                request.asked.plan.text(),
+                request.asked.plan.job(),
+                request.asked.resolved,
+            )?;
             writer.latency(id.started_unix_ns(), intervals, &run.phases)?;
             writer.series(series)?;
             writer.observed(observed)?;
             writer.run(&run)?;
             writer.environment(&environment)?;
-            custody::seal_and_judge(writer, request.places, id.name())
+            custody::seal_and_judge(writer, request.asked.places, id.name())
         })?;
         let (directory, judged) = (written.directory, written.given);
         if let Some(error) = written.elsewhere_because {
@@ -462,10 +472,10 @@ impl<'a> Session<'a> {
             let says = "the end of the run could not be entered in the ledger";
             progress.warn(&format!("{says}: {error}"));
         }
+        if let Some(error) = &not_removed {
+            progress.warn(&format!("the data could not be removed: {error}"));
+        }
         let verdict = verdict.map_err(|error| {
-            if let Some(error) = &not_removed {
-                progress.warn(&format!("the data could not be removed: {error}"));
-            }
             let place = directory.display();
             error.hint(format!("the evidence is whole, in {place}: judge it again"))
         })?;

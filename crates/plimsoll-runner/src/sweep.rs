@@ -17,8 +17,7 @@ use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::render;
-use crate::repeat::Asked;
-use crate::session::run_once;
+use crate::session::{Asked, run_once};
 
 /// What becomes of an earlier sweep of the same plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +70,10 @@ pub fn carry_out(
             sweeping.take(&finished.evidence, &finished.verdict, points)?;
             listener.say(&told(sweeping.sweep.points.iter().find(|p| p.label == point.label)));
         }
-        if !completed || asked.interrupt.load(Ordering::Relaxed) {
-            ended = Some(if completed { Exit::Interrupted } else { finished.exit() });
+        // Data that cannot be removed is told, and the next point would meet it.
+        let is_well = completed && finished.not_removed.is_none();
+        if !is_well || asked.interrupt.load(Ordering::Relaxed) {
+            ended = Some(if is_well { Exit::Interrupted } else { finished.exit() });
             break;
         }
     }

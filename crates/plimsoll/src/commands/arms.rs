@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_plan::Plan;
 use plimsoll_runner::arms;
-use plimsoll_runner::repeat::Asked;
+use plimsoll_runner::session::Asked;
 
 use super::bundle;
 use super::compare::{exit_of, show};

@@ -7,6 +7,7 @@ use clap::Args;
 use plimsoll_plan::{Knob, Plan, ResolvedPlan};
 use plimsoll_runner::repeat::{self, Repeated};
 use plimsoll_runner::search::{self, Asked};
+use plimsoll_runner::session;
 
 use super::{arms, bundle};
 use crate::arguments::Common;
@@ -86,7 +87,7 @@ pub fn run_plan(
     }
     let bundles = &places.bundles(after.out.as_deref())?;
     let repeated = repeat::carry_out(
-        &repeat::Asked {
+        &session::Asked {
             plan,
             resolved: &resolved,
             keep: after.keep,
@@ -102,9 +103,6 @@ pub fn run_plan(
     let Repeated { finished, kept, .. } = &repeated;
     for directory in finished.last().into_iter().flat_map(|last| &last.kept).chain(kept) {
         progress.say(&format!("the data was kept in {directory}"));
-    }
-    for error in finished.iter().filter_map(|run| run.not_removed.as_ref()) {
-        progress.warn(&format!("the data could not be removed: {error}"));
     }
     Ok(repeated.exit())
 }

@@ -9,7 +9,7 @@ use plimsoll_plan::{
     DurationNs, Plan, ResolvedPlan, SizeBytes, SweepRequest, sizes_from_text, sweep_plan,
 };
 use plimsoll_report::{markdown, sweep_csv, sweep_document, text};
-use plimsoll_runner::repeat::Asked;
+use plimsoll_runner::session::Asked;
 use plimsoll_runner::sweep::{self, Earlier, Sweeping};
 
 use super::bundle;

@@ -18,7 +18,7 @@ use crate::kept_data::DataSlot;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::published::PlannedArm;
-use crate::session::{Finished, Request, engine_error, run_once};
+use crate::session::{Asked, Finished, Request, engine_error, run_once};
 
 /// A run to be made.
 pub struct Job<'a> {
@@ -166,14 +166,16 @@ pub fn search_story(planned: &PlannedArm, found: Option<Tuning>) -> SearchStory 
 fn run_job(job: &Job<'_>, shared: &Shared<'_>) -> Result<Finished, CliError> {
     let data = DataSlot::fresh();
     let request = Request {
-        plan: &job.plan.plan,
-        resolved: &job.plan.resolved,
-        keep: false,
-        witness: None,
-        destroy: shared.destroy,
-        bundles: shared.bundles,
-        places: shared.places,
-        interrupt: shared.interrupt,
+        asked: Asked {
+            plan: &job.plan.plan,
+            resolved: &job.plan.resolved,
+            keep: false,
+            witness: None,
+            destroy: shared.destroy,
+            bundles: shared.bundles,
+            places: shared.places,
+            interrupt: shared.interrupt,
+        },
         experiment: Some(job.place.clone()),
         data: &data,
     };

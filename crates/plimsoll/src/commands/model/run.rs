@@ -21,7 +21,7 @@ use crate::kept_data::DataSlot;
 use crate::keys::{self, Sign};
 use crate::modelled;
 use crate::progress::StderrProgress;
-use crate::session::{Finished, Request, run_once};
+use crate::session::{Asked, Finished, Request, run_once};
 
 /// Options of `model run`.
 #[derive(Debug, Args)]
@@ -57,14 +57,16 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let mut progress = StderrProgress::new(common.quiet);
     let data = DataSlot::fresh();
     let request = Request {
-        plan: &plan,
-        resolved: &resolved,
-        keep: false,
-        witness: None,
-        destroy: &[],
-        bundles: &places.bundles(options.out.as_deref())?,
-        places: &places,
-        interrupt: &interrupt,
+        asked: Asked {
+            plan: &plan,
+            resolved: &resolved,
+            keep: false,
+            witness: None,
+            destroy: &[],
+            bundles: &places.bundles(options.out.as_deref())?,
+            places: &places,
+            interrupt: &interrupt,
+        },
         experiment: None,
         data: &data,
     };
