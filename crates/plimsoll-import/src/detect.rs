@@ -1,7 +1,7 @@
 //! The form of a file, told from how it begins.
 
 use crate::{
-    diskspd, elbencho, fio, io500, iozone, jetstress, table, terminal, text, vdbench, warp,
+    diskspd, elbencho, fio, io500, ior, iozone, jetstress, table, terminal, text, vdbench, warp,
 };
 
 /// A form that is known.
@@ -27,6 +27,8 @@ pub enum Format {
     ElbenchoText,
     /// iozone's report.
     Iozone,
+    /// IOR's table of iterations, as text or CSV.
+    Ior,
     /// IO500's `result.txt`.
     Io500Result,
     /// IO500's `result_summary.txt`.
@@ -78,6 +80,7 @@ impl Format {
             Self::ElbenchoJson => "elbencho JSON",
             Self::ElbenchoText => "elbencho text",
             Self::Iozone => "iozone",
+            Self::Ior => "IOR",
             Self::Io500Result => "IO500 result",
             Self::Io500Summary => "IO500 summary",
             Self::Io500Ranks => "IO500 ranks",
@@ -127,6 +130,7 @@ const OTHERS: &[(Is, Format)] = &[
     (elbencho::is_csv, Format::ElbenchoCsv),
     (elbencho::is_text, Format::ElbenchoText),
     (iozone::is, Format::Iozone),
+    (ior::is, Format::Ior),
     (io500::is_result, Format::Io500Result),
     (io500::is_summary, Format::Io500Summary),
     (io500::is_ranks, Format::Io500Ranks),

@@ -12,6 +12,7 @@ pub mod elbencho;
 pub mod fio;
 pub mod foreign;
 pub mod io500;
+pub mod ior;
 pub mod iozone;
 pub mod jetstress;
 pub mod json;

@@ -9,7 +9,7 @@ use crate::detect::{Format, detect};
 use crate::json::{self, At};
 use crate::walk::{Visitor, walk};
 use crate::{
-    ImportError, diskspd, elbencho, fio, io500, iozone, jetstress, kv_cache, mlperf, table,
+    ImportError, diskspd, elbencho, fio, io500, ior, iozone, jetstress, kv_cache, mlperf, table,
     terminal, text, vdbench, warp,
 };
 
@@ -105,6 +105,7 @@ impl Reader {
             Format::ElbenchoText => results.extend(elbencho::read_text(text, file)?),
             Format::Iozone => results.extend(iozone::read(text, file)?),
             Format::ElbenchoJson => results.extend(elbencho::read_json(text, file)?),
+            Format::Ior => results.extend(ior::read(text, file)?),
             Format::Io500Result => results.push(io500::read_result(text, file)?),
             Format::Io500Summary => results.push(io500::read_summary(text, file)?),
             Format::Io500Ranks => self.pieces.io500_ranks.push(io500::read_ranks(text, file)?),
