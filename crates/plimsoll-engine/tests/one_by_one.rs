@@ -1,6 +1,7 @@
 //! Targets that answer one operation and then nothing more until the next has come: a driver that waits for more
 //! completions before it hands anything over gets none. Then they fall silent across the end of the measurement:
-//! what was in flight then counts with all of its wait.
+//! what was in flight then counts with all of its wait. Once more with a client that is never answered at all: its
+//! one operation is abandoned, and counts with the time that it waited.
 //!
 //! Nothing here depends on how quick the machine is; time limits only end what has failed. What the stream
 //! driver does with any queue at all, and what the mail store's driver does, is shown in virtual time
@@ -8,7 +9,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
-use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use std::time::{Duration, Instant};
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
 use plimsoll_engine::nfs::{NfsTarget, Share};
 use plimsoll_engine::placement::Place;
-use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, run};
+use plimsoll_engine::s3::S3Target;
+use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, watch};
 use plimsoll_engine::stream::source::{Op, Source};
 use plimsoll_nfs::mount::Export;
 use plimsoll_nfs::{Credential, Handle, Stability};
@@ -34,6 +36,8 @@ const TURNS: usize = 200;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long nothing is answered, from when the run is told to end.
 const SILENCE: Duration = Duration::from_millis(500);
+/// How long the run waits at its end for what is in flight, where something never comes back.
+const DRAIN_NS: u64 = 1_000_000_000;
 /// How often it is looked whether a run is over.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -56,7 +60,9 @@ struct Call {
 /// What a target did.
 struct Answered {
     operations: u64,
-    /// The longest that an operation waited for its answer.
+    /// Operations that it never answered.
+    abandoned: u64,
+    /// The longest that an operation waited for its answer, or at least waited where none came.
     longest: Duration,
 }
 
@@ -70,9 +76,17 @@ struct Told {
 }
 
 /// Answers one at a time, each when the one before has been replaced; then tells the run to end, and goes silent.
-fn answer_one_by_one(calls: &Receiver<Call>, depth: usize, told: &Told) -> Answered {
+/// Where one client is to starve, its operation is not answered at all.
+fn answer_one_by_one(
+    calls: &Receiver<Call>,
+    mut depth: usize,
+    starves: bool,
+    told: &Told,
+) -> Answered {
     let mut waiting = VecDeque::new();
     let (mut operations, mut longest) = (0, Duration::ZERO);
+    let starved = starves.then(|| calls.recv_timeout(PATIENCE).expect("an operation"));
+    depth -= usize::from(starves);
     let mut answer = |call: Call| {
         longest = longest.max(call.came.elapsed());
         (call.answer)();
@@ -84,6 +98,8 @@ fn answer_one_by_one(calls: &Receiver<Call>, depth: usize, told: &Told) -> Answe
         }
         waiting.pop_front().into_iter().for_each(&mut answer);
     }
+    let drain = Duration::from_nanos(DRAIN_NS);
+    let abandoned_after = starved.as_ref().map(|call| call.came.elapsed() + drain);
     told.stop.store(true, Ordering::Relaxed);
     std::thread::sleep(SILENCE);
     waiting.into_iter().for_each(&mut answer);
@@ -91,11 +107,14 @@ fn answer_one_by_one(calls: &Receiver<Call>, depth: usize, told: &Told) -> Answe
     while !told.over.load(Ordering::Relaxed) {
         calls.recv_timeout(LOOK).into_iter().for_each(&mut answer);
     }
-    Answered { operations, longest }
+    // Kept until now: a worker whose answer can't come any more goes on.
+    drop(starved);
+    let abandoned = u64::from(starves);
+    Answered { operations, abandoned, longest: abandoned_after.unwrap_or(longest) }
 }
 
 /// Runs `depth` clients of one operation each.
-fn drive(target: Target, depth: u32, told: &Told) -> RunReport {
+fn drive(target: Target, depth: u32, starves: bool, told: &Told) -> RunReport {
     let group = Group {
         name: "one".to_owned(),
         place: Place::default(),
@@ -109,9 +128,14 @@ fn drive(target: Target, depth: u32, told: &Told) -> RunReport {
         spin_ns: 0,
     };
     // An hour that the target ends.
-    let config = RunConfig::new(&["read"], 3_600_000_000_000);
-    let report = run(&config, vec![group], &told.stop, &mut |_| ()).unwrap();
+    let mut config = RunConfig::new(&["read"], 3_600_000_000_000);
+    if starves {
+        config.drain_ns = DRAIN_NS;
+    }
+    let (report, _) = watch(&config, vec![group], &told.stop, &mut |_| ()).unwrap();
     told.over.store(true, Ordering::Relaxed);
+    // A file that does not answer is an error beside the evidence; a server's client has given the call up.
+    assert!(starves || report.error.is_none(), "{:?}", report.error);
     report
 }
 
@@ -120,7 +144,8 @@ fn counts_all(report: &RunReport, answered: &Answered) {
     let total = &report.collected.totals[0];
     assert!(answered.operations >= TURNS as u64);
     assert_eq!((total.sums.operations, total.sums.errors), (answered.operations, 0));
-    assert_eq!(total.latency.count(), answered.operations);
+    assert_eq!(total.sums.abandoned, answered.abandoned);
+    assert_eq!(total.latency.count(), answered.operations + answered.abandoned);
     let longest_ns = answered.longest.as_nanos() as u64;
     // A histogram of three digits.
     let reported_ns = total.latency.max_ns().unwrap();
@@ -129,14 +154,15 @@ fn counts_all(report: &RunReport, answered: &Answered) {
 
 /// Runs against a target that hands its operations to the sender, at several depths.
 fn check(target: impl Fn(Sender<Call>, u32) -> Target) {
-    for depth in [1, 2, 8, 32] {
+    for (depth, starves) in [(1, false), (2, false), (8, false), (32, false), (8, true)] {
         let (out, calls) = channel();
         let told = Arc::new(Told::default());
         let target = target(out, depth);
         let told_too = Arc::clone(&told);
-        let peer: JoinHandle<Answered> =
-            std::thread::spawn(move || answer_one_by_one(&calls, depth as usize, &told_too));
-        let report = drive(target, depth, &told);
+        let peer: JoinHandle<Answered> = std::thread::spawn(move || {
+            answer_one_by_one(&calls, depth as usize, starves, &told_too)
+        });
+        let report = drive(target, depth, starves, &told);
         counts_all(&report, &peer.join().unwrap());
     }
 }
@@ -206,10 +232,77 @@ fn over_nfs_each_answer_brings_the_next_call() {
     });
 }
 
+/// GET requests for an object of [`SIZE`] bytes.
+fn http(stream: TcpStream, calls: &Sender<Call>) -> std::io::Result<()> {
+    let mut requests = BufReader::new(stream.try_clone()?);
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if requests.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        if line == "\r\n" {
+            let mut answer =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n").into_bytes();
+            answer.resize(answer.len() + SIZE as usize, 0);
+            hand(calls, &stream, answer)?;
+        }
+    }
+}
+
+#[test]
+fn over_s3_each_answer_brings_the_next_request() {
+    check(|calls, depth| {
+        let endpoint = format!("http://{}", listen(calls, depth, http));
+        let key = ("key", "secret");
+        let bucket = plimsoll_s3::Target::with_key("s3://bucket", &endpoint, "nowhere", key);
+        Target::S3(Box::new(S3Target {
+            target: bucket.unwrap(),
+            prefix: String::new(),
+            files_per_share: depth,
+            object_bytes: SIZE,
+            give_up_after_ns: 600_000_000_000,
+        }))
+    });
+}
+
+/// Files of this host, read with one interface.
+fn files(files: Vec<FileSource>, prefer: Prefer) -> Target {
+    let direct = Direct::Off;
+    Target::Files(BackendConfig { files, prefer, direct, ..BackendConfig::default() })
+}
+
+/// No file of a test answers `pread` when it is told to: each worker waits for its answer before its call. Builds
+/// without debug assertions have no such place.
+#[cfg(debug_assertions)]
+#[test]
+fn with_threads_each_completion_brings_the_next_operation() {
+    check(|calls, depth| {
+        plimsoll_sys::inject::on("pool-call", move || {
+            let (answer, answered) = channel();
+            let answer = Box::new(move || {
+                let _ = answer.send(());
+            });
+            // Nobody is there any more once the run is over.
+            if calls.send(Call { answer, came: Instant::now() }).is_ok() {
+                let _ = answered.recv();
+            }
+        });
+        let file = |_| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&[7; SIZE as usize]).unwrap();
+            FileSource::Fd { path: "file".into(), fd: OwnedFd::from(file), direct: false }
+        };
+        files((0..depth).map(file).collect(), Prefer::Threads)
+    });
+}
+
 /// Pipes: whoever reads one hangs until something is written to it. That what was written is gone shows that the
 /// next read had been handed over.
 struct Pipes {
     ends: Vec<(PipeWriter, PipeReader)>,
+    /// Nothing is ever written to the first.
+    starves: bool,
 }
 
 impl Pipes {
@@ -221,11 +314,17 @@ impl Pipes {
         rustix::io::ioctl_fionread(&self.ends[number].1).unwrap() == 0
     }
 
-    /// As [`answer_one_by_one`]. Returns how long nothing came.
+    /// The pipe that turn `turn` writes to: twenty for one client, while the others hang.
+    fn turn(&self, turn: usize) -> usize {
+        let first = usize::from(self.starves);
+        first + turn / 20 % (self.ends.len() - first)
+    }
+
+    /// As [`answer_one_by_one`]. Returns how long nothing came, to the one that starves from the start.
     fn fill_one_by_one(&mut self, told: &Told) -> Duration {
-        // One client's turns, while the others hang; then another's.
+        let start = Instant::now();
         for turn in 0..TURNS {
-            let number = turn / 20 % self.ends.len();
+            let number = self.turn(turn);
             self.write(number);
             let from = Instant::now();
             while !self.is_taken(number) {
@@ -233,12 +332,12 @@ impl Pipes {
                 std::thread::yield_now();
             }
         }
-        let from = Instant::now();
+        let from = if self.starves { start } else { Instant::now() };
         told.stop.store(true, Ordering::Relaxed);
         std::thread::sleep(SILENCE);
         let longest = from.elapsed();
         while !told.over.load(Ordering::Relaxed) {
-            for number in 0..self.ends.len() {
+            for number in usize::from(self.starves)..self.ends.len() {
                 if self.is_taken(number) {
                     self.write(number);
                 }
@@ -251,32 +350,24 @@ impl Pipes {
 
 #[test]
 fn with_io_uring_each_completion_brings_the_next_operation() {
-    for depth in [1, 2, 8, 32] {
-        let mut pipes = Pipes { ends: Vec::new() };
-        let mut files = Vec::new();
+    for (depth, starves) in [(1, false), (2, false), (8, false), (32, false), (8, true)] {
+        let mut pipes = Pipes { ends: Vec::new(), starves };
+        let mut sources = Vec::new();
         for _ in 0..depth {
             let (reader, writer) = std::io::pipe().unwrap();
             pipes.ends.push((writer, reader.try_clone().unwrap()));
-            files.push(FileSource::Fd {
-                path: "pipe".into(),
-                fd: OwnedFd::from(reader),
-                direct: false,
-            });
+            let fd = OwnedFd::from(reader);
+            sources.push(FileSource::Fd { path: "pipe".into(), fd, direct: false });
         }
         let told = Arc::new(Told::default());
         let told_too = Arc::clone(&told);
         let peer = std::thread::spawn(move || pipes.fill_one_by_one(&told_too));
-        let config = BackendConfig {
-            files,
-            prefer: Prefer::Uring,
-            direct: Direct::Off,
-            ..BackendConfig::default()
-        };
-        let report = drive(Target::Files(config), depth, &told);
+        let report = drive(files(sources, Prefer::Uring), depth, starves, &told);
         let longest_ns = peer.join().unwrap().as_nanos() as u64;
         let total = &report.collected.totals[0];
-        assert!(total.sums.operations >= TURNS as u64 + u64::from(depth));
-        assert_eq!((total.latency.count(), total.sums.errors), (total.sums.operations, 0));
+        assert!(total.sums.operations >= TURNS as u64 + u64::from(depth) - u64::from(starves));
+        assert_eq!((total.sums.errors, total.sums.abandoned), (0, u64::from(starves)));
+        assert_eq!(total.latency.count(), total.sums.operations + total.sums.abandoned);
         let reported_ns = total.latency.max_ns().unwrap();
         // A single client's last read may have begun within the silence.
         assert!(reported_ns >= longest_ns / 2, "{reported_ns} of {longest_ns}");

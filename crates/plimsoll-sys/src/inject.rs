@@ -2,7 +2,8 @@
 //! releases are, have none of this.
 //!
 //! `PLIMSOLL_INJECT=panic:PLACE` makes the first thread that comes to PLACE panic, `hang:PLACE` has it
-//! wait for ever; `panic:PLACE:7` does so the seventh time.
+//! wait for ever; `panic:PLACE:7` does so the seventh time. A test of the same process can have every thread
+//! that comes to a place do something first ([`on`]).
 
 /// A place where a fault can be made. Does nothing unless a test asked for one here.
 ///
@@ -21,6 +22,9 @@ pub fn point(place: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    if let Some(each) = action_at(place) {
+        each();
+    }
     static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
     let asked = || Fault::parse(&std::env::var("PLIMSOLL_INJECT").ok()?);
@@ -32,6 +36,27 @@ pub fn point(place: &str) {
     loop {
         std::thread::sleep(std::time::Duration::from_secs(3_600));
     }
+}
+
+/// What a test has done at a place.
+#[cfg(debug_assertions)]
+type Action = std::sync::Arc<dyn Fn() + Send + Sync>;
+
+#[cfg(debug_assertions)]
+static ACTION: std::sync::RwLock<Option<(&str, Action)>> = std::sync::RwLock::new(None);
+
+/// Has each thread that comes to `place` do this before it goes on. The last call holds, for all places.
+#[cfg(debug_assertions)]
+pub fn on(place: &'static str, each: impl Fn() + Send + Sync + 'static) {
+    let mut action = ACTION.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    *action = Some((place, std::sync::Arc::new(each)));
+}
+
+/// Taken out, so that a thread that waits in it holds nothing up.
+#[cfg(debug_assertions)]
+fn action_at(place: &str) -> Option<Action> {
+    let action = ACTION.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    action.as_ref().filter(|(at, _)| *at == place).map(|(_, each)| Action::clone(each))
 }
 
 #[cfg(debug_assertions)]
@@ -68,5 +93,14 @@ mod tests {
         assert!(Fault::parse("burn:driver").is_none());
         // Nothing is asked for here.
         point("driver");
+    }
+
+    #[test]
+    fn a_test_acts_where_it_said_and_nowhere_else() {
+        let (out, came) = std::sync::mpsc::channel();
+        on("here", move || out.send(()).unwrap());
+        point("there");
+        point("here");
+        assert_eq!(came.try_iter().count(), 1);
     }
 }

@@ -19,6 +19,7 @@ use std::time::Duration;
 use crate::SysError;
 use crate::arena::AlignedBuffer;
 use crate::flight::{Flight, Settled};
+use crate::inject;
 use crate::names::{NameOp, NameTable};
 use crate::op::{OpKind, PushError, RingOp};
 
@@ -69,6 +70,7 @@ impl Call {
     /// `address` and `size_bytes` name memory that nobody else touches until this returns.
     #[inline]
     unsafe fn make(&self, names: Option<&NameTable>) -> i32 {
+        inject::point("pool-call");
         if let (Some(op), Some(names)) = (&self.name, names) {
             return names.carry_out(op, self.fd);
         }
