@@ -154,10 +154,6 @@ impl<D: Device> Queue for Simulated<D> {
         there
     }
 
-    fn bytes(&mut self, _: u64, _: u32) -> Option<&mut [u8]> {
-        None
-    }
-
     fn tick_every(&mut self, every_ns: u64) {
         self.tick_ns = every_ns;
     }

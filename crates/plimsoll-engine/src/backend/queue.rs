@@ -60,8 +60,11 @@ pub trait Queue {
     /// Hands up to `most` of the completions that are there to `each`, in the order in which they
     /// came, with user data and bytes or `errno`.
     fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize;
-    /// Bytes of the arena that no operation in flight uses.
-    fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]>;
+    /// Bytes of the arena that no operation in flight uses. None where a target has no arena.
+    fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
+        let _ = (offset_bytes, size_bytes);
+        None
+    }
     /// Lets a wait without a timeout end at least this often. Set once.
     fn tick_every(&mut self, every_ns: u64);
     /// Most operations in flight.

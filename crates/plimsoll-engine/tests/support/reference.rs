@@ -225,10 +225,6 @@ impl Queue for Reference {
         there
     }
 
-    fn bytes(&mut self, _: u64, _: u32) -> Option<&mut [u8]> {
-        None
-    }
-
     fn tick_every(&mut self, every_ns: u64) {
         self.tick_ns = every_ns;
     }

@@ -2,22 +2,17 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::mpsc::channel;
 
-use plimsoll_engine::backend::Backend;
-use plimsoll_engine::step::{self, Control, Driven, Glance};
 use plimsoll_engine::stream::pacing::{Closed, Open};
-use plimsoll_evidence::latency::histogram;
-use plimsoll_sys::clock::{Clock, monotonic_ns, sleep_until_ns};
+use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::cpu::{pin_to, set_timer_slack_ns};
 use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
 
 use super::Options;
 use super::figures::Figures;
 use super::law::Law;
-use super::reads::Reads;
-use super::stream;
 use super::target::{Known, Reference, Waiting};
+use super::{step, stream};
 
 /// The code that drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,41 +146,15 @@ fn stepped(case: &Case, options: &Options) -> Result<Found, String> {
     let queue = target(case, options);
     let start_ns = monotonic_ns() + LEAD_NS;
     let stop_ns = start_ns + options.seconds * 1_000_000_000;
-    let control = Control::new(0, start_ns);
-    control.measure(1, start_ns);
-    control.close(2, stop_ns);
-    let (snapshots, inbox) = channel();
-    let mut backend = Backend::over(queue, Clock::new());
-    sleep_until_ns(start_ns);
-    step::drive(Driven {
-        workload: &mut Reads::new(depth),
-        backend: &mut backend,
-        control: &control,
-        snapshots,
-        thread: 0,
-        interval_ns: 1_000_000_000,
-        histogram_interval_ns: 1_000_000_000,
-        outage_max_ns: 10_000_000_000,
-        glance: |_| Glance::default(),
-        ran_on: &mut Vec::new(),
-    })
-    .map_err(|error| error.to_string())?;
-    let (known, _) = backend.into_queue().end();
-    let (mut inside, mut sum_ns, mut latencies) = (0, 0, histogram());
-    for snapshot in inbox.try_iter().filter(|snapshot| snapshot.phase == 1) {
-        inside += if snapshot.drained { 0 } else { snapshot.classes[0].count };
-        sum_ns += snapshot.classes[0].latency_ns_sum;
-        for part in &snapshot.latencies {
-            latencies.add(part.latency.unpack()).map_err(|error| error.to_string())?;
-        }
+    let (stepped, queue) = step::report(queue, depth, (start_ns, stop_ns))?;
+    let (known, _) = queue.end();
+    if stepped.operations != known.len() as u64 {
+        return Err(format!("{} operations were reported of {}", stepped.operations, known.len()));
     }
-    if latencies.len() != known.len() as u64 {
-        return Err(format!("{} operations were reported of {}", latencies.len(), known.len()));
-    }
-    let at = |quantile| latencies.value_at_quantile(quantile) as f64;
+    let at = |quantile| (stepped.latency_ns_at)(quantile) as f64;
     let reported = Figures {
-        rate_per_s: inside as f64 / options.seconds as f64,
-        mean_ns: sum_ns as f64 / known.len().max(1) as f64,
+        rate_per_s: stepped.inside as f64 / options.seconds as f64,
+        mean_ns: stepped.latency_ns_sum as f64 / known.len().max(1) as f64,
         p50_ns: at(0.5),
         p99_ns: at(0.99),
         p999_ns: at(0.999),

@@ -11,6 +11,8 @@ mod outside;
 #[path = "../../../tests/support/reads.rs"]
 mod reads;
 mod relay;
+#[path = "../../../tests/support/step.rs"]
+mod step;
 #[path = "../../../tests/support/stream.rs"]
 mod stream;
 #[path = "../../../tests/support/reference.rs"]

@@ -1,0 +1,181 @@
+//! The drivers, their clocks, their pacing and their recording against a device whose service times are known, in
+//! real time: `benches/run reference` in small.
+//!
+//! How late a busy machine is nobody knows beforehand, so nothing here is held to a time. But the device writes
+//! down when it was asked for each operation and when it had done it, and its queue when the driver put the
+//! operation in and took it out. What is reported lies between the two, operation for operation and so
+//! percentile for percentile, however busy the machine is: no shorter than what the device did, and no longer than the
+//! driver had it. In virtual time, where no processor is ever taken away, reported and drawn are the same
+//! (`src/stream/drive/tests/drawn.rs`, `src/step/driver/tests.rs`).
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/law.rs"]
+mod law;
+#[path = "support/reads.rs"]
+mod reads;
+#[path = "support/step.rs"]
+mod step;
+#[path = "support/stream.rs"]
+mod stream;
+#[path = "support/reference.rs"]
+mod target;
+
+use law::{LAWS, Law};
+use plimsoll_engine::stream::pacing::{Closed, Open};
+use plimsoll_record::collect::Collector;
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
+use target::{Held, Known, Reference, Waiting};
+
+/// Length of a case, and time between the device's being ready and the start.
+const LENGTH_NS: u64 = 150_000_000;
+const LEAD_NS: u64 = 10_000_000;
+/// Operations in flight of the closed loops, and places of the open one.
+const DEPTH: u32 = 8;
+const PLACES: u32 = 4096;
+/// Two clocks agree within the cost of a reading.
+const CLOCKS_NS: u64 = 2_000;
+/// A histogram of three digits: a value's bucket is at most so wide.
+const DIGITS: f64 = 0.002;
+
+/// What was reported, in one form of both drivers.
+struct Reported<'a> {
+    inside: u64,
+    operations: u64,
+    latency_ns_sum: u64,
+    latency_ns_at: &'a dyn Fn(f64) -> u64,
+}
+
+/// What is known of each operation, in ns: the least and the most that its latency can be, and when it was done and
+/// taken.
+struct Truth {
+    least: Vec<u64>,
+    most: Vec<u64>,
+    done: Vec<u64>,
+    taken: Vec<u64>,
+}
+
+impl Truth {
+    /// `from_ns` is when each operation's latency begins by a schedule, in the order of their starts. Without one it
+    /// begins between when it was put into the queue and when the device was asked.
+    fn of(known: &[Known], mut held: Vec<Held>, from_ns: Option<Vec<u64>>) -> Self {
+        // In the order in which they were put in, as what the device knows.
+        held.sort_by_key(|one| one.pushed_ns);
+        assert_eq!(known.len(), held.len());
+        let from = |at: usize, else_ns: u64| from_ns.as_ref().map_or(else_ns, |from| from[at]);
+        let each = known.iter().zip(&held).enumerate();
+        let bounds = each.map(|(at, (one, held))| {
+            assert!(one.done_ns >= one.due_ns, "the device completes nothing too early");
+            let least = one.done_ns - from(at, one.asked_ns);
+            (least, held.taken_ns - from(at, held.pushed_ns))
+        });
+        let (mut least, mut most): (Vec<u64>, Vec<u64>) = bounds.unzip();
+        least.sort_unstable();
+        most.sort_unstable();
+        let done = known.iter().map(|one| one.done_ns).collect();
+        Self { least, most, done, taken: held.iter().map(|one| one.taken_ns).collect() }
+    }
+
+    #[track_caller]
+    fn holds(&self, name: &str, reported: &Reported<'_>, stop_ns: u64) {
+        let count = self.least.len() as u64;
+        assert!(count > 10, "{name}: {count} operations");
+        assert_eq!(reported.operations, count, "{name}: each operation is reported once");
+        let before = |at: &[u64]| at.iter().filter(|ns| **ns < stop_ns).count() as u64;
+        // What is being taken when the time is up may count on either side of it.
+        let least = before(&self.taken).saturating_sub(u64::from(DEPTH));
+        let inside = least..=before(&self.done);
+        assert!(inside.contains(&reported.inside), "{name}: {} of {inside:?}", reported.inside);
+        let sum = |of: &[u64]| of.iter().sum::<u64>();
+        let slack_ns = count * CLOCKS_NS;
+        let sums = sum(&self.least).saturating_sub(slack_ns)..=sum(&self.most) + slack_ns;
+        let sum_ns = reported.latency_ns_sum;
+        assert!(sums.contains(&sum_ns), "{name}: a sum of {sum_ns} ns beside {sums:?}");
+        for share in [0.01, 0.5, 0.9, 0.99, 0.999, 1.0] {
+            let rank = (share * count as f64).ceil() as usize;
+            let (least, most) = (self.least[rank - 1] as f64, self.most[rank - 1] as f64);
+            let slack_ns = CLOCKS_NS as f64;
+            let bounds = least * (1.0 - DIGITS) - slack_ns..=most * (1.0 + DIGITS) + slack_ns;
+            let ns = (reported.latency_ns_at)(share) as f64;
+            assert!(bounds.contains(&ns), "{name}, {share}: {ns} ns beside {bounds:?}");
+        }
+    }
+}
+
+/// A device of which so many operations are served at a time, and the measured time.
+fn device(law: Law, places: u32, servers: u32, waiting: Waiting) -> (Reference, (u64, u64)) {
+    let mut queue = Reference::start(law, places, servers, waiting, None);
+    queue.keep_held();
+    let start_ns = monotonic_ns() + LEAD_NS;
+    (queue, (start_ns, start_ns + LENGTH_NS))
+}
+
+/// Holds what the driver of streams reports of a class against the truth.
+#[track_caller]
+fn stream_holds(name: &str, truth: &Truth, collector: &Collector, stop_ns: u64) {
+    let total = &collector.totals[0];
+    let reported = Reported {
+        inside: collector.window[0].operations,
+        operations: total.latency.count(),
+        latency_ns_sum: total.sums.latency_ns,
+        latency_ns_at: &|share| total.latency.quantile_ns(share).unwrap(),
+    };
+    truth.holds(name, &reported, stop_ns);
+}
+
+fn streamed(name: &str, law: Law, servers: u32, waiting: Waiting) {
+    let (mut queue, span) = device(law, DEPTH, servers, waiting);
+    let collector = stream::report(&mut queue, Closed::new(&[DEPTH], span.0), span, 0).unwrap();
+    let (known, held) = queue.end();
+    let truth = Truth::of(&known, held, None);
+    stream_holds(&format!("{} {name}", law.name()), &truth, &collector, span.1);
+}
+
+#[test]
+fn a_closed_loop_reports_what_the_device_did() {
+    for law in LAWS {
+        streamed("as many servers", law, DEPTH, Waiting::Sleeping);
+        streamed("a quarter of them", law, DEPTH / 4, Waiting::Sleeping);
+    }
+    streamed("watched", LAWS[0], DEPTH, Waiting::Watching);
+}
+
+#[test]
+fn an_open_loop_reports_all_the_time_since_the_schedule() {
+    let arrivals = || -> Arrivals {
+        let rate = Rate::per_s(4_000.0).unwrap();
+        Schedule::Poisson { rate, warp: Warp::None }.part(0, 1, 42)
+    };
+    for law in LAWS {
+        // With two servers the slow operations make those behind them wait, before the device is asked or after.
+        for servers in [PLACES, 2] {
+            let (mut queue, span) = device(law, PLACES, servers, Waiting::Sleeping);
+            let open = Open::new(vec![arrivals()], PLACES, span.0);
+            let collector = stream::report(&mut queue, open, span, 50_000).unwrap();
+            let (known, held) = queue.end();
+            let from_ns = arrivals().take(known.len()).map(|due_ns| span.0 + due_ns).collect();
+            let name = format!("{} open, {servers} servers", law.name());
+            let truth = Truth::of(&known, held, Some(from_ns));
+            stream_holds(&name, &truth, &collector, span.1);
+        }
+    }
+}
+
+#[test]
+fn the_mail_stores_driver_reports_what_the_device_did() {
+    for law in LAWS {
+        for servers in [DEPTH, DEPTH / 4] {
+            let (queue, span) = device(law, DEPTH, servers, Waiting::Sleeping);
+            let (found, queue) = step::report(queue, DEPTH, span).unwrap();
+            let (known, held) = queue.end();
+            let reported = Reported {
+                inside: found.inside,
+                operations: found.operations,
+                latency_ns_sum: found.latency_ns_sum,
+                latency_ns_at: &*found.latency_ns_at,
+            };
+            let name = format!("{} step, {servers} servers", law.name());
+            Truth::of(&known, held, None).holds(&name, &reported, span.1);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The driver of stateful workloads, with its real clock, over any queue.
+
+use std::sync::mpsc::channel;
+
+use plimsoll_engine::backend::{Backend, Queue};
+use plimsoll_engine::step::{self, Control, Driven, Glance};
+use plimsoll_evidence::latency::histogram;
+use plimsoll_sys::clock::{Clock, sleep_until_ns};
+
+use super::reads::Reads;
+
+/// Latency at a share (0 to 1) of the operations, in ns.
+type QuantileNs = Box<dyn Fn(f64) -> u64>;
+
+/// What was reported of the measured phase.
+pub struct Reported {
+    /// Operations that completed in it.
+    pub inside: u64,
+    /// All of it, with those in flight at its end.
+    pub operations: u64,
+    pub latency_ns_sum: u64,
+    pub latency_ns_at: QuantileNs,
+}
+
+/// Drives so many reads at a time from `start_ns` until `stop_ns`, all of it measured, and gives what was
+/// reported, with the queue.
+///
+/// # Errors
+/// Where the queue fails.
+pub fn report<Q: Queue>(
+    queue: Q,
+    depth: u32,
+    (start_ns, stop_ns): (u64, u64),
+) -> Result<(Reported, Q), String> {
+    let control = Control::new(0, start_ns);
+    control.measure(1, start_ns);
+    control.close(2, stop_ns);
+    let (snapshots, inbox) = channel();
+    let mut backend = Backend::over(queue, Clock::new());
+    sleep_until_ns(start_ns);
+    step::drive(Driven {
+        workload: &mut Reads::new(depth),
+        backend: &mut backend,
+        control: &control,
+        snapshots,
+        thread: 0,
+        interval_ns: 1_000_000_000,
+        histogram_interval_ns: 1_000_000_000,
+        outage_max_ns: 600_000_000_000,
+        glance: |_| Glance::default(),
+        ran_on: &mut Vec::new(),
+    })
+    .map_err(|error| error.to_string())?;
+    let (mut inside, mut latency_ns_sum, mut latencies) = (0, 0, histogram());
+    for snapshot in inbox.try_iter().filter(|snapshot| snapshot.phase == 1) {
+        inside += if snapshot.drained { 0 } else { snapshot.classes[0].count };
+        latency_ns_sum += snapshot.classes[0].latency_ns_sum;
+        for part in &snapshot.latencies {
+            latencies.add(part.latency.unpack()).map_err(|error| error.to_string())?;
+        }
+    }
+    let operations = latencies.len();
+    let latency_ns_at: QuantileNs = Box::new(move |share| latencies.value_at_quantile(share));
+    let reported = Reported { inside, operations, latency_ns_sum, latency_ns_at };
+    Ok((reported, backend.into_queue()))
+}
