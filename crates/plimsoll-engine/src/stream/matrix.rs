@@ -42,7 +42,7 @@ pub enum WriteContent {
         generations: Arc<[Generations]>,
         /// Check what is read, to the bit.
         verify_reads: bool,
-        /// Otherwise check the reads that hold a block of it.
+        /// Otherwise check the blocks of it that are read.
         sample: Option<Arc<Sample>>,
     },
 }
@@ -459,7 +459,11 @@ impl Source for MatrixSource {
             Work::Sampled { sampler, .. } => sampler.end_write(begun, true),
             Work::Followed(followed) if is_read => {
                 followed.reads += 1;
-                return followed.tracker.end_read(begun, buffer);
+                let Followed { tracker, sample, .. } = &mut **followed;
+                return match sample {
+                    Some(sample) => tracker.end_sampled_read(begun, buffer, sample),
+                    None => tracker.end_read(begun, buffer),
+                };
             }
             Work::Followed(followed) => followed.tracker.end_write(begun, true),
         }

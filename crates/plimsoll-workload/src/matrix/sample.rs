@@ -87,6 +87,16 @@ impl Sample {
         })
     }
 
+    /// The sampled units of a transfer of `units` units of a file from `first` on, by their numbers there.
+    pub fn units_within(
+        &self,
+        file: u32,
+        first: u64,
+        units: u64,
+    ) -> impl Iterator<Item = u64> + '_ {
+        self.within(file, first, units).map(|picked| picked.unit)
+    }
+
     /// Whether a transfer of `units` units from `first` on holds a sampled one.
     #[must_use]
     #[inline]

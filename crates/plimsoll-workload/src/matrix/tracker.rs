@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::Sample;
 use crate::content::{Content, ContentError};
 use crate::stamp::{DamageCounts, Expected, Finding, Generations, Ticket, Verdict, Verifier};
 
@@ -191,6 +192,25 @@ impl Tracker {
     /// [`Tracker::first_finding`]. Content without stamps passes unchecked.
     #[must_use]
     pub fn end_read(&mut self, read: InFlight, data: &[u8]) -> bool {
+        self.end_parts(read, data, |slot, first| std::iter::once((first, slot.units as u64)))
+    }
+
+    /// As [`Tracker::end_read`], of the units alone that are in the sample: to check all of a large read takes
+    /// more of the processor than to make the read.
+    #[must_use]
+    pub fn end_sampled_read(&mut self, read: InFlight, data: &[u8], sample: &Sample) -> bool {
+        self.end_parts(read, data, |slot, first| {
+            sample.units_within(slot.file, first, slot.units as u64).map(|unit| (unit, 1))
+        })
+    }
+
+    /// Checks ranges of units, each given by its first and their number, of a read.
+    fn end_parts<P: Iterator<Item = (u64, u64)>>(
+        &mut self,
+        read: InFlight,
+        data: &[u8],
+        parts: impl FnOnce(Slot, u64) -> P,
+    ) -> bool {
         let Some(slot) = self.slots.get(read.0 as usize).copied() else { return true };
         let base = read.0 as usize * self.units_max;
         let Some(verifier) = Verifier::new(&self.content, &[]) else {
@@ -207,29 +227,36 @@ impl Tracker {
             let back = now.generation - before.min(now.oldest());
             Expected { back, ..now }
         };
-        let (mut counts, mut found) = (DamageCounts::default(), None);
-        let note = |unit, verdict| {
-            counts.add(&verdict);
-            if let Verdict::Damaged(damage) = verdict {
-                let offset_bytes = unit * unit_bytes;
-                let (target, expected) = (slot.file, expected(unit));
-                found.get_or_insert(Finding { target, offset_bytes, expected, damage });
-            }
-        };
-        let good = verifier.check(slot.file, slot.offset_bytes, data, expected, note);
-        counts.good = good.unwrap_or(0);
-        if counts.good == slot.units as u64 {
-            for unit in first..first + counts.good {
-                let now = generations.expected(unit);
-                if !now.seen {
-                    generations.saw(unit, now.generation);
+        let (mut all, mut found, mut is_good) = (DamageCounts::default(), None, true);
+        for (from, units) in parts(slot, first) {
+            let mut counts = DamageCounts::default();
+            let note = |unit, verdict| {
+                counts.add(&verdict);
+                if let Verdict::Damaged(damage) = verdict {
+                    let offset_bytes = unit * unit_bytes;
+                    let (target, expected) = (slot.file, expected(unit));
+                    found.get_or_insert(Finding { target, offset_bytes, expected, damage });
+                }
+            };
+            let at = ((from - first) * unit_bytes) as usize;
+            let bytes = data.get(at..at + (units * unit_bytes) as usize).unwrap_or(data);
+            let good = verifier.check(slot.file, from * unit_bytes, bytes, expected, note);
+            counts.good = good.unwrap_or(0);
+            if counts.good == units {
+                for unit in from..from + units {
+                    let now = generations.expected(unit);
+                    if !now.seen {
+                        generations.saw(unit, now.generation);
+                    }
                 }
             }
+            is_good &= good.is_ok() && counts.damaged() == 0;
+            all.merge(&counts);
         }
-        self.counts.merge(&counts);
+        self.counts.merge(&all);
         self.first_finding = self.first_finding.or(found);
         self.release(read);
-        good.is_ok() && counts.damaged() == 0
+        is_good
     }
 }
 

@@ -42,6 +42,31 @@ fn what_was_written_is_read_and_what_was_not_is_found() {
     assert_eq!(first.damage, Damage::Lost { found: 3 });
 }
 
+/// Where only a sample is checked, the rest of a read is not looked at: a large one would take the driver longer than
+/// the device.
+#[test]
+fn of_a_sampled_read_the_sample_is_checked_and_nothing_else() {
+    let mut tracker = tracker(64, 4);
+    let units = 64;
+    let sample = Sample::new([units, units].into_iter(), 256, 7);
+    let mut disk = vec![0u8; 65_536];
+    let write = tracker.begin_write(1, 0, 65_536).unwrap();
+    tracker.fill(write, &mut disk).unwrap();
+    tracker.end_write(write, true);
+    let picked: Vec<u64> = sample.units_within(1, 0, 16).collect();
+    assert!((1..16).contains(&picked.len()), "{picked:?}");
+    for unit in 0..16 {
+        let mut damaged = disk.clone();
+        damaged[unit * 4096 + 17] ^= 1;
+        let read = tracker.begin_read(1, 0, 65_536).unwrap();
+        let good = tracker.end_sampled_read(read, &damaged, &sample);
+        assert_eq!(good, !picked.contains(&(unit as u64)), "unit {unit} of {picked:?}");
+    }
+    let picked = picked.len() as u64;
+    assert_eq!(tracker.counts().good, 16 * picked - picked);
+    assert_eq!(tracker.counts().damaged(), picked);
+}
+
 /// A read that overlaps a write may find either, in any mixture of sectors; one after it may not.
 #[test]
 fn reads_beside_writes_may_find_either() {
