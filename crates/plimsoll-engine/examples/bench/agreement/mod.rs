@@ -109,12 +109,19 @@ pub fn run(args: &[String]) -> Result<(), String> {
     std::fs::create_dir_all(&options.dir)
         .map_err(|error| format!("{}: {error}", options.dir.display()))?;
     table::head(&options);
+    let result = every(&options);
+    // There is none where no run began.
+    let _ = std::fs::remove_dir_all(plimsoll::state_home());
+    result
+}
+
+fn every(options: &Options) -> Result<(), String> {
     for kind in &options.kinds {
-        let rows = rows::of(*kind, &options);
+        let rows = rows::of(*kind, options);
         if rows.is_empty() {
             continue;
         }
-        let place = match Place::make(*kind, &options) {
+        let place = match Place::make(*kind, options) {
             Ok(place) => place,
             Err(why) => {
                 println!("{} left out: {why}", kind.name());
@@ -122,7 +129,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
             }
         };
         for row in rows {
-            table::print(&row, &pairs(&row, &place, &options)?);
+            table::print(&row, &pairs(&row, &place, options)?);
         }
     }
     Ok(())

@@ -60,6 +60,11 @@ impl Drop for Made {
     }
 }
 
+/// What the runs of this bench have in common: removed at its end.
+pub fn state_home() -> PathBuf {
+    std::env::temp_dir().join(format!("plimsoll-agreement-{}-state", std::process::id()))
+}
+
 /// Carries a plan out and keeps its data.
 pub fn bundle(plimsoll: &Path, plan: &str, device: Option<&Path>) -> Result<Made, String> {
     let above = std::env::temp_dir().join(format!("plimsoll-agreement-{}", std::process::id()));
@@ -71,8 +76,8 @@ pub fn bundle(plimsoll: &Path, plan: &str, device: Option<&Path>) -> Result<Made
     std::fs::write(&file, plan).map_err(text)?;
     let mut command = Command::new(plimsoll);
     command.arg("run").arg(&file).args(["--keep", "-q", "--json", "--out"]).arg(&out);
-    // A ledger and a catalogue of its own.
-    command.env("XDG_DATA_HOME", above.join("data")).env("XDG_STATE_HOME", above.join("state"));
+    // A ledger and a catalogue of its own; one calibration of this host for all runs.
+    command.env("XDG_DATA_HOME", above.join("data")).env("XDG_STATE_HOME", state_home());
     if let Some(device) = device {
         command.arg("--destroy").arg(device);
     }
