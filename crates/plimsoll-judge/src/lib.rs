@@ -19,7 +19,6 @@ pub mod place;
 pub mod rules;
 pub mod stats;
 pub mod steady;
-pub mod story;
 pub mod sweep;
 pub mod tail;
 pub mod tuning;

@@ -91,7 +91,7 @@ fn standings(comparison: &Comparison) -> Section {
 }
 
 /// The unit of a figure by its key, that of an estimate by the figure that it was made of.
-pub(crate) fn unit(key: &str) -> Unit {
+pub fn unit(key: &str) -> Unit {
     match figure(key).map(|figure| figure.counted) {
         Some(Counted::PerSecond) => Unit::Rate,
         Some(Counted::BytesPerSecond) => Unit::Bandwidth,

@@ -6,7 +6,7 @@
 //! ([`mod@text`]), the page ([`html`]) and Markdown draw that document.
 
 pub mod chart;
-mod comparison;
+pub mod comparison;
 pub mod csv;
 pub mod document;
 pub mod error;
@@ -18,14 +18,13 @@ pub mod markdown;
 pub mod number;
 pub mod reported;
 pub mod run;
-mod story;
 pub mod study;
 mod sweep;
 mod sweeps;
 pub mod table;
 pub mod text;
 pub mod time;
-mod tuning;
+pub mod tuning;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
@@ -35,7 +34,6 @@ pub use error::ReportError;
 pub use experiment::{experiment, experiment_document};
 pub use number::elapsed;
 pub use run::run_document;
-pub use story::{Surroundings, story_document};
 pub use sweep::{sweep_csv, sweep_document};
 pub use sweeps::{sweeps_document, sweeps_table};
 pub use text::Style;

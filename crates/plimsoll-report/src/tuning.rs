@@ -65,7 +65,7 @@ fn reason(tuning: &Tuning) -> String {
 }
 
 /// The steps by ascending load.
-pub(crate) fn curve(tuning: &Tuning) -> Curve {
+pub fn curve(tuning: &Tuning) -> Curve {
     let mut steps: Vec<&TuneStep> = tuning.steps.iter().collect();
     steps.sort_by_key(|step| step.load);
     // A load that was measured several times is shown as often; the one nearest to their mean stands

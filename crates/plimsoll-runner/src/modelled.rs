@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Sender, channel};
 
 use plimsoll_evidence::run::{Membership, Phase, PhaseKind};
+use plimsoll_model::fit::FitError;
 use plimsoll_model::run::{ModelRun, Modelled, RunError, check_plan, run_plan};
 use plimsoll_model::spec::ModelError;
 use plimsoll_plan::{ResolvedPlan, TargetKind};
@@ -72,6 +73,14 @@ pub fn model_error(error: &ModelError) -> RunnerError {
         }
         ModelError::Unreadable { .. } => shown,
         _ => shown.hint("`plimsoll model show MODEL` shows a model's parameters"),
+    }
+}
+
+/// An error of a fit.
+pub fn fit_error(error: &FitError) -> RunnerError {
+    match error {
+        FitError::Model(error) => model_error(error),
+        other => RunnerError::usage(other.to_string()),
     }
 }
 

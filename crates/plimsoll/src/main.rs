@@ -11,7 +11,6 @@ mod interrupt;
 mod keys;
 mod notes;
 mod progress;
-mod published;
 mod removal;
 
 use std::process::ExitCode;

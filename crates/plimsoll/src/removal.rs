@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::{Bundle, bundle, seal};
+use plimsoll_experiments::directory::FILES as PUBLISHED_FILES;
 
-use crate::commands::experiment::PUBLISHED_FILES;
 use crate::error::CliError;
 use crate::experiment as record;
 

@@ -45,6 +45,7 @@ const FLOORS: &[&[(&str, Room)]] = &[
         ("plimsoll-report", Room::Judge),
     ],
     &[("plimsoll-model-serve", Room::Join), ("plimsoll-runner", Room::Join)],
+    &[("plimsoll-experiments", Room::Join)],
     &[("plimsoll", Room::Join)],
 ];
 

@@ -75,10 +75,10 @@ fn written(sandbox: &Sandbox, name: &str, experiment: &str, published: &str) -> 
     directory
 }
 
-/// The means of a story's figures, without the names of runs.
-fn means(story: &Value) -> Vec<(String, String, f64)> {
+/// The means of an analysis's figures, without the names of runs.
+fn means(analysis: &Value) -> Vec<(String, String, f64)> {
     let mut all = Vec::new();
-    for arm in story["arms"].as_array().unwrap() {
+    for arm in analysis["arms"].as_array().unwrap() {
         for figure in arm["figures"].as_array().unwrap() {
             let text = |value: &Value| value.as_str().unwrap().to_owned();
             if let Some(mean) = figure["mean"].as_f64() {
@@ -128,13 +128,13 @@ fn shipped_experiments_are_listed_shown_and_exported_and_their_plans_are_in_orde
 }
 
 #[test]
-fn arms_run_with_repeats_into_one_story_that_is_the_same_from_the_same_seed() {
+fn arms_run_with_repeats_into_one_analysis_that_is_the_same_from_the_same_seed() {
     let sandbox = Sandbox::new();
     let directory = written(&sandbox, "tiny", EXPERIMENT, "");
     let tiny = directory.to_str().unwrap();
-    let story = sandbox.run(&["experiment", "run", tiny, "-q", "--json"]).expect(0).json();
-    assert_eq!(story["ending"], "told");
-    let arms = story["arms"].as_array().unwrap();
+    let analysis = sandbox.run(&["experiment", "run", tiny, "-q", "--json"]).expect(0).json();
+    assert_eq!(analysis["ending"], "told");
+    let arms = analysis["arms"].as_array().unwrap();
     let names: Vec<&str> = arms.iter().map(|arm| arm["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["disk", "flash", "sizes random 4KiB r100 q2", "sizes random 8KiB r100 q2"]);
     for arm in arms {
@@ -144,12 +144,12 @@ fn arms_run_with_repeats_into_one_story_that_is_the_same_from_the_same_seed() {
         assert_eq!(rate["key"], "achieved_iops_per_s");
         assert!(rate["interval"].is_array() && rate["values"].as_array().unwrap().len() == 2);
     }
-    let answers = story["answers"].to_string();
+    let answers = analysis["answers"].to_string();
     assert!(answers.contains("Shorter, ") && answers.contains("disks were"), "{answers}");
 
     let experiment = sandbox.bundle();
     let record = json(&experiment.join("experiment.json"));
-    assert_eq!((&record["kind"], &record["result"]), (&Value::from("published"), &story));
+    assert_eq!((&record["kind"], &record["result"]), (&Value::from("published"), &analysis));
     assert_eq!(record["runs"].as_array().unwrap().len(), 8);
     let page = std::fs::read_to_string(experiment.join("report.html")).unwrap();
     for part in ["What was asked", "Arm disk", "<svg", "TOLD", "Faster and faster", "generation"] {
@@ -158,10 +158,10 @@ fn arms_run_with_repeats_into_one_story_that_is_the_same_from_the_same_seed() {
     // Told again from the bundles, and run again.
     let id = experiment.file_name().unwrap().to_str().unwrap();
     let again = sandbox.run(&["runs", "show", id, "--json"]).expect(0).json();
-    assert_eq!(means(&again), means(&story));
+    assert_eq!(means(&again), means(&analysis));
     let second = sandbox.path("second").display().to_string();
     let rerun = sandbox.run(&["experiment", "run", tiny, "-q", "--json", "--out", &second]);
-    assert_eq!(means(&rerun.expect(0).json()), means(&story));
+    assert_eq!(means(&rerun.expect(0).json()), means(&analysis));
 }
 
 #[test]
@@ -171,9 +171,9 @@ fn published_figures_judge_predictions_are_scored_and_what_is_missing_is_gone_on
     let directory = written(&sandbox, "tiny", EXPERIMENT, rows);
     let tiny = directory.to_str().unwrap();
     let part = sandbox.run(&["experiment", "run", tiny, "-q", "--json", "--arm", "disk"]);
-    let story = part.expect(1).json();
-    assert_eq!((&story["ending"], &story["score"]), (&"missed".into(), &Value::Null));
-    let found = story["arms"][0]["figures"][0]["mean"].as_f64().unwrap();
+    let analysis = part.expect(1).json();
+    assert_eq!((&analysis["ending"], &analysis["score"]), (&"missed".into(), &Value::Null));
+    let found = analysis["arms"][0]["figures"][0]["mean"].as_f64().unwrap();
     let kept = sandbox.path("kept.csv");
     let rows = format!(
         "arm,figure,value\ndisk,achieved_iops_per_s,{found}\nflash,achieved_iops_per_s,1\n"
@@ -182,12 +182,12 @@ fn published_figures_judge_predictions_are_scored_and_what_is_missing_is_gone_on
     let id = sandbox.bundle().display().to_string();
     let more = ["--published", kept.to_str().unwrap(), "--resume", &id];
     let ran = sandbox.run(&[&["experiment", "run", tiny, "-q", "--json"][..], &more[..]].concat());
-    let story = ran.expect(1).json();
+    let analysis = ran.expect(1).json();
     // The arm that was there is not run again, and its error against its own figure is none.
-    assert_eq!(story["arms"][0]["figures"][0]["mean"].as_f64().unwrap(), found);
-    assert_eq!(story["score"]["lines"].as_array().unwrap().len(), 2);
-    assert_eq!(story["order"]["published"], serde_json::json!(["flash", "disk"]));
-    assert_eq!(story["order"]["found"], serde_json::json!(["disk", "flash"]));
+    assert_eq!(analysis["arms"][0]["figures"][0]["mean"].as_f64().unwrap(), found);
+    assert_eq!(analysis["score"]["lines"].as_array().unwrap().len(), 2);
+    assert_eq!(analysis["order"]["published"], serde_json::json!(["flash", "disk"]));
+    assert_eq!(analysis["order"]["found"], serde_json::json!(["disk", "flash"]));
     assert_eq!(
         json(&sandbox.bundle().join("experiment.json"))["runs"].as_array().unwrap().len(),
         8
@@ -240,8 +240,8 @@ fn real_arms_run_where_their_places_are() {
     let ran = sandbox.run(&[&tiny[..], &arguments[..]].concat());
     // What the audit finds on this machine is its own affair.
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
-    let story = ran.json();
-    assert_eq!((&story["modelled"], &story["arms"][0]["completed"]), (&false.into(), &1.into()));
+    let analysis = ran.json();
+    assert_eq!((&analysis["modelled"], &analysis["arms"][0]["completed"]), (&false.into(), &1.into()));
     assert!(sandbox.left_in_data().is_empty());
 }
 
@@ -274,13 +274,13 @@ fn the_first_experiment_tells_what_limits_its_settings() {
     let ran = sandbox.run(&[&head[..], &short[..], &shorter[..]].concat());
     // So short a run need not come near the published figures.
     assert!([0, 1].contains(&ran.code), "{}", ran.stderr);
-    let story = ran.json();
-    assert_eq!(story["arms"].as_array().unwrap().len(), 2);
-    let mechanism = story["arms"][0]["mechanism"].to_string();
+    let analysis = ran.json();
+    assert_eq!(analysis["arms"].as_array().unwrap().len(), 2);
+    let mechanism = analysis["arms"][0]["mechanism"].to_string();
     for part in ["of reads came from", "disks were", "of it queueing", "What is full first"] {
         assert!(mechanism.contains(part), "{mechanism}");
     }
-    assert!(story["answers"].to_string().contains("0.58 %"), "the arithmetic of the CPU claim");
+    assert!(analysis["answers"].to_string().contains("0.58 %"), "the arithmetic of the CPU claim");
 }
 
 /// An experiment of one table on a model with an unknown parameter.
@@ -331,11 +331,11 @@ fn a_table_is_fitted_held_against_its_goals_and_against_itself() {
     std::fs::write(&kept, rows).unwrap();
     let more = format!("slower={kept}");
     let ran = sandbox.run(&["experiment", "run", name, "-q", "--json", "--table", &more]);
-    let story = ran.expect(0).json();
-    assert_eq!(story["ending"], "predicted", "{}", story["reason"]);
-    let read_us = story["fitted"][0]["value"].as_f64().unwrap();
+    let analysis = ran.expect(0).json();
+    assert_eq!(analysis["ending"], "predicted", "{}", analysis["reason"]);
+    let read_us = analysis["fitted"][0]["value"].as_f64().unwrap();
     assert!((read_us - 100.0).abs() < 3.0, "{read_us}");
-    let tables = story["tables"].as_array().unwrap();
+    let tables = analysis["tables"].as_array().unwrap();
     assert_eq!(tables.len(), 2);
     assert_eq!(tables[0]["sizes_bytes"], serde_json::json!([4096, 8192]));
     assert_eq!(tables[0]["read_percents"], serde_json::json!([100.0, 0.0]));
@@ -348,10 +348,10 @@ fn a_table_is_fitted_held_against_its_goals_and_against_itself() {
     assert!((score(1, "copied_p90").as_f64().unwrap() - 2.4).abs() < 0.01, "{tables:?}");
     let (model, copied) = (score(1, "model_p90"), score(1, "copied_p90"));
     assert!(model.as_f64().unwrap() < copied.as_f64().unwrap());
-    assert_eq!(story["goals"][0]["reached"], true);
-    let says = story["arithmetic"].to_string();
+    assert_eq!(analysis["goals"][0]["reached"], true);
+    let says = analysis["arithmetic"].to_string();
     assert!(says.contains("16 to 16 operations in flight of 16"), "{says}");
-    let answers = story["answers"].to_string();
+    let answers = analysis["answers"].to_string();
     assert!(answers.contains("0.50 times"), "{answers}");
     let page = std::fs::read_to_string(sandbox.bundle().join("report.html")).unwrap();
     for part in ["Figures to keep in mind", "What was fitted before", "100 % reads", "Reached"] {
@@ -360,14 +360,14 @@ fn a_table_is_fitted_held_against_its_goals_and_against_itself() {
     // What was fitted stays known when it is told again.
     let id = sandbox.bundle().file_name().unwrap().to_str().unwrap().to_owned();
     let again = sandbox.run(&["runs", "show", &id, "--json"]).expect(0).json();
-    assert_eq!(again["fitted"], story["fitted"]);
+    assert_eq!(again["fitted"], analysis["fitted"]);
     for (asked, says) in [("slow=x", "there is no arm slow"), ("slower", "is not ARM=FILE")] {
         sandbox.run(&["experiment", "run", name, "-q", "--table", asked]).expect(2).says(says);
     }
 }
 
 #[test]
-fn a_search_is_part_of_the_story_and_is_not_made_twice() {
+fn a_search_is_part_of_the_analysis_and_is_not_made_twice() {
     let sandbox = Sandbox::new();
     let text = EXPERIMENT
         .replace(
@@ -382,11 +382,11 @@ fn a_search_is_part_of_the_story_and_is_not_made_twice() {
     std::fs::write(directory.join("line.toml"), line).unwrap();
     let tiny = directory.to_str().unwrap();
     let arms = ["--arm", "line", "--arm", "disk", "--repeats", "1", "-q", "--json"];
-    let story = sandbox.run(&[&["experiment", "run", tiny], &arms[..]].concat()).expect(0).json();
-    let found = &story["searches"][0]["found"];
-    assert_eq!((&story["searches"][0]["name"], &found["complete"]), (&"line".into(), &true.into()));
+    let analysis = sandbox.run(&[&["experiment", "run", tiny], &arms[..]].concat()).expect(0).json();
+    let found = &analysis["searches"][0]["found"];
+    assert_eq!((&analysis["searches"][0]["name"], &found["complete"]), (&"line".into(), &true.into()));
     assert!(found["load_line"]["rate_per_s"].as_f64().unwrap() > 60.0, "{found}");
-    let answers = story["answers"].to_string();
+    let answers = analysis["answers"].to_string();
     assert!(answers.contains("The load line") && answers.contains("60.0/s"), "{answers}");
     let experiment = sandbox.bundle();
     let page = std::fs::read_to_string(experiment.join("report.html")).unwrap();
@@ -451,17 +451,17 @@ fn the_array_matrix_runs_on_a_real_nfs_export() {
     let ran = sandbox.run(&[&head[..], &short[..], &["-q", "--json"][..]].concat());
     // What the audit finds on this machine is its own affair.
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
-    let story = ran.json();
-    let arms = story["arms"].as_array().unwrap();
+    let analysis = ran.json();
+    let arms = analysis["arms"].as_array().unwrap();
     assert_eq!(arms.len(), 4);
     for arm in arms {
         assert_eq!(arm["completed"], 1, "{arm}");
         // How much a busy machine carries in so short a time is not asked.
         assert!(arm["figures"][0]["mean"].is_number(), "{arm}");
     }
-    let table = &story["tables"][0];
+    let table = &analysis["tables"][0];
     assert_eq!((&table["group"], &table["scores"]), (&"depth4".into(), &serde_json::json!([])));
     assert!(!table["kept"].as_array().unwrap().is_empty());
     // Nothing of the published tables is held against this machine.
-    assert_eq!(story["arithmetic"], serde_json::json!([]));
+    assert_eq!(analysis["arithmetic"], serde_json::json!([]));
 }

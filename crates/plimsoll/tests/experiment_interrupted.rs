@@ -59,8 +59,8 @@ fn ended(experiment: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(|path| path.join("verdict.json").exists()).collect()
 }
 
-fn arm<'a>(story: &'a Value, name: &str) -> &'a Value {
-    story["arms"].as_array().unwrap().iter().find(|arm| arm["name"] == name).unwrap()
+fn arm<'a>(analysis: &'a Value, name: &str) -> &'a Value {
+    analysis["arms"].as_array().unwrap().iter().find(|arm| arm["name"] == name).unwrap()
 }
 
 #[test]
@@ -77,22 +77,22 @@ fn a_modelled_experiment_keeps_what_ended_and_goes_on_with_the_rest() {
     support::signal(&child, "-INT");
     let ran = Ran::from(child.wait_with_output().unwrap()).expect(130);
     let experiment = experiment().unwrap();
-    let story = ran.json();
+    let analysis = ran.json();
     assert_eq!(
-        (&story["ending"], &arm(&story, "long")["completed"]),
+        (&analysis["ending"], &arm(&analysis, "long")["completed"]),
         (&"incomplete".into(), &0.into())
     );
-    let kept = arm(&story, "short")["run_ids"].clone();
-    assert_eq!(kept.as_array().unwrap().len(), 1, "{story}");
-    assert_eq!(json(&experiment.join("experiment.json"))["result"], story);
+    let kept = arm(&analysis, "short")["run_ids"].clone();
+    assert_eq!(kept.as_array().unwrap().len(), 1, "{analysis}");
+    assert_eq!(json(&experiment.join("experiment.json"))["result"], analysis);
     assert!(experiment.join("report.html").exists());
 
     // The rest, made short: the arm that had ended is not run again.
     let id = experiment.display().to_string();
     let short = ["--resume", &id, "--set", "phases.measure=\"1s\""];
-    let story = sandbox.run(&[&arguments[..], &short[..]].concat()).expect(0).json();
-    assert_eq!((&story["ending"], &arm(&story, "short")["run_ids"]), (&"told".into(), &kept));
-    assert_eq!(arm(&story, "long")["completed"], 1);
+    let analysis = sandbox.run(&[&arguments[..], &short[..]].concat()).expect(0).json();
+    assert_eq!((&analysis["ending"], &arm(&analysis, "short")["run_ids"]), (&"told".into(), &kept));
+    assert_eq!(arm(&analysis, "long")["completed"], 1);
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn a_real_experiment_keeps_its_evidence_removes_its_data_and_goes_on() {
     let child = sandbox.start(&arguments);
     support::wait_until("the data", || !sandbox.left_in_data().is_empty());
     support::signal(&child, "-TERM");
-    let story = Ran::from(child.wait_with_output().unwrap()).expect(130).json();
-    assert_eq!((&story["ending"], &story["modelled"]), (&"incomplete".into(), &false.into()));
+    let analysis = Ran::from(child.wait_with_output().unwrap()).expect(130).json();
+    assert_eq!((&analysis["ending"], &analysis["modelled"]), (&"incomplete".into(), &false.into()));
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
     let experiment = sandbox.bundle();
     let [bundle] = &ended(&experiment)[..] else { panic!("{experiment:?}") };
@@ -116,8 +116,8 @@ fn a_real_experiment_keeps_its_evidence_removes_its_data_and_goes_on() {
     let ran = sandbox.run(&[&arguments[..], &short[..]].concat());
     // What the audit finds on this machine is its own affair.
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
-    let story = ran.json();
-    assert_eq!((&story["ending"], &arm(&story, "long")["completed"]), (&"told".into(), &1.into()));
+    let analysis = ran.json();
+    assert_eq!((&analysis["ending"], &arm(&analysis, "long")["completed"]), (&"told".into(), &1.into()));
     assert!(sandbox.left_in_data().is_empty());
 }
 

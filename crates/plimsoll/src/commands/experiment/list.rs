@@ -1,76 +1,24 @@
 //! `plimsoll experiment list`.
 
-use plimsoll_report::document::{Block, Document, Headline, Section};
-use plimsoll_report::table::{Cell, Column, Table};
-use serde::Serialize;
+use plimsoll_experiments::report::{Listed, list_document};
+use plimsoll_experiments::{Definition, shipped};
 
 use crate::arguments::Common;
 use crate::commands::bundle;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::published::{Definition, shipped};
-
-#[derive(Serialize)]
-struct Listed {
-    name: String,
-    title: String,
-    arms: usize,
-    real_arms: usize,
-    published_figures: usize,
-    questions: Vec<String>,
-}
 
 /// Lists them.
 pub fn carry_out(common: &Common) -> Result<Exit, CliError> {
     let mut all = Vec::new();
     for files in shipped() {
-        let definition = Definition::read(files)?;
-        let text = &definition.text;
-        all.push(Listed {
-            name: definition.files.name.clone(),
-            title: text.title.clone(),
-            arms: text.arm.len(),
-            real_arms: text.real.len(),
-            published_figures: definition.given.len(),
-            questions: text.question.iter().map(|question| question.text.clone()).collect(),
-        });
+        all.push(Listed::from(&Definition::read(files)?));
     }
     if common.json {
         bundle::print(&bundle::json(&all)?)?;
         return Ok(Exit::Ok);
     }
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words("experiment", "experiment"),
-            Column::numbers("arms on a model", "arms"),
-            Column::numbers("arms for real", "real_arms"),
-            Column::numbers("published figures", "published_figures"),
-            Column::remarks("what was done", "title"),
-        ],
-    );
-    for one in &all {
-        table.rows.push(vec![
-            Cell::text(one.name.clone()),
-            Cell::count(one.arms as u64),
-            Cell::count(one.real_arms as u64),
-            Cell::count(one.published_figures as u64),
-            Cell::text(one.title.clone()),
-        ]);
-    }
-    table.note =
-        "`plimsoll experiment show NAME` says more, `plimsoll experiment run NAME` runs it"
-            .to_owned();
-    let document = Document {
-        title: "experiments".to_owned(),
-        headline: Headline {
-            word: format!("{} experiments", all.len()),
-            reason: "Published storage experiments, each as one command.".to_owned(),
-            ..Headline::default()
-        },
-        sections: vec![Section::brief("experiments", "").with(Block::Table(table))],
-        ..Document::default()
-    };
+    let document = list_document(&all);
     bundle::print(&plimsoll_report::text::document(&document, &bundle::style(common)))?;
     Ok(Exit::Ok)
 }

@@ -1,15 +1,17 @@
 //! `plimsoll experiment`: the published experiments, each as one command. One file per subcommand.
 
 mod list;
-mod pool;
 mod run;
 mod show;
-mod tell;
+
+use std::path::Path;
 
 use clap::{Args, Subcommand};
+use plimsoll_experiments::analysis::Analysis;
+use plimsoll_experiments::directory::analyse_again;
+use plimsoll_experiments::report::{Surroundings, analysis_document};
 
-pub use tell::{FILES as PUBLISHED_FILES, show_again};
-
+use super::bundle;
 use crate::arguments::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -45,4 +47,31 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         What::Show(options) => show::carry_out(options, common),
         What::Run(options) => run::carry_out(options, common),
     }
+}
+
+/// Analyses an experiment's directory again, from its bundles.
+///
+/// # Errors
+/// A directory without its files or bundles.
+pub fn show_again(directory: &Path, common: &Common) -> Result<Exit, CliError> {
+    let again = analyse_again(directory)?;
+    show_analysis(&again.analysis, &again.surroundings, common)?;
+    bundle::print_custody(&again.together.lines(), common)?;
+    Ok(again.together.weigh(Exit::Ok))
+}
+
+/// Shows an analysis.
+///
+/// # Errors
+/// Stdout that can't be written.
+fn show_analysis(
+    analysis: &Analysis,
+    around: &Surroundings,
+    common: &Common,
+) -> Result<(), CliError> {
+    if common.json {
+        return bundle::print(&bundle::json(analysis)?);
+    }
+    let document = analysis_document(analysis, around);
+    bundle::print(&plimsoll_report::text::document(&document, &bundle::style(common)))
 }

@@ -3,17 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_report::document::{Block, Document, Headline, Section};
-use plimsoll_report::number::Unit;
-use plimsoll_report::table::{Cell, Column, Table};
-use serde_json::json;
+use plimsoll_experiments::report::{definition_document, definition_json};
+use plimsoll_experiments::{Definition, Files, On, Overrides};
 
-use super::tell::one_line;
 use crate::arguments::Common;
 use crate::commands::bundle;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::published::{Arm, Definition, Files, On, Overrides};
 
 /// Options of `experiment show`.
 #[derive(Debug, Args)]
@@ -49,137 +45,10 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         return Ok(Exit::Ok);
     }
     if common.json {
-        bundle::print(&bundle::json(&as_json(&definition)?)?)?;
+        bundle::print(&bundle::json(&definition_json(&definition)?)?)?;
         return Ok(Exit::Ok);
     }
-    let document = document(&definition);
+    let document = definition_document(&definition);
     bundle::print(&plimsoll_report::text::document(&document, &bundle::style(common)))?;
     Ok(Exit::Ok)
-}
-
-fn as_json(definition: &Definition) -> Result<serde_json::Value, CliError> {
-    let text = &definition.text;
-    let mut planned = definition.arms(On::Model, &Overrides::default())?;
-    let mut published = definition.given.clone();
-    published.extend(definition.given_by_tables(&planned));
-    planned.extend(definition.searches(On::Model, &Overrides::default())?);
-    let arms: Vec<_> = planned
-        .iter()
-        .map(|arm| {
-            json!({"name": arm.name, "title": arm.of.title, "plan": arm.of.plan,
-                "repeats": arm.repeats, "changes": arm.changes, "search": arm.of.search.is_some()})
-        })
-        .collect();
-    Ok(json!({
-        "name": definition.files.name, "title": text.title, "about": text.about,
-        "source": text.source, "servers": text.servers, "arms": arms,
-        "real_arms": text.real.iter().map(|arm| &arm.name).collect::<Vec<_>>(),
-        "published": published, "taught": text.taught,
-        "questions": text.question, "claims": text.claim,
-    }))
-}
-
-fn document(definition: &Definition) -> Document {
-    let text = &definition.text;
-    let questions: Vec<String> = text
-        .question
-        .iter()
-        .map(|question| question.text.clone())
-        .chain(text.claim.iter().map(|claim| claim.text.clone()))
-        .collect();
-    let mut sections = vec![
-        Section::brief("about", "What was done").with(Block::Words(one_line(&text.about))),
-        Section::brief("questions", "What is asked").with(Block::List(questions)),
-        Section::brief("arms", "Arms on the model").with(Block::Table(arms(&text.arm))),
-    ];
-    if !text.real.is_empty() {
-        let mut section = Section::brief("real", "Arms on real storage");
-        if !text.real_about.is_empty() {
-            section = section.with(Block::Words(one_line(&text.real_about)));
-        }
-        sections.push(section.with(Block::Table(arms(&text.real))));
-    }
-    if !definition.given.is_empty() {
-        let section = Section::brief("published", "What was published");
-        sections.push(section.with(Block::Table(published(definition))));
-    }
-    if !text.taught.is_empty() {
-        let section = Section::brief("taught", "What it taught");
-        sections.push(section.with(Block::List(text.taught.clone())));
-    }
-    Document {
-        title: definition.files.name.clone(),
-        headline: Headline {
-            word: definition.files.name.to_uppercase(),
-            reason: text.title.clone(),
-            ..Headline::default()
-        },
-        sections,
-        ..Document::default()
-    }
-}
-
-fn arms(arms: &[Arm]) -> Table {
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words("arm", "arm"),
-            Column::words("plan", "plan"),
-            Column::words("places", "places"),
-            Column::remarks("what it is, and what changes", "title"),
-        ],
-    );
-    for arm in arms {
-        let changes = arm.change.to_string().replace('\n', " ");
-        table.rows.push(vec![
-            Cell::text(arm.name.clone()),
-            Cell::text(arm.plan.clone()),
-            Cell::text(arm.places.join(", ")),
-            Cell::text(format!("{}  {}", arm.title, changes.trim()).trim().to_owned()),
-        ]);
-    }
-    if table.rows.iter().all(|row| row[2] == Cell::text("")) {
-        table.columns.remove(2);
-        table.rows.iter_mut().for_each(|row| {
-            row.remove(2);
-        });
-    }
-    table
-}
-
-fn published(definition: &Definition) -> Table {
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words("arm", "arm"),
-            Column::words("figure", "figure"),
-            Column::numbers("published", "value"),
-            Column::words("to the model it was", "role"),
-        ],
-    );
-    const SHOWN: usize = 60;
-    for given in definition.given.iter().take(SHOWN) {
-        table.rows.push(vec![
-            Cell::text(given.arm.clone()),
-            Cell::text(given.figure.clone()),
-            Cell::number(unit(&given.figure), given.value),
-            Cell::text(given.role.label()),
-        ]);
-    }
-    let more = definition.given.len().saturating_sub(SHOWN);
-    if more > 0 {
-        table.note = format!("and {more} more: `--json`, or `--export DIR` and published.csv");
-    }
-    table
-}
-
-/// The unit that a figure's key ends in.
-fn unit(key: &str) -> Unit {
-    match key {
-        key if key.ends_with("bytes_per_s") => Unit::Bandwidth,
-        key if key.ends_with("_per_s") => Unit::Rate,
-        key if key.ends_with("_share") => Unit::Share,
-        key if key.contains("_ns") => Unit::Latency,
-        _ => Unit::Plain,
-    }
 }

@@ -11,9 +11,8 @@ mod size;
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
-use plimsoll_model::fit::FitError;
 use plimsoll_report::document::Document;
-pub use plimsoll_runner::modelled::model_error;
+use plimsoll_runner::modelled::{fit_error, model_error};
 
 use super::bundle;
 use crate::arguments::Common;
@@ -59,14 +58,6 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         What::Serve(options) => serve::carry_out(options, common),
         What::Size(options) => size::carry_out(options, common),
         What::Fit(options) => fit::carry_out(options, common),
-    }
-}
-
-/// An error of a fit.
-pub fn fit_error(error: &FitError) -> CliError {
-    match error {
-        FitError::Model(error) => model_error(error),
-        other => CliError::usage(other.to_string()),
     }
 }
 

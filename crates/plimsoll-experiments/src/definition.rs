@@ -5,20 +5,21 @@
 use std::collections::BTreeMap;
 
 use plimsoll_judge::VerdictKind;
-use plimsoll_judge::story::{Claim, Given, Goal, Panel, Question, Role};
 use plimsoll_plan::{Plan, ResolvedPlan, merge_plans};
+use plimsoll_runner::error::RunnerError;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::tables::{FitText, TableText};
-use super::{Files, given};
-use crate::error::CliError;
+use crate::analysis::{Claim, Given, Goal, Panel, Question, Role};
+use crate::files::Files;
+use crate::given::given;
+use crate::tables::{FitText, TableText};
 
 /// The form of `experiment.toml` that this build reads.
 const VERSION: u32 = 1;
 
 /// Where the arms run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum On {
     /// On the experiment's model, in virtual time.
     #[default]
@@ -186,7 +187,7 @@ pub struct Overrides {
 /// An arm, or one point of an arm that sweeps, ready to run.
 #[derive(Clone, Debug)]
 pub struct PlannedArm {
-    /// Its name in the story.
+    /// Its name in the analysis.
     pub name: String,
     /// The arm that it is of.
     pub of: Arm,
@@ -207,9 +208,9 @@ impl Definition {
     ///
     /// # Errors
     /// What is wrong with them, with the file.
-    pub fn read(files: Files) -> Result<Self, CliError> {
+    pub fn read(files: Files) -> Result<Self, RunnerError> {
         let name = files.name.clone();
-        let wrong = |says: String| CliError::usage(format!("{name}/experiment.toml: {says}"));
+        let wrong = |says: String| RunnerError::usage(format!("{name}/experiment.toml: {says}"));
         let text = files.texts.get("experiment.toml").map_or("", String::as_str);
         let text: Text = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
         if text.version != VERSION {
@@ -271,7 +272,7 @@ impl Definition {
     ///
     /// # Errors
     /// No arms of this kind, an unknown arm or place, a plan that is wrong.
-    pub fn arms(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, CliError> {
+    pub fn arms(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, RunnerError> {
         let mut all = self.planned(on, overrides)?;
         all.retain(|arm| arm.of.search.is_none());
         Ok(all)
@@ -281,26 +282,26 @@ impl Definition {
     ///
     /// # Errors
     /// As [`Self::arms`].
-    pub fn searches(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, CliError> {
+    pub fn searches(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, RunnerError> {
         let mut all = self.planned(on, overrides)?;
         all.retain(|arm| arm.of.search.is_some());
         Ok(all)
     }
 
-    fn planned(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, CliError> {
+    fn planned(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, RunnerError> {
         let arms = match on {
             On::Model => &self.text.arm,
             On::Real => &self.text.real,
         };
         if arms.is_empty() {
             let says = format!("{} has no arms for real storage", self.files.name);
-            return Err(CliError::usage(says).hint("run it on its model: leave --on out"));
+            return Err(RunnerError::usage(says).hint("run it on its model: leave --on out"));
         }
         if let Some(unknown) =
             overrides.arms.iter().find(|name| !arms.iter().any(|a| a.name == **name))
         {
             let known: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
-            return Err(CliError::usage(format!("there is no arm {unknown}"))
+            return Err(RunnerError::usage(format!("there is no arm {unknown}"))
                 .hint(format!("arms: {}", known.join(", "))));
         }
         self.check_places(arms, overrides)?;
@@ -325,7 +326,7 @@ impl Definition {
         Ok(planned)
     }
 
-    fn check_places(&self, arms: &[Arm], overrides: &Overrides) -> Result<(), CliError> {
+    fn check_places(&self, arms: &[Arm], overrides: &Overrides) -> Result<(), RunnerError> {
         let wanted = |name: &str| arms.iter().any(|arm| arm.places.iter().any(|p| p == name));
         let mut names: Vec<&str> =
             arms.iter().flat_map(|a| &a.places).map(String::as_str).collect();
@@ -333,13 +334,13 @@ impl Definition {
         names.dedup();
         let known = format!("places: {}", names.join(", "));
         if let Some(unknown) = overrides.places.keys().find(|name| !wanted(name)) {
-            return Err(CliError::usage(format!("there is no place {unknown}")).hint(known));
+            return Err(RunnerError::usage(format!("there is no place {unknown}")).hint(known));
         }
         let needed = |arm: &&Arm| overrides.arms.is_empty() || overrides.arms.contains(&arm.name);
         let mut needed = arms.iter().filter(needed).flat_map(|arm| &arm.places);
         if let Some(missing) = needed.find(|name| !overrides.places.contains_key(*name)) {
             let says = format!("it is not said where {missing} is");
-            return Err(CliError::usage(says).hint(format!(
+            return Err(RunnerError::usage(says).hint(format!(
                 "--path {missing}=DIRECTORY (or a device, or an NFS export); {known}"
             )));
         }
@@ -353,17 +354,17 @@ impl Definition {
         on: On,
         mut changes: Table,
         overrides: &Overrides,
-    ) -> Result<Vec<PlannedArm>, CliError> {
+    ) -> Result<Vec<PlannedArm>, RunnerError> {
         let experiment = &self.files.name;
         let wrong = |error: &dyn std::fmt::Display| {
-            CliError::usage(format!("{experiment}, arm {}: {error}", arm.name))
+            RunnerError::usage(format!("{experiment}, arm {}: {error}", arm.name))
         };
         if let Some(target) = target(&arm.places, overrides) {
             changes.insert("target".to_owned(), Value::Table(target));
         }
         for (field, value) in &overrides.set {
             let one: Table = format!("{field} = {value}").parse().map_err(|error| {
-                CliError::usage(format!("--set {field}={value}: {error}"))
+                RunnerError::usage(format!("--set {field}={value}: {error}"))
                     .hint("write --set FIELD=VALUE as in a plan, such as phases.measure='\"60s\"'")
             })?;
             merge(&mut changes, one);
@@ -424,7 +425,7 @@ fn target(places: &[String], overrides: &Overrides) -> Option<Table> {
 }
 
 /// Tables field by field, everything else replaced.
-pub(super) fn merge(base: &mut Table, changes: Table) {
+pub(crate) fn merge(base: &mut Table, changes: Table) {
     for (name, change) in changes {
         match (base.get_mut(&name), change) {
             (Some(Value::Table(old)), Value::Table(new)) => merge(old, new),

@@ -8,17 +8,18 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use plimsoll_engine::defect;
 use plimsoll_evidence::run::Membership;
 use plimsoll_judge::stats::tune::STEPS_MAX;
-use plimsoll_judge::story::SearchStory;
-use plimsoll_judge::tuning::{Range, Tuning};
+use plimsoll_judge::tuning::Range;
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::kept_data::DataSlot;
+use plimsoll_runner::listener::Listener;
+use plimsoll_runner::places::Places;
 use plimsoll_runner::search;
+use plimsoll_runner::session::{Asked, Finished, Request, engine_error, run_once};
 use plimsoll_sys::clock;
 
-use crate::error::CliError;
-use crate::kept_data::DataSlot;
-use crate::places::Places;
-use crate::progress::StderrProgress;
-use crate::published::PlannedArm;
-use crate::session::{Asked, Finished, Request, engine_error, run_once};
+use crate::analysis::SearchAnalysis;
+use crate::definition::PlannedArm;
+use crate::planned::search_analysis;
 
 /// A run to be made.
 pub struct Job<'a> {
@@ -42,8 +43,8 @@ pub struct Shared<'a> {
     pub destroy: &'a [std::path::PathBuf],
     /// How many at a time.
     pub workers: usize,
-    /// No progress of single runs.
-    pub quiet: bool,
+    /// Makes the listener of a run: one for each, as they go on side by side.
+    pub listener: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
 }
 
 /// Something that a worker does.
@@ -59,7 +60,7 @@ pub enum Done {
     /// A run of the arm.
     Run(usize, Box<Finished>),
     /// A search; `None`: it was cut short.
-    Search(Option<Box<SearchStory>>),
+    Search(Option<Box<SearchAnalysis>>),
 }
 
 /// What is left to do. Searches come first, as each is a long chain of runs; then a run of each arm in
@@ -91,8 +92,8 @@ impl<'a, 'b> Queue<'a, 'b> {
 pub fn run_all(
     work: &[Work<'_>],
     shared: &Shared<'_>,
-    mut take: impl FnMut(Done) -> Result<(), CliError>,
-) -> Result<(), CliError> {
+    mut take: impl FnMut(Done) -> Result<(), RunnerError>,
+) -> Result<(), RunnerError> {
     let left = work.iter().collect();
     let queue = Queue { left, took_ns: BTreeMap::new(), in_order: shared.workers == 1 };
     let queue = Mutex::new(queue);
@@ -130,7 +131,7 @@ pub fn run_all(
     })
 }
 
-fn carry_out(work: &Work<'_>, shared: &Shared<'_>) -> Result<Done, CliError> {
+fn carry_out(work: &Work<'_>, shared: &Shared<'_>) -> Result<Done, RunnerError> {
     match work {
         Work::Run(job) => Ok(Done::Run(job.arm, Box::new(run_job(job, shared)?))),
         Work::Search(planned) => Ok(Done::Search(search(planned, shared)?)),
@@ -138,32 +139,24 @@ fn carry_out(work: &Work<'_>, shared: &Shared<'_>) -> Result<Done, CliError> {
 }
 
 /// Each step a run of its own.
-fn search(planned: &PlannedArm, shared: &Shared<'_>) -> Result<Option<Box<SearchStory>>, CliError> {
+fn search(
+    planned: &PlannedArm,
+    shared: &Shared<'_>,
+) -> Result<Option<Box<SearchAnalysis>>, RunnerError> {
     let Some(asked) = &planned.of.search else { return Ok(None) };
     let steps_max = asked.steps.unwrap_or(STEPS_MAX);
     let range = Range { load_min: asked.min, load_max: asked.max, steps_max };
     let destroy = shared.destroy.to_vec();
     let bundles = shared.bundles.to_path_buf();
     let asked = search::Asked { range, fresh: true, keep: false, destroy, bundles };
-    let mut progress = StderrProgress::new(shared.quiet);
+    let mut listener = (shared.listener)();
     let (plan, resolved) = (&planned.plan, &planned.resolved);
-    let found =
-        search::search(plan, resolved, &asked, shared.places, &mut progress, shared.interrupt)?;
-    Ok(found.tuning.complete.then(|| Box::new(search_story(planned, Some(found.tuning)))))
+    let (places, interrupt) = (shared.places, shared.interrupt);
+    let found = search::search(plan, resolved, &asked, places, listener.as_mut(), interrupt)?;
+    Ok(found.tuning.complete.then(|| Box::new(search_analysis(planned, Some(found.tuning)))))
 }
 
-/// A search and what it found.
-pub fn search_story(planned: &PlannedArm, found: Option<Tuning>) -> SearchStory {
-    SearchStory {
-        name: planned.name.clone(),
-        title: planned.of.title.clone(),
-        servers: planned.servers,
-        load_name: planned.of.search.as_ref().and_then(|search| search.load.clone()),
-        found,
-    }
-}
-
-fn run_job(job: &Job<'_>, shared: &Shared<'_>) -> Result<Finished, CliError> {
+fn run_job(job: &Job<'_>, shared: &Shared<'_>) -> Result<Finished, RunnerError> {
     let data = DataSlot::fresh();
     let request = Request {
         asked: Asked {
@@ -179,5 +172,5 @@ fn run_job(job: &Job<'_>, shared: &Shared<'_>) -> Result<Finished, CliError> {
         experiment: Some(job.place.clone()),
         data: &data,
     };
-    run_once(&request, &mut StderrProgress::new(shared.quiet))
+    run_once(&request, (shared.listener)().as_mut())
 }

@@ -5,17 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_judge::story::{Arithmetic, Fitted, Given, Role};
 use plimsoll_model::fit::{self, Checks, FitOptions, Row, Table as Measured};
 use plimsoll_model::spec::Spec;
 use plimsoll_plan::Workload;
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::modelled::{fit_error, model_error};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::definition::merge;
-use super::{Definition, PlannedArm};
-use crate::commands::model::{fit_error, model_error};
-use crate::error::CliError;
+use crate::analysis::{Arithmetic, Fitted, Given, Role};
+use crate::definition::{Definition, PlannedArm, merge};
 
 /// Rounds of a fit that begins near its end.
 const ROUNDS: usize = 2;
@@ -61,7 +60,7 @@ pub struct FitText {
 }
 
 impl Definition {
-    pub(super) fn check_tables(&self) -> Result<(), String> {
+    pub(crate) fn check_tables(&self) -> Result<(), String> {
         for table in &self.text.table {
             if !self.text.arm.iter().any(|arm| arm.name == table.arm) {
                 return Err(format!("a [[table]] is of arm {}, which is not there", table.arm));
@@ -84,8 +83,15 @@ impl Definition {
         Measured::parse(self.files.texts.get(&table.file)?).ok()
     }
 
+    /// All that comes with it: published figures, and the rows of published tables as figures of these arms.
+    pub fn published(&self, arms: &[PlannedArm]) -> Vec<Given> {
+        let mut all = self.given.clone();
+        all.extend(self.given_by_tables(arms));
+        all
+    }
+
     /// The rows of published tables as figures of the points that ran.
-    pub fn given_by_tables(&self, arms: &[PlannedArm]) -> Vec<Given> {
+    fn given_by_tables(&self, arms: &[PlannedArm]) -> Vec<Given> {
         let mut all = Vec::new();
         for table in &self.text.table {
             let Some(measured) = self.measured(table) else { continue };
@@ -108,7 +114,7 @@ impl Definition {
     ///
     /// # Errors
     /// A model that is not there or has nothing free, a table with too few rows.
-    pub fn fit(&self) -> Result<Vec<Fitted>, CliError> {
+    pub fn fit(&self) -> Result<Vec<Fitted>, RunnerError> {
         let Some(asked) = &self.text.fit else { return Ok(Vec::new()) };
         let table = self.text.table.iter().find(|table| table.arm == asked.arm);
         let Some((table, measured)) = table.and_then(|t| Some((t, self.measured(t)?))) else {
@@ -131,7 +137,7 @@ impl Definition {
     }
 
     /// The changes of an arm over the fitted values of its model.
-    pub(super) fn with_fitted(
+    pub(crate) fn with_fitted(
         &self,
         plan: &str,
         changes: Table,

@@ -8,18 +8,18 @@ use super::failure::{Failure, failure};
 use super::front::{Front, front};
 use super::points::{Point, point_of};
 use super::servers::{Server, servers};
-use super::{Arm, Role, Told, mechanism};
-use crate::finding::Outcome;
-use crate::metrics;
-use crate::stats::repeats;
-use crate::verdict::VerdictKind;
+use super::{Arm, Input, Role, mechanism};
+use plimsoll_judge::finding::Outcome;
+use plimsoll_judge::metrics;
+use plimsoll_judge::stats::repeats;
+use plimsoll_judge::verdict::VerdictKind;
 
 /// The rate of transactional I/Os, shown for one of an arm's servers.
 pub(super) const RATE: &str = "achieved_iops_per_s";
 
 /// A figure of an arm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FigureStory {
+pub struct FigureAnalysis {
     /// Its key.
     pub key: String,
     /// One value per completed run.
@@ -42,16 +42,16 @@ pub struct FigureStory {
     pub published_over_reference: Option<f64>,
 }
 
-impl FigureStory {
+impl FigureAnalysis {
     /// Whether the ratio to the published figure is within `tolerance` of 1.
     pub fn within(&self, tolerance: f64) -> bool {
         self.ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= tolerance)
     }
 }
 
-/// An arm told.
+/// An arm input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ArmStory {
+pub struct ArmAnalysis {
     /// Its short name.
     pub name: String,
     /// What it is.
@@ -81,7 +81,7 @@ pub struct ArmStory {
     /// Least headroom over the requirement.
     pub headroom: Option<f64>,
     /// Its figures.
-    pub figures: Vec<FigureStory>,
+    pub figures: Vec<FigureAnalysis>,
     /// What limits it and where its time goes, in sentences.
     pub mechanism: Vec<String>,
     /// What the load saw beside what the drives did.
@@ -99,9 +99,9 @@ pub struct ArmStory {
     pub failure: Option<Failure>,
 }
 
-impl ArmStory {
+impl ArmAnalysis {
     /// A figure by its key.
-    pub fn figure(&self, key: &str) -> Option<&FigureStory> {
+    pub fn figure(&self, key: &str) -> Option<&FigureAnalysis> {
         self.figures.iter().find(|figure| figure.key == key)
     }
 
@@ -119,7 +119,7 @@ impl ArmStory {
     }
 }
 
-pub(super) fn arm_story(told: &Told<'_>, arm: &Arm<'_>) -> ArmStory {
+pub(super) fn arm_analysis(input: &Input<'_>, arm: &Arm<'_>) -> ArmAnalysis {
     let completed: Vec<&Bundle> = arm
         .runs
         .iter()
@@ -136,7 +136,7 @@ pub(super) fn arm_story(told: &Told<'_>, arm: &Arm<'_>) -> ArmStory {
     }
     let headrooms: Option<Vec<f64>> =
         arm.runs.iter().map(|(_, verdict)| verdict.headroom).collect();
-    ArmStory {
+    ArmAnalysis {
         name: arm.name.clone(),
         title: arm.title.clone(),
         group: arm.group.clone(),
@@ -151,7 +151,7 @@ pub(super) fn arm_story(told: &Told<'_>, arm: &Arm<'_>) -> ArmStory {
         expects: arm.expects,
         caught_by: arm.caught_by.clone(),
         headroom: headrooms.and_then(|all| all.into_iter().reduce(f64::min)),
-        figures: figures(told, arm, &completed),
+        figures: figures(input, arm, &completed),
         mechanism: completed.first().map_or_else(Vec::new, |bundle| mechanism::sentences(bundle)),
         front: completed.first().and_then(|bundle| front(bundle)),
         per_server: completed.first().map_or_else(Vec::new, |bundle| servers(bundle)),
@@ -161,20 +161,20 @@ pub(super) fn arm_story(told: &Told<'_>, arm: &Arm<'_>) -> ArmStory {
     }
 }
 
-fn figures(told: &Told<'_>, arm: &Arm<'_>, completed: &[&Bundle]) -> Vec<FigureStory> {
+fn figures(input: &Input<'_>, arm: &Arm<'_>, completed: &[&Bundle]) -> Vec<FigureAnalysis> {
     let Some(first) = completed.first() else { return Vec::new() };
     let one = |figure: &metrics::Figure| {
         let parts = if figure.key == RATE { f64::from(arm.servers.max(1)) } else { 1.0 };
         let values: Vec<f64> =
             completed.iter().filter_map(|bundle| Some((figure.of)(bundle)? / parts)).collect();
         let together = repeats(&values).ok();
-        let given = told.given.iter().find(|g| g.arm == arm.name && g.figure == figure.key);
+        let given = input.given.iter().find(|g| g.arm == arm.name && g.figure == figure.key);
         let published = given.map(|given| given.value);
         let mean = together.as_ref().map(|t| t.mean);
         let interval = together.as_ref().and_then(|t| t.interval);
         let interval = interval.map(|i| figure.counted.possible([i.low, i.high]));
         let over = |value: f64| published.filter(|p| *p > 0.0).map(|p| value / p);
-        FigureStory {
+        FigureAnalysis {
             key: figure.key.to_owned(),
             values,
             mean,
@@ -192,8 +192,8 @@ fn figures(told: &Told<'_>, arm: &Arm<'_>, completed: &[&Bundle]) -> Vec<FigureS
 }
 
 /// Ratios over the reference arm, of what came out and of what was published.
-pub(super) fn form_ratios(told: &Told<'_>, arms: &mut [ArmStory]) {
-    let Some(reference) = told.reference.as_ref() else { return };
+pub(super) fn form_ratios(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
+    let Some(reference) = input.reference.as_ref() else { return };
     let Some(at) = arms.iter().position(|arm| arm.name == *reference) else { return };
     let base = arms[at].figures.clone();
     for figure in arms.iter_mut().flat_map(|arm| &mut arm.figures) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::per_second;
 use super::mechanism::ms;
-use crate::figures::{NS_PER_S, Pick, Sums, measured, stretches};
+use plimsoll_judge::figures::{NS_PER_S, Pick, Sums, measured, stretches};
 
 /// The parameters of a model that say when nodes fail, and how many.
 const FAILING: [&str; 2] = ["model.failing_at_s", "model.failing_nodes"];

@@ -1,14 +1,14 @@
 //! How well published figures were predicted: each one, whole tables, and the goals.
 
-use plimsoll_judge::story::{Role, Score, Story, TableScore};
+use crate::analysis::{Analysis, Role, Score, TableScore};
 
 use super::{ARMS_FEW, came_out, name_of};
-use crate::comparison::unit;
-use crate::document::{Block, Section};
-use crate::number::{Letters, Unit};
-use crate::table::{Cell, Column, Table, Tone};
+use plimsoll_report::comparison::unit;
+use plimsoll_report::document::{Block, Section};
+use plimsoll_report::number::{Letters, Unit};
+use plimsoll_report::table::{Cell, Column, Table, Tone};
 
-pub(super) fn predictions(story: &Story, score: &Score) -> Section {
+pub(super) fn predictions(analysis: &Analysis, score: &Score) -> Section {
     let share = |value: f64| Unit::Share.show(value, Letters::Unicode);
     let or_none = |value: Option<f64>| value.map_or("n/a".to_owned(), share);
     let figures = |count: usize| match count {
@@ -33,7 +33,7 @@ pub(super) fn predictions(story: &Story, score: &Score) -> Section {
         Column::words("arm", "arm"),
         Column::words("figure", "figure"),
         Column::numbers("published", "published"),
-        Column::numbers(came_out(story), "predicted"),
+        Column::numbers(came_out(analysis), "predicted"),
         Column::of(Unit::Share, "error", "error"),
     ];
     if copied {
@@ -67,16 +67,16 @@ pub(super) fn predictions(story: &Story, score: &Score) -> Section {
     table.note = "errors are of logarithms, so that half and double are alike".to_owned();
     let section =
         Section::brief("predictions", "How well it was predicted").with(Block::Words(says));
-    if story.arms.len() <= ARMS_FEW {
+    if analysis.arms.len() <= ARMS_FEW {
         return section.with(Block::Table(table));
     }
     section
 }
 
 /// The errors of whole tables, and the goals that they were held to.
-pub(super) fn of_tables(story: &Story) -> Section {
+pub(super) fn of_tables(analysis: &Analysis) -> Section {
     let section = Section::brief("scores", "How well whole tables were predicted");
-    if story.tables.iter().all(|table| table.scores.is_empty()) {
+    if analysis.tables.iter().all(|table| table.scores.is_empty()) {
         return section;
     }
     let share = |title: &str, key: &str| Column::of(Unit::Share, title, key);
@@ -94,14 +94,14 @@ pub(super) fn of_tables(story: &Story) -> Section {
             share("median", "interpolated_median").under("between rows"),
         ],
     );
-    for one in &story.tables {
+    for one in &analysis.tables {
         table.rows.extend(one.scores.iter().map(|score| row(&one.group, score)));
     }
     table.note =
         "errors are |modelled / published - 1|; copying takes the row of the table that was an \
         input, and a line between rows of the same table knows what no model is told"
             .to_owned();
-    let goals: Vec<String> = story
+    let goals: Vec<String> = analysis
         .goals
         .iter()
         .map(|goal| {

@@ -1,15 +1,15 @@
 //! The arms at a glance: how each stands, with how many threads, and what it is.
 
-use plimsoll_judge::story::{ArmStory, Story};
+use crate::analysis::{Analysis, ArmAnalysis};
 
 use super::{ARMS_FEW, RATE};
-use crate::document::{Block, Section};
-use crate::number::{Letters, Unit};
-use crate::table::{Cell, Column, Table, Tone};
+use plimsoll_report::document::{Block, Section};
+use plimsoll_report::number::{Letters, Unit};
+use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 /// How each arm stands: verdict, headroom, what differs.
-pub(super) fn verdicts(story: &Story) -> Section {
-    let made = story.arms.iter().any(|arm| arm.expects.is_some());
+pub(super) fn verdicts(analysis: &Analysis) -> Section {
+    let made = analysis.arms.iter().any(|arm| arm.expects.is_some());
     let mut table = Table::new(
         "",
         vec![
@@ -18,11 +18,11 @@ pub(super) fn verdicts(story: &Story) -> Section {
             Column::numbers("runs", "runs"),
         ],
     );
-    let headroom = story.arms.iter().any(|arm| arm.headroom.is_some());
+    let headroom = analysis.arms.iter().any(|arm| arm.headroom.is_some());
     if headroom {
         table.columns.push(Column::of(Unit::Share, "least headroom", "headroom_min"));
     }
-    let per_thread = threads_differ(story);
+    let per_thread = threads_differ(analysis);
     if per_thread {
         table.columns.push(Column::numbers("threads", "threads"));
         table.columns.push(Column::numbers("I/Os per thread", "rate_per_thread_per_s"));
@@ -32,7 +32,7 @@ pub(super) fn verdicts(story: &Story) -> Section {
         table.columns.push(Column::words("rules that failed", "failed_rules"));
     }
     table.columns.push(Column::remarks("what it is", "title"));
-    for arm in &story.arms {
+    for arm in &analysis.arms {
         let mut row = vec![
             Cell::text(arm.name.clone()).tone(Tone::Strong),
             Cell::text(verdict_words(arm)),
@@ -63,29 +63,29 @@ pub(super) fn verdicts(story: &Story) -> Section {
         row.push(Cell::text(what_it_is(arm)));
         table.rows.push(row);
     }
-    let few = story.arms.len() <= ARMS_FEW;
+    let few = analysis.arms.len() <= ARMS_FEW;
     let section = Section {
-        depth: if few { Default::default() } else { crate::document::Depth::Full },
+        depth: if few { Default::default() } else { plimsoll_report::document::Depth::Full },
         ..Section::brief("arms", "The arms")
     };
     section.with(Block::Table(table))
 }
 
 /// Whether arms are alike in all but their threads, so that I/Os per thread tell something.
-fn threads_differ(story: &Story) -> bool {
-    let mut all = story.arms.iter().map(|arm| (arm.threads, arm.servers));
+fn threads_differ(analysis: &Analysis) -> bool {
+    let mut all = analysis.arms.iter().map(|arm| (arm.threads, arm.servers));
     let first = all.next();
-    story.arms.iter().all(|arm| arm.threads.is_some() && Some(arm.servers) == first.map(|f| f.1))
+    analysis.arms.iter().all(|arm| arm.threads.is_some() && Some(arm.servers) == first.map(|f| f.1))
         && all.any(|one| Some(one) != first)
 }
 
 /// I/Os per second of one thread: the rate is that of one server, the threads are those of all.
-fn per_thread_of(arm: &ArmStory) -> Option<f64> {
+fn per_thread_of(arm: &ArmAnalysis) -> Option<f64> {
     let rate = arm.figure(RATE)?.mean?;
     Some(rate * f64::from(arm.servers.max(1)) / f64::from(arm.threads.filter(|n| *n > 0)?))
 }
 
-fn what_it_is(arm: &ArmStory) -> String {
+fn what_it_is(arm: &ArmAnalysis) -> String {
     let changes: Vec<String> = arm
         .changes
         .iter()
@@ -98,7 +98,7 @@ fn what_it_is(arm: &ArmStory) -> String {
     }
 }
 
-pub(super) fn verdict_words(arm: &ArmStory) -> String {
+pub(super) fn verdict_words(arm: &ArmAnalysis) -> String {
     let mut kinds = arm.verdicts.clone();
     kinds.sort();
     kinds.dedup();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::error::CliError;
+use plimsoll_runner::error::RunnerError;
 
 /// A larger file is no plan and no table of published figures.
 const FILE_MAX_BYTES: u64 = 1 << 20;
@@ -21,7 +21,7 @@ macro_rules! experiments {
     ($($name:literal: [$($file:literal),* $(,)?]),* $(,)?) => {
         &[$(($name, &[$((
             $file,
-            include_str!(concat!("../../../../plans/experiments/", $name, "/", $file)),
+            include_str!(concat!("../../../plans/experiments/", $name, "/", $file)),
         )),*])),*]
     };
 }
@@ -62,7 +62,7 @@ impl Files {
     ///
     /// # Errors
     /// Neither is there, or the directory can't be read.
-    pub fn find(name_or_directory: &str) -> Result<Self, CliError> {
+    pub fn find(name_or_directory: &str) -> Result<Self, RunnerError> {
         if let Some(files) = shipped().find(|files| files.name == name_or_directory) {
             return Ok(files);
         }
@@ -71,19 +71,21 @@ impl Files {
             return Self::read(directory);
         }
         let names: Vec<String> = shipped().map(|files| files.name).collect();
-        Err(CliError::usage(format!("there is no experiment {name_or_directory}")).hint(format!(
-            "these come with the program: {}; or name a directory with an experiment.toml",
-            names.join(", ")
-        )))
+        Err(RunnerError::usage(format!("there is no experiment {name_or_directory}")).hint(
+            format!(
+                "these come with the program: {}; or name a directory with an experiment.toml",
+                names.join(", ")
+            ),
+        ))
     }
 
     /// Every plan and table in a directory.
     ///
     /// # Errors
     /// No `experiment.toml`, or a file that can't be read or is too large.
-    pub fn read(directory: &Path) -> Result<Self, CliError> {
+    pub fn read(directory: &Path) -> Result<Self, RunnerError> {
         let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
-            CliError::usage(format!("cannot read {}: {error}", path.display()))
+            RunnerError::usage(format!("cannot read {}: {error}", path.display()))
         };
         let entries = std::fs::read_dir(directory).map_err(|e| unreadable(directory, &e))?;
         let mut texts = BTreeMap::new();
@@ -103,7 +105,7 @@ impl Files {
         }
         if !texts.contains_key("experiment.toml") {
             let says = format!("{} holds no experiment.toml", directory.display());
-            return Err(CliError::usage(says)
+            return Err(RunnerError::usage(says)
                 .hint("`plimsoll experiment show NAME --export DIR` writes one to begin with"));
         }
         let full = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_path_buf());
@@ -115,9 +117,9 @@ impl Files {
     ///
     /// # Errors
     /// A file that is there already, or can't be written.
-    pub fn write(&self, directory: &Path) -> Result<(), CliError> {
+    pub fn write(&self, directory: &Path) -> Result<(), RunnerError> {
         let unwritten = |path: &Path, error: &std::io::Error| {
-            CliError::environment(format!("cannot write {}: {error}", path.display()))
+            RunnerError::environment(format!("cannot write {}: {error}", path.display()))
         };
         std::fs::create_dir_all(directory).map_err(|error| unwritten(directory, &error))?;
         for (name, text) in &self.texts {

@@ -1,12 +1,12 @@
 //! What the load saw beside what the drives did: the page on which a hero number is recognised. Arms stand
 //! side by side, one a column, as the statistics pages of storage systems show one.
 
+use crate::analysis::{Analysis, ArmAnalysis, Front};
 use plimsoll_judge::VerdictKind;
-use plimsoll_judge::story::{ArmStory, Front, Story};
 
-use crate::document::{Block, Section};
-use crate::number::{Letters, Unit};
-use crate::table::{Cell, Column, Table, Tone};
+use plimsoll_report::document::{Block, Section};
+use plimsoll_report::number::{Letters, Unit};
+use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 /// Fewer I/Os at the drives than this share of those at the front end: something else answered.
 const CARRIED_LEAST: f64 = 0.1;
@@ -26,8 +26,8 @@ const SOURCES: [(&str, &str); 8] = [
     ("other", "elsewhere"),
 ];
 
-pub(super) fn shows_front(story: &Story, arm: &ArmStory) -> bool {
-    arm.front.is_some() && story.arms.iter().any(|arm| arm.expects.is_some())
+pub(super) fn shows_front(analysis: &Analysis, arm: &ArmAnalysis) -> bool {
+    arm.front.is_some() && analysis.arms.iter().any(|arm| arm.expects.is_some())
 }
 
 fn share(value: f64) -> String {
@@ -38,9 +38,9 @@ fn share(value: f64) -> String {
 }
 
 /// What the load saw, and what the drives did.
-pub(super) fn fronts(story: &Story) -> Section {
-    let arms: Vec<(&ArmStory, &Front)> =
-        story.arms.iter().filter_map(|arm| Some((arm, arm.front.as_ref()?))).collect();
+pub(super) fn fronts(analysis: &Analysis) -> Section {
+    let arms: Vec<(&ArmAnalysis, &Front)> =
+        analysis.arms.iter().filter_map(|arm| Some((arm, arm.front.as_ref()?))).collect();
     let mut section = Section::brief("front", "As a vendor would show it, and taken apart");
     let heroes = arms.iter().filter(|(arm, _)| arm.expects == Some(VerdictKind::Invalid));
     let lines: Vec<String> = heroes.map(|(arm, front)| taken_apart(arm, front)).collect();
@@ -55,7 +55,7 @@ pub(super) fn fronts(story: &Story) -> Section {
 }
 
 /// The figure as it would be shown, and what speaks against it.
-fn taken_apart(arm: &ArmStory, front: &Front) -> String {
+fn taken_apart(arm: &ArmAnalysis, front: &Front) -> String {
     let rate = Unit::Rate.show(front.front_ios_per_s, Letters::Unicode);
     let bytes = Unit::Bandwidth.show(front.front_bytes_per_s, Letters::Unicode);
     let latency = |ns: f64| Unit::Latency.show(ns, Letters::Unicode);
@@ -112,7 +112,7 @@ fn row(name: &str, cell: impl Fn(&Front) -> Cell + 'static) -> Row {
     Row { name: name.to_owned(), cell: Box::new(cell) }
 }
 
-fn panel(arms: &[(&ArmStory, &Front)]) -> Table {
+fn panel(arms: &[(&ArmAnalysis, &Front)]) -> Table {
     let mut columns = vec![Column::words("", "figure")];
     columns.extend(arms.iter().map(|(arm, _)| Column::numbers(&arm.name, &arm.name)));
     let mut table = Table::new("What the load saw, and what the drives did", columns);

@@ -1,18 +1,21 @@
 //! Searches for the load line and the fewest threads, step by step.
 
-use plimsoll_judge::story::{SearchStory, Story};
+use crate::analysis::{Analysis, SearchAnalysis};
 use plimsoll_judge::tuning::{At, Tuning};
 
-use crate::chart::Plot;
-use crate::document::{Block, Section};
-use crate::number::Unit;
-use crate::table::{Cell, Column, Table, Tone};
-use crate::tuning::curve;
+use plimsoll_report::chart::Plot;
+use plimsoll_report::document::{Block, Section};
+use plimsoll_report::number::Unit;
+use plimsoll_report::table::{Cell, Column, Table, Tone};
+use plimsoll_report::tuning::curve;
 
 /// What each search found, its curve, and its steps from the smallest load.
-pub(super) fn searches(story: &Story) -> Vec<Section> {
-    let found: Vec<(&SearchStory, &Tuning)> =
-        story.searches.iter().filter_map(|search| Some((search, search.found.as_ref()?))).collect();
+pub(super) fn searches(analysis: &Analysis) -> Vec<Section> {
+    let found: Vec<(&SearchAnalysis, &Tuning)> = analysis
+        .searches
+        .iter()
+        .filter_map(|search| Some((search, search.found.as_ref()?)))
+        .collect();
     if found.is_empty() {
         return Vec::new();
     }
@@ -26,7 +29,7 @@ pub(super) fn searches(story: &Story) -> Vec<Section> {
 }
 
 /// Latency over rate, of one server.
-fn plot(search: &SearchStory, tuning: &Tuning) -> Plot {
+fn plot(search: &SearchAnalysis, tuning: &Tuning) -> Plot {
     let mut curve = curve(tuning);
     let parts = f64::from(search.servers.max(1));
     for step in &mut curve.steps {
@@ -53,7 +56,7 @@ fn keep<T>(values: &mut Vec<T>, kept: &[bool]) {
     values.retain(|_| flags.next().copied().unwrap_or(true));
 }
 
-fn summary(found: &[(&SearchStory, &Tuning)]) -> Table {
+fn summary(found: &[(&SearchAnalysis, &Tuning)]) -> Table {
     let load = found.first().map_or("threads", |(search, _)| search.counted_in());
     let mut table = Table::new(
         "",
@@ -88,7 +91,7 @@ fn summary(found: &[(&SearchStory, &Tuning)]) -> Table {
     table
 }
 
-fn steps(search: &SearchStory, tuning: &Tuning) -> Table {
+fn steps(search: &SearchAnalysis, tuning: &Tuning) -> Table {
     let parts = f64::from(search.servers.max(1));
     let mut columns = vec![
         Column::numbers(search.counted_in(), "load"),

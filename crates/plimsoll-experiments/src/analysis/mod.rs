@@ -1,4 +1,4 @@
-//! The story of a published experiment: its arms run again, beside what was published.
+//! The analysis of a published experiment: its arms run again, beside what was published.
 //!
 //! What was published is data that comes with the experiment ([`Given`]); what was measured or modelled
 //! comes from bundles alone. Each published figure says whether a model was fitted to it: a figure that was
@@ -17,19 +17,19 @@ mod score;
 mod servers;
 
 pub use answer::{Answer, Claim, Question};
-pub use arm::{ArmStory, FigureStory};
+pub use arm::{ArmAnalysis, FigureAnalysis};
 pub use failure::Failure;
 pub use front::Front;
-pub use points::{Goal, GoalStory, Kept, Layout, LayoutRatio, Point, TableScore, TableStory};
+pub use points::{Goal, GoalAnalysis, Kept, Layout, LayoutRatio, Point, TableAnalysis, TableScore};
 pub use score::{Score, ScoreLine};
 pub use servers::Server;
 
 use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
 
-use crate::metrics;
-use crate::tuning::Tuning;
-use crate::verdict::{Verdict, VerdictKind};
+use plimsoll_judge::metrics;
+use plimsoll_judge::tuning::Tuning;
+use plimsoll_judge::verdict::{Verdict, VerdictKind};
 
 /// What a published figure was to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,9 +101,9 @@ pub struct Arm<'a> {
     pub planned: u32,
 }
 
-/// All that a story is told from.
+/// All that an analysis is made from.
 #[derive(Clone, Debug)]
-pub struct Told<'a> {
+pub struct Input<'a> {
     /// Short name of the experiment.
     pub name: String,
     /// What it is called.
@@ -126,7 +126,7 @@ pub struct Told<'a> {
     pub questions: Vec<Question>,
     /// Published arithmetic that is checked.
     pub claims: Vec<Claim>,
-    /// What a model is asked to reach on whole tables; with any, they decide how the story ends.
+    /// What a model is asked to reach on whole tables; with any, they decide how the analysis ends.
     pub goals: Vec<Goal>,
     /// Published tables against themselves.
     pub arithmetic: Vec<Arithmetic>,
@@ -138,7 +138,7 @@ pub struct Told<'a> {
     /// Parameters of models that the experiment sets for all of its arms, over those of the model.
     pub own_parameters: Vec<OwnParameter>,
     /// Searches for the load line.
-    pub searches: Vec<SearchStory>,
+    pub searches: Vec<SearchAnalysis>,
     /// Arms that are shown together.
     pub panels: Vec<Panel>,
 }
@@ -178,7 +178,7 @@ pub struct Fitted {
 
 /// A search for the load line and for the fewest threads that meet the requirement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SearchStory {
+pub struct SearchAnalysis {
     /// Its short name.
     pub name: String,
     /// What it is.
@@ -210,7 +210,7 @@ pub struct Panel {
     pub at: Vec<f64>,
 }
 
-impl SearchStory {
+impl SearchAnalysis {
     /// What the load is counted in.
     pub fn counted_in(&self) -> &str {
         let own = self.found.as_ref().map_or("threads", |found| found.knob.load_name());
@@ -218,7 +218,7 @@ impl SearchStory {
     }
 }
 
-/// How a story ends.
+/// How an analysis ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
@@ -274,9 +274,9 @@ impl Order {
     }
 }
 
-/// A story.
+/// An analysis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Story {
+pub struct Analysis {
     /// Short name of the experiment.
     pub name: String,
     /// What it is called.
@@ -294,7 +294,7 @@ pub struct Story {
     /// The arm that ratios between arms are formed over.
     pub reference: Option<String>,
     /// The arms.
-    pub arms: Vec<ArmStory>,
+    pub arms: Vec<ArmAnalysis>,
     /// Whether they come in the published order; `None` with fewer than two published.
     pub order: Option<Order>,
     /// Predictions against naive alternatives; `None` where no published figure is a prediction.
@@ -303,13 +303,13 @@ pub struct Story {
     pub answers: Vec<Answer>,
     /// Whole tables, where groups of arms are such.
     #[serde(default)]
-    pub tables: Vec<TableStory>,
+    pub tables: Vec<TableAnalysis>,
     /// What tables of one load bring over the first of them.
     #[serde(default)]
     pub layouts_over: Vec<Layout>,
     /// Goals, and what came of them.
     #[serde(default)]
-    pub goals: Vec<GoalStory>,
+    pub goals: Vec<GoalAnalysis>,
     /// Published tables against themselves.
     #[serde(default)]
     pub arithmetic: Vec<Arithmetic>,
@@ -324,52 +324,53 @@ pub struct Story {
     pub own_parameters: Vec<OwnParameter>,
     /// Searches for the load line.
     #[serde(default)]
-    pub searches: Vec<SearchStory>,
+    pub searches: Vec<SearchAnalysis>,
     /// Arms that are shown together.
     #[serde(default)]
     pub panels: Vec<Panel>,
 }
 
-/// Tells the story of the runs so far.
-pub fn tell(told: &Told<'_>) -> Story {
-    let mut arms: Vec<ArmStory> = told.arms.iter().map(|arm| arm::arm_story(told, arm)).collect();
-    arm::form_ratios(told, &mut arms);
-    mechanism::against_others(told, &mut arms);
-    let order = order(told, &arms);
-    let tables = points::tables(told, &arms);
-    let goals = points::goals(told, &tables);
-    let (ending, reason) = ending(told, &arms, order.as_ref(), &goals, &tables);
+/// The analysis of the runs so far.
+pub fn analyse(input: &Input<'_>) -> Analysis {
+    let mut arms: Vec<ArmAnalysis> =
+        input.arms.iter().map(|arm| arm::arm_analysis(input, arm)).collect();
+    arm::form_ratios(input, &mut arms);
+    mechanism::against_others(input, &mut arms);
+    let order = order(input, &arms);
+    let tables = points::tables(input, &arms);
+    let goals = points::goals(input, &tables);
+    let (ending, reason) = ending(input, &arms, order.as_ref(), &goals, &tables);
     let held = matches!(ending, Ending::Fitted | Ending::Predicted | Ending::Missed);
-    let reason = if held { format!("{reason}{}", inputs::says(told)) } else { reason };
-    Story {
-        name: told.name.clone(),
-        title: told.title.clone(),
-        modelled: told.modelled,
+    let reason = if held { format!("{reason}{}", inputs::says(input)) } else { reason };
+    Analysis {
+        name: input.name.clone(),
+        title: input.title.clone(),
+        modelled: input.modelled,
         ending,
         reason,
-        tolerance: told.tolerance,
-        judged: told.judged.clone(),
-        reference: told.reference.clone(),
-        score: score::score(told, &arms),
-        answers: answer::answers(told, &arms),
+        tolerance: input.tolerance,
+        judged: input.judged.clone(),
+        reference: input.reference.clone(),
+        score: score::score(input, &arms),
+        answers: answer::answers(input, &arms),
         order,
         layouts_over: points::layouts(&tables, &arms),
         tables,
         goals,
-        arithmetic: told.arithmetic.clone(),
-        fitted: told.fitted.clone(),
-        inputs: told.inputs.clone(),
-        own_parameters: told.own_parameters.clone(),
-        searches: told.searches.clone(),
-        panels: told.panels.clone(),
+        arithmetic: input.arithmetic.clone(),
+        fitted: input.fitted.clone(),
+        inputs: input.inputs.clone(),
+        own_parameters: input.own_parameters.clone(),
+        searches: input.searches.clone(),
+        panels: input.panels.clone(),
         arms,
     }
 }
 
 /// The arms whose first judged figure was published, in both orders.
-fn order(told: &Told<'_>, arms: &[ArmStory]) -> Option<Order> {
-    let figure = told.judged.first()?;
-    if !told.goals.is_empty() {
+fn order(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Order> {
+    let figure = input.judged.first()?;
+    if !input.goals.is_empty() {
         // The rows of whole tables have no order that anybody published.
         return None;
     }
@@ -392,11 +393,11 @@ fn order(told: &Told<'_>, arms: &[ArmStory]) -> Option<Order> {
 }
 
 fn ending(
-    told: &Told<'_>,
-    arms: &[ArmStory],
+    input: &Input<'_>,
+    arms: &[ArmAnalysis],
     order: Option<&Order>,
-    goals: &[GoalStory],
-    tables: &[TableStory],
+    goals: &[GoalAnalysis],
+    tables: &[TableAnalysis],
 ) -> (Ending, String) {
     let missing: u32 = arms.iter().map(|arm| arm.planned.saturating_sub(arm.completed)).sum();
     if missing > 0 {
@@ -406,22 +407,22 @@ fn ending(
             format!("{missing} of {runs} runs are missing or incomplete."),
         );
     }
-    if let Some(search) = told.searches.iter().find(|search| search.found.is_none()) {
+    if let Some(search) = input.searches.iter().find(|search| search.found.is_none()) {
         return (Ending::Incomplete, format!("the search {} was not carried out.", search.name));
     }
     if !goals.is_empty() {
         return by_goals(
             goals,
-            &points::without_goal(tables, goals, told.tolerance),
+            &points::without_goal(tables, goals, input.tolerance),
             &points::roles(arms),
         );
     }
-    let made: Vec<&ArmStory> = arms.iter().filter(|arm| arm.expects.is_some()).collect();
+    let made: Vec<&ArmAnalysis> = arms.iter().filter(|arm| arm.expects.is_some()).collect();
     if !made.is_empty() {
         return caught(&made);
     }
-    let says = if told.modelled { "modelled" } else { "measured" };
-    let counted = counted::counted(told, arms);
+    let says = if input.modelled { "modelled" } else { "measured" };
+    let counted = counted::counted(input, arms);
     if counted.is_empty() {
         let runs: u32 = arms.iter().map(|arm| arm.completed).sum();
         let arms = match arms.len() {
@@ -444,13 +445,13 @@ fn ending(
         ),
         None => String::new(),
     };
-    let reason = format!("{} ({says}).{order_says}", counted::says(&counted, told.tolerance));
-    (counted::ending(&counted, told.tolerance, ordered), reason)
+    let reason = format!("{} ({says}).{order_says}", counted::says(&counted, input.tolerance));
+    (counted::ending(&counted, input.tolerance, ordered), reason)
 }
 
 /// How whole tables end: `missed` are tables without a goal that are off, `roles` those of all published
 /// figures.
-fn by_goals(goals: &[GoalStory], missed: &[String], roles: &[Role]) -> (Ending, String) {
+fn by_goals(goals: &[GoalAnalysis], missed: &[String], roles: &[Role]) -> (Ending, String) {
     let reached = goals.iter().filter(|goal| goal.reached).count();
     let said: Vec<String> = goals
         .iter()
@@ -476,7 +477,7 @@ fn by_goals(goals: &[GoalStory], missed: &[String], roles: &[Role]) -> (Ending, 
     (ending, says)
 }
 
-fn caught(made: &[&ArmStory]) -> (Ending, String) {
+fn caught(made: &[&ArmAnalysis]) -> (Ending, String) {
     let through: Vec<&str> =
         made.iter().filter(|arm| !arm.is_as_expected()).map(|arm| arm.name.as_str()).collect();
     if through.is_empty() {

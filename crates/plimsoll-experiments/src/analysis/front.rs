@@ -7,8 +7,8 @@ use plimsoll_evidence::inside::{Inside, Station};
 use serde::{Deserialize, Serialize};
 
 use super::mechanism::remote_share;
-use crate::figures::{NS_PER_S, Pick, measured, totals};
-use crate::inside::shares;
+use plimsoll_judge::figures::{NS_PER_S, Pick, measured, totals};
+use plimsoll_judge::inside::shares;
 
 /// Both sides of a storage system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

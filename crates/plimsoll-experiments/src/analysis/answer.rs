@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::arm::{ArmStory, FigureStory, RATE};
+use super::arm::{ArmAnalysis, FigureAnalysis, RATE};
 use super::mechanism::{ms, percent};
-use super::{SearchStory, Told};
-use crate::metrics::{self, Counted};
-use crate::tuning::Tuning;
-use crate::verdict::VerdictKind;
+use super::{Input, SearchAnalysis};
+use plimsoll_judge::metrics::{self, Counted};
+use plimsoll_judge::tuning::Tuning;
+use plimsoll_judge::verdict::VerdictKind;
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,12 +52,12 @@ pub struct Answer {
     pub answer: String,
 }
 
-pub(super) fn answers(told: &Told<'_>, arms: &[ArmStory]) -> Vec<Answer> {
-    let asked = told.questions.iter().filter_map(|question| {
-        let answer = answer(question, arms, &told.searches, told.modelled)?;
+pub(super) fn answers(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<Answer> {
+    let asked = input.questions.iter().filter_map(|question| {
+        let answer = answer(question, arms, &input.searches, input.modelled)?;
         Some(Answer { question: question.text.clone(), answer })
     });
-    let claimed = told.claims.iter().map(|claim| Answer {
+    let claimed = input.claims.iter().map(|claim| Answer {
         question: claim.text.clone(),
         answer: format!("{}{}", arithmetic(claim), corrected(claim, arms).unwrap_or_default()),
     });
@@ -66,8 +66,8 @@ pub(super) fn answers(told: &Told<'_>, arms: &[ArmStory]) -> Vec<Answer> {
 
 fn answer(
     question: &Question,
-    arms: &[ArmStory],
-    searches: &[SearchStory],
+    arms: &[ArmAnalysis],
+    searches: &[SearchAnalysis],
     modelled: bool,
 ) -> Option<String> {
     if let (Some(name), None, None) = (&question.arm, &question.over, &question.figure)
@@ -112,7 +112,7 @@ fn value(key: &str, value: f64) -> String {
     }
 }
 
-fn shown(figure: &FigureStory) -> String {
+fn shown(figure: &FigureAnalysis) -> String {
     let Some(mean) = figure.mean else { return "not measured".to_owned() };
     let interval = figure.interval.map_or(String::new(), |[low, high]| {
         format!(" ({} to {})", value(&figure.key, low), value(&figure.key, high))
@@ -136,7 +136,12 @@ fn more_or_less(key: &str, ratio: f64) -> &'static str {
     }
 }
 
-fn compared(arm: &ArmStory, over: &ArmStory, a: &FigureStory, b: &FigureStory) -> String {
+fn compared(
+    arm: &ArmAnalysis,
+    over: &ArmAnalysis,
+    a: &FigureAnalysis,
+    b: &FigureAnalysis,
+) -> String {
     let (Some(mean), Some(base)) = (a.mean, b.mean.filter(|base| *base > 0.0)) else {
         return "Not measured.".to_owned();
     };
@@ -163,7 +168,7 @@ fn compared(arm: &ArmStory, over: &ArmStory, a: &FigureStory, b: &FigureStory) -
 }
 
 /// What an arm is called in a sentence; the point of a table by its place there.
-fn named(arm: &ArmStory) -> String {
+fn named(arm: &ArmAnalysis) -> String {
     match arm.point.as_ref().filter(|_| !arm.group.is_empty()) {
         Some(point) => format!(
             "{} ({} KiB, {:.0} % reads)",
@@ -176,7 +181,7 @@ fn named(arm: &ArmStory) -> String {
 }
 
 /// Verdict, headroom, and the first sentences of the mechanism.
-fn stands(arm: &ArmStory) -> String {
+fn stands(arm: &ArmAnalysis) -> String {
     let mut kinds: Vec<VerdictKind> = arm.verdicts.clone();
     kinds.sort();
     kinds.dedup();
@@ -211,7 +216,7 @@ fn stands(arm: &ArmStory) -> String {
 }
 
 /// Arms by a figure: those that were named, or all.
-fn ranked(arms: &[ArmStory], among: &[String], key: &str) -> Option<String> {
+fn ranked(arms: &[ArmAnalysis], among: &[String], key: &str) -> Option<String> {
     let mut known: Vec<(&str, f64)> = arms
         .iter()
         .filter(|arm| among.is_empty() || among.contains(&arm.name))
@@ -228,7 +233,7 @@ fn ranked(arms: &[ArmStory], among: &[String], key: &str) -> Option<String> {
 }
 
 /// What a search found, in words.
-fn searched(search: &SearchStory, found: &Tuning) -> String {
+fn searched(search: &SearchAnalysis, found: &Tuning) -> String {
     let parts = f64::from(search.servers.max(1));
     let each = if search.servers > 1 { " a server" } else { "" };
     let rate = |per_s: f64| format!("{}{each}", per_second(per_s / parts));
@@ -291,7 +296,7 @@ fn capital(text: &str) -> String {
 }
 
 /// The arm's own figure beside what the other's run, as published, would be on the arm's CPU.
-fn corrected(claim: &Claim, arms: &[ArmStory]) -> Option<String> {
+fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
     let arm = arms.iter().find(|arm| Some(&arm.name) == claim.arm.as_ref())?;
     let figure = arm.figure(RATE)?;
     let (mean, published) = (figure.mean?, figure.published?);

@@ -1,15 +1,15 @@
 //! Arms that are shown together: a line along something that grows, a table of their own, and how a node's
 //! failure went.
 
-use plimsoll_judge::story::{ArmStory, Failure, Panel, Story};
+use crate::analysis::{Analysis, ArmAnalysis, Failure, Panel};
 
 use super::{came_out, capital, name_of};
-use crate::chart::plot::{Dot, Rule, RuleKind, Series};
-use crate::chart::{Axis, Mark, Plot};
-use crate::comparison::unit;
-use crate::document::{Block, Section};
-use crate::number::Unit;
-use crate::table::{Cell, Column, Table, Tone};
+use plimsoll_report::chart::plot::{Dot, Rule, RuleKind, Series};
+use plimsoll_report::chart::{Axis, Mark, Plot};
+use plimsoll_report::comparison::unit;
+use plimsoll_report::document::{Block, Section};
+use plimsoll_report::number::Unit;
+use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 fn slug(text: &str) -> String {
     let one = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
@@ -17,18 +17,19 @@ fn slug(text: &str) -> String {
 }
 
 /// A section for each title of panels that have arms.
-pub(super) fn panels(story: &Story) -> Vec<Section> {
+pub(super) fn panels(analysis: &Analysis) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
-    for panel in &story.panels {
-        let known = |arm: &&ArmStory| arm.figure(&panel.figure).is_some_and(|f| f.mean.is_some());
-        let named = |name: &String| story.arms.iter().find(|arm| arm.name == *name);
-        let arms: Vec<&ArmStory> = panel.arms.iter().filter_map(named).filter(known).collect();
+    for panel in &analysis.panels {
+        let known =
+            |arm: &&ArmAnalysis| arm.figure(&panel.figure).is_some_and(|f| f.mean.is_some());
+        let named = |name: &String| analysis.arms.iter().find(|arm| arm.name == *name);
+        let arms: Vec<&ArmAnalysis> = panel.arms.iter().filter_map(named).filter(known).collect();
         if arms.is_empty() {
             continue;
         }
         let block = match panel.along.is_empty() {
-            true => Block::Table(table(story, panel, &arms)),
-            false => Block::Chart(Box::new(line(story, panel))),
+            true => Block::Table(table(analysis, panel, &arms)),
+            false => Block::Chart(Box::new(line(analysis, panel))),
         };
         match sections.last_mut().filter(|section| section.title == panel.title) {
             Some(section) => section.blocks.push(block),
@@ -41,13 +42,13 @@ pub(super) fn panels(story: &Story) -> Vec<Section> {
     sections
 }
 
-fn table(story: &Story, panel: &Panel, arms: &[&ArmStory]) -> Table {
+fn table(analysis: &Analysis, panel: &Panel, arms: &[&ArmAnalysis]) -> Table {
     let unit = unit(&panel.figure);
     let mut table = Table::new(
         &capital(name_of(&panel.figure)),
         vec![
             Column::words("arm", "arm"),
-            Column::numbers(came_out(story), "mean"),
+            Column::numbers(came_out(analysis), "mean"),
             Column::words("what it is", "title"),
         ],
     );
@@ -63,11 +64,11 @@ fn table(story: &Story, panel: &Panel, arms: &[&ArmStory]) -> Table {
 }
 
 /// What came out along what grows, published figures beside it.
-fn line(story: &Story, panel: &Panel) -> Plot {
+fn line(analysis: &Analysis, panel: &Panel) -> Plot {
     let unit = unit(&panel.figure);
     let dots = |published: bool| -> Vec<Dot> {
         let one = |(name, at): (&String, &f64)| {
-            let arm = story.arms.iter().find(|arm| arm.name == *name)?;
+            let arm = analysis.arms.iter().find(|arm| arm.name == *name)?;
             let figure = arm.figure(&panel.figure)?;
             let (y, y_range) = match published {
                 true => (figure.published?, None),
@@ -78,7 +79,7 @@ fn line(story: &Story, panel: &Panel) -> Plot {
         };
         panel.arms.iter().zip(&panel.at).filter_map(one).collect()
     };
-    let servers = story.arms.iter().map(|arm| arm.servers).max().unwrap_or(1);
+    let servers = analysis.arms.iter().map(|arm| arm.servers).max().unwrap_or(1);
     let each = if servers > 1 && panel.figure == super::RATE { ", one server" } else { "" };
     let mut plot = Plot::new(
         &format!("along-{}-{}", slug(&panel.along), slug(&panel.figure)),
@@ -87,7 +88,8 @@ fn line(story: &Story, panel: &Panel) -> Plot {
         Axis { low: Some(0.0), ..Axis::linear(name_of(&panel.figure), unit) },
     )
     .size(860.0, 300.0);
-    for (colour, (name, published)) in (0u8..).zip([("published", true), (came_out(story), false)])
+    for (colour, (name, published)) in
+        (0u8..).zip([("published", true), (came_out(analysis), false)])
     {
         let dots = dots(published);
         if !dots.is_empty() {
@@ -99,9 +101,9 @@ fn line(story: &Story, panel: &Panel) -> Plot {
 }
 
 /// Nodes that failed while the load was measured.
-pub(super) fn failures(story: &Story) -> Section {
+pub(super) fn failures(analysis: &Analysis) -> Section {
     let mut section = Section::brief("failures", "A node fails");
-    for arm in &story.arms {
+    for arm in &analysis.arms {
         let Some(failure) = &arm.failure else { continue };
         section = section.with(Block::Words(format!("Arm {}: {}", arm.name, failure.says)));
         let lines = [

@@ -1,15 +1,15 @@
 //! Whole tables: I/O sizes down, read shares across, each cell what came out and how far it lies from what
 //! was published; what they come down to, and what was fitted before.
 
-use plimsoll_judge::story::{ArmStory, LayoutRatio, Story, TableStory};
+use crate::analysis::{Analysis, ArmAnalysis, LayoutRatio, TableAnalysis};
 
 use super::{came_out, capital, name_of};
-use crate::chart::plot::Dot;
-use crate::chart::{Axis, HeatMap, Mark, Plot};
-use crate::comparison::unit;
-use crate::document::{Block, Section};
-use crate::number::{Letters, Unit, significant};
-use crate::table::{Cell, Column, Table, Tone};
+use plimsoll_report::chart::plot::Dot;
+use plimsoll_report::chart::{Axis, HeatMap, Mark, Plot};
+use plimsoll_report::comparison::unit;
+use plimsoll_report::document::{Block, Section};
+use plimsoll_report::number::{Letters, Unit, significant};
+use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 /// The figures that tables are drawn of.
 const FIGURES: [&str; 2] = ["achieved_iops_per_s", "latency_ns_avg"];
@@ -17,21 +17,21 @@ const FIGURES: [&str; 2] = ["achieved_iops_per_s", "latency_ns_avg"];
 const ERROR_LARGE: f64 = 0.25;
 
 /// What tables come down to, then each table.
-pub(super) fn tables(story: &Story) -> Vec<Section> {
-    let mut sections = vec![keep_in_mind(story), layouts(story), scatters(story)];
-    for table in &story.tables {
+pub(super) fn tables(analysis: &Analysis) -> Vec<Section> {
+    let mut sections = vec![keep_in_mind(analysis), layouts(analysis), scatters(analysis)];
+    for table in &analysis.tables {
         let group = &table.group;
         let mut section = Section::brief(&format!("table-{}", slug(group)), &capital(group));
         if !table.title.is_empty() {
             section = section.with(Block::Words(format!("{}.", capital(&table.title))));
         }
         for key in FIGURES {
-            section = section.with(Block::Chart(Box::new(map(story, table, key))));
-            section = section.with(Block::Table(grid(story, table, key)));
+            section = section.with(Block::Chart(Box::new(map(analysis, table, key))));
+            section = section.with(Block::Table(grid(analysis, table, key)));
         }
         sections.push(section);
     }
-    sections.push(arithmetic(story));
+    sections.push(arithmetic(analysis));
     sections
 }
 
@@ -41,15 +41,15 @@ fn slug(text: &str) -> String {
 }
 
 /// A row for each table, and one below it for what was published.
-fn keep_in_mind(story: &Story) -> Section {
+fn keep_in_mind(analysis: &Analysis) -> Section {
     let section = Section::brief("keep", "Figures to keep in mind");
-    let Some(first) = story.tables.iter().find(|table| !table.kept.is_empty()) else {
+    let Some(first) = analysis.tables.iter().find(|table| !table.kept.is_empty()) else {
         return section;
     };
     let mut columns = vec![Column::words("table", "group")];
     columns.extend(first.kept.iter().map(|kept| Column::numbers(&kept.name, &slug(&kept.name))));
     let mut grid = Table::new("", columns);
-    for table in &story.tables {
+    for table in &analysis.tables {
         let of = |name: &str| table.kept.iter().find(|kept| kept.name == name);
         let names = || first.kept.iter().map(|kept| kept.name.as_str());
         let mut row = vec![Cell::text(table.group.clone()).tone(Tone::Strong)];
@@ -72,9 +72,9 @@ fn keep_in_mind(story: &Story) -> Section {
 }
 
 /// What one layout brings over another: a row for each pair.
-fn layouts(story: &Story) -> Section {
+fn layouts(analysis: &Analysis) -> Section {
     let section = Section::brief("layouts", "One layout over another");
-    let Some(first) = story.layouts_over.iter().max_by_key(|layout| layout.ratios.len()) else {
+    let Some(first) = analysis.layouts_over.iter().max_by_key(|layout| layout.ratios.len()) else {
         return section;
     };
     let mut columns = vec![Column::words("rates of", "group"), Column::words("over", "over")];
@@ -89,7 +89,7 @@ fn layouts(story: &Story) -> Section {
         columns.push(Column::numbers(&size, &key).under(&load));
     }
     let mut grid = Table::new("", columns);
-    for layout in &story.layouts_over {
+    for layout in &analysis.layouts_over {
         let cells = |published: bool| {
             first.ratios.iter().map(move |head| {
                 let same = |r: &&LayoutRatio| {
@@ -120,11 +120,11 @@ fn layouts(story: &Story) -> Section {
 
 /// Sizes along, read shares upwards: how far each point lies from what was published, or its value where
 /// nothing was.
-fn map(story: &Story, table: &TableStory, key: &str) -> Plot {
+fn map(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Plot {
     let edges = |count: usize| (0..=count).map(|at| at as f64 - 0.5).collect();
     let (sizes, mut reads) = (&table.sizes_bytes, table.read_percents.clone());
     reads.reverse();
-    let figure = |size, read| arm_at(story, table, size, read).and_then(|arm| arm.figure(key));
+    let figure = |size, read| arm_at(analysis, table, size, read).and_then(|arm| arm.figure(key));
     // Whole percents: more would not be read in a cell.
     let held = |size, read| {
         let ratio = figure(size, read).and_then(|figure| figure.ratio)?;
@@ -140,7 +140,7 @@ fn map(story: &Story, table: &TableStory, key: &str) -> Plot {
     let (unit, title, about) = match published {
         true => (
             Unit::Share,
-            format!("distance of the {} from the published", came_out(story)),
+            format!("distance of the {} from the published", came_out(analysis)),
             Some(0.0),
         ),
         false => (unit(key), name_of(key).to_owned(), None),
@@ -166,23 +166,28 @@ fn map(story: &Story, table: &TableStory, key: &str) -> Plot {
     .size(860.0, 90.0 + 34.0 * reads.len() as f64)
 }
 
-fn arithmetic(story: &Story) -> Section {
+fn arithmetic(analysis: &Analysis) -> Section {
     let mut section = Section::brief("arithmetic", "The published tables against themselves");
-    for table in &story.arithmetic {
+    for table in &analysis.arithmetic {
         section = section.with(Block::Words(format!("{}:", table.group)));
         section = section.with(Block::List(table.says.clone()));
     }
     section
 }
 
-fn arm_at<'a>(story: &'a Story, table: &TableStory, size: u64, read: f64) -> Option<&'a ArmStory> {
-    story.arms.iter().find(|arm| {
+fn arm_at<'a>(
+    analysis: &'a Analysis,
+    table: &TableAnalysis,
+    size: u64,
+    read: f64,
+) -> Option<&'a ArmAnalysis> {
+    analysis.arms.iter().find(|arm| {
         arm.group == table.group
             && arm.point.as_ref().is_some_and(|p| (p.size_bytes, p.read_percent) == (size, read))
     })
 }
 
-fn grid(story: &Story, table: &TableStory, key: &str) -> Table {
+fn grid(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Table {
     let mut columns = vec![Column::words("I/O size", "size")];
     for read in &table.read_percents {
         let id = format!("read_{read}_percent");
@@ -193,7 +198,7 @@ fn grid(story: &Story, table: &TableStory, key: &str) -> Table {
     for &size in &table.sizes_bytes {
         let mut row = vec![Cell::number(Unit::Size, size as f64).tone(Tone::Strong)];
         for &read in &table.read_percents {
-            let figure = arm_at(story, table, size, read).and_then(|arm| arm.figure(key));
+            let figure = arm_at(analysis, table, size, read).and_then(|arm| arm.figure(key));
             let Some(mean) = figure.and_then(|figure| figure.mean) else {
                 row.push(Cell::not_applicable());
                 continue;
@@ -219,7 +224,7 @@ fn grid(story: &Story, table: &TableStory, key: &str) -> Table {
         }
         grid.rows.push(row);
     }
-    let says = came_out(story);
+    let says = came_out(analysis);
     grid.note = if has_published {
         format!("{says}, with the distance from the published figure")
     } else {
@@ -229,20 +234,20 @@ fn grid(story: &Story, table: &TableStory, key: &str) -> Table {
 }
 
 /// Published against what came out: a point on the diagonal was met.
-fn scatters(story: &Story) -> Section {
+fn scatters(analysis: &Analysis) -> Section {
     let mut section = Section::full("charts", "Published and modelled, point by point");
     for key in FIGURES {
         let mut plot = Plot::new(
             &format!("scatter-{}", key.replace('_', "-")),
-            &format!("{}: published and {}", capital(name_of(key)), came_out(story)),
+            &format!("{}: published and {}", capital(name_of(key)), came_out(analysis)),
             Axis::log("published", unit(key)),
-            Axis::log(came_out(story), unit(key)),
+            Axis::log(came_out(analysis), unit(key)),
         )
         .size(860.0, 420.0);
         let mut colour = 0;
         let mut ends: Option<(f64, f64)> = None;
-        for table in &story.tables {
-            let of = story.arms.iter().filter(|arm| arm.group == table.group);
+        for table in &analysis.tables {
+            let of = analysis.arms.iter().filter(|arm| arm.group == table.group);
             let dots: Vec<Dot> = of
                 .filter_map(|arm| {
                     let figure = arm.figure(key)?;
@@ -272,9 +277,9 @@ fn scatters(story: &Story) -> Section {
     section
 }
 
-/// Whether an arm's mechanism is told: every arm, but of tables the corners only.
-pub(super) fn is_corner(story: &Story, arm: &ArmStory) -> bool {
-    let Some(table) = story.tables.iter().find(|table| table.group == arm.group) else {
+/// Whether an arm's mechanism is shown: every arm, but of tables the corners only.
+pub(super) fn is_corner(analysis: &Analysis, arm: &ArmAnalysis) -> bool {
+    let Some(table) = analysis.tables.iter().find(|table| table.group == arm.group) else {
         return true;
     };
     let Some(point) = &arm.point else { return true };
@@ -284,9 +289,9 @@ pub(super) fn is_corner(story: &Story, arm: &ArmStory) -> bool {
 }
 
 /// What was fitted before the arms ran.
-pub(super) fn fitted(story: &Story) -> Section {
+pub(super) fn fitted(analysis: &Analysis) -> Section {
     let section = Section::brief("fitted", "What was fitted before");
-    let Some(first) = story.fitted.first() else { return section };
+    let Some(first) = analysis.fitted.first() else { return section };
     let mut table = Table::new(
         &format!("Free parameters, fitted to {}", first.table),
         vec![
@@ -296,7 +301,7 @@ pub(super) fn fitted(story: &Story) -> Section {
             Column::numbers("to", "high").under("sought"),
         ],
     );
-    for one in &story.fitted {
+    for one in &analysis.fitted {
         let digits = |value: f64| Cell::text(significant(value, 4));
         table.rows.push(vec![
             Cell::text(one.path.clone()),

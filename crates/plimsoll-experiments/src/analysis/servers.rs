@@ -6,7 +6,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Instance;
 use serde::{Deserialize, Serialize};
 
-use crate::figures::{NS_PER_S, Pick, Sums, measured};
+use plimsoll_judge::figures::{NS_PER_S, Pick, Sums, measured};
 
 /// One server: a node of a model, or a directory of databases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub(super) fn servers(bundle: &Bundle) -> Vec<Server> {
     }
     let sums = |databases: &[u32], pick: fn(Option<u32>) -> Pick| {
         databases.iter().fold(Sums::default(), |all, &database| {
-            let one = crate::figures::totals(bundle, pick(Some(database)));
+            let one = plimsoll_judge::figures::totals(bundle, pick(Some(database)));
             Sums {
                 count: all.count + one.count,
                 latency_ns: all.latency_ns.saturating_add(one.latency_ns),

@@ -1,29 +1,34 @@
-//! The story of a published experiment as a report: the answer first, what was published beside what came
+//! The analysis of a published experiment as a report: the answer first, what was published beside what came
 //! out, why, and how well it was predicted.
 
 mod arms;
+mod definition;
 mod front;
+mod list;
 mod panels;
 mod predictions;
 mod searches;
 mod tables;
 
-use plimsoll_judge::metrics::{self, Figure};
-use plimsoll_judge::story::{ArmStory, Ending, FigureStory, Role, Story};
+pub use definition::{definition_document, definition_json};
+pub use list::{Listed, list_document};
 
-use crate::chart::plot::Dot;
-use crate::chart::{Axis, Mark, Plot};
-use crate::comparison::unit;
-use crate::document::{Block, Document, Headline, Section};
-use crate::number::Unit;
-use crate::table::{Cell, Column, Table, Tone, Value};
+use plimsoll_judge::metrics::{self, Figure};
+use plimsoll_report::chart::plot::Dot;
+use plimsoll_report::chart::{Axis, Mark, Plot};
+use plimsoll_report::comparison::unit;
+use plimsoll_report::document::{Block, Document, Headline, Section};
+use plimsoll_report::number::Unit;
+use plimsoll_report::table::{Cell, Column, Table, Tone, Value};
+
+use crate::analysis::{Analysis, ArmAnalysis, Ending, FigureAnalysis, Role};
 
 /// The rate of transactional I/Os of one server.
 const RATE: &str = "achieved_iops_per_s";
 /// Above so many arms the terminal shows tables by group and no sentence for each arm.
 const ARMS_FEW: usize = 16;
 
-/// What stands around a story and is no figure.
+/// What stands around an analysis and is no figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Surroundings {
     /// What was done, in a paragraph.
@@ -40,40 +45,40 @@ pub struct Surroundings {
     pub identity: Vec<(String, String)>,
 }
 
-/// The report of a story.
-pub fn story_document(story: &Story, around: &Surroundings) -> Document {
-    let mut sections = vec![answers(story)];
-    if story.arms.iter().any(|arm| front::shows_front(story, arm)) {
-        sections.push(front::fronts(story));
+/// The report of an analysis.
+pub fn analysis_document(analysis: &Analysis, around: &Surroundings) -> Document {
+    let mut sections = vec![answers(analysis)];
+    if analysis.arms.iter().any(|arm| front::shows_front(analysis, arm)) {
+        sections.push(front::fronts(analysis));
     }
-    if story.tables.is_empty() {
-        sections.extend([arms::verdicts(story), published(story), charts(story)]);
-        sections.extend(panels::panels(story));
+    if analysis.tables.is_empty() {
+        sections.extend([arms::verdicts(analysis), published(analysis), charts(analysis)]);
+        sections.extend(panels::panels(analysis));
     } else {
-        sections.push(predictions::of_tables(story));
-        sections.extend(tables::tables(story));
+        sections.push(predictions::of_tables(analysis));
+        sections.extend(tables::tables(analysis));
     }
-    sections.extend(searches::searches(story));
-    sections.push(panels::failures(story));
-    sections.push(why(story));
+    sections.extend(searches::searches(analysis));
+    sections.push(panels::failures(analysis));
+    sections.push(why(analysis));
     // Heroes are no goal: whether a model hits their figures is not asked.
-    let made = story.arms.iter().any(|arm| arm.expects.is_some());
-    if let Some(score) = story.score.as_ref().filter(|_| story.tables.is_empty() && !made) {
-        sections.push(predictions::predictions(story, score));
+    let made = analysis.arms.iter().any(|arm| arm.expects.is_some());
+    if let Some(score) = analysis.score.as_ref().filter(|_| analysis.tables.is_empty() && !made) {
+        sections.push(predictions::predictions(analysis, score));
     }
-    sections.push(tables::fitted(story));
+    sections.push(tables::fitted(analysis));
     sections.push(provenance(around));
-    sections.push(per_server(story));
-    sections.push(runs(story));
+    sections.push(per_server(analysis));
+    sections.push(runs(analysis));
     sections.retain(|section| !section.blocks.is_empty());
     Document {
-        title: format!("{}: {}", story.name, story.title),
+        title: format!("{}: {}", analysis.name, analysis.title),
         description: around.about.clone(),
         identity: around.identity.clone(),
         headline: Headline {
-            word: story.ending.label().to_owned(),
-            tone: tone(story.ending),
-            reason: story.reason.clone(),
+            word: analysis.ending.label().to_owned(),
+            tone: tone(analysis.ending),
+            reason: analysis.reason.clone(),
             figures: Vec::new(),
         },
         sections,
@@ -91,25 +96,25 @@ fn tone(ending: Ending) -> Tone {
     }
 }
 
-fn answers(story: &Story) -> Section {
+fn answers(analysis: &Analysis) -> Section {
     let lines: Vec<String> =
-        story.answers.iter().map(|one| format!("{} {}", one.question, one.answer)).collect();
+        analysis.answers.iter().map(|one| format!("{} {}", one.question, one.answer)).collect();
     let section = Section::brief("answers", "What was asked");
     if lines.is_empty() { section } else { section.with(Block::List(lines)) }
 }
 
 /// The arms of the tables by figure: those that a panel shows by themselves are left out.
-fn in_tables(story: &Story) -> Vec<&ArmStory> {
-    let apart = |arm: &ArmStory| {
-        story.panels.iter().any(|p| p.along.is_empty() && p.arms.contains(&arm.name))
+fn in_tables(analysis: &Analysis) -> Vec<&ArmAnalysis> {
+    let apart = |arm: &ArmAnalysis| {
+        analysis.panels.iter().any(|p| p.along.is_empty() && p.arms.contains(&arm.name))
     };
-    story.arms.iter().filter(|arm| !apart(arm)).collect()
+    analysis.arms.iter().filter(|arm| !apart(arm)).collect()
 }
 
 /// The figures that any of the arms has, in the order of the first that has them.
-fn keys(story: &Story) -> Vec<String> {
+fn keys(analysis: &Analysis) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
-    for figure in in_tables(story).into_iter().flat_map(|arm| &arm.figures) {
+    for figure in in_tables(analysis).into_iter().flat_map(|arm| &arm.figures) {
         let seen = !figure.values.is_empty() || figure.published.is_some();
         if seen && !keys.contains(&figure.key) {
             keys.push(figure.key.clone());
@@ -119,18 +124,19 @@ fn keys(story: &Story) -> Vec<String> {
 }
 
 /// The figures that tables are made for: judged ones and published ones.
-fn told_keys(story: &Story) -> Vec<String> {
-    let all = keys(story);
-    let told: Vec<String> = all
+fn shown_keys(analysis: &Analysis) -> Vec<String> {
+    let all = keys(analysis);
+    let shown: Vec<String> = all
         .iter()
         .filter(|key| {
-            let published =
-                |arm: &ArmStory| arm.figure(key).is_some_and(|figure| figure.published.is_some());
-            story.judged.contains(key) || story.arms.iter().any(published)
+            let published = |arm: &ArmAnalysis| {
+                arm.figure(key).is_some_and(|figure| figure.published.is_some())
+            };
+            analysis.judged.contains(key) || analysis.arms.iter().any(published)
         })
         .cloned()
         .collect();
-    if told.is_empty() { all.into_iter().take(4).collect() } else { told }
+    if shown.is_empty() { all.into_iter().take(4).collect() } else { shown }
 }
 
 fn name_of(key: &str) -> &str {
@@ -138,33 +144,33 @@ fn name_of(key: &str) -> &str {
     found.map_or(key, |figure| figure.name)
 }
 
-fn published(story: &Story) -> Section {
-    let says = came_out(story);
+fn published(analysis: &Analysis) -> Section {
+    let says = came_out(analysis);
     let mut section = Section::brief("published", &format!("Published and {says}"));
-    for key in told_keys(story) {
-        section = section.with(Block::Table(figure_table(story, &key)));
+    for key in shown_keys(analysis) {
+        section = section.with(Block::Table(figure_table(analysis, &key)));
     }
     section
 }
 
-fn came_out(story: &Story) -> &'static str {
-    if story.modelled { "modelled" } else { "measured" }
+fn came_out(analysis: &Analysis) -> &'static str {
+    if analysis.modelled { "modelled" } else { "measured" }
 }
 
-fn figure_table(story: &Story, key: &str) -> Table {
+fn figure_table(analysis: &Analysis, key: &str) -> Table {
     let unit = unit(key);
-    let arms: Vec<(&ArmStory, &FigureStory)> =
-        in_tables(story).into_iter().filter_map(|arm| Some((arm, arm.figure(key)?))).collect();
+    let arms: Vec<(&ArmAnalysis, &FigureAnalysis)> =
+        in_tables(analysis).into_iter().filter_map(|arm| Some((arm, arm.figure(key)?))).collect();
     let servers = arms.iter().map(|(arm, _)| arm.servers).max().unwrap_or(1);
     let each = if servers > 1 && key == RATE { ", one server" } else { "" };
-    let with_ratio = story.reference.is_some();
+    let with_ratio = analysis.reference.is_some();
     let has_published = arms.iter().any(|(_, figure)| figure.published.is_some());
     let has_interval = arms.iter().any(|(_, figure)| figure.interval.is_some());
     let mut columns = vec![Column::words("arm", "arm")];
     if has_published {
         columns.push(Column::numbers("published", "published"));
     }
-    columns.push(Column::numbers(came_out(story), "mean"));
+    columns.push(Column::numbers(came_out(analysis), "mean"));
     if has_interval {
         columns.push(Column::numbers("95 % interval", "interval").rank(2));
     }
@@ -172,20 +178,20 @@ fn figure_table(story: &Story, key: &str) -> Table {
         columns.push(Column::numbers("ratio", "ratio"));
     }
     if with_ratio {
-        let over = format!("over arm {}", story.reference.as_deref().unwrap_or_default());
+        let over = format!("over arm {}", analysis.reference.as_deref().unwrap_or_default());
         if has_published {
             columns.push(Column::numbers("published", "published_over").under(&over));
         }
-        columns.push(Column::numbers(came_out(story), "over").under(&over));
+        columns.push(Column::numbers(came_out(analysis), "over").under(&over));
     }
     if has_published {
         columns.push(Column::words("the published figure", "role"));
     }
     let mut table = Table::new(&format!("{}{each}", capital(name_of(key))), columns);
-    let judged = story.judged.iter().any(|judged| judged == key);
+    let judged = analysis.judged.iter().any(|judged| judged == key);
     for (arm, figure) in arms {
         let ratio_tone = match figure.ratio {
-            Some(_) if figure.within(story.tolerance) => Tone::Good,
+            Some(_) if figure.within(analysis.tolerance) => Tone::Good,
             Some(_) if judged => Tone::Bad,
             Some(_) => Tone::Warn,
             None => Tone::Plain,
@@ -235,21 +241,21 @@ fn ratio(value: Option<f64>) -> Cell {
     value.map_or(Cell::not_applicable(), |value| Cell::text(two(value)))
 }
 
-fn charts(story: &Story) -> Section {
+fn charts(analysis: &Analysis) -> Section {
     let mut section = Section::full("charts", "Side by side");
-    if story.arms.len() > ARMS_FEW {
+    if analysis.arms.len() > ARMS_FEW {
         return section;
     }
-    for key in told_keys(story).into_iter().take(4) {
-        section = section.with(Block::Chart(Box::new(chart(story, &key))));
+    for key in shown_keys(analysis).into_iter().take(4) {
+        section = section.with(Block::Chart(Box::new(chart(analysis, &key))));
     }
     section
 }
 
 /// Dots with intervals, published beside what came out, an arm a row.
-fn chart(story: &Story, key: &str) -> Plot {
-    let of = |arm: &&ArmStory| arm.figure(key).is_some_and(|f| f.mean.or(f.published).is_some());
-    let arms: Vec<&ArmStory> = in_tables(story).into_iter().filter(of).collect();
+fn chart(analysis: &Analysis, key: &str) -> Plot {
+    let of = |arm: &&ArmAnalysis| arm.figure(key).is_some_and(|f| f.mean.or(f.published).is_some());
+    let arms: Vec<&ArmAnalysis> = in_tables(analysis).into_iter().filter(of).collect();
     let names: Vec<String> = arms.iter().rev().map(|arm| arm.name.clone()).collect();
     let height = 90.0 + 34.0 * names.len() as f64;
     let dots = |published: bool| -> Vec<Dot> {
@@ -266,7 +272,7 @@ fn chart(story: &Story, key: &str) -> Plot {
             })
             .collect()
     };
-    let marks = [("published", true), (came_out(story), false)];
+    let marks = [("published", true), (came_out(analysis), false)];
     let mut plot = Plot::new(
         &format!("arms-{}", key.replace('_', "-")),
         &capital(name_of(key)),
@@ -284,11 +290,11 @@ fn chart(story: &Story, key: &str) -> Plot {
 }
 
 /// The mechanism of each arm, in sentences.
-fn why(story: &Story) -> Section {
-    let few = story.arms.len() <= ARMS_FEW;
+fn why(analysis: &Analysis) -> Section {
+    let few = analysis.arms.len() <= ARMS_FEW;
     let mut section = if few { Section::brief("why", "Why") } else { Section::full("why", "Why") };
-    let told = |arm: &&ArmStory| !arm.mechanism.is_empty() && tables::is_corner(story, arm);
-    for arm in story.arms.iter().filter(told) {
+    let shown = |arm: &&ArmAnalysis| !arm.mechanism.is_empty() && tables::is_corner(analysis, arm);
+    for arm in analysis.arms.iter().filter(shown) {
         let lead = if arm.title.is_empty() {
             format!("Arm {}:", arm.name)
         } else {
@@ -300,9 +306,9 @@ fn why(story: &Story) -> Section {
     section
 }
 
-fn per_server(story: &Story) -> Section {
+fn per_server(analysis: &Analysis) -> Section {
     let mut section = Section::full("servers", "Server by server");
-    for arm in story.arms.iter().filter(|arm| arm.per_server.len() > 1).take(ARMS_FEW) {
+    for arm in analysis.arms.iter().filter(|arm| arm.per_server.len() > 1).take(ARMS_FEW) {
         let mut table = Table::new(
             &format!("Servers in the first run of arm {}", arm.name),
             vec![
@@ -365,7 +371,7 @@ fn provenance(around: &Surroundings) -> Section {
     section
 }
 
-fn runs(story: &Story) -> Section {
+fn runs(analysis: &Analysis) -> Section {
     let mut table = Table::new(
         "",
         vec![
@@ -374,7 +380,7 @@ fn runs(story: &Story) -> Section {
             Column::words("verdict", "verdict"),
         ],
     );
-    for arm in &story.arms {
+    for arm in &analysis.arms {
         for (run, verdict) in arm.run_ids.iter().zip(&arm.verdicts) {
             table.rows.push(vec![
                 Cell::text(arm.name.clone()),

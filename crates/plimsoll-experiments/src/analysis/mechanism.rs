@@ -4,11 +4,11 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::inside::{Inside, Path};
 
-use super::arm::ArmStory;
+use super::arm::ArmAnalysis;
 use super::front::is_drive;
-use super::{Question, Told};
-use crate::figures::measured;
-use crate::inside::{Contribution, Stations, bottleneck, contributions, shares, stations};
+use super::{Input, Question};
+use plimsoll_judge::figures::measured;
+use plimsoll_judge::inside::{Contribution, Stations, bottleneck, contributions, shares, stations};
 
 /// A place with less than this share of the reads or writes is not worth a word.
 const SHARE_LEAST: f64 = 0.005;
@@ -17,7 +17,7 @@ const PART_LEAST: f64 = 0.05;
 /// A change of a latency's part between two arms that is worth a sentence, over the latency before.
 const CHANGE_LEAST: f64 = 0.03;
 
-/// The operations whose way is told.
+/// The operations whose way is input.
 const PATHS: [&str; 3] = ["read", "write", "log write"];
 
 /// Like stations in words, where their names are those that models give them.
@@ -66,20 +66,20 @@ pub(super) fn sentences(bundle: &Bundle) -> Vec<String> {
     let mut all = Vec::new();
     all.extend(sources(inside));
     all.extend(drives(inside, window_ns));
-    let told = |path: &&Path| PATHS.contains(&path.operation.as_str());
-    all.extend(inside.paths.iter().filter(told).filter_map(path));
+    let shown = |path: &&Path| PATHS.contains(&path.operation.as_str());
+    all.extend(inside.paths.iter().filter(shown).filter_map(path));
     all.extend(full_first(inside, window_ns));
     all
 }
 
 /// Where reads came from and writes went.
 fn sources(inside: &Inside) -> Vec<String> {
-    let told = |writes: bool| -> Vec<(String, f64)> {
+    let from = |writes: bool| -> Vec<(String, f64)> {
         let all = shares(inside, writes).into_iter();
         all.filter(|(_, _, share)| *share >= SHARE_LEAST).map(|(at, _, s)| (at, s)).collect()
     };
     let mut all = Vec::new();
-    let reads = told(false);
+    let reads = from(false);
     let first = |share: f64, what: &str| match percent(share) {
         most if most == "100 %" => format!("All {what}"),
         part => format!("{part} of {what}"),
@@ -95,7 +95,7 @@ fn sources(inside: &Inside) -> Vec<String> {
         }
         all.push(format!("{says}."));
     }
-    let writes = told(true);
+    let writes = from(true);
     if let Some(((most, share), rest)) = writes.split_first() {
         let mut says = format!("{} became durable {}", first(*share, "writes"), landed(most));
         for (at, share) in rest {
@@ -193,18 +193,18 @@ fn outside(bundle: &Bundle) -> Vec<String> {
 
 /// The arm that another is held against: the one before where each is a step from it, otherwise the one that a
 /// question names, or the reference. Loads of two kinds are not held against each other.
-fn base(told: &Told<'_>, at: usize) -> Option<usize> {
-    let arms = &told.arms;
+fn base(input: &Input<'_>, at: usize) -> Option<usize> {
+    let arms = &input.arms;
     // The points of a table are no steps from one to the next, and heroes no steps to their twins.
     if arms[at].expects.is_some() || !arms[at].group.is_empty() {
         return None;
     }
     let place = |name: &String| arms.iter().position(|arm| arm.name == *name);
     let asked = |question: &&Question| question.arm.as_ref() == Some(&arms[at].name);
-    let over = told.questions.iter().filter(asked).find_map(|question| question.over.as_ref());
-    let found = match told.cumulative {
+    let over = input.questions.iter().filter(asked).find_map(|question| question.over.as_ref());
+    let found = match input.cumulative {
         true => at.checked_sub(1),
-        false => over.or(told.reference.as_ref()).and_then(place).or(at.checked_sub(1)),
+        false => over.or(input.reference.as_ref()).and_then(place).or(at.checked_sub(1)),
     };
     let stores = |at: usize| Some(arms[at].runs.first()?.0.plan.workload.mailbox().is_some());
     found.filter(|other| {
@@ -213,8 +213,8 @@ fn base(told: &Told<'_>, at: usize) -> Option<usize> {
 }
 
 /// Adds to each arm what changed against the arm that it is held against.
-pub(super) fn against_others(told: &Told<'_>, arms: &mut [ArmStory]) {
-    let run = |at: usize| told.arms[at].runs.first().map(|run| run.0);
+pub(super) fn against_others(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
+    let run = |at: usize| input.arms[at].runs.first().map(|run| run.0);
     for at in 0..arms.len() {
         let Some(now) = run(at).filter(|_| arms[at].group.is_empty()) else { continue };
         let same = |other: &usize| run(*other).is_some_and(|before| did_the_same(before, now));
@@ -226,7 +226,7 @@ pub(super) fn against_others(told: &Told<'_>, arms: &mut [ArmStory]) {
             )];
             continue;
         }
-        let Some(other) = base(told, at) else { continue };
+        let Some(other) = base(input, at) else { continue };
         let Some(before) = run(other) else { continue };
         let name = arms[other].name.clone();
         leave_out_alike(before, now, &name, &mut arms[at].mechanism);
@@ -284,12 +284,12 @@ fn leave_out_alike(before: &Bundle, now: &Bundle, name: &str, mechanism: &mut Ve
             continue;
         };
         let ((before_ns, _), (now_ns, _)) = (contributions(same), contributions(of));
-        let told = path(of).and_then(|says| mechanism.iter().position(|one| *one == says));
-        if let Some(told) = told
+        let found = path(of).and_then(|says| mechanism.iter().position(|one| *one == says));
+        if let Some(found) = found
             && same.traced > 0
             && (now_ns - before_ns).abs() < CHANGE_LEAST * before_ns
         {
-            mechanism.remove(told);
+            mechanism.remove(found);
             alike.push(&of.operation);
         }
     }

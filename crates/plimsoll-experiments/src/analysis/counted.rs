@@ -1,7 +1,7 @@
 //! Every published figure counts: whether it was met, and whether it was an input.
 
-use super::arm::{ArmStory, RATE};
-use super::{Ending, Role, Told};
+use super::arm::{ArmAnalysis, RATE};
+use super::{Ending, Input, Role};
 
 /// Errors that a sentence names, the largest first.
 const NAMED_MAX: usize = 6;
@@ -28,12 +28,12 @@ impl Counted {
     }
 }
 
-/// The published figures of all arms and searches that are told.
-pub(super) fn counted(told: &Told<'_>, arms: &[ArmStory]) -> Vec<Counted> {
+/// The published figures of all arms and searches that are input.
+pub(super) fn counted(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<Counted> {
     let one = |given: &super::Given| {
         let came = match arms.iter().find(|arm| arm.name == given.arm) {
             Some(arm) => arm.figure(&given.figure).and_then(|figure| figure.mean),
-            None => of_search(told, given)?,
+            None => of_search(input, given)?,
         };
         Some(Counted {
             arm: given.arm.clone(),
@@ -43,12 +43,12 @@ pub(super) fn counted(told: &Told<'_>, arms: &[ArmStory]) -> Vec<Counted> {
             came,
         })
     };
-    told.given.iter().filter(|given| given.value > 0.0).filter_map(one).collect()
+    input.given.iter().filter(|given| given.value > 0.0).filter_map(one).collect()
 }
 
 /// The load line of a search, of one server; the outer `None`: there is no such search.
-fn of_search(told: &Told<'_>, given: &super::Given) -> Option<Option<f64>> {
-    let search = told.searches.iter().find(|search| search.name == given.arm)?;
+fn of_search(input: &Input<'_>, given: &super::Given) -> Option<Option<f64>> {
+    let search = input.searches.iter().find(|search| search.name == given.arm)?;
     let line = search.found.as_ref().and_then(|found| found.load_line.as_ref());
     let rate = line.map(|line| line.rate_per_s / f64::from(search.servers.max(1)));
     Some(rate.filter(|_| given.figure == RATE))
@@ -100,7 +100,7 @@ pub(super) fn says(counted: &[Counted], tolerance: f64) -> String {
 }
 
 fn named(one: &Counted) -> String {
-    let figure = crate::metrics::all().find(|figure| figure.key == one.figure);
+    let figure = plimsoll_judge::metrics::all().find(|figure| figure.key == one.figure);
     let figure = figure.map_or(one.figure.as_str(), |figure| figure.name);
     match one.error() {
         Some(error) => format!("{:+.0} % ({}, {figure})", 100.0 * error, one.arm),

@@ -8,8 +8,8 @@ use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
 
 use super::answer::per_second as rate;
-use super::arm::{ArmStory, RATE};
-use super::{Role, Told};
+use super::arm::{ArmAnalysis, RATE};
+use super::{Input, Role};
 
 /// Mean latency over all operations of a matrix.
 const LATENCY: &str = "latency_ns_avg";
@@ -73,7 +73,7 @@ pub struct TableScore {
 
 /// A goal and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GoalStory {
+pub struct GoalAnalysis {
     /// The goal.
     pub goal: Goal,
     /// Whether it was reached.
@@ -84,7 +84,7 @@ pub struct GoalStory {
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TableStory {
+pub struct TableAnalysis {
     /// The group of its arms.
     pub group: String,
     /// What it is of.
@@ -149,20 +149,20 @@ pub(super) fn point_of(bundle: &Bundle) -> Option<Point> {
 }
 
 /// The arms of a group that are points.
-fn of_group<'a>(arms: &'a [ArmStory], group: &str) -> Vec<(&'a ArmStory, &'a Point)> {
+fn of_group<'a>(arms: &'a [ArmAnalysis], group: &str) -> Vec<(&'a ArmAnalysis, &'a Point)> {
     let of = arms.iter().filter(|arm| arm.group == group && !group.is_empty());
     of.filter_map(|arm| Some((arm, arm.point.as_ref()?))).collect()
 }
 
 /// The tables among the arms.
-pub(super) fn tables(told: &Told<'_>, arms: &[ArmStory]) -> Vec<TableStory> {
+pub(super) fn tables(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<TableAnalysis> {
     let mut groups: Vec<&str> = Vec::new();
     for arm in arms.iter().filter(|arm| arm.point.is_some() && !arm.group.is_empty()) {
         if !groups.contains(&arm.group.as_str()) {
             groups.push(&arm.group);
         }
     }
-    let mut all: Vec<TableStory> = Vec::new();
+    let mut all: Vec<TableAnalysis> = Vec::new();
     for group in groups {
         let points = of_group(arms, group);
         let mut sizes_bytes: Vec<u64> = points.iter().map(|(_, p)| p.size_bytes).collect();
@@ -175,22 +175,22 @@ pub(super) fn tables(told: &Told<'_>, arms: &[ArmStory]) -> Vec<TableStory> {
             continue;
         }
         let title = points.first().map_or(String::new(), |(arm, _)| arm.title.clone());
-        let scores = FIGURES.iter().filter_map(|key| score(told, arms, &points, key)).collect();
+        let scores = FIGURES.iter().filter_map(|key| score(input, arms, &points, key)).collect();
         let kept = keep_in_mind(&points);
         let group = group.to_owned();
-        all.push(TableStory { group, title, sizes_bytes, read_percents, scores, kept });
+        all.push(TableAnalysis { group, title, sizes_bytes, read_percents, scores, kept });
     }
     all
 }
 
-fn figure(arm: &ArmStory, key: &str) -> (Option<f64>, Option<f64>) {
+fn figure(arm: &ArmAnalysis, key: &str) -> (Option<f64>, Option<f64>) {
     arm.figure(key).map_or((None, None), |figure| (figure.mean, figure.published))
 }
 
 fn score(
-    told: &Told<'_>,
-    arms: &[ArmStory],
-    points: &[(&ArmStory, &Point)],
+    input: &Input<'_>,
+    arms: &[ArmAnalysis],
+    points: &[(&ArmAnalysis, &Point)],
     key: &str,
 ) -> Option<TableScore> {
     let (mut model, mut copied, mut line) = (Vec::new(), Vec::new(), Vec::new());
@@ -200,7 +200,7 @@ fn score(
         let off = |value: f64| libm::fabs(value / published - 1.0);
         role = arm.figure(key).and_then(|figure| figure.role).unwrap_or(role);
         model.push(off(mean));
-        copied.extend(twin(told, arms, arm, point, key).map(off));
+        copied.extend(twin(input, arms, arm, point, key).map(off));
         line.extend(between(points, point, key).map(off));
     }
     let rows = model.len();
@@ -217,20 +217,20 @@ fn score(
 }
 
 /// The roles of the published figures of all arms.
-pub(super) fn roles(arms: &[ArmStory]) -> Vec<Role> {
+pub(super) fn roles(arms: &[ArmAnalysis]) -> Vec<Role> {
     arms.iter().flat_map(|arm| &arm.figures).filter_map(|figure| figure.role).collect()
 }
 
 /// Published tables that no goal was set for and whose median error is beyond the tolerance, a sentence each.
 pub(super) fn without_goal(
-    tables: &[TableStory],
-    goals: &[GoalStory],
+    tables: &[TableAnalysis],
+    goals: &[GoalAnalysis],
     tolerance: f64,
 ) -> Vec<String> {
     let mut all = Vec::new();
     for table in tables {
         for score in &table.scores {
-            let is_of = |goal: &GoalStory| {
+            let is_of = |goal: &GoalAnalysis| {
                 goal.goal.group == table.group && goal.goal.figure == score.figure
             };
             if score.model_median > tolerance && !goals.iter().any(is_of) {
@@ -245,21 +245,21 @@ pub(super) fn without_goal(
 
 /// The same row of another table that was an input: one of the same pattern, else of any.
 fn twin(
-    told: &Told<'_>,
-    arms: &[ArmStory],
-    arm: &ArmStory,
+    input: &Input<'_>,
+    arms: &[ArmAnalysis],
+    arm: &ArmAnalysis,
     point: &Point,
     key: &str,
 ) -> Option<f64> {
-    let like = |other: &ArmStory, any_pattern: bool| {
+    let like = |other: &ArmAnalysis, any_pattern: bool| {
         other.group != arm.group
             && other.point.as_ref().is_some_and(|p| {
                 (p.size_bytes, p.read_percent) == (point.size_bytes, point.read_percent)
                     && (any_pattern || p.pattern == point.pattern)
             })
     };
-    let input = |other: &ArmStory| {
-        let mut given = told.given.iter().filter(|given| given.role == Role::Input);
+    let input = |other: &ArmAnalysis| {
+        let mut given = input.given.iter().filter(|given| given.role == Role::Input);
         given.find(|given| given.arm == other.name && given.figure == key).map(|given| given.value)
     };
     let first = |any: bool| arms.iter().filter(|other| like(other, any)).find_map(input);
@@ -267,10 +267,10 @@ fn twin(
 }
 
 /// On the line, in logarithms, between the next smaller and the next larger I/O of the same read share.
-fn between(points: &[(&ArmStory, &Point)], point: &Point, key: &str) -> Option<f64> {
+fn between(points: &[(&ArmAnalysis, &Point)], point: &Point, key: &str) -> Option<f64> {
     let column = points.iter().filter(|(_, p)| p.read_percent == point.read_percent);
     // What was kept back, or what the operator brought along, no alternative knows.
-    let published = |arm: &ArmStory| -> Option<f64> {
+    let published = |arm: &ArmAnalysis| -> Option<f64> {
         arm.figure(key).filter(|figure| figure.role.is_some_and(Role::was_known))?.published
     };
     let known: Vec<(u64, f64)> =
@@ -285,11 +285,12 @@ fn between(points: &[(&ArmStory, &Point)], point: &Point, key: &str) -> Option<f
 }
 
 /// The same for one arm among all.
-pub(super) fn interpolated(arms: &[ArmStory], arm: &ArmStory, key: &str) -> Option<f64> {
+pub(super) fn interpolated(arms: &[ArmAnalysis], arm: &ArmAnalysis, key: &str) -> Option<f64> {
     between(&of_group(arms, &arm.group), arm.point.as_ref()?, key)
 }
 
-fn quantile(errors: &mut [f64], q: f64) -> Option<f64> {
+/// Between order statistics; `None` of nothing.
+pub(super) fn quantile(errors: &mut [f64], q: f64) -> Option<f64> {
     errors.sort_by(f64::total_cmp);
     let at = q * (errors.len().max(1) - 1) as f64;
     let low = errors.get(at as usize).copied()?;
@@ -297,8 +298,8 @@ fn quantile(errors: &mut [f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * (at - libm::floor(at)))
 }
 
-/// The goals of tables that were told.
-pub(super) fn goals(told: &Told<'_>, tables: &[TableStory]) -> Vec<GoalStory> {
+/// The goals of tables that were input.
+pub(super) fn goals(input: &Input<'_>, tables: &[TableAnalysis]) -> Vec<GoalAnalysis> {
     let one = |goal: &Goal| {
         let table = tables.iter().find(|table| table.group == goal.group)?;
         let score = table.scores.iter().find(|score| score.figure == goal.figure)?;
@@ -316,9 +317,9 @@ pub(super) fn goals(told: &Told<'_>, tables: &[TableStory]) -> Vec<GoalStory> {
             says.push_str(&format!(", copying {}", percent(copied)));
             wants.push_str(&format!(", and {most:.1} times the error of copying"));
         }
-        Some(GoalStory { goal: goal.clone(), reached, says: format!("{says} (asked: {wants})") })
+        Some(GoalAnalysis { goal: goal.clone(), reached, says: format!("{says} (asked: {wants})") })
     };
-    told.goals.iter().filter_map(one).collect()
+    input.goals.iter().filter_map(one).collect()
 }
 
 /// A published figure beside the modelled one, as a pair of values.
@@ -335,7 +336,7 @@ impl Pair {
     }
 }
 
-fn pair(arm: &ArmStory, key: &str) -> Option<Pair> {
+fn pair(arm: &ArmAnalysis, key: &str) -> Option<Pair> {
     let (mean, published) = figure(arm, key);
     Some(Pair { modelled: mean?, published })
 }
@@ -354,7 +355,7 @@ fn bytes(point: &Point, rate: f64) -> f64 {
 }
 
 /// What a table comes down to.
-fn keep_in_mind(points: &[(&ArmStory, &Point)]) -> Vec<Kept> {
+fn keep_in_mind(points: &[(&ArmAnalysis, &Point)]) -> Vec<Kept> {
     let rates: Vec<(&Point, Pair)> =
         points.iter().filter_map(|(arm, p)| Some((*p, pair(arm, RATE)?))).collect();
     let mut kept = vec![
@@ -437,11 +438,11 @@ fn mixing(rates: &[(&Point, Pair)]) -> Option<Kept> {
 }
 
 /// Each later table over the first one of the same pattern and depth: what another layout brings.
-pub(super) fn layouts(tables: &[TableStory], arms: &[ArmStory]) -> Vec<Layout> {
+pub(super) fn layouts(tables: &[TableAnalysis], arms: &[ArmAnalysis]) -> Vec<Layout> {
     let mut all = Vec::new();
     for (at, table) in tables.iter().enumerate() {
         let points = of_group(arms, &table.group);
-        let alike = |other: &&TableStory| {
+        let alike = |other: &&TableAnalysis| {
             let others = of_group(arms, &other.group);
             let kind = |p: &Point| (p.pattern.clone(), p.queue_depth, p.metadata_percent.to_bits());
             let (a, b) = (others.first().map(|o| kind(o.1)), points.first().map(|o| kind(o.1)));
@@ -453,8 +454,8 @@ pub(super) fn layouts(tables: &[TableStory], arms: &[ArmStory]) -> Vec<Layout> {
             [table.sizes_bytes.first(), table.sizes_bytes.last()].contains(&Some(&p.size_bytes))
                 && [100.0, 50.0, 0.0].contains(&p.read_percent)
         };
-        let ratio = |(arm, p): &(&ArmStory, &Point)| {
-            let like = |o: &&(&ArmStory, &Point)| {
+        let ratio = |(arm, p): &(&ArmAnalysis, &Point)| {
+            let like = |o: &&(&ArmAnalysis, &Point)| {
                 (o.1.size_bytes, o.1.read_percent) == (p.size_bytes, p.read_percent)
             };
             let (other, _) = bases.iter().find(like)?;

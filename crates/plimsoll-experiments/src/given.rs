@@ -2,17 +2,17 @@
 //! in. Lines that begin with `#` are remarks.
 
 use plimsoll_judge::metrics;
-use plimsoll_judge::story::{Given, Role};
+use plimsoll_runner::error::RunnerError;
 
-use crate::error::CliError;
+use crate::analysis::{Given, Role};
 
 /// Reads published figures. Without a role of its own a row has `default`.
 ///
 /// # Errors
 /// The first line that is wrong, and how.
-pub fn given(name: &str, text: &str, default: Role) -> Result<Vec<Given>, CliError> {
+pub fn given(name: &str, text: &str, default: Role) -> Result<Vec<Given>, RunnerError> {
     let wrong = |number: usize, says: &str| {
-        CliError::usage(format!("{name}:{number}: {says}"))
+        RunnerError::usage(format!("{name}:{number}: {says}"))
             .hint("a line is arm,figure,value,role,source; roles are input, given, blind and kept")
     };
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));

@@ -1,0 +1,23 @@
+//! What an analysis rests on besides published figures: parameters and loads that were fitted or chosen for it.
+
+use super::{Input, OwnParameter};
+
+/// Sentences on what was fitted or chosen, to stand behind the reason of the ending; empty where nothing was.
+pub(super) fn says(input: &Input<'_>) -> String {
+    let mut says = String::new();
+    if !input.inputs.is_empty() {
+        says.push_str(&format!(" Inputs besides: {}.", input.inputs.join("; ")));
+    }
+    let mut models: Vec<&str> = input.own_parameters.iter().map(|own| own.model.as_str()).collect();
+    models.dedup();
+    for model in models {
+        let of_model = input.own_parameters.iter().filter(|own| own.model == model);
+        let set: Vec<String> = of_model.map(set).collect();
+        says.push_str(&format!(" Not {model} as it is shipped: {}.", set.join(", ")));
+    }
+    says
+}
+
+fn set(own: &OwnParameter) -> String {
+    format!("{} is {}", own.path, own.values.join(" and "))
+}

@@ -1,0 +1,114 @@
+//! What the directory of a published experiment holds: its files beside the bundles, so that it can be
+//! analysed again from them.
+
+use std::path::Path;
+
+use plimsoll_evidence::run::EndKind;
+use plimsoll_judge::tuning::Tuning;
+use plimsoll_runner::custody::{Loaded, Reader, Together};
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::experiment::result_of;
+
+use crate::analysis::{Analysis, SearchAnalysis};
+use crate::definition::{Definition, On, Overrides, PlannedArm};
+use crate::files::Files;
+use crate::planned::{Planned, Ran, search_analysis};
+use crate::report::Surroundings;
+
+/// Directory of the experiment's files beside its bundles.
+pub const FILES: &str = "published";
+/// The file that keeps the experiment's name.
+const NAME: &str = "name.toml";
+
+/// An experiment's directory, analysed again.
+pub struct Again {
+    /// What its runs say.
+    pub analysis: Analysis,
+    /// What stands around that in a report.
+    pub surroundings: Surroundings,
+    /// Its bundles, and what is in doubt of them.
+    pub together: Together,
+}
+
+/// Analyses an experiment's directory again, from its bundles.
+///
+/// # Errors
+/// A directory without its files or bundles.
+pub fn analyse_again(directory: &Path) -> Result<Again, RunnerError> {
+    let definition = Definition::read(files_of(directory)?)?;
+    let together = Reader::new().load_all(directory)?;
+    let real = together.runs.iter().any(|run| run.bundle.observed.inside.is_none());
+    let on = if real { On::Real } else { On::Model };
+    // Where it ran is in the bundles; any word will do for the places here.
+    let arms = match on {
+        On::Model => &definition.text.arm,
+        On::Real => &definition.text.real,
+    };
+    let place = |name: &String| (name.clone(), "/".to_owned());
+    let places = arms.iter().flat_map(|arm| &arm.places).map(place).collect();
+    let overrides = Overrides { places, ..Overrides::default() };
+    let arms = definition.arms(on, &overrides)?;
+    let searches = definition.searches(on, &overrides)?;
+    let ran = of_bundles(&arms, &together.runs);
+    let given = definition.published(&arms);
+    let before: Option<Analysis> = result_of(directory).ok();
+    let fitted = before.map_or_else(Vec::new, |before| before.fitted);
+    let planned = Planned { definition, on, arms, searches, given, fitted };
+    let analysis = planned.analyse(&ran, &searched(directory, &planned.searches));
+    let surroundings = planned.surroundings(&ran);
+    Ok(Again { analysis, surroundings, together })
+}
+
+/// The searches that an experiment's directory holds.
+pub(crate) fn searched(directory: &Path, searches: &[PlannedArm]) -> Vec<SearchAnalysis> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let found: Vec<Tuning> = entries
+        .filter_map(|entry| result_of::<Tuning>(&entry.path()).ok())
+        .filter(|tuning| tuning.complete)
+        .collect();
+    let one = |search: &PlannedArm| {
+        let own = found.iter().find(|tuning| tuning.name == search.resolved.name)?;
+        Some(search_analysis(search, Some(own.clone())))
+    };
+    searches.iter().filter_map(one).collect()
+}
+
+/// The files of an experiment that was run, under the name that it had.
+///
+/// # Errors
+/// They are not there.
+pub(crate) fn files_of(directory: &Path) -> Result<Files, RunnerError> {
+    let mut files = Files::read(&directory.join(FILES))?;
+    if let Some(name) = files.texts.remove(NAME)
+        && let Ok(table) = name.parse::<toml::Table>()
+        && let Some(name) = table.get("name").and_then(|name| name.as_str())
+    {
+        files.name = name.to_owned();
+    }
+    Ok(files)
+}
+
+/// Writes an experiment's files beside its bundles.
+///
+/// # Errors
+/// A file that can't be written.
+pub(crate) fn write_files(definition: &Definition, directory: &Path) -> Result<(), RunnerError> {
+    let mut files = definition.files.clone();
+    let name = toml::Value::String(files.name.clone());
+    files.texts.insert(NAME.to_owned(), format!("name = {name}\n"));
+    files.write(&directory.join(FILES))
+}
+
+/// Bundles of an experiment by the arms that they are of; those of other arms are left out.
+pub(crate) fn of_bundles(arms: &[PlannedArm], runs: &[Loaded]) -> Vec<Ran> {
+    let mut all = Vec::new();
+    for Loaded { bundle: evidence, verdict, .. } in runs {
+        let Some(place) = &evidence.run.experiment else { continue };
+        let Some(arm) = arms.iter().position(|arm| arm.name == place.arm) else { continue };
+        if evidence.run.end.kind == EndKind::Completed {
+            let (number, evidence, verdict) = (place.number, evidence.clone(), verdict.clone());
+            all.push(Ran { arm, number, evidence, verdict });
+        }
+    }
+    all
+}

@@ -1,0 +1,141 @@
+//! What an experiment is, before anything is run.
+
+use plimsoll_report::document::{Block, Document, Headline, Section};
+use plimsoll_report::number::Unit;
+use plimsoll_report::table::{Cell, Column, Table};
+use plimsoll_runner::error::RunnerError;
+use serde_json::json;
+
+use crate::definition::{Arm, Definition, On, Overrides};
+use crate::planned::one_line;
+
+/// An experiment as programs read it.
+///
+/// # Errors
+/// A plan that is wrong.
+pub fn definition_json(definition: &Definition) -> Result<serde_json::Value, RunnerError> {
+    let text = &definition.text;
+    let mut planned = definition.arms(On::Model, &Overrides::default())?;
+    let published = definition.published(&planned);
+    planned.extend(definition.searches(On::Model, &Overrides::default())?);
+    let arms: Vec<_> = planned
+        .iter()
+        .map(|arm| {
+            json!({"name": arm.name, "title": arm.of.title, "plan": arm.of.plan,
+                "repeats": arm.repeats, "changes": arm.changes, "search": arm.of.search.is_some()})
+        })
+        .collect();
+    Ok(json!({
+        "name": definition.files.name, "title": text.title, "about": text.about,
+        "source": text.source, "servers": text.servers, "arms": arms,
+        "real_arms": text.real.iter().map(|arm| &arm.name).collect::<Vec<_>>(),
+        "published": published, "taught": text.taught,
+        "questions": text.question, "claims": text.claim,
+    }))
+}
+
+/// An experiment to be looked at: what was done and published, its arms and what it asks.
+pub fn definition_document(definition: &Definition) -> Document {
+    let text = &definition.text;
+    let questions: Vec<String> = text
+        .question
+        .iter()
+        .map(|question| question.text.clone())
+        .chain(text.claim.iter().map(|claim| claim.text.clone()))
+        .collect();
+    let mut sections = vec![
+        Section::brief("about", "What was done").with(Block::Words(one_line(&text.about))),
+        Section::brief("questions", "What is asked").with(Block::List(questions)),
+        Section::brief("arms", "Arms on the model").with(Block::Table(arms(&text.arm))),
+    ];
+    if !text.real.is_empty() {
+        let mut section = Section::brief("real", "Arms on real storage");
+        if !text.real_about.is_empty() {
+            section = section.with(Block::Words(one_line(&text.real_about)));
+        }
+        sections.push(section.with(Block::Table(arms(&text.real))));
+    }
+    if !definition.given.is_empty() {
+        let section = Section::brief("published", "What was published");
+        sections.push(section.with(Block::Table(published(definition))));
+    }
+    if !text.taught.is_empty() {
+        let section = Section::brief("taught", "What it taught");
+        sections.push(section.with(Block::List(text.taught.clone())));
+    }
+    Document {
+        title: definition.files.name.clone(),
+        headline: Headline {
+            word: definition.files.name.to_uppercase(),
+            reason: text.title.clone(),
+            ..Headline::default()
+        },
+        sections,
+        ..Document::default()
+    }
+}
+
+fn arms(arms: &[Arm]) -> Table {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("arm", "arm"),
+            Column::words("plan", "plan"),
+            Column::words("places", "places"),
+            Column::remarks("what it is, and what changes", "title"),
+        ],
+    );
+    for arm in arms {
+        let changes = arm.change.to_string().replace('\n', " ");
+        table.rows.push(vec![
+            Cell::text(arm.name.clone()),
+            Cell::text(arm.plan.clone()),
+            Cell::text(arm.places.join(", ")),
+            Cell::text(format!("{}  {}", arm.title, changes.trim()).trim().to_owned()),
+        ]);
+    }
+    if table.rows.iter().all(|row| row[2] == Cell::text("")) {
+        table.columns.remove(2);
+        table.rows.iter_mut().for_each(|row| {
+            row.remove(2);
+        });
+    }
+    table
+}
+
+fn published(definition: &Definition) -> Table {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("arm", "arm"),
+            Column::words("figure", "figure"),
+            Column::numbers("published", "value"),
+            Column::words("to the model it was", "role"),
+        ],
+    );
+    const SHOWN: usize = 60;
+    for given in definition.given.iter().take(SHOWN) {
+        table.rows.push(vec![
+            Cell::text(given.arm.clone()),
+            Cell::text(given.figure.clone()),
+            Cell::number(unit(&given.figure), given.value),
+            Cell::text(given.role.label()),
+        ]);
+    }
+    let more = definition.given.len().saturating_sub(SHOWN);
+    if more > 0 {
+        table.note = format!("and {more} more: `--json`, or `--export DIR` and published.csv");
+    }
+    table
+}
+
+/// The unit that a figure's key ends in.
+fn unit(key: &str) -> Unit {
+    match key {
+        key if key.ends_with("bytes_per_s") => Unit::Bandwidth,
+        key if key.ends_with("_per_s") => Unit::Rate,
+        key if key.ends_with("_share") => Unit::Share,
+        key if key.contains("_ns") => Unit::Latency,
+        _ => Unit::Plain,
+    }
+}

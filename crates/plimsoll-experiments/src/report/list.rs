@@ -1,0 +1,68 @@
+//! Experiments side by side, one a row.
+
+use plimsoll_report::document::{Block, Document, Headline, Section};
+use plimsoll_report::table::{Cell, Column, Table};
+use serde::Serialize;
+
+use crate::definition::Definition;
+
+/// An experiment in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listed {
+    name: String,
+    title: String,
+    arms: usize,
+    real_arms: usize,
+    published_figures: usize,
+    questions: Vec<String>,
+}
+
+impl From<&Definition> for Listed {
+    fn from(definition: &Definition) -> Self {
+        let text = &definition.text;
+        Self {
+            name: definition.files.name.clone(),
+            title: text.title.clone(),
+            arms: text.arm.len(),
+            real_arms: text.real.len(),
+            published_figures: definition.given.len(),
+            questions: text.question.iter().map(|question| question.text.clone()).collect(),
+        }
+    }
+}
+
+/// The list as a table.
+pub fn list_document(all: &[Listed]) -> Document {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("experiment", "experiment"),
+            Column::numbers("arms on a model", "arms"),
+            Column::numbers("arms for real", "real_arms"),
+            Column::numbers("published figures", "published_figures"),
+            Column::remarks("what was done", "title"),
+        ],
+    );
+    for one in all {
+        table.rows.push(vec![
+            Cell::text(one.name.clone()),
+            Cell::count(one.arms as u64),
+            Cell::count(one.real_arms as u64),
+            Cell::count(one.published_figures as u64),
+            Cell::text(one.title.clone()),
+        ]);
+    }
+    table.note =
+        "`plimsoll experiment show NAME` says more, `plimsoll experiment run NAME` runs it"
+            .to_owned();
+    Document {
+        title: "experiments".to_owned(),
+        headline: Headline {
+            word: format!("{} experiments", all.len()),
+            reason: "Published storage experiments, each as one command.".to_owned(),
+            ..Headline::default()
+        },
+        sections: vec![Section::brief("experiments", "").with(Block::Table(table))],
+        ..Document::default()
+    }
+}

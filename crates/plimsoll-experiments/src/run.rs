@@ -1,0 +1,265 @@
+//! Carries a published experiment out: its arms and searches that are missing, its analysis written as they end.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_evidence::run::{ExperimentKind, Membership};
+use plimsoll_judge::VerdictKind;
+use plimsoll_runner::arms;
+use plimsoll_runner::custody::Reader;
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::exit::Exit;
+use plimsoll_runner::experiment::Experiment;
+use plimsoll_runner::listener::Listener;
+use plimsoll_runner::places::Places;
+use plimsoll_runner::render;
+use plimsoll_runner::session::Finished;
+use plimsoll_sys::clock;
+
+use crate::analysis::{Analysis, Ending, SearchAnalysis};
+use crate::definition::{On, PlannedArm};
+use crate::directory;
+use crate::planned::{Planned, Ran};
+use crate::pool::{Done, Job, Shared, Work, run_all};
+use crate::report::{Surroundings, analysis_document};
+
+/// How often the analysis is written while runs end, at most: making it takes as long as a short run.
+const WRITTEN_EVERY_NS: u64 = 2_000_000_000;
+
+/// Where an experiment's directory is.
+#[derive(Clone, Copy, Debug)]
+pub enum Directory<'a> {
+    /// A new one below this.
+    Below(&'a Path),
+    /// This one, which was interrupted.
+    Resumed(&'a Path),
+}
+
+/// What carrying it out needs besides the plans.
+pub struct Asked<'a> {
+    /// Where its directory is.
+    pub directory: Directory<'a>,
+    /// Devices whose data may be overwritten.
+    pub destroy: &'a [PathBuf],
+    /// Ledger and generation maps.
+    pub places: &'a Places,
+    /// Turns true when the operator wants it to end.
+    pub interrupt: &'a AtomicBool,
+    /// Makes the listener of a run: one for each, as they may go on side by side.
+    pub of_run: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
+}
+
+/// What came of it.
+pub struct Outcome {
+    /// What the runs say.
+    pub analysis: Analysis,
+    /// What stands around that in a report.
+    pub surroundings: Surroundings,
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Its report.
+    pub report: PathBuf,
+    /// What scripts act on.
+    pub exit: Exit,
+}
+
+/// Runs what is missing.
+///
+/// # Errors
+/// A target that can't be used, a bundle that can't be written. What was measured before stays.
+pub fn carry_out(
+    planned: &Planned,
+    asked: &Asked<'_>,
+    listener: &mut dyn Listener,
+) -> Result<Outcome, RunnerError> {
+    let (experiment, ran) = begin(planned, asked)?;
+    let directory = experiment.directory().to_path_buf();
+    let shared = Shared {
+        bundles: &directory,
+        places: asked.places,
+        interrupt: asked.interrupt,
+        destroy: asked.destroy,
+        workers: match planned.on {
+            On::Model => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            // Arms on real storage would disturb each other.
+            On::Real => 1,
+        },
+        listener: asked.of_run,
+    };
+    let mut under_way = UnderWay::new(planned, experiment, ran);
+    under_way.run(&shared, listener).map_err(|error| {
+        error.hint(format!("to go on once that is mended: --resume {}", directory.display()))
+    })?;
+    let analysis = under_way.write()?;
+    let broke = |exit: &&Exit| matches!(exit, Exit::Defect | Exit::Corruption | Exit::Environment);
+    let exit = under_way.exits.iter().find(broke).copied().unwrap_or_else(|| exit_of(&analysis));
+    let surroundings = planned.surroundings(&under_way.ran);
+    let report = under_way.experiment.report();
+    Ok(Outcome { analysis, surroundings, directory, report, exit })
+}
+
+/// An experiment under way: its runs and searches so far.
+struct UnderWay<'a> {
+    planned: &'a Planned,
+    experiment: Experiment,
+    ran: Vec<Ran>,
+    searched: Vec<SearchAnalysis>,
+    exits: Vec<Exit>,
+    written_ns: u64,
+}
+
+impl<'a> UnderWay<'a> {
+    fn new(planned: &'a Planned, experiment: Experiment, ran: Vec<Ran>) -> Self {
+        let searched = directory::searched(experiment.directory(), &planned.searches);
+        let (exits, written_ns) = (Vec::new(), clock::monotonic_ns());
+        Self { planned, experiment, ran, searched, exits, written_ns }
+    }
+
+    /// The runs and searches that are missing.
+    fn run(&mut self, shared: &Shared<'_>, listener: &mut dyn Listener) -> Result<(), RunnerError> {
+        let jobs = jobs(self.planned, &self.experiment, &self.ran);
+        let (total, arms) = (jobs.len(), &self.planned.arms);
+        let title = &self.planned.definition.text.title;
+        listener.say(&format!("{title}: {total} runs of {} arms", arms.len()));
+        let missing = |one: &&PlannedArm| !self.searched.iter().any(|s| s.name == one.name);
+        let searches: Vec<&PlannedArm> = self.planned.searches.iter().filter(missing).collect();
+        for search in &searches {
+            listener.say(&format!("search {}: {}", search.name, search.of.title));
+        }
+        let searches = searches.into_iter().map(Work::Search);
+        let work: Vec<Work<'_>> = jobs.into_iter().map(Work::Run).chain(searches).collect();
+        let mut done = 0;
+        run_all(&work, shared, |ended| {
+            match ended {
+                Done::Run(arm, finished) => {
+                    done += 1;
+                    let says = format!("{done:>3} of {total}: arm {}", arms[arm].name);
+                    listener.say(&format!("{says}, {}", brief(&finished)));
+                    self.take(arm, *finished);
+                }
+                Done::Search(found) => {
+                    if let Some(search) = found {
+                        listener.say(&format!("search {} has ended", search.name));
+                        self.searched.push(*search);
+                    }
+                }
+            }
+            if clock::monotonic_ns().saturating_sub(self.written_ns) >= WRITTEN_EVERY_NS {
+                self.write()?;
+            }
+            Ok(())
+        })
+        .inspect_err(|_| drop(self.write()))
+    }
+
+    fn take(&mut self, arm: usize, finished: Finished) {
+        self.experiment.note(&finished.evidence);
+        self.exits.push(finished.exit());
+        let number = finished.evidence.run.experiment.as_ref().map_or(0, |place| place.number);
+        let Finished { evidence, verdict, .. } = finished;
+        self.ran.push(Ran { arm, number, evidence, verdict });
+    }
+
+    /// Analyses what there is so far, and writes it.
+    fn write(&mut self) -> Result<Analysis, RunnerError> {
+        let analysis = write(self.planned, &self.experiment, &self.ran, &self.searched)?;
+        self.written_ns = clock::monotonic_ns();
+        Ok(analysis)
+    }
+}
+
+fn write(
+    planned: &Planned,
+    experiment: &Experiment,
+    ran: &[Ran],
+    searched: &[SearchAnalysis],
+) -> Result<Analysis, RunnerError> {
+    let analysis = planned.analyse(ran, searched);
+    let document = analysis_document(&analysis, &planned.surroundings(ran));
+    experiment.write(&analysis, &render::document_html(&document)?)?;
+    Ok(analysis)
+}
+
+/// What an analysis ends with.
+fn exit_of(analysis: &Analysis) -> Exit {
+    let invalid = |kind: &VerdictKind| *kind == VerdictKind::Invalid;
+    match analysis.ending {
+        Ending::Fitted | Ending::Predicted | Ending::Caught => Exit::Ok,
+        Ending::Missed => Exit::Fail,
+        Ending::CameThrough | Ending::Incomplete => Exit::NoVerdict,
+        Ending::Told if analysis.arms.iter().any(|arm| arm.verdicts.iter().any(invalid)) => {
+            Exit::NoVerdict
+        }
+        Ending::Told => Exit::Ok,
+    }
+}
+
+/// A new experiment, or one that is gone on with and what it has.
+fn begin(planned: &Planned, asked: &Asked<'_>) -> Result<(Experiment, Vec<Ran>), RunnerError> {
+    const KIND: ExperimentKind = ExperimentKind::Published;
+    let name = &planned.definition.files.name;
+    let directory = match asked.directory {
+        Directory::Resumed(directory) => directory,
+        Directory::Below(bundles) => {
+            let experiment = Experiment::begin(KIND, name, bundles, asked.places)?;
+            directory::write_files(&planned.definition, experiment.directory())?;
+            write(planned, &experiment, &[], &[])?;
+            return Ok((experiment, Vec::new()));
+        }
+    };
+    if directory::files_of(directory)? != planned.definition.files {
+        let says = format!("{} is not of this experiment as it is now", directory.display());
+        return Err(
+            RunnerError::usage(says).hint("run it anew, or name the directory of its files")
+        );
+    }
+    let mut experiment = Experiment::resume(KIND, name, directory, asked.places)?;
+    // An experiment that was interrupted before its first run has no bundle yet.
+    let together = Reader::new().load_any(directory)?;
+    let mut ran = directory::of_bundles(&planned.arms, &together.runs);
+    // A run of the same number and arm under another plan does not count.
+    ran.retain(|one| one.evidence.plan == planned.arms[one.arm].resolved);
+    ran.iter().for_each(|one| experiment.note(&one.evidence));
+    Ok((experiment, ran))
+}
+
+/// The runs that are missing. Each has the number that it would have in the whole experiment, from which
+/// its seed follows: leaving arms out changes nothing of the others.
+fn jobs<'a>(planned: &'a Planned, experiment: &Experiment, ran: &[Ran]) -> Vec<Job<'a>> {
+    let arms = &planned.arms;
+    let rounds = arms.iter().map(|arm| arm.repeats).max().unwrap_or(1);
+    let seed = arms.first().map_or(0, |arm| arm.resolved.seed);
+    let order = match planned.on {
+        On::Model => (0..rounds).flat_map(|_| 0..arms.len()).collect(),
+        On::Real => arms::order(arms.len(), rounds, seed),
+    };
+    let mut jobs = Vec::new();
+    let mut counts = vec![0u32; arms.len()];
+    for arm in order {
+        let repeat = counts[arm];
+        counts[arm] += 1;
+        // The same number, and so the same seed, for all arms of a round: what differs between arms on a
+        // model is then the setting and not the dice.
+        let number = match planned.on {
+            On::Model => repeat + 1,
+            On::Real => jobs.len() as u32 + 1,
+        };
+        let done = ran.iter().filter(|one| one.arm == arm).count() as u32;
+        let has = match planned.on {
+            On::Model => ran.iter().any(|one| one.arm == arm && one.number == number),
+            On::Real => repeat < done,
+        };
+        if repeat >= arms[arm].repeats || has {
+            continue;
+        }
+        let place = Membership { number, ..experiment.next(&arms[arm].name) };
+        jobs.push(Job { arm, plan: &arms[arm], place });
+    }
+    jobs
+}
+
+fn brief(finished: &Finished) -> String {
+    let rate = finished.verdict.achieved_iops_per_s;
+    let rate = rate.map_or("nothing measured".to_owned(), |rate| format!("{rate:.0} I/Os/s"));
+    format!("{rate}, {}", finished.verdict.verdict)
+}
