@@ -241,7 +241,10 @@ fn real_arms_run_where_their_places_are() {
     // What the audit finds on this machine is its own affair.
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
     let analysis = ran.json();
-    assert_eq!((&analysis["modelled"], &analysis["arms"][0]["completed"]), (&false.into(), &1.into()));
+    assert_eq!(
+        (&analysis["modelled"], &analysis["arms"][0]["completed"]),
+        (&false.into(), &1.into())
+    );
     assert!(sandbox.left_in_data().is_empty());
 }
 
@@ -382,9 +385,13 @@ fn a_search_is_part_of_the_analysis_and_is_not_made_twice() {
     std::fs::write(directory.join("line.toml"), line).unwrap();
     let tiny = directory.to_str().unwrap();
     let arms = ["--arm", "line", "--arm", "disk", "--repeats", "1", "-q", "--json"];
-    let analysis = sandbox.run(&[&["experiment", "run", tiny], &arms[..]].concat()).expect(0).json();
+    let analysis =
+        sandbox.run(&[&["experiment", "run", tiny], &arms[..]].concat()).expect(0).json();
     let found = &analysis["searches"][0]["found"];
-    assert_eq!((&analysis["searches"][0]["name"], &found["complete"]), (&"line".into(), &true.into()));
+    assert_eq!(
+        (&analysis["searches"][0]["name"], &found["complete"]),
+        (&"line".into(), &true.into())
+    );
     assert!(found["load_line"]["rate_per_s"].as_f64().unwrap() > 60.0, "{found}");
     let answers = analysis["answers"].to_string();
     assert!(answers.contains("The load line") && answers.contains("60.0/s"), "{answers}");

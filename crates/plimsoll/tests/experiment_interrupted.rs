@@ -117,7 +117,10 @@ fn a_real_experiment_keeps_its_evidence_removes_its_data_and_goes_on() {
     // What the audit finds on this machine is its own affair.
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
     let analysis = ran.json();
-    assert_eq!((&analysis["ending"], &arm(&analysis, "long")["completed"]), (&"told".into(), &1.into()));
+    assert_eq!(
+        (&analysis["ending"], &arm(&analysis, "long")["completed"]),
+        (&"told".into(), &1.into())
+    );
     assert!(sandbox.left_in_data().is_empty());
 }
 
