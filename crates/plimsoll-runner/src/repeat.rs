@@ -22,13 +22,18 @@ pub struct Repeated {
     /// What they are of, where the plan asks for several.
     pub experiment: Option<Experiment>,
     /// Where data that runs hand on to each other was kept in the end.
-    pub kept: Vec<String>,
+    handed_on: Vec<String>,
 }
 
 impl Repeated {
     /// The runs taken together.
     pub fn together(&self) -> experiment::Experiment {
         together(&self.finished)
+    }
+
+    /// Where the data was kept.
+    pub fn kept(&self) -> impl Iterator<Item = &String> {
+        self.finished.last().into_iter().flat_map(|last| &last.kept).chain(&self.handed_on)
     }
 
     /// The exit code of all of them.
@@ -49,7 +54,7 @@ pub fn carry_out(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Repea
         .transpose()?;
     if let (Some(of), Some(_)) = (&mut experiment, modelled::named(resolved)) {
         let finished = on_model(asked, runs, of, listener)?;
-        return Ok(Repeated { finished, experiment, kept: Vec::new() });
+        return Ok(Repeated { finished, experiment, handed_on: Vec::new() });
     }
     let hands_on = runs > 1 && !resolved.repeat.fresh;
     let data = if hands_on { DataSlot::handed_on() } else { DataSlot::fresh() };
@@ -78,8 +83,8 @@ pub fn carry_out(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Repea
             break;
         }
     }
-    let kept = data.finish(asked.keep)?;
-    Ok(Repeated { finished, experiment, kept })
+    let handed_on = data.finish(asked.keep)?;
+    Ok(Repeated { finished, experiment, handed_on })
 }
 
 impl<'a> Asked<'a> {

@@ -131,12 +131,56 @@ pub fn search(
     Ok(Found { tuning, report: experiment.report(), kept, exit })
 }
 
+/// A plan whose number of threads was left to a search.
+pub enum Fewest {
+    /// With the fewest that meet the requirement, or those of the load line where none does; or as it was, where
+    /// it states them.
+    Known(ResolvedPlan),
+    /// No number keeps every ceiling, or the search was cut short: how it ended.
+    None(Exit),
+}
+
+/// Searches for the number of threads of a plan that says `threads = "auto"`.
+///
+/// # Errors
+/// As [`search`].
+pub fn with_fewest_threads(
+    of: &session::Asked<'_>,
+    listener: &mut dyn Listener,
+) -> Result<Fewest, RunnerError> {
+    let resolved = of.resolved;
+    if !is_auto(resolved) {
+        return Ok(Fewest::Known(resolved.clone()));
+    }
+    listener.say("threads = \"auto\": searching for the fewest that meet the requirement");
+    let (range, bundles) = (default_range(resolved)?, of.bundles.to_path_buf());
+    let asked = Asked { range, fresh: false, keep: false, destroy: Vec::new(), bundles };
+    let found = search(of.plan, resolved, &asked, of.places, listener, of.interrupt)?;
+    listener.say(&format!("the search: {}", found.report.display()));
+    let at = found.tuning.fewest.or(found.tuning.load_line);
+    match (found.exit, at) {
+        (Exit::Ok | Exit::Fail | Exit::NoVerdict, Some(at)) => {
+            listener.say(&format!("{} threads it is", at.load));
+            Ok(Fewest::Known(Knob::Threads.turned(resolved, at.load)))
+        }
+        (exit, _) => {
+            listener
+                .say("the search for the number of threads found none that keeps every ceiling");
+            Ok(Fewest::None(exit))
+        }
+    }
+}
+
+fn is_auto(plan: &ResolvedPlan) -> bool {
+    plan.workload.mailbox().is_some_and(|store| store.threads_auto)
+}
+
 /// Refuses a plan that leaves the number of threads to a search, where there is none to be made.
 ///
 /// # Errors
 /// Such a plan.
 pub fn refuse_auto(plan: &ResolvedPlan) -> Result<(), RunnerError> {
-    if plan.workload.mailbox().is_some_and(|store| store.threads_auto) {
+    if is_auto(plan) {
         let says = "`threads = \"auto\"` would give each target its own number of threads";
         return Err(
             RunnerError::usage(says).hint("tune each target, and state the number of threads")

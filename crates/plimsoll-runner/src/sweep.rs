@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{EndKind, ExperimentKind};
+use plimsoll_judge::VerdictKind;
 use plimsoll_judge::sweep::{Sweep, SweepPoint, remember};
 use plimsoll_plan::{MatrixPoint, ResolvedPlan, SizeBytes};
 use plimsoll_report::sweep_document;
 
-use crate::custody::{Loaded, Reader};
+use crate::custody::{Loaded, Reader, Together};
 use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::experiment::{self, Experiment};
@@ -156,6 +157,43 @@ impl Sweeping {
         self.sweep.points.iter().any(|point| point.label == label)
     }
 
+    /// How long it will take, up front.
+    pub fn promise(&self, plan: &ResolvedPlan, points: &[MatrixPoint]) -> String {
+        let left = points.iter().filter(|point| !self.has(&point.label)).count();
+        let points = points.len();
+        let phases = &plan.phases;
+        let each_ns = phases.warm_up_ns + phases.measure_ns;
+        let total = plimsoll_report::elapsed(each_ns as f64 * left as f64);
+        let all = if left < points {
+            format!("{left} of {points} points are left")
+        } else {
+            format!("{points} points")
+        };
+        let each = plimsoll_report::elapsed(each_ns as f64);
+        let bytes = plan.workload.matrix().and_then(|matrix| {
+            let each = matrix.streams.iter().map(|stream| stream.files.total_bytes());
+            each.sum::<Option<u64>>()
+        });
+        let data = match bytes {
+            Some(bytes) => format!("making {} of data once", SizeBytes(bytes)),
+            None => "filling the device once".to_owned(),
+        };
+        let verify = if phases.verify { ", and checking all of it after each point" } else { "" };
+        format!("{all} of {each}: {total}, beside {data}{verify}")
+    }
+
+    /// What all points come to.
+    pub fn exit(&self) -> Exit {
+        let any = |kind| self.sweep.points.iter().any(|point| point.verdict == kind);
+        if any(VerdictKind::Invalid) || any(VerdictKind::Inconclusive) {
+            Exit::NoVerdict
+        } else if any(VerdictKind::Fail) {
+            Exit::Fail
+        } else {
+            Exit::Ok
+        }
+    }
+
     fn open(
         &mut self,
         plan: &ResolvedPlan,
@@ -191,6 +229,27 @@ impl Sweeping {
         }
         Ok(())
     }
+}
+
+/// A sweep from its directory: what it is from its record, its points from their bundles, judged anew.
+///
+/// # Errors
+/// A directory without bundles, or with one that cannot be read.
+pub fn again(directory: &Path) -> Result<(Sweep, Together), RunnerError> {
+    let before: Sweep = experiment::result_of(directory)?;
+    let order: Vec<String> = before.points.iter().map(|point| point.label.clone()).collect();
+    let together = Reader::new().load_all(directory)?;
+    let judged = together.runs.iter().map(|run| SweepPoint::of(&run.bundle, &run.verdict));
+    let points = judged.flatten().filter(|point| order.contains(&point.label));
+    let mut sweep = Sweep { points: points.collect(), ..before };
+    // A point may have been measured again after its bundle was damaged: the latest counts.
+    let latest: Vec<usize> = order
+        .iter()
+        .filter_map(|label| sweep.points.iter().rposition(|point| point.label == *label))
+        .collect();
+    sweep.points = latest.into_iter().map(|at| sweep.points[at].clone()).collect();
+    sweep.remember = remember(&sweep.points);
+    Ok((sweep, together))
 }
 
 /// What holds for every point.

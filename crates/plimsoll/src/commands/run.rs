@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use plimsoll_plan::{Knob, Plan, ResolvedPlan};
+use plimsoll_plan::Plan;
 use plimsoll_runner::repeat::{self, Repeated};
-use plimsoll_runner::search::{self, Asked};
-use plimsoll_runner::session;
+use plimsoll_runner::search::{Fewest, with_fewest_threads};
+use plimsoll_runner::session::Asked;
 
 use super::{arms, bundle};
 use crate::arguments::Common;
@@ -15,7 +15,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::keys::{self, Sign};
-use crate::places::Places;
 use crate::progress::StderrProgress;
 
 /// Options of `run`.
@@ -62,8 +61,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     run_plan(&plan, &options.after, common, &mut progress, &interrupt)
 }
 
-/// Runs a plan that was read or made, and shows its verdict; with repeats, each verdict and then all
-/// runs together.
+/// Runs a plan that was read or made, and shows its verdict, or that of all runs together.
 ///
 /// # Errors
 /// A target that cannot be used, a bundle that cannot be written.
@@ -74,67 +72,31 @@ pub fn run_plan(
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
-    let places = keys::places(&after.sign)?;
-    let mut resolved = plan.resolve();
+    let resolved = plan.resolve();
     if resolved.targets.len() > 1 {
         return arms::run_arms(plan, after, &[], common, progress, interrupt);
     }
-    if resolved.workload.mailbox().is_some_and(|store| store.threads_auto) {
-        match with_fewest_threads(plan, &resolved, after, &places, progress, interrupt)? {
-            Ok(with_threads) => resolved = with_threads,
-            Err(exit) => return Ok(exit),
-        }
-    }
-    let bundles = &places.bundles(after.out.as_deref())?;
-    let repeated = repeat::carry_out(
-        &session::Asked {
-            plan,
-            resolved: &resolved,
-            keep: after.keep,
-            witness: after.witness.as_deref(),
-            destroy: &after.destroy,
-            bundles,
-            places: &places,
-            interrupt,
-        },
-        progress,
-    )?;
+    let places = keys::places(&after.sign)?;
+    let asked = Asked {
+        plan,
+        resolved: &resolved,
+        keep: after.keep,
+        witness: after.witness.as_deref(),
+        destroy: &after.destroy,
+        bundles: &places.bundles(after.out.as_deref())?,
+        places: &places,
+        interrupt,
+    };
+    let with_threads = match with_fewest_threads(&asked, progress)? {
+        Fewest::Known(plan) => plan,
+        Fewest::None(exit) => return Ok(exit),
+    };
+    let repeated = repeat::carry_out(&Asked { resolved: &with_threads, ..asked }, progress)?;
     show(&repeated, common)?;
-    let Repeated { finished, kept, .. } = &repeated;
-    for directory in finished.last().into_iter().flat_map(|last| &last.kept).chain(kept) {
+    for directory in repeated.kept() {
         progress.say(&format!("the data was kept in {directory}"));
     }
     Ok(repeated.exit())
-}
-
-/// `threads = "auto"`: the plan with the fewest threads that meet the requirement, or those of the
-/// load line where none does; how the search ended, if it found neither.
-fn with_fewest_threads(
-    plan: &Plan,
-    resolved: &ResolvedPlan,
-    after: &After,
-    places: &Places,
-    progress: &mut StderrProgress,
-    interrupt: &AtomicBool,
-) -> Result<Result<ResolvedPlan, Exit>, CliError> {
-    progress.say("threads = \"auto\": searching for the fewest that meet the requirement");
-    let bundles = places.bundles(after.out.as_deref())?;
-    let range = search::default_range(resolved)?;
-    let asked = Asked { range, fresh: false, keep: false, destroy: Vec::new(), bundles };
-    let found = search::search(plan, resolved, &asked, places, progress, interrupt)?;
-    progress.say(&format!("the search: {}", found.report.display()));
-    let at = found.tuning.fewest.or(found.tuning.load_line);
-    match (found.exit, at) {
-        (Exit::Ok | Exit::Fail | Exit::NoVerdict, Some(at)) => {
-            progress.say(&format!("{} threads it is", at.load));
-            Ok(Ok(Knob::Threads.turned(resolved, at.load)))
-        }
-        (exit, _) => {
-            let reason = "the search for the number of threads found none that keeps every ceiling";
-            progress.say(reason);
-            Ok(Err(exit))
-        }
-    }
 }
 
 /// Shows the verdict of a single run, or the runs of an experiment together.

@@ -102,7 +102,7 @@ fn show_experiment(directory: &Path, common: &Common) -> Result<Exit, CliError> 
     // What was found is shown; whether it is to be relied on stands in it.
     match kind {
         ExperimentKind::Published => return super::experiment::show_again(directory, common),
-        ExperimentKind::Sweep => return super::sweep::tell_again(directory, common),
+        ExperimentKind::Sweep => return super::sweep::show_again(directory, common),
         _ => {}
     }
     let together = Reader::new().load_all(directory)?;

@@ -1,23 +1,20 @@
 //! `plimsoll sweep`: I/O size × read share × pattern × depth, as one table and charts.
 
-use std::path::{Path, PathBuf};
+mod flags;
+mod show;
 
-use clap::{Args, ValueEnum};
-use plimsoll_judge::VerdictKind;
-use plimsoll_judge::sweep::{Sweep, SweepPoint, remember};
-use plimsoll_plan::{
-    DurationNs, Plan, ResolvedPlan, SizeBytes, SweepRequest, sizes_from_text, sweep_plan,
-};
-use plimsoll_report::{markdown, sweep_csv, sweep_document, text};
+use std::path::PathBuf;
+
+use clap::Args;
 use plimsoll_runner::session::Asked;
 use plimsoll_runner::sweep::{self, Earlier, Sweeping};
 
-use super::bundle;
+use self::flags::Flags;
+pub use self::show::show_again;
+use self::show::{Format, show};
 use crate::arguments::Common;
-use crate::custody::Reader;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::experiment;
 use crate::interrupt;
 use crate::keys::{self, Sign};
 use crate::progress::StderrProgress;
@@ -61,58 +58,6 @@ pub struct Options {
     format: Format,
 }
 
-/// A sweep without a plan.
-#[derive(Debug, Args)]
-struct Flags {
-    /// A directory to make files in.
-    #[arg(long, value_name = "DIR", conflicts_with = "plan")]
-    path: Option<String>,
-    /// A block device.
-    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["plan", "path"])]
-    device: Option<String>,
-    /// An NFS export, nfs://host/export; each is a share.
-    #[arg(long, value_name = "EXPORT", conflicts_with_all = ["plan", "path", "device"])]
-    nfs: Vec<String>,
-    /// Sizes of one transfer: 4KiB..128KiB doubles, or a list.
-    #[arg(long, value_name = "SIZES", conflicts_with = "plan")]
-    sizes: Option<String>,
-    /// Read shares in percent.
-    #[arg(long, value_name = "PERCENT", value_delimiter = ',', conflicts_with = "plan")]
-    reads: Vec<f64>,
-    /// Patterns: random, sequential, zipf, hot-cold…
-    #[arg(long, value_name = "PATTERN", value_delimiter = ',', conflicts_with = "plan")]
-    patterns: Vec<String>,
-    /// Operations that each client keeps outstanding.
-    #[arg(long, value_name = "DEPTH", value_delimiter = ',', conflicts_with = "plan")]
-    queue_depths: Vec<u32>,
-    /// Share of metadata operations in percent (directories, NFS).
-    #[arg(long, value_name = "PERCENT", conflicts_with = "plan")]
-    metadata: Option<f64>,
-    /// Clients; one per share unless said otherwise.
-    #[arg(long, value_name = "N", conflicts_with = "plan")]
-    clients: Option<u32>,
-    /// Files per share.
-    #[arg(long, value_name = "N", conflicts_with = "plan")]
-    files: Option<u32>,
-    /// Size of a file.
-    #[arg(long, value_name = "SIZE", conflicts_with = "plan")]
-    file_size: Option<SizeBytes>,
-    /// Length of a point; ten minutes unless said otherwise.
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["plan", "quick"])]
-    measure: Option<DurationNs>,
-    /// A first look: five seconds a point, which cannot show steady figures.
-    #[arg(long, conflicts_with = "plan")]
-    quick: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Html,
-    Markdown,
-    Csv,
-}
-
 /// Sweeps.
 ///
 /// # Errors
@@ -120,7 +65,7 @@ enum Format {
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = match &options.plan {
         Some(path) => super::plan::load(path)?,
-        None => from_flags(&options.flags)?,
+        None => options.flags.plan()?,
     };
     let resolved = plan.resolve();
     let points = resolved.points();
@@ -144,10 +89,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
             return Err(CliError::usage(says).hint("sweep first, or name its directory with --out"));
         }
         show(&sweeping, options.format, common)?;
-        return Ok(exit(&sweeping.sweep));
+        return Ok(sweeping.exit());
     }
-    let left = points.iter().filter(|point| !sweeping.has(&point.label)).count();
-    progress.say(&promise(&resolved, points.len(), left));
+    progress.say(&sweeping.promise(&resolved, &points));
     if options.dry_run {
         return Ok(Exit::Ok);
     }
@@ -166,136 +110,5 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         progress.say(&format!("the data was kept in {directory}"));
     }
     show(&sweeping, options.format, common)?;
-    Ok(swept.ended.unwrap_or_else(|| exit(&sweeping.sweep)))
-}
-
-/// Tells a sweep again from its directory: what it is from its record, its points from their bundles, judged
-/// anew.
-///
-/// # Errors
-/// A directory without bundles, or with one that cannot be read.
-pub fn tell_again(directory: &Path, common: &Common) -> Result<Exit, CliError> {
-    let told: Sweep = experiment::result_of(directory)?;
-    let order: Vec<String> = told.points.iter().map(|point| point.label.clone()).collect();
-    let together = Reader::new().load_all(directory)?;
-    let judged = together.runs.iter().map(|run| SweepPoint::of(&run.bundle, &run.verdict));
-    let points = judged.flatten().filter(|point| order.contains(&point.label));
-    let mut sweep = Sweep { points: points.collect(), ..told };
-    // A point may have been measured again after its bundle was damaged: the latest counts.
-    let latest: Vec<usize> = order
-        .iter()
-        .filter_map(|label| sweep.points.iter().rposition(|point| point.label == *label))
-        .collect();
-    sweep.points = latest.into_iter().map(|at| sweep.points[at].clone()).collect();
-    sweep.remember = remember(&sweep.points);
-    if common.json {
-        bundle::print(&bundle::json(&sweep)?)?;
-    } else {
-        bundle::print(&text::document(&sweep_document(&sweep), &bundle::style(common)))?;
-    }
-    bundle::print_custody(&together.lines(), common)?;
-    Ok(together.weigh(Exit::Ok))
-}
-
-/// What all points come to.
-fn exit(sweep: &Sweep) -> Exit {
-    let any = |kind| sweep.points.iter().any(|point| point.verdict == kind);
-    if any(VerdictKind::Invalid) || any(VerdictKind::Inconclusive) {
-        Exit::NoVerdict
-    } else if any(VerdictKind::Fail) {
-        Exit::Fail
-    } else {
-        Exit::Ok
-    }
-}
-
-fn from_flags(flags: &Flags) -> Result<Plan, CliError> {
-    let default = SweepRequest::default();
-    let mut targets: Vec<String> = flags.nfs.clone();
-    targets.extend(flags.path.clone());
-    targets.extend(flags.device.clone());
-    if targets.is_empty() {
-        return Err(CliError::usage("there is nothing to sweep over")
-            .hint("name a plan, or a target with --path, --device or --nfs"));
-    }
-    let sizes = match &flags.sizes {
-        Some(text) => sizes(text)?,
-        None => default.sizes,
-    };
-    let or = |given: &[f64], default: Vec<f64>| {
-        if given.is_empty() { default } else { given.to_vec() }
-    };
-    let request = SweepRequest {
-        targets,
-        sizes,
-        read_percents: or(&flags.reads, default.read_percents),
-        patterns: if flags.patterns.is_empty() { default.patterns } else { flags.patterns.clone() },
-        queue_depths: if flags.queue_depths.is_empty() {
-            default.queue_depths
-        } else {
-            flags.queue_depths.clone()
-        },
-        metadata_percent: flags.metadata.unwrap_or(default.metadata_percent),
-        clients: flags.clients,
-        files: flags.files.unwrap_or(default.files),
-        file_size: flags.file_size,
-        measure: flags.measure.or(default.measure),
-        quick: flags.quick,
-    };
-    sweep_plan(&request).map_err(|errors| CliError::usage(errors.to_string()))
-}
-
-/// Sizes separated by commas, each a size or a range that doubles.
-fn sizes(given: &str) -> Result<Vec<SizeBytes>, CliError> {
-    let mut all = Vec::new();
-    for part in given.split(',') {
-        let sizes = sizes_from_text(part.trim())
-            .map_err(|error| CliError::usage(format!("--sizes {part}: {error}")))?;
-        all.extend(sizes);
-    }
-    Ok(all)
-}
-
-/// How long it will take, up front.
-fn promise(plan: &ResolvedPlan, points: usize, left: usize) -> String {
-    let phases = &plan.phases;
-    let each_ns = phases.warm_up_ns + phases.measure_ns;
-    let total = plimsoll_report::elapsed(each_ns as f64 * left as f64);
-    let all = if left < points {
-        format!("{left} of {points} points are left")
-    } else {
-        format!("{points} points")
-    };
-    let each = plimsoll_report::elapsed(each_ns as f64);
-    let bytes = plan.workload.matrix().and_then(|matrix| {
-        let each = matrix.streams.iter().map(|stream| stream.files.total_bytes());
-        each.sum::<Option<u64>>()
-    });
-    let data = match bytes {
-        Some(bytes) => format!("making {} of data once", SizeBytes(bytes)),
-        None => "filling the device once".to_owned(),
-    };
-    let verify = if phases.verify { ", and checking all of it after each point" } else { "" };
-    format!("{all} of {each}: {total}, beside {data}{verify}")
-}
-
-fn show(sweeping: &Sweeping, format: Format, common: &Common) -> Result<(), CliError> {
-    let sweep = &sweeping.sweep;
-    if common.json {
-        return bundle::print(&bundle::json(sweep)?);
-    }
-    let document = sweep_document(sweep);
-    let out = match format {
-        Format::Text => {
-            let mut text = text::document(&document, &bundle::style(common));
-            if let Some(experiment) = &sweeping.experiment {
-                text.push_str(&format!("\nreport: {}\n", experiment.report().display()));
-            }
-            text
-        }
-        Format::Html => bundle::document_html(&document)?,
-        Format::Markdown => markdown::document(&document),
-        Format::Csv => sweep_csv(sweep),
-    };
-    bundle::print(&out)
+    Ok(swept.ended.unwrap_or_else(|| sweeping.exit()))
 }

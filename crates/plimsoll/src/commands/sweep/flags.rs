@@ -1,0 +1,107 @@
+//! A sweep without a plan: what is swept over what, in flags.
+
+use clap::Args;
+use plimsoll_plan::{DurationNs, Plan, SizeBytes, SweepRequest, sizes_from_text, sweep_plan};
+
+use crate::error::CliError;
+
+/// A sweep without a plan.
+#[derive(Debug, Args)]
+pub struct Flags {
+    /// A directory to make files in.
+    #[arg(long, value_name = "DIR", conflicts_with = "plan")]
+    path: Option<String>,
+    /// A block device.
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["plan", "path"])]
+    device: Option<String>,
+    /// An NFS export, nfs://host/export; each is a share.
+    #[arg(long, value_name = "EXPORT", conflicts_with_all = ["plan", "path", "device"])]
+    nfs: Vec<String>,
+    /// Sizes of one transfer: 4KiB..128KiB doubles, or a list.
+    #[arg(long, value_name = "SIZES", conflicts_with = "plan")]
+    sizes: Option<String>,
+    /// Read shares in percent.
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', conflicts_with = "plan")]
+    reads: Vec<f64>,
+    /// Patterns: random, sequential, zipf, hot-cold…
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',', conflicts_with = "plan")]
+    patterns: Vec<String>,
+    /// Operations that each client keeps outstanding.
+    #[arg(long, value_name = "DEPTH", value_delimiter = ',', conflicts_with = "plan")]
+    queue_depths: Vec<u32>,
+    /// Share of metadata operations in percent (directories, NFS).
+    #[arg(long, value_name = "PERCENT", conflicts_with = "plan")]
+    metadata: Option<f64>,
+    /// Clients; one per share unless said otherwise.
+    #[arg(long, value_name = "N", conflicts_with = "plan")]
+    clients: Option<u32>,
+    /// Files per share.
+    #[arg(long, value_name = "N", conflicts_with = "plan")]
+    files: Option<u32>,
+    /// Size of a file.
+    #[arg(long, value_name = "SIZE", conflicts_with = "plan")]
+    file_size: Option<SizeBytes>,
+    /// Length of a point; ten minutes unless said otherwise.
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["plan", "quick"])]
+    measure: Option<DurationNs>,
+    /// A first look: five seconds a point, which cannot show steady figures.
+    #[arg(long, conflicts_with = "plan")]
+    quick: bool,
+}
+
+impl Flags {
+    /// The plan that they say.
+    ///
+    /// # Errors
+    /// No target, or values that no plan takes.
+    pub(super) fn plan(&self) -> Result<Plan, CliError> {
+        let default = SweepRequest::default();
+        let mut targets: Vec<String> = self.nfs.clone();
+        targets.extend(self.path.clone());
+        targets.extend(self.device.clone());
+        if targets.is_empty() {
+            return Err(CliError::usage("there is nothing to sweep over")
+                .hint("name a plan, or a target with --path, --device or --nfs"));
+        }
+        let sizes = match &self.sizes {
+            Some(text) => sizes(text)?,
+            None => default.sizes,
+        };
+        let or = |given: &[f64], default: Vec<f64>| {
+            if given.is_empty() { default } else { given.to_vec() }
+        };
+        let request = SweepRequest {
+            targets,
+            sizes,
+            read_percents: or(&self.reads, default.read_percents),
+            patterns: if self.patterns.is_empty() {
+                default.patterns
+            } else {
+                self.patterns.clone()
+            },
+            queue_depths: if self.queue_depths.is_empty() {
+                default.queue_depths
+            } else {
+                self.queue_depths.clone()
+            },
+            metadata_percent: self.metadata.unwrap_or(default.metadata_percent),
+            clients: self.clients,
+            files: self.files.unwrap_or(default.files),
+            file_size: self.file_size,
+            measure: self.measure.or(default.measure),
+            quick: self.quick,
+        };
+        sweep_plan(&request).map_err(|errors| CliError::usage(errors.to_string()))
+    }
+}
+
+/// Sizes separated by commas, each a size or a range that doubles.
+fn sizes(given: &str) -> Result<Vec<SizeBytes>, CliError> {
+    let mut all = Vec::new();
+    for part in given.split(',') {
+        let sizes = sizes_from_text(part.trim())
+            .map_err(|error| CliError::usage(format!("--sizes {part}: {error}")))?;
+        all.extend(sizes);
+    }
+    Ok(all)
+}
