@@ -20,6 +20,7 @@ pub mod s3;
 mod simulated;
 pub mod step;
 pub mod stream;
+pub mod timer;
 pub mod urgency;
 
 pub use error::{EngineError, ErrorKind};

@@ -9,7 +9,7 @@ use plimsoll_sys::SysError;
 use plimsoll_sys::op::{PushError, RingOp};
 
 use crate::backend::Queue;
-use crate::stream::time::Timer;
+use crate::timer::Timer;
 
 mod drawn;
 #[path = "../tests/support/law.rs"]

@@ -17,4 +17,3 @@ pub mod matrix;
 pub mod pacing;
 pub mod run;
 pub mod source;
-pub mod time;

@@ -1,7 +1,5 @@
 //! A bundle on disk: written file by file while a run goes on, sealed at its end, read for judging.
 
-pub mod reserve;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,11 +13,11 @@ use crate::environment::Environment;
 use crate::error::EvidenceError;
 use crate::latency::{self, Interval, Window};
 use crate::observed::Observed;
+use crate::reserve::{self, Reserve};
 use crate::run::{Phase, PhaseKind, Run, SCHEMA_VERSION};
 use crate::seal::{self, Sealed, sha256_hex};
 use crate::series::{self, Row};
 use crate::strict;
-use reserve::Reserve;
 
 /// More than a seal ever takes.
 const SEAL_BYTES_MAX: u64 = 4096;

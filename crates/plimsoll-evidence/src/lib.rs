@@ -25,6 +25,7 @@ pub mod latency;
 pub mod ledger;
 pub mod observed;
 pub mod reported;
+pub mod reserve;
 pub mod run;
 pub mod seal;
 pub mod series;

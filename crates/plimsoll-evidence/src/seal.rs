@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::EvidenceError;
-use crate::bundle::reserve;
+use crate::reserve;
 
 /// Name of the seal in a bundle.
 pub const FILE: &str = "SHA256SUMS";

@@ -4,16 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_judge::VerdictKind;
 use plimsoll_plan::{Plan, ResolvedPlan, merge_plans};
 use plimsoll_runner::error::RunnerError;
-use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::analysis::{Claim, Given, Goal, Panel, Question, Role};
+use crate::analysis::{Given, Panel, Role};
 use crate::files::Files;
 use crate::given::given;
-use crate::tables::{FitText, TableText};
+use crate::text::{Arm, Text, merge};
 
 /// The form of `experiment.toml` that this build reads.
 const VERSION: u32 = 1;
@@ -37,136 +35,6 @@ pub struct Definition {
     pub text: Text,
     /// Published figures.
     pub given: Vec<Given>,
-}
-
-/// `experiment.toml`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Text {
-    version: u32,
-    /// What it is called.
-    pub title: String,
-    /// What was done, in a paragraph.
-    pub about: String,
-    /// Where it was published.
-    #[serde(default)]
-    pub source: String,
-    /// The achieved rate is shown for one of so many servers.
-    #[serde(default = "one")]
-    pub servers: u32,
-    /// Runs of each arm.
-    #[serde(default = "three")]
-    pub repeats: u32,
-    /// How far a ratio to a published figure may be from 1.
-    #[serde(default = "tolerance")]
-    pub tolerance: f64,
-    /// Figures by which the whole is judged; the first is the order's.
-    #[serde(default)]
-    pub judged: Vec<String>,
-    /// The arm that ratios between arms are formed over.
-    pub reference: Option<String>,
-    /// True where each arm keeps the changes of those before.
-    #[serde(default)]
-    pub cumulative: bool,
-    /// What it taught.
-    #[serde(default)]
-    pub taught: Vec<String>,
-    /// What was fitted, or chosen after a look at what came out, besides published figures, in sentences.
-    #[serde(default)]
-    pub inputs: Vec<String>,
-    /// What to know of its figures.
-    #[serde(default)]
-    pub remarks: Vec<String>,
-    /// What to know of a run on real storage.
-    #[serde(default)]
-    pub real_about: String,
-    /// What is asked.
-    #[serde(default)]
-    pub question: Vec<Question>,
-    /// Published arithmetic.
-    #[serde(default)]
-    pub claim: Vec<Claim>,
-    /// Published tables of arms that sweep.
-    #[serde(default)]
-    pub table: Vec<TableText>,
-    /// What is fitted to one of them before the arms run.
-    pub fit: Option<FitText>,
-    /// What a model is asked to reach on whole tables.
-    #[serde(default)]
-    pub goal: Vec<Goal>,
-    /// Arms that are shown together.
-    #[serde(default)]
-    pub panel: Vec<Panel>,
-    /// The arms on a model.
-    pub arm: Vec<Arm>,
-    /// The arms on real storage.
-    #[serde(default)]
-    pub real: Vec<Arm>,
-}
-
-/// An arm.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Arm {
-    /// Its short name.
-    pub name: String,
-    /// What it is.
-    #[serde(default)]
-    pub title: String,
-    /// The plan file that it begins with.
-    pub plan: String,
-    /// The table that it belongs to.
-    #[serde(default)]
-    pub group: String,
-    /// As the experiment's, where it differs.
-    pub servers: Option<u32>,
-    /// As the experiment's, where it differs.
-    pub repeats: Option<u32>,
-    /// Names of the places that it runs at, on real storage: `--path NAME=DIRECTORY`.
-    #[serde(default)]
-    pub places: Vec<String>,
-    /// The verdict that it is made for.
-    pub expects: Option<VerdictKind>,
-    /// Rules that have to find its trick.
-    #[serde(default)]
-    pub caught_by: Vec<String>,
-    /// What changes in the plan, against the arm before where the experiment is cumulative. Those of a
-    /// search are its own.
-    #[serde(default)]
-    pub change: Table,
-    /// The arm is a search for the load line and the fewest threads.
-    pub search: Option<SearchText>,
-}
-
-/// How an arm is searched.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SearchText {
-    /// The smallest load.
-    #[serde(default = "least")]
-    pub min: u64,
-    /// The largest load.
-    pub max: u64,
-    /// Most steps.
-    pub steps: Option<usize>,
-    /// What the load is counted in, where that is not what the plan calls it: `threads`.
-    pub load: Option<String>,
-}
-
-fn least() -> u64 {
-    1
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn three() -> u32 {
-    3
-}
-
-fn tolerance() -> f64 {
-    0.15
 }
 
 /// What the operator changes.
@@ -422,18 +290,6 @@ fn target(places: &[String], overrides: &Overrides) -> Option<Table> {
         table.insert("path".to_owned(), Value::String(first.clone()));
     }
     Some(table)
-}
-
-/// Tables field by field, everything else replaced.
-pub(crate) fn merge(base: &mut Table, changes: Table) {
-    for (name, change) in changes {
-        match (base.get_mut(&name), change) {
-            (Some(Value::Table(old)), Value::Table(new)) => merge(old, new),
-            (_, change) => {
-                base.insert(name, change);
-            }
-        }
-    }
 }
 
 /// Dotted names and values; those of a model's parameters without the `target.set` before them.

@@ -1,7 +1,7 @@
 //! Published experiments: a directory with `experiment.toml`, the plans that it names and
 //! `published.csv`. Those below `plans/experiments` are built into the program.
 //!
-//! - [`files`], [`definition`], [`given`], [`tables`]: what an experiment is, what was published, and the fit to it.
+//! - [`files`], [`text`], [`definition`], [`given`], [`tables`]: what an experiment is, what was published, and the fit to it.
 //! - [`planned`]: its arms with their plans; [`run`]: carries them out, several at a time on models ([`pool`]).
 //! - [`directory`]: what an experiment leaves beside its bundles, and its analysis from them.
 //! - [`analysis`]: what the runs say beside what was published, a pure function of evidence; [`report`]: how that
@@ -17,11 +17,13 @@ mod pool;
 pub mod report;
 pub mod run;
 pub mod tables;
+pub mod text;
 
 #[cfg(test)]
 #[path = "../../plimsoll-judge/tests/made_up/mod.rs"]
 mod made_up;
 
-pub use definition::{Arm, Definition, On, Overrides, PlannedArm};
+pub use definition::{Definition, On, Overrides, PlannedArm};
 pub use files::{Files, shipped};
 pub use planned::Planned;
+pub use text::Arm;

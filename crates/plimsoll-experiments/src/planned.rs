@@ -18,7 +18,7 @@ use crate::analysis::{
 };
 use crate::definition::{Definition, On, Overrides, PlannedArm};
 use crate::given::given;
-use crate::report::Surroundings;
+use crate::report::{Surroundings, one_line};
 use crate::tables::given_of;
 
 /// A run that has ended: its arm, number, evidence and verdict.
@@ -209,11 +209,6 @@ fn model_of(arm: &PlannedArm) -> Option<String> {
         TargetKind::Model { model, .. } => Some(model.clone()),
         _ => None,
     }
-}
-
-/// A text of several lines as one paragraph.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Parameters of a model that a fit moved or that nobody documents.

@@ -9,12 +9,14 @@ use plimsoll_engine::defect;
 use plimsoll_evidence::run::Membership;
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::tuning::Range;
-use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::asked::{Asked, Request};
+use plimsoll_runner::error::{RunnerError, engine_error};
+use plimsoll_runner::finished::Finished;
 use plimsoll_runner::kept_data::DataSlot;
 use plimsoll_runner::listener::Listener;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::search;
-use plimsoll_runner::session::{Asked, Finished, Request, engine_error, run_once};
+use plimsoll_runner::session::run_once;
 use plimsoll_sys::clock;
 
 use crate::analysis::SearchAnalysis;

@@ -10,10 +10,10 @@ use plimsoll_runner::custody::Reader;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::exit::Exit;
 use plimsoll_runner::experiment::Experiment;
+use plimsoll_runner::finished::Finished;
 use plimsoll_runner::listener::Listener;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::render;
-use plimsoll_runner::session::Finished;
 use plimsoll_sys::clock;
 
 use crate::analysis::{Analysis, Ending, SearchAnalysis};

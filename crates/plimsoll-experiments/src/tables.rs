@@ -10,54 +10,14 @@ use plimsoll_model::spec::Spec;
 use plimsoll_plan::Workload;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::modelled::{fit_error, model_error};
-use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::analysis::{Arithmetic, Fitted, Given, Role};
-use crate::definition::{Definition, PlannedArm, merge};
+use crate::definition::{Definition, PlannedArm};
+use crate::text::{TableText, merge};
 
 /// Rounds of a fit that begins near its end.
 const ROUNDS: usize = 2;
-
-/// A published table.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TableText {
-    /// The arm that it is of.
-    pub arm: String,
-    /// Its file, beside `experiment.toml`.
-    pub file: String,
-    /// What its figures were to the model.
-    pub role: Role,
-    /// Operations that the load allows in flight, all clients together.
-    pub outstanding: Option<f64>,
-    /// What the ports to the array carry one way, in bytes per second.
-    pub ports_bytes_per_s: Option<f64>,
-    /// Drives, and what the port of each carries.
-    pub drives: Option<u32>,
-    /// What a drive's port carries one way, in bytes per second.
-    pub drive_port_bytes_per_s: Option<f64>,
-    /// Bytes that drives write for each byte of data: copies, or data and parity over data.
-    pub written_per_byte: Option<f64>,
-    /// Record size: what a smaller write rewrites.
-    pub record_bytes: Option<f64>,
-}
-
-/// A fit.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FitText {
-    /// The model whose free parameters are fitted.
-    pub model: String,
-    /// The arm whose table they are fitted to.
-    pub arm: String,
-    /// Values that the search begins from: what an earlier fit found.
-    #[serde(default)]
-    pub from: BTreeMap<String, f64>,
-    /// Fields of plans that take a parameter's value, where their plan states them.
-    #[serde(default)]
-    pub also: BTreeMap<String, String>,
-}
 
 impl Definition {
     pub(crate) fn check_tables(&self) -> Result<(), String> {

@@ -4,7 +4,6 @@
 //! number that was not passed in, so that the same evidence gives the same verdict to the letter
 //! on any machine, a year later.
 
-mod balance;
 pub mod checks;
 pub mod claim;
 pub mod compare;

@@ -7,11 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::ServeError;
-use crate::pacer::{ACTIONS, Sum};
 use plimsoll_model::blocks::Source;
 use plimsoll_model::core::StationId;
 use plimsoll_model::run::word;
 use plimsoll_model::system::System;
+
+/// Operations of one kind and the sum of their modelled latencies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) count: u64,
+    pub(super) latency_ns: u64,
+}
+
+/// Names of the sums.
+pub(super) const ACTIONS: [&str; 4] = ["read", "write", "flush", "metadata"];
 
 /// The longest that a reader of metrics may take.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use crate::metrics::{Metrics, render};
+use crate::metrics::{Metrics, Sum, render};
 use plimsoll_model::blocks::{Action, Request};
 use plimsoll_model::system::{Event, System};
 
@@ -56,16 +56,6 @@ pub(super) struct Pacer {
     lag_ns_max: u64,
     next_metrics_ns: u64,
 }
-
-/// Operations of one kind and the sum of their modelled latencies.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sum {
-    pub(super) count: u64,
-    pub(super) latency_ns: u64,
-}
-
-/// Names of the sums.
-pub(super) const ACTIONS: [&str; 4] = ["read", "write", "flush", "metadata"];
 
 fn action_of(action: Action) -> usize {
     match action {

@@ -2,9 +2,43 @@
 //! fixtures (kernel: Documentation/admin-guide/sysfs-rules.rst, Documentation/ABI/stable/sysfs-block).
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::device::DeviceNumber;
+/// A block device by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceNumber {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+impl DeviceNumber {
+    /// The device that holds the file or directory at `path`, or that `path` is, where it is a block
+    /// device itself.
+    ///
+    /// # Errors
+    /// What `stat` reports.
+    pub fn of_path(path: &Path) -> std::io::Result<Self> {
+        use std::os::unix::fs::FileTypeExt;
+        let metadata = fs::metadata(path)?;
+        let raw =
+            if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
+        Ok(Self::of_raw(raw))
+    }
+
+    /// From the number that `stat` gives.
+    pub fn of_raw(raw: u64) -> Self {
+        Self { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
+    }
+
+    /// Reads `8:1`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once(':')?;
+        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+}
 
 /// A tree of devices.
 #[derive(Clone, Debug)]

@@ -9,13 +9,15 @@ use plimsoll_judge::compare::{Comparison, Side, compare};
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_report::comparison_document;
 
+use crate::asked::Asked;
 use crate::error::RunnerError;
 use crate::experiment::Experiment;
+use crate::finished::Finished;
 use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::render;
 use crate::search;
-use crate::session::{Asked, Finished, run_once};
+use crate::session::run_once;
 
 /// What the runs of all targets come to.
 pub struct Compared {

@@ -12,10 +12,9 @@ use plimsoll_evidence::environment::{self, Environment, Unknown};
 use plimsoll_sys::clock;
 use serde::{Deserialize, Serialize};
 
-use crate::error::RunnerError;
+use crate::error::{RunnerError, engine_error};
 use crate::listener::Listener;
 use crate::places::Places;
-use crate::session::engine_error;
 
 /// How long a score is taken as the host's.
 const SCORE_NS: u64 = 600_000_000_000;

@@ -31,12 +31,11 @@ use plimsoll_judge::finding::Outcome;
 use plimsoll_judge::{Verdict, judge};
 use plimsoll_sys::{clock, inject};
 
-use crate::error::RunnerError;
+use crate::error::{RunnerError, engine_error};
 use crate::exit::Exit;
 use crate::experiment;
 use crate::places::Places;
 use crate::render;
-use crate::session::engine_error;
 use held::{entered_by_run, hold_entered, is_own, plan_differs, said};
 
 /// Bundles of the catalogue that are asked where they stand in the ledger: the newest of this many runs

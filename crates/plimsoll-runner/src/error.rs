@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use plimsoll_engine::{EngineError, ErrorKind};
 use plimsoll_evidence::EvidenceError;
 
 use crate::exit::Exit;
@@ -70,4 +71,21 @@ impl From<EvidenceError> for RunnerError {
             _ => Self::new(kind, message),
         }
     }
+}
+
+/// An error before a run began, with the exit code: what a plan names wrongly is the plan's fault.
+pub fn engine_error(error: &EngineError) -> RunnerError {
+    let kind = match error.kind() {
+        ErrorKind::NotFound
+        | ErrorKind::TooSmall
+        | ErrorKind::Memory
+        | ErrorKind::FileLimit
+        | ErrorKind::Config
+        | ErrorKind::Precious
+        | ErrorKind::Exists => Exit::Usage,
+        ErrorKind::Defect => Exit::Defect,
+        ErrorKind::Stopped => Exit::Interrupted,
+        _ => Exit::Environment,
+    };
+    RunnerError::new(kind, error.to_string()).hint(error.hint())
 }

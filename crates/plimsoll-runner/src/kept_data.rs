@@ -7,8 +7,7 @@ use plimsoll_engine::EngineError;
 use plimsoll_engine::mailbox::Home;
 use plimsoll_engine::matrix::DataHome;
 
-use crate::error::RunnerError;
-use crate::session::engine_error;
+use crate::error::{RunnerError, engine_error};
 
 /// Between two runs: the data that the last one left for the next.
 #[derive(Default)]

@@ -1,7 +1,8 @@
 //! Carries a plan out and leaves a bundle: a run is a library call. Nothing here prints or knows a terminal.
 //!
 //! - [`run`]: a run as a thread that tells typed events and can be asked to stop.
-//! - [`session`]: one run from its lock to its verdict; [`listener`]: who is told meanwhile; [`modelled`]: runs on models.
+//! - [`asked`]: what is to be run; [`session`]: one run from its lock to its verdict; [`finished`]: what it came to;
+//!   [`listener`]: who is told meanwhile; [`modelled`]: runs on models.
 //! - [`repeat`]: a plan's runs, as often as it says; [`arms`]: its targets in turns; [`search`]: its load line;
 //!   [`sweep`]: its points.
 //! - [`kept_data`]: what a run leaves for the next; [`experiment`]: runs that belong together.
@@ -10,12 +11,14 @@
 //! - [`error`], [`exit`]: what went wrong, and what scripts act on.
 
 pub mod arms;
+pub mod asked;
 pub mod ceilings;
 pub mod custody;
 pub mod error;
 pub mod evidence_place;
 pub mod exit;
 pub mod experiment;
+pub mod finished;
 pub mod kept_data;
 pub mod listener;
 pub mod modelled;

@@ -2,7 +2,7 @@
 
 use plimsoll_record::progress::Watcher;
 
-use crate::session::Finished;
+use crate::finished::Finished;
 
 /// Is told of phases as a [`Watcher`] is, and of what happens beside them.
 pub trait Listener: Watcher {

@@ -1,19 +1,14 @@
 //! Runs on a model: what `session` needs of them, and repeats side by side on cores.
 
-use std::sync::mpsc::{Sender, channel};
-
-use plimsoll_evidence::run::{Membership, Phase, PhaseKind};
 use plimsoll_model::fit::FitError;
 use plimsoll_model::run::{ModelRun, Modelled, RunError, check_plan, run_plan};
 use plimsoll_model::spec::ModelError;
 use plimsoll_plan::{ResolvedPlan, TargetKind};
-use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_record::recording::Recording;
 
-use crate::error::RunnerError;
-use crate::kept_data::DataSlot;
+use crate::asked::Request;
+use crate::error::{RunnerError, engine_error};
 use crate::listener::Listener;
-use crate::session::{Asked, Finished, Request, engine_error, run_once};
 
 /// The model that a plan names, if its target is one.
 pub fn named(plan: &ResolvedPlan) -> Option<&TargetKind> {
@@ -89,62 +84,6 @@ fn run_error(error: &RunError) -> RunnerError {
         RunError::Model(error) => model_error(error),
         RunError::Plan(error) => engine_error(&error.clone().into()),
     }
-}
-
-/// Hears warnings alone, which somebody else passes on.
-struct Warnings(Sender<String>);
-
-impl Watcher for Warnings {
-    fn begin(&mut self, _kind: PhaseKind) {}
-    fn progress(&mut self, _kind: PhaseKind, _progress: &Progress) {}
-    fn end(&mut self, _phase: &Phase) {}
-}
-
-impl Listener for Warnings {
-    fn say(&mut self, _text: &str) {}
-
-    fn warn(&mut self, text: &str) {
-        // Nobody is there to hear it any more.
-        let _ = self.0.send(text.to_owned());
-    }
-}
-
-/// Runs a plan once for each place in an experiment, as many at a time as there are cores. The order of
-/// the results is that of the places.
-pub fn side_by_side(
-    request: &Request<'_>,
-    places: Vec<Membership>,
-    progress: &mut dyn Listener,
-) -> Vec<Result<Finished, RunnerError>> {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    progress.say(&format!("{} runs with seeds of their own, {cores} at a time", places.len()));
-    let asked = Asked { keep: false, witness: None, destroy: &[], ..request.asked };
-    let (warnings, told) = channel();
-    let one = |place: Membership, warnings: Sender<String>| {
-        let data = DataSlot::fresh();
-        let request = Request { asked, experiment: Some(place), data: &data };
-        run_once(&request, &mut Warnings(warnings))
-    };
-    let mut finished = Vec::new();
-    for batch in places.chunks(cores) {
-        let batch = batch.to_vec();
-        finished.extend(std::thread::scope(|scope| {
-            let started: Vec<_> = batch
-                .into_iter()
-                .map(|place| {
-                    let warnings = warnings.clone();
-                    scope.spawn(move || one(place, warnings))
-                })
-                .collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            started.into_iter().map(join).collect::<Vec<_>>()
-        }));
-        told.try_iter().for_each(|text| progress.warn(&text));
-    }
-    finished
 }
 
 #[cfg(test)]

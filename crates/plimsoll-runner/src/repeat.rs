@@ -2,18 +2,22 @@
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
 
-use plimsoll_evidence::run::{EndKind, ExperimentKind, Membership};
+use plimsoll_evidence::run::{EndKind, ExperimentKind, Membership, Phase, PhaseKind};
 use plimsoll_judge::experiment;
+use plimsoll_record::progress::{Progress, Watcher};
 
+use crate::asked::{Asked, Request};
 use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::experiment::Experiment;
+use crate::finished::{Finished, worst};
 use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::modelled;
 use crate::render;
-use crate::session::{Asked, Finished, Request, run_once, worst};
+use crate::session::run_once;
 
 /// Runs of one plan that have ended.
 pub struct Repeated {
@@ -22,7 +26,7 @@ pub struct Repeated {
     /// What they are of, where the plan asks for several.
     pub experiment: Option<Experiment>,
     /// Where data that runs hand on to each other was kept in the end.
-    handed_on: Vec<String>,
+    pub(crate) handed_on: Vec<String>,
 }
 
 impl Repeated {
@@ -112,13 +116,69 @@ fn on_model(
     let directory = experiment.directory().to_path_buf();
     let request = asked.request(&directory, None, &data);
     let mut finished = Vec::new();
-    for one in modelled::side_by_side(&request, places, listener) {
+    for one in side_by_side(&request, places, listener) {
         let one = one?;
         listener.finished(&one);
         finished.push(one);
         note(experiment, &finished)?;
     }
     Ok(finished)
+}
+
+/// Hears warnings alone, which somebody else passes on.
+struct Warnings(Sender<String>);
+
+impl Watcher for Warnings {
+    fn begin(&mut self, _kind: PhaseKind) {}
+    fn progress(&mut self, _kind: PhaseKind, _progress: &Progress) {}
+    fn end(&mut self, _phase: &Phase) {}
+}
+
+impl Listener for Warnings {
+    fn say(&mut self, _text: &str) {}
+
+    fn warn(&mut self, text: &str) {
+        // Nobody is there to hear it any more.
+        let _ = self.0.send(text.to_owned());
+    }
+}
+
+/// Runs a plan once for each place in an experiment, as many at a time as there are cores. The order of
+/// the results is that of the places.
+fn side_by_side(
+    request: &Request<'_>,
+    places: Vec<Membership>,
+    progress: &mut dyn Listener,
+) -> Vec<Result<Finished, RunnerError>> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    progress.say(&format!("{} runs with seeds of their own, {cores} at a time", places.len()));
+    let asked = Asked { keep: false, witness: None, destroy: &[], ..request.asked };
+    let (warnings, told) = channel();
+    let one = |place: Membership, warnings: Sender<String>| {
+        let data = DataSlot::fresh();
+        let request = Request { asked, experiment: Some(place), data: &data };
+        run_once(&request, &mut Warnings(warnings))
+    };
+    let mut finished = Vec::new();
+    for batch in places.chunks(cores) {
+        let batch = batch.to_vec();
+        finished.extend(std::thread::scope(|scope| {
+            let started: Vec<_> = batch
+                .into_iter()
+                .map(|place| {
+                    let warnings = warnings.clone();
+                    scope.spawn(move || one(place, warnings))
+                })
+                .collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            started.into_iter().map(join).collect::<Vec<_>>()
+        }));
+        told.try_iter().for_each(|text| progress.warn(&text));
+    }
+    finished
 }
 
 fn together(finished: &[Finished]) -> experiment::Experiment {

@@ -17,11 +17,12 @@ use plimsoll_judge::rules;
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_record::progress::{Progress, Watcher};
 
-use crate::error::RunnerError;
+use crate::asked::Asked;
+use crate::error::{RunnerError, engine_error};
+use crate::finished::Finished;
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::repeat;
-use crate::session::{Asked, Finished, engine_error};
 
 /// How far a phase is, is told this often at most.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -209,7 +210,7 @@ fn carry_out(
     };
     let mut teller = Teller { events, plan: &resolved, told: None };
     let repeated = repeat::carry_out(&asked, &mut teller)?;
-    for directory in &repeated.kept {
+    for directory in &repeated.handed_on {
         teller.say(&format!("the data was kept in {directory}"));
     }
     if let Some(experiment) = &repeated.experiment {

@@ -13,6 +13,7 @@ use plimsoll_plan::{
 };
 use plimsoll_report::tuning_document;
 
+use crate::asked::{self, Request};
 use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::experiment::Experiment;
@@ -20,7 +21,7 @@ use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::render;
-use crate::session::{self, Request, run_once};
+use crate::session::run_once;
 
 /// Largest number of threads, or queue depth, that is tried unless another is asked for.
 const LOAD_MAX: u64 = 1024;
@@ -82,7 +83,7 @@ pub fn search(
         listener.say(&format!("step {number}: {name} {load}, {}", why(purpose)));
         let step = knob.turned(resolved, load);
         let request = Request {
-            asked: session::Asked {
+            asked: asked::Asked {
                 plan,
                 resolved: &step,
                 keep: asked.keep,
@@ -145,7 +146,7 @@ pub enum Fewest {
 /// # Errors
 /// As [`search`].
 pub fn with_fewest_threads(
-    of: &session::Asked<'_>,
+    of: &asked::Asked<'_>,
     listener: &mut dyn Listener,
 ) -> Result<Fewest, RunnerError> {
     let resolved = of.resolved;

@@ -1,96 +1,31 @@
 //! One run from its lock to its verdict: what `run`, `quickstart` and repeats share.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use plimsoll_engine::mailbox::{self, Home, MailRun};
 use plimsoll_engine::matrix::condition::random_overwrite;
 use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
-use plimsoll_engine::{EngineError, ErrorKind, aside, defect, memory};
+use plimsoll_engine::{aside, defect, memory};
+use plimsoll_evidence::BundleWriter;
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::ledger::{Ledger, Question, Start, TornTail};
 use plimsoll_evidence::run::{Driver, LedgerPosition, Membership, Run, SCHEMA_VERSION, Tier};
-use plimsoll_evidence::{Bundle, BundleWriter};
-use plimsoll_judge::Verdict;
-use plimsoll_plan::{Condition, Mailbox, Matrix, Plan, ResolvedPlan, Target, TargetKind, Workload};
+use plimsoll_plan::{Condition, Mailbox, Matrix, ResolvedPlan, Target, TargetKind, Workload};
 use plimsoll_record::recording::Recording;
 use plimsoll_sys::{clock, inject};
 
+use crate::asked::Request;
 use crate::ceilings;
 use crate::custody;
-use crate::error::RunnerError;
+use crate::error::{RunnerError, engine_error};
 use crate::evidence_place;
-use crate::exit::Exit;
-use crate::kept_data::{Data, DataSlot, Held};
+use crate::finished::Finished;
+use crate::kept_data::{Data, Held};
 use crate::listener::Listener;
 use crate::modelled;
-use crate::places::Places;
 use crate::run_id::RunId;
 use crate::until_steady::UntilSteady;
-
-/// What to run, and what becomes of it.
-#[derive(Clone, Copy)]
-pub struct Asked<'a> {
-    /// The plan as given.
-    pub plan: &'a Plan,
-    /// As resolved, with one target.
-    pub resolved: &'a ResolvedPlan,
-    /// Whether the data stays.
-    pub keep: bool,
-    /// Where acknowledged commits are written, if anywhere.
-    pub witness: Option<&'a Path>,
-    /// Devices whose data may be overwritten.
-    pub destroy: &'a [PathBuf],
-    /// Where the bundle, or the directory of all of them, is made.
-    pub bundles: &'a Path,
-    /// Ledger and generation maps.
-    pub places: &'a Places,
-    /// Turns true when the operator wants it to end.
-    pub interrupt: &'a AtomicBool,
-}
-
-/// One run of it.
-pub struct Request<'a> {
-    /// What to run; the bundle is made in its directory.
-    pub asked: Asked<'a>,
-    /// Its place in an experiment, if it has one.
-    pub experiment: Option<Membership>,
-    /// Data that an earlier run left for this one, and this one may leave for the next.
-    pub data: &'a DataSlot,
-}
-
-/// A run that has ended, judged.
-pub struct Finished {
-    /// The bundle.
-    pub directory: PathBuf,
-    /// Its evidence.
-    pub evidence: Bundle,
-    /// Its verdict.
-    pub verdict: Verdict,
-    /// Where the data was kept, if it was.
-    pub kept: Vec<String>,
-    /// Why the data could not be removed, where it was to be and could not; told already.
-    pub not_removed: Option<RunnerError>,
-    /// Why its end does not stand in the ledger, where it could not be entered; told already.
-    pub not_entered: Option<RunnerError>,
-}
-
-impl Finished {
-    /// The exit code of this run.
-    pub fn exit(&self) -> Exit {
-        let exit = Exit::of(&self.evidence.run, self.verdict.verdict);
-        match self.not_removed.as_ref().or(self.not_entered.as_ref()) {
-            Some(error) if matches!(exit, Exit::Ok | Exit::Fail | Exit::NoVerdict) => error.kind,
-            _ => exit,
-        }
-    }
-}
-
-/// The exit code of several runs: 70, 130, 4, 5, 3, 1, whichever of them comes first.
-pub fn worst(finished: &[Finished]) -> Exit {
-    finished.iter().map(Finished::exit).fold(Exit::Ok, Exit::worse)
-}
 
 /// Carries one run out. From the moment that its data is begun it leaves a bundle, whatever happens.
 ///
@@ -522,21 +457,4 @@ pub fn describe_torn(torn: &TornTail) -> String {
 
 fn is_model(target: &Target) -> bool {
     matches!(target.kind, TargetKind::Model { .. })
-}
-
-/// An error before a run began, with the exit code: what a plan names wrongly is the plan's fault.
-pub fn engine_error(error: &EngineError) -> RunnerError {
-    let kind = match error.kind() {
-        ErrorKind::NotFound
-        | ErrorKind::TooSmall
-        | ErrorKind::Memory
-        | ErrorKind::FileLimit
-        | ErrorKind::Config
-        | ErrorKind::Precious
-        | ErrorKind::Exists => Exit::Usage,
-        ErrorKind::Defect => Exit::Defect,
-        ErrorKind::Stopped => Exit::Interrupted,
-        _ => Exit::Environment,
-    };
-    RunnerError::new(kind, error.to_string()).hint(error.hint())
 }

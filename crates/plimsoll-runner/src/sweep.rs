@@ -10,6 +10,7 @@ use plimsoll_judge::sweep::{Sweep, SweepPoint, remember};
 use plimsoll_plan::{MatrixPoint, ResolvedPlan, SizeBytes};
 use plimsoll_report::sweep_document;
 
+use crate::asked::Asked;
 use crate::custody::{Loaded, Reader, Together};
 use crate::error::RunnerError;
 use crate::exit::Exit;
@@ -18,7 +19,7 @@ use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::render;
-use crate::session::{Asked, run_once};
+use crate::session::run_once;
 
 /// What becomes of an earlier sweep of the same plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,11 @@
 //! The command line: one table that feeds parser, help, man page and completions.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands;
+use crate::common::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
 
 /// Tells the truth about storage: how much load it really carries, whether that is enough, and
 /// whether the figure can be believed.
@@ -24,20 +27,6 @@ pub struct Arguments {
     /// Options of all commands.
     #[command(flatten)]
     pub common: Common,
-}
-
-/// Options of all commands.
-#[derive(Clone, Debug, Args)]
-pub struct Common {
-    /// Print the result as JSON on stdout.
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// Print no progress.
-    #[arg(long, short, global = true)]
-    pub quiet: bool,
-    /// When to use colour: NO_COLOR is heeded too.
-    #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
-    pub color: clap::ColorChoice,
 }
 
 /// The commands.
@@ -82,4 +71,35 @@ pub enum Command {
     /// Print the man page.
     #[command(hide = true)]
     Man,
+}
+
+/// Carries a command out.
+///
+/// # Errors
+/// What the operator is told, with the exit code.
+pub fn carry_out(arguments: Arguments) -> Result<Exit, CliError> {
+    let common = &arguments.common;
+    match arguments.command {
+        Command::Quickstart(options) => commands::quickstart::carry_out(&options, common),
+        Command::Run(options) => commands::run::carry_out(&options, common),
+        Command::Tune(options) => commands::tune::carry_out(&options, common),
+        Command::Compare(options) => commands::compare::carry_out(&options, common),
+        Command::Sweep(options) => commands::sweep::carry_out(&options, common),
+        Command::Audit(options) => commands::audit::carry_out(&options, common),
+        Command::Observe(options) => commands::observe::carry_out(&options, common),
+        Command::Judge(options) => commands::judge::carry_out(&options, common),
+        Command::Calibrate(options) => commands::calibrate::carry_out(&options, common),
+        Command::Experiment(options) => commands::experiment::carry_out(&options, common),
+        Command::Clean(options) => commands::clean::carry_out(&options, common),
+        Command::Verify(options) => commands::verify::carry_out(&options, common),
+        Command::Model(options) => commands::model::carry_out(&options, common),
+        Command::Plan(options) => commands::plan::carry_out(&options, common),
+        Command::Runs(options) => commands::runs::carry_out(&options, common),
+        Command::Ledger(options) => commands::ledger::carry_out(&options, common),
+        Command::Report(options) => commands::report::carry_out(&options, common),
+        Command::Completions(options) => {
+            commands::completions::carry_out(&options, Arguments::command())
+        }
+        Command::Man => commands::man::carry_out(Arguments::command()),
+    }
 }

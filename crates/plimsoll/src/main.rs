@@ -6,6 +6,7 @@
 
 mod arguments;
 mod commands;
+mod common;
 mod error;
 mod interrupt;
 mod keys;
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
     defect::watch();
     interrupt::ignore_file_limit();
     let arguments = Arguments::parse();
-    let mut exit = match defect::caught(|| commands::dispatch(arguments)) {
+    let mut exit = match defect::caught(|| arguments::carry_out(arguments)) {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => {
             notes::tell(&error.to_string());

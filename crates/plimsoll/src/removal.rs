@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::{Bundle, bundle, seal};
+use plimsoll_evidence::{Bundle, bundle, reserve, seal};
 use plimsoll_experiments::directory::FILES as PUBLISHED_FILES;
 
 use crate::error::CliError;
@@ -93,7 +93,7 @@ fn is_cut_off(directory: &Path) -> bool {
         .collect();
     let ours = |name: &String| {
         let whole = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".new"));
-        bundle::FILES.contains(&whole.unwrap_or(name)) || name == bundle::reserve::FILE
+        bundle::FILES.contains(&whole.unwrap_or(name)) || name == reserve::FILE
     };
     names.iter().all(ours)
 }

@@ -45,10 +45,11 @@ use plimsoll_sys::op::{OpKind, RingOp};
 use plimsoll_workload::step::{Arena, Completion, Io, IoKind};
 
 use crate::EngineError;
-use crate::stream::time::Timer;
+use crate::timer::Timer;
 
 mod batch;
 mod config;
+mod name_op;
 mod opening;
 mod queue;
 mod report;
@@ -58,6 +59,7 @@ pub(crate) use opening::open;
 pub(crate) use queue::bytes_of;
 
 pub use config::{BackendConfig, Direct, FileSource, Names, Prefer};
+pub use name_op::NameOp;
 pub use queue::{AnyQueue, NullQueue, Queue};
 pub use report::{BackendKind, BackendReport, FileReport};
 

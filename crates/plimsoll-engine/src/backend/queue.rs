@@ -10,7 +10,7 @@ use plimsoll_sys::pool::Pool;
 use plimsoll_sys::ring::Ring;
 use plimsoll_workload::matrix::MetadataKind;
 
-use crate::stream::source::NameOp;
+use crate::backend::NameOp;
 
 /// A queue of operations: push, hand over and wait, reap. Drivers are compiled for each.
 pub trait Queue {

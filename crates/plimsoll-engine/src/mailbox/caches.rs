@@ -8,7 +8,7 @@ use plimsoll_plan::CacheState;
 use plimsoll_sys::clock;
 use plimsoll_workload::mailbox::{PhaseIo, Scan, ScanKind, Store};
 
-use super::run::Running;
+use super::running::Running;
 use crate::EngineError;
 use crate::caches;
 

@@ -16,7 +16,8 @@ use plimsoll_workload::mailbox::{Group, Store, spread};
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 
 use super::caches;
-use super::run::{Latest, Running};
+use super::run::Latest;
+use super::running::Running;
 use super::shaped::Shaped;
 use super::witness::CommitWitness;
 use crate::EngineError;

@@ -1,12 +1,11 @@
 //! The phases of a run on real files, one after the other.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use plimsoll_evidence::run::{EndKind, Instance, PhaseKind};
 use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
-use plimsoll_record::progress::{Progress, Watcher};
+use plimsoll_record::progress::Progress;
 use plimsoll_record::recorder::Snapshot;
 use plimsoll_record::recording::Recording;
 use plimsoll_sys::clock;
@@ -20,9 +19,9 @@ use super::home::Home;
 use super::manifest::StoreState;
 use super::marks::MappedMarks;
 use super::place::Locator;
+use super::running::{MailRun, Running};
 use super::{caches, settings};
 use crate::backend::BackendReport;
-use crate::ending::Ending;
 use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
 use crate::{EngineError, defect, issue};
 
@@ -31,27 +30,6 @@ const DAMAGE_LISTED_MAX: usize = 100;
 /// Histograms are handed over at most this often over the measured phase.
 const HISTOGRAM_INTERVALS: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// A run of the mail store.
-pub struct MailRun<'a> {
-    /// The plan, with one target.
-    pub plan: &'a ResolvedPlan,
-    /// That target.
-    pub target: &'a Target,
-    /// The store's settings.
-    pub mailbox: &'a Mailbox,
-    /// Where it lies; its files are not there yet, or as an earlier run left them clean
-    /// ([`Home::reuse`]).
-    pub home: Home,
-    /// Turns true when the operator wants it to end.
-    pub interrupt: &'a AtomicBool,
-    /// Is told how it goes.
-    pub watcher: &'a mut dyn Watcher,
-    /// Where each acknowledged durable commit is written, if anywhere.
-    pub witness: Option<&'a Path>,
-    /// Decides when a measurement until steady ends.
-    pub ending: &'a mut dyn Ending,
-}
 
 /// Carries the run out. Whatever happens, what was recorded up to then comes back, with the home.
 pub fn run(mail: MailRun<'_>) -> (Recording, Home) {
@@ -70,14 +48,6 @@ pub fn run(mail: MailRun<'_>) -> (Recording, Home) {
     }
     defect::note(&mut running.recording);
     (running.recording, running.mail.home)
-}
-
-/// A run under way.
-pub(super) struct Running<'a> {
-    pub(super) mail: MailRun<'a>,
-    pub(super) recording: Recording,
-    pub(super) stage: Stage,
-    pub(super) threads: u32,
 }
 
 impl Running<'_> {

@@ -10,9 +10,10 @@ use plimsoll_workload::planned::pace::Pace;
 use plimsoll_workload::stamp::Finding;
 
 use super::data::pass_classes;
-use super::data::{CHUNK_BYTES, CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
+use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
 use super::home::DataHome;
 use super::manifest::{DataFile, FILE};
+use super::request::CHUNK_BYTES;
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::own::NOTHING;

@@ -6,16 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::{Arrival, Condition, Matrix, Pattern, Stream, SyncKind, SyncPolicy};
-use plimsoll_record::collect::Interval;
 use plimsoll_record::scribe::{Phases, Scribe};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::matrix::stream_classes;
 use plimsoll_workload::planned::streams;
 use plimsoll_workload::step::{Class, ClassGroup};
 
-use super::conductor::Pulse;
 use super::data::Pass;
-use super::run::Running;
+use super::pulse::{Pulse, whole};
+use super::running::Running;
 use crate::EngineError;
 use crate::stream::run::{Event, watch};
 
@@ -143,23 +142,4 @@ impl Running<'_> {
         let phases = self.recording.phases.iter();
         phases.filter(|p| p.kind == PhaseKind::Condition).map(|p| p.written_bytes).sum()
     }
-}
-
-/// Operations and written bytes of a whole interval of the phase; `None` for one before it began, after
-/// the stop, or that adds to an earlier one.
-pub(super) fn whole(row: &Interval, classes: &[Class]) -> Option<(u64, u64)> {
-    if row.number < 0 || row.drain || row.supplement {
-        return None;
-    }
-    let (mut operations, mut written_bytes) = (0, 0);
-    for (class, totals) in classes.iter().zip(&row.classes) {
-        if class.group == ClassGroup::Sync {
-            continue;
-        }
-        operations += totals.sums.operations;
-        if !class.is_read && class.group != ClassGroup::Metadata {
-            written_bytes += totals.sums.bytes;
-        }
-    }
-    Some((operations, written_bytes))
 }

@@ -4,61 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_observe::Observer;
-use plimsoll_record::collect::Interval;
-use plimsoll_record::progress::Progress;
 use plimsoll_record::scribe::{Phases, Scribe, totals};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::inject;
 
-use super::condition::whole;
-use super::run::Running;
+use super::pulse::{Pulse, whole};
+use super::running::Running;
 use crate::caches;
 use crate::stream::run::{Event, RunConfig, RunReport};
 
 /// Counters of the system are read at most this often.
 const SAMPLE_NS_MIN: u64 = 200_000_000;
-
-/// The latest interval, for progress.
-pub(super) struct Pulse {
-    rate_ops_per_s: f64,
-    rate_bytes_per_s: f64,
-    latency_ns_avg: Option<u64>,
-    classes: usize,
-}
-
-impl Pulse {
-    pub(super) fn new(classes: usize) -> Self {
-        Self { rate_ops_per_s: 0.0, rate_bytes_per_s: 0.0, latency_ns_avg: None, classes }
-    }
-
-    pub(super) fn take(&mut self, row: &Interval, interval_ns: u64) {
-        if row.supplement {
-            return;
-        }
-        let (mut count, mut bytes, mut latency_ns) = (0, 0, 0);
-        for class in row.classes.iter().take(self.classes) {
-            count += class.sums.operations;
-            bytes += class.sums.bytes;
-            latency_ns += class.sums.latency_ns;
-        }
-        let seconds = interval_ns as f64 / 1e9;
-        (self.rate_ops_per_s, self.rate_bytes_per_s) =
-            (count as f64 / seconds, bytes as f64 / seconds);
-        self.latency_ns_avg = (count > 0).then(|| latency_ns / count);
-    }
-
-    pub(super) fn progress(&self, elapsed_ns: u64, total_ns: u64) -> Progress {
-        Progress {
-            elapsed_ns,
-            done_bytes: 0,
-            total_bytes: 0,
-            total_ns,
-            rate_ops_per_s: self.rate_ops_per_s,
-            rate_bytes_per_s: self.rate_bytes_per_s,
-            latency_ns_avg: self.latency_ns_avg,
-        }
-    }
-}
 
 /// The calling thread's part of the load: phases, rows, observation.
 pub(super) struct Conductor<'r, 'a> {

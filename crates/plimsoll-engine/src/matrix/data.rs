@@ -16,8 +16,6 @@ use super::manifest::DataFile;
 use crate::EngineError;
 use crate::stream::source::{Op, Source, Wants};
 
-/// Bytes of one transfer.
-pub const CHUNK_BYTES: u32 = 1 << 20;
 /// Transfers in flight of each thread.
 pub const CHUNKS_IN_FLIGHT: u32 = 8;
 

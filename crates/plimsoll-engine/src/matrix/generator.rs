@@ -8,7 +8,7 @@ use plimsoll_record::collect::GroupTotals;
 use plimsoll_record::generator::{self, HELD_TAG, LAG_TAG};
 use plimsoll_record::histogram::Totals;
 
-use super::run::Running;
+use super::running::Running;
 use crate::stream::run::{GroupReport, RunReport};
 
 impl Running<'_> {

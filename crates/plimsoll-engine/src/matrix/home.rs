@@ -6,17 +6,17 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_plan::{Layout, Matrix, ResolvedPlan, Target, TargetKind};
+use plimsoll_plan::{Layout, Matrix, TargetKind};
 use plimsoll_sys::file::{self, DirectMode, OpenFlags};
 use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::{Sample, StreamConfig};
 use plimsoll_workload::planned::streams;
 use plimsoll_workload::stamp::Generations;
 
-use super::data::CHUNK_BYTES;
 use super::device::Device;
 use super::manifest::{DataFile, DataState, Manifest, VERSION};
 use super::remote::Remote;
+use super::request::{CHUNK_BYTES, HomeRequest};
 use super::tree::Tree;
 use crate::EngineError;
 use crate::backend::Names;
@@ -27,25 +27,6 @@ use crate::own::{
     self, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name, remove_own,
     sys,
 };
-
-/// What a data set is made from.
-#[derive(Clone, Copy, Debug)]
-pub struct HomeRequest<'a> {
-    /// The plan. With a sweep, the whole of it: its points share the data.
-    pub plan: &'a ResolvedPlan,
-    /// The target.
-    pub target: &'a Target,
-    /// The plan's matrix.
-    pub matrix: &'a Matrix,
-    /// Directory in which what the data should hold is kept.
-    pub state_directory: &'a Path,
-    /// The data set's number.
-    pub data_id: u64,
-    /// Whether what each unit holds is followed, so that it can be checked.
-    pub follow: bool,
-    /// Devices that may be overwritten.
-    pub destroy: &'a [PathBuf],
-}
 
 /// A data set, locked for as long as this lives.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use plimsoll_workload::planned::StreamPace;
 use plimsoll_workload::planned::pace::Pace;
 
 use super::conductor::Conductor;
-use super::run::Running;
+use super::running::Running;
 use crate::EngineError;
 use crate::backend::BackendConfig;
 use crate::issue;

@@ -20,11 +20,16 @@ mod generator;
 pub mod home;
 mod load;
 pub mod manifest;
+mod pulse;
 mod read_back;
 pub mod remote;
+mod request;
 pub mod run;
+mod running;
 mod tree;
 
 pub use check::{DataCheck, check_data, is_data_set};
-pub use home::{DataHome, HomeRequest};
-pub use run::{MatrixRun, run};
+pub use home::DataHome;
+pub use request::HomeRequest;
+pub use run::run;
+pub use running::MatrixRun;

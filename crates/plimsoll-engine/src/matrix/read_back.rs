@@ -13,7 +13,7 @@ use plimsoll_workload::planned::pace::Pace;
 
 use super::data::pass_classes;
 use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan};
-use super::run::Running;
+use super::running::Running;
 use crate::EngineError;
 use crate::issue;
 use crate::placement::Place;

@@ -9,8 +9,7 @@ use plimsoll_nfs::Stability;
 use plimsoll_plan::{Stream, SyncKind, TargetKind};
 use plimsoll_workload::matrix::{FileSet, StreamConfig};
 
-use super::data::CHUNK_BYTES;
-use super::home::HomeRequest;
+use super::request::{CHUNK_BYTES, HomeRequest};
 use crate::nfs::{self, NfsTarget};
 use crate::s3::{self, S3Target};
 use crate::stream::run::{Remote as Said, Target};

@@ -1,12 +1,11 @@
 //! The phases of a matrix run, one after the other.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use plimsoll_evidence::run::{Damage, EndKind, Instance, PhaseKind};
-use plimsoll_plan::{CacheState, Layout, Matrix, ResolvedPlan};
+use plimsoll_plan::{CacheState, Layout};
 use plimsoll_record::drain;
-use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
 use plimsoll_record::scribe::{Phases, Scribe, clip};
 use plimsoll_sys::clock::monotonic_ns;
@@ -15,12 +14,12 @@ use plimsoll_workload::planned::pace::Pace;
 use plimsoll_workload::planned::streams;
 use plimsoll_workload::stamp::Finding;
 
-use super::conductor::Pulse;
 use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource, lay_out, pass_classes, sync};
 use super::home::DataHome;
 use super::manifest::DataState;
+use super::pulse::Pulse;
+use super::running::{MatrixRun, Running};
 use crate::backend::{BackendConfig, Direct, FileSource};
-use crate::ending::Ending;
 use crate::error::ErrorKind;
 use crate::placement::{self, Place, WaitsFor};
 use crate::stream::matrix::Checks;
@@ -28,24 +27,6 @@ use crate::stream::run::{
     Event, Group, GroupReport, INTERVAL_NS_MIN, RunConfig, RunReport, Target, UNTIL_DONE_NS, watch,
 };
 use crate::{EngineError, caches, defect, issue};
-
-/// A run of the matrix on files, a device or nothing.
-pub struct MatrixRun<'a> {
-    /// The plan, with one target and one point of a sweep.
-    pub plan: &'a ResolvedPlan,
-    /// Its matrix.
-    pub matrix: &'a Matrix,
-    /// The data; made first where it isn't yet.
-    pub home: DataHome,
-    /// Turns true when the operator wants it to end.
-    pub interrupt: &'a AtomicBool,
-    /// Is told how it goes.
-    pub watcher: &'a mut dyn Watcher,
-    /// Decides when conditioning and a measurement until steady end.
-    pub ending: &'a mut dyn Ending,
-    /// The load of `random-overwrite` conditioning ([`super::condition::random_overwrite`]).
-    pub overwriting: &'a Matrix,
-}
 
 /// Carries the run out. Whatever happens, what was recorded up to then comes back, with the home.
 pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataHome) {
@@ -69,16 +50,6 @@ pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataHome) {
     }
     clip(&mut running.recording);
     (running.recording, running.matrix.home)
-}
-
-pub(super) struct Running<'a> {
-    pub(super) matrix: MatrixRun<'a>,
-    pub(super) recording: Recording,
-    /// What is observed.
-    pub(super) places: Vec<PathBuf>,
-    pub(super) cpus: Vec<usize>,
-    /// What the driving threads wait for.
-    pub(super) waits_for: WaitsFor,
 }
 
 impl Running<'_> {

@@ -24,10 +24,11 @@ use plimsoll_nfs::{
 use plimsoll_sys::SysError;
 use plimsoll_workload::matrix::{FileSet, name_text};
 
-use super::queue::MODE;
 use super::{Calls, failed};
 use crate::{EngineError, urgency};
 
+/// Permissions of data files: what setattr sets, too.
+pub(super) const MODE: u32 = 0o644;
 /// Says whose a directory is.
 const MANIFEST: &str = "plimsoll.json";
 /// Largest transfer of preparation, in bytes.

@@ -24,10 +24,10 @@ use plimsoll_sys::arena::AlignedBuffer;
 use plimsoll_sys::op::{OpKind, PushError, RingOp};
 use plimsoll_workload::matrix::MetadataKind;
 
-use super::home::{Share, data_name};
+use super::home::{MODE, Share, data_name};
 use super::{Calls, Doubt, failed};
+use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
-use crate::stream::source::NameOp;
 use crate::{EngineError, urgency};
 
 /// COMMITs of this queue's own that may be in flight beside its operations.
@@ -38,8 +38,6 @@ const OWN: u64 = 1 << 63;
 const DIR_BYTES: u32 = 32 * 1024;
 /// What ACCESS asks for: read, lookup, modify, extend, delete, execute (RFC 1813, 3.3.4).
 const ACCESS_ALL: u32 = 0x3f;
-/// Permissions of data files: what setattr sets, too.
-pub(super) const MODE: u32 = 0o644;
 /// Bytes of calls that one send may carry before it keeps the first of them waiting: what goes into one
 /// segment over a local link (RFC 9293: the window and the largest IP packet bound it at 64 KiB).
 const SEND_BYTES: u32 = 64 * 1024;

@@ -7,7 +7,7 @@ use plimsoll_s3::{CallError, Client, Config, Op, Target, Timeout};
 use plimsoll_sys::SysError;
 use plimsoll_workload::matrix::name_text;
 
-use super::queue::Calls;
+use super::queue::{Calls, small};
 use crate::{EngineError, urgency};
 
 /// Says whose the objects below it are.
@@ -201,11 +201,6 @@ impl Home {
         self.client.give_up_after(patience_ns);
         self.clear("")
     }
-}
-
-/// What follows the prefix in names of a share's small objects.
-pub(super) fn small(share: u32) -> String {
-    format!("s{share:03}/small/")
 }
 
 /// Makes one request for each key, several in flight.

@@ -10,10 +10,9 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::op::{OpKind, PushError, RingOp};
 use plimsoll_workload::matrix::{MetadataKind, name_text};
 
-use super::home::small;
 use crate::EngineError;
+use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
-use crate::stream::source::NameOp;
 
 /// How often a wait without a time limit looks up, unless it is told otherwise, in ns.
 const TICK_NS: u64 = 100_000_000;
@@ -273,4 +272,9 @@ impl Queue for S3Queue {
     fn in_flight(&self) -> usize {
         self.in_flight
     }
+}
+
+/// What follows the prefix in names of a share's small objects.
+pub(super) fn small(share: u32) -> String {
+    format!("s{share:03}/small/")
 }

@@ -19,7 +19,7 @@ use plimsoll_workload::step::{Arena, Completion, Io, IoKind, StepWorkload, Wait}
 use super::control::Control;
 use crate::EngineError;
 use crate::backend::{AnyQueue, Backend, Batch, Queue};
-use crate::stream::time::Timer;
+use crate::timer::Timer;
 
 /// A driving thread looks at its [`Control`] at least this often.
 const LOOK_NS: u64 = 100_000_000;

@@ -2,7 +2,7 @@
 
 use plimsoll_sys::clock::monotonic_ns;
 
-use super::{Control, Stage};
+use super::Control;
 use crate::{defect, urgency};
 
 /// Silence of a thread beyond what the plan allows the storage, in ns: it hands each interval over, and
@@ -23,13 +23,14 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    pub(super) fn new(threads: usize, stage: &Stage) -> Self {
+    /// Of threads that hand an interval over each `interval_ns`, and wait for storage `outage_max_ns` at most.
+    pub(super) fn new(threads: usize, interval_ns: u64, outage_max_ns: u64) -> Self {
         let silence_max_ns =
-            stage.outage_max_ns.saturating_add(2 * stage.interval_ns).saturating_add(STARVED_NS);
+            outage_max_ns.saturating_add(2 * interval_ns).saturating_add(STARVED_NS);
         Self {
             heard_ns: vec![monotonic_ns(); threads],
             silence_max_ns,
-            outage_max_ns: stage.outage_max_ns,
+            outage_max_ns,
             beats: 0,
             stopping_ns: None,
             aborted_ns: None,
@@ -77,24 +78,11 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{Direct, Prefer};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
     fn patience() -> Patience {
-        let stage = Stage {
-            directories: Vec::new(),
-            missing: Vec::new(),
-            prefer: Prefer::Auto,
-            direct: Direct::Auto,
-            poll_completions: false,
-            poll_submissions: false,
-            write: false,
-            interval_ns: SECOND_NS,
-            histogram_interval_ns: SECOND_NS,
-            outage_max_ns: 30 * SECOND_NS,
-        };
-        Patience::new(2, &stage)
+        Patience::new(2, SECOND_NS, 30 * SECOND_NS)
     }
 
     #[test]

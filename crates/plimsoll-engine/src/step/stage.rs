@@ -132,7 +132,8 @@ impl<W: StepWorkload + Send + 'static> Crew<W> {
         let (sender, results) = mpsc::channel();
         let what = stage.directories.first().map(|path| path.display().to_string());
         let what = what.unwrap_or_else(|| "the target".to_owned());
-        let (control, patience) = (Arc::clone(control), Patience::new(parts.len(), stage));
+        let patience = Patience::new(parts.len(), stage.interval_ns, stage.outage_max_ns);
+        let control = Arc::clone(control);
         let mut crew = Self { control, results, ended: Vec::new(), patience, what };
         for (index, (workload, place)) in parts.into_iter().zip(places).enumerate() {
             crew.ended.push(None);

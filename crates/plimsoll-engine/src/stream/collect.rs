@@ -4,13 +4,26 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use plimsoll_record::cells::Snapshot;
-use plimsoll_record::collect::Collector;
+use plimsoll_record::collect::{Collector, Interval};
 
 use super::handover::Returns;
-use super::run::Event;
 
 /// The longest time without a word to whoever listens.
 const TICK: Duration = Duration::from_millis(20);
+
+/// What the calling thread is told while a run goes on.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// All threads are ready: the measurement will start then (`CLOCK_MONOTONIC`).
+    Starts {
+        /// When.
+        measure_from_ns: u64,
+    },
+    /// An interval is complete.
+    Row(&'a Interval),
+    /// A moment has passed.
+    Tick,
+}
 
 /// Takes snapshots until every thread has handed in its last, and tells `hear` of each finished row
 /// and of time that passes. Ends as well when all threads are gone, or `over` says so.

@@ -22,9 +22,9 @@ mod unfinished;
 use super::handover::Outbox;
 use super::pacing::{Pacing, Start};
 use super::source::{Op, Source, UNFOLLOWED, Wants};
-use super::time::Timer;
 use crate::EngineError;
 use crate::backend::{Batch, Queue};
+use crate::timer::Timer;
 use plimsoll_record::cells::{Cell, Snapshot};
 use plimsoll_record::drain::Oldest;
 

@@ -15,7 +15,8 @@ use plimsoll_workload::matrix::{
 };
 use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 
-use super::source::{NameOp, Op, Source, UNFOLLOWED, Wants};
+use super::source::{Op, Source, UNFOLLOWED, Wants};
+use crate::backend::NameOp;
 
 /// How often another operation is taken where a write can't be followed.
 const ELSEWHERE_MAX: u32 = 16;

@@ -16,6 +16,7 @@ use plimsoll_sys::cpu::{
 use plimsoll_sys::inject;
 use plimsoll_workload::planned::pace::{CapTurns, Pace};
 
+pub use super::collect::Event;
 use super::collect::collect;
 use super::crew::{Crew, Flags};
 use super::drive::{DriveConfig, DriveEnd, Failure, Stop, drive};
@@ -221,20 +222,6 @@ impl RunReport {
     pub fn measured_ns(&self) -> u64 {
         self.stop_ns.saturating_sub(self.measure_from_ns)
     }
-}
-
-/// What the calling thread is told while a run goes on.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// All threads are ready: the measurement will start then (`CLOCK_MONOTONIC`).
-    Starts {
-        /// When.
-        measure_from_ns: u64,
-    },
-    /// An interval is complete.
-    Row(&'a Interval),
-    /// A moment has passed.
-    Tick,
 }
 
 /// Runs `groups` until the measurement is over, `stop` is set or an operation fails; `each` gets a row

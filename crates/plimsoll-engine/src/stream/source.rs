@@ -1,7 +1,8 @@
 //! Where operations come from.
 
 use plimsoll_sys::op::OpKind;
-use plimsoll_workload::matrix::MetadataKind;
+
+use crate::backend::NameOp;
 
 /// The tag of an operation whose end its source does not ask for ([`Wants::followed`]).
 pub const UNFOLLOWED: u32 = u32::MAX;
@@ -21,23 +22,6 @@ pub struct Op {
     pub size_bytes: u32,
     /// The source's own: handed back with the completion.
     pub tag: u32,
-}
-
-/// An operation on names or attributes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NameOp {
-    /// What it does.
-    pub kind: MetadataKind,
-    /// The client, by its number in the stream.
-    pub client: u32,
-    /// The share.
-    pub share: u32,
-    /// The data file, by its number in the file table.
-    pub file: u32,
-    /// Number of the small file.
-    pub name: u64,
-    /// Its number after a rename.
-    pub new_name: u64,
 }
 
 /// What a source wants to be asked for.

@@ -1,13 +1,13 @@
 //! What an experiment asks, answered from its figures, and published arithmetic held against itself.
 
-use serde::{Deserialize, Serialize};
-
-use super::arm::{ArmAnalysis, FigureAnalysis, RATE};
-use super::mechanism::{ms, percent};
-use super::{Input, SearchAnalysis};
 use plimsoll_judge::metrics::{self, Counted};
 use plimsoll_judge::tuning::Tuning;
 use plimsoll_judge::verdict::VerdictKind;
+use serde::{Deserialize, Serialize};
+
+use super::arm::{ArmAnalysis, FigureAnalysis, RATE};
+use super::words::{ms, per_second, percent};
+use super::{Input, SearchAnalysis};
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -272,22 +272,6 @@ fn searched(search: &SearchAnalysis, found: &Tuning) -> String {
         says.push(format!("Rate over latency is largest at {at} with {with}."));
     }
     says.join(" ")
-}
-
-/// A rate with a mark between thousands.
-pub(super) fn per_second(value: f64) -> String {
-    if value < 1_000.0 {
-        return format!("{value:.1}/s");
-    }
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    format!("{text}/s")
 }
 
 fn capital(text: &str) -> String {

@@ -2,17 +2,17 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
-use serde::{Deserialize, Serialize};
-
-use super::failure::{Failure, failure};
-use super::front::{Front, front};
-use super::points::{Point, point_of};
-use super::servers::{Server, servers};
-use super::{Arm, Input, Role, mechanism};
 use plimsoll_judge::finding::Outcome;
 use plimsoll_judge::metrics;
 use plimsoll_judge::stats::repeats;
 use plimsoll_judge::verdict::VerdictKind;
+use serde::{Deserialize, Serialize};
+
+use super::failure::{Failure, failure};
+use super::front::{Front, front};
+use super::point::{Point, point_of};
+use super::servers::{Server, servers};
+use super::{Arm, Input, Role, mechanism};
 
 /// The rate of transactional I/Os, shown for one of an arm's servers.
 pub(super) const RATE: &str = "achieved_iops_per_s";
@@ -49,7 +49,7 @@ impl FigureAnalysis {
     }
 }
 
-/// An arm input.
+/// An arm and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmAnalysis {
     /// Its short name.

@@ -28,7 +28,7 @@ impl Counted {
     }
 }
 
-/// The published figures of all arms and searches that are input.
+/// The published figures of all arms and searches.
 pub(super) fn counted(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<Counted> {
     let one = |given: &super::Given| {
         let came = match arms.iter().find(|arm| arm.name == given.arm) {

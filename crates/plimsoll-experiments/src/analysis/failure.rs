@@ -1,12 +1,11 @@
 //! A node that fails while the load is measured: when, and what it cost.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_judge::figures::{NS_PER_S, Pick, Sums, measured, stretches};
 use plimsoll_plan::TargetKind;
 use serde::{Deserialize, Serialize};
 
-use super::answer::per_second;
-use super::mechanism::ms;
-use plimsoll_judge::figures::{NS_PER_S, Pick, Sums, measured, stretches};
+use super::words::{ms, per_second};
 
 /// The parameters of a model that say when nodes fail, and how many.
 const FAILING: [&str; 2] = ["model.failing_at_s", "model.failing_nodes"];

@@ -4,11 +4,11 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::inside::{Inside, Station};
-use serde::{Deserialize, Serialize};
-
-use super::mechanism::remote_share;
 use plimsoll_judge::figures::{NS_PER_S, Pick, measured, totals};
 use plimsoll_judge::inside::shares;
+use serde::{Deserialize, Serialize};
+
+use super::drives::{is_drive, remote_share};
 
 /// Both sides of a storage system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,11 +103,6 @@ struct Drives {
     ios_per_s: f64,
     bytes_per_s: Option<f64>,
     latency_ns: Option<f64>,
-}
-
-/// Whether a station is a drive, by the names that models give them.
-pub(super) fn is_drive(station: &str) -> bool {
-    ["ssd", "hdd", "drive", "flash", "disk"].iter().any(|word| station.contains(word))
 }
 
 fn of_model(inside: &Inside, seconds: f64) -> Option<Drives> {

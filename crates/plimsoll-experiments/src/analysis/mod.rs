@@ -5,31 +5,35 @@
 //! an input shows how well the fit went and nothing more. Predictions are those that were not, and they
 //! are scored against what needs no model: copying the nearest row, and drawing a line between rows.
 
+mod against;
 mod answer;
 mod arm;
 mod counted;
+mod drives;
 mod failure;
 mod front;
 mod inputs;
 mod mechanism;
+mod point;
 mod points;
 mod score;
 mod servers;
+mod words;
 
 pub use answer::{Answer, Claim, Question};
 pub use arm::{ArmAnalysis, FigureAnalysis};
 pub use failure::Failure;
 pub use front::Front;
-pub use points::{Goal, GoalAnalysis, Kept, Layout, LayoutRatio, Point, TableAnalysis, TableScore};
+pub use point::Point;
+pub use points::{Goal, GoalAnalysis, Kept, Layout, LayoutRatio, TableAnalysis, TableScore};
 pub use score::{Score, ScoreLine};
 pub use servers::Server;
 
 use plimsoll_evidence::Bundle;
-use serde::{Deserialize, Serialize};
-
 use plimsoll_judge::metrics;
 use plimsoll_judge::tuning::Tuning;
 use plimsoll_judge::verdict::{Verdict, VerdictKind};
+use serde::{Deserialize, Serialize};
 
 /// What a published figure was to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -335,7 +339,7 @@ pub fn analyse(input: &Input<'_>) -> Analysis {
     let mut arms: Vec<ArmAnalysis> =
         input.arms.iter().map(|arm| arm::arm_analysis(input, arm)).collect();
     arm::form_ratios(input, &mut arms);
-    mechanism::against_others(input, &mut arms);
+    against::against_others(input, &mut arms);
     let order = order(input, &arms);
     let tables = points::tables(input, &arms);
     let goals = points::goals(input, &tables);

@@ -4,11 +4,11 @@
 //! Errors here are |modelled / published - 1|, medians and 90th percentiles by linear interpolation between
 //! order statistics (type 7 of Hyndman and Fan, 1996), as those of `model fit`.
 
-use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
 
-use super::answer::per_second as rate;
 use super::arm::{ArmAnalysis, RATE};
+use super::point::Point;
+use super::words::per_second as rate;
 use super::{Input, Role};
 
 /// Mean latency over all operations of a matrix.
@@ -17,21 +17,6 @@ const LATENCY: &str = "latency_ns_avg";
 const FIGURES: [&str; 2] = [RATE, LATENCY];
 /// From this size on writes are limited by bytes and no longer by operations.
 const LARGE_BYTES: u64 = 8192;
-
-/// Where an arm stands in its table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// Size of the I/Os.
-    pub size_bytes: u64,
-    /// Share of reads among them, in percent.
-    pub read_percent: f64,
-    /// Share of metadata operations among all, in percent.
-    pub metadata_percent: f64,
-    /// Order of access.
-    pub pattern: String,
-    /// Operations that each client keeps outstanding.
-    pub queue_depth: u32,
-}
 
 /// What a model is asked to reach on one table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -133,19 +118,6 @@ pub struct LayoutRatio {
     pub modelled: f64,
     /// The ratio of the published figures.
     pub published: Option<f64>,
-}
-
-/// The point of an arm whose plan is one stream of one size.
-pub(super) fn point_of(bundle: &Bundle) -> Option<Point> {
-    let [stream] = &bundle.plan.workload.matrix()?.streams[..] else { return None };
-    let [size] = &stream.sizes[..] else { return None };
-    Some(Point {
-        size_bytes: size.size_bytes,
-        read_percent: stream.read_percent,
-        metadata_percent: stream.metadata_percent,
-        pattern: stream.pattern.word().to_owned(),
-        queue_depth: stream.queue_depth,
-    })
 }
 
 /// The arms of a group that are points.
@@ -298,7 +270,7 @@ pub(super) fn quantile(errors: &mut [f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * (at - libm::floor(at)))
 }
 
-/// The goals of tables that were input.
+/// The goals of tables that ran.
 pub(super) fn goals(input: &Input<'_>, tables: &[TableAnalysis]) -> Vec<GoalAnalysis> {
     let one = |goal: &Goal| {
         let table = tables.iter().find(|table| table.group == goal.group)?;

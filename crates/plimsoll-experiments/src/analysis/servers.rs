@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Instance;
-use serde::{Deserialize, Serialize};
-
 use plimsoll_judge::figures::{NS_PER_S, Pick, Sums, measured};
+use serde::{Deserialize, Serialize};
 
 /// One server: a node of a model, or a directory of databases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
 //! The arms at a glance: how each stands, with how many threads, and what it is.
 
-use crate::analysis::{Analysis, ArmAnalysis};
-
-use super::{ARMS_FEW, RATE};
 use plimsoll_report::document::{Block, Section};
 use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::table::{Cell, Column, Table, Tone};
+
+use super::{ARMS_FEW, RATE};
+use crate::analysis::{Analysis, ArmAnalysis};
 
 /// How each arm stands: verdict, headroom, what differs.
 pub(super) fn verdicts(analysis: &Analysis) -> Section {

@@ -6,8 +6,9 @@ use plimsoll_report::table::{Cell, Column, Table};
 use plimsoll_runner::error::RunnerError;
 use serde_json::json;
 
-use crate::definition::{Arm, Definition, On, Overrides};
-use crate::planned::one_line;
+use super::one_line;
+use crate::definition::{Definition, On, Overrides};
+use crate::text::Arm;
 
 /// An experiment as programs read it.
 ///

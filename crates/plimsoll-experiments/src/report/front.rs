@@ -1,12 +1,12 @@
 //! What the load saw beside what the drives did: the page on which a hero number is recognised. Arms stand
 //! side by side, one a column, as the statistics pages of storage systems show one.
 
-use crate::analysis::{Analysis, ArmAnalysis, Front};
 use plimsoll_judge::VerdictKind;
-
 use plimsoll_report::document::{Block, Section};
 use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::table::{Cell, Column, Table, Tone};
+
+use crate::analysis::{Analysis, ArmAnalysis, Front};
 
 /// Fewer I/Os at the drives than this share of those at the front end: something else answered.
 const CARRIED_LEAST: f64 = 0.1;

@@ -45,6 +45,11 @@ pub struct Surroundings {
     pub identity: Vec<(String, String)>,
 }
 
+/// A text of several lines as one paragraph.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The report of an analysis.
 pub fn analysis_document(analysis: &Analysis, around: &Surroundings) -> Document {
     let mut sections = vec![answers(analysis)];

@@ -1,15 +1,15 @@
 //! Arms that are shown together: a line along something that grows, a table of their own, and how a node's
 //! failure went.
 
-use crate::analysis::{Analysis, ArmAnalysis, Failure, Panel};
-
-use super::{came_out, capital, name_of};
 use plimsoll_report::chart::plot::{Dot, Rule, RuleKind, Series};
 use plimsoll_report::chart::{Axis, Mark, Plot};
 use plimsoll_report::comparison::unit;
 use plimsoll_report::document::{Block, Section};
 use plimsoll_report::number::Unit;
 use plimsoll_report::table::{Cell, Column, Table, Tone};
+
+use super::{came_out, capital, name_of};
+use crate::analysis::{Analysis, ArmAnalysis, Failure, Panel};
 
 fn slug(text: &str) -> String {
     let one = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };

@@ -1,12 +1,12 @@
 //! How well published figures were predicted: each one, whole tables, and the goals.
 
-use crate::analysis::{Analysis, Role, Score, TableScore};
-
-use super::{ARMS_FEW, came_out, name_of};
 use plimsoll_report::comparison::unit;
 use plimsoll_report::document::{Block, Section};
 use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::table::{Cell, Column, Table, Tone};
+
+use super::{ARMS_FEW, came_out, name_of};
+use crate::analysis::{Analysis, Role, Score, TableScore};
 
 pub(super) fn predictions(analysis: &Analysis, score: &Score) -> Section {
     let share = |value: f64| Unit::Share.show(value, Letters::Unicode);

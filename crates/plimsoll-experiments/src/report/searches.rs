@@ -1,13 +1,13 @@
 //! Searches for the load line and the fewest threads, step by step.
 
-use crate::analysis::{Analysis, SearchAnalysis};
 use plimsoll_judge::tuning::{At, Tuning};
-
 use plimsoll_report::chart::Plot;
 use plimsoll_report::document::{Block, Section};
 use plimsoll_report::number::Unit;
 use plimsoll_report::table::{Cell, Column, Table, Tone};
 use plimsoll_report::tuning::curve;
+
+use crate::analysis::{Analysis, SearchAnalysis};
 
 /// What each search found, its curve, and its steps from the smallest load.
 pub(super) fn searches(analysis: &Analysis) -> Vec<Section> {

@@ -1,15 +1,15 @@
 //! Whole tables: I/O sizes down, read shares across, each cell what came out and how far it lies from what
 //! was published; what they come down to, and what was fitted before.
 
-use crate::analysis::{Analysis, ArmAnalysis, LayoutRatio, TableAnalysis};
-
-use super::{came_out, capital, name_of};
 use plimsoll_report::chart::plot::Dot;
 use plimsoll_report::chart::{Axis, HeatMap, Mark, Plot};
 use plimsoll_report::comparison::unit;
 use plimsoll_report::document::{Block, Section};
 use plimsoll_report::number::{Letters, Unit, significant};
 use plimsoll_report::table::{Cell, Column, Table, Tone};
+
+use super::{came_out, capital, name_of};
+use crate::analysis::{Analysis, ArmAnalysis, LayoutRatio, TableAnalysis};
 
 /// The figures that tables are drawn of.
 const FIGURES: [&str; 2] = ["achieved_iops_per_s", "latency_ns_avg"];

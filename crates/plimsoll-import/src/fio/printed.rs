@@ -5,7 +5,6 @@ use plimsoll_evidence::reported::{
 };
 
 use super::options::Options;
-use super::text::DIRECTIONS;
 use crate::number;
 
 /// Percentiles are taken from bins of 1/64 of the power of two below them.
@@ -14,6 +13,9 @@ const BINS_PER_OCTAVE: f64 = 64.0;
 const LAST_BIN_NS: f64 = 16_700_000_000.0;
 const UNBOUNDED_NS: f64 = 1e18;
 pub(super) const NS_PER_MS: f64 = 1e6;
+/// Kinds by the word that a line begins with.
+pub(super) const DIRECTIONS: [(&str, Kind); 4] =
+    [("read", Kind::Read), ("write", Kind::Write), ("trim", Kind::Trim), ("mixed", Kind::All)];
 
 pub(super) fn field(number: usize, name: &str) -> String {
     format!("line {number} ({name})")

@@ -9,8 +9,8 @@ use plimsoll_evidence::reported::{
 
 use super::options::Options;
 use super::printed::{
-    NS_PER_MS, Tail, amount, announced_options, bandwidth_samples, direction, field, figure,
-    issued, latency, latency_line, percentiles, percentiles_header, sampled, value,
+    DIRECTIONS, NS_PER_MS, Tail, amount, announced_options, bandwidth_samples, direction, field,
+    figure, issued, latency, latency_line, percentiles, percentiles_header, sampled, value,
 };
 
 /// True where the text holds the line that begins a job's figures.
@@ -102,10 +102,6 @@ struct Reader {
     totals: BTreeMap<(String, Kind), (Vec<Figure>, Vec<Figure>)>,
     tail: Tail,
 }
-
-/// Kinds by the word that a line begins with.
-pub(super) const DIRECTIONS: [(&str, Kind); 4] =
-    [("read", Kind::Read), ("write", Kind::Write), ("trim", Kind::Trim), ("mixed", Kind::All)];
 
 impl Reader {
     fn line(&mut self, whole: &str, number: usize) {

@@ -4,10 +4,10 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
 
 use super::{Rule, Weight, seen};
-use crate::balance::{self, Side, Stands};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place;
+use crate::rules::balance::{self, Side, Stands};
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -3,9 +3,9 @@
 use plimsoll_evidence::Bundle;
 
 use super::{Rule, Weight, seen};
-use crate::balance;
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
+use crate::rules::balance;
 
 /// Share of the reads that a cache must have answered for a figure that is said to be a cache's.
 const CACHE_SHARE_MIN: f64 = 0.95;

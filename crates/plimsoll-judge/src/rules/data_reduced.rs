@@ -4,9 +4,9 @@ use plimsoll_evidence::Bundle;
 use plimsoll_plan::Workload;
 
 use super::{Rule, Weight, seen};
-use crate::balance::REDUCTION_MAX;
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
+use crate::rules::balance::REDUCTION_MAX;
 
 /// Data that compresses less than this is not reduced by compressing it.
 const REDUCTION_MIN: f64 = 1.1;

@@ -9,6 +9,7 @@ use plimsoll_evidence::Bundle;
 use crate::claim::Claim;
 use crate::finding::Finding;
 
+pub(crate) mod balance;
 pub mod best_of_many;
 pub mod burst_credit;
 pub mod bytes_balance;

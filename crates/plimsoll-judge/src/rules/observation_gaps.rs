@@ -5,10 +5,10 @@ use plimsoll_evidence::observed::{Command, Moved, OpenedFile, ResultFile};
 use plimsoll_evidence::run::Tier;
 
 use super::{Rule, Weight, seen};
-use crate::balance;
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place;
+use crate::rules::balance;
 
 /// A result is stamped in whole seconds, and written a moment after it was measured.
 const OFF_NS_MAX: u64 = 2_000_000_000;

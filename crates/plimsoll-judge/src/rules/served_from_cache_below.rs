@@ -7,10 +7,10 @@ use plimsoll_plan::Media;
 
 use super::two_modes::two_modes;
 use super::{Rule, Weight, reads, seen};
-use crate::balance::{self, Stands};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place::{self, Place};
+use crate::rules::balance::{self, Stands};
 
 /// More than this share of reads from a cache, by the system's own counters. As of the page cache.
 const CACHE_SHARE_MAX: f64 = 0.05;

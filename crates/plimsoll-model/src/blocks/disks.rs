@@ -4,9 +4,9 @@
 //! within the outer `used_share` of the capacity: a disk that is half full seeks over half its surface.
 
 use super::context::{Block, Builder, Context};
-use super::hdd::{Arm, HddSpec};
 use super::inside::Source;
 use super::request::{ANY_DEVICE, Action, Request, scatter};
+use crate::core::hdd::{Arm, HddSpec};
 use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
 

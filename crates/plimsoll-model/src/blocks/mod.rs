@@ -6,8 +6,6 @@
 //! is issued; times come out of the simulation. A block that has work of its own (draining, moving,
 //! rebuilding) launches programs that nobody waits for, and hears of their progress by notices.
 
-pub mod hdd;
-
 mod cache;
 mod compress;
 mod context;

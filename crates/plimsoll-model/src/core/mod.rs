@@ -1,6 +1,7 @@
 //! The simulation core: an event queue in integer nanoseconds, stations, I/O programs and the loop
 //! that runs them. It knows nothing of storage; blocks and systems are built on it.
 
+pub mod hdd;
 pub mod queue;
 pub mod rng;
 

@@ -8,7 +8,7 @@
 //! two must agree over any window, once customers that straddle its edges are counted for their part
 //! inside. [`StationStats::little_error`] is that difference; a run asserts it below 0.1 %.
 
-use crate::blocks::hdd::Arm;
+use super::hdd::Arm;
 use crate::core::rng::Stream;
 use std::collections::{BTreeMap, VecDeque};
 

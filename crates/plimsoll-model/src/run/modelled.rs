@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
+use crate::spec::shipped;
 use crate::spec::{ModelError, Spec};
-use crate::system::{System, shipped};
+use crate::system::System;
 
 /// A model to be run.
 #[derive(Clone, Debug)]

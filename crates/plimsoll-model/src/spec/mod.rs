@@ -23,10 +23,12 @@ mod error;
 mod fact;
 mod parse;
 mod reader;
+pub(crate) mod shipped;
 
 pub use error::ModelError;
 pub use fact::{Fact, Provenance, unit_of};
 pub use reader::Reader;
+pub use shipped::{Shipped, shipped};
 
 pub(crate) use error::most_like;
 

@@ -64,7 +64,7 @@ impl Spec {
         };
         match base {
             None => Ok(own),
-            Some(base) => match crate::system::shipped().iter().find(|m| m.name == base) {
+            Some(base) => match super::shipped().iter().find(|m| m.name == base) {
                 Some(model) => Ok(own.over(Self::parse(model.name, model.text)?)),
                 None => Err(cx.bad("model", "base", "is not a model that comes with the program")),
             },

@@ -1,7 +1,7 @@
 //! From a model file to a system: makes an instance of every block on every node, checks that blocks
 //! refer to each other without a cycle and that no field was left unread.
 
-use super::{System, TICK, shipped};
+use super::{System, TICK};
 use crate::blocks::{self, Bits, BlockRef, Blocks, Builder, Failing, Inside};
 use crate::core::{Program, Sim};
 use crate::spec::{ModelError, Reader, Spec};
@@ -12,7 +12,7 @@ impl System {
     /// # Errors
     /// [`ModelError`], which says what is wrong, where, and what is near.
     pub fn load(name_or_path: &str, seed: u64) -> Result<Self, ModelError> {
-        Self::build(shipped::load(name_or_path)?, seed)
+        Self::build(crate::spec::shipped::load(name_or_path)?, seed)
     }
 
     /// Builds a model from its text.

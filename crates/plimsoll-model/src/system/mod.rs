@@ -1,9 +1,6 @@
 //! A system: the blocks of a model, built and wired, on top of a simulation.
 
 mod build;
-mod shipped;
-
-pub use shipped::{Shipped, shipped};
 
 use crate::blocks::{Action, Bits, Block, Blocks, Context, Inside, Launch, Request, Source};
 use crate::core::{Happening, Program, Sim};

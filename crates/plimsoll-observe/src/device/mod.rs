@@ -6,54 +6,21 @@
 mod identity;
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::DeviceTotals;
 
+pub use crate::sysfs::DeviceNumber;
 use crate::sysfs::{Sysfs, names_in, text};
 
 const SECTOR_BYTES: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// A block device by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeviceNumber {
-    /// Major number.
-    pub major: u32,
-    /// Minor number.
-    pub minor: u32,
-}
-
 impl DeviceNumber {
-    /// The device that holds the file or directory at `path`, or that `path` is, where it is a block
-    /// device itself.
-    ///
-    /// # Errors
-    /// What `stat` reports.
-    pub fn of_path(path: &Path) -> std::io::Result<Self> {
-        use std::os::unix::fs::FileTypeExt;
-        let metadata = fs::metadata(path)?;
-        let raw =
-            if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
-        Ok(Self::of_raw(raw))
-    }
-
-    /// From the number that `stat` gives.
-    pub fn of_raw(raw: u64) -> Self {
-        Self { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
-    }
-
     /// Kernel name on this host; `None` where it is no block device.
     pub fn name(self) -> Option<String> {
         Sysfs::host().name(self)
-    }
-
-    /// Reads `8:1`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (major, minor) = text.split_once(':')?;
-        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 
     /// Counters of this host's device since boot; `None` where they cannot be read.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::value::ReadValue;
+use super::value::{ReadValue, a_kind};
 use super::{At, Cx, Given};
 
 /// What the reference says of a field.
@@ -209,11 +209,4 @@ pub(crate) fn read_defaulted<T: ReadValue>(
 fn find<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<(Range<usize>, &'t DeValue<'i>)> {
     let value = table.get(name)?;
     Some((value.span(), value.get_ref()))
-}
-
-/// `a string`, `an integer`…
-pub(crate) fn a_kind(value: &DeValue<'_>) -> String {
-    let kind = value.type_str();
-    let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
-    format!("{article} {kind}")
 }

@@ -2,7 +2,6 @@
 
 use toml::de::{DeFloat, DeInteger, DeValue};
 
-use super::section::a_kind;
 use super::{At, Cx};
 use crate::shown::printable;
 use crate::units::{BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError};
@@ -13,6 +12,13 @@ pub(crate) trait ReadValue: Sized {
     fn kind() -> String;
     /// Reads it, or notes what is wrong.
     fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self>;
+}
+
+/// `a string`, `an integer`…
+pub(crate) fn a_kind(value: &DeValue<'_>) -> String {
+    let kind = value.type_str();
+    let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {kind}")
 }
 
 pub(super) fn wrong_kind(value: &DeValue<'_>, at: &At, cx: &mut Cx, wanted: &str, help: &str) {

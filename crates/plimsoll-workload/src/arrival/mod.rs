@@ -7,6 +7,7 @@
 
 mod exponential;
 mod merged;
+mod rate;
 mod recorded;
 mod schedule;
 mod steady;
@@ -14,7 +15,8 @@ mod warp;
 
 pub use exponential::Exponential;
 pub use merged::Merged;
+pub use rate::{Rate, RateError};
 pub use recorded::{RecordedError, Recording};
-pub use schedule::{Arrivals, Rate, RateError, Schedule};
+pub use schedule::{Arrivals, Schedule};
 pub use steady::Steady;
 pub use warp::Warp;

@@ -4,17 +4,17 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_plan::Plan;
 use plimsoll_runner::arms;
-use plimsoll_runner::session::Asked;
+use plimsoll_runner::asked::Asked;
+use plimsoll_runner::finished::worst;
 
+use super::after::After;
 use super::bundle;
-use super::compare::{exit_of, show};
-use super::run::After;
-use crate::arguments::Common;
+use super::sides::{exit_of, show};
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::keys;
 use crate::progress::StderrProgress;
-use crate::session::worst;
 
 /// Runs every target of a plan as often as it says, and compares them.
 ///

@@ -9,7 +9,7 @@ use plimsoll_judge::Verdict;
 use plimsoll_report::text::Style;
 pub use plimsoll_runner::render::{document_html, html, json};
 
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::notes;
 use crate::places::Places;

@@ -5,8 +5,8 @@ use clap::Args;
 use plimsoll_engine::calibrate::QueueFigures;
 
 use super::bundle;
-use crate::arguments::Common;
 use crate::ceilings::{self, Ceilings};
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::places::Places;

@@ -8,11 +8,10 @@ use plimsoll_engine::{Cleaned, Fate, collect_maps, remove_data};
 use serde::Serialize;
 
 use super::bundle;
-use crate::arguments::Common;
-use crate::error::CliError;
+use crate::common::Common;
+use crate::error::{CliError, engine_error};
 use crate::exit::Exit;
 use crate::places::Places;
-use crate::session::engine_error;
 
 /// Options of `clean`.
 #[derive(Debug, Args)]

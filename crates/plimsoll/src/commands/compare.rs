@@ -7,13 +7,14 @@ use clap::Args;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::ExperimentKind;
 use plimsoll_judge::Verdict;
-use plimsoll_judge::compare::{Comparison, Outcome, Side, compare};
+use plimsoll_judge::compare::{Comparison, Side, compare};
 use plimsoll_plan::Plan;
-use plimsoll_report::{comparison_document, text};
+use plimsoll_report::comparison_document;
 
-use super::run::After;
+use super::after::After;
+use super::sides::{exit_of, read_side, show, tell_custody};
 use super::{bundle, compare_sweeps};
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::custody::{Loaded, Reader, Together};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -84,30 +85,6 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     Ok(read.iter().fold(exit_of(&compared), |exit, side| side.weigh(exit)))
 }
 
-/// Reads the runs of a side, and refuses evidence that does not agree with itself.
-///
-/// # Errors
-/// A directory without bundles, or with one that can't be relied on.
-pub fn read_side(reader: &Reader, directory: &Path) -> Result<Together, CliError> {
-    let together = reader.load_all(directory)?;
-    together.refuse_contradictions()?;
-    Ok(together)
-}
-
-/// Says what is in doubt of the sides.
-///
-/// # Errors
-/// Stdout that cannot be written.
-pub fn tell_custody(sides: &[Together], common: &Common) -> Result<(), CliError> {
-    let mut lines: Vec<String> = Vec::new();
-    for line in sides.iter().flat_map(Together::lines) {
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    bundle::print_custody(&lines, common)
-}
-
 /// Runs the targets of a plan in turns.
 fn run_plan(path: &Path, options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = super::plan::load(path)?;
@@ -121,26 +98,6 @@ fn run_plan(path: &Path, options: &Options, common: &Common) -> Result<Exit, Cli
     let sign = options.sign.clone();
     let after = After { out, destroy, sign, ..After::default() };
     super::arms::run_arms(&plan, &after, &options.accept, common, &mut progress, &interrupt)
-}
-
-/// What a comparison ends with: nothing is wrong with sides that differ, or that do not.
-pub fn exit_of(compared: &Comparison) -> Exit {
-    match compared.outcome {
-        Outcome::UnlikeConditions | Outcome::NotBelieved => Exit::NoVerdict,
-        Outcome::NoneMeets => Exit::Fail,
-        _ => Exit::Ok,
-    }
-}
-
-/// Shows a comparison.
-///
-/// # Errors
-/// Stdout that cannot be written.
-pub fn show(compared: &Comparison, common: &Common) -> Result<(), CliError> {
-    if common.json {
-        return bundle::print(&bundle::json(compared)?);
-    }
-    bundle::print(&text::document(&comparison_document(compared), &bundle::style(common)))
 }
 
 /// The arms of an experiment that ran several targets in turns.

@@ -10,8 +10,8 @@ use plimsoll_judge::compare::{Outcome, Side, SweepComparison, compare_sweeps};
 use plimsoll_report::{sweeps_document, text};
 
 use super::bundle;
-use super::compare::{read_side, tell_custody};
-use crate::arguments::Common;
+use super::sides::{read_side, tell_custody};
+use crate::common::Common;
 use crate::custody::{Reader, Together};
 use crate::error::CliError;
 use crate::exit::Exit;

@@ -1,9 +1,8 @@
 //! `plimsoll completions SHELL`.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::arguments::Arguments;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -19,8 +18,7 @@ pub struct Options {
 ///
 /// # Errors
 /// None.
-pub fn carry_out(options: &Options) -> Result<Exit, CliError> {
-    let mut command = Arguments::command();
+pub fn carry_out(options: &Options, mut command: Command) -> Result<Exit, CliError> {
     let mut text = Vec::new();
     clap_complete::generate(options.shell, &mut command, "plimsoll", &mut text);
     super::bundle::print_bytes(&text)?;

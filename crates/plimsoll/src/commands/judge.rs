@@ -4,7 +4,7 @@
 use clap::Args;
 
 use super::bundle;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::custody::Reader;
 use crate::error::CliError;
 use crate::exit::Exit;

@@ -12,7 +12,7 @@ use plimsoll_sys::clock;
 use serde::Serialize;
 
 use super::bundle;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::keys;

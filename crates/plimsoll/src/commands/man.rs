@@ -1,8 +1,7 @@
 //! `plimsoll man`: the man page, for packagers.
 
-use clap::CommandFactory;
+use clap::Command;
 
-use crate::arguments::Arguments;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -10,9 +9,9 @@ use crate::exit::Exit;
 ///
 /// # Errors
 /// A page that cannot be rendered.
-pub fn carry_out() -> Result<Exit, CliError> {
+pub fn carry_out(command: Command) -> Result<Exit, CliError> {
     let mut text = Vec::new();
-    clap_mangen::Man::new(Arguments::command())
+    clap_mangen::Man::new(command)
         .render(&mut text)
         .map_err(|error| CliError::new(Exit::Defect, format!("the man page: {error}")))?;
     super::bundle::print_bytes(&text)?;

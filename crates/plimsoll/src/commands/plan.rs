@@ -7,7 +7,7 @@ use plimsoll_plan::{Plan, PlanErrors, import_fio};
 use plimsoll_runner::run::check_accepted;
 
 use super::bundle;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;

@@ -7,14 +7,13 @@ use clap::Args;
 use plimsoll_engine::mailbox::written_bytes;
 use plimsoll_plan::{QuickstartFacts, quickstart};
 
-use super::run::After;
-use crate::arguments::Common;
-use crate::error::CliError;
+use super::after::After;
+use crate::common::Common;
+use crate::error::{CliError, engine_error};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::places::Places;
 use crate::progress::StderrProgress;
-use crate::session::engine_error;
 
 /// Bounds of the data: 2 GiB and 5 % of the free space.
 const DATA_BYTES_MAX: u64 = 2 << 30;

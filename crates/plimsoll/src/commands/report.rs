@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::bundle;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::custody::{Loaded, Reader};
 use crate::error::CliError;
 use crate::exit::Exit;

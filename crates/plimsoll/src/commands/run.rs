@@ -5,16 +5,17 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use plimsoll_plan::Plan;
+use plimsoll_runner::asked::Asked;
 use plimsoll_runner::repeat::{self, Repeated};
 use plimsoll_runner::search::{Fewest, with_fewest_threads};
-use plimsoll_runner::session::Asked;
 
+use super::after::After;
 use super::{arms, bundle};
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::keys::{self, Sign};
+use crate::keys;
 use crate::progress::StderrProgress;
 
 /// Options of `run`.
@@ -28,26 +29,6 @@ pub struct Options {
     plan: PathBuf,
     #[command(flatten)]
     after: After,
-}
-
-/// What becomes of the data and the evidence.
-#[derive(Clone, Debug, Default, Args)]
-pub struct After {
-    /// Keep the data after the run: `plimsoll verify` can check it.
-    #[arg(long)]
-    pub keep: bool,
-    /// Write each durable commit that is acknowledged to this file or pipe, for tests of durability:
-    /// `plimsoll verify --witness` then asks after each.
-    #[arg(long, value_name = "FILE")]
-    pub witness: Option<PathBuf>,
-    /// A block device whose data may be overwritten, named in full: `--destroy /dev/sdx`.
-    #[arg(long, value_name = "DEVICE")]
-    pub destroy: Vec<PathBuf>,
-    /// Directory to make the bundle in, instead of the catalogue's.
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    #[command(flatten)]
-    pub sign: Sign,
 }
 
 /// Runs a plan.

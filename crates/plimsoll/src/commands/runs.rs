@@ -9,7 +9,7 @@ use plimsoll_judge::tuning;
 use serde::Serialize;
 
 use super::bundle;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::custody::Reader;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -109,7 +109,7 @@ fn show_experiment(directory: &Path, common: &Common) -> Result<Exit, CliError> 
     let runs = together.judged();
     match kind {
         ExperimentKind::Compare => {
-            super::compare::show(&super::compare::compare_arms(directory, &runs, &[])?, common)?;
+            super::sides::show(&super::compare::compare_arms(directory, &runs, &[])?, common)?;
         }
         ExperimentKind::Tune => {
             let range = experiment::range_of(directory)?;

@@ -6,13 +6,13 @@ mod show;
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_runner::session::Asked;
+use plimsoll_runner::asked::Asked;
 use plimsoll_runner::sweep::{self, Earlier, Sweeping};
 
 use self::flags::Flags;
 pub use self::show::show_again;
 use self::show::{Format, show};
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;

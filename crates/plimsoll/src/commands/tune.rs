@@ -10,7 +10,7 @@ use plimsoll_report::{text, tuning_document};
 use plimsoll_runner::search::{Asked, Found, default_range, most_threads, search};
 
 use super::bundle;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;

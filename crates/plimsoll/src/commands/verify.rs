@@ -9,12 +9,11 @@ use plimsoll_evidence::run::Damage;
 use serde::Serialize;
 
 use super::{bundle, verify_evidence};
-use crate::arguments::Common;
-use crate::error::CliError;
+use crate::common::Common;
+use crate::error::{CliError, engine_error};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::StderrProgress;
-use crate::session::engine_error;
 
 /// Options of `verify`.
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use plimsoll_evidence::seal;
 use serde::Serialize;
 
 use super::bundle;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::custody::{Loaded, Reader, Signed, Standing, Together};
 use crate::error::CliError;
 use crate::exit::Exit;

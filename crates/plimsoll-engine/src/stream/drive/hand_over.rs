@@ -3,7 +3,7 @@
 use super::{Driver, Queue, Snapshot, Source};
 use crate::EngineError;
 use crate::stream::pacing::Pacing;
-use crate::stream::time::Timer;
+use crate::timer::Timer;
 
 impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Hands what was started to the target. Where nothing else is to be done, waits for whatever comes

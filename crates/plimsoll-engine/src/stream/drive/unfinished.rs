@@ -6,7 +6,7 @@ use super::{Driver, cell_of};
 use crate::backend::Queue;
 use crate::stream::pacing::Pacing;
 use crate::stream::source::Source;
-use crate::stream::time::Timer;
+use crate::timer::Timer;
 
 impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Writes down the operations that have not come back, and the arrivals that were due before the

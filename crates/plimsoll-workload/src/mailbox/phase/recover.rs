@@ -10,8 +10,9 @@ use super::super::page::{PageHead, check, parse, render};
 use super::super::poison::{Place, Trouble};
 use super::super::record::{BlockHead, NO_RECORD, seal_block};
 use super::super::store::{DatabaseState, LogPosition, Store};
-use super::replay::{Chain, Found, LogReader, ReadFrom, Replayed};
+use super::replay::{Found, LogReader, ReadFrom, Replayed};
 use super::ring;
+use super::ring::Chain;
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
 
 /// Reads each database's log, reads every page that it changed since the checkpoint, writes again

@@ -18,30 +18,12 @@ use super::super::record::{
 };
 use super::super::rng::{Choices, below};
 use super::super::store::{LogPosition, Store};
-use super::ring::{self, Ring};
+use super::ring::{self, Chain, Ring};
 use super::{Lane, Notes, Request};
 
 /// No record is as large as this.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 const BLOCK: u64 = BLOCK_BYTES as u64;
-
-/// A log that was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Chain {
-    /// First block that is still there.
-    pub start_lsn: u64,
-    /// After the last block.
-    pub end_lsn: u64,
-    /// Where replaying must start.
-    pub checkpoint: u64,
-    pub pages_used: u32,
-    /// Greatest epoch of any block in the ring.
-    pub epoch: u32,
-    /// First position of that epoch that is still there.
-    pub epoch_lsn: u64,
-    /// The last block says that the store was closed.
-    pub clean: bool,
-}
 
 /// Finds the log among the blocks of a ring, given in any order.
 pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {

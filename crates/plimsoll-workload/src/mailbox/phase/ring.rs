@@ -14,9 +14,26 @@ use super::super::poison::{Place, Trouble};
 use super::super::record::{BlockHead, LogFault, check_block, parse_block};
 use super::super::store::{LogPosition, Store};
 use super::Notes;
-use super::replay::Chain;
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
+
+/// A log that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chain {
+    /// First block that is still there.
+    pub start_lsn: u64,
+    /// After the last block.
+    pub end_lsn: u64,
+    /// Where replaying must start.
+    pub checkpoint: u64,
+    pub pages_used: u32,
+    /// Greatest epoch of any block in the ring.
+    pub epoch: u32,
+    /// First position of that epoch that is still there.
+    pub epoch_lsn: u64,
+    /// The last block says that the store was closed.
+    pub clean: bool,
+}
 
 /// First position from which every block up to the end must be there. `closed`: nothing was in flight
 /// when the log was last left.

@@ -10,8 +10,9 @@ use super::super::page::{Damage, Directory, Fault, PageHead, check, parse};
 use super::super::poison::{Place, Trouble};
 use super::super::session::Commit;
 use super::super::store::{LogPosition, Store};
-use super::replay::{Chain, Found, LogReader, ReadFrom, Replayed};
+use super::replay::{Found, LogReader, ReadFrom, Replayed};
 use super::ring;
+use super::ring::Chain;
 use super::{Lane, Machine, Notes, PhaseIo, Report, Request, Steps, chunk_pages};
 
 /// Reads each database's log, then every page.

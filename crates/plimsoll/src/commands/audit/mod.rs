@@ -12,7 +12,7 @@ use plimsoll_import::number;
 use plimsoll_judge::conservation;
 use plimsoll_plan::{Media, SizeBytes};
 
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 

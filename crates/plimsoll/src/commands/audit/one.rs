@@ -14,7 +14,7 @@ use plimsoll_plan::Claim;
 
 use super::super::bundle;
 use super::{Declared, Options, study};
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 

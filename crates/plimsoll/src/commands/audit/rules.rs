@@ -6,7 +6,7 @@ use plimsoll_plan::Claim;
 use serde_json::json;
 
 use super::super::bundle;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::super::bundle;
 use super::Options;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 

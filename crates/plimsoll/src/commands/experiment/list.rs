@@ -3,8 +3,8 @@
 use plimsoll_experiments::report::{Listed, list_document};
 use plimsoll_experiments::{Definition, shipped};
 
-use crate::arguments::Common;
 use crate::commands::bundle;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 

@@ -12,7 +12,7 @@ use plimsoll_experiments::directory::analyse_again;
 use plimsoll_experiments::report::{Surroundings, analysis_document};
 
 use super::bundle;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 

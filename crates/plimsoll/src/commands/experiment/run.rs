@@ -8,8 +8,8 @@ use plimsoll_experiments::planned::Further;
 use plimsoll_experiments::run::{self, Asked, Directory};
 use plimsoll_experiments::{Definition, Files, On, Overrides, Planned};
 
-use crate::arguments::Common;
 use crate::commands::bundle;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;

@@ -6,8 +6,8 @@ use clap::Args;
 use plimsoll_experiments::report::{definition_document, definition_json};
 use plimsoll_experiments::{Definition, Files, On, Overrides};
 
-use crate::arguments::Common;
 use crate::commands::bundle;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 

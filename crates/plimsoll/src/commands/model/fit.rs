@@ -16,8 +16,8 @@ use plimsoll_model::spec::Spec;
 use serde::Serialize;
 
 use super::{fit_error, model_error, settings, show};
-use crate::arguments::Common;
 use crate::commands::bundle;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;

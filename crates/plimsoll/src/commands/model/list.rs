@@ -1,14 +1,14 @@
 //! `plimsoll model list`.
 
 use plimsoll_model::spec::Spec;
-use plimsoll_model::system::shipped;
+use plimsoll_model::spec::shipped;
 use plimsoll_report::document::{Block, Document, Headline, Section};
 use plimsoll_report::table::{Cell, Column, Table};
 use serde::Serialize;
 
 use super::{model_error, show};
-use crate::arguments::Common;
 use crate::commands::bundle;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 

@@ -15,7 +15,7 @@ use plimsoll_report::document::Document;
 use plimsoll_runner::modelled::{fit_error, model_error};
 
 use super::bundle;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 

@@ -8,12 +8,15 @@ use plimsoll_evidence::run::EndKind;
 use plimsoll_judge::inside::{bottleneck, contributions, shares, stations};
 use plimsoll_plan::{Plan, Target, TargetKind};
 use plimsoll_report::document::Depth;
+use plimsoll_runner::asked::{Asked, Request};
+use plimsoll_runner::finished::Finished;
+use plimsoll_runner::session::run_once;
 use serde_json::{Value, json};
 use toml::Table;
 
 use super::settings;
-use crate::arguments::Common;
 use crate::commands::bundle;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -21,7 +24,6 @@ use crate::kept_data::DataSlot;
 use crate::keys::{self, Sign};
 use crate::modelled;
 use crate::progress::StderrProgress;
-use crate::session::{Asked, Finished, Request, run_once};
 
 /// Options of `model run`.
 #[derive(Debug, Args)]

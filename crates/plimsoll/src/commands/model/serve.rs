@@ -8,8 +8,8 @@ use plimsoll_model_serve::{ServeError, ServeOptions, Served, serve};
 use serde_json::json;
 
 use super::{model_error, settings};
-use crate::arguments::Common;
 use crate::commands::bundle;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;

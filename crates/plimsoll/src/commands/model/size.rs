@@ -14,8 +14,8 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 use serde_json::{Value, json};
 
 use super::{model_error, settings, show};
-use crate::arguments::Common;
 use crate::commands::bundle;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 

@@ -30,7 +30,7 @@ use signal_hook::consts::SIGINT;
 
 use self::result::Ran;
 use super::bundle;
-use crate::arguments::Common;
+use crate::common::Common;
 use crate::custody;
 use crate::error::CliError;
 use crate::evidence_place;

@@ -6,8 +6,8 @@ use clap::ValueEnum;
 use plimsoll_report::{markdown, sweep_csv, sweep_document, text};
 use plimsoll_runner::sweep::{self, Sweeping};
 
-use crate::arguments::Common;
 use crate::commands::bundle;
+use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 

@@ -1,6 +1,6 @@
 //! The models that come with the program.
 
-use crate::spec::{ModelError, Spec, most_like};
+use super::{ModelError, Spec, most_like};
 
 /// A model that comes with the program.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub fn shipped() -> &'static [Shipped] {
 }
 
 /// Reads a shipped model, or the file at a path.
-pub(super) fn load(name_or_path: &str) -> Result<Spec, ModelError> {
+pub(crate) fn load(name_or_path: &str) -> Result<Spec, ModelError> {
     if let Some(model) = shipped().iter().find(|m| m.name == name_or_path) {
         return Spec::parse(model.name, model.text);
     }

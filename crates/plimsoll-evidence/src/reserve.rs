@@ -22,7 +22,7 @@ const EXTRA_BYTES: u64 = 16 << 10;
 
 /// Held space.
 #[derive(Debug)]
-pub(super) struct Reserve {
+pub(crate) struct Reserve {
     path: PathBuf,
     left: Mutex<(File, u64)>,
 }

@@ -17,8 +17,8 @@ use plimsoll_evidence::observed::{BackingFile, DeviceTotals, Moved};
 use plimsoll_evidence::run::{Driver, Tier};
 use plimsoll_plan::{SyncKind, Workload};
 
+use super::seen;
 use crate::place;
-use crate::rules::seen;
 
 /// Devices that moved less than this share of what was asked left the rest to something else: measured
 /// 0.001 from a warm page cache, 0.87 from a cold one, 1.00 with direct I/O.

@@ -1,0 +1,16 @@
+//! What a model's stations and nodes say of drives and of other nodes.
+
+use plimsoll_evidence::inside::Inside;
+use plimsoll_judge::inside::shares;
+
+/// Whether a station is a drive, by the names that models give them.
+pub(super) fn is_drive(station: &str) -> bool {
+    ["ssd", "hdd", "drive", "flash", "disk"].iter().any(|word| station.contains(word))
+}
+
+/// Share of reads that another node answered.
+pub(super) fn remote_share(inside: &Inside) -> f64 {
+    let remote: u64 = inside.nodes.iter().map(|node| node.remote_reads.ios).sum();
+    let count: u64 = shares(inside, false).iter().map(|(_, tally, _)| tally.ios).sum();
+    remote as f64 / count.max(1) as f64
+}

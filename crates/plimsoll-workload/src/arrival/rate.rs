@@ -1,0 +1,41 @@
+//! A rate, and how exactly it is kept.
+
+/// Operations per second, in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    micro_ops_per_s: u64,
+}
+
+/// A rate that can't be kept.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{rate_per_s} operations per second is not between 0.000001 and 1,000,000,000")]
+pub struct RateError {
+    /// The rate.
+    pub rate_per_s: f64,
+}
+
+impl Rate {
+    /// From operations per second, rounded to millionths.
+    ///
+    /// # Errors
+    /// [`RateError`] outside 1e-6 to 1e9: starts are in nanoseconds.
+    pub fn per_s(rate_per_s: f64) -> Result<Self, RateError> {
+        let micro = libm::round(rate_per_s * 1e6);
+        if (1.0..=1e15).contains(&micro) {
+            Ok(Self { micro_ops_per_s: micro as u64 })
+        } else {
+            Err(RateError { rate_per_s })
+        }
+    }
+
+    /// The rate in operations per second.
+    #[must_use]
+    pub fn as_per_s(self) -> f64 {
+        self.micro_ops_per_s as f64 / 1e6
+    }
+
+    /// Nanoseconds between two starts, as dividend and divisor.
+    pub(super) fn period(self) -> (u64, u64) {
+        (1_000_000_000_000_000, self.micro_ops_per_s)
+    }
+}
