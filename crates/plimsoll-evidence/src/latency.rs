@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogWriterBuilder, LogEntry, LogIteratorError, Tag,
@@ -236,7 +238,9 @@ pub fn read(
             }
         })?;
         let LogEntry::Interval(interval) = entry else { continue };
-        let encoded = base64_decode(interval.encoded_histogram())?;
+        let encoded = STANDARD
+            .decode(interval.encoded_histogram())
+            .map_err(|error| format!("a histogram is not base 64: {error}"))?;
         let histogram: Histogram<u64> = deserializer
             .deserialize(&mut encoded.as_slice())
             .map_err(|error| format!("a histogram does not decode: {error}"))?;
@@ -252,29 +256,6 @@ pub fn read(
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Standard base 64 with padding (RFC 4648 §4): the log's encoding of a histogram.
-fn base64_decode(text: &str) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut held) = (0u32, 0u32);
-    for character in text.bytes().take_while(|&c| c != b'=') {
-        let value = match character {
-            b'A'..=b'Z' => character - b'A',
-            b'a'..=b'z' => character - b'a' + 26,
-            b'0'..=b'9' => character - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return Err(format!("a histogram holds {:?}", char::from(character))),
-        };
-        bits = bits << 6 | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held & 0xff) as u8);
-        }
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ mod support;
 
 use plimsoll_model::blocks::{Action, Request, Source};
 use plimsoll_model::run::{MatrixLoad, Pattern};
+use plimsoll_model::spec::shipped;
 use plimsoll_model::spec::{Provenance, Spec};
-use plimsoll_model::system::{System, shipped};
+use plimsoll_model::system::System;
 use support::{load, model, run};
 
 const GB: u64 = 1_000_000_000;

@@ -13,7 +13,6 @@ pub mod error;
 pub mod extents;
 pub mod file;
 mod flight;
-pub mod heap;
 pub mod hint;
 pub mod inject;
 pub mod large;

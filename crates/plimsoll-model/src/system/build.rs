@@ -28,7 +28,6 @@ impl System {
     /// # Errors
     /// [`ModelError`] if a block's fields are wrong or the blocks do not fit together.
     pub fn build(spec: Spec, seed: u64) -> Result<Self, ModelError> {
-        plimsoll_sys::heap::extend_in_large_pages();
         let head = Reader::new(&spec, "model", &spec.head);
         let entry = head.block("entry", "the block that requests enter by")?.to_owned();
         let compute_nodes = head.count_or("nodes", 1, 1, 1024)?;
