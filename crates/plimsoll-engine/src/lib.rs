@@ -13,7 +13,6 @@ pub mod mailbox;
 pub mod matrix;
 pub mod memory;
 pub mod nfs;
-mod own;
 pub mod placement;
 pub mod s3;
 #[cfg(test)]
@@ -22,7 +21,8 @@ pub mod step;
 pub mod stream;
 pub mod timer;
 pub mod urgency;
+mod work_dir;
 
 pub use error::{EngineError, ErrorKind};
-pub use own::clean::{Cleaned, remove_data};
-pub use own::maps::{Fate, collect as collect_maps};
+pub use work_dir::clean::{Cleaned, remove_data};
+pub use work_dir::maps::{Fate, collect as collect_maps};

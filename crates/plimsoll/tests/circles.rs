@@ -11,8 +11,8 @@ const KNOWN: &[(&str, &str, &[&str], &str)] = &[
     (
         "plimsoll-engine",
         ".",
-        &["mailbox", "matrix", "own", "step"],
-        "what may be removed is what the manifests of mail stores and data sets list, and both lie in what `own` \
+        &["mailbox", "matrix", "step", "work_dir"],
+        "what may be removed is what the manifests of mail stores and data sets list, and both lie in what `work_dir` \
          finds and locks",
     ),
     (

@@ -22,10 +22,10 @@ use super::settings;
 use super::witness::{Witnessed, read_commits};
 use crate::backend::{Direct, Prefer};
 use crate::matrix::home::memory_bytes;
-use crate::own::beneath::OwnDirectory;
-use crate::own::find::{There, holds, look_at};
-use crate::own::sys;
 use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
+use crate::work_dir::beneath::OwnDirectory;
+use crate::work_dir::find::{There, holds, look_at};
+use crate::work_dir::sys;
 use crate::{EngineError, issue};
 
 /// What checking a store found.

@@ -13,8 +13,8 @@ use plimsoll_workload::mailbox::Store;
 
 use super::manifest::{self, Manifest, Position, StoreState, boot_id, io};
 use crate::EngineError;
-use crate::own::removal::Known;
-use crate::own::{
+use crate::work_dir::removal::Known;
+use crate::work_dir::{
     self, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name, remove_own,
 };
 
@@ -45,7 +45,7 @@ impl Home {
     ) -> Result<Self, EngineError> {
         // Databases first, then logs, as the store counts them.
         let all = target.database_directories().iter().chain(target.log_directories());
-        let named = own::named_directories(all, "a mail store needs directories")?;
+        let named = work_dir::named_directories(all, "a mail store needs directories")?;
         let locks = lock_all(&named)?;
         let own_name = own_name(&plan.name);
         for directory in &named {
@@ -53,7 +53,7 @@ impl Home {
         }
         check_space(plan, target)?;
         let below: Vec<PathBuf> = named.iter().map(|path| path.join(&own_name)).collect();
-        let replaced = own::make_all(&below)?;
+        let replaced = work_dir::make_all(&below)?;
         maps::forget(state_directory, &replaced);
         let marks = maps::directory(state_directory, store_id);
         let text = |path: &PathBuf| path.display().to_string();
@@ -89,9 +89,9 @@ impl Home {
     /// # Errors
     /// No store there, several of them, one that is in use, or a copy of a part of one.
     pub fn open(path: &Path) -> Result<(Self, bool), EngineError> {
-        let (found, mut manifest): (PathBuf, Manifest) = own::find_manifest(path)?;
+        let (found, mut manifest): (PathBuf, Manifest) = work_dir::find_manifest(path)?;
         let recorded: Vec<PathBuf> = manifest.directories.iter().map(PathBuf::from).collect();
-        let directories = own::find::settle(&manifest, &found, &recorded)?;
+        let directories = work_dir::find::settle(&manifest, &found, &recorded)?;
         let above = |directory: &PathBuf| directory.parent().unwrap_or(directory).to_path_buf();
         let named: Vec<PathBuf> = directories.iter().map(above).collect();
         let locks = lock_shared(&named)?;

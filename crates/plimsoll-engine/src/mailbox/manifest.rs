@@ -9,8 +9,8 @@ use plimsoll_workload::mailbox::LogPosition;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
-use crate::own::contents::Contents;
-use crate::own::{self, Manifested};
+use crate::work_dir::contents::Contents;
+use crate::work_dir::{self, Manifested};
 use plimsoll_sys::SysError;
 
 /// Name of the file in each directory of a store.
@@ -140,7 +140,7 @@ impl Manifest {
     /// # Errors
     /// A manifest that cannot be read, or is none of ours.
     pub fn read(directory: &Path) -> Result<Option<Self>, EngineError> {
-        own::read_manifest(directory)
+        work_dir::read_manifest(directory)
     }
 
     /// Writes the manifest to each of the store's directories.
@@ -149,7 +149,7 @@ impl Manifest {
     /// A directory that cannot be written.
     pub fn write(&self) -> Result<(), EngineError> {
         let directories: Vec<&Path> = self.directories.iter().map(Path::new).collect();
-        own::write_manifest(self, &directories)
+        work_dir::write_manifest(self, &directories)
     }
 
     /// Whether the store was last opened during this boot of the host: then its maps are as new as its data.

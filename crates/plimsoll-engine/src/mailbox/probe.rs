@@ -48,7 +48,7 @@ fn write(
     let start_ns = clock::monotonic_ns();
     let (mut issued, mut written) = (0u64, 0u64);
     let mut free: Vec<u32> = (0..DEPTH).collect();
-    let mut flying: Vec<Io> = Vec::with_capacity(DEPTH as usize);
+    let mut in_flight: Vec<Io> = Vec::with_capacity(DEPTH as usize);
     let mut completions: Vec<Completion> = Vec::new();
     loop {
         let now_ns = clock::monotonic_ns();
@@ -73,10 +73,10 @@ fn write(
                 intended_ns: now_ns,
             };
             backend.push(&chunk)?;
-            flying.push(chunk);
+            in_flight.push(chunk);
             issued += u64::from(CHUNK_BYTES);
         }
-        if flying.is_empty() {
+        if in_flight.is_empty() {
             return Ok(written);
         }
         backend.submit_and_wait(1, None)?;
@@ -84,10 +84,10 @@ fn write(
         let now_ns = backend.now_ns();
         backend.reap(usize::MAX, now_ns, &mut completions);
         for completion in &completions {
-            let Some(at) = flying.iter().position(|io| io.token == completion.token) else {
+            let Some(at) = in_flight.iter().position(|io| io.token == completion.token) else {
                 continue;
             };
-            let chunk = flying.swap_remove(at);
+            let chunk = in_flight.swap_remove(at);
             if let Some(error) = backend.failure(&chunk, completion) {
                 return Err(error);
             }

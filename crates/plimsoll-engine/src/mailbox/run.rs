@@ -15,9 +15,9 @@ use plimsoll_workload::mailbox::{
 };
 use plimsoll_workload::step::Class;
 
+use super::generation_map::MappedGenerationMap;
 use super::home::Home;
 use super::manifest::StoreState;
-use super::marks::MappedMarks;
 use super::place::Locator;
 use super::running::{MailRun, Running};
 use super::{caches, settings};
@@ -90,7 +90,7 @@ impl Running<'_> {
     fn close(&mut self, store: &Store) -> Result<(), EngineError> {
         let directory = self.mail.home.marks_directory();
         for state in store.databases() {
-            MappedMarks::persist(&directory, state.config.id, state.config.pages_max)
+            MappedGenerationMap::persist(&directory, state.config.id, state.config.pages_max)
                 .map_err(|error| EngineError::system("storing the generations", error))?;
         }
         self.mail.home.mark(StoreState::Clean, settings::positions(store))

@@ -5,8 +5,8 @@ use std::path::Path;
 use plimsoll_workload::mailbox::{DatabaseState, GenerationMap, MailboxConfig, Store};
 use plimsoll_workload::planned;
 
+use super::generation_map::{KeptMarks, MappedGenerationMap, Trust};
 use super::manifest::{Manifest, Position, StoreState};
-use super::marks::{KeptMarks, MappedMarks, Trust};
 use crate::EngineError;
 
 /// The configuration that a manifest describes.
@@ -24,7 +24,7 @@ pub fn of_manifest(manifest: &Manifest) -> Result<MailboxConfig, EngineError> {
 /// The store that a manifest describes, with its generation maps, to be worked on.
 pub fn store(manifest: &Manifest) -> Result<Store, EngineError> {
     store_with(manifest, |id, pages, _| {
-        let marks = MappedMarks::open(Path::new(&manifest.marks), id, pages);
+        let marks = MappedGenerationMap::open(Path::new(&manifest.marks), id, pages);
         let marks = marks.map_err(|error| EngineError::system("mapping the generations", error))?;
         Ok(Box::new(marks))
     })

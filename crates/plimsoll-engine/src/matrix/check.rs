@@ -16,10 +16,10 @@ use super::manifest::{DataFile, FILE};
 use super::request::CHUNK_BYTES;
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
-use crate::own::NOTHING;
-use crate::own::find::{There, holds};
 use crate::placement::Place;
 use crate::stream::run::{Event, Group, RunConfig, Target, UNTIL_DONE_NS, watch};
+use crate::work_dir::NOTHING;
+use crate::work_dir::find::{There, holds};
 
 /// What a check found.
 #[derive(Clone, Debug)]

@@ -20,10 +20,10 @@ use super::request::{CHUNK_BYTES, HomeRequest};
 use super::tree::Tree;
 use crate::EngineError;
 use crate::backend::Names;
-use crate::own::beneath::OwnDirectory;
-use crate::own::find::{There, look_at, settle};
-use crate::own::removal::Known;
-use crate::own::{
+use crate::work_dir::beneath::OwnDirectory;
+use crate::work_dir::find::{There, look_at, settle};
+use crate::work_dir::removal::Known;
+use crate::work_dir::{
     self, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name, remove_own,
     sys,
 };
@@ -153,7 +153,7 @@ impl DataHome {
         configs: &[StreamConfig],
     ) -> Result<Self, EngineError> {
         let names = request.target.database_directories().iter();
-        let named = own::named_directories(names, "files are made in a directory")?;
+        let named = work_dir::named_directories(names, "files are made in a directory")?;
         let locks = lock_all(&named)?;
         let own_name = own_name(&request.plan.name);
         for directory in &named {
@@ -163,7 +163,7 @@ impl DataHome {
         check_space(request.plan, request.target)?;
         let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, configs)?);
         let below: Vec<PathBuf> = named.iter().map(|path| path.join(&own_name)).collect();
-        let replaced = own::make_all(&below)?;
+        let replaced = work_dir::make_all(&below)?;
         maps::forget(request.state_directory, &replaced);
         manifest.files = files(request.matrix, configs, &below);
         manifest.directories.clone_from(&below);
@@ -413,7 +413,7 @@ impl DataHome {
     /// No data set there, several of them, one that is in use, one that is not known to be whole, or a copy
     /// of a part of one.
     pub(crate) fn open_at(path: &Path) -> Result<(Self, Vec<There>), EngineError> {
-        let (found, mut manifest): (PathBuf, Manifest) = own::find_manifest(path)?;
+        let (found, mut manifest): (PathBuf, Manifest) = work_dir::find_manifest(path)?;
         let directories = settle(&manifest, &found, &manifest.directories)?;
         let above = |directory: &PathBuf| directory.parent().unwrap_or(directory).to_path_buf();
         let locks = lock_shared(&directories.iter().map(above).collect::<Vec<_>>())?;

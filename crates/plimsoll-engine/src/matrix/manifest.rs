@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
-use crate::own::contents::Contents;
-use crate::own::{self, Manifested, beneath};
+use crate::work_dir::contents::Contents;
+use crate::work_dir::{self, Manifested, beneath};
 
 /// Name of the file in each directory of a data set.
 pub const FILE: &str = "data.json";
@@ -126,7 +126,7 @@ impl Manifest {
     /// # Errors
     /// A manifest that can't be read, or is none of ours.
     pub fn read(directory: &Path) -> Result<Option<Self>, EngineError> {
-        own::read_manifest(directory)
+        work_dir::read_manifest(directory)
     }
 
     /// Writes the manifest to each of the directories.
@@ -135,6 +135,6 @@ impl Manifest {
     /// A directory that can't be written.
     pub fn write(&self) -> Result<(), EngineError> {
         let directories: Vec<&Path> = self.directories.iter().map(PathBuf::as_path).collect();
-        own::write_manifest(self, &directories)
+        work_dir::write_manifest(self, &directories)
     }
 }

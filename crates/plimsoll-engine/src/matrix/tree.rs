@@ -12,7 +12,7 @@ use plimsoll_plan::Stream;
 use plimsoll_workload::matrix::{StreamConfig, name_text};
 
 use crate::EngineError;
-use crate::own::sys;
+use crate::work_dir::sys;
 
 /// The places of a stream's files.
 #[derive(Debug)]

@@ -25,7 +25,7 @@ use plimsoll_sys::op::{OpKind, PushError, RingOp};
 use plimsoll_workload::matrix::MetadataKind;
 
 use super::home::{MODE, Share, data_name};
-use super::{Calls, Doubt, failed};
+use super::{Calls, UnverifiedWindow, failed};
 use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
 use crate::{EngineError, urgency};
@@ -90,7 +90,7 @@ pub struct NfsQueue {
     out: Vec<Completion>,
     /// Operations that have come back, in the order in which they did.
     ready: VecDeque<Completion>,
-    doubt: Doubt,
+    unverified: UnverifiedWindow,
     /// By place: what was reaped last can be held against what was written.
     sure: Vec<bool>,
     calls: Calls,
@@ -157,7 +157,7 @@ impl NfsQueue {
             tick_ns: TICK_NS,
             durable: target.durable,
             first_share: target.first_share,
-            doubt: Doubt::new(files.len()),
+            unverified: UnverifiedWindow::new(files.len()),
             files,
             shares,
             attributes: mode(MODE),
@@ -182,7 +182,7 @@ impl NfsQueue {
         let mut dirty: Vec<u32> = Vec::new();
         if !cut {
             self.abandon();
-            dirty.extend(self.doubt.dirty());
+            dirty.extend(self.unverified.dirty());
         }
         let mut error = None;
         for file in dirty {
@@ -220,23 +220,23 @@ impl NfsQueue {
             self.calls.note(&event);
         }
         if restarted {
-            self.doubt.begin();
+            self.unverified.begin();
         }
     }
 
     /// Hands over COMMITs of files in doubt, as far as there is room.
     fn dispel(&mut self) {
-        while let Some(file) = self.doubt.next() {
+        while let Some(file) = self.unverified.next() {
             let Some(Some((object, _))) = self.files.get(file as usize).copied() else {
-                self.doubt.took();
-                self.doubt.ended();
+                self.unverified.took();
+                self.unverified.ended();
                 continue;
             };
             let commit = Op::Commit { file: object, offset_bytes: 0, size_bytes: 0 };
             if self.client.submit(OWN | u64::from(file), &commit).is_err() {
                 return;
             }
-            self.doubt.took();
+            self.unverified.took();
             self.calls.doubt_commits += 1;
         }
     }
@@ -252,7 +252,7 @@ impl NfsQueue {
             if let Err(error) = completion.result {
                 self.note_error(&completion, error);
             }
-            self.doubt.ended();
+            self.unverified.ended();
         }
         self.out = out;
     }
@@ -317,7 +317,7 @@ impl Queue for NfsQueue {
                     _ => self.durable,
                 };
                 if stability == Stability::Unstable {
-                    self.doubt.wrote(op.file);
+                    self.unverified.wrote(op.file);
                 }
                 Op::Write { file, offset_bytes, size_bytes, buffer_offset_bytes, stability }
             }
@@ -422,7 +422,7 @@ impl Queue for NfsQueue {
                 completion.procedure,
                 plimsoll_nfs::Procedure::Read | plimsoll_nfs::Procedure::Write
             );
-            let sure = self.doubt.is_sure(completion.submitted_ns);
+            let sure = self.unverified.is_sure(completion.submitted_ns);
             if let Some(place) = self.sure.get_mut(completion.token as usize) {
                 *place = sure;
             }
@@ -435,7 +435,7 @@ impl Queue for NfsQueue {
             each(completion.token, completion.result.map(bytes).map_err(CallError::errno));
         }
         if self.ready.is_empty() {
-            self.doubt.settle(self.client.now_ns(), self.client.connections_down());
+            self.unverified.settle(self.client.now_ns(), self.client.connections_down());
         }
         reaped
     }

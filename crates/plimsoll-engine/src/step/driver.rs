@@ -61,7 +61,7 @@ pub struct Driven<'a, W, Q = AnyQueue, T = Clock> {
 
 /// An I/O between issue and completion.
 #[derive(Clone, Copy)]
-struct Flying {
+struct InFlight {
     token: u64,
     class: u16,
     is_flush: bool,
@@ -98,7 +98,7 @@ pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
         stage: Stage::Before,
         recorder,
         late: None,
-        flying: Vec::with_capacity(depth),
+        in_flight: Vec::with_capacity(depth),
         batch: Batch::new(1, depth),
         seen: 0,
         seen_ns: 0,
@@ -129,7 +129,7 @@ struct Thread<'a, W, Q, T> {
     stage: Stage,
     /// Once the measured phase has ended: what belongs to it and had not completed.
     late: Option<Late>,
-    flying: Vec<Flying>,
+    in_flight: Vec<InFlight>,
     batch: Batch,
     /// Completions that were there when they were last looked for, and are not taken yet.
     seen: usize,
@@ -192,7 +192,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
                 self.submit()?;
             }
             self.driven.backend.push(io)?;
-            self.flying.push(Flying {
+            self.in_flight.push(InFlight {
                 token: io.token,
                 class: io.class,
                 is_flush: io.kind == IoKind::Flush,
@@ -246,7 +246,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// # Errors
     /// [`EngineError::Unanswered`] where nothing has for [`Driven::outage_max_ns`].
     fn heed_silence(&mut self, now_ns: u64, answered: bool) -> Result<(), EngineError> {
-        if answered || self.flying.is_empty() {
+        if answered || self.in_flight.is_empty() {
             self.answered_ns = now_ns;
         } else if now_ns.saturating_sub(self.answered_ns) >= self.driven.outage_max_ns {
             return Err(self.unanswered(self.answered_ns, now_ns));
@@ -265,7 +265,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// [`EngineError::Unanswered`] where one has been out for [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
     fn heed_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
-        let oldest_ns = self.flying.iter().map(|io| io.queued_ns).min();
+        let oldest_ns = self.in_flight.iter().map(|io| io.queued_ns).min();
         match self.oldest.is_lost(oldest_ns, now_ns, self.driven.outage_max_ns) {
             true => Err(self.unanswered(oldest_ns.unwrap_or(now_ns), now_ns)),
             false => Ok(()),
@@ -277,7 +277,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         let first = self.driven.backend.paths().first();
         EngineError::Unanswered {
             what: first.map_or_else(|| "the target".to_owned(), |path| path.display().to_string()),
-            in_flight: self.flying.len(),
+            in_flight: self.in_flight.len(),
             after_ns: now_ns.saturating_sub(since_ns),
         }
     }
@@ -285,8 +285,10 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// Records a completion under the class that its I/O was issued with.
     fn record(&mut self, completion: &Completion) {
         // Few are in flight, and those that complete were mostly issued early: a scan is short.
-        let Some(at) = self.flying.iter().position(|f| f.token == completion.token) else { return };
-        let io = self.flying.swap_remove(at);
+        let Some(at) = self.in_flight.iter().position(|f| f.token == completion.token) else {
+            return;
+        };
+        let io = self.in_flight.swap_remove(at);
         let class = usize::from(io.class);
         let late = self.late.as_mut().filter(|_| io.is_late);
         let moved = match completion.result {
@@ -334,7 +336,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         let classes = self.driven.workload.classes().len();
         let histogram_start_ns = self.recorder.histogram_start_ns();
         self.late = Some(Late::new(classes, self.phase, end_ns, histogram_start_ns));
-        self.flying.iter_mut().for_each(|io| io.is_late = true);
+        self.in_flight.iter_mut().for_each(|io| io.is_late = true);
     }
 
     fn change(&mut self, phase: u32, at_ns: u64, stage: Stage) {
@@ -354,7 +356,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// thread.
     fn leave(&mut self, now_ns: u64) {
         let Some(mut late) = self.late.take() else { return };
-        for io in self.flying.iter().filter(|io| io.is_late) {
+        for io in self.in_flight.iter().filter(|io| io.is_late) {
             let waited_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
             let intended_ns = io.intended_ns.unwrap_or(io.queued_ns);
             late.abandon(io.class.into(), waited_ns(intended_ns), waited_ns(io.queued_ns));

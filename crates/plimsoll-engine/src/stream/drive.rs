@@ -111,7 +111,7 @@ pub struct DriveEnd {
 
 /// What is remembered of an operation in flight.
 #[derive(Clone, Copy, Debug)]
-struct Flying {
+struct InFlight {
     intended_ns: u64,
     /// `u64::MAX`: not handed over yet.
     submitted_ns: u64,
@@ -121,7 +121,7 @@ struct Flying {
     in_flight: bool,
 }
 
-const IDLE: Flying = Flying {
+const IDLE: InFlight = InFlight {
     intended_ns: 0,
     submitted_ns: 0,
     op: Op { kind: OpKind::Nop, class: 0, file: 0, offset_bytes: 0, size_bytes: 0, tag: 0 },
@@ -139,7 +139,7 @@ struct Driver<'a, Q, S, P, T> {
     config: DriveConfig,
     wants: Wants,
     /// By place.
-    flying: Box<[Flying]>,
+    in_flight: Box<[InFlight]>,
     /// Places started since the last call.
     fresh: Vec<u32>,
     batch: Batch,
@@ -183,7 +183,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
         clock,
         config,
         wants,
-        flying: vec![IDLE; places].into_boxed_slice(),
+        in_flight: vec![IDLE; places].into_boxed_slice(),
         fresh: Vec::with_capacity(places),
         batch: Batch::new(together, places),
         seen: 0,
@@ -373,10 +373,10 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             self.reap_with_content(snapshot, now_ns)?
         } else {
             let (most, came_ns) = (self.batch.len().min(self.seen), self.seen_ns);
-            let Self { queue, source, pacing, flying, config, wants, end, came, .. } = self;
+            let Self { queue, source, pacing, in_flight, config, wants, end, came, .. } = self;
             let mut look_at = None;
             let taken = queue.reap(most, &mut |place, result| {
-                let Some(flown) = flying.get_mut(place as usize) else { return };
+                let Some(flown) = in_flight.get_mut(place as usize) else { return };
                 flown.in_flight = false;
                 let cell = cell_of(flown.client, flown.op.class, config);
                 if wants.followed && flown.op.tag != UNFOLLOWED {
@@ -432,10 +432,10 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Hands what has come back and is followed to the source, before anything starts in its places again.
     #[inline(never)]
     fn settle(&mut self, snapshot: &mut Snapshot, came_ns: u64) -> Result<(), EngineError> {
-        let Self { queue, source, flying, config, wants, end, came, .. } = self;
+        let Self { queue, source, in_flight, config, wants, end, came, .. } = self;
         let looks = wants.looks && wants.completions;
         for (place, result) in came.drain(..) {
-            let Some(flown) = flying.get_mut(place as usize) else { continue };
+            let Some(flown) = in_flight.get_mut(place as usize) else { continue };
             flown.in_flight = false;
             let cell = cell_of(flown.client, flown.op.class, config);
             let Some(cell) = snapshot.cells.get_mut(cell) else { continue };
@@ -467,7 +467,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// [`EngineError::Unanswered`] where one has been out for [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
     fn heed_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
-        let in_flight = self.flying.iter().filter(|flown| flown.in_flight && !self.stopping);
+        let in_flight = self.in_flight.iter().filter(|flown| flown.in_flight && !self.stopping);
         let oldest_ns = in_flight.map(|flown| flown.submitted_ns).min();
         match self.oldest.is_lost(oldest_ns, now_ns, self.config.outage_max_ns) {
             true => Err(self.unanswered(oldest_ns.unwrap_or(now_ns), now_ns)),
@@ -505,11 +505,11 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
                 self.source.fill(client, &op, buffer);
             }
-            let Some(flying) = self.flying.get_mut(place as usize) else {
+            let Some(in_flight) = self.in_flight.get_mut(place as usize) else {
                 return Err(EngineError::Config(format!("place {place} is beyond the depth")));
             };
-            *flying =
-                Flying { intended_ns, submitted_ns: u64::MAX, op, client, held, in_flight: true };
+            *in_flight =
+                InFlight { intended_ns, submitted_ns: u64::MAX, op, client, held, in_flight: true };
             let names =
                 if self.wants.names && op.kind == OpKind::Nop { self.source.names() } else { None };
             match names {
@@ -543,7 +543,7 @@ fn is_whole_read(op: &Op, result: Result<u32, i32>) -> bool {
 #[inline(always)]
 fn record<P: Pacing>(
     cell: &mut Cell,
-    flown: &Flying,
+    flown: &InFlight,
     result: Result<u32, i32>,
     now_ns: u64,
     end: &mut DriveEnd,
@@ -562,7 +562,7 @@ fn record<P: Pacing>(
 }
 
 #[cold]
-fn fail(end: &mut DriveEnd, flown: &Flying, result: Result<u32, i32>, at_ns: u64) {
+fn fail(end: &mut DriveEnd, flown: &InFlight, result: Result<u32, i32>, at_ns: u64) {
     let (op, client) = (flown.op, flown.client);
     end.failure.get_or_insert(Failure { op, client, result, at_ns });
 }

@@ -46,7 +46,7 @@ pub struct Clients {
     /// Clients that think, or whose operation arrives: (time, stream, client).
     timers: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// By token: stream and client.
-    flying: Vec<(u32, u32)>,
+    operations: Vec<(u32, u32)>,
     free: Vec<u32>,
     start_ns: Option<u64>,
     stopping: bool,
@@ -119,7 +119,7 @@ impl Clients {
             shape: Shape::new(&sizes, first.max(1) as usize, seed),
             files,
             timers: BinaryHeap::new(),
-            flying: Vec::new(),
+            operations: Vec::new(),
             free: Vec::new(),
             start_ns: None,
             stopping: false,
@@ -162,7 +162,7 @@ impl Clients {
     }
 
     fn completed(&mut self, completion: &Completion) {
-        let (at, client) = self.flying[completion.token as usize];
+        let (at, client) = self.operations[completion.token as usize];
         self.free.push(completion.token as u32);
         self.in_flight -= 1;
         let now_ns = completion.completed_ns;
@@ -228,10 +228,10 @@ impl Clients {
                 stream.waiting.pop_front();
                 let Some(op) = stream.part.next(stream.clients.start + client) else { continue };
                 let token = self.free.pop().unwrap_or_else(|| {
-                    self.flying.push((0, 0));
-                    self.flying.len() as u32 - 1
+                    self.operations.push((0, 0));
+                    self.operations.len() as u32 - 1
                 });
-                self.flying[token as usize] = (at, client);
+                self.operations[token as usize] = (at, client);
                 stream.outstanding[client as usize] += 1;
                 stream.in_flight += 1;
                 self.in_flight += 1;

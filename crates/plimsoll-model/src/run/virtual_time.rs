@@ -51,7 +51,7 @@ pub struct Place {
 
 /// An I/O between issue and completion.
 #[derive(Clone, Copy, Debug)]
-struct Flying {
+struct InFlight {
     token: u64,
     class: u16,
     size_bytes: u32,
@@ -70,7 +70,7 @@ struct Part<W> {
     kinds: Vec<u16>,
     /// By class: disk and offset at which its last I/O ended.
     ends: Vec<(u32, u64)>,
-    flying: Places<Flying>,
+    in_flight: Places<InFlight>,
     due_ns: u64,
     timer: Option<u32>,
     ended: bool,
@@ -107,7 +107,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
                 kinds: classes.iter().map(kind_of).collect(),
                 ends: vec![(u32::MAX, 0); classes.len()],
                 recorder: Recorder::new(classes.len(), now_ns, histogram_interval_ns),
-                flying: Places::with_capacity(workload.depth_max()),
+                in_flight: Places::with_capacity(workload.depth_max()),
                 due_ns: now_ns,
                 timer: None,
                 ended: false,
@@ -165,7 +165,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         for part in &mut self.parts {
             let histogram_start_ns = part.recorder.histogram_start_ns();
             part.late = Some(Late::new(part.classes.len(), self.phase, now_ns, histogram_start_ns));
-            part.flying.iter_mut().for_each(|io| io.is_late = true);
+            part.in_flight.iter_mut().for_each(|io| io.is_late = true);
         }
         self.hand_over(true, take);
     }
@@ -176,7 +176,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         let now_ns = self.system.now_ns();
         for (at, part) in self.parts.iter_mut().enumerate() {
             let Some(mut late) = part.late.take() else { continue };
-            for io in part.flying.iter_mut().filter(|io| io.is_late) {
+            for io in part.in_flight.iter_mut().filter(|io| io.is_late) {
                 io.is_late = false;
                 let waited_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
                 late.abandon(io.class.into(), waited_ns(io.intended_ns), waited_ns(io.issued_ns));
@@ -236,8 +236,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
     fn complete(&mut self, at: usize, index: u32, submitted_ns: u64) {
         let completed_ns = self.system.now_ns();
         let part = &mut self.parts[at];
-        let io = part.flying[index];
-        part.flying.free(index);
+        let io = part.in_flight[index];
+        part.in_flight.free(index);
         let latency_ns = completed_ns.saturating_sub(io.intended_ns);
         let service_ns = completed_ns - submitted_ns;
         let bytes = u64::from(io.size_bytes);
@@ -306,7 +306,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
 impl<W> Part<W> {
     #[inline(always)]
     fn issue(&mut self, at: usize, io: &Io, system: &mut System) {
-        let flying = Flying {
+        let in_flight = InFlight {
             token: io.token,
             class: io.class,
             size_bytes: io.size_bytes,
@@ -314,7 +314,7 @@ impl<W> Part<W> {
             issued_ns: system.now_ns(),
             is_late: self.late.as_ref().is_some_and(|late| io.intended_ns < late.end_ns()),
         };
-        let index = self.flying.put(flying);
+        let index = self.in_flight.put(in_flight);
         let kind = self.kinds[usize::from(io.class)];
         let action = match io.kind {
             _ if kind == METADATA => Action::Meta,

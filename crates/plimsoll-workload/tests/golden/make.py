@@ -3,7 +3,7 @@
     python3 make.py > values.csv        (needs SciPy; written with 1.17)
 
 Distributions come from SciPy. The generator and the stamped unit are written here a second time, byte
-by byte from FIPS 197 and from the descriptions in `simd/mod.rs` and `stamp/format.rs`.
+by byte from FIPS 197 and from the descriptions in `simd.rs` and `stamp/format.rs`.
 """
 
 import struct

@@ -69,7 +69,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     #[inline(always)]
     fn stamp(&mut self, snapshot: &mut Snapshot, now_ns: u64) {
         for place in self.fresh.drain(..) {
-            let Some(flown) = self.flying.get_mut(place as usize) else { continue };
+            let Some(flown) = self.in_flight.get_mut(place as usize) else { continue };
             flown.submitted_ns = now_ns;
             let lag = &mut snapshot.lag;
             let tally = if flown.held { &mut lag.full } else { &mut lag.own };

@@ -12,8 +12,8 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Writes down the operations that have not come back, and the arrivals that were due before the
     /// stop and never started: each took at least as long as it has waited.
     pub(super) fn leave(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
-        let Self { source, pacing, flying, config, end, .. } = self;
-        for flown in flying.iter_mut().filter(|flown| flown.in_flight) {
+        let Self { source, pacing, in_flight, config, end, .. } = self;
+        for flown in in_flight.iter_mut().filter(|flown| flown.in_flight) {
             flown.in_flight = false;
             end.abandoned += 1;
             // One that was not handed over yet has been served for no time at all.

@@ -97,7 +97,7 @@ pub enum Go {
 
 /// An I/O under way: what a write will have written, and how many volatile writes a flush covers.
 #[derive(Clone, Debug)]
-struct Flying {
+struct InFlight {
     io: Io,
     file: usize,
     bytes: Vec<u8>,
@@ -183,8 +183,8 @@ impl Disk {
         let specs = machine.files().to_vec();
         let table: Vec<usize> = specs.iter().map(|spec| self.open(spec, with_bytes)).collect();
         let classes = machine.classes().to_vec();
-        let mut flying: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
-        let mut by_number: BTreeMap<u64, Flying> = BTreeMap::new();
+        let mut in_flight: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
+        let mut by_number: BTreeMap<u64, InFlight> = BTreeMap::new();
         let (mut out, mut completions) = (Vec::new(), Vec::new());
         let mut steps = 0;
         let mut tallies = vec![Tally::default(); classes.len()];
@@ -213,12 +213,12 @@ impl Disk {
                 };
                 let covers = self.files[file].volatile.len();
                 let submitted_ns = self.now_ns;
-                let flying_now = Flying { io: *io, file, bytes, covers, submitted_ns };
+                let flying_now = InFlight { io: *io, file, bytes, covers, submitted_ns };
                 by_number.insert(self.issued, flying_now);
                 if classes[io.class as usize].name.ends_with(".log_write") {
                     self.log_writes.push(self.issued);
                 }
-                flying.push(Reverse((done, self.issued)));
+                in_flight.push(Reverse((done, self.issued)));
                 self.issued += 1;
             }
             match each(machine, if with_bytes { steps } else { self.now_ns }) {
@@ -236,7 +236,7 @@ impl Disk {
                     return self.count(&classes, &tallies);
                 }
             }
-            let next = flying.peek().map(|Reverse((at, _))| *at);
+            let next = in_flight.peek().map(|Reverse((at, _))| *at);
             self.now_ns = match (wait, next) {
                 (Wait::Done, None) => return self.count(&classes, &tallies),
                 (Wait::Done, Some(_)) => panic!("done with I/O in flight"),
@@ -244,11 +244,11 @@ impl Disk {
                 (Wait::Until(at), Some(next)) => at.min(next).max(self.now_ns),
                 (Wait::Until(at), None) => at.max(self.now_ns),
             };
-            while let Some(&Reverse((at, number))) = flying.peek() {
+            while let Some(&Reverse((at, number))) = in_flight.peek() {
                 if at > self.now_ns {
                     break;
                 }
-                flying.pop();
+                in_flight.pop();
                 let landed = by_number.remove(&number).expect("in flight");
                 let result = match self.failures.get(&number) {
                     Some(&failure) => {
@@ -283,7 +283,7 @@ impl Disk {
     }
 
     /// Acknowledges a write and does something else.
-    fn land_otherwise(&mut self, landed: &Flying, lie: Lie) -> u32 {
+    fn land_otherwise(&mut self, landed: &InFlight, lie: Lie) -> u32 {
         let (mut at, mut bytes) = (landed.io.offset_bytes as usize, landed.bytes.clone());
         let file_bytes = self.files[landed.file].visible.len();
         match lie {
@@ -301,7 +301,7 @@ impl Disk {
         landed.io.size_bytes
     }
 
-    fn land(&mut self, landed: &Flying, arena: &mut dyn Arena, with_bytes: bool) -> u32 {
+    fn land(&mut self, landed: &InFlight, arena: &mut dyn Arena, with_bytes: bool) -> u32 {
         let Io { kind, offset_bytes, size_bytes, buffer_offset_bytes, .. } = landed.io;
         if !with_bytes {
             return size_bytes;

@@ -7,22 +7,22 @@
 //! at once, and reads that were handed over before the last of these COMMITs are not held against what
 //! was written.
 
-/// Files with unstable writes, and the state of the doubt about them.
+/// Files with unstable writes, and whether what a server may have forgotten is settled.
 #[derive(Clone, Debug, Default)]
-pub struct Doubt {
+pub struct UnverifiedWindow {
     /// Per file: unstable writes were made.
     dirty: Vec<bool>,
     /// Files to commit, before anything is sure again.
     due: Vec<u32>,
     /// COMMITs under way.
     under_way: u32,
-    /// In doubt at present.
+    /// Not settled at present.
     now: bool,
-    /// Reads handed over before this are in doubt.
+    /// Reads handed over before this are not held against what was written.
     sure_from_ns: u64,
 }
 
-impl Doubt {
+impl UnverifiedWindow {
     /// Of a table of `files` files.
     #[must_use]
     pub fn new(files: usize) -> Self {
@@ -54,7 +54,7 @@ impl Doubt {
         self.due.last().copied()
     }
 
-    /// The COMMIT of [`Doubt::next`] was handed over.
+    /// The COMMIT of [`UnverifiedWindow::next`] was handed over.
     pub fn took(&mut self) {
         self.under_way += u32::from(self.due.pop().is_some());
     }
@@ -64,7 +64,7 @@ impl Doubt {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
-    /// Ends the doubt where everything due is committed and all connections are up.
+    /// Ends it where everything due is committed and all connections are up.
     #[inline]
     pub fn settle(&mut self, now_ns: u64, connections_down: u32) {
         if self.now && self.due.is_empty() && self.under_way == 0 && connections_down == 0 {
@@ -86,28 +86,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_doubt_lasts_until_every_dirty_file_is_committed() {
-        let mut doubt = Doubt::new(3);
-        assert!(doubt.is_sure(0));
-        doubt.wrote(0);
-        doubt.wrote(2);
-        doubt.wrote(9);
-        doubt.begin();
-        assert!(!doubt.is_sure(u64::MAX));
-        assert_eq!(doubt.next(), Some(2));
-        doubt.took();
-        doubt.settle(10, 0);
-        assert!(!doubt.is_sure(11), "file 0 is due");
-        doubt.took();
-        doubt.ended();
-        doubt.settle(20, 0);
-        assert!(!doubt.is_sure(21), "a COMMIT is under way");
-        doubt.ended();
-        doubt.settle(30, 1);
-        assert!(!doubt.is_sure(31), "a connection is down");
-        doubt.settle(40, 0);
-        assert!(!doubt.is_sure(39), "it was handed over before");
-        assert!(doubt.is_sure(40));
-        assert_eq!(doubt.dirty().collect::<Vec<_>>(), [0, 2]);
+    fn the_window_lasts_until_every_dirty_file_is_committed() {
+        let mut window = UnverifiedWindow::new(3);
+        assert!(window.is_sure(0));
+        window.wrote(0);
+        window.wrote(2);
+        window.wrote(9);
+        window.begin();
+        assert!(!window.is_sure(u64::MAX));
+        assert_eq!(window.next(), Some(2));
+        window.took();
+        window.settle(10, 0);
+        assert!(!window.is_sure(11), "file 0 is due");
+        window.took();
+        window.ended();
+        window.settle(20, 0);
+        assert!(!window.is_sure(21), "a COMMIT is under way");
+        window.ended();
+        window.settle(30, 1);
+        assert!(!window.is_sure(31), "a connection is down");
+        window.settle(40, 0);
+        assert!(!window.is_sure(39), "it was handed over before");
+        assert!(window.is_sure(40));
+        assert_eq!(window.dirty().collect::<Vec<_>>(), [0, 2]);
     }
 }

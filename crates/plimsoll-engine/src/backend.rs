@@ -70,7 +70,7 @@ const SETTLED_MAX: usize = 64;
 
 /// An operation between push and completion.
 #[derive(Clone, Copy, Debug, Default)]
-struct Flying {
+struct InFlight {
     token: u64,
     submitted_ns: u64,
 }
@@ -82,7 +82,7 @@ pub struct Backend<Q = AnyQueue, T = Clock> {
     paths: Vec<PathBuf>,
     report: BackendReport,
     clock: T,
-    flying: Box<[Flying]>,
+    in_flight: Box<[InFlight]>,
     free: Vec<u32>,
     /// Slots pushed since the last submission, which get their time there.
     fresh: Vec<u32>,
@@ -123,7 +123,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
             paths,
             report,
             clock,
-            flying: vec![Flying::default(); depth].into_boxed_slice(),
+            in_flight: vec![InFlight::default(); depth].into_boxed_slice(),
             free: (0..depth as u32).rev().collect(),
             fresh: Vec::with_capacity(depth),
         }
@@ -155,13 +155,13 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
     /// Operations pushed and not yet reaped.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.flying.len() - self.free.len()
+        self.in_flight.len() - self.free.len()
     }
 
     /// Most operations in flight.
     #[must_use]
     pub fn depth(&self) -> usize {
-        self.flying.len()
+        self.in_flight.len()
     }
 
     /// Queues an I/O. No system call.
@@ -180,7 +180,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
             user_data: u64::from(slot),
         })?;
         self.free.pop();
-        self.flying[slot as usize].token = io.token;
+        self.in_flight[slot as usize].token = io.token;
         self.fresh.push(slot);
         Ok(())
     }
@@ -220,7 +220,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         if !self.fresh.is_empty() {
             let now_ns = self.clock.now_ns();
             for slot in self.fresh.drain(..) {
-                self.flying[slot as usize].submitted_ns = now_ns;
+                self.in_flight[slot as usize].submitted_ns = now_ns;
             }
         }
     }
@@ -242,9 +242,9 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
     /// call.
     #[inline]
     pub fn reap(&mut self, most: usize, completed_ns: u64, out: &mut Vec<Completion>) -> usize {
-        let (flying, free) = (&self.flying, &mut self.free);
+        let (in_flight, free) = (&self.in_flight, &mut self.free);
         self.queue.reap(most, &mut |slot, result| {
-            let Flying { token, submitted_ns } = flying[slot as usize];
+            let InFlight { token, submitted_ns } = in_flight[slot as usize];
             free.push(slot as u32);
             out.push(Completion { token, result, submitted_ns, completed_ns });
         })

@@ -11,8 +11,8 @@ use crate::document::{Depth, Document};
 use crate::error::ReportError;
 use crate::escape;
 
-const PAGE: &str = include_str!("page.html");
-const PAGE_CSS: &str = include_str!("page.css");
+const PAGE: &str = include_str!("html/page.html");
+const PAGE_CSS: &str = include_str!("html/page.css");
 
 /// In print everything is open: a folded plan would be missing from the paper.
 const PRINT_JS: &str = "addEventListener('beforeprint',()=>{for(const d of \

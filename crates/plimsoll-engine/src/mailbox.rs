@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `home` | directories, lock, files |
 //! | `manifest` | `store.json` |
-//! | `marks` | generation maps that survive a kill |
+//! | `generation_map` | generation maps that survive a kill |
 //! | `settings` | the store that a manifest describes |
 //! | `run` | the phases of a run, one after the other |
 //! | `load` | warm-up, measurement and close |
@@ -16,10 +16,10 @@
 
 mod caches;
 mod check;
+mod generation_map;
 mod home;
 mod load;
 mod manifest;
-mod marks;
 mod place;
 mod probe;
 mod run;
@@ -29,9 +29,9 @@ mod shaped;
 mod witness;
 
 pub use check::{StoreCheck, check_store, is_mail_store};
+pub use generation_map::MappedGenerationMap;
 pub use home::Home;
 pub use manifest::{Manifest, Position, StoreState};
-pub use marks::MappedMarks;
 pub use probe::written_bytes;
 pub use run::run;
 pub use running::MailRun;

@@ -1,4 +1,4 @@
-//! The course of a call: handed over, queued on a connection or held back, ended.
+//! The lifecycle of a call: handed over, queued on a connection or held back, ended.
 
 use crate::core::Core;
 use crate::error::CallError;

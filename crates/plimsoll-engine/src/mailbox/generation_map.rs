@@ -14,15 +14,15 @@ use plimsoll_sys::SysError;
 use plimsoll_sys::map::CellMap;
 use plimsoll_workload::mailbox::{GenerationMap, Mark};
 
-use crate::own::maps::read_exactly;
+use crate::work_dir::maps::read_exactly;
 
 /// The marks of one database in mapped files.
-pub struct MappedMarks {
+pub struct MappedGenerationMap {
     generations: CellMap<AtomicU32>,
     durable: CellMap<AtomicU64>,
 }
 
-impl MappedMarks {
+impl MappedGenerationMap {
     /// Opens or makes the maps of database `id` below `directory`, for `pages` pages.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl MappedMarks {
     }
 }
 
-impl GenerationMap for MappedMarks {
+impl GenerationMap for MappedGenerationMap {
     fn get(&self, page: u32) -> Mark {
         let cell = self.generations.cells().get(page as usize);
         Mark::from_bits(cell.map_or(0, |cell| cell.load(Ordering::Relaxed)))
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn what_was_kept_is_believed_for_a_reason_only() {
         let directory = tempfile::tempdir().unwrap();
-        let mut marks = MappedMarks::open(directory.path(), 3, 10).unwrap();
+        let mut marks = MappedGenerationMap::open(directory.path(), 3, 10).unwrap();
         marks.set(7, Mark { acked: 5, in_flight: false });
         marks.set_durable_lsn(8192);
         drop(marks);
@@ -157,11 +157,11 @@ mod tests {
     #[test]
     fn marks_are_there_after_the_map_is_opened_again() {
         let directory = tempfile::tempdir().unwrap();
-        let mut marks = MappedMarks::open(directory.path(), 3, 10).unwrap();
+        let mut marks = MappedGenerationMap::open(directory.path(), 3, 10).unwrap();
         marks.set(7, Mark { acked: 5, in_flight: true });
         marks.set_durable_lsn(8192);
         drop(marks);
-        let marks = MappedMarks::open(directory.path(), 3, 10).unwrap();
+        let marks = MappedGenerationMap::open(directory.path(), 3, 10).unwrap();
         assert_eq!(marks.get(7), Mark { acked: 5, in_flight: true });
         assert_eq!(marks.get(99), Mark::default());
         assert_eq!(marks.durable_lsn(), 8192);
