@@ -4,12 +4,13 @@
 //! A file's form is told from its content and never from its name. Directories and archives (tar,
 //! tar.gz, zip, single gzip files) are read as a study of many results. [`foreign`] makes a bundle of those that say
 //! enough to be judged as a run. What is garbage is refused with
-//! a sentence; nothing panics.
+//! a sentence; nothing panics. [`fio_job`] makes plans of the jobs of fio.
 
 pub mod detect;
 pub mod diskspd;
 pub mod elbencho;
 pub mod fio;
+pub mod fio_job;
 pub mod foreign;
 pub mod io500;
 pub mod ior;

@@ -41,7 +41,8 @@ const LINE_MAX: usize = 160;
 
 impl PlanError {
     /// A problem at a byte range of the text.
-    pub(crate) fn new(
+    #[must_use]
+    pub fn new(
         text: &str,
         span: &Range<usize>,
         field: String,

@@ -68,8 +68,7 @@ impl Plan {
         let mut plan: Table = self.text().parse().unwrap_or_default();
         plan.insert("target".to_owned(), Value::Table(target));
         let text = plan.to_string();
-        let job = |_: &str| self.job().map(str::to_owned).ok_or_else(|| "it has no job".to_owned());
-        Self::parse_with(&text, self.source_name(), &job)
+        self.with_text(&text)
     }
 }
 
@@ -118,6 +117,7 @@ fn differing(a: &Table, b: &Table) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::Job;
 
     fn plan(text: &str) -> Plan {
         Plan::parse(text, "given.toml").unwrap_or_else(|e| panic!("{e}"))
@@ -182,8 +182,12 @@ mod tests {
     #[test]
     fn another_target_leaves_the_rest_and_the_job() {
         let text = "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n";
-        let job = |_: &str| Ok("[j]\nrw=randread\nbs=4k\nsize=1g\n".to_owned());
-        let plan = Plan::parse_with(text, "p.toml", &job).unwrap();
+        let job = |_: &str| Ok("a job".to_owned());
+        let read = |text: &str, _: &str, _: &[String]| {
+            let stream = "sizes = \"4KiB\"\nreads = 100\nfile_size = \"1GiB\"".parse().unwrap();
+            Ok(Job { text: text.to_owned(), streams: vec![stream], ..Job::default() })
+        };
+        let plan = Plan::parse_with(text, "p.toml", &job, &read).unwrap();
         let target = Table::from_iter([("path".to_owned(), Value::String("/mnt/y".into()))]);
         let changed = plan.on_target(target).unwrap();
         assert_eq!(changed.job(), plan.job());

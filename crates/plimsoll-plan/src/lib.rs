@@ -1,5 +1,5 @@
 //! Plans: what must be carried, by what, with which I/O. Units, the plan as written with errors
-//! that name line and field, fio job import, and the resolved plan with its hash. No I/O on a
+//! that name line and field, and the resolved plan with its hash. No I/O on a
 //! target happens here.
 //!
 //! ```
@@ -26,8 +26,8 @@
 
 mod check;
 mod error;
-mod fio;
 mod given;
+mod job;
 mod knob;
 mod merge;
 mod plan;
@@ -43,14 +43,14 @@ mod units;
 
 pub use check::{Need, PlanCheck, PlanFault};
 pub use error::{PlanError, PlanErrors};
-pub use fio::{FioImport, import_fio};
+pub use job::{Job, JobFault, JobText, ReadJob};
 pub use knob::Knob;
 pub use merge::merge_plans;
 pub use plan::Plan;
 pub use quickstart::{QuickstartError, QuickstartFacts, quickstart};
 pub use reference::reference_markdown;
-pub use resolve::JobText;
 pub use resolved::*;
+pub use shown::{one_line, printable};
 pub use sweep::{SweepRequest, sweep_plan};
 pub use units::{
     BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError, sizes_from_text,

@@ -6,10 +6,11 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{PlanError, PlanErrors};
+use crate::job::{Job, JobSource, JobText, ReadJob, no_job};
 use crate::raw::Root;
 use crate::read::value::ReadValue;
 use crate::read::{At, Cx};
-use crate::resolve::{JobText, resolve};
+use crate::resolve::resolve;
 use crate::resolved::ResolvedPlan;
 
 /// A plan is text of at most this size: a larger file is not a plan.
@@ -20,7 +21,7 @@ const TEXT_MAX_BYTES: usize = 1 << 20;
 pub struct Plan {
     source_name: String,
     text: String,
-    job: Option<String>,
+    job: Option<Job>,
     resolved: ResolvedPlan,
 }
 
@@ -30,11 +31,11 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong with it. A plan that names a fio job needs [`Self::parse_with`].
     pub fn parse(text: &str, source_name: &str) -> Result<Self, PlanErrors> {
-        let no_job = |_: &str| Err("this plan was not read from a file".to_owned());
-        Self::parse_with(text, source_name, &no_job)
+        let no_text = |_: &str| Err("this plan was not read from a file".to_owned());
+        Self::parse_with(text, source_name, &no_text, &no_job)
     }
 
-    /// Reads a plan; `job` gives the text of the fio job that it names, or says why it can't.
+    /// Reads a plan; `job` gives the text of the fio job that it names, or says why it can't, and `read_job` reads it.
     ///
     /// # Errors
     /// Everything that is wrong with it.
@@ -42,14 +43,18 @@ impl Plan {
         text: &str,
         source_name: &str,
         job: &JobText<'_>,
+        read_job: &ReadJob<'_>,
     ) -> Result<Self, PlanErrors> {
         let fail = |errors| PlanErrors { source_name: source_name.to_owned(), errors };
         let root = read(text).map_err(fail)?;
         let (mut cx, root) = root;
         let stem = Path::new(source_name).file_stem().and_then(|s| s.to_str()).unwrap_or("plan");
         let kept = RefCell::new(None);
-        let keeping = |name: &str| job(name).inspect(|text| drop(kept.replace(Some(text.clone()))));
-        let resolved = root.and_then(|root| resolve(&root, stem, &keeping, &mut cx));
+        let keeping = |text: &str, name: &str, sections: &[String]| {
+            read_job(text, name, sections).inspect(|job| drop(kept.replace(Some(job.clone()))))
+        };
+        let source = JobSource { text: job, read: &keeping };
+        let resolved = root.and_then(|root| resolve(&root, stem, &source, &mut cx));
         match resolved.filter(|_| cx.is_empty()) {
             Some(resolved) => Ok(Self {
                 source_name: source_name.to_owned(),
@@ -61,11 +66,11 @@ impl Plan {
         }
     }
 
-    /// Reads a plan from its file; a fio job that it names is looked for beside it.
+    /// Reads a plan from its file; a fio job that it names is looked for beside it, and read by `read_job`.
     ///
     /// # Errors
     /// Everything that is wrong with it, or why the file can't be read.
-    pub fn load(path: &Path) -> Result<Self, PlanErrors> {
+    pub fn load(path: &Path, read_job: &ReadJob<'_>) -> Result<Self, PlanErrors> {
         let name = path.display().to_string();
         let text = read_file(path).map_err(|message| {
             let help = "name a plan that exists and can be read".to_owned();
@@ -73,7 +78,7 @@ impl Plan {
             PlanErrors { source_name: name.clone(), errors: vec![error] }
         })?;
         let beside = path.parent().unwrap_or(Path::new("")).to_owned();
-        Self::parse_with(&text, &name, &|job| read_file(&beside.join(job)))
+        Self::parse_with(&text, &name, &|job| read_file(&beside.join(job)), read_job)
     }
 
     /// Every default filled in.
@@ -91,7 +96,15 @@ impl Plan {
     /// The text of the fio job that it names.
     #[must_use]
     pub fn job(&self) -> Option<&str> {
-        self.job.as_deref()
+        self.job.as_ref().map(|job| job.text.as_str())
+    }
+
+    /// The plan's text as another, with the same job.
+    pub(crate) fn with_text(&self, text: &str) -> Result<Self, PlanErrors> {
+        let job = || self.job.clone().unwrap_or_default();
+        let none = || "it has no job".to_owned();
+        let given = |_: &str| self.job().map(str::to_owned).ok_or_else(none);
+        Self::parse_with(text, self.source_name(), &given, &|_, _, _| Ok(job()))
     }
 
     /// Name of the file, or what stands for it.

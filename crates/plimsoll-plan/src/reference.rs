@@ -1,5 +1,5 @@
 //! The reference of every field of a plan, made from the tables that the reader reads by, so that it
-//! can't say anything else than what holds. `docs/plan.md` is this text.
+//! can't say anything else than what holds. `docs/plan.md` is this text, and what a fio job may say.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::resolved::LatencyClass;
 const HEAD: &str = "\
 # The plan: every field
 
-<!-- Made by `cargo run -p plimsoll-plan --example plan_reference > docs/plan.md`; a test compares. -->
+<!-- Made by `cargo run -p plimsoll-import --example plan_reference > docs/plan.md`; a test compares. -->
 
 A plan is a TOML file. Whatever it does not state has the default given here, and the resolved plan,
 which is part of every bundle, states all of it. An unknown field is an error.
@@ -37,15 +37,7 @@ the lenient set beyond; a ceiling in the plan replaces that of the set.
 |---|---|---|---|---|
 ";
 
-const FIO: &str = "
-## fio jobs
-
-A fio job becomes streams of the matrix, with `plimsoll plan import` or as `[workload.fio]`. A bare `k`
-is 1024 there, as in fio. Every option of fio 3.33 has one of three fates.
-
-";
-
-/// The reference as Markdown.
+/// The reference as Markdown, but for what a fio job may say.
 #[must_use]
 pub fn reference_markdown() -> String {
     let mut text = HEAD.to_owned();
@@ -55,8 +47,6 @@ pub fn reference_markdown() -> String {
             write_latencies(&mut text);
         }
     }
-    text.push_str(FIO);
-    text.push_str(&crate::fio::options_markdown());
     text
 }
 
@@ -124,16 +114,6 @@ fn write_latencies(text: &mut String) {
 mod tests {
     use super::*;
     use crate::Plan;
-
-    #[test]
-    fn docs_are_up_to_date() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");
-        let written = std::fs::read_to_string(path).expect("docs/plan.md");
-        assert!(
-            written == reference_markdown(),
-            "run: cargo run -p plimsoll-plan --example plan_reference > docs/plan.md"
-        );
-    }
 
     /// A plan in which a field of `section` can be stated.
     fn base(section: &str, field: &str) -> (String, &'static str) {

@@ -9,19 +9,17 @@ mod requirement;
 mod surroundings;
 mod target;
 
+use crate::job::JobSource;
 use crate::raw::Root;
 use crate::read::Cx;
 use crate::resolved::{RESOLVED_VERSION, ResolvedPlan, Workload};
-
-/// Gives the text of a fio job by the name in the plan, or a sentence why it can't.
-pub type JobText<'j> = dyn Fn(&str) -> Result<String, String> + 'j;
 
 /// The resolved plan; `None` where something that it can't be without is missing. Problems that do
 /// not stand in the way are in `cx` too: the caller looks there.
 pub(crate) fn resolve(
     root: &Root,
     stem: &str,
-    job: &JobText<'_>,
+    job: &JobSource<'_>,
     cx: &mut Cx,
 ) -> Option<ResolvedPlan> {
     check_version(root, cx);

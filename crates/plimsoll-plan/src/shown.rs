@@ -4,7 +4,8 @@
 const QUOTED_MAX: usize = 60;
 
 /// Text of a plan as a message quotes it.
-pub(crate) fn printable(text: &str) -> String {
+#[must_use]
+pub fn printable(text: &str) -> String {
     let mut shown = one_line(&text.chars().take(QUOTED_MAX).collect::<String>());
     if text.chars().nth(QUOTED_MAX).is_some() {
         shown.push('…');
@@ -13,6 +14,7 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// Text of any length in one line.
-pub(crate) fn one_line(text: &str) -> String {
+#[must_use]
+pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

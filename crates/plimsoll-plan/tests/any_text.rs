@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used)] // Tests.
 
-use plimsoll_plan::{Plan, ResolvedPlan, import_fio};
+use plimsoll_plan::{Plan, ResolvedPlan};
 use proptest::prelude::*;
 
 const PLAN: &str = include_str!("../../../plans/exchange-1000-heavy.toml");
@@ -23,16 +23,6 @@ fn read(text: &str) {
                 assert!(!error.message.is_empty() && !error.help.is_empty(), "{error:?}");
             }
         }
-    }
-}
-
-fn import(text: &str) {
-    match import_fio(text, "any.fio") {
-        Ok(import) => assert_eq!(
-            Plan::parse(import.plan.text(), "any.fio").expect("its own text").resolve(),
-            import.plan.resolve()
-        ),
-        Err(errors) => assert!(!errors.to_string().is_empty()),
     }
 }
 
@@ -103,13 +93,11 @@ proptest! {
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let text = String::from_utf8_lossy(&bytes);
         read(&text);
-        import(&text);
     }
 
     #[test]
     fn any_characters(text in "\\PC{0,200}") {
         read(&text);
-        import(&text);
     }
 
     #[test]
@@ -123,12 +111,6 @@ proptest! {
     #[test]
     fn known_fields_with_any_values(text in plan_of_random_fields()) {
         read(&text);
-    }
-
-    #[test]
-    fn a_job_with_any_values(lines in prop::collection::vec(("(rw|bs|bssplit|bsrange|size|iodepth|numjobs|rate_iops|rate|runtime|filename|directory|ioengine|random_distribution|fsync|offset|filesize|nrfiles|thinktime|rwmixread|percentage_random|buffer_compress_percentage|dedupe_percentage|kb_base|ba|verify|loops|nonsense)", "[0-9]{0,12}[kmgtib%]{0,2}|randrw|rw|read|null|libaio|/dev/sdb|/tmp/x|4k/50:8k/|1k-64k|zipf:1.2|normal:10|,8k|\\PC{0,8}"), 0..10)) {
-        let lines: Vec<String> = lines.into_iter().map(|(k, v)| format!("{k}={v}")).collect();
-        import(&format!("[global]\n{}\n[a b]\n{}\n[a b]\n", lines.join("\n"), lines.first().cloned().unwrap_or_default()));
     }
 }
 

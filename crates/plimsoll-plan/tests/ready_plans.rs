@@ -4,7 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_plan::{Plan, ResolvedPlan};
+use plimsoll_plan::{Job, JobFault, Plan, ResolvedPlan};
+
+/// None of them names one.
+fn no_job(_: &str, name: &str, _: &[String]) -> Result<Job, JobFault> {
+    panic!("a job {name}")
+}
 
 fn ready_plans() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
@@ -19,7 +24,7 @@ fn ready_plans() -> Vec<PathBuf> {
 fn load(name: &str) -> ResolvedPlan {
     let plans = ready_plans();
     let path = plans.iter().find(|p| p.file_stem().is_some_and(|s| s == name)).expect(name);
-    Plan::load(path).unwrap_or_else(|e| panic!("{e}")).resolve()
+    Plan::load(path, &no_job).unwrap_or_else(|e| panic!("{e}")).resolve()
 }
 
 #[test]
@@ -27,7 +32,7 @@ fn every_ready_plan_parses_and_says_what_it_is_for() {
     let plans = ready_plans();
     assert!(plans.len() >= 5, "{plans:?}");
     for path in plans {
-        let plan = Plan::load(&path).unwrap_or_else(|e| panic!("{e}"));
+        let plan = Plan::load(&path, &no_job).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(Some(plan.name()), path.file_stem().and_then(|s| s.to_str()));
         assert!(plan.text().starts_with("# "), "{} has no comment", path.display());
         assert!(!plan.resolve().description.is_empty(), "{}", path.display());

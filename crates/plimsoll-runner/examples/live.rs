@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("which plan?")?;
-    let plan = Plan::load(Path::new(&path)).map_err(|errors| errors.to_string())?;
+    let plan = Plan::load(Path::new(&path), &plimsoll_import::fio_job::read_job)
+        .map_err(|errors| errors.to_string())?;
     let places = Places::from_environment().map_err(|error| error.to_string())?;
     let run = Runner::start(&plan, Options::new(places)).map_err(|error| error.to_string())?;
     let stop = run.stopper();

@@ -36,12 +36,6 @@ const KNOWN: &[(&str, &str, &[&str], &str)] = &[
     (
         "plimsoll-plan",
         ".",
-        &["fio", "plan", "resolve"],
-        "a fio job becomes a plan, and a plan may name a fio job",
-    ),
-    (
-        "plimsoll-plan",
-        ".",
         &["raw", "read"],
         "an unknown field is looked for among the fields of the other sections",
     ),

@@ -15,10 +15,10 @@ use std::collections::BTreeSet;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::ZERO_BUFFERS;
 use plimsoll_evidence::run::PathEngine;
-use plimsoll_plan::import_fio;
 use serde_json::{Map, Value};
 
 use super::{ForeignError, bundle};
+use crate::fio_job::import_fio;
 
 const NS_PER_MS: u64 = 1_000_000;
 

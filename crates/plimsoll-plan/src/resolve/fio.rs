@@ -1,18 +1,19 @@
 //! `[workload.fio]`: the streams of a job beside the plan.
 
 use toml::de::DeTable;
+use toml::{Table, Value};
 
-use super::{JobText, Loaded, matrix};
+use super::{Loaded, matrix};
+use crate::job::JobSource;
 use crate::raw::FioRaw;
 use crate::read::value::ReadValue;
 use crate::read::{At, Cx};
 use crate::resolved::{EngineChoice, Imported, Matrix, Target, Workload};
-use crate::shown::printable;
 
 /// The streams of the job; whatever is wrong with it is noted at `workload.fio.job`.
 pub(super) fn resolve(
     raw: &FioRaw,
-    job: &JobText<'_>,
+    job: &JobSource<'_>,
     targets: &[Target],
     engine: &EngineChoice,
     cx: &mut Cx,
@@ -22,32 +23,16 @@ pub(super) fn resolve(
         cx.missing(&raw.at.unwritten("job"), "is missing", help);
         return None;
     };
-    let text = match job(&name.value.0) {
-        Ok(text) => text,
-        Err(message) => {
-            cx.fail(&name.at, message, "name a job file beside the plan");
-            return None;
-        }
-    };
     let sections = raw.sections.as_ref().map(|g| g.value.0.iter().map(|n| n.0.clone()).collect());
     let sections: Vec<String> = sections.unwrap_or_default();
-    let loaded = match crate::fio::load(&text, &sections) {
+    let loaded = match job.job(&name.value.0, &sections) {
         Ok(loaded) => loaded,
-        Err(errors) => {
-            for error in errors.into_iter().take(1) {
-                let message = format!(
-                    "{} line {}: {}: {}",
-                    printable(&name.value.0),
-                    error.line,
-                    error.field,
-                    error.message
-                );
-                cx.fail(&name.at, message, error.help);
-            }
+        Err(fault) => {
+            cx.fail(&name.at, fault.message, fault.help);
             return None;
         }
     };
-    let mut matrix = streams(&loaded.streams_toml(), targets, engine, &name.at, cx)?;
+    let mut matrix = streams(loaded.streams, targets, engine, &name.at, cx)?;
     matrix.imported = Some(Imported { job: name.value.0.clone(), notes: loaded.notes });
     Some(Loaded {
         workload: Workload::Matrix(matrix),
@@ -58,21 +43,27 @@ pub(super) fn resolve(
 
 /// Reads the streams as if they stood in the plan.
 fn streams(
-    text: &str,
+    mut streams: Vec<Table>,
     targets: &[Target],
     engine: &EngineChoice,
     job_at: &At,
     cx: &mut Cx,
 ) -> Option<Matrix> {
     let mut inner = Cx::default();
-    let table = DeTable::parse(text).ok()?;
+    let matrix = match streams.len() {
+        1 => Value::Table(streams.pop()?),
+        _ => Value::Array(streams.into_iter().map(Value::Table).collect()),
+    };
+    let workload = Table::from_iter([("matrix".to_owned(), matrix)]);
+    let text = Table::from_iter([("workload".to_owned(), Value::Table(workload))]).to_string();
+    let table = DeTable::parse(&text).ok()?;
     let mut table = table.into_inner();
     let workload = table.remove("workload")?;
     let at = At { field: "workload".to_owned(), span: 0..0 };
     let raw = crate::raw::WorkloadRaw::read(workload.get_ref(), &at, &mut inner);
     let given = raw.as_ref().and_then(|w| w.matrix.as_ref());
     let matrix = given.and_then(|g| matrix::resolve(&g.value.items, targets, engine, &mut inner));
-    let problem = inner.into_errors(text).into_iter().next();
+    let problem = inner.into_errors(&text).into_iter().next();
     match (matrix, problem) {
         (Some(matrix), None) => Some(matrix),
         (_, problem) => {

@@ -9,6 +9,7 @@ use plimsoll_evidence::foreign::MEASURE_NS_MIN;
 use plimsoll_evidence::ledger::place::{Entered, Held};
 use plimsoll_evidence::run::{Driver, ExperimentKind};
 use plimsoll_evidence::seal::sha256_hex;
+use plimsoll_import::fio_job::read_job;
 use plimsoll_plan::Plan;
 
 use super::Made;
@@ -31,7 +32,7 @@ pub(super) fn plan_differs(bundle: &Bundle) -> Option<String> {
     let file = format!("{}.toml", bundle.plan.name);
     let no_job = || "the bundle does not hold it".to_owned();
     let job = |_: &str| bundle.job_text.clone().ok_or_else(no_job);
-    let plan = match Plan::parse_with(&bundle.plan_text, &file, &job) {
+    let plan = match Plan::parse_with(&bundle.plan_text, &file, &job, &read_job) {
         Ok(plan) => plan,
         Err(errors) => {
             let first = errors.errors.first();

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll_plan::{Plan, PlanErrors, import_fio};
+use plimsoll_import::fio_job::{import_fio, read_job};
+use plimsoll_plan::{Plan, PlanErrors};
 use plimsoll_runner::run::check_accepted;
 
 use super::bundle;
@@ -47,7 +48,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
 }
 
 fn check(path: &Path, common: &Common) -> Result<Exit, CliError> {
-    let plan = match Plan::load(path) {
+    let plan = match Plan::load(path, &read_job) {
         Ok(plan) => plan,
         Err(errors) if common.json => {
             bundle::print(&bundle::json(&errors.fault())?)?;
@@ -87,7 +88,7 @@ fn import(job: &Path, common: &Common) -> Result<Exit, CliError> {
 /// # Errors
 /// Everything that is wrong with it, as one message.
 pub fn load(path: &Path) -> Result<Plan, CliError> {
-    let plan = Plan::load(path).map_err(|errors| wrong(&errors))?;
+    let plan = Plan::load(path, &read_job).map_err(|errors| wrong(&errors))?;
     check_accepted(&plan.resolve().evidence.accept_unknown)?;
     Ok(plan)
 }

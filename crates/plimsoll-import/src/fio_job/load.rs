@@ -1,9 +1,9 @@
 //! Sizes, mix, pattern, depth and pace of a fio job.
 
+use super::setting::Setting;
 use super::stream::{Direction, Reader, SYNCHRONOUS};
-use super::text::quoted;
 use super::values;
-use crate::units::{DurationNs, SizeBytes};
+use plimsoll_plan::{DurationNs, SizeBytes};
 
 /// Sizes with their shares in percent.
 type Sizes = Vec<(u64, f64)>;
@@ -44,11 +44,11 @@ impl Reader<'_> {
         }
         let main = if direction.reads { reads } else { writes.clone() };
         match main.as_slice() {
-            [(bytes, _)] => self.set("sizes", format!("\"{}\"", SizeBytes(*bytes))),
-            several => self.set("size_mix", mix_text(several)),
+            [(bytes, _)] => self.set("sizes", SizeBytes(*bytes)),
+            several => self.set("size_mix", Setting::Mix(several.to_vec())),
         }
         if direction.reads && direction.writes && main != writes {
-            self.set("write_size_mix", mix_text(&writes));
+            self.set("write_size_mix", Setting::Mix(writes));
         }
         main
     }
@@ -63,17 +63,17 @@ impl Reader<'_> {
                 read.or_else(|| write.map(|w| 100.0 - w)).unwrap_or(50.0)
             }
         };
-        self.set("reads", percent.to_string());
+        self.set("reads", percent);
     }
 
     pub(super) fn pattern(&mut self, direction: Direction, one_size: bool) {
         if !direction.is_random {
-            return self.set("patterns", "\"sequential\"".to_owned());
+            return self.set("patterns", "sequential");
         }
         let share =
             self.parsed("percentage_random", "a percentage", first_percent).unwrap_or(100.0);
         if share == 0.0 {
-            return self.set("patterns", "\"sequential\"".to_owned());
+            return self.set("patterns", "sequential");
         }
         if share < 100.0 {
             self.remark(
@@ -100,26 +100,26 @@ impl Reader<'_> {
                         "would have covered the file once by each clone; here they share a pass",
                     );
                 }
-                self.set("patterns", "\"permutation\"".to_owned());
+                self.set("patterns", "permutation");
             }
-            ("random", _) => self.set("patterns", "\"random\"".to_owned()),
+            ("random", _) => self.set("patterns", "random"),
             ("zipf", Some(theta)) => {
-                self.set("patterns", "\"zipf\"".to_owned());
-                self.set("zipf_exponent", theta.to_string());
+                self.set("patterns", "zipf");
+                self.set("zipf_exponent", theta);
             }
             ("pareto", Some(h)) if h > 0.0 && h < 1.0 => {
                 self.remark("random_distribution", "is carried over as two parts, hot and cold");
-                self.set("patterns", "\"hot-cold\"".to_owned());
-                self.set("hot_space", h.to_string());
-                self.set("hot_access", (1.0 - h).to_string());
+                self.set("patterns", "hot-cold");
+                self.set("hot_space", h);
+                self.set("hot_access", 1.0 - h);
             }
             ("normal", Some(deviation)) if deviation > 0.0 && deviation <= 100.0 => {
-                self.set("patterns", "\"normal\"".to_owned());
-                self.set("normal_deviation", (deviation / 100.0).to_string());
+                self.set("patterns", "normal");
+                self.set("normal_deviation", deviation / 100.0);
             }
             ("zoned" | "zoned_abs", _) => {
                 self.remark("random_distribution", "would have given zones shares; here uniform");
-                self.set("patterns", "\"random\"".to_owned());
+                self.set("patterns", "random");
             }
             _ => self.fail("random_distribution", "a distribution such as zipf:1.2"),
         }
@@ -133,9 +133,9 @@ impl Reader<'_> {
             self.remark("iodepth", "has no effect with a synchronous engine, in fio as here");
         }
         let depth = if is_synchronous { 1 } else { stated };
-        self.set("queue_depth", depth.to_string());
+        self.set("queue_depth", depth);
         match self.int("iodepth_batch_complete_min") {
-            Some(n) if n >= depth && depth > 1 => self.set("batch", "true".to_owned()),
+            Some(n) if n >= depth && depth > 1 => self.set("batch", Setting::Yes),
             Some(n) if n > 1 => {
                 self.remark(
                     "iodepth_batch_complete_min",
@@ -161,22 +161,22 @@ impl Reader<'_> {
         }
         let Some(rate) = per_job.or(from_bytes).filter(|r| *r > 0.0) else {
             if think > 0 {
-                self.set("think_time", format!("\"{}\"", DurationNs(think)));
+                self.set("think_time", DurationNs(think));
             }
             return;
         };
         let is_poisson = self.text_of("rate_process") == Some("poisson");
         let is_offload = self.text_of("io_submit_mode") == Some("offload");
-        self.set("rate", (rate * clients as f64).to_string());
+        self.set("rate", rate * clients as f64);
         if is_poisson || is_offload {
-            self.set("arrival", if is_poisson { "\"poisson\"" } else { "\"constant\"" }.to_owned());
+            self.set("arrival", if is_poisson { "poisson" } else { "constant" });
             let text = "is carried over as an open loop: latency counts from the intended start";
             self.remark(if is_poisson { "rate_process" } else { "io_submit_mode" }, text);
             if think > 0 {
                 self.remark("thinktime", "would have paused between operations of a stated rate");
             }
         } else if think > 0 {
-            self.set("think_time", format!("\"{}\"", DurationNs(think)));
+            self.set("think_time", DurationNs(think));
         }
     }
 
@@ -210,19 +210,4 @@ impl Reader<'_> {
 
 fn first_percent(text: &str) -> Option<f64> {
     values::percent(text.split(',').next().unwrap_or(text))
-}
-
-/// `[{ size = "4KiB", share = 60 }, …]`. Shares are rounded to a millionth, the last takes the rest.
-fn mix_text(sizes: &[(u64, f64)]) -> String {
-    let mut rest = 100.0;
-    let mut parts = Vec::new();
-    for (i, (bytes, share)) in sizes.iter().enumerate() {
-        let rounded = if i + 1 == sizes.len() { rest } else { (share * 1e6).round() / 1e6 };
-        rest -= rounded;
-        parts.push(format!(
-            "{{ size = {}, share = {rounded} }}",
-            quoted(&SizeBytes(*bytes).to_string())
-        ));
-    }
-    format!("[{}]", parts.join(", "))
 }

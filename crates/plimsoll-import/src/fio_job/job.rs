@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::options::canonical;
-use crate::error::PlanError;
+use plimsoll_plan::PlanError;
 
 /// An option as written.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::FioJob;
 use super::place::Place;
 use super::stream::Draft;
-use crate::units::DurationNs;
+use plimsoll_plan::{DurationNs, one_line};
 
 /// A TOML string.
 pub(super) fn quoted(text: &str) -> String {
@@ -30,7 +30,7 @@ pub(super) fn streams(drafts: &[Draft]) -> String {
 pub(super) fn plan(job: &FioJob, job_name: &str) -> String {
     let stem = std::path::Path::new(job_name).file_stem().and_then(|s| s.to_str());
     let name = stem.filter(|s| !s.trim().is_empty()).unwrap_or("fio-job");
-    let name = crate::shown::one_line(name);
+    let name = one_line(name);
     let mut text = format!("# From the fio job {name}.\n");
     if !job.notes.is_empty() {
         text.push_str("# What differs from what fio would do:\n");

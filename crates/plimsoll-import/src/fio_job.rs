@@ -1,4 +1,4 @@
-//! Import of fio jobs: each job becomes a stream of the matrix, and whatever can't be carried over
+//! fio jobs as plans: each job becomes a stream of the matrix, and whatever can't be carried over
 //! is listed with what it would have meant. A bare `k` is 1024 here and here only.
 
 mod job;
@@ -6,16 +6,14 @@ mod load;
 mod notes;
 mod options;
 mod place;
+mod setting;
 mod stream;
 mod text;
 mod values;
 
-use crate::error::{PlanError, PlanErrors};
-use crate::plan::Plan;
 use notes::Notes;
+use plimsoll_plan::{Job, JobFault, Plan, PlanError, PlanErrors, printable, reference_markdown};
 use stream::Draft;
-
-pub(crate) use options::options_markdown;
 
 /// A fio job as a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,11 +51,41 @@ pub(crate) struct FioJob {
     pub(crate) notes: Vec<String>,
 }
 
-impl FioJob {
-    /// The streams as `[[workload.matrix]]` of a plan.
-    pub(crate) fn streams_toml(&self) -> String {
-        text::streams(&self.drafts)
-    }
+/// Reads the job that a plan names, for [`Plan::load`].
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub fn read_job(text: &str, name: &str, sections: &[String]) -> Result<Job, JobFault> {
+    let fault = |errors: Vec<PlanError>| {
+        let first = errors.into_iter().next();
+        let (line, field, message, help) = first.map_or_else(
+            || (0, String::new(), "can't be read".to_owned(), "mend the job".to_owned()),
+            |error| (error.line, error.field, error.message, error.help),
+        );
+        JobFault { message: format!("{} line {line}: {field}: {message}", printable(name)), help }
+    };
+    let job = load(text, sections).map_err(fault)?;
+    Ok(Job {
+        text: text.to_owned(),
+        streams: job.drafts.iter().map(Draft::table).collect(),
+        measure_ns: job.measure_ns,
+        warm_up_ns: job.warm_up_ns,
+        notes: job.notes,
+    })
+}
+
+const FIO: &str = "
+## fio jobs
+
+A fio job becomes streams of the matrix, with `plimsoll plan import` or as `[workload.fio]`. A bare `k`
+is 1024 there, as in fio. Every option of fio 3.33 has one of three fates.
+
+";
+
+/// The reference of plans, and of what becomes of every option of a job: `docs/plan.md`.
+#[must_use]
+pub fn plan_reference() -> String {
+    format!("{}{FIO}{}", reference_markdown(), options::options_markdown())
 }
 
 /// Reads a job; `only` names the sections to take, none for all.
@@ -140,5 +168,20 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
         sq_poll: drafts.iter().any(|d| d.sq_poll),
         notes: notes.into_sentences(),
         drafts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn docs_are_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");
+        let written = std::fs::read_to_string(path).expect("docs/plan.md");
+        assert!(
+            written == plan_reference(),
+            "run: cargo run -p plimsoll-import --example plan_reference > docs/plan.md"
+        );
     }
 }

@@ -22,10 +22,10 @@ impl Notes {
     pub(super) fn into_sentences(self) -> Vec<String> {
         let sentence = |(text, mut jobs): (String, Vec<String>)| {
             jobs.dedup();
-            let text = crate::shown::one_line(&text);
+            let text = plimsoll_plan::one_line(&text);
             match jobs.as_slice() {
                 [] => format!("the job file {text}"),
-                some => format!("[{}] {text}", crate::shown::one_line(&some.join(", "))),
+                some => format!("[{}] {text}", plimsoll_plan::one_line(&some.join(", "))),
             }
         };
         self.0.into_iter().map(sentence).collect()

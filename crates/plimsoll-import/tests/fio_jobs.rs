@@ -2,7 +2,8 @@
 
 #![allow(clippy::expect_used)] // Tests.
 
-use plimsoll_plan::{Arrival, DirectIo, Pattern, Plan, TargetKind, import_fio};
+use plimsoll_import::fio_job::{import_fio, read_job};
+use plimsoll_plan::{Arrival, DirectIo, Pattern, Plan, TargetKind};
 
 const RANDREAD: &str = include_str!("jobs/randread.fio");
 const SEVERAL: &str = include_str!("jobs/several.fio");
@@ -81,17 +82,18 @@ min_measure = \"1m\"
         "jobs/randread.fio" => Ok(RANDREAD.to_owned()),
         other => Err(format!("{other} is not there")),
     };
-    let plan = Plan::parse_with(text, "plan.toml", &read).unwrap_or_else(|e| panic!("{e}"));
+    let plan =
+        Plan::parse_with(text, "plan.toml", &read, &read_job).unwrap_or_else(|e| panic!("{e}"));
     let resolved = plan.resolve();
     assert_eq!(resolved.workload.kind(), "fio");
     assert_eq!(resolved.phases.measure_ns, 60_000_000_000);
     let matrix = resolved.workload.matrix().expect("a matrix");
     assert!(matrix.imported.as_ref().is_some_and(|i| !i.notes.is_empty()));
     let missing = text.replace("randread", "nothing");
-    let error = Plan::parse_with(&missing, "plan.toml", &read).expect_err("no such job");
+    let error = Plan::parse_with(&missing, "plan.toml", &read, &read_job).expect_err("no such job");
     assert!(error.to_string().contains("jobs/nothing.fio is not there"), "{error}");
     let short = text.replace("[evidence]\nmin_measure = \"1m\"\n", "");
-    let error = Plan::parse_with(&short, "plan.toml", &read).expect_err("short");
+    let error = Plan::parse_with(&short, "plan.toml", &read, &read_job).expect_err("short");
     assert!(error.to_string().contains("shorter than evidence.min_measure"), "{error}");
 }
 
@@ -107,13 +109,15 @@ sections = [\"log\"]
 min_measure = \"5m\"
 ";
     let read = |_: &str| Ok(SEVERAL.to_owned());
-    let plan = Plan::parse_with(text, "plan.toml", &read).unwrap_or_else(|e| panic!("{e}"));
+    let plan =
+        Plan::parse_with(text, "plan.toml", &read, &read_job).unwrap_or_else(|e| panic!("{e}"));
     let resolved = plan.resolve();
     let matrix = resolved.workload.matrix().expect("a matrix");
     assert_eq!(matrix.streams.len(), 1);
     assert_eq!(matrix.streams[0].name, "log");
     let missing = text.replace("\"log\"", "\"logs\"");
-    let error = Plan::parse_with(&missing, "plan.toml", &read).expect_err("no such section");
+    let error =
+        Plan::parse_with(&missing, "plan.toml", &read, &read_job).expect_err("no such section");
     assert!(error.to_string().contains("no section [logs]"), "{error}");
 }
 

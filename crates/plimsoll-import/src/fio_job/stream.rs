@@ -4,9 +4,10 @@ use super::job::{Job, Opt};
 use super::notes::Notes;
 use super::options::{Fate, fate};
 use super::place::{self, Place};
+use super::setting::Setting;
 use super::values;
-use crate::error::PlanError;
-use crate::units::SizeBytes;
+use plimsoll_plan::{PlanError, SizeBytes, one_line, printable};
+use toml::Table;
 
 const S: u64 = 1_000_000_000;
 /// fio's own default; it ignores `iodepth` as all of its kind do.
@@ -18,8 +19,8 @@ const ASYNCHRONOUS: &[&str] = &["libaio", "io_uring", "posixaio", "null"];
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(super) name: String,
-    /// Fields with their values as TOML.
-    pub(super) fields: Vec<(&'static str, String)>,
+    /// Fields with their values, in the order in which they are shown.
+    pub(super) fields: Vec<(&'static str, Setting)>,
     pub(super) place: Place,
     pub(super) measure_ns: Option<u64>,
     pub(super) warm_up_ns: Option<u64>,
@@ -29,6 +30,15 @@ pub(crate) struct Draft {
     pub(super) is_synchronous: bool,
     pub(super) io_poll: bool,
     pub(super) sq_poll: bool,
+}
+
+impl Draft {
+    /// As fields of `[workload.matrix]`.
+    pub(super) fn table(&self) -> Table {
+        let name = ("name".to_owned(), toml::Value::String(self.name.clone()));
+        let field = |(name, value): &(&str, Setting)| ((*name).to_owned(), value.into());
+        std::iter::once(name).chain(self.fields.iter().map(field)).collect()
+    }
 }
 
 /// The job as a stream; `None` when it can't be carried over at all, which is noted.
@@ -50,7 +60,7 @@ pub(super) fn draft(
     reader.pattern(direction, sizes.len() == 1);
     let is_synchronous = reader.depth(&engine);
     reader.files(&place, clients);
-    reader.set("clients", clients.to_string());
+    reader.set("clients", clients);
     reader.pace(direction, clients, &sizes);
     reader.durability();
     reader.content();
@@ -69,7 +79,7 @@ pub(super) fn draft(
     let seed = reader.int("randseed");
     let (io_poll, sq_poll) = (reader.is_set("hipri"), reader.is_set("sqthread_poll"));
     let (fields, name) = (reader.fields, job.name.trim().to_owned());
-    let name = if name.is_empty() { "job".to_owned() } else { crate::shown::one_line(&name) };
+    let name = if name.is_empty() { "job".to_owned() } else { one_line(&name) };
     Some(Draft {
         name,
         fields,
@@ -99,7 +109,7 @@ pub(super) struct Reader<'j> {
     text: &'j str,
     notes: &'j mut Notes,
     errors: &'j mut Vec<PlanError>,
-    fields: Vec<(&'static str, String)>,
+    fields: Vec<(&'static str, Setting)>,
     pub(super) kb_base: u64,
 }
 
@@ -116,14 +126,14 @@ impl<'j> Reader<'j> {
         self.text_of(name).is_some_and(values::flag)
     }
 
-    pub(super) fn set(&mut self, field: &'static str, value: String) {
-        self.fields.push((field, value));
+    pub(super) fn set(&mut self, field: &'static str, value: impl Into<Setting>) {
+        self.fields.push((field, value.into()));
     }
 
     pub(super) fn fail(&mut self, name: &str, wanted: &str) {
         let Some(opt) = self.get(name) else { return };
         let field = format!("{}.{name}", self.job.name);
-        let shown = crate::shown::printable(&opt.value);
+        let shown = printable(&opt.value);
         let message = format!("\"{shown}\" is not {wanted}");
         let help = format!("mend the job: {name} takes {wanted}");
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help));
@@ -280,7 +290,7 @@ impl<'j> Reader<'j> {
         }
         let is_device = matches!(place, Place::Device(_));
         if let Some(bytes) = filesize.or(size.map(|s| (s / files).max(1))) {
-            self.set("file_size", format!("\"{}\"", SizeBytes(bytes)));
+            self.set("file_size", SizeBytes(bytes));
         } else if !is_device && self.text_of("size").is_none() {
             let text = "states no size, which fio takes from files that are there; here 1 GiB";
             self.notes.add(&self.job.name, text.to_owned());
@@ -288,9 +298,9 @@ impl<'j> Reader<'j> {
         if !is_device {
             // Each clone has files of its own, unless they are named.
             if names.is_empty() && *place != Place::Null {
-                self.set("shares", clients.to_string());
+                self.set("shares", clients);
             }
-            self.set("files", files.to_string());
+            self.set("files", files);
         }
         match self.text_of("offset") {
             Some(text) if text.trim().ends_with(['%', 'z', 'Z']) => {
@@ -298,13 +308,13 @@ impl<'j> Reader<'j> {
             }
             Some(_) => {
                 if let Some(offset) = self.size("offset") {
-                    self.set("offset", format!("\"{}\"", SizeBytes(offset)));
+                    self.set("offset", SizeBytes(offset));
                 }
             }
             None => {}
         }
         if let Some(align) = self.size("ba").filter(|a| *a > 0) {
-            self.set("align", format!("\"{}\"", SizeBytes(align)));
+            self.set("align", SizeBytes(align));
         }
     }
 
@@ -328,9 +338,9 @@ impl<'j> Reader<'j> {
             }
             (None, None, None) => return,
         };
-        self.set("sync", format!("\"{kind}\""));
+        self.set("sync", kind);
         if let Some(n) = count {
-            self.set("sync_every", n.to_string());
+            self.set("sync_every", n);
         }
     }
 
@@ -340,9 +350,9 @@ impl<'j> Reader<'j> {
         {
             // What is left of a block of which so much is constant; 1000:1 is the most a plan takes.
             let ratio = (100.0 / (100.0 - percent).max(0.1)).clamp(1.0, 1000.0);
-            self.set("compressibility", ratio.to_string());
+            self.set("compressibility", ratio);
         } else if self.is_set("zero_buffers") {
-            self.set("compressibility", "1000".to_owned());
+            self.set("compressibility", 1000_u64);
             self.remark(
                 "zero_buffers",
                 "would have written zeroes; here content compresses 1000:1",
@@ -353,7 +363,7 @@ impl<'j> Reader<'j> {
             self.notes.add(&self.job.name, text.to_owned());
         }
         if let Some(percent) = self.parsed("dedupe_percentage", "a percentage", values::percent) {
-            self.set("duplicates", (percent / 100.0).to_string());
+            self.set("duplicates", percent / 100.0);
         }
     }
 
@@ -364,7 +374,7 @@ impl<'j> Reader<'j> {
             (None, None) => false,
         };
         if engine != "null" {
-            self.set("direct", if is_direct { "\"required\"" } else { "\"off\"" }.to_owned());
+            self.set("direct", if is_direct { "required" } else { "off" });
         }
     }
 
@@ -375,7 +385,7 @@ impl<'j> Reader<'j> {
         }
         self.remark("verify", "is carried over as a check of Plimsoll's own stamps");
         if direction.reads && !direction.writes {
-            self.set("verify_reads", "true".to_owned());
+            self.set("verify_reads", Setting::Yes);
         }
         direction.writes && self.text_of("do_verify").is_none_or(values::flag)
     }
