@@ -6,13 +6,9 @@
 
 use std::sync::Arc;
 
-use super::Sample;
+use super::{InFlight, Sample};
 use crate::content::{Content, ContentError};
 use crate::stamp::{DamageCounts, Expected, Finding, Generations, Ticket, Verdict, Verifier};
-
-/// An operation that the tracker follows: hand it back when it completes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InFlight(u32);
 
 /// What is kept of an operation in flight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,20 +32,6 @@ pub struct Tracker {
     units_max: usize,
     counts: DamageCounts,
     first_finding: Option<Finding>,
-}
-
-impl InFlight {
-    /// As a number, to travel with the operation.
-    #[must_use]
-    pub fn number(self) -> u32 {
-        self.0
-    }
-
-    /// From the number that [`InFlight::number`] gave.
-    #[must_use]
-    pub fn from_number(number: u32) -> Self {
-        Self(number)
-    }
 }
 
 impl Tracker {
@@ -122,11 +104,11 @@ impl Tracker {
                 // What was begun so far never reaches the target, but an older generation may not be told
                 // from one that failed: it stays unsure until the next write.
                 self.slots[number as usize].units = i;
-                self.end_write(InFlight(number), false);
+                self.end_write(InFlight::from_number(number), false);
                 return None;
             }
         }
-        Some(InFlight(number))
+        Some(InFlight::from_number(number))
     }
 
     /// Fills the buffer of a write that was begun.
@@ -178,7 +160,7 @@ impl Tracker {
             let expected = self.files[file as usize].expected(first + i as u64);
             self.oldest[base + i] = expected.oldest();
         }
-        Some(InFlight(number))
+        Some(InFlight::from_number(number))
     }
 
     /// Forgets a read that failed.
