@@ -289,9 +289,10 @@ fn stalls(bundle: &Bundle, limit_per_s: f64) -> Check {
 fn checksum_errors(bundle: &Bundle) -> Check {
     let checks = &bundle.run.checks;
     // Errors that were found count, whether or not the check of all pages came to its end.
-    let measured_count =
-        (checks.pages_checked.is_some() || checks.errors > 0).then_some(checks.errors);
+    let checked = checks.pages_checked.is_some_and(|pages| pages > 0);
+    let measured_count = (checked || checks.errors > 0).then_some(checks.errors);
     let note = match checks.pages_checked {
+        Some(0) => "not checked: the check found no page".to_owned(),
         Some(pages) => format!("{pages} pages checked"),
         None if bundle.plan.phases.verify => "the check did not come to its end".to_owned(),
         None => "not checked: the plan turns the check of all pages off".to_owned(),

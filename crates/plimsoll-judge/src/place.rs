@@ -131,6 +131,15 @@ pub(crate) fn farthest(bundle: &Bundle) -> Option<(&Device, Place)> {
     disks(bundle).into_iter().max_by_key(|(_, place)| *place)
 }
 
+/// A device that this host itself answers for, out of what does not show, or whose driver is not known.
+pub(crate) fn veiled(bundle: &Bundle) -> Option<&Device> {
+    use Transport::{NvmeLoop, Other, ScsiLoopback, Ublk, Zvol};
+    let is_veiled = |device: &&Device| {
+        matches!(device.transport, Some(NvmeLoop | Other | ScsiLoopback | Ublk | Zvol))
+    };
+    disks(bundle).into_iter().map(|(device, _)| device).find(is_veiled)
+}
+
 /// The memory that the target lies in: a file system's kind, or a device; `None` where it lies in none that
 /// is known.
 pub(crate) fn memory(bundle: &Bundle) -> Option<String> {

@@ -109,6 +109,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
     (observed.generator.user_ns, observed.generator.system_ns) = (Some(SECOND_NS), Some(SECOND_NS));
     (observed.generator.storage_read_bytes, observed.generator.storage_written_bytes) =
         (Some(u64::MAX), Some(u64::MAX));
+    (observed.memory.dirty_bytes_after, observed.clock.stopped_ns) = (Some(0), Some(0));
     let run = Run {
         schema_version: 1,
         tool_version: "0".into(),
@@ -273,6 +274,15 @@ fn an_interrupted_run_is_inconclusive_even_where_a_limit_failed() {
 }
 
 #[test]
+fn a_check_that_found_nothing_to_check_is_no_check() {
+    let mut bundle = good();
+    bundle.run.checks.pages_checked = Some(0);
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
+    assert_check(&verdict, "checksum_errors", None);
+}
+
+#[test]
 fn less_than_the_plans_own_minimum_is_inconclusive() {
     let mut bundle = good();
     bundle.plan.evidence.min_measure_ns = 60 * SECOND_NS;
@@ -395,7 +405,7 @@ fn warnings_change_nothing() {
     };
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Pass);
-    assert_eq!(outcome(&verdict, "warm-up-short"), Some(Outcome::Warn));
+    assert_eq!(outcome(&verdict, "warm-up-short"), Some(Outcome::Unknown), "it is advice here");
     assert_eq!(outcome(&verdict, "data-content"), Some(Outcome::Warn));
 }
 

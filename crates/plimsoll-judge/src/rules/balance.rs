@@ -126,7 +126,8 @@ impl<'a> Scale<'a> {
         if self.is_read { "read" } else { "written" }
     }
 
-    /// Bytes that the process handed on: of writes at least those that are not dirty any more.
+    /// Bytes that the process handed on: of writes at least those that are not dirty any more; `None` where
+    /// nothing tells what may be.
     fn own(&self) -> Option<u64> {
         let most = self.own_at_most()?;
         if self.is_read {
@@ -136,7 +137,7 @@ impl<'a> Scale<'a> {
         // What is dirty of the target's files is part of what the cache holds of them.
         let held = match (self.bundle.observed.page_cache.resident_bytes_after, dirty) {
             (Some(resident), Some(dirty)) => resident.min(dirty),
-            (one, other) => one.or(other).unwrap_or(0),
+            (one, other) => one.or(other)?,
         };
         Some(most.saturating_sub(held))
     }

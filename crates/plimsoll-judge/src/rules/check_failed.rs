@@ -48,11 +48,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     } else if bundle.run.driver == Driver::Foreign {
         let says = "whether what was read was what had been written is not known";
         Finding::new(RULE.id, Outcome::Warn, says).advise("run it with plimsoll")
-    } else if let Some(pages) = checks.pages_checked {
+    } else if let Some(pages) = checks.pages_checked.filter(|pages| *pages > 0) {
         Finding::new(RULE.id, Outcome::Pass, format!("{pages} pages read and checked at the end"))
             .with("pages_checked", pages)
     } else if bundle.plan.phases.verify {
-        let says = "the check of all data at the end was not carried out";
+        let says = match checks.pages_checked {
+            Some(_) => "the check of all data at the end found nothing to check",
+            None => "the check of all data at the end was not carried out",
+        };
         Finding::new(RULE.id, Outcome::Unknown, says).advise("let the run go on to its end")
     } else {
         without_the_end(bundle)
@@ -106,6 +109,9 @@ mod tests {
         let mut bundle = made_up::reads_with("[target]", to);
         bundle.run.checks.sampled = Some(Sampled { reads: 9, blocks: 9, ..Sampled::default() });
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        bundle.plan.phases.verify = true;
+        bundle.run.checks.pages_checked = Some(0);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.checks.pages_checked = Some(1 << 18);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.checks.errors = 1;

@@ -71,7 +71,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 fn judged(bundle: &Bundle, ratio: f64, says: String) -> Finding {
     let declared = bundle.plan.observe.data_reduction;
     let finding = if ratio < REDUCTION_MIN {
-        Finding::new(RULE.id, Outcome::Pass, "the data does not let itself be reduced")
+        Finding::new(RULE.id, Outcome::Pass, "the data cannot be reduced")
     } else if ratio > REDUCTION_MAX {
         let says = format!("{says}; no application's data does that");
         Finding::new(RULE.id, Outcome::Fail, says)

@@ -93,8 +93,8 @@ fn cross_checked(bundle: &Bundle) -> Finding {
         [first, rest @ ..] => {
             let more = match rest.len() {
                 0 => String::new(),
-                1 => ", and one thing more does not agree".to_owned(),
-                n => format!(", and {n} things more do not agree"),
+                1 => ", and one more thing does not agree".to_owned(),
+                n => format!(", and {n} more things do not agree"),
             };
             Finding::new(
                 RULE.id,

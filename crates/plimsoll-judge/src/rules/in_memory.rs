@@ -28,7 +28,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             let says = format!("the target lies in memory ({what}), as claimed");
             Finding::new(RULE.id, Outcome::Pass, says).with("lies_on", what)
         }
-        None if seen::is_remote(bundle) || place::disks(bundle).is_empty() => {
+        None if seen::is_remote(bundle)
+            || place::disks(bundle).is_empty()
+            || place::veiled(bundle).is_some() =>
+        {
             let says = "whether the target lies in memory cannot be seen";
             Finding::new(RULE.id, Outcome::Unknown, says)
                 .advise("claim `in-memory` of this host's own memory only")
@@ -42,6 +45,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_evidence::environment::Transport;
+
     use super::super::made_up;
     use super::*;
 
@@ -51,6 +56,8 @@ mod tests {
         assert_eq!(made_up::outcome(&RULE, &bundle), None);
         bundle.plan.claims = vec![Claim::InMemory];
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.environment.devices[0].transport = Some(Transport::Ublk);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.mounts[0].file_system = Some("tmpfs".into());
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.environment.mounts[0].file_system = Some("nfs".into());

@@ -2,6 +2,7 @@
 //! asked for.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::foreign;
 use plimsoll_evidence::run::{EndKind, Tier};
 
 use super::{Rule, Weight};
@@ -51,6 +52,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 format!("the kernel logged {errors} I/O errors of {device}, and the result none"),
             )
             .advise("look at the kernel's log (dmesg) and the storage system's own"),
+            // A row of figures has no place for errors.
+            None if bundle.run.engine.kind == foreign::TABLE_KIND => {
+                let says = "a table does not say whether any I/O ended in an error";
+                Finding::new(RULE.id, Outcome::Unknown, says)
+                    .advise("judge the tool's own result file")
+            }
             None => Finding::new(RULE.id, Outcome::Pass, "no I/O ended in an error"),
         },
     };
@@ -71,6 +78,15 @@ fn logged(bundle: &Bundle) -> Option<(String, u64)> {
 mod tests {
     use super::super::made_up;
     use super::*;
+
+    #[test]
+    fn a_table_that_has_no_errors_does_not_say_that_there_were_none() {
+        let mut bundle = made_up::reads();
+        bundle.run.engine.kind = foreign::TABLE_KIND.into();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.run.classes[0].errors = 1;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
 
     #[test]
     fn errors_that_the_kernel_logged_count_where_a_command_was_watched() {

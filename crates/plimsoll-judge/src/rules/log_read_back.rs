@@ -26,6 +26,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     Some(match bundle.run.checks.log_blocks_checked {
+        Some(0) => Finding::new(RULE.id, Outcome::Unknown, "the log held no block to read back")
+            .advise("run a load that commits"),
         Some(blocks) => {
             let says =
                 format!("{blocks} log blocks were read back; check-failed says what they held");
@@ -51,6 +53,8 @@ mod tests {
         assert!(check(&bundle).is_none(), "streams have no log");
         let plan = made_up::PLAN.replace("reads = 100", "reads = 0").replace(streams, mailbox);
         bundle.plan = plimsoll_plan::Plan::parse(&plan, "made-up.toml").unwrap().resolve();
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.run.checks.log_blocks_checked = Some(0);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.checks.log_blocks_checked = Some(7_000);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));

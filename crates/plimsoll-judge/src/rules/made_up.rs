@@ -7,7 +7,8 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::observed::{
-    Cpu, DeviceTotals, Extents, FileSystem, Generator, Observed, PageCache, WorkloadShape,
+    ClockWatch, Cpu, DeviceTotals, Extents, FileSystem, Generator, Observed, PageCache,
+    WorkloadShape,
 };
 use plimsoll_evidence::run::{
     Checks, ClassTotals, Driver, End, EndKind, Engine, PathEngine, Phase, PhaseKind, Run, Sampled,
@@ -223,6 +224,7 @@ fn observed(bytes: u64, is_read: bool) -> Observed {
             resident_bytes_after: Some(0),
             system_dropped: Some(true),
         },
+        clock: ClockWatch { stopped_ns: Some(0), ..ClockWatch::default() },
         cpu: Cpu { busy_avg: Some(0.2), steal_avg: Some(0.0), ..Cpu::default() },
         generator: Generator {
             user_ns: Some(4 * SECOND_NS),

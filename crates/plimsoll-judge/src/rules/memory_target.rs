@@ -15,7 +15,8 @@ pub const RULE: Rule = Rule {
     explains: "tmpfs, RAM disks, zram and persistent memory take direct I/O and answer at the speed of \
         memory. Plimsoll looks at the file system, at those that it rests on (an overlay's upper \
         directory, the file under a loop device), and at every device down to the disks: memory \
-        anywhere below is a failure, as no storage was measured. A target that is memory on purpose is \
+        anywhere below is a failure, as no storage was measured. Of a device that this host itself answers for \
+        (ublk, a target of its own kernel, a ZFS volume), or whose driver is not known, it is unknown. A target that is memory on purpose is \
         claimed as such: `claims = [\"requirement\", \"in-memory\"]`. Then a requirement and the tail \
         latency are judged, with a warning; nothing shows that memory keeps what it was given, so that \
         `media-read`, `burst-write`, `sustained-write` and `durable-write` stay refuted.",
@@ -72,6 +73,16 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             |unseen| format!("what would show it: {}", unseen.would_show),
         );
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(advice));
+    }
+    if let Some(device) = place::veiled(bundle) {
+        let says = format!(
+            "whether {} keeps its data in memory is not known: this host's own kernel or a process answers for \
+             it, or what does is not told",
+            device.name
+        );
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
+            "measure the disks that it rests on, or accept this rule as unknown by its name",
+        ));
     }
     let mut names: Vec<&str> = disks.iter().map(|(device, _)| device.name.as_str()).collect();
     names.sort_unstable();
@@ -135,6 +146,21 @@ mod tests {
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.mounts.clear();
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn a_device_that_this_host_itself_answers_for_may_be_memory() {
+        use Transport as T;
+        let mut bundle = made_up::reads();
+        for transport in [T::Ublk, T::NvmeLoop, T::ScsiLoopback, T::Zvol, T::Other] {
+            bundle.environment.devices[0].transport = Some(transport);
+            assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{transport:?}");
+        }
+        // Where another machine holds it, `storage-unseen` says so.
+        for transport in [T::Iscsi, T::Sas, T::Virtio] {
+            bundle.environment.devices[0].transport = Some(transport);
+            assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass), "{transport:?}");
+        }
     }
 
     #[test]

@@ -12,7 +12,8 @@ pub const RULE: Rule = Rule {
     id: "storage-unseen",
     asks: "is it known what lies behind the target?",
     explains: "A client of NFS or S3 sees answers and not what gives them: an array, a cache, a process \
-        with a dictionary in memory. The same holds for LUNs and network block devices. A requirement \
+        with a dictionary in memory. The same holds for LUNs and network block devices, and for any device that \
+        does not show whose it is. A requirement \
         can be met all the same, as seen by the client, and the verdict says so; that reads came from \
         media, and that writes would go on at that rate or survive a loss of power, is not shown. A cache that is declared (`observe.array_cache`) and that the \
         written working set exceeds settles it for writes, as declared. A server on this very host is \
@@ -34,7 +35,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         "what answers over the network is not known".to_owned()
     } else {
         match place::farthest(bundle) {
-            Some((device, place @ Place::Network)) => format!("{} {}", device.name, place.says()),
+            Some((device, place @ (Place::Network | Place::Unknown))) => {
+                format!("{} {}", device.name, place.says())
+            }
             Some((_, Place::Own | Place::Controller)) => {
                 let says = "the target lies on this host's own disks";
                 return Some(Finding::new(RULE.id, Outcome::Pass, says));
@@ -77,6 +80,10 @@ mod tests {
     fn own_disks_show_and_a_guests_and_a_networks_do_not() {
         let mut bundle = made_up::writes();
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        for transport in [Some(Transport::Ublk), Some(Transport::Other), None] {
+            bundle.environment.devices[0].transport = transport;
+            assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{transport:?}");
+        }
         bundle.environment.devices[0].transport = Some(Transport::Iscsi);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.plan.observe.array_cache_bytes = Some(1 << 30);

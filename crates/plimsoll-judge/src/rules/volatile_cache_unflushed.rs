@@ -33,9 +33,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if writes == 0 || !seen::is_real(bundle) {
         return None;
     }
+    // One writer that never asks for durability has writes that are not durable.
     let asked = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
-        Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind != SyncKind::None),
+        Workload::Matrix(m) => m
+            .streams
+            .iter()
+            .filter(|stream| stream.read_percent < 100.0)
+            .all(|stream| stream.sync.kind != SyncKind::None),
     };
     let devices = &bundle.environment.devices;
     let volatile: Vec<&str> = devices
@@ -44,6 +49,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         .map(|device| device.name.as_str())
         .collect();
     let known = devices.iter().any(|device| device.write_cache.is_some());
+    let disks = place::disks(bundle);
+    let unseen = disks.iter().find(|(disk, _)| disk.write_cache.is_none());
+    let buffered = seen::buffered_paths(bundle);
     let flushes = bundle.observed.devices.iter().filter_map(|device| device.flushes).max();
     let hidden = place::farthest(bundle)
         .filter(|(_, place)| !matches!(place, Place::Own | Place::Controller));
@@ -53,18 +61,23 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     } else if !known {
         Finding::new(RULE.id, Outcome::Unknown, "whether the devices cache writes is not known")
             .advise("ask the storage system: a result file or a network mount does not tell")
+    } else if let Some((disk, _)) = unseen.filter(|_| volatile.is_empty()) {
+        let says = format!("whether {} caches writes is not known", disk.name);
+        Finding::new(RULE.id, Outcome::Unknown, says).advise("ask the storage system")
+    } else if !asked && !buffered.is_empty() {
+        let says = format!(
+            "writes to {} went into this host's page cache, and not all were flushed out of it",
+            buffered.join(", ")
+        );
+        Finding::new(RULE.id, without_a_flush(bundle), says).advise(DURABLE)
     } else if volatile.is_empty() && hidden.is_none() {
         Finding::new(RULE.id, Outcome::Pass, "no device below has a volatile write cache")
     } else if !asked && !volatile.is_empty() {
         let says = format!(
-            "{writes} writes were never flushed, and {} caches writes in what may be volatile memory",
+            "not all of {writes} writes were flushed, and {} caches writes in what may be volatile memory",
             volatile.join(", ")
         );
-        // Who claims no durability is told that none is shown.
-        let claimed = bundle.plan.claims.contains(&Claim::DurableWrite);
-        let outcome = if claimed { Outcome::Fail } else { Outcome::Unknown };
-        Finding::new(RULE.id, outcome, says)
-            .advise("ask for durable writes: `sync = \"dsync\"` or `\"fsync\"`")
+        Finding::new(RULE.id, without_a_flush(bundle), says).advise(DURABLE)
     } else {
         let flushed = flushed(bundle, flushes, &volatile);
         match hidden {
@@ -84,6 +97,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Some(flushes) => finding.with("writes", writes).with("flushes", flushes),
         None => finding.with("writes", writes),
     })
+}
+
+const DURABLE: &str = "ask for durable writes: `sync = \"dsync\"` or `\"fsync\"`";
+
+/// Who claims no durability is told that none is shown.
+fn without_a_flush(bundle: &Bundle) -> Outcome {
+    if bundle.plan.claims.contains(&Claim::DurableWrite) { Outcome::Fail } else { Outcome::Unknown }
 }
 
 fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding {
@@ -134,6 +154,41 @@ mod tests {
         bundle.environment.devices[0].write_cache = Some("write through".into());
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.environment.devices[0].write_cache = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn one_disk_that_does_not_tell_leaves_all_of_them_open() {
+        let mut bundle = made_up::writes();
+        bundle.environment.devices[0].write_cache = Some("write through".into());
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut other = bundle.environment.devices[0].clone();
+        (other.name, other.write_cache) = ("sdb".into(), None);
+        bundle.environment.devices.push(other);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn what_lies_in_the_page_cache_is_not_durable_whatever_the_disks_do() {
+        let mut bundle = made_up::writes();
+        bundle.environment.devices[0].write_cache = Some("write through".into());
+        bundle.run.engine.paths[0].direct = false;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.plan.claims = vec![Claim::DurableWrite];
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn one_stream_that_flushes_does_not_answer_for_another() {
+        let to = "queue_depth = 8\nsync = \"dsync\"";
+        let mut bundle = made_up::writes_with("queue_depth = 8", to);
+        bundle.observed.devices[0].flushes = Some(600_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        if let Workload::Matrix(matrix) = &mut bundle.plan.workload {
+            let mut other = matrix.streams[0].clone();
+            other.sync.kind = SyncKind::None;
+            matrix.streams.push(other);
+        }
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Pause, PauseKind};
-use plimsoll_evidence::run::Phase;
+use plimsoll_evidence::run::{Driver, Phase};
 
 use super::{Rule, Weight, seen};
 use crate::claim::Claim;
@@ -40,8 +40,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let phase = measured(bundle)?;
-    // Absent: nothing watched.
-    bundle.observed.clock.stopped_ns?;
+    let Some(all_stopped_ns) = bundle.observed.clock.stopped_ns else {
+        // Who carries out a run of another tool, nobody watches unless `observe` does.
+        let ours = bundle.run.driver == Driver::Real;
+        return ours.then(|| {
+            let says = "whether the run itself was stopped meanwhile was not watched";
+            Finding::new(RULE.id, Outcome::Unknown, says).advise("measure again with this version")
+        });
+    };
     let within: Vec<(Pause, u64)> = bundle
         .observed
         .clock
@@ -80,10 +86,20 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
             .advise("run on a host of your own, or on one that tells of stolen time")
+    } else if listed_ns(bundle) < all_stopped_ns {
+        let says = "the run was stopped more often than is listed, and when is not known";
+        Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("run again, and leave the process and its machine running")
     } else {
         Finding::new(RULE.id, Outcome::Pass, "the run was never stopped while it measured")
     };
     Some(finding.with("stopped_ns", stopped_ns))
+}
+
+/// Length of the stops that are listed, in the measured phase or not.
+fn listed_ns(bundle: &Bundle) -> u64 {
+    let stops = bundle.observed.clock.pauses.iter().filter(|pause| pause.kind.is_stop());
+    stops.map(|pause| pause.duration_ns).fold(0, u64::saturating_add)
 }
 
 /// A pause with how much of it fell into the phase: of another tool, all of its command was watched.
@@ -124,7 +140,7 @@ mod tests {
     #[test]
     fn a_stop_fails_a_short_one_warns_and_a_busy_host_is_not_accused() {
         let bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
         let phase_ns = made_up::SECONDS * made_up::SECOND_NS;
         for kind in [PauseKind::Signalled, PauseKind::Frozen, PauseKind::Suspended] {
             assert_eq!(with(0, phase_ns / 500, kind).outcome, Outcome::Fail);
@@ -134,6 +150,22 @@ mod tests {
         assert_eq!(with(0, phase_ns / 2, PauseKind::Busy).outcome, Outcome::Pass);
         assert_eq!(with(0, phase_ns / 2, PauseKind::Unknown).outcome, Outcome::Unknown);
         assert!(with(0, phase_ns, PauseKind::Signalled).says.contains("a signal stopped it"));
+    }
+
+    #[test]
+    fn what_nobody_watched_is_unknown() {
+        let mut bundle = made_up::reads();
+        bundle.observed.clock.stopped_ns = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.run.driver = Driver::Foreign;
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+    }
+
+    #[test]
+    fn stops_that_are_not_listed_are_not_taken_for_none() {
+        let mut bundle = made_up::reads();
+        bundle.observed.clock.stopped_ns = Some(made_up::SECOND_NS);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]

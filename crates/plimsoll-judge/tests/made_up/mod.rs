@@ -86,6 +86,7 @@ pub fn run_of(plan: &ResolvedPlan, id: &str, shapes: &[Shape<'_>]) -> Bundle {
     (observed.generator.user_ns, observed.generator.system_ns) = (Some(SECOND_NS), Some(SECOND_NS));
     (observed.generator.storage_read_bytes, observed.generator.storage_written_bytes) =
         (Some(u64::MAX), Some(u64::MAX));
+    (observed.memory.dirty_bytes_after, observed.clock.stopped_ns) = (Some(0), Some(0));
     Bundle {
         run: serde_json::from_value(run).unwrap(),
         plan_text: String::new(),

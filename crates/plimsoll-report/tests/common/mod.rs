@@ -8,7 +8,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Environment, Mount, Transport, Unknown};
 use plimsoll_evidence::latency::histogram;
 use plimsoll_evidence::observed::{
-    Cpu, DeviceTotals, Extents, Generator, Observed, PageCache, WorkloadShape,
+    ClockWatch, Cpu, DeviceTotals, Extents, Generator, Observed, PageCache, WorkloadShape,
 };
 use plimsoll_evidence::run::{
     Checks, ClassTotals, Clock, Driver, End, EndKind, Engine, Instance, LedgerPosition, PathEngine,
@@ -469,6 +469,7 @@ fn observed(sample: Sample) -> Observed {
             resident_bytes_after: Some(if sample.buffered { 990_000_000 } else { 40_960 }),
             system_dropped: Some(false),
         },
+        clock: ClockWatch { stopped_ns: Some(0), ..ClockWatch::default() },
         cpu: Cpu {
             busy_avg: Some(0.182),
             busy_min: Some(0.121),

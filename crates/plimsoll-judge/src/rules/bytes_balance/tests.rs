@@ -70,6 +70,9 @@ fn what_is_dirty_yet_has_not_reached_the_device() {
     // Whose it is may not show.
     bundle.observed.page_cache.resident_bytes_after = None;
     assert_eq!(outcome(&bundle), Outcome::Unknown);
+    // Nor whether anything is dirty at all.
+    bundle.observed.memory.dirty_bytes_after = None;
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
 }
 
 #[test]
