@@ -1,0 +1,95 @@
+//! Bundles that earlier versions left, as they left them: today's commands read them, and judge them by today's
+//! rules. `fixtures/earlier` names each by the version of the rules that its own verdict was made by.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::path::Path;
+
+use plimsoll_judge::verdict::RULES_VERSION;
+use serde_json::{Value, json};
+use support::{Sandbox, names};
+
+/// A copy of a bundle that an earlier version left, in a sandbox whose ledger never heard of it.
+struct Earlier {
+    sandbox: Sandbox,
+    bundle: String,
+}
+
+impl Earlier {
+    fn of(name: &str) -> Self {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/earlier");
+        let (from, sandbox) = (fixtures.join(name), Sandbox::new());
+        let bundle = sandbox.path(name);
+        std::fs::create_dir(&bundle).unwrap();
+        for file in names(&from) {
+            std::fs::copy(from.join(&file), bundle.join(&file)).unwrap();
+        }
+        Self { sandbox, bundle: bundle.display().to_string() }
+    }
+
+    /// What the version that made it said.
+    fn said(&self) -> Value {
+        support::json(&Path::new(&self.bundle).join("verdict.json"))
+    }
+
+    /// Has every command that shows a verdict read it; `judge` comes last, as it writes the verdict anew.
+    #[track_caller]
+    fn shows(&self, verdict: &str, judged: i32) {
+        let bundle = self.bundle.as_str();
+        let commands = [(vec!["report"], 0), (vec!["runs", "show"], 0), (vec!["judge"], judged)];
+        for (mut command, code) in commands {
+            command.push(bundle);
+            let ran = self.sandbox.run(&command).expect(code);
+            ran.says(verdict);
+            // Nobody can vouch here for what another machine left.
+            ran.says("there is no ledger here that holds this run");
+        }
+    }
+}
+
+#[test]
+fn what_passed_by_earlier_rules_and_holds_passes_still() {
+    let earlier = Earlier::of("rules-9");
+    let said = earlier.said();
+    assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(9), &json!("PASS")));
+    let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
+    verified.says("INTACT");
+    verified.says(
+        "verdict.json was written by another build of Plimsoll, or was changed; both say PASS",
+    );
+    earlier.shows("PASS earlier", 0);
+    let today = earlier.said();
+    assert_eq!(
+        (&today["rules_version"], &today["verdict"]),
+        (&json!(RULES_VERSION), &said["verdict"])
+    );
+    assert_eq!(today["achieved_iops_per_s"], said["achieved_iops_per_s"]);
+}
+
+/// It passed when nobody asked yet how exactly a measurement begins, or what was in flight at its end.
+#[test]
+fn what_an_earlier_version_did_not_record_is_unknown_and_no_pass() {
+    let earlier = Earlier::of("rules-4");
+    let said = earlier.said();
+    assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(4), &json!("PASS")));
+    let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
+    verified.says("INTACT");
+    verified.says("it says PASS, and the evidence gives INCONCLUSIVE");
+    earlier.shows("was not recorded by the version that measured", 3);
+    assert_eq!(earlier.said()["verdict"], "INCONCLUSIVE");
+}
+
+#[test]
+fn a_byte_that_was_changed_in_one_is_noticed_all_the_same() {
+    let earlier = Earlier::of("rules-4");
+    let series = Path::new(&earlier.bundle).join("series.csv");
+    let mut bytes = std::fs::read(&series).unwrap();
+    let last_digit = bytes.iter().rposition(u8::is_ascii_digit).unwrap();
+    bytes[last_digit] ^= 1;
+    std::fs::write(&series, bytes).unwrap();
+    for command in [&["verify"][..], &["report"], &["runs", "show"], &["judge"]] {
+        let ran = earlier.sandbox.run(&[command, &[earlier.bundle.as_str()]].concat());
+        ran.expect(3).says("series.csv was changed");
+    }
+}
