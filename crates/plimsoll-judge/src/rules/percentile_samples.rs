@@ -45,7 +45,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let beyond = samples as f64 * (1.0 - judged);
     let mut says = format!("p{} rests on {beyond:.0} of {samples} samples", judged * 100.0);
     if let Some(effective) = effective.filter(|effective| *effective < samples as f64) {
-        says.push_str(&format!(", which are worth {effective:.0} independent ones"));
+        says.push_str(&format!(
+            ", which are worth {effective:.0} independent ones, {:.1} of them beyond it",
+            effective * (1.0 - judged)
+        ));
     }
     let finding = if bears(samples, effective.unwrap_or(samples as f64), judged) {
         Finding::new(RULE.id, Outcome::Pass, says)
