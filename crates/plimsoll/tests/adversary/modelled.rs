@@ -164,27 +164,57 @@ fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Found> {
         return Vec::new();
     }
     let (memory, holes) = (of("dram") as f64 / all, of("zero") as f64 / all);
-    let standing = |claim: &str| verdict["claims"][claim].as_str().unwrap_or_default().to_owned();
-    let mut found = Vec::new();
-    let believed = standing("media-read").starts_with("believable");
-    if believed && memory + holes > 0.06 {
-        let says = format!("media-read, with {memory:.3} from memory and {holes:.3} of holes");
-        found.push((Wrong::Believed, says));
-    }
-    if verdict["verdict"] == "PASS" && holes > 0.06 {
-        found.push((Wrong::FalsePass, format!("{holes:.3} of the reads were of holes")));
-    }
-    if standing("cached-read").starts_with("believable") && memory < 0.5 {
-        found.push((Wrong::Believed, format!("cached-read, with {memory:.3} from memory")));
-    }
+    let mut found = by_sources(memory, holes, verdict);
     // A plan that declares a cache which holds all its data says itself that the media is not shown.
     let read = bundle.observed.workload.working_set_read_bytes;
     let cache = bundle.plan.observe.array_cache_bytes;
-    let itself = read.zip(cache).is_some_and(|(read, cache)| read <= cache);
-    if standing("media-read") == "refuted" && memory + holes < 0.04 && !itself {
-        found.push((Wrong::Accused, format!("media-read is refuted, {memory:.3} from memory")));
+    if read.zip(cache).is_some_and(|(read, cache)| read <= cache) {
+        found.retain(|(wrong, _)| *wrong != Wrong::Accused);
     }
     found
+}
+
+/// Shares of the reads about which the truth takes no side, as a count there may fall either way: what a file that
+/// was written in full may have of holes is 1 %, what a medium's figure may have of a cache 5 %.
+const HOLES_OPEN: std::ops::RangeInclusive<f64> = 0.008..=0.0125;
+const MEMORY_OPEN: std::ops::RangeInclusive<f64> = 0.04..=0.06;
+
+/// The same of the shares that came from memory and from holes.
+fn by_sources(memory: f64, holes: f64, verdict: &serde_json::Value) -> Vec<Found> {
+    let (hollow, whole) = (holes > *HOLES_OPEN.end(), holes < *HOLES_OPEN.start());
+    let standing = |claim: &str| verdict["claims"][claim].as_str().unwrap_or_default().to_owned();
+    let shares = format!("with {memory:.3} from memory and {holes:.3} of holes");
+    let mut found = Vec::new();
+    let believed = standing("media-read").starts_with("believable");
+    if believed && (memory > *MEMORY_OPEN.end() || hollow) {
+        found.push((Wrong::Believed, format!("media-read, {shares}")));
+    }
+    if verdict["verdict"] == "PASS" && hollow {
+        found.push((Wrong::FalsePass, format!("it passed, {shares}")));
+    }
+    if standing("cached-read").starts_with("believable") && memory < 0.5 {
+        found.push((Wrong::Believed, format!("cached-read, {shares}")));
+    }
+    if standing("media-read") == "refuted" && memory < *MEMORY_OPEN.start() && whole {
+        found.push((Wrong::Accused, format!("media-read is refuted, {shares}")));
+    }
+    found
+}
+
+/// One read in forty of a sparse file goes nowhere until the warm-up has filled it: that is no medium's figure.
+#[test]
+fn what_came_of_holes_is_held_to_its_own_bound() {
+    let verdict = |standing: &str| serde_json::json!({ "claims": { "media-read": standing } });
+    let kinds = |memory, holes, standing| {
+        let found = by_sources(memory, holes, &verdict(standing));
+        found.into_iter().map(|(wrong, _)| wrong).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(0.001, 0.025, "refuted"), []);
+    assert_eq!(kinds(0.001, 0.025, "believable"), [Wrong::Believed]);
+    assert_eq!(kinds(0.001, 0.0, "refuted"), [Wrong::Accused]);
+    assert_eq!(kinds(0.07, 0.0, "believable"), [Wrong::Believed]);
+    assert_eq!(kinds(0.05, 0.01, "refuted"), []);
+    assert_eq!(kinds(0.05, 0.01, "believable"), []);
 }
 
 /// Runs a plan and holds its verdict against what is true.

@@ -34,6 +34,8 @@ struct Drawn {
     claims: &'static [&'static str],
     declared: Declared,
     accepted: bool,
+    /// It was drawn to be what it looks like.
+    honest: bool,
 }
 
 /// On which side of what any storage here carries.
@@ -52,8 +54,12 @@ enum Required {
 enum Declared {
     Nothing,
     SmallCache,
+    /// More than is read, as of an array whose cache is known.
+    LargeCache,
     Media(&'static str),
     Reduction,
+    /// That the storage takes data as they are.
+    NoReduction,
     Metrics,
 }
 
@@ -70,6 +76,18 @@ const CLAIMS: [&[&str]; 10] = [
     &["media-read", "sustained-write", "cached-read"],
 ];
 
+/// What may be claimed of any disk: whatever is not shown of it is not refuted either.
+const HONEST_CLAIMS: [&[&str]; 8] = [
+    &[],
+    &[],
+    &[],
+    &["requirement", "tail-latency"],
+    &["media-read"],
+    &["burst-write"],
+    &["sustained-write"],
+    &["media-read", "sustained-write"],
+];
+
 /// Draws a case.
 pub fn case(seed: u64, draw: &mut Draw) -> Case {
     let drawn = drawn(draw);
@@ -78,7 +96,8 @@ pub fn case(seed: u64, draw: &mut Draw) -> Case {
 }
 
 fn drawn(draw: &mut Draw) -> Drawn {
-    let stack = Kind::drawn(draw);
+    let honest = draw.once_in(2);
+    let stack = if honest { Kind::drawn_honest(draw) } else { Kind::drawn(draw) };
     let disturbance = Disturbance::drawn(draw, stack);
     let mut drawn = Drawn {
         stack,
@@ -114,14 +133,42 @@ fn drawn(draw: &mut Draw) -> Drawn {
             Declared::Metrics,
         ]),
         accepted: draw.once_in(4),
+        honest,
     };
+    if honest {
+        be_honest(&mut drawn, draw);
+    }
     fit(&mut drawn);
     drawn
 }
 
+/// Draws again what could make something else of it than it looks like.
+fn be_honest(drawn: &mut Drawn, draw: &mut Draw) {
+    use Disturbance::{Neighbour, Nothing};
+    drawn.disturbance = draw.one_of(&[Nothing, Nothing, Neighbour]);
+    drawn.direct = draw.one_of(&["required", "auto"]);
+    drawn.compressibility = "1";
+    drawn.claims = draw.one_of(&HONEST_CLAIMS);
+    drawn.declared = draw.one_of(&[
+        Declared::Nothing,
+        Declared::Nothing,
+        Declared::NoReduction,
+        Declared::Media("ssd"),
+        Declared::LargeCache,
+    ]);
+    if drawn.declared == Declared::LargeCache {
+        // Its own size refutes what is claimed of media.
+        drawn.claims = &[];
+    }
+}
+
 /// Leaves out what does not go together.
 fn fit(drawn: &mut Drawn) {
-    if drawn.stack.is_remote() {
+    if drawn.stack == Kind::NfsOnDisk {
+        // The server reads through this host's page cache; what is durable it has written to the disk.
+        (drawn.direct, drawn.warm, drawn.sync) = ("auto", false, "dsync");
+        (drawn.reads, drawn.depth, drawn.io_kib) = (0, 8, 64);
+    } else if drawn.stack.is_remote() {
         // Their clients have neither direct I/O nor a cache of this host's between.
         (drawn.direct, drawn.warm, drawn.sync, drawn.io_kib) = ("auto", false, "none", 64);
         drawn.reads = drawn.reads.max(50);
@@ -152,6 +199,12 @@ fn fit(drawn: &mut Drawn) {
         // Of data that hardly shrinks little is known beforehand.
         (drawn.compressibility, drawn.declared) = ("40", Declared::Reduction);
     }
+    // What is claimed of reads or writes is refuted where there are none.
+    let of_reads = drawn.claims.contains(&"media-read");
+    let of_writes = drawn.claims.iter().any(|claim| claim.ends_with("-write"));
+    if drawn.honest && (of_reads && drawn.reads == 0 || of_writes && drawn.reads == 100) {
+        drawn.claims = &[];
+    }
     if drawn.direct == "off" {
         // Read again and again, so that nearly all of it comes from the page cache.
         (drawn.warm, drawn.reads) = (true, 100);
@@ -160,17 +213,14 @@ fn fit(drawn: &mut Drawn) {
 
 /// Whether it is what it looks like.
 fn is_honest(drawn: &Drawn) -> bool {
-    let claims_truly =
-        !drawn.claims.contains(&"in-memory") && !drawn.claims.contains(&"cached-read");
-    !drawn.stack.is_memory()
-        && !drawn.stack.is_buffered()
-        && drawn.stack != Kind::Compressed
-        && drawn.direct != "off"
-        && claims_truly
-        && drawn.claims.is_empty()
-        && matches!(drawn.declared, Declared::Nothing)
-        && drawn.compressibility == "1"
-        && matches!(drawn.disturbance, Disturbance::Nothing | Disturbance::Neighbour)
+    use Disturbance::{Neighbour, Nothing};
+    drawn.honest
+        || drawn.stack.is_honest()
+            && drawn.direct != "off"
+            && drawn.claims.is_empty()
+            && drawn.declared == Declared::Nothing
+            && drawn.compressibility == "1"
+            && matches!(drawn.disturbance, Nothing | Neighbour)
 }
 
 /// Whether the page cache surely stood between the run and the disk.
@@ -222,6 +272,10 @@ fn truth(drawn: &Drawn) -> Truth {
         Required::TooMuchHeld => {
             truth = truth.exits(&[1, 2, 3]).and_no_pass("no storage holds that");
         }
+        // Any storage carries as much as that, and as slowly.
+        Required::Little | Required::LittleLatency | Required::Held if truth.honest => {
+            truth = truth.exits(&[0, 3]);
+        }
         _ => {}
     }
     if drawn.disturbance == Disturbance::Interrupted {
@@ -252,6 +306,8 @@ fn plan(drawn: &Drawn, stack: &Stack) -> String {
     let (observe, data) = match drawn.declared {
         Declared::Nothing => (String::new(), ""),
         Declared::SmallCache => ("[observe]\narray_cache = \"1MiB\"\n".to_owned(), ""),
+        Declared::LargeCache => ("[observe]\narray_cache = \"1GiB\"\n".to_owned(), ""),
+        Declared::NoReduction => ("[observe]\ndata_reduction = 1.0\n".to_owned(), ""),
         Declared::Media(media) => (format!("[observe]\nmedia = {media:?}\n"), ""),
         Declared::Reduction => ("[observe]\ndata_reduction = 40.0\n".to_owned(), ""),
         Declared::Metrics => {
@@ -265,7 +321,9 @@ fn plan(drawn: &Drawn, stack: &Stack) -> String {
             )
         }
     };
-    let local = if drawn.stack.is_remote() {
+    let local = if drawn.stack == Kind::NfsOnDisk {
+        format!("files = 2\nfile_size = \"8MiB\"\nsync = {:?}\n", drawn.sync)
+    } else if drawn.stack.is_remote() {
         format!("files = 2\nfile_size = {:?}\n", "8MiB")
     } else {
         let size = if stack.device.is_some() { "" } else { "file_size = \"24MiB\"\n" };

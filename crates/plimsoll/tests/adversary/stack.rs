@@ -26,6 +26,7 @@ pub enum Kind {
     LoopOnLoopOnMemory,
     DeviceOnMemory,
     Zram,
+    NfsOnDisk,
     NfsModel,
     NfsOnMemory,
     S3OnMemory,
@@ -61,7 +62,26 @@ const KINDS: [Kind; 26] = [
     Kind::S3OnMemory,
 ];
 
+/// What is what it looks like: disks, and what hands all of it on to them.
+const HONEST: [Kind; 11] = [
+    Kind::Disk,
+    Kind::Disk,
+    Kind::Disk,
+    Kind::Overlay,
+    Kind::Loop("ext4", "defaults"),
+    Kind::Loop("xfs", "defaults"),
+    Kind::Loop("btrfs", "defaults"),
+    Kind::Loop("ext4", "data=writeback"),
+    Kind::LoopOnLoop,
+    Kind::Device,
+    Kind::NfsOnDisk,
+];
+
 impl Kind {
+    pub fn drawn_honest(draw: &mut Draw) -> Self {
+        draw.one_of(&HONEST)
+    }
+
     pub fn drawn(draw: &mut Draw) -> Self {
         draw.one_of(&KINDS)
     }
@@ -83,6 +103,7 @@ impl Kind {
             Self::LoopOnLoopOnMemory => "loop on loop on tmpfs",
             Self::DeviceOnMemory => "device on tmpfs",
             Self::Zram => "zram",
+            Self::NfsOnDisk => "NFS on the disk",
             Self::NfsModel => "NFS of a model",
             Self::NfsOnMemory => "NFS on tmpfs",
             Self::S3OnMemory => "S3 on tmpfs",
@@ -99,17 +120,21 @@ impl Kind {
                 | Self::LoopOnLoopOnMemory
                 | Self::DeviceOnMemory
                 | Self::Zram
-        ) || self.is_remote()
+                | Self::NfsModel
+                | Self::NfsOnMemory
+                | Self::S3OnMemory
+        )
     }
 
-    /// Behind a server, all of whose data lies in memory here.
+    /// Behind a server.
     pub fn is_remote(self) -> bool {
-        matches!(self, Self::NfsModel | Self::NfsOnMemory | Self::S3OnMemory)
+        matches!(self, Self::NfsOnDisk | Self::NfsModel | Self::NfsOnMemory | Self::S3OnMemory)
     }
 
-    /// Whether the page cache stands between what is direct and the disk.
-    pub fn is_buffered(self) -> bool {
-        matches!(self, Self::LoopBuffered(_) | Self::Journal)
+    /// Whether nothing between the run and the disk answers for it.
+    pub fn is_honest(self) -> bool {
+        use Kind::{Device, Disk, Loop, LoopOnLoop, NfsOnDisk, Overlay};
+        matches!(self, Disk | Overlay | Loop(..) | LoopOnLoop | Device | NfsOnDisk)
     }
 
     /// Whether it has a mount of its own that can be frozen.
@@ -219,8 +244,9 @@ impl Stack {
                 stack.place = Some(at);
             }
             Kind::NfsModel => stack.serve_a_model(sandbox),
-            Kind::NfsOnMemory => {
-                let server = Ganesha::start_in("/dev/shm", 1);
+            Kind::NfsOnMemory | Kind::NfsOnDisk => {
+                let on_memory = kind == Kind::NfsOnMemory;
+                let server = Ganesha::start_in(if on_memory { "/dev/shm" } else { "/var/tmp" }, 1);
                 stack.target = format!("nfs = {:?}", server.url_text(1));
                 made.undo_after_a_kill(&["sh", "-c", &server.stop_command()]);
                 stack.servers.nfs = Some(server);

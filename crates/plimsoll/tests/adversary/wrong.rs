@@ -63,7 +63,7 @@ const OF_LENGTH: [&str; 5] =
     ["measured-too-short", "not-steady", "percentile-samples", "warm-up-short", "burst-credit"];
 
 /// Rules that accuse the machine that the load runs on, and not the result.
-const OF_THE_HOST: [&str; 2] = ["cpu-steal", "noisy-neighbour"];
+const OF_THE_HOST: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
 
 /// Whether only the length of the run stood in the way of a PASS.
 fn passes_but_for_its_length(verdict: &Value) -> bool {
