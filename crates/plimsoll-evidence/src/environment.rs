@@ -205,6 +205,9 @@ pub struct Device {
     pub rotational: Option<bool>,
     /// `write back` or `write through`.
     pub write_cache: Option<String>,
+    /// Whether it takes writes that go past its cache (FUA): those need no flush, and none is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced_writes: Option<bool>,
     /// I/O scheduler in use.
     pub scheduler: Option<String>,
     /// Logical block size.

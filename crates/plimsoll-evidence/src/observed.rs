@@ -78,6 +78,10 @@ pub struct Observed {
     /// What a modelled system knows of itself; absent where the system is a real one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<Inside>,
+    /// What stands between the tool and what the kernel says: libraries that were loaded before all others, a
+    /// tracer, and mounts over what it tells in `/proc` and `/sys`; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<Vec<String>>,
     /// What could not be observed.
     pub unknown: Vec<Unknown>,
 }
@@ -332,6 +336,9 @@ pub struct Command {
     pub unreadable: u64,
     /// Processes that went on when the command had ended.
     pub left_running: Vec<String>,
+    /// Libraries that processes of it were started with before all others (`LD_PRELOAD`), with whose they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preloaded: Vec<String>,
     /// What all of them moved to and from storage, those too that nobody saw.
     pub moved: Option<Moved>,
     /// The same of the time alone that the result says it measured, last of all, less what was taken back.
@@ -461,6 +468,13 @@ pub struct Server {
     pub moved: Option<Moved>,
     /// Whether they have connections to other hosts, and may pass on what they are asked.
     pub relays: bool,
+    /// What processes moved that they are connected to through sockets of this host's own, and may pass on to;
+    /// absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Moved>,
+    /// Connections that others have to them: what they moved need not be for this process alone.
+    #[serde(default)]
+    pub others: u64,
 }
 
 /// What disks of this host moved that are not beneath the target.
@@ -543,6 +557,12 @@ pub struct ClockWatch {
     pub step_ns_max: Option<u64>,
     /// Change of the kernel's clock source during the phase, if there was one.
     pub source_changed: Option<String>,
+    /// How long it was watched, by the clock that the run goes by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_ns: Option<u64>,
+    /// The same by the kernel's own account (`/proc/uptime`), which counts time in suspension as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_ns: Option<u64>,
     /// Time in which the process was stopped, frozen or suspended with its machine, in pauses of a second or
     /// more; absent where nothing watched for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]

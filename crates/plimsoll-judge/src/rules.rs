@@ -16,6 +16,7 @@ pub mod bytes_balance;
 pub mod cache_state;
 pub mod cached_read;
 pub mod check_failed;
+pub mod clock_rate;
 pub mod clock_stepped;
 pub mod conditioned;
 pub mod coordinated_omission;
@@ -26,6 +27,7 @@ pub mod data_reduced;
 pub mod evidence_consistent;
 pub mod experiment;
 pub mod flush_left_out;
+pub mod flush_lost;
 pub mod generator_limit;
 pub mod holes_read;
 pub mod in_memory;
@@ -60,6 +62,7 @@ pub mod seeks_exceeded;
 pub(crate) mod seen;
 pub mod served_from_cache_below;
 pub mod server_outage;
+pub mod stands_between;
 pub mod storage_unseen;
 pub mod transfer_size;
 mod two_modes;
@@ -131,6 +134,7 @@ pub const ALL: &[Rule] = &[
     observation_gaps::RULE,
     bytes_balance::RULE,
     storage_unseen::RULE,
+    stands_between::RULE,
     data_content::RULE,
     burst_credit::RULE,
     served_from_cache_below::RULE,
@@ -149,10 +153,12 @@ pub const ALL: &[Rule] = &[
     seeks_exceeded::RULE,
     volatile_cache_unflushed::RULE,
     write_cache::RULE,
+    flush_lost::RULE,
     flush_left_out::RULE,
     raid_degraded::RULE,
     issuers_together::RULE,
     was_stopped::RULE,
+    clock_rate::RULE,
     clock_stepped::RULE,
     noisy_neighbour::RULE,
     cpu_steal::RULE,

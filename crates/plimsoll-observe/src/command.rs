@@ -17,7 +17,7 @@ use plimsoll_evidence::observed::{Command, CommandProcess, Moved, OpenedFile};
 use procfs::process::{FDTarget, Process};
 use rustix::process::{Pid, WaitOptions};
 
-use crate::{mount, stack};
+use crate::{between, mount, stack};
 
 /// Files smaller than this are settings, libraries and logs.
 const DATA_BYTES_MIN: u64 = 4 << 10;
@@ -50,6 +50,7 @@ pub struct CommandWatch {
     processes: BTreeMap<(i32, u64), Known>,
     files: BTreeMap<(u64, u64), OpenedFile>,
     unreadable: BTreeSet<i32>,
+    preloaded: BTreeSet<String>,
     remote: BTreeSet<IpAddr>,
     before: Option<Moved>,
     cancelled_before: u64,
@@ -81,6 +82,7 @@ impl CommandWatch {
             processes: BTreeMap::new(),
             files: BTreeMap::new(),
             unreadable: BTreeSet::new(),
+            preloaded: BTreeSet::new(),
             remote: BTreeSet::new(),
             before: own.map(|own| own.0),
             cancelled_before: own.map_or(0, |own| own.1),
@@ -160,6 +162,10 @@ impl CommandWatch {
         if known.looks > EARLY_LOOKS && !known.looks.is_multiple_of(LATE_EVERY) {
             return;
         }
+        let libraries = between::preloaded(&pid.to_string()).into_iter();
+        let of = self.processes.get(&(pid, stat.starttime)).map_or("", |known| known.name.as_str());
+        let libraries = libraries.map(|library| format!("{library} into {of}"));
+        self.preloaded.extend(libraries);
         let Ok(files) = process.fd() else { return };
         let mut connected = false;
         for fd in files.flatten() {
@@ -281,6 +287,7 @@ impl CommandWatch {
             processes,
             unreadable: self.unreadable.len() as u64,
             left_running: left,
+            preloaded: self.preloaded.into_iter().collect(),
             moved,
             moved_measured,
             cancelled_bytes: cancelled,

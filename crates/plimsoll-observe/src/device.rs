@@ -141,6 +141,7 @@ pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<Described> {
         size_bytes: number_in(read("size")).map(|sectors| sectors.saturating_mul(SECTOR_BYTES)),
         rotational: queue("rotational").map(|text| text == "1"),
         write_cache: queue("write_cache"),
+        forced_writes: queue("fua").map(|text| text == "1"),
         scheduler: queue("scheduler").map(|text| chosen(&text)),
         logical_block_bytes: number_in(queue("logical_block_size")),
         physical_block_bytes: number_in(queue("physical_block_size")),

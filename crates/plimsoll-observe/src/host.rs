@@ -21,7 +21,12 @@ pub struct HostReading {
     /// Wall clock less monotonic clock.
     offset_ns: i128,
     source: Option<String>,
+    /// The monotonic clock, and the time since boot by the kernel's own account.
+    uptime: Option<(u64, u64)>,
 }
+
+/// Readings of two clocks that lie closer together than this need not be taken again.
+const NEAR_NS: u64 = 1_000_000;
 
 impl HostReading {
     /// Reads everything.
@@ -47,6 +52,7 @@ impl HostReading {
             frequency_hz: frequency_hz(),
             offset_ns: i128::from(wall) - i128::from(before / 2 + after / 2),
             source: clock_source(),
+            uptime: uptime(),
         }
     }
 
@@ -81,6 +87,15 @@ impl HostReading {
         }
     }
 
+    /// Notes how long it was between two readings, by our clock and by the kernel's own account.
+    pub fn passed_since(&self, before: &Self, watch: &mut ClockWatch) {
+        let Some(((own, kernel), (own_then, kernel_then))) = self.uptime.zip(before.uptime) else {
+            return;
+        };
+        watch.own_ns = own.checked_sub(own_then);
+        watch.kernel_ns = kernel.checked_sub(kernel_then);
+    }
+
     /// Notes a jump of the wall clock against the monotonic one, less the 500 ppm that the kernel
     /// slews by, and another clock source.
     pub fn note_clock(&self, before: &Self, watch: &mut ClockWatch) {
@@ -94,6 +109,34 @@ impl HostReading {
             watch.source_changed = Some(format!("{then} to {now}"));
         }
     }
+}
+
+/// `/proc/uptime` with the monotonic clock at that moment; `None` where it is not the kernel's own (containers
+/// may be shown another).
+fn uptime() -> Option<(u64, u64)> {
+    let path = "/proc/uptime";
+    let kind = rustix::fs::statfs(path).ok()?.f_type;
+    let is_kernels = kind == rustix::fs::statfs("/proc/self").ok()?.f_type;
+    let reading = || {
+        let before = clock::monotonic_ns();
+        let uptime_ns = uptime_in(&fs::read_to_string(path).ok()?)?;
+        let after = clock::monotonic_ns();
+        Some((after.saturating_sub(before), (before / 2 + after / 2, uptime_ns)))
+    };
+    let mut best = reading().filter(|_| is_kernels)?;
+    for _ in 0..3 {
+        if best.0 <= NEAR_NS {
+            break;
+        }
+        best = best.min(reading()?);
+    }
+    Some(best.1)
+}
+
+/// Seconds since boot, to hundredths (kernel: Documentation/filesystems/proc.rst).
+fn uptime_in(text: &str) -> Option<u64> {
+    let seconds: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+    Some((seconds * 1e9) as u64)
 }
 
 fn clock_source() -> Option<String> {
@@ -180,6 +223,18 @@ mod tests {
         at(-2_000_000_000).note_clock(&before, &mut watch);
         assert!(watch.step_ns_max.unwrap() > 1_900_000_000);
         assert_eq!(watch.source_changed, None);
+    }
+
+    #[test]
+    fn the_kernels_account_of_time_goes_with_our_clock() {
+        assert_eq!(uptime_in("12.34 99.00\n"), Some(12_340_000_000));
+        assert_eq!(uptime_in(""), None);
+        let of = |uptime| HostReading { uptime, ..HostReading::default() };
+        let mut watch = ClockWatch::default();
+        of(Some((5, 9))).passed_since(&of(None), &mut watch);
+        assert_eq!(watch.own_ns, None);
+        of(Some((50, 90))).passed_since(&of(Some((40, 70))), &mut watch);
+        assert_eq!((watch.own_ns, watch.kernel_ns), (Some(10), Some(20)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the system beneath did: block devices, page cache, CPU, the host. It reads and counts, and
 //! interprets nothing. What it cannot read is unknown, never zero.
 
+pub mod between;
 pub mod command;
 pub mod completion;
 pub mod cpu;
@@ -10,6 +11,7 @@ pub mod files;
 pub mod host;
 pub mod kernel;
 pub mod kernel_log;
+mod local;
 pub mod metrics;
 pub mod mount;
 mod namespace;

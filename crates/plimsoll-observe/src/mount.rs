@@ -89,6 +89,11 @@ fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber>
         _ => own_device(sysfs, path).or_else(|| of_source(source)).into_iter().collect(),
     };
     // A log or journal on a device of its own.
+    if info.fs_type.starts_with("ext")
+        && let Some(journal) = found.first().and_then(|one| journal_of(sysfs, *one))
+    {
+        found.push(journal);
+    }
     let beside = ["logdev", "rtdev", "journal_path"].iter().filter_map(|name| {
         let value = info.super_options.get(*name).cloned().flatten()?;
         of_source(&value)
@@ -99,6 +104,18 @@ fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber>
         }
     }
     found
+}
+
+/// The device that holds the journal of the ext4 on `device`, where it is another: no mount option says so. The
+/// thread that writes it is called after it, with the journal's inode where it lies within the file system.
+fn journal_of(sysfs: &Sysfs, device: DeviceNumber) -> Option<DeviceNumber> {
+    let task = sysfs.place("fs/ext4").join(sysfs.name(device)?).join("journal_task");
+    let pid: u32 = crate::sysfs::text(&task)?.parse().ok()?;
+    let thread = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let journal = thread.trim().strip_prefix("jbd2/")?;
+    // A name that was cut short is none of these.
+    Path::new("/proc/fs/jbd2").join(journal).exists().then_some(())?;
+    sysfs.number(journal).filter(|number| *number != device)
 }
 
 /// All devices of the Btrfs that `one` belongs to (`/sys/fs/btrfs/UUID/devices`).

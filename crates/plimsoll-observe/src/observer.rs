@@ -23,7 +23,7 @@ use crate::pulse::Pulse;
 use crate::servers::{ServerWatch, Sought};
 use crate::surroundings::Surroundings;
 use crate::sysfs::Sysfs;
-use crate::{files, mount, network, raid, stack};
+use crate::{between, files, mount, network, raid, stack};
 
 /// Watches the devices beneath some paths, the host and this process.
 pub struct Observer {
@@ -256,6 +256,9 @@ impl Observer {
         observed.memory.dirty_bytes_max = self.samples.dirty_bytes_max;
         observed.pressure = now.host.pressure_since(&begun.reading.host);
         observed.clock = self.samples.clock.clone();
+        now.host.passed_since(&begun.reading.host, &mut observed.clock);
+        let numbers: Vec<DeviceNumber> = self.devices.iter().map(|(number, _)| *number).collect();
+        observed.between = Some(between::look(&numbers));
         if let Some(pauses) = begun.pulse.take().and_then(Pulse::end) {
             pauses.note(&mut observed.clock);
         }

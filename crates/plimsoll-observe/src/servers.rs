@@ -11,6 +11,8 @@ use plimsoll_evidence::observed::{Moved, Server};
 use procfs::net::{TcpNetEntry, TcpState};
 use procfs::process::{FDTarget, Process, all_processes};
 
+use crate::local;
+
 /// A chain of servers that pass on to each other is followed so far.
 const CHAIN_MAX: usize = 16;
 
@@ -34,6 +36,8 @@ struct World {
     fuse: Vec<(i32, Option<u32>)>,
     /// Whether a process's files could not be listed.
     hidden: bool,
+    /// The other end of each local socket.
+    peers: BTreeMap<u64, u64>,
 }
 
 /// What answers, found.
@@ -45,6 +49,10 @@ struct Found {
     relays: bool,
     /// Whether the processes at the other end show.
     shown: bool,
+    /// Connections of others to it.
+    others: u64,
+    /// Processes at the other ends of its local sockets.
+    beside: BTreeSet<i32>,
 }
 
 /// What answers for the target, as far as the target tells.
@@ -101,8 +109,7 @@ impl ServerWatch {
                 |found: &Found| found.processes.iter().any(|pid| named(*pid).contains("nbd"));
             found.extend(near.into_iter().filter(serves));
         }
-        let before =
-            found.iter().flat_map(|f| &f.processes).filter_map(|pid| moved(*pid)).collect();
+        let before = found.iter().flat_map(Found::all).filter_map(moved).collect();
         Self { found, before }
     }
 
@@ -110,12 +117,22 @@ impl ServerWatch {
     #[must_use]
     pub fn end(&self) -> Vec<Server> {
         let after: BTreeMap<i32, Moved> =
-            self.found.iter().flat_map(|f| &f.processes).filter_map(|pid| moved(*pid)).collect();
+            self.found.iter().flat_map(Found::all).filter_map(moved).collect();
+        let world = self.found.iter().any(|found| found.local == Some(true)).then(World::look);
+        let others = |found: &Found| {
+            let world = world.as_ref()?;
+            let own = i32::try_from(std::process::id()).unwrap_or(0);
+            let now = world.of_connections(&world.rows_of(&[own]));
+            now.into_iter().find(|now| now.serves == found.serves).map(|now| now.others)
+        };
         let rise = |pid: &i32| Some(after.get(pid)?.minus(*self.before.get(pid)?));
         self.found
             .iter()
             .map(|found| {
                 let all: Option<Vec<Moved>> = found.processes.iter().map(rise).collect();
+                // Those that cannot be read leave the rest as the least.
+                let beside = found.beside.iter().filter_map(rise);
+                let beside = beside.fold(Moved::default(), Moved::plus);
                 let sum = all.map(|all| all.into_iter().fold(Moved::default(), Moved::plus));
                 Server {
                     serves: found.serves.clone(),
@@ -123,12 +140,15 @@ impl ServerWatch {
                     processes: found.processes.iter().map(|pid| named(*pid)).collect(),
                     moved: sum.filter(|_| found.shown),
                     relays: found.relays,
+                    beside: (!found.beside.is_empty()).then_some(beside),
+                    others: found.others.max(others(found).unwrap_or(0)),
                 }
             })
             .collect()
     }
 }
 
+/// What a process moved since its start.
 fn moved(pid: i32) -> Option<(i32, Moved)> {
     let io = Process::new(pid).ok()?.io().ok()?;
     Some((pid, Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes }))
@@ -144,9 +164,16 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
+impl Found {
+    /// The processes whose counters are read.
+    fn all(&self) -> impl Iterator<Item = i32> {
+        self.processes.iter().chain(&self.beside).copied()
+    }
+}
+
 impl World {
     fn look() -> Self {
-        let mut world = Self::default();
+        let mut world = Self { peers: local::peers(), ..Self::default() };
         let mut spaces = BTreeSet::new();
         for process in all_processes().into_iter().flatten().flatten() {
             let Ok(stat) = process.stat() else { continue };
@@ -208,6 +235,8 @@ impl World {
             known.processes.extend(one.processes);
             known.relays |= one.relays;
             known.shown &= one.shown;
+            known.beside.extend(one.beside);
+            known.others = known.others.max(one.others);
         }
         found.into_values().collect()
     }
@@ -231,7 +260,25 @@ impl World {
         // A process that listens may hand its connections to threads of the kernel.
         found.shown = !found.processes.is_empty();
         self.follow(&mut found);
+        found.others = self.others(&found, row, remote);
         found
+    }
+
+    /// Connections to the same server that are neither this process's nor the server's own.
+    fn others(&self, found: &Found, row: &Row, remote: SocketAddr) -> u64 {
+        let own = self.owners.get(&row.inode).map_or(&[][..], Vec::as_slice);
+        let is_own = |end: SocketAddr| {
+            let held =
+                self.rows.iter().filter(|other| other.remote.is_some() && other.local == end);
+            let mut owners = held.filter_map(|other| self.owners.get(&other.inode)).flatten();
+            owners.any(|pid| own.contains(pid) || found.processes.contains(pid))
+        };
+        let served = self.rows.iter().filter(|other| other.local.port() == remote.port());
+        let served = served.filter(|other| {
+            let owners = self.owners.get(&other.inode);
+            owners.is_some_and(|owners| owners.iter().any(|pid| found.processes.contains(pid)))
+        });
+        served.filter_map(|other| other.remote).filter(|end| !is_own(*end)).count() as u64
     }
 
     fn of_fuse(&self, connection: u32) -> Found {
@@ -248,6 +295,8 @@ impl World {
             shown: !processes.is_empty(),
             processes,
             relays: false,
+            others: 0,
+            beside: BTreeSet::new(),
         };
         self.follow(&mut found);
         found
@@ -255,6 +304,20 @@ impl World {
 
     /// Adds what the servers start or pass on to.
     fn follow(&self, found: &mut Found) {
+        self.follow_connections(found);
+        let own = i32::try_from(std::process::id()).unwrap_or(0);
+        let held = |inode: &&u64| {
+            let owners = self.owners.get(inode);
+            owners.is_some_and(|owners| owners.iter().any(|pid| found.processes.contains(pid)))
+        };
+        let far = self.peers.keys().filter(held).filter_map(|inode| self.peers.get(inode));
+        let near = far.filter_map(|inode| self.owners.get(inode)).flatten().copied();
+        let beside = near.filter(|pid| *pid != own && !found.processes.contains(pid));
+        let beside: BTreeSet<i32> = beside.collect();
+        found.beside.extend(beside);
+    }
+
+    fn follow_connections(&self, found: &mut Found) {
         let mut fresh: Vec<i32> = found.processes.iter().copied().collect();
         for _ in 0..CHAIN_MAX {
             let mut next = Vec::new();
@@ -360,6 +423,7 @@ mod tests {
             children: [(20, vec![21])].into(),
             fuse: vec![(40, Some(39)), (41, Some(7))],
             hidden: false,
+            peers: BTreeMap::new(),
         }
     }
 
@@ -373,6 +437,29 @@ mod tests {
         let found = serves(&world(), "127.0.0.1:9000");
         assert_eq!((found.local, found.relays, found.shown), (Some(true), false, true));
         assert_eq!(found.processes, [20, 21].into());
+    }
+
+    #[test]
+    fn others_at_the_same_server_are_counted() {
+        let mut world = world();
+        // A relay's connection to it, which is not ours.
+        assert_eq!(serves(&world, "127.0.0.1:9000").others, 1);
+        assert_eq!(serves(&world, "127.0.0.1:8000").others, 0);
+        world.rows.push(row("127.0.0.1:5003", "127.0.0.1:9000", 10));
+        world.rows.push(row("127.0.0.1:9000", "127.0.0.1:5003", 11));
+        world.owners.extend([(10, vec![1]), (11, vec![20])]);
+        assert_eq!(serves(&world, "127.0.0.1:9000").others, 1);
+        world.owners.insert(10, vec![99]);
+        assert_eq!(serves(&world, "127.0.0.1:9000").others, 2);
+    }
+
+    #[test]
+    fn the_other_end_of_a_local_socket_may_do_the_work() {
+        let mut world = world();
+        world.owners.extend([(50, vec![20]), (51, vec![60]), (52, vec![1]), (53, vec![20])]);
+        world.peers = [(50, 51), (51, 50), (52, 53), (53, 52)].into();
+        let found = serves(&world, "127.0.0.1:9000");
+        assert_eq!((found.processes, found.beside), ([20, 21].into(), [1, 60].into()));
     }
 
     #[test]

@@ -8,9 +8,9 @@ mod support;
 use std::path::Path;
 
 use serde_json::Value;
-use support::made::{Made, overlay, zram};
+use support::made::{Made, journal_in, overlay, zram};
 use support::neighbour::Neighbour;
-use support::{Sandbox, found};
+use support::{Ran, Sandbox, found, tool};
 
 /// Reads and writes on `path` with a requirement that anything keeps, and more lines of the plan.
 fn run(sandbox: &Sandbox, path: &Path, requirement: &str, workload: &str) -> Value {
@@ -179,3 +179,94 @@ fn honest_runs_keep_their_balance_while_others_use_the_disk() {
         neighbour.get_or_insert_with(|| Neighbour::on(sandbox.root.path()));
     }
 }
+
+/// A journal on a device of its own shows in no mount option. In memory it makes every flush a memory's.
+#[test]
+fn a_journal_that_lies_in_memory_is_memory_below() {
+    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let memory = sandbox.path("memory");
+    made.mount(&["-t", "tmpfs", "-o", "size=100m", "tmpfs"], &memory);
+    let at = sandbox.path("mount");
+    journal_in(&mut made, &memory, &sandbox.path("image"), &at);
+    let verdict = run(&sandbox, &at, "", "reads = 0\nsync = \"fdatasync\"");
+    is_invalid_by(&verdict, "memory-target");
+}
+
+/// What was to be flushed and was not is another load, whatever is claimed of it.
+#[test]
+fn flushes_that_a_layer_keeps_to_itself_meet_no_requirement() {
+    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let device = made.loop_on(&sandbox.path("image"), 256, true);
+    let at = sandbox.path("mount");
+    made.file_system(&device, "ext4", "nobarrier", &at);
+    let verdict = run(&sandbox, &at, "", "reads = 0\nsync = \"fdatasync\"");
+    is_invalid_by(&verdict, "flush-lost");
+}
+
+/// Another device's account, mounted over the one of a loop device in memory: what it shows is not known to be so.
+#[test]
+fn an_account_of_another_device_acquits_nobody() {
+    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let memory = sandbox.path("memory");
+    made.mount(&["-t", "tmpfs", "-o", "size=300m", "tmpfs"], &memory);
+    let device = made.loop_on(&memory.join("image"), 256, true);
+    let at = sandbox.path("mount");
+    made.file_system(&device, "ext4", "defaults", &at);
+    // The account of the device that the sandbox lies on.
+    let of = |device: &str| {
+        let name = tool("lsblk", &["-dno", "MAJ:MIN", device]);
+        std::fs::canonicalize(format!("/sys/dev/block/{}", name.trim())).unwrap()
+    };
+    let disk = tool("findmnt", &["-nvo", "SOURCE", "-T", sandbox.root.path().to_str().unwrap()]);
+    let (account, over) = (of(disk.trim()), of(&device));
+    made.mount(&["--bind", account.to_str().unwrap()], &over);
+    let _neighbour = Neighbour::on(sandbox.root.path());
+    let verdict = run(&sandbox, &at, "", DIRECT);
+    assert_eq!(found(&verdict, "stands-between"), "unknown", "{verdict:#}");
+    assert!(verdict["verdict"] == "INVALID" || verdict["verdict"] == "INCONCLUSIVE", "{verdict:#}");
+    for (claim, standing) in verdict["claims"].as_object().unwrap() {
+        assert!(!standing.as_str().unwrap().starts_with("believable"), "{claim}: {verdict:#}");
+    }
+}
+
+/// A library that answers for the clock doubles every rate. The kernel's own account of the time does not go with it.
+#[test]
+fn a_clock_that_a_library_slows_down_shows() {
+    let sandbox = Sandbox::new();
+    let (source, library) = (sandbox.path("slow.c"), sandbox.path("slow.so"));
+    std::fs::write(&source, SLOW_CLOCK).unwrap();
+    let paths = [source.to_str().unwrap(), library.to_str().unwrap()];
+    tool("cc", &["-shared", "-fPIC", "-o", paths[1], paths[0]]);
+    let text = format!(
+        "version = 1\nname = \"slow\"\n[requirement]\niops = 1\n[target]\npath = {:?}\n[workload.matrix]\n\
+         file_size = \"32MiB\"\nreads = 100\n[phases]\nwarm_up = \"200ms\"\nmeasure = \"1s\"\n[evidence]\n\
+         min_measure = \"500ms\"\n",
+        sandbox.data().display().to_string()
+    );
+    std::fs::write(sandbox.path("plan.toml"), text).unwrap();
+    let mut command = sandbox.command(&["run", "plan.toml", "--json", "-q"]);
+    command.env("LD_PRELOAD", &library);
+    let verdict = Ran::from(command.output().unwrap()).json();
+    assert_eq!(found(&verdict, "clock-rate"), "fail", "{verdict:#}");
+    assert_eq!(found(&verdict, "stands-between"), "unknown", "{verdict:#}");
+    assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
+}
+
+/// Every clock but those of CPU time goes at half its speed.
+const SLOW_CLOCK: &str = r"
+#define _GNU_SOURCE
+#include <time.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+static struct timespec first[16];
+int clock_gettime(clockid_t id, struct timespec *now) {
+    long failed = syscall(SYS_clock_gettime, id, now);
+    if (failed || id < 0 || id >= 16 || id == 2 || id == 3) return (int)failed;
+    if (!first[id].tv_sec && !first[id].tv_nsec) first[id] = *now;
+    long long since = (now->tv_sec - first[id].tv_sec) * 1000000000LL + now->tv_nsec - first[id].tv_nsec;
+    long long at = first[id].tv_nsec + since / 2;
+    now->tv_sec = first[id].tv_sec + at / 1000000000;
+    now->tv_nsec = at % 1000000000;
+    return 0;
+}
+";

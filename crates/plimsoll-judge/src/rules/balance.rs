@@ -370,6 +370,29 @@ impl<'a> Scale<'a> {
                 return Some(Stands::Open(says));
             }
         };
+        let beside = servers.iter().filter_map(|server| server.beside);
+        let beside = self.pick(beside.fold(Moved::default(), Moved::plus));
+        if moved < self.least && beside.min(disks.unwrap_or(0)).saturating_add(moved) >= self.least
+        {
+            return Some(Stands::Open(format!(
+                "{} moved {} to or from storage, and what it is connected to through local sockets {}: whether it \
+                 passed on what it was asked is not known",
+                names.join(", "),
+                self.size(moved),
+                self.size(beside)
+            )));
+        }
+        if moved >= self.least
+            && let Some(server) = servers.iter().find(|server| server.others > 0)
+        {
+            return Some(Stands::Open(format!(
+                "{} moved {} to or from storage, and others were connected to it too ({}): whose it was is not \
+                 known",
+                names.join(", "),
+                self.size(moved),
+                server.others
+            )));
+        }
         Some(if moved >= self.least {
             Stands::Moved
         } else {

@@ -182,6 +182,7 @@ fn environment() -> Environment {
         kind: "disk".into(),
         transport: Some(Transport::NvmePcie),
         write_cache: Some("write back".into()),
+        forced_writes: Some(false),
         logical_block_bytes: Some(512),
         physical_block_bytes: Some(4096),
         ..Device::default()

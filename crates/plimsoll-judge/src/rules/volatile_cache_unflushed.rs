@@ -8,10 +8,11 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place::{self, Place};
 
-/// Flushes against durable writes below which the flushes do not reach the device (measured: 800
-/// flushes of 800 writes with a flush after each, 0 without). Group commits share a flush, so that one
-/// in a hundred is enough.
-const FLUSH_SHARE_MIN: f64 = 0.01;
+/// Durable writes for each flush above which the flushes do not reach the device (measured: 800
+/// flushes of 800 writes with a flush after each, 0 without). Group commits share a flush.
+const WRITES_PER_FLUSH_MAX: u64 = 100;
+/// The kernel joins flushes that wait for each other: half of what is in flight may share one.
+const SHARED_TIMES: u64 = 2;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -20,7 +21,8 @@ pub const RULE: Rule = Rule {
     explains: "A device with a write-back cache loses what it holds when the power goes, unless it was \
         flushed. Plimsoll looks whether the workload asks for durability (`sync`, a mail store's log), \
         whether the devices have such a cache (queue/write_cache), and whether flushes reached them \
-        (the flush counter of the kernel, since 5.5). A virtual machine's disk, a LUN and a network's \
+        (the flush counter of the kernel, since 5.5). Writes with `dsync` may go past the cache one by one (queue/fua), \
+        which the kernel does not count. A virtual machine's disk, a LUN and a network's \
         block device are only passed the flush on: whether what is behind them keeps it does not show \
         here, and stays unknown. Memory keeps nothing. Plimsoll cannot pull the plug: that a device \
         keeps what it was told to keep is for a power-cut test to show.",
@@ -115,13 +117,47 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
         let says = format!("{names} caches writes, and the kernel does not count its flushes");
         return Finding::new(RULE.id, Outcome::Unknown, says).advise("use a kernel from 5.5 on");
     };
-    let expected = durable_writes(bundle) as f64 * FLUSH_SHARE_MIN;
-    if (flushes as f64) < expected.max(1.0) {
+    if flushes < flushes_expected(bundle) {
+        if may_be_forced(bundle) {
+            let says = format!(
+                "{flushes} flushes reached {names}, which caches writes; whether each write went past its cache \
+                 is not counted"
+            );
+            return Finding::new(RULE.id, Outcome::Unknown, says)
+                .advise("ask for `sync = \"fdatasync\"`, whose flushes are counted");
+        }
         let says = format!("{flushes} flushes reached {names}, which caches writes");
         return Finding::new(RULE.id, Outcome::Fail, says)
             .advise("look for a mount option or setting that turns flushes off (nobarrier)");
     }
     Finding::new(RULE.id, Outcome::Pass, format!("{flushes} flushes reached {names}"))
+}
+
+/// Least flushes that have to reach the devices for the durable writes that were asked for.
+pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
+    let in_flight = match &bundle.plan.workload {
+        Workload::Mailbox(store) => u64::from(store.databases),
+        Workload::Matrix(m) => {
+            m.streams.iter().map(|s| u64::from(s.clients) * u64::from(s.queue_depth)).sum()
+        }
+    };
+    let shared = WRITES_PER_FLUSH_MAX.max(in_flight.saturating_mul(SHARED_TIMES));
+    (durable_writes(bundle) / shared).max(1)
+}
+
+/// Whether durable writes may go past a device's cache one by one, so that no flush follows them.
+pub(super) fn may_be_forced(bundle: &Bundle) -> bool {
+    let by_dsync = match &bundle.plan.workload {
+        Workload::Mailbox(_) => true,
+        Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind == SyncKind::Dsync),
+    };
+    // An old bundle does not tell which devices take them.
+    let mut devices = bundle.environment.devices.iter();
+    by_dsync
+        && devices.any(|device| {
+            device.write_cache.as_deref() == Some("write back")
+                && device.forced_writes != Some(false)
+        })
 }
 
 /// Writes that a flush has to follow: as many as the plan asks, or log writes.
@@ -209,6 +245,27 @@ mod tests {
         bundle.environment.devices[0].transport = Some(Transport::Iscsi);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.devices[0].transport = Some(Transport::Zram);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn writes_that_go_past_the_cache_need_no_flush() {
+        let to = "queue_depth = 8\nsync = \"dsync\"";
+        let mut bundle = made_up::writes_with("queue_depth = 8", to);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.environment.devices[0].forced_writes = Some(true);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.environment.devices[0].forced_writes = Some(false);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn flushes_that_wait_for_each_other_are_one() {
+        let to = "queue_depth = 256\nsync = \"fdatasync\"";
+        let mut bundle = made_up::writes_with("queue_depth = 8", to);
+        bundle.observed.devices[0].flushes = Some(600_000 / 256);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.devices[0].flushes = Some(600_000 / 600);
         assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 

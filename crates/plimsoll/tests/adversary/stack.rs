@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use crate::ganesha::{Ganesha, free_port};
 use crate::s3::Server;
 use crate::support::draw::Draw;
-use crate::support::made::{Made, overlay, zram};
+use crate::support::made::{Made, journal_in, overlay, zram};
 use crate::support::{Sandbox, wait_until};
 
 /// What it is made of.
@@ -21,6 +21,8 @@ pub enum Kind {
     Journal,
     Compressed,
     Memory,
+    Ram,
+    JournalOnMemory,
     OverlayOnMemory,
     LoopOnMemory,
     LoopOnLoopOnMemory,
@@ -33,7 +35,7 @@ pub enum Kind {
 }
 
 /// Each as likely as the next. What is honest is there more often.
-const KINDS: [Kind; 26] = [
+const KINDS: [Kind; 28] = [
     Kind::Disk,
     Kind::Disk,
     Kind::Disk,
@@ -52,6 +54,8 @@ const KINDS: [Kind; 26] = [
     Kind::Journal,
     Kind::Compressed,
     Kind::Memory,
+    Kind::Ram,
+    Kind::JournalOnMemory,
     Kind::OverlayOnMemory,
     Kind::LoopOnMemory,
     Kind::LoopOnLoopOnMemory,
@@ -98,6 +102,8 @@ impl Kind {
             Self::Journal => "journal of data",
             Self::Compressed => "compressing",
             Self::Memory => "tmpfs",
+            Self::Ram => "ramfs",
+            Self::JournalOnMemory => "journal on tmpfs",
             Self::OverlayOnMemory => "overlay on tmpfs",
             Self::LoopOnMemory => "loop on tmpfs",
             Self::LoopOnLoopOnMemory => "loop on loop on tmpfs",
@@ -115,6 +121,8 @@ impl Kind {
         matches!(
             self,
             Self::Memory
+                | Self::Ram
+                | Self::JournalOnMemory
                 | Self::OverlayOnMemory
                 | Self::LoopOnMemory
                 | Self::LoopOnLoopOnMemory
@@ -203,6 +211,16 @@ impl Stack {
             }
             Kind::Memory => {
                 made.mount(&["-t", "tmpfs", "-o", "size=200m", "tmpfs"], &at);
+                stack.place = Some(at);
+            }
+            Kind::Ram => {
+                made.mount(&["-t", "ramfs", "ramfs"], &at);
+                stack.place = Some(at);
+            }
+            Kind::JournalOnMemory => {
+                let memory = sandbox.path("memory");
+                made.mount(&["-t", "tmpfs", "-o", "size=100m", "tmpfs"], &memory);
+                journal_in(made, &memory, &image, &at);
                 stack.place = Some(at);
             }
             Kind::Loop(file_system, options) => {

@@ -90,6 +90,15 @@ pub fn overlay(made: &mut Made, upper: &Path, lower: &Path, at: &Path) {
     made.mount(&["-t", "overlay", "-o", &options, "overlay"], at);
 }
 
+/// ext4 on a loop device on `image`, whose journal is a loop device in `directory`.
+pub fn journal_in(made: &mut Made, directory: &Path, image: &Path, at: &Path) {
+    let journal = made.loop_on(&directory.join("journal"), 64, true);
+    let device = made.loop_on(image, 256, true);
+    tool("mkfs.ext4", &["-q", "-b", "4096", "-O", "journal_dev", &journal]);
+    tool("mkfs.ext4", &["-q", "-b", "4096", "-J", &format!("device={journal}"), &device]);
+    made.mount(&[&device], at);
+}
+
 /// A device of compressed memory; `None`, and a word about it, where the kernel has none.
 pub fn zram(made: &mut Made, size: &str) -> Option<String> {
     let control = PathBuf::from("/sys/class/zram-control");

@@ -304,6 +304,8 @@ fn a_server_of_this_host_has_to_move_the_bytes() {
         processes: vec!["served (7)".into()],
         moved: moved(4096),
         relays: false,
+        beside: None,
+        others: 0,
     }];
     let disks = Moved { read_bytes: asked * 2, written_bytes: 0 };
     bundle.observed.elsewhere = Some(Elsewhere { disks, memory: Moved::default() });
@@ -311,6 +313,15 @@ fn a_server_of_this_host_has_to_move_the_bytes() {
     assert!(says(&bundle).contains("served (7)"), "{}", says(&bundle));
     bundle.observed.servers[0].moved = moved(asked);
     assert_eq!(outcome(&bundle), Outcome::Pass);
+    bundle.observed.servers[0].others = 1;
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "it may have moved that for another client");
+    bundle.observed.servers[0].moved = moved(4096);
+    assert_eq!(outcome(&bundle), Outcome::Fail, "whoever asked, it moved too little");
+    bundle.observed.servers[0].others = 0;
+    bundle.observed.servers[0].beside = moved(asked);
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "it may have passed on what it was asked");
+    bundle.observed.servers[0].beside = moved(4096);
+    assert_eq!(outcome(&bundle), Outcome::Fail, "nor did what it is connected to");
     bundle.observed.servers[0].moved = None;
     assert_eq!(outcome(&bundle), Outcome::Unknown);
     bundle.observed.elsewhere = Some(Elsewhere::default());

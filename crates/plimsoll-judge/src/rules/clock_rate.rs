@@ -1,0 +1,93 @@
+//! Did the clock that the run went by go as fast as the kernel's?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::figures::NS_PER_S;
+use crate::finding::{Finding, Outcome};
+
+/// Share that two accounts of the same time may differ by. They are hundredths of a second apart.
+const SHARE_MAX: f64 = 0.01;
+/// What reading them one after the other on a busy host may add.
+const READING_NS: u64 = 200_000_000;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "clock-rate",
+    asks: "did the clock that the run went by go as fast as the kernel's own?",
+    explains: "Rates and latencies are only as true as the clock. How long the measurement took by the clock that \
+        the run goes by is set against the kernel's account of the time since boot (/proc/uptime), less what the \
+        machine was suspended. They agree to hundredths of a second; more than 1 % and 0.2 s between them is a \
+        failure: something answers for the clock (libfaketime, a library of the kind, a tracer), and a clock \
+        that runs at half its speed doubles every rate.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Refuting),
+        (Claim::MediaRead, Weight::Refuting),
+        (Claim::CachedRead, Weight::Refuting),
+        (Claim::BurstWrite, Weight::Refuting),
+        (Claim::SustainedWrite, Weight::Refuting),
+        (Claim::TailLatency, Weight::Refuting),
+        (Claim::Comparative, Weight::Refuting),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let clock = &bundle.observed.clock;
+    let (own, kernel) = (clock.own_ns?, clock.kernel_ns?);
+    if !seen::is_real(bundle) {
+        return None;
+    }
+    // Time in suspension is the kernel's alone: `was-stopped` tells of it.
+    let stopped = clock.stopped_ns.unwrap_or(0);
+    let slack = READING_NS.saturating_add((kernel as f64 * SHARE_MAX) as u64);
+    let slow = kernel.saturating_sub(own) > slack.saturating_add(stopped);
+    let fast = own.saturating_sub(kernel) > slack;
+    let finding = if slow || fast {
+        let says = format!(
+            "{:.1} s by the clock that the run went by were {:.1} s by the kernel's",
+            own as f64 / NS_PER_S,
+            kernel as f64 / NS_PER_S
+        );
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("run without what answers for the clock (LD_PRELOAD, a tracer)")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, "the clock went as fast as the kernel's")
+    };
+    Some(finding.with("own_ns", own).with("kernel_ns", kernel))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_slow_or_fast_fails_and_suspension_does_not() {
+        let mut bundle = made_up::reads();
+        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        let mut of = |own, kernel, stopped| {
+            let clock = &mut bundle.observed.clock;
+            (clock.own_ns, clock.kernel_ns) = (Some(own), Some(kernel));
+            clock.stopped_ns = Some(stopped);
+            made_up::outcome(&RULE, &bundle)
+        };
+        let second = made_up::SECOND_NS;
+        assert_eq!(of(60 * second, 60 * second, 0), Some(Outcome::Pass));
+        assert_eq!(of(60 * second, 60 * second + 800_000_000, 0), Some(Outcome::Pass));
+        assert_eq!(of(60 * second, 61 * second, 0), Some(Outcome::Fail));
+        assert_eq!(of(60 * second, 61 * second, second), Some(Outcome::Pass));
+        assert_eq!(of(60 * second, 75 * second, 0), Some(Outcome::Fail));
+        assert_eq!(of(60 * second, 30 * second, 0), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn no_requirement_is_met_by_a_slow_clock() {
+        let mut bundle = made_up::reads();
+        bundle.plan.claims = vec![Claim::Requirement];
+        bundle.observed.clock.own_ns = Some(60 * made_up::SECOND_NS);
+        bundle.observed.clock.kernel_ns = Some(75 * made_up::SECOND_NS);
+        assert_eq!(crate::judge(&bundle).verdict, crate::VerdictKind::Invalid);
+    }
+}

@@ -1,0 +1,129 @@
+//! Were the flushes that the load asked for passed on to the devices?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::DeviceTotals;
+use plimsoll_plan::{SyncKind, Workload};
+
+use super::volatile_cache_unflushed::{flushes_expected, may_be_forced};
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+use crate::place;
+
+/// Mount options by which ext4, XFS, Btrfs and overlays keep flushes back.
+const KEPT_BY: [&str; 4] = ["nobarrier", "barrier=0", "volatile", "fsync=volatile"];
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "flush-lost",
+    asks: "did the flushes that the load asked for reach the devices?",
+    explains: "A load that makes its writes durable is as slow as its flushes. Where they are asked for and a layer \
+        keeps them to itself (an overlay mounted `volatile`, ext4 with `nobarrier`, a library that makes fsync do \
+        nothing), the figure is that of another load, whatever it claims. Flushes that reached devices with a \
+        volatile cache are counted by the kernel (since 5.5), and set against the durable writes: fewer than one \
+        for a hundred, or for twice what is in flight, is a failure. So is a mount option that says so, as others \
+        flush a disk too. Turn the layer's option off.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Refuting),
+        (Claim::BurstWrite, Weight::Refuting),
+        (Claim::SustainedWrite, Weight::Refuting),
+        (Claim::TailLatency, Weight::Refuting),
+        (Claim::Comparative, Weight::Refuting),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    let asked = match &bundle.plan.workload {
+        Workload::Mailbox(_) => true,
+        Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind != SyncKind::None),
+    };
+    let writes = seen::operations(bundle, false);
+    // Of memory and of what another host holds, other rules tell.
+    if !asked || writes == 0 || !seen::is_real(bundle) || place::memory(bundle).is_some() {
+        return None;
+    }
+    if let Some((mount_point, option)) = kept_by_option(bundle) {
+        let says = format!(
+            "writes were to be made durable, and {mount_point} is mounted with `{option}`, which keeps flushes back"
+        );
+        return Some(Finding::new(RULE.id, Outcome::Fail, says).advise("mount it without"));
+    }
+    let flushes = flushes(bundle)?;
+    let expected = flushes_expected(bundle);
+    let finding = if flushes >= expected {
+        Finding::new(RULE.id, Outcome::Pass, "the flushes reached the devices")
+    } else if may_be_forced(bundle) {
+        let says = "whether writes went past the devices' caches one by one is not counted";
+        Finding::new(RULE.id, Outcome::Unknown, says)
+    } else {
+        let says = format!(
+            "writes were to be made durable, and {flushes} flushes reached the devices, where {expected} is the \
+             least for {writes} writes"
+        );
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("look for an option, a setting or a library that turns flushes off")
+    };
+    Some(finding.with("flushes", flushes).with("flushes_expected", expected))
+}
+
+/// A file system on the way that is told to keep flushes back, by its mount options.
+fn kept_by_option(bundle: &Bundle) -> Option<(&str, &str)> {
+    let environment = &bundle.environment;
+    let mounts = environment.mounts.iter().chain(&environment.below);
+    mounts.into_iter().find_map(|mount| {
+        let mut options = mount.options.as_deref()?.split(',');
+        let found = options.find(|option| KEPT_BY.contains(option))?;
+        Some((mount.mount_point.as_deref().unwrap_or(&mount.path), found))
+    })
+}
+
+/// Flushes that reached the devices with a volatile cache. Partitions and mappings count none of their own.
+fn flushes(bundle: &Bundle) -> Option<u64> {
+    let cached = |totals: &&DeviceTotals, kind: &str| {
+        let mut devices = bundle.environment.devices.iter();
+        devices.any(|device| {
+            device.name == totals.name
+                && device.write_cache.as_deref() == Some("write back")
+                && (kind.is_empty() || device.kind == kind)
+        })
+    };
+    let most = |devices: &mut dyn Iterator<Item = &DeviceTotals>| {
+        devices.filter_map(|device| device.flushes).max()
+    };
+    let all = &bundle.observed.devices;
+    let is_loop = |device: &&DeviceTotals| device.top && cached(device, "loop");
+    if all.iter().filter(|device| device.top).all(|device| is_loop(&device)) {
+        // The disk under a loop device is flushed for others too, the device for its users alone.
+        return most(&mut all.iter().filter(is_loop));
+    }
+    most(&mut all.iter().filter(|device| cached(device, "")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn a_layer_that_keeps_flushes_to_itself_meets_no_requirement() {
+        assert_eq!(made_up::outcome(&RULE, &made_up::writes()), None, "none were asked for");
+        let to = "queue_depth = 8\nsync = \"fdatasync\"";
+        let mut bundle = made_up::writes_with("queue_depth = 8", to);
+        bundle.plan.claims = vec![Claim::Requirement];
+        bundle.observed.devices[0].flushes = None;
+        assert_eq!(made_up::outcome(&RULE, &bundle), None, "they were not counted");
+        bundle.observed.devices[0].flushes = Some(5_999);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(crate::judge(&bundle).verdict, crate::VerdictKind::Invalid);
+        bundle.observed.devices[0].flushes = Some(6_000);
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.environment.devices[0].write_cache = Some("write through".into());
+        bundle.observed.devices[0].flushes = Some(0);
+        assert_eq!(made_up::outcome(&RULE, &bundle), None, "there is nothing to flush");
+        // Whatever else flushes the disk.
+        bundle.observed.devices[0].flushes = Some(600_000);
+        bundle.environment.mounts[0].options = Some("rw,fsync=volatile".into());
+        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+}

@@ -1,0 +1,151 @@
+//! What stands between this program and what the kernel says: libraries that are loaded before all others and
+//! may answer in the kernel's place, as may a tracer, and mounts over what it tells of the target in `/proc` and `/sys`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FsWord, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::device::DeviceNumber;
+
+/// `statfs` of the kernel's own file systems (kernel: include/uapi/linux/magic.h).
+const PROC_MAGIC: FsWord = PROC_SUPER_MAGIC;
+const SYSFS_MAGIC: FsWord = 0x6265_6572;
+/// Both number their root so.
+const ROOT_INODE: u64 = 1;
+
+/// What is read of this process and of mounts.
+const OF_PROC: [&str; 4] = ["self", "self/io", "self/mountinfo", "self/fd"];
+/// What is read of a device, below its directory.
+const OF_DEVICE: [&str; 9] = [
+    "",
+    "/stat",
+    "/queue",
+    "/queue/rotational",
+    "/queue/write_cache",
+    "/loop",
+    "/loop/backing_file",
+    "/loop/dio",
+    "/slaves",
+];
+
+/// Looks for both, with what lies over the accounts of these devices.
+#[must_use]
+pub fn look(devices: &[DeviceNumber]) -> Vec<String> {
+    let mut found: Vec<String> = preloaded("self")
+        .into_iter()
+        .map(|library| format!("{library} was loaded into this process before all others"))
+        .collect();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    found.extend(tracer(&status).map(|pid| format!("process {pid} traces this process")));
+    found.extend(covered(Path::new("/proc"), PROC_MAGIC, OF_PROC.map(str::to_owned)));
+    let of_devices = devices.iter().flat_map(|number| {
+        let directory = format!("dev/block/{}:{}", number.major, number.minor);
+        OF_DEVICE.map(|file| format!("{directory}{file}"))
+    });
+    found.extend(covered(Path::new("/sys"), SYSFS_MAGIC, of_devices));
+    found
+}
+
+/// Libraries that a process (`self`, or its number) has loaded because its environment or the system's
+/// settings say so.
+#[must_use]
+pub fn preloaded(process: &str) -> Vec<String> {
+    let read = |file: &str| fs::read(format!("/proc/{process}/{file}")).unwrap_or_default();
+    let environment = read("environ");
+    let mut named: Vec<String> = environment.split(|byte| *byte == 0).flat_map(named_in).collect();
+    let system = fs::read_to_string("/etc/ld.so.preload").unwrap_or_default();
+    named.extend(words(&system));
+    if named.is_empty() {
+        return named;
+    }
+    // A static program loads none, and what is named may not exist.
+    let maps = String::from_utf8_lossy(&read("maps")).into_owned();
+    named.retain(|library| is_mapped(library, &maps));
+    named.sort();
+    named.dedup();
+    named
+}
+
+/// Who traces a process and may change what its system calls return, by its `/proc/PID/status`.
+fn tracer(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
+    line.trim().parse().ok().filter(|pid| *pid != 0)
+}
+
+/// What one variable of an environment has loaded.
+fn named_in(variable: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(variable);
+    let value = ["LD_PRELOAD=", "LD_AUDIT="].iter().find_map(|name| text.strip_prefix(name));
+    value.map(words).unwrap_or_default()
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split([' ', ':', '\n', '\t']).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+}
+
+/// Whether a library is among what a process has mapped (`/proc/PID/maps`).
+fn is_mapped(library: &str, maps: &str) -> bool {
+    let real = fs::canonicalize(library).unwrap_or_else(|_| PathBuf::from(library));
+    let name = |path: &Path| path.file_name().map(std::ffi::OsStr::to_owned);
+    let names = [name(&real), name(Path::new(library))];
+    // The sixth column, which may hold spaces.
+    let mapped = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+    mapped.map(|path| name(Path::new(path))).any(|path| path.is_some() && names.contains(&path))
+}
+
+/// Those of `names` below `root` that lie under another mount, and `root` where it is not the kernel's own.
+fn covered(root: &Path, magic: FsWord, names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let Ok(directory) = rustix::fs::openat(CWD, root, flags | OFlags::DIRECTORY, Mode::empty())
+    else {
+        return Vec::new();
+    };
+    let kind = rustix::fs::fstatfs(&directory).map(|found| found.f_type);
+    let inode = rustix::fs::fstat(&directory).map(|found| found.st_ino);
+    if kind.is_ok_and(|kind| kind != magic) || inode.is_ok_and(|inode| inode != ROOT_INODE) {
+        return vec![format!("{} is not the kernel's own", root.display())];
+    }
+    let is_covered = |name: &String| {
+        let within = ResolveFlags::NO_XDEV;
+        let opened = rustix::fs::openat2(&directory, name.as_str(), flags, Mode::empty(), within);
+        // Without the call (before Linux 5.6, or refused) nothing is known, and what is not there is not covered.
+        opened.is_err_and(|error| error == Errno::XDEV)
+    };
+    let names = names.into_iter().filter(is_covered);
+    names.map(|name| format!("something is mounted over {}/{name}", root.display())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_kernels_own_is_not_covered_and_another_file_system_is_not_it() {
+        let proc = Path::new("/proc");
+        assert!(covered(proc, PROC_MAGIC, OF_PROC.map(str::to_owned)).is_empty());
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(covered(directory.path(), PROC_MAGIC, []).len(), 1);
+        assert_eq!(covered(Path::new("/proc/self"), PROC_MAGIC, []).len(), 1);
+        // Where the root of a file system lies over a name, that is seen.
+        assert_eq!(covered(Path::new("/proc"), PROC_MAGIC, ["../proc".to_owned()]).len(), 1);
+    }
+
+    #[test]
+    fn a_library_counts_where_it_is_named_and_loaded() {
+        assert_eq!(named_in(b"LD_PRELOAD=/a/b.so c.so:/d.so"), ["/a/b.so", "c.so", "/d.so"]);
+        assert!(named_in(b"LD_LIBRARY_PATH=/a").is_empty());
+        let maps = "7f00-7f01 r-xp 00000000 fe:00 12 /usr/lib/b.so\n7f02-7f03 rw-p 0 00:00 0 \n";
+        assert!(is_mapped("/usr/lib/b.so", maps) && is_mapped("b.so", maps));
+        assert!(!is_mapped("/usr/lib/c.so", maps));
+        assert!(preloaded("self").is_empty());
+    }
+
+    #[test]
+    fn a_tracer_is_named_by_its_number() {
+        assert_eq!(tracer("Name:\tx\nTracerPid:\t4711\nUid:\t0\n"), Some(4711));
+        assert_eq!(tracer("Name:\tx\nTracerPid:\t0\n"), None);
+    }
+}
