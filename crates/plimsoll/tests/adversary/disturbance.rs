@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::program::Going;
 use crate::stack::Stack;
@@ -91,6 +91,8 @@ fn is_device(stack: crate::stack::Kind) -> bool {
 pub struct Done {
     /// It happened while the run still went on.
     pub in_time: bool,
+    /// When the file system stood still, by the wall clock: freezing it takes as long as its disk is busy.
+    pub frozen_at_unix_ns: Option<u64>,
     _neighbour: Option<Neighbour>,
     _made: Made,
 }
@@ -136,10 +138,11 @@ pub fn during(kind: Kind, going: &mut Going, stack: &Stack, measure: Duration, d
     // A warm-up of 200 ms comes first.
     nap(500);
     match kind {
-        Kind::Stall => done.in_time = frozen(stack),
+        Kind::Stall => done.frozen_at_unix_ns = frozen(stack),
         Kind::HangAtTheEnd => {
             std::thread::sleep(measure.saturating_sub(Duration::from_millis(800)));
-            done.in_time = !going.has_ended() && frozen(stack);
+            let went_on = !going.has_ended();
+            done.frozen_at_unix_ns = frozen(stack).filter(|_| went_on);
         }
         Kind::Stopped => {
             tool("kill", &["-STOP", &id]);
@@ -169,15 +172,17 @@ pub fn during(kind: Kind, going: &mut Going, stack: &Stack, measure: Duration, d
     }
 }
 
-/// Freezes the file system for a while, and thaws it whatever happens.
-fn frozen(stack: &Stack) -> bool {
-    let Some((mount, _)) = &stack.mount else { return false };
+/// Freezes the file system for a while, and thaws it whatever happens. Tells since when it stood still.
+fn frozen(stack: &Stack) -> Option<u64> {
+    let (mount, _) = stack.mount.as_ref()?;
     let mount = mount.to_str().unwrap();
     let mut thaw = Made::default();
     thaw.undo(&["fsfreeze", "-u", mount]);
     let frozen = Command::new("fsfreeze").args(["-f", mount]).output();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     std::thread::sleep(FROZEN);
-    frozen.is_ok_and(|output| output.status.success())
+    frozen.ok().filter(|output| output.status.success())?;
+    u64::try_from(since.as_nanos()).ok()
 }
 
 /// Waits for the manifest that says so, or for the end.

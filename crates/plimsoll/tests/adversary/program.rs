@@ -2,17 +2,19 @@
 
 use std::fs::{File, read_to_string};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::{Ran, Sandbox};
 
 /// No case asks for more than a fraction of this: a command that takes as long hangs.
 pub const BOUND: Duration = Duration::from_secs(240);
 
+/// How often its end is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
 /// A command that goes on while the case does something to it. Killed when dropped.
 pub struct Going {
     child: Child,
-    started: Instant,
     stdout: std::path::PathBuf,
     stderr: std::path::PathBuf,
 }
@@ -23,7 +25,7 @@ impl Going {
         let (stdout, stderr) = (sandbox.path("stdout"), sandbox.path("stderr"));
         command.stdout(Stdio::from(File::create(&stdout).unwrap()));
         command.stderr(Stdio::from(File::create(&stderr).unwrap()));
-        Self { child: command.spawn().unwrap(), started: Instant::now(), stdout, stderr }
+        Self { child: command.spawn().unwrap(), stdout, stderr }
     }
 
     /// Number of the process.
@@ -38,16 +40,19 @@ impl Going {
 
     /// Waits for its end; `None` where it hung and was killed.
     pub fn end(mut self) -> Option<Ran> {
+        let mut waited = Duration::ZERO;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 let text = |path| read_to_string(path).unwrap_or_default();
                 let (stdout, stderr) = (text(&self.stdout), text(&self.stderr));
                 return Some(Ran { code: status.code().unwrap_or(-1), stdout, stderr });
             }
-            if self.started.elapsed() > BOUND {
+            if waited > BOUND {
                 return None;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            // Looks are counted, and not the time between them: who stops the command stops this as well.
+            std::thread::sleep(LOOK_EVERY);
+            waited += LOOK_EVERY;
         }
     }
 }

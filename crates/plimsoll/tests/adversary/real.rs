@@ -401,7 +401,10 @@ fn of_the_disturbance(
     let largest = classes.iter().filter_map(|class| class["latency_ns_max"].as_u64()).max();
     let hung = matches!(drawn.disturbance, Disturbance::Stall | Disturbance::HangAtTheEnd);
     let least = disturbance::FROZEN.as_nanos() as u64 / 2;
-    if hung && done.in_time && largest.is_some_and(|ns| ns < least) {
+    if hung
+        && done.frozen_at_unix_ns.is_some_and(|at_ns| measured_at(&run, at_ns))
+        && largest.is_some_and(|ns| ns < least)
+    {
         let says =
             format!("writes hung for {:?}, the largest took {largest:?} ns", disturbance::FROZEN);
         return vec![(Wrong::Missed, says)];
@@ -415,6 +418,19 @@ fn of_the_disturbance(
         return vec![(Wrong::Missed, says)];
     }
     Vec::new()
+}
+
+/// Whether it was measured at that time, and for a while longer: what began before or after is not counted.
+fn measured_at(run: &Value, at_unix_ns: u64) -> bool {
+    let began = run["started_unix_ns"].as_u64().unwrap_or(u64::MAX);
+    let phases = run["phases"].as_array().into_iter().flatten();
+    let mut measured = phases.filter(|phase| phase["kind"] == "measure");
+    measured.any(|phase| {
+        let from = began.saturating_add(phase["start_ns"].as_u64().unwrap_or(0));
+        let until = from.saturating_add(phase["duration_ns"].as_u64().unwrap_or(0));
+        let margin = 50_000_000;
+        (from.saturating_add(margin)..until.saturating_sub(margin)).contains(&at_unix_ns)
+    })
 }
 
 /// Whether the case of this seed takes half a minute.
