@@ -195,6 +195,28 @@ pub struct ClassTotals {
 }
 
 impl ClassTotals {
+    /// A class of which nothing has been counted yet; what did not come back is unknown.
+    #[must_use]
+    pub fn empty(name: String, group: String, instance: u32, is_read: bool) -> Self {
+        Self {
+            name,
+            group,
+            instance,
+            is_read,
+            count: 0,
+            size_bytes: 0,
+            latency_ns_sum: 0,
+            latency_ns_max: 0,
+            service_ns_sum: 0,
+            service_ns_max: 0,
+            errors: 0,
+            drained: 0,
+            drained_bytes: 0,
+            abandoned: None,
+            never_started: None,
+        }
+    }
+
     /// I/Os whose latency is only known to be at least what was recorded: abandoned and never
     /// started. `None` where the version that measured left them out.
     #[must_use]

@@ -74,21 +74,5 @@ fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> 
 }
 
 fn class(name: String, is_read: bool, instance: u32) -> ClassTotals {
-    ClassTotals {
-        name,
-        group: "transactional".into(),
-        instance,
-        is_read,
-        count: 0,
-        size_bytes: 0,
-        latency_ns_sum: 0,
-        latency_ns_max: 0,
-        service_ns_sum: 0,
-        service_ns_max: 0,
-        errors: 0,
-        drained: 0,
-        drained_bytes: 0,
-        abandoned: None,
-        never_started: None,
-    }
+    ClassTotals::empty(name, "transactional".into(), instance, is_read)
 }

@@ -219,22 +219,11 @@ impl Recording {
 }
 
 pub(crate) fn empty_totals(class: &Class) -> ClassTotals {
+    let group = class.group.to_string();
     ClassTotals {
-        name: class.name.clone(),
-        group: class.group.to_string(),
-        instance: class.instance,
-        is_read: class.is_read,
-        count: 0,
-        size_bytes: 0,
-        latency_ns_sum: 0,
-        latency_ns_max: 0,
-        service_ns_sum: 0,
-        service_ns_max: 0,
-        errors: 0,
-        drained: 0,
-        drained_bytes: 0,
         abandoned: Some(0),
         never_started: Some(0),
+        ..ClassTotals::empty(class.name.clone(), group, class.instance, class.is_read)
     }
 }
 

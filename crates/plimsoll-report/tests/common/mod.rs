@@ -282,22 +282,11 @@ struct Made {
 
 impl Made {
     fn new(instance: u32, spec: &'static Spec) -> Self {
+        let name = format!("db{}.{}", instance + 1, spec.name);
         let totals = ClassTotals {
-            name: format!("db{}.{}", instance + 1, spec.name),
-            group: spec.group.into(),
-            instance,
-            is_read: spec.is_read,
-            count: 0,
-            size_bytes: 0,
-            latency_ns_sum: 0,
-            latency_ns_max: 0,
-            service_ns_sum: 0,
-            service_ns_max: 0,
-            errors: 0,
-            drained: 0,
-            drained_bytes: 0,
             abandoned: Some(0),
             never_started: Some(0),
+            ..ClassTotals::empty(name, spec.group.into(), instance, spec.is_read)
         };
         Self { totals, histogram: histogram(), spec }
     }
