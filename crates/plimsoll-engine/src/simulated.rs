@@ -80,6 +80,8 @@ pub(crate) struct Simulated<D> {
     /// When each can be seen, how many came before it, its user data and size.
     flying: BinaryHeap<Reverse<(u64, u64, u64, u32)>>,
     handed_over: u64,
+    /// A wait ended by its time: as a ring's timer, that is a completion, and none of an operation.
+    ticked: bool,
     /// Done whenever completions are taken.
     pub(crate) beside: Option<Box<dyn FnMut()>>,
 }
@@ -95,6 +97,7 @@ impl<D: Device> Simulated<D> {
             queued: Vec::new(),
             flying: BinaryHeap::new(),
             handed_over: 0,
+            ticked: false,
             beside: None,
         }
     }
@@ -131,6 +134,7 @@ impl<D: Device> Queue for Simulated<D> {
         if min > 0
             && let Some(Reverse((first, ..))) = self.flying.peek()
         {
+            self.ticked |= deadline < *first;
             self.world.advance_to((*first).min(deadline));
         }
         Ok(())
@@ -138,13 +142,15 @@ impl<D: Device> Queue for Simulated<D> {
 
     fn arrived(&mut self) -> usize {
         let now = self.world.now();
-        self.flying.iter().filter(|Reverse((done, ..))| *done <= now).count()
+        let done = self.flying.iter().filter(|Reverse((done, ..))| *done <= now).count();
+        done + usize::from(self.ticked)
     }
 
     fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         if let Some(beside) = &mut self.beside {
             beside();
         }
+        self.ticked = false;
         let there = self.arrived().min(most);
         for _ in 0..there {
             let Some(Reverse((.., user_data, size))) = self.flying.pop() else { break };

@@ -139,6 +139,21 @@ fn one_operation_that_never_comes_back_ends_a_run_whose_others_do() {
     assert!((180 * SECOND..183 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
 }
 
+/// The ring's timer ends a wait, and is no operation: what comes after it is not as old as the timer.
+#[test]
+fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
+    for depth in [1, 8] {
+        let mut queue = Served::queue(&World::default(), 8, 1_000_000);
+        queue.device.stall = (9 * SECOND, 13 * SECOND + SECOND / 2);
+        let (_, collected, _) = go(queue, Closed::new(&[depth], 0), config(20 * SECOND));
+        let slow = collected.totals[0].latency.max_ns().unwrap();
+        assert!((4 * SECOND..5 * SECOND).contains(&slow), "depth {depth}: {slow}");
+        // All that were in flight waited for all of the stall.
+        let least = u64::from(depth) * 4 * SECOND;
+        assert!(collected.totals[0].sums.latency_ns > least, "depth {depth}");
+    }
+}
+
 fn constant(rate_per_s: f64) -> Open<plimsoll_workload::arrival::Arrivals> {
     let rate = Rate::per_s(rate_per_s).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
