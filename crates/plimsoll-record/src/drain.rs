@@ -52,9 +52,60 @@ impl Oldest {
     }
 }
 
+/// How long after a silence was found too long it has to go on: what came back while the process was stopped is
+/// taken by then.
+const SECOND_LOOK_NS: u64 = 500_000_000;
+
+/// What is known of a target that answers nothing, from looks at it now and then.
+#[derive(Clone, Copy, Debug)]
+pub struct Silence {
+    since_ns: u64,
+    too_long_at_ns: Option<u64>,
+}
+
+impl Silence {
+    /// Begins now: nothing is awaited for longer.
+    #[must_use]
+    pub fn from(now_ns: u64) -> Self {
+        Self { since_ns: now_ns, too_long_at_ns: None }
+    }
+
+    /// When something came back last, or nothing was awaited.
+    #[must_use]
+    pub fn since_ns(&self) -> u64 {
+        self.since_ns
+    }
+
+    /// Whether it has lasted for `outage_max_ns`, and for half a second more from when that was first seen: a
+    /// process that was stopped for that long finds answers that came long ago, and the target is not to blame.
+    pub fn is_outage(&mut self, now_ns: u64, outage_max_ns: u64) -> bool {
+        if now_ns.saturating_sub(self.since_ns) < outage_max_ns {
+            return false;
+        }
+        let seen_ns = *self.too_long_at_ns.get_or_insert(now_ns);
+        now_ns.saturating_sub(seen_ns) >= SECOND_LOOK_NS
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_was_stopped_does_not_blame_the_target() {
+        const SECOND: u64 = 1_000_000_000;
+        let mut silence = Silence::from(SECOND);
+        assert!(!silence.is_outage(2 * SECOND, 60 * SECOND));
+        // Stopped for ten minutes: what came meanwhile is taken right after the first look.
+        assert!(!silence.is_outage(602 * SECOND, 60 * SECOND));
+        assert!(!silence.is_outage(602 * SECOND + 1_000, 60 * SECOND));
+        silence = Silence::from(602 * SECOND + 2_000);
+        assert!(!silence.is_outage(603 * SECOND, 60 * SECOND));
+        // A target that is silent in truth stays so.
+        assert!(!silence.is_outage(663 * SECOND, 60 * SECOND));
+        assert!(silence.is_outage(664 * SECOND, 60 * SECOND));
+        assert_eq!(silence.since_ns(), 602 * SECOND + 2_000);
+    }
 
     #[test]
     fn what_came_back_while_the_process_was_stopped_is_not_lost() {

@@ -9,7 +9,7 @@
 
 use std::sync::mpsc::Sender;
 
-use plimsoll_record::drain::Oldest;
+use plimsoll_record::drain::{Oldest, Silence};
 use plimsoll_record::late::Late;
 use plimsoll_record::recorder::{Recorder, Snapshot};
 use plimsoll_sys::clock::Clock;
@@ -91,7 +91,7 @@ pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
     let classes = driven.workload.classes().len();
     let depth = driven.workload.depth_max();
     let (phase, start_ns) = driven.control.first();
-    let answered_ns = driven.backend.now_ns();
+    let began_ns = driven.backend.now_ns();
     let recorder = Recorder::new(classes, start_ns, driven.histogram_interval_ns);
     let mut thread = Thread {
         phase,
@@ -102,8 +102,8 @@ pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
         batch: Batch::new(1, depth),
         seen: 0,
         seen_ns: 0,
-        answered_ns,
-        look_at_oldest_ns: answered_ns,
+        silence: Silence::from(began_ns),
+        look_at_oldest_ns: began_ns,
         oldest: Oldest::default(),
         driven,
     };
@@ -135,8 +135,8 @@ struct Thread<'a, W, Q, T> {
     seen: usize,
     /// When that was.
     seen_ns: u64,
-    /// When something last came back, or nothing was in flight.
-    answered_ns: u64,
+    /// Since something last came back, or nothing was in flight.
+    silence: Silence,
     /// When the oldest I/O in flight is looked at again.
     look_at_oldest_ns: u64,
     oldest: Oldest,
@@ -247,9 +247,9 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// [`EngineError::Unanswered`] where nothing has for [`Driven::outage_max_ns`].
     fn heed_silence(&mut self, now_ns: u64, answered: bool) -> Result<(), EngineError> {
         if answered || self.in_flight.is_empty() {
-            self.answered_ns = now_ns;
-        } else if now_ns.saturating_sub(self.answered_ns) >= self.driven.outage_max_ns {
-            return Err(self.unanswered(self.answered_ns, now_ns));
+            self.silence = Silence::from(now_ns);
+        } else if self.silence.is_outage(now_ns, self.driven.outage_max_ns) {
+            return Err(self.unanswered(self.silence.since_ns(), now_ns));
         }
         if now_ns >= self.look_at_oldest_ns {
             self.look_at_oldest_ns = now_ns.saturating_add(self.driven.interval_ns);

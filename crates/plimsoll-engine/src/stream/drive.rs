@@ -26,7 +26,7 @@ use crate::EngineError;
 use crate::backend::{Batch, Queue};
 use crate::timer::Timer;
 use plimsoll_record::cells::{Cell, Snapshot};
-use plimsoll_record::drain::Oldest;
+use plimsoll_record::drain::{Oldest, Silence};
 
 /// What a driving thread is told.
 #[derive(Clone, Copy, Debug)]
@@ -154,8 +154,8 @@ struct Driver<'a, Q, S, P, T> {
     next_cut_ns: u64,
     interval: i64,
     cpu: CpuTime,
-    /// When something last came back, or nothing was in flight.
-    answered_ns: u64,
+    /// Since something last came back, or nothing was in flight.
+    silence: Silence,
     oldest: Oldest,
 }
 
@@ -194,7 +194,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
         next_cut_ns: 0,
         interval: 0,
         cpu: thread_time(),
-        answered_ns: now_ns,
+        silence: Silence::from(now_ns),
         oldest: Oldest::default(),
     };
     driver.locate(now_ns);
@@ -408,9 +408,9 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             taken
         };
         if reaped > 0 || self.queue.in_flight() == 0 {
-            self.answered_ns = now_ns;
-        } else if now_ns.saturating_sub(self.answered_ns) >= self.config.outage_max_ns {
-            return Err(self.unanswered(self.answered_ns, now_ns));
+            self.silence = Silence::from(now_ns);
+        } else if self.silence.is_outage(now_ns, self.config.outage_max_ns) {
+            return Err(self.unanswered(self.silence.since_ns(), now_ns));
         }
         if self.has_failed() {
             self.begin_stop(now_ns);
