@@ -140,7 +140,8 @@ fn stdout_that_is_full_ends_the_command_with_5_after_the_evidence_is_safe() {
 fn a_hang_up_ends_a_run_but_not_one_under_nohup() {
     let sandbox = Sandbox::new();
     let plan = matrix(&sandbox, "1h", "");
-    let child = sandbox.start(&["run", &plan, "-q"]);
+    // Whatever these tests are run under: a hang-up that is ignored is ignored by what is started, too.
+    let child = under(&["env", "--default-signal=HUP"], &sandbox, &["run", &plan, "-q"]);
     wait_for_state(&sandbox, "data.json", "in-use");
     support::signal(&child, "-HUP");
     ended(child).expect(130).says("INCONCLUSIVE");
@@ -148,19 +149,24 @@ fn a_hang_up_ends_a_run_but_not_one_under_nohup() {
 
     let sandbox = Sandbox::new();
     let plan = matrix(&sandbox, "2s", "");
-    let plimsoll = sandbox.command(&[]);
-    let mut command = std::process::Command::new("nohup");
-    command.arg(plimsoll.get_program()).args(["run", &plan, "-q"]);
+    let child = under(&["nohup"], &sandbox, &["run", &plan, "-q"]);
+    wait_for_state(&sandbox, "data.json", "in-use");
+    support::signal(&child, "-HUP");
+    ended(child).expect(0);
+}
+
+/// Starts the program through another one, which becomes it.
+fn under(other: &[&str], sandbox: &Sandbox, arguments: &[&str]) -> Child {
+    let plimsoll = sandbox.command(arguments);
+    let mut command = std::process::Command::new(other[0]);
+    command.args(&other[1..]).arg(plimsoll.get_program()).args(plimsoll.get_args());
     for (name, value) in plimsoll.get_envs() {
         if let Some(value) = value {
             command.env(name, value);
         }
     }
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
-    wait_for_state(&sandbox, "data.json", "in-use");
-    support::signal(&child, "-HUP");
-    ended(child).expect(0);
+    command.spawn().unwrap()
 }
 
 /// A file system that takes no write until this is dropped.
