@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 use support::made::{Made, journal_in, overlay, zram};
 use support::neighbour::Neighbour;
-use support::{Ran, Sandbox, found, json, tool};
+use support::{Ran, Sandbox, found, is_not_acquitted, json, tool};
 
 /// Reads and writes on `path` with a requirement that anything keeps, and more lines of the plan.
 fn run(sandbox: &Sandbox, path: &Path, requirement: &str, workload: &str) -> Value {
@@ -127,23 +127,6 @@ fn a_loop_device_on_the_page_cache_is_caught_while_others_use_the_disk() {
     is_not_acquitted(&run(&sandbox, &at, "", DIRECT));
     let _neighbour = Neighbour::on(sandbox.root.path());
     is_not_acquitted(&run(&sandbox, &at, "", DIRECT));
-}
-
-/// Caught, or left open because the disk below moved more than was asked of it, for others too: pages that
-/// an earlier test left on their way are enough. Open is no acquittal.
-#[track_caller]
-fn is_not_acquitted(verdict: &Value) {
-    match found(verdict, "bytes-balance").as_str() {
-        Some("fail") => is_invalid_by(verdict, "bytes-balance"),
-        Some("unknown") => {
-            let findings = verdict["findings"].as_array().unwrap();
-            let balance = findings.iter().find(|f| f["rule"] == "bytes-balance").unwrap();
-            assert!(balance["says"].as_str().unwrap().contains("for others too"), "{verdict:#}");
-            assert_eq!(verdict["verdict"], "INCONCLUSIVE", "{verdict:#}");
-            assert_ne!(verdict["claims"]["requirement"], "believable", "{verdict:#}");
-        }
-        other => panic!("bytes-balance: {other:?}: {verdict:#}"),
-    }
 }
 
 #[test]

@@ -312,3 +312,20 @@ pub fn found(verdict: &Value, rule: &str) -> Value {
         .find(|finding| finding["rule"] == rule)
         .map_or(Value::Null, |f| f["outcome"].clone())
 }
+
+/// Caught by the balance of bytes, or left open because the disk below moved more than was asked of it, for others too: pages that
+/// an earlier test left on their way are enough. Open is no acquittal.
+#[track_caller]
+pub fn is_not_acquitted(verdict: &Value) {
+    match found(verdict, "bytes-balance").as_str() {
+        Some("fail") => assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}"),
+        Some("unknown") => {
+            let findings = verdict["findings"].as_array().unwrap();
+            let balance = findings.iter().find(|f| f["rule"] == "bytes-balance").unwrap();
+            assert!(balance["says"].as_str().unwrap().contains("for others too"), "{verdict:#}");
+            assert_eq!(verdict["verdict"], "INCONCLUSIVE", "{verdict:#}");
+            assert_ne!(verdict["claims"]["requirement"], "believable", "{verdict:#}");
+        }
+        other => panic!("bytes-balance: {other:?}: {verdict:#}"),
+    }
+}
