@@ -182,12 +182,12 @@ fn finding(combined: &Combined, made: Span, total: Span) -> Finding {
     } else {
         words::number(made.value)
     };
-    let mut says = format!(
-        "{}: {} parts {how} {value}, but it is given as {}",
-        combined.what,
-        combined.of.len(),
-        words::number(total.value)
-    );
+    let parts = match combined.of.len() {
+        1 => "its one part is".to_owned(),
+        count => format!("{count} parts {how}"),
+    };
+    let given = words::number(total.value);
+    let mut says = format!("{}: {parts} {value}, but it is given as {given}", combined.what);
     if made.value > 0.0 && total.value > 0.0 {
         let ratio = if made.value > total.value {
             made.value / total.value
