@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource};
 use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
 use plimsoll_engine::stream::run::{Group, RunConfig, Target, run};
-use plimsoll_observe::Shape;
+use plimsoll_observe::AccessProfiler;
 use plimsoll_plan::Plan;
 use plimsoll_sys::cpu::process_time;
 use plimsoll_workload::planned::pace::Pace;
@@ -36,7 +36,7 @@ fn once(file: Option<&PathBuf>, observed: bool, seconds: u64) -> (f64, f64) {
     let classes: Vec<String> = config.classes().into_iter().map(|class| class.name).collect();
     let mut source = MatrixSource::new(config, 0..1, WriteContent::Buffers, DEPTH).unwrap();
     if observed {
-        source = source.with_shape(Shape::new(&[bytes], 1, 1));
+        source = source.with_profiler(AccessProfiler::new(&[bytes], 1, 1));
     }
     let target = file.map_or(Target::Null, |path| {
         let path = path.clone();

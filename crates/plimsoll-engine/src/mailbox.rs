@@ -22,10 +22,10 @@ mod load;
 mod manifest;
 mod place;
 mod probe;
+mod profiled;
 mod run;
 mod running;
 mod settings;
-mod shaped;
 mod witness;
 
 pub use check::{StoreCheck, check_store, is_mail_store};

@@ -78,7 +78,7 @@ pub(crate) struct Simulated<D> {
     tick_ns: u64,
     queued: Vec<(u64, u32)>,
     /// When each can be seen, how many came before it, its user data and size.
-    flying: BinaryHeap<Reverse<(u64, u64, u64, u32)>>,
+    in_flight: BinaryHeap<Reverse<(u64, u64, u64, u32)>>,
     handed_over: u64,
     /// A wait ended by its time: as a ring's timer, that is a completion, and none of an operation.
     ticked: bool,
@@ -95,7 +95,7 @@ impl<D: Device> Simulated<D> {
             costs: Costs::default(),
             tick_ns: SECOND,
             queued: Vec::new(),
-            flying: BinaryHeap::new(),
+            in_flight: BinaryHeap::new(),
             handed_over: 0,
             ticked: false,
             beside: None,
@@ -127,12 +127,12 @@ impl<D: Device> Queue for Simulated<D> {
         let now = self.world.now();
         for (user_data, size) in self.queued.drain(..) {
             let done_ns = self.device.done_ns(now);
-            self.flying.push(Reverse((done_ns, self.handed_over, user_data, size)));
+            self.in_flight.push(Reverse((done_ns, self.handed_over, user_data, size)));
             self.handed_over += 1;
         }
         let deadline = now.saturating_add(timeout_ns.unwrap_or(self.tick_ns));
         if min > 0
-            && let Some(Reverse((first, ..))) = self.flying.peek()
+            && let Some(Reverse((first, ..))) = self.in_flight.peek()
         {
             self.ticked |= deadline < *first;
             self.world.advance_to((*first).min(deadline));
@@ -142,7 +142,7 @@ impl<D: Device> Queue for Simulated<D> {
 
     fn arrived(&mut self) -> usize {
         let now = self.world.now();
-        let done = self.flying.iter().filter(|Reverse((done, ..))| *done <= now).count();
+        let done = self.in_flight.iter().filter(|Reverse((done, ..))| *done <= now).count();
         done + usize::from(self.ticked)
     }
 
@@ -153,7 +153,7 @@ impl<D: Device> Queue for Simulated<D> {
         self.ticked = false;
         let there = self.arrived().min(most);
         for _ in 0..there {
-            let Some(Reverse((.., user_data, size))) = self.flying.pop() else { break };
+            let Some(Reverse((.., user_data, size))) = self.in_flight.pop() else { break };
             self.spend(self.costs.step_ns);
             each(user_data, Ok(size));
         }
@@ -169,6 +169,6 @@ impl<D: Device> Queue for Simulated<D> {
     }
 
     fn in_flight(&self) -> usize {
-        self.queued.len() + self.flying.len()
+        self.queued.len() + self.in_flight.len()
     }
 }

@@ -28,7 +28,7 @@ pub struct Observed {
     #[serde(default)]
     pub file_systems: Vec<FileSystem>,
     /// What the workload really did.
-    pub workload: WorkloadShape,
+    pub workload: AccessProfile,
     /// The files that loop devices beneath rest on.
     #[serde(default)]
     pub backing_files: Vec<BackingFile>,
@@ -655,7 +655,7 @@ pub struct Issuer {
 
 /// What the operations themselves were.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WorkloadShape {
+pub struct AccessProfile {
     /// Distinct bytes read.
     pub working_set_read_bytes: Option<u64>,
     /// Distinct bytes written.

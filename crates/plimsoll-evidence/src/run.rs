@@ -498,7 +498,7 @@ impl Run {
 }
 
 #[cfg(test)]
-pub(crate) mod made_up {
+pub(crate) mod fixtures {
     use super::*;
 
     /// A run without phases that is in no ledger.

@@ -237,10 +237,12 @@ pub enum Ending {
     Missed,
     /// Every arm has the verdict that it was made for.
     Caught,
-    /// An arm that was made to be caught came through.
-    CameThrough,
+    /// An arm does not have the verdict that it was made for.
+    #[serde(alias = "came-through")]
+    NotCaught,
     /// Nothing was published to hold the figures against.
-    Told,
+    #[serde(alias = "told")]
+    Reported,
     /// Arms or runs are missing, or a run did not complete.
     Incomplete,
 }
@@ -253,8 +255,8 @@ impl Ending {
             Self::Predicted => "PREDICTED",
             Self::Missed => "MISSED",
             Self::Caught => "CAUGHT",
-            Self::CameThrough => "CAME THROUGH",
-            Self::Told => "TOLD",
+            Self::NotCaught => "NOT CAUGHT",
+            Self::Reported => "REPORTED",
             Self::Incomplete => "INCOMPLETE",
         }
     }
@@ -435,7 +437,7 @@ fn ending(
         };
         let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
         let says = format!("{arms} in {runs}, {says}; nothing was published for this.");
-        return (Ending::Told, says);
+        return (Ending::Reported, says);
     }
     let ordered = order.is_none_or(Order::holds);
     let order_says = match order {
@@ -500,5 +502,5 @@ fn caught(made: &[&ArmAnalysis]) -> (Ending, String) {
         );
     }
     let says = format!("{} did not come out as it was made to.", through.join(", "));
-    (Ending::CameThrough, says)
+    (Ending::NotCaught, says)
 }

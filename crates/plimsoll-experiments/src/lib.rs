@@ -20,8 +20,8 @@ pub mod tables;
 pub mod text;
 
 #[cfg(test)]
-#[path = "../../plimsoll-judge/tests/made_up/mod.rs"]
-mod made_up;
+#[path = "../../plimsoll-judge/tests/fixtures/mod.rs"]
+mod fixtures;
 
 pub use definition::{Definition, On, Overrides, PlannedArm};
 pub use files::{Files, shipped};

@@ -94,10 +94,10 @@ pub fn analysis_document(analysis: &Analysis, around: &Surroundings) -> Document
 fn tone(ending: Ending) -> Tone {
     match ending {
         Ending::Predicted | Ending::Caught => Tone::Good,
-        Ending::Missed | Ending::CameThrough => Tone::Bad,
+        Ending::Missed | Ending::NotCaught => Tone::Bad,
         Ending::Incomplete => Tone::Warn,
         // A fit shows nothing beyond itself.
-        Ending::Fitted | Ending::Told => Tone::Plain,
+        Ending::Fitted | Ending::Reported => Tone::Plain,
     }
 }
 

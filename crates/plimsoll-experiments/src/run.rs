@@ -186,11 +186,11 @@ fn exit_of(analysis: &Analysis) -> Exit {
     match analysis.ending {
         Ending::Fitted | Ending::Predicted | Ending::Caught => Exit::Ok,
         Ending::Missed => Exit::Fail,
-        Ending::CameThrough | Ending::Incomplete => Exit::NoVerdict,
-        Ending::Told if analysis.arms.iter().any(|arm| arm.verdicts.iter().any(invalid)) => {
+        Ending::NotCaught | Ending::Incomplete => Exit::NoVerdict,
+        Ending::Reported if analysis.arms.iter().any(|arm| arm.verdicts.iter().any(invalid)) => {
             Exit::NoVerdict
         }
-        Ending::Told => Exit::Ok,
+        Ending::Reported => Exit::Ok,
     }
 }
 

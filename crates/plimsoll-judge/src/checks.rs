@@ -15,8 +15,8 @@ use crate::verdict::{Check, Quantity};
 /// reached. Also what the engine's pacing is held to: half a percent, and as much for the target.
 const OPEN_LOOP_SLACK: f64 = 0.01;
 
-/// At most this many stretches are made of a measurement for its statistics.
-const STRETCHES_MAX: u64 = 1_000;
+/// At most this many intervals are made of a measurement for its statistics.
+const INTERVALS_MAX: u64 = 1_000;
 
 /// Name of the counter of page-fault stalls, and of its check.
 pub const STALLS: &str = "page_fault_stalls";
@@ -70,9 +70,9 @@ fn offered_per_s(bundle: &Bundle) -> Option<f64> {
     matrix.streams.iter().map(rate).sum()
 }
 
-fn stretch_ns(bundle: &Bundle) -> u64 {
+fn interval_ns(bundle: &Bundle) -> u64 {
     let measured_ns = measured(bundle).map_or(0, |phase| phase.duration_ns);
-    bundle.plan.evidence.interval_ns.max(measured_ns / STRETCHES_MAX).max(1)
+    bundle.plan.evidence.interval_ns.max(measured_ns / INTERVALS_MAX).max(1)
 }
 
 /// How sure a mean is to lie on its side of a limit.
@@ -111,7 +111,7 @@ fn achieved_iops(bundle: &Bundle, limit_per_s: f64) -> Check {
     let measured_per_s = figures::rate_per_s(bundle, Pick::Transactional);
     let quantity = Quantity::Rate { limit_per_s, measured_per_s };
     let check = Check::open(IOPS, quantity, true);
-    let rates = || figures::rates_per_s(bundle, Pick::Transactional, stretch_ns(bundle));
+    let rates = || figures::rates_per_s(bundle, Pick::Transactional, interval_ns(bundle));
     at_least(bundle, check, measured_per_s, limit_per_s, rates)
 }
 
@@ -119,7 +119,7 @@ fn bandwidth(bundle: &Bundle, limit_bytes_per_s: u64) -> Check {
     let measured_bytes_per_s = figures::bytes_per_s(bundle, Pick::Transactional);
     let quantity = Quantity::Bandwidth { limit_bytes_per_s, measured_bytes_per_s };
     let check = Check::open("bandwidth", quantity, true);
-    let rates = || figures::bandwidths_per_s(bundle, Pick::Transactional, stretch_ns(bundle));
+    let rates = || figures::bandwidths_per_s(bundle, Pick::Transactional, interval_ns(bundle));
     at_least(bundle, check, measured_bytes_per_s, limit_bytes_per_s as f64, rates)
 }
 
@@ -249,7 +249,7 @@ fn instance(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, instance: u32
         None if count == 0 => judged.note = "nothing of this kind was measured".to_owned(),
         None => judged.note = format!("{count} I/Os are too few for {}", limit.statistic.word()),
         Some(mean_ns) if limit.statistic == LatencyStatistic::Avg => {
-            let means = figures::latencies_ns(bundle, pick, stretch_ns(bundle));
+            let means = figures::latencies_ns(bundle, pick, interval_ns(bundle));
             let keeps = |ns: f64| ns <= limit.limit_ns as f64;
             let sure = sure(&means, mean_ns as f64, keeps);
             judged.note = note_of(&sure, keeps(mean_ns as f64));

@@ -111,9 +111,9 @@ pub fn measured(bundle: &Bundle) -> Option<&Phase> {
     bundle.run.measure().filter(|phase| phase.duration_ns > 0)
 }
 
-/// Sums over consecutive stretches of `width_ns` of the measured phase. A last stretch shorter than
+/// Sums over consecutive intervals of `width_ns` of the measured phase. A last interval shorter than
 /// half of it is added to the one before. What came back after the end is not in them.
-pub fn stretches(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
+pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let width_ns = width_ns.clamp(1, measure.duration_ns);
     let count = ((measure.duration_ns + width_ns / 2) / width_ns).max(1) as usize;
@@ -140,10 +140,10 @@ pub fn stretches(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     sums
 }
 
-/// [`stretches`] with the operations that were in flight or due at the end. They are the last stretch's,
-/// or, where they took half of `width_ns` to come back, a stretch of their own.
-fn stretches_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
-    let mut sums = stretches(bundle, pick, width_ns);
+/// [`intervals`] with the operations that were in flight or due at the end. They are the last interval's,
+/// or, where they took half of `width_ns` to come back, an interval of their own.
+fn intervals_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
+    let mut sums = intervals(bundle, pick, width_ns);
     let all = totals(bundle, pick);
     if all.drained > 0 {
         let told = sums.iter().fold(0u64, |sum, one| sum.saturating_add(one.latency_ns));
@@ -163,10 +163,10 @@ fn stretches_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums
     sums
 }
 
-/// The largest mean latency of stretches of `width_ns`, with what came back after the end: what Jetstress
+/// The largest mean latency of intervals of `width_ns`, with what came back after the end: what Jetstress
 /// calls the maximum.
 pub fn latency_ns_max_of_means(bundle: &Bundle, pick: Pick, width_ns: u64) -> Option<u64> {
-    stretches_and_drained(bundle, pick, width_ns).into_iter().filter_map(Sums::mean_ns).max()
+    intervals_and_drained(bundle, pick, width_ns).into_iter().filter_map(Sums::mean_ns).max()
 }
 
 /// How long operations that were in flight at the end took to come back: the phase after the measurement.
@@ -175,19 +175,19 @@ fn drain_ns(bundle: &Bundle) -> u64 {
     after.nth(1).filter(|phase| phase.kind == PhaseKind::Close).map_or(0, |p| p.duration_ns)
 }
 
-/// Rate per second in each stretch of `width_ns`.
+/// Rate per second in each interval of `width_ns`.
 pub fn rates_per_s(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
     per_s(bundle, pick, width_ns, |sums| sums.count)
 }
 
-/// Bytes per second in each stretch of `width_ns`.
+/// Bytes per second in each interval of `width_ns`.
 pub fn bandwidths_per_s(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
     per_s(bundle, pick, width_ns, |sums| sums.size_bytes)
 }
 
 fn per_s(bundle: &Bundle, pick: Pick, width_ns: u64, of: impl Fn(&Sums) -> u64) -> Vec<f64> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
-    let sums = stretches(bundle, pick, width_ns);
+    let sums = intervals(bundle, pick, width_ns);
     let width_ns = width_ns.clamp(1, measure.duration_ns);
     let last = sums.len().saturating_sub(1) as u64;
     let lasts_ns = |index: u64| {
@@ -199,9 +199,9 @@ fn per_s(bundle: &Bundle, pick: Pick, width_ns: u64, of: impl Fn(&Sums) -> u64) 
         .collect()
 }
 
-/// Mean latency in each stretch of `width_ns` that has I/Os, with what came back after the end.
+/// Mean latency in each interval of `width_ns` that has I/Os, with what came back after the end.
 pub fn latencies_ns(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
-    stretches_and_drained(bundle, pick, width_ns)
+    intervals_and_drained(bundle, pick, width_ns)
         .into_iter()
         .filter(|sums| sums.count > 0)
         .map(|sums| sums.latency_ns as f64 / sums.count as f64)

@@ -26,6 +26,8 @@ pub mod data_content;
 pub mod data_reduced;
 pub mod evidence_consistent;
 pub mod experiment;
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub mod flush_left_out;
 pub mod flush_lost;
 pub mod generator_limit;
@@ -38,8 +40,6 @@ pub mod link_exceeded;
 pub mod littles_law;
 pub mod load_not_reached;
 pub mod log_read_back;
-#[cfg(test)]
-pub(crate) mod made_up;
 pub mod measured_too_short;
 pub mod memory_target;
 pub mod misaligned;

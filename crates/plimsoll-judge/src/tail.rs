@@ -189,15 +189,15 @@ fn value_at_rank(histogram: &Histogram<u64>, rank: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::made_up::{self, SECOND_NS};
+    use crate::rules::fixtures::{self, SECOND_NS};
 
     const MS: u64 = 1_000_000;
 
     /// A minute of 1,000 reads a second of 1 ms, of which `slow` gives how many take 100 ms.
     fn run(slow: impl Fn(u64) -> u64) -> Bundle {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let mut merged = plimsoll_evidence::latency::histogram();
-        bundle.latency_spans = (0..made_up::SECONDS)
+        bundle.latency_spans = (0..fixtures::SECONDS)
             .map(|second| {
                 let mut span = plimsoll_evidence::latency::histogram();
                 // Never quite alike.

@@ -461,11 +461,11 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::judge;
-    use crate::rules::made_up;
+    use crate::rules::fixtures;
 
     #[test]
     fn a_search_passes_only_where_a_step_that_carries_the_requirement_passes() {
-        let bundle = made_up::reads_with("[target]", "[requirement]\niops = 9000\n[target]");
+        let bundle = fixtures::reads_with("[target]", "[requirement]\niops = 9000\n[target]");
         let step_with = |change: &dyn Fn(&mut Bundle)| {
             let mut bundle = bundle.clone();
             change(&mut bundle);

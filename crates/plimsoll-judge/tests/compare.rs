@@ -1,9 +1,9 @@
 //! Comparisons of made-up experiments: what is said first, what is refused, what is found.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod made_up;
+mod fixtures;
 
-use made_up::{PLAN, plan, run};
+use fixtures::{PLAN, plan, run};
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::compare::{Comparison, Outcome, Side, compare};
 use plimsoll_judge::{Verdict, judge};

@@ -1,9 +1,9 @@
 //! Comparisons of made-up sweeps: ratios cell by cell, what is called different, and what is not compared.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod made_up;
+mod fixtures;
 
-use made_up::{plan, run_of};
+use fixtures::{plan, run_of};
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{EndKind, ExperimentKind, Membership};
 use plimsoll_judge::compare::{Apart, IntervalOf, Outcome, Side, SweepComparison, compare_sweeps};

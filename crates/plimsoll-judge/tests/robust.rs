@@ -15,7 +15,7 @@ fn any_series() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(any::<f64>(), 0..150)
 }
 
-/// Values as a measurement may leave them, with stretches that are all alike.
+/// Values as a measurement may leave them, with runs that are all alike.
 fn series() -> impl Strategy<Value = Vec<f64>> {
     let piece = (prop_oneof![Just(0.0), -1e12..1e12_f64, 1e-9..1e9_f64], 0.0..1.0_f64, 1..60_usize);
     prop::collection::vec((piece, prop::collection::vec(-1.0..1.0_f64, 60)), 0..6).prop_map(

@@ -1,6 +1,7 @@
 //! What the system beneath did: block devices, page cache, CPU, the host. It reads and counts, and
 //! interprets nothing. What it cannot read is unknown, never zero.
 
+pub mod access_profile;
 pub mod between;
 pub mod command;
 pub mod completion;
@@ -22,10 +23,9 @@ pub mod process;
 mod pulse;
 pub mod raid;
 pub mod servers;
-pub mod shape;
 pub mod stack;
 pub mod surroundings;
 pub mod sysfs;
 
+pub use access_profile::AccessProfiler;
 pub use observer::Observer;
-pub use shape::Shape;

@@ -52,7 +52,7 @@ mod work;
 pub use config::{
     BLOCK_BYTES, ConfigError, DatabaseConfig, Durability, MailboxConfig, Mix, Pace, SLOTS_MAX,
 };
-pub use generation::{GenerationMap, Mark, Marks};
+pub use generation::{GenerationMap, Mark, MemoryGenerationMap};
 pub use geometry::{Geometry, SECTOR_BYTES};
 pub use group::{Group, WarmUp};
 pub use page::{Damage, Directory, Fault, PageHead, check, parse, render};

@@ -1,8 +1,8 @@
 //! A loaded mail store allocates nothing per operation.
 
 use plimsoll_workload::mailbox::{
-    Create, DatabaseConfig, DatabaseState, Duplicate, Format, Group, MailboxConfig, Marks, Pace,
-    Phase, PhaseIo, Store,
+    Create, DatabaseConfig, DatabaseState, Duplicate, Format, Group, MailboxConfig,
+    MemoryGenerationMap, Pace, Phase, PhaseIo, Store,
 };
 use plimsoll_workload::step::{Arena, Completion, HeapArena, Io, IoKind, StepWorkload, Wait};
 
@@ -73,8 +73,9 @@ fn a_loaded_store_allocates_nothing() {
             pace,
             ..MailboxConfig::new(1, 2, databases, 8)
         };
-        let state =
-            |d: &DatabaseConfig| DatabaseState::new(d.clone(), Box::new(Marks::new(d.pages_max)));
+        let state = |d: &DatabaseConfig| {
+            DatabaseState::new(d.clone(), Box::new(MemoryGenerationMap::new(d.pages_max)))
+        };
         let states = config.databases.iter().map(state).collect();
         let store = Store::new(config, states).unwrap();
         let sizes = store.files().iter().map(|file| vec![0; file.size_bytes as usize]);

@@ -133,7 +133,7 @@ fn arms_run_with_repeats_into_one_analysis_that_is_the_same_from_the_same_seed()
     let directory = written(&sandbox, "tiny", EXPERIMENT, "");
     let tiny = directory.to_str().unwrap();
     let analysis = sandbox.run(&["experiment", "run", tiny, "-q", "--json"]).expect(0).json();
-    assert_eq!(analysis["ending"], "told");
+    assert_eq!(analysis["ending"], "reported");
     let arms = analysis["arms"].as_array().unwrap();
     let names: Vec<&str> = arms.iter().map(|arm| arm["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["disk", "flash", "sizes random 4KiB r100 q2", "sizes random 8KiB r100 q2"]);
@@ -152,7 +152,9 @@ fn arms_run_with_repeats_into_one_analysis_that_is_the_same_from_the_same_seed()
     assert_eq!((&record["kind"], &record["result"]), (&Value::from("published"), &analysis));
     assert_eq!(record["runs"].as_array().unwrap().len(), 8);
     let page = std::fs::read_to_string(experiment.join("report.html")).unwrap();
-    for part in ["What was asked", "Arm disk", "<svg", "TOLD", "Faster and faster", "generation"] {
+    for part in
+        ["What was asked", "Arm disk", "<svg", "REPORTED", "Faster and faster", "generation"]
+    {
         assert!(page.contains(part), "{part}");
     }
     // Told again from the bundles, and run again.

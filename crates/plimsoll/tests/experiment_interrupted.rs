@@ -91,7 +91,10 @@ fn a_modelled_experiment_keeps_what_ended_and_goes_on_with_the_rest() {
     let id = experiment.display().to_string();
     let short = ["--resume", &id, "--set", "phases.measure=\"1s\""];
     let analysis = sandbox.run(&[&arguments[..], &short[..]].concat()).expect(0).json();
-    assert_eq!((&analysis["ending"], &arm(&analysis, "short")["run_ids"]), (&"told".into(), &kept));
+    assert_eq!(
+        (&analysis["ending"], &arm(&analysis, "short")["run_ids"]),
+        (&"reported".into(), &kept)
+    );
     assert_eq!(arm(&analysis, "long")["completed"], 1);
 }
 
@@ -119,7 +122,7 @@ fn a_real_experiment_keeps_its_evidence_removes_its_data_and_goes_on() {
     let analysis = ran.json();
     assert_eq!(
         (&analysis["ending"], &arm(&analysis, "long")["completed"]),
-        (&"told".into(), &1.into())
+        (&"reported".into(), &1.into())
     );
     assert!(sandbox.left_in_data().is_empty());
 }

@@ -129,8 +129,8 @@ fn a_full_state_directory_leaves_a_whole_ledger_and_stops_no_later_run() {
     // The next line crosses the end of a page of the file, so that only its front can be written.
     let ledger = Ledger::at(state.0.join("ledger.jsonl"));
     while std::fs::metadata(ledger.path()).unwrap().len() % 4096 < 3800 {
-        let made_up = Start { run_id: "made-up", name: "nothing", ..Start::default() };
-        ledger.start(&made_up).unwrap();
+        let other = Start { run_id: "made-up", name: "nothing", ..Start::default() };
+        ledger.start(&other).unwrap();
     }
     let before = std::fs::read(ledger.path()).unwrap();
     std::fs::copy(ledger.path(), sandbox.path("copy")).unwrap();

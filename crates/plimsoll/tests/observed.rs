@@ -43,11 +43,11 @@ fn device_bytes_working_set_and_content_are_what_they_are() {
     let devices = observed["devices"].as_array().unwrap();
     let top = devices.iter().find(|device| device["top"] == true).unwrap();
     close(top["read_bytes"].as_f64().unwrap(), read, 0.01);
-    let shape = &observed["workload"];
-    close(shape["working_set_read_bytes"].as_f64().unwrap(), f64::from(8 << 20), 0.02);
-    close(shape["compressed_share"].as_f64().unwrap(), 0.5, 0.05);
-    assert_eq!(shape["duplicate_share"].as_f64(), Some(0.0));
-    assert!(shape["read_sequential_share"].as_f64().unwrap() < 0.05);
+    let profile = &observed["workload"];
+    close(profile["working_set_read_bytes"].as_f64().unwrap(), f64::from(8 << 20), 0.02);
+    close(profile["compressed_share"].as_f64().unwrap(), 0.5, 0.05);
+    assert_eq!(profile["duplicate_share"].as_f64(), Some(0.0));
+    assert!(profile["read_sequential_share"].as_f64().unwrap() < 0.05);
     let extents = &observed["extents"];
     assert_eq!(
         (extents["hole_bytes"].as_u64(), extents["unwritten_bytes"].as_u64()),
@@ -77,17 +77,17 @@ fn what_a_mail_store_really_did_is_counted_too() {
     sandbox.run(&["run", &sandbox.plan(&SmallPlan::on(&sandbox.data())), "-q"]);
     let bundle = sandbox.bundle();
     let (run, observed) = (json(&bundle.join("run.json")), json(&bundle.join("observed.json")));
-    let shape = &observed["workload"];
+    let profile = &observed["workload"];
     let classes = run["classes"].as_array().unwrap().iter();
     let reads = classes.filter(|c| c["group"] == "transactional" && c["is_read"] == true);
     let completed: u64 = reads.map(|class| class["count"].as_u64().unwrap()).sum();
     // Counted as issued and as completed: what was in flight at either end lies between.
-    let issued = shape["reads"].as_u64().unwrap();
+    let issued = profile["reads"].as_u64().unwrap();
     assert!(issued.abs_diff(completed) <= 256, "{issued} issued, {completed} completed");
     let bytes = |instance: &Value| instance["allocated_bytes"].as_u64().unwrap();
     let allocated: u64 = run["instances"].as_array().unwrap().iter().map(bytes).sum();
-    let working_set = shape["working_set_read_bytes"].as_u64().unwrap();
+    let working_set = profile["working_set_read_bytes"].as_u64().unwrap();
     assert!((32 << 10..=allocated).contains(&working_set), "{working_set} of {allocated}");
-    assert!(shape["read_sequential_share"].as_f64().unwrap() < 0.5, "{shape}");
-    assert!(shape["log_sequential_share"].is_number(), "{shape}");
+    assert!(profile["read_sequential_share"].as_f64().unwrap() < 0.5, "{profile}");
+    assert!(profile["log_sequential_share"].is_number(), "{profile}");
 }

@@ -59,7 +59,7 @@ pub struct StoreCheck {
     /// How many are wrong, also those that are not listed.
     pub damage_count: u64,
     /// What a map that can't be trusted says against the store: held against nobody.
-    pub doubts: Vec<String>,
+    pub unconfirmed: Vec<String>,
     /// True where it came to its end.
     pub complete: bool,
     /// The first I/O error, where one ended it.
@@ -127,7 +127,7 @@ pub fn check_store(
         commits_of_others: witnessed.of_others,
         damage: Vec::new(),
         damage_count: 0,
-        doubts: Vec::new(),
+        unconfirmed: Vec::new(),
         complete: true,
         io_error: None,
     };
@@ -200,7 +200,7 @@ impl StoreCheck {
             .partition(|finding| matches!(finding.trouble, Trouble::FileEnds { .. }));
         self.damage_count += report.findings.saturating_sub(absent.len() as u64);
         self.damage.extend(other.into_iter().map(|finding| locator.damage(finding)));
-        self.doubts.extend(machine.doubts().iter().map(|doubt| locator.says(doubt)));
+        self.unconfirmed.extend(machine.unconfirmed().iter().map(|finding| locator.says(finding)));
         if let Some(poison) = machine.poison() {
             if poison.is_corruption() {
                 self.damage_count += 1;

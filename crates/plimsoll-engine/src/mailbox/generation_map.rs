@@ -3,7 +3,7 @@
 //! Per database two files: `db03.generations` with 32 bits per page, and `db03.durable` with the log
 //! position up to which commits were acknowledged. The kernel keeps what was stored in a shared
 //! mapping when the process dies at any moment; a crash of the host it survives only as far as the kernel
-//! happened to write it back. So whoever reads it ([`KeptMarks`]) asks whether the host was restarted since
+//! happened to write it back. So whoever reads it ([`KeptGenerationMap`]) asks whether the host was restarted since
 //! (`store.json` holds the boot's identity) or the store was closed, which brings map and manifest to
 //! stable storage and writes the log's end into both.
 
@@ -40,9 +40,9 @@ impl MappedGenerationMap {
     /// # Errors
     /// [`SysError`] with the file.
     pub fn persist(directory: &Path, id: u32, pages: u32) -> Result<(), SysError> {
-        let marks = Self::open(directory, id, pages)?;
-        marks.generations.sync()?;
-        marks.durable.sync()
+        let map = Self::open(directory, id, pages)?;
+        map.generations.sync()?;
+        map.durable.sync()
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) enum Trust {
 }
 
 /// The marks of one database as they were kept, for reading alone: nothing is made, grown or mapped.
-pub(super) struct KeptMarks {
+pub(super) struct KeptGenerationMap {
     generations: Vec<u8>,
     durable_lsn: u64,
     trusted: bool,
@@ -89,7 +89,7 @@ pub(super) struct KeptMarks {
 
 const CELL: usize = size_of::<u32>();
 
-impl KeptMarks {
+impl KeptGenerationMap {
     /// Reads the maps of database `id` below `directory`. Where they are missing or not of their size,
     /// they say nothing.
     pub fn read(directory: &Path, id: u32, pages: u32, trust: Trust) -> Self {
@@ -111,7 +111,7 @@ impl KeptMarks {
     }
 }
 
-impl GenerationMap for KeptMarks {
+impl GenerationMap for KeptGenerationMap {
     fn get(&self, page: u32) -> Mark {
         let (cells, _) = self.generations.as_chunks::<CELL>();
         Mark::from_bits(cells.get(page as usize).map_or(0, |cell| u32::from_ne_bytes(*cell)))
@@ -137,11 +137,11 @@ mod tests {
     #[test]
     fn what_was_kept_is_believed_for_a_reason_only() {
         let directory = tempfile::tempdir().unwrap();
-        let mut marks = MappedGenerationMap::open(directory.path(), 3, 10).unwrap();
-        marks.set(7, Mark { acked: 5, in_flight: false });
-        marks.set_durable_lsn(8192);
-        drop(marks);
-        let read = |pages, trust| KeptMarks::read(directory.path(), 3, pages, trust);
+        let mut map = MappedGenerationMap::open(directory.path(), 3, 10).unwrap();
+        map.set(7, Mark { acked: 5, in_flight: false });
+        map.set_durable_lsn(8192);
+        drop(map);
+        let read = |pages, trust| KeptGenerationMap::read(directory.path(), 3, pages, trust);
         let kept = read(10, Trust::SameBoot);
         assert_eq!(kept.get(7), Mark { acked: 5, in_flight: false });
         assert_eq!((kept.durable_lsn(), kept.is_trusted(0)), (8192, true));
@@ -150,20 +150,20 @@ mod tests {
         assert!(!read(10, Trust::Never).is_trusted(0));
         assert!(!read(11, Trust::SameBoot).is_trusted(0), "it is of another size");
         assert!(!directory.path().join("db04.durable").exists());
-        KeptMarks::read(directory.path(), 4, 10, Trust::SameBoot);
+        KeptGenerationMap::read(directory.path(), 4, 10, Trust::SameBoot);
         assert!(!directory.path().join("db04.durable").exists());
     }
 
     #[test]
     fn marks_are_there_after_the_map_is_opened_again() {
         let directory = tempfile::tempdir().unwrap();
-        let mut marks = MappedGenerationMap::open(directory.path(), 3, 10).unwrap();
-        marks.set(7, Mark { acked: 5, in_flight: true });
-        marks.set_durable_lsn(8192);
-        drop(marks);
-        let marks = MappedGenerationMap::open(directory.path(), 3, 10).unwrap();
-        assert_eq!(marks.get(7), Mark { acked: 5, in_flight: true });
-        assert_eq!(marks.get(99), Mark::default());
-        assert_eq!(marks.durable_lsn(), 8192);
+        let mut map = MappedGenerationMap::open(directory.path(), 3, 10).unwrap();
+        map.set(7, Mark { acked: 5, in_flight: true });
+        map.set_durable_lsn(8192);
+        drop(map);
+        let map = MappedGenerationMap::open(directory.path(), 3, 10).unwrap();
+        assert_eq!(map.get(7), Mark { acked: 5, in_flight: true });
+        assert_eq!(map.get(99), Mark::default());
+        assert_eq!(map.durable_lsn(), 8192);
     }
 }

@@ -55,7 +55,7 @@ impl Home {
         let below: Vec<PathBuf> = named.iter().map(|path| path.join(&own_name)).collect();
         let replaced = work_dir::make_all(&below)?;
         maps::forget(state_directory, &replaced);
-        let marks = maps::directory(state_directory, store_id);
+        let generation_maps = maps::directory(state_directory, store_id);
         let text = |path: &PathBuf| path.display().to_string();
         let manifest = Manifest {
             store_version: manifest::VERSION,
@@ -65,7 +65,7 @@ impl Home {
             mailbox: mailbox.clone(),
             directories: below.iter().map(text).collect(),
             database_directories: target.database_directories().len() as u32,
-            marks: text(&marks),
+            generation_maps: text(&generation_maps),
             state: StoreState::Creating,
             boot_id: boot_id(),
             positions: Vec::new(),
@@ -73,7 +73,8 @@ impl Home {
         let home = Self { manifest, replaced: !replaced.is_empty(), _locks: locks };
         // Maps whose data has no manifest are collected: the manifest goes first.
         let noted = home.manifest.write();
-        let noted = noted.and_then(|()| maps::note_places(&marks, &home.manifest.directories));
+        let noted =
+            noted.and_then(|()| maps::note_places(&generation_maps, &home.manifest.directories));
         if let Err(error) = noted {
             // The same: the error that made it fail is the one to tell.
             drop(home.remove());
@@ -142,7 +143,7 @@ impl Home {
 
     /// Where the generation maps lie.
     pub fn marks_directory(&self) -> PathBuf {
-        PathBuf::from(&self.manifest.marks)
+        PathBuf::from(&self.manifest.generation_maps)
     }
 
     /// Makes the store's files with their space reserved.
@@ -201,6 +202,6 @@ impl Home {
         for directory in &self.manifest.directories {
             remove_own(Path::new(directory), Some(&known))?;
         }
-        maps::remove(Path::new(&self.manifest.marks))
+        maps::remove(Path::new(&self.manifest.generation_maps))
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use plimsoll_evidence::observed::GeneratorThread;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::series::Data;
-use plimsoll_observe::{Observer, Shape};
+use plimsoll_observe::{AccessProfiler, Observer};
 use plimsoll_record::drain;
 use plimsoll_record::recorder::Snapshot;
 use plimsoll_sys::{clock, inject};
@@ -16,9 +16,9 @@ use plimsoll_workload::mailbox::{Group, Store, spread};
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 
 use super::caches;
+use super::profiled::Profiled;
 use super::run::Latest;
 use super::running::Running;
-use super::shaped::Shaped;
 use super::witness::CommitWitness;
 use crate::EngineError;
 use crate::step::{Control, Ended, Event, Glance, run_stage};
@@ -50,18 +50,20 @@ impl Running<'_> {
         let latest = Latest::new(&classes, |class| class.group == ClassGroup::Transactional);
         let mut conductor = Conductor::new(self, &control, &classes, latest, phase, started_ns);
         let stage = conductor.running.stage.clone();
-        let groups = Shaped::all(groups, &control, conductor.running.mail.plan.seed);
+        let groups = Profiled::all(groups, &control, conductor.running.mail.plan.seed);
         let ended = run_stage(groups, &stage, &control, glance, |event| conductor.hear(event));
         let measured = conductor.measure_phase.is_some();
         let counters = conductor.finish();
         self.recording.counters = counters;
         if measured {
-            self.shape(Shaped::measured(ended.iter().filter_map(|e| e.workload.as_ref())));
+            self.access_profile(Profiled::measured(
+                ended.iter().filter_map(|e| e.workload.as_ref()),
+            ));
         }
         self.end_groups(ended)
     }
 
-    fn end_groups(&mut self, ended: Vec<Ended<Shaped>>) -> Result<Option<Store>, EngineError> {
+    fn end_groups(&mut self, ended: Vec<Ended<Profiled>>) -> Result<Option<Store>, EngineError> {
         self.note_outcomes(&ended);
         let mut closed = true;
         let mut stores = Vec::new();
@@ -69,7 +71,7 @@ impl Running<'_> {
         for Ended { workload, outcome, thread } in ended {
             threads.push(thread);
             closed &= outcome.is_ok();
-            let Some(Shaped { group, .. }) = workload else {
+            let Some(Profiled { group, .. }) = workload else {
                 closed = false;
                 continue;
             };
@@ -102,9 +104,9 @@ impl Running<'_> {
 
     /// What the operations were: of the databases as they were issued, of the logs as the store counts
     /// them.
-    fn shape(&mut self, counted: Option<Shape>) {
-        if let Some(shape) = counted {
-            self.recording.observed.workload = shape.totals();
+    fn access_profile(&mut self, counted: Option<AccessProfiler>) {
+        if let Some(profiler) = counted {
+            self.recording.observed.workload = profiler.totals();
         }
         let counter = |name: &str| self.recording.counters.get(name).copied();
         if let (Some(sequential), Some(writes)) =
@@ -395,8 +397,8 @@ fn sum_counters(snapshot: &Snapshot) -> Vec<(&'static str, u64)> {
     sums
 }
 
-fn glance(shaped: &Shaped) -> Glance {
-    let warm_up = shaped.group.warm_up();
+fn glance(profiled: &Profiled) -> Glance {
+    let warm_up = profiled.group.warm_up();
     let page_bytes = 32 << 10;
     Glance {
         done_bytes: warm_up.frames_filled * page_bytes + warm_up.logged_bytes,

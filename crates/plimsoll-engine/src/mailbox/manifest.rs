@@ -77,7 +77,8 @@ pub struct Manifest {
     /// How many of them are for databases; the rest are for logs.
     pub database_directories: u32,
     /// Directory of its generation maps.
-    pub marks: String,
+    #[serde(rename = "marks")]
+    pub generation_maps: String,
     /// How it was left.
     pub state: StoreState,
     /// The boot during which it was last opened; the maps do not survive a loss of power.

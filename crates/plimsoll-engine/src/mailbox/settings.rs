@@ -5,7 +5,7 @@ use std::path::Path;
 use plimsoll_workload::mailbox::{DatabaseState, GenerationMap, MailboxConfig, Store};
 use plimsoll_workload::planned;
 
-use super::generation_map::{KeptMarks, MappedGenerationMap, Trust};
+use super::generation_map::{KeptGenerationMap, MappedGenerationMap, Trust};
 use super::manifest::{Manifest, Position, StoreState};
 use crate::EngineError;
 
@@ -24,9 +24,9 @@ pub fn of_manifest(manifest: &Manifest) -> Result<MailboxConfig, EngineError> {
 /// The store that a manifest describes, with its generation maps, to be worked on.
 pub fn store(manifest: &Manifest) -> Result<Store, EngineError> {
     store_with(manifest, |id, pages, _| {
-        let marks = MappedGenerationMap::open(Path::new(&manifest.marks), id, pages);
-        let marks = marks.map_err(|error| EngineError::system("mapping the generations", error))?;
-        Ok(Box::new(marks))
+        let map = MappedGenerationMap::open(Path::new(&manifest.generation_maps), id, pages);
+        let map = map.map_err(|error| EngineError::system("mapping the generations", error))?;
+        Ok(Box::new(map))
     })
 }
 
@@ -40,13 +40,18 @@ pub fn store_to_check(manifest: &Manifest, in_place: bool) -> Result<Store, Engi
             _ if in_place && manifest.is_of_this_boot() => Trust::SameBoot,
             _ => Trust::Never,
         };
-        Ok(Box::new(KeptMarks::read(Path::new(&manifest.marks), id, pages, trust)))
+        Ok(Box::new(KeptGenerationMap::read(
+            Path::new(&manifest.generation_maps),
+            id,
+            pages,
+            trust,
+        )))
     })
 }
 
 fn store_with(
     manifest: &Manifest,
-    marks: impl Fn(u32, u32, Option<&Position>) -> Result<Box<dyn GenerationMap>, EngineError>,
+    map: impl Fn(u32, u32, Option<&Position>) -> Result<Box<dyn GenerationMap>, EngineError>,
 ) -> Result<Store, EngineError> {
     let config = of_manifest(manifest)?;
     // Before anything is allocated by its numbers.
@@ -54,8 +59,8 @@ fn store_with(
     let mut states = Vec::new();
     for database in &config.databases {
         let position = manifest.positions.iter().find(|position| position.id == database.id);
-        let marks = marks(database.id, database.pages_max, position)?;
-        let mut state = DatabaseState::new(database.clone(), marks);
+        let map = map(database.id, database.pages_max, position)?;
+        let mut state = DatabaseState::new(database.clone(), map);
         if let Some(position) = position {
             state.pages_used = position.pages_used;
             state.log = position.log();

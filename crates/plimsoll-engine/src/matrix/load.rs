@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_evidence::observed::WorkloadShape;
+use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_observe::Shape;
+use plimsoll_observe::AccessProfiler;
 use plimsoll_record::scribe;
 use plimsoll_workload::matrix::{StreamConfig, stream_classes};
 use plimsoll_workload::planned::StreamPace;
@@ -81,11 +81,9 @@ impl Running<'_> {
                 name: format!("{}-{at}", stream.name),
                 place,
                 target,
-                source: source.with_first_class(first_class as u16).with_shape(Shape::new(
-                    &sizes,
-                    count as usize,
-                    config.seed ^ at as u64,
-                )),
+                source: source.with_first_class(first_class as u16).with_profiler(
+                    AccessProfiler::new(&sizes, count as usize, config.seed ^ at as u64),
+                ),
                 clients: count,
                 pace,
                 cap,
@@ -175,7 +173,7 @@ impl Running<'_> {
                 return Err(error);
             }
         };
-        let shape = shape_of(&sources);
+        let access_profile = access_profile_of(&sources);
         conductor.end(&report);
         let classes = stream_classes(configs);
         for (source, group) in sources.iter().zip(&report.collected.groups) {
@@ -187,7 +185,7 @@ impl Running<'_> {
             self.note_damage(checks.counts.damaged(), checks.first_finding);
         }
         self.note_report(&report);
-        self.recording.observed.workload = shape;
+        self.recording.observed.workload = access_profile;
         self.note_generator(&report);
         if report.measured_ns() < measure_ns {
             self.note_interrupt();
@@ -197,10 +195,10 @@ impl Running<'_> {
 }
 
 /// What the operations of all threads together were.
-fn shape_of(sources: &[Option<MatrixSource>]) -> WorkloadShape {
-    let mut shapes = sources.iter().flatten().filter_map(MatrixSource::shape);
-    let Some(mut all) = shapes.next().cloned() else { return WorkloadShape::default() };
-    shapes.for_each(|shape| all.merge(shape));
+fn access_profile_of(sources: &[Option<MatrixSource>]) -> AccessProfile {
+    let mut profilers = sources.iter().flatten().filter_map(MatrixSource::profiler);
+    let Some(mut all) = profilers.next().cloned() else { return AccessProfile::default() };
+    profilers.for_each(|profiler| all.merge(profiler));
     all.totals()
 }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use plimsoll_observe::Shape;
+use plimsoll_observe::AccessProfiler;
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::content::{Content, ContentError};
 use plimsoll_workload::matrix::{
@@ -136,7 +136,7 @@ pub struct MatrixSource {
     /// The last operation, if it was one on names or attributes.
     names: Option<NameOp>,
     /// What the operations were, where that is counted.
-    shape: Option<Box<Shape>>,
+    profiler: Option<Box<AccessProfiler>>,
     /// Whether the target carries those.
     has_names: bool,
 }
@@ -193,7 +193,7 @@ impl MatrixSource {
         let end = clients.iter().copied().max().map_or(0, |last| last.saturating_add(1));
         let has_names = config.metadata_percent > 0.0;
         let part = StreamPart::new(config, first..end)?;
-        Ok(Self { part, clients, first_class: 0, work, names: None, shape: None, has_names })
+        Ok(Self { part, clients, first_class: 0, work, names: None, profiler: None, has_names })
     }
 
     /// Counts its classes from `first_class` on, where several streams are recorded side by side.
@@ -217,15 +217,15 @@ impl MatrixSource {
 
     /// Has what the operations are counted.
     #[must_use]
-    pub fn with_shape(mut self, shape: Shape) -> Self {
-        self.shape = Some(Box::new(shape));
+    pub fn with_profiler(mut self, profiler: AccessProfiler) -> Self {
+        self.profiler = Some(Box::new(profiler));
         self
     }
 
     /// What the operations were, where that was counted.
     #[must_use]
-    pub fn shape(&self) -> Option<&Shape> {
-        self.shape.as_deref()
+    pub fn profiler(&self) -> Option<&AccessProfiler> {
+        self.profiler.as_deref()
     }
 
     /// What the checks have come to so far.
@@ -380,7 +380,7 @@ impl Source for MatrixSource {
         let fill = !matches!(self.work, Work::Nothing);
         let completions = matches!(self.work, Work::Followed(_));
         let followed = matches!(self.work, Work::Sampled { .. });
-        let (names, looks) = (self.has_names, self.shape.is_some());
+        let (names, looks) = (self.has_names, self.profiler.is_some());
         Wants { fill, completions, followed, names, looks }
     }
 
@@ -391,9 +391,9 @@ impl Source for MatrixSource {
     #[inline(always)]
     fn next(&mut self, client: u32) -> Option<Op> {
         let op = self.choose(client)?;
-        if let Some(shape) = &mut self.shape {
+        if let Some(profiler) = &mut self.profiler {
             let is_read = op.kind == OpKind::Read;
-            shape.operation(client, op.file, is_read, op.offset_bytes, op.size_bytes);
+            profiler.operation(client, op.file, is_read, op.offset_bytes, op.size_bytes);
         }
         Some(op)
     }
@@ -404,18 +404,18 @@ impl Source for MatrixSource {
     }
 
     fn wants_look(&mut self) -> bool {
-        self.shape.as_mut().is_some_and(|shape| shape.wants_content())
+        self.profiler.as_mut().is_some_and(|profiler| profiler.wants_content())
     }
 
     fn look(&mut self, op: &Op, buffer: &[u8]) {
-        if let Some(shape) = &mut self.shape {
-            shape.content(op.file, op.offset_bytes, buffer);
+        if let Some(profiler) = &mut self.profiler {
+            profiler.content(op.file, op.offset_bytes, buffer);
         }
     }
 
     fn measure_begins(&mut self) {
-        if let Some(shape) = &mut self.shape {
-            shape.reset();
+        if let Some(profiler) = &mut self.profiler {
+            profiler.reset();
         }
         match &mut self.work {
             Work::Sampled { sampler, .. } => sampler.measure_begins(),

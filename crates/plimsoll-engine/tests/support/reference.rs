@@ -113,7 +113,7 @@ impl Reference {
             driver: std::thread::current(),
             draws: Draws::new(law),
             free_ns: (servers < capacity).then(|| (0..servers).map(|_| Reverse(0)).collect()),
-            flying: BinaryHeap::with_capacity(length),
+            in_flight: BinaryHeap::with_capacity(length),
             known: touched(),
         };
         let device = std::thread::spawn(move || {
@@ -259,7 +259,7 @@ struct Device {
     /// When each server is free; `None`: there are as many as places.
     free_ns: Option<BinaryHeap<Reverse<u64>>>,
     /// By when they are due: the place and the number in `known`.
-    flying: BinaryHeap<Reverse<(u64, usize, u64)>>,
+    in_flight: BinaryHeap<Reverse<(u64, usize, u64)>>,
     known: Vec<Known>,
 }
 
@@ -277,11 +277,11 @@ impl Device {
             }
             let now_ns = monotonic_ns();
             let mut wakes = false;
-            while let Some(Reverse((due_ns, number, place))) = self.flying.peek().copied() {
+            while let Some(Reverse((due_ns, number, place))) = self.in_flight.peek().copied() {
                 if due_ns > now_ns {
                     break;
                 }
-                self.flying.pop();
+                self.in_flight.pop();
                 let at = completed % shared.completed.len();
                 shared.completed[at].store(place, Ordering::Relaxed);
                 completed = completed.wrapping_add(1);
@@ -306,7 +306,7 @@ impl Device {
         if let Some(free_ns) = &mut self.free_ns {
             free_ns.push(Reverse(due_ns));
         }
-        self.flying.push(Reverse((due_ns, self.known.len(), place)));
+        self.in_flight.push(Reverse((due_ns, self.known.len(), place)));
         self.known.push(Known { asked_ns, drawn_ns, due_ns, done_ns: 0 });
     }
 }

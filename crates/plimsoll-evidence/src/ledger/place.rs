@@ -287,7 +287,7 @@ fn end_of<'a>(
 mod tests {
     use super::super::{Head, Ledger, Start, head};
     use super::*;
-    use crate::run::{EndKind, made_up};
+    use crate::run::{EndKind, fixtures};
     use crate::seal::sha256_hex;
 
     struct Kept {
@@ -317,7 +317,7 @@ mod tests {
             plan_sha256: "hash".to_owned(),
             started_unix_ns: unix_ns,
             ledger: Some(position),
-            ..made_up::run()
+            ..fixtures::run()
         }
     }
 

@@ -1,7 +1,7 @@
 //! A node that fails while the load is measured: when, and what it cost.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_judge::figures::{NS_PER_S, Pick, Sums, measured, stretches};
+use plimsoll_judge::figures::{NS_PER_S, Pick, Sums, intervals, measured};
 use plimsoll_plan::TargetKind;
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +9,8 @@ use super::words::{ms, per_second};
 
 /// The parameters of a model that say when nodes fail, and how many.
 const FAILING: [&str; 2] = ["model.failing_at_s", "model.failing_nodes"];
-/// Width of the stretches that are drawn.
-const STRETCH_NS: u64 = 5_000_000_000;
+/// Width of the intervals that are drawn.
+const INTERVAL_NS: u64 = 5_000_000_000;
 
 /// What happened when nodes failed, and how rate and latency went on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,11 +19,12 @@ pub struct Failure {
     pub says: String,
     /// When, from the begin of the measured phase.
     pub at_ns: u64,
-    /// Width of a stretch of the lines below.
-    pub stretch_ns: u64,
-    /// Transactional I/Os per second of one server, stretch by stretch.
+    /// Width of an interval of the lines below.
+    #[serde(alias = "stretch_ns")]
+    pub interval_ns: u64,
+    /// Transactional I/Os per second of one server, interval by interval.
     pub rates_per_s: Vec<f64>,
-    /// Mean latency of database reads, stretch by stretch; `None`: there were none.
+    /// Mean latency of database reads, interval by interval; `None`: there were none.
     pub read_latency_ns: Vec<Option<f64>>,
 }
 
@@ -37,7 +38,7 @@ pub(super) fn failure(bundle: &Bundle, servers: u32) -> Option<Failure> {
     let at_ns = ((1e9 * at_s) as u64).checked_sub(measure.start_ns)?;
     let interval_ns = bundle.plan.evidence.interval_ns.max(1);
     let before = (at_ns / interval_ns) as usize;
-    let of = |pick: Pick, width_ns: u64| stretches(bundle, pick, width_ns);
+    let of = |pick: Pick, width_ns: u64| intervals(bundle, pick, width_ns);
     let reads = Pick::DatabaseReads(None);
     let (all, each_read) = (of(Pick::Transactional, interval_ns), of(reads, interval_ns));
     if nodes < 1.0 || before == 0 || before >= all.len() {
@@ -57,7 +58,7 @@ pub(super) fn failure(bundle: &Bundle, servers: u32) -> Option<Failure> {
     let who =
         if nodes >= 2.0 { format!("{nodes:.0} nodes fail") } else { "a node fails".to_owned() };
     let each = if servers > 1 { " a server" } else { "" };
-    let width_ns = STRETCH_NS.clamp(interval_ns, measure.duration_ns.max(interval_ns));
+    let width_ns = INTERVAL_NS.clamp(interval_ns, measure.duration_ns.max(interval_ns));
     let says = format!(
         "{:.0} s into the measured phase of {:.0} s {who}: {}{each} before, {} after, {:.2} \
          times; reads {} before, {} after.",
@@ -72,7 +73,7 @@ pub(super) fn failure(bundle: &Bundle, servers: u32) -> Option<Failure> {
     Some(Failure {
         says,
         at_ns,
-        stretch_ns: width_ns,
+        interval_ns: width_ns,
         rates_per_s: of(Pick::Transactional, width_ns)
             .iter()
             .map(|sums| rate(std::slice::from_ref(sums), width_ns))

@@ -53,7 +53,7 @@ pub(super) fn front(bundle: &Bundle) -> Option<Front> {
         Some(inside) => shares(inside, false).into_iter().map(|(p, _, s)| (p, s)).collect(),
         None => observed.sources.reads_from.iter().map(|(p, s)| (p.clone(), *s)).collect(),
     };
-    let shape = &observed.workload;
+    let profile = &observed.workload;
     let expected = |pick: Pick| observed.inside.as_ref().and_then(|_| expected_set(bundle, pick));
     Some(Front {
         front_ios_per_s: sums.count_within() as f64 / seconds,
@@ -62,11 +62,11 @@ pub(super) fn front(bundle: &Bundle) -> Option<Front> {
         drive_ios_per_s: drives.as_ref().map(|d| d.ios_per_s),
         drive_bytes_per_s: drives.as_ref().and_then(|d| d.bytes_per_s),
         drive_latency_ns: drives.as_ref().and_then(|d| d.latency_ns),
-        read_set_bytes: shape.working_set_read_bytes.or_else(|| expected(Pick::Reads(None))),
-        write_set_bytes: shape.working_set_written_bytes.or_else(|| expected(Pick::Writes(None))),
+        read_set_bytes: profile.working_set_read_bytes.or_else(|| expected(Pick::Reads(None))),
+        write_set_bytes: profile.working_set_written_bytes.or_else(|| expected(Pick::Writes(None))),
         pattern: stream(bundle).map_or(String::new(), |stream| stream.pattern.word().to_owned()),
         reads_from,
-        sequential_share: shape.read_sequential_share,
+        sequential_share: profile.read_sequential_share,
         remote_share: observed.inside.as_ref().map(remote_share),
     })
 }

@@ -117,7 +117,7 @@ mod tests {
 
     use super::super::{Arm, Ending, Role, analyse};
     use super::*;
-    use crate::made_up;
+    use crate::fixtures;
 
     const RATE: &str = "achieved_iops_per_s";
 
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn predictions_are_held_against_a_copied_row_and_a_line_between_rows() {
-        let bundle = made_up::run(&made_up::plan(made_up::PLAN), "run", 10_000.0, 800_000);
+        let bundle = fixtures::run(&fixtures::plan(fixtures::PLAN), "run", 10_000.0, 800_000);
         let verdict = judge(&bundle);
         let arm = |name: &str| Arm {
             name: name.to_owned(),
@@ -200,6 +200,6 @@ mod tests {
         assert_eq!(analyse(&input).ending, Ending::Incomplete);
         input.arms[0].planned = 1;
         input.arms[0].expects = Some(plimsoll_judge::VerdictKind::Invalid);
-        assert_eq!(analyse(&input).ending, Ending::CameThrough, "a hero that no rule caught");
+        assert_eq!(analyse(&input).ending, Ending::NotCaught, "a hero that no rule caught");
     }
 }

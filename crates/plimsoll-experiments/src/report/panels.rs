@@ -121,9 +121,9 @@ pub(super) fn failures(analysis: &Analysis) -> Section {
 
 /// A figure over the time of the measured phase, with the failure marked.
 fn course(id: &str, title: &str, unit: Unit, failure: &Failure, values: Vec<Option<f64>>) -> Plot {
-    let middle = |at: usize| (at as f64 + 0.5) * failure.stretch_ns as f64;
+    let middle = |at: usize| (at as f64 + 0.5) * failure.interval_ns as f64;
     let points = values.into_iter().enumerate().map(|(at, value)| (middle(at), value)).collect();
-    let seconds = failure.stretch_ns as f64 / 1e9;
+    let seconds = failure.interval_ns as f64 / 1e9;
     Plot::new(
         id,
         &format!("{} while a node fails, means of {seconds:.0} s", capital(title)),

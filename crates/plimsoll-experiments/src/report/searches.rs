@@ -36,7 +36,7 @@ fn plot(search: &SearchAnalysis, tuning: &Tuning) -> Plot {
         step.rate_per_s /= parts;
         step.rate_interval = step.rate_interval.map(|(low, high)| (low / parts, high / parts));
     }
-    // Means tell where the curve bends; the largest of stretches lie beside them and hide it.
+    // Means tell where the curve bends; the largest of intervals lie beside them and hide it.
     let means = |name: &String| !name.ends_with("max");
     let kept: Vec<bool> = curve.latency_names.iter().map(means).collect();
     keep(&mut curve.latency_names, &kept);

@@ -7,14 +7,14 @@ use plimsoll_plan::Claim;
 use proptest::prelude::*;
 
 use super::*;
-use crate::rules::made_up::{self, SECOND_NS};
+use crate::rules::fixtures::{self, SECOND_NS};
 use crate::verdict::Quantity;
 
 const MIB: u64 = 1 << 20;
 
 /// An honest run of reads with a requirement. It moves 10,000 × 4 KiB = 40.96 MB/s at 0.8 ms.
 fn required(requirement: &str) -> Bundle {
-    made_up::reads_with("[target]", &format!("[requirement]\n{requirement}\n[target]"))
+    fixtures::reads_with("[target]", &format!("[requirement]\n{requirement}\n[target]"))
 }
 
 fn check<'v>(verdict: &'v Verdict, name: &str) -> &'v Check {
@@ -156,7 +156,7 @@ fn an_instance_that_cannot_be_judged_leaves_its_row_open() {
     // Too few for its percentile is no different.
     let mut second = bundle.run.classes[0].clone();
     (second.name, second.instance, second.count) = ("two.read".into(), 1, 50_000);
-    second.latency_ns_sum = 50_000 * made_up::LATENCY_NS;
+    second.latency_ns_sum = 50_000 * fixtures::LATENCY_NS;
     second.size_bytes = 50_000 * 4096;
     let mut histogram = plimsoll_evidence::latency::histogram();
     histogram.record_n(800_000, 50_000).unwrap();
@@ -204,7 +204,7 @@ fn more_offered_than_required_has_to_be_carried() {
     let open = |rate: u32, iops: u32| {
         let from = "[target]";
         let mut bundle =
-            made_up::reads_with(from, &format!("[requirement]\niops = {iops}\n[target]"));
+            fixtures::reads_with(from, &format!("[requirement]\niops = {iops}\n[target]"));
         let plimsoll_plan::Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
         matrix.streams[0].arrival =
             plimsoll_plan::Arrival::Poisson { rate_per_s: f64::from(rate), ramp_ns: 0 };

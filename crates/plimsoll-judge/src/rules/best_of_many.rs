@@ -90,11 +90,11 @@ fn unknown_before(bundle: &Bundle, ledger: &LedgerPosition) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     fn at(change: impl FnOnce(&mut LedgerPosition)) -> Option<Outcome> {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.run.started_unix_ns = 10 * AGE_NS_MIN;
         let mut ledger = LedgerPosition {
             position: 9,
@@ -106,7 +106,7 @@ mod tests {
         };
         change(&mut ledger);
         bundle.run.ledger = Some(ledger);
-        made_up::outcome(&RULE, &bundle)
+        fixtures::outcome(&RULE, &bundle)
     }
 
     #[test]
@@ -145,9 +145,9 @@ mod tests {
         assert_eq!(older(4, 0), Some(Outcome::Pass));
         assert_eq!(older(5, 0), Some(Outcome::Warn));
         assert_eq!(older(1, 1), Some(Outcome::Warn));
-        let mut read = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &read), None, "made in memory");
+        let mut read = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &read), None, "made in memory");
         read.seal_sha256 = Some(String::new());
-        assert_eq!(made_up::outcome(&RULE, &read), Some(Outcome::Unknown), "in no ledger");
+        assert_eq!(fixtures::outcome(&RULE, &read), Some(Outcome::Unknown), "in no ledger");
     }
 }

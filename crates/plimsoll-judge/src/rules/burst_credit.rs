@@ -13,14 +13,14 @@ use crate::stats::{Segment, moments, segments};
 const FALL_MIN: f64 = 1.5;
 /// So flat is a plateau only where a clock holds it (measured: 0.0 % of a volume that the kernel caps,
 /// 10 % and more of a disk that others used): somebody else at work does not explain it. As of
-/// `rate-capped`, with room for a cap whose ticks are not those of the stretches.
+/// `rate-capped`, with room for a cap whose ticks are not those of the intervals.
 const HELD_MAX: f64 = 0.01;
 /// On a busy host operations are let through late, and what was missed is caught up with: the plateau varies
 /// more (measured: 4 % from second to second, 50 % from tenth to tenth of a second).
 const CAUGHT_UP_MAX: f64 = 0.05;
-/// Stretches that are taken together.
+/// Intervals that are taken together.
 const TEN: usize = 10;
-/// Variance of stretches of ten against a tenth of that of single ones: 1 where these are independent, more
+/// Variance of intervals of ten against a tenth of that of single ones: 1 where these are independent, more
 /// on a device that others use, 0.1 measured of a cap. By chance below 0.25 in 1.3 % (chi-square, 9 degrees).
 const VARIANCE_RATIO_MAX: f64 = 0.25;
 /// Length of a plateau, of the phase.
@@ -51,7 +51,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     let rates = rates(bundle);
-    // Too few stretches to divide: `not-steady` says so.
+    // Too few intervals to divide: `not-steady` says so.
     if rates.len() < 40 {
         return None;
     }
@@ -100,7 +100,7 @@ fn is_held(values: &[f64]) -> bool {
     variation <= HELD_MAX || variation <= CAUGHT_UP_MAX && catches_up(values)
 }
 
-/// Whether what is missed in one stretch is made up for in the next ones.
+/// Whether what is missed in one interval is made up for in the next ones.
 fn catches_up(values: &[f64]) -> bool {
     let (whole, _) = values.as_chunks::<TEN>();
     let means: Vec<f64> = whole.iter().map(|ten| ten.iter().sum::<f64>() / TEN as f64).collect();
@@ -109,7 +109,7 @@ fn catches_up(values: &[f64]) -> bool {
     whole.len() >= TEN && ratio.is_some_and(|ratio| ratio <= VARIANCE_RATIO_MAX)
 }
 
-/// Coefficient of variation of stretches up to ten to one, so that single intervals do not decide, and of
+/// Coefficient of variation of intervals up to ten to one, so that single intervals do not decide, and of
 /// five values at least.
 fn variation(values: &[f64]) -> f64 {
     let together = (values.len() / 5).clamp(1, TEN);
@@ -124,41 +124,41 @@ fn variation(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     /// Falls after 25 s; each second of the lower plateau is off by up to `wobble` hundredths of it.
     fn falls_to(low: u64, wobble: u64) -> Bundle {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let second = move |t: u64| low * wobble * (t / 10 * 37 % 7) / 600;
         let rate = move |t: u64| {
             if t < 250 { 3000 + t * 37 % 111 } else { low + second(t) + t * 7 % 11 }
         };
-        made_up::rates(&mut bundle, |t| (rate(t), 800_000));
+        fixtures::rates(&mut bundle, |t| (rate(t), 800_000));
         bundle
     }
 
     #[test]
     fn a_fall_by_a_third_to_a_rate_that_is_held_fails_and_a_smaller_one_is_drift() {
-        assert_eq!(made_up::outcome(&RULE, &made_up::reads()), Some(Outcome::Pass));
-        let finding = made_up::finding(&RULE, &falls_to(1000, 0));
+        assert_eq!(fixtures::outcome(&RULE, &fixtures::reads()), Some(Outcome::Pass));
+        let finding = fixtures::finding(&RULE, &falls_to(1000, 0));
         assert_eq!(finding.outcome, Outcome::Fail);
         assert!(finding.says.contains("after 25.0 s"), "{}", finding.says);
-        assert_eq!(made_up::outcome(&RULE, &falls_to(2400, 0)), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &falls_to(2400, 0)), Some(Outcome::Pass));
     }
 
     #[test]
     fn what_stands_still_is_held_by_no_limit() {
-        let mut bundle = made_up::reads();
-        made_up::rates(&mut bundle, |t| (if t < 250 { 3000 + t * 37 % 111 } else { 0 }, 800_000));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        let mut bundle = fixtures::reads();
+        fixtures::rates(&mut bundle, |t| (if t < 250 { 3000 + t * 37 % 111 } else { 0 }, 800_000));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn a_limit_is_told_from_others_by_how_flat_it_holds_the_rate() {
         // Seconds that are off by up to 2 % vary by 0.7 %, by up to 4 % by 1.3 %.
-        assert_eq!(made_up::outcome(&RULE, &falls_to(1000, 2)), Some(Outcome::Fail));
-        assert_eq!(made_up::outcome(&RULE, &falls_to(1000, 4)), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 2)), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 4)), Some(Outcome::Unknown));
         // What is missed is caught up with, as on a busy host; not so by more than 5 %.
         let jitter = |bundle: &mut Bundle, low: u64, wobble: u64| {
             let late = move |t: u64| if t.is_multiple_of(2) { low / 2 } else { 0 };
@@ -166,30 +166,30 @@ mod tests {
             let rate = move |t: u64| {
                 if t < 250 { 3000 + t * 37 % 111 } else { low - low / 4 + second(t) + late(t) }
             };
-            made_up::rates(bundle, |t| (rate(t), 800_000));
+            fixtures::rates(bundle, |t| (rate(t), 800_000));
         };
-        let mut busy = made_up::reads();
+        let mut busy = fixtures::reads();
         jitter(&mut busy, 1000, 8);
-        assert_eq!(made_up::outcome(&RULE, &busy), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &busy), Some(Outcome::Fail));
         jitter(&mut busy, 1000, 20);
-        assert_eq!(made_up::outcome(&RULE, &busy), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &busy), Some(Outcome::Unknown));
         // A host that is busy does not hold a rate flat.
         let mut bundle = falls_to(1000, 0);
         bundle.observed.pressure.cpu_some_share = Some(0.9);
         bundle.observed.neighbours.storage_written_bytes = Some(seen::read_bytes(&bundle));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         // A neighbour on the device itself may have come for good.
         bundle.observed.devices[0].read_bytes = seen::read_bytes(&bundle) / 100 * 106;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.observed.devices[0].read_bytes = seen::read_bytes(&bundle) / 100 * 104;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn a_rise_is_a_warm_up() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let rate = |t: u64| if t < 250 { 1000 + t * 7 % 11 } else { 3000 + t * 7 % 11 };
-        made_up::rates(&mut bundle, |t| (rate(t), 800_000));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        fixtures::rates(&mut bundle, |t| (rate(t), 800_000));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 }

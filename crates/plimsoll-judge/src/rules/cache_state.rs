@@ -90,18 +90,18 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     fn outcome(state: CacheState, resident: f64, dropped: Option<bool>, direct: bool) -> Outcome {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.plan.phases.cache = state;
         bundle.run.engine.paths.iter_mut().for_each(|path| path.direct = direct);
         let cache = &mut bundle.observed.page_cache;
         cache.files_bytes = Some(1 << 30);
         cache.resident_bytes_before = Some((resident * f64::from(1 << 30)) as u64);
         cache.system_dropped = dropped;
-        made_up::outcome(&RULE, &bundle).unwrap()
+        fixtures::outcome(&RULE, &bundle).unwrap()
     }
 
     #[test]
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn without_a_look_at_the_page_cache_nothing_is_known() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.page_cache = Default::default();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 }

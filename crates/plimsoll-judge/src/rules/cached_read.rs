@@ -61,34 +61,34 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_claimed_cache_must_have_answered() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
         bundle.plan.claims = vec![Claim::CachedRead];
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.observed.devices[0].read_bytes /= 25;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.devices.clear();
         bundle.observed.generator.storage_read_bytes = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         let reads = seen::operations(&bundle, true) as f64;
         let from = &mut bundle.observed.sources.reads_from;
         from.insert("cache".into(), reads * 0.96);
         from.insert("ssd".into(), reads * 0.04);
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!((finding.outcome, finding.declared.len()), (Outcome::Pass, 1));
         bundle.observed.sources.reads_from.remove("ssd");
         bundle.observed.sources.reads_from.insert("cache".into(), reads * 2.0);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn the_claim_can_be_shown() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.plan.claims = vec![Claim::CachedRead];
         bundle.plan.claims_assumed = false;
         bundle.run.engine.paths[0].direct = false;

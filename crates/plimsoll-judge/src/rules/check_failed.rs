@@ -100,31 +100,31 @@ fn without_the_end(bundle: &Bundle) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn not_checked_is_not_passed() {
         let to = "[requirement]\niops = 5\n[target]";
-        let mut bundle = made_up::reads_with("[target]", to);
+        let mut bundle = fixtures::reads_with("[target]", to);
         bundle.run.checks.sampled = Some(Sampled { reads: 9, blocks: 9, ..Sampled::default() });
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
         bundle.plan.phases.verify = true;
         bundle.run.checks.pages_checked = Some(0);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.checks.pages_checked = Some(1 << 18);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.checks.errors = 1;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
-        let mut bundle = made_up::reads_with("[target]", to);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        let mut bundle = fixtures::reads_with("[target]", to);
         bundle.run.checks.sampled = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         // Operations on names move no data.
         bundle.run.classes.iter_mut().for_each(|class| class.count = 0);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
         // Who only measures is told.
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.run.checks.sampled = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 }

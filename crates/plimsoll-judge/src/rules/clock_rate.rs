@@ -60,20 +60,20 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_clock_that_is_slow_or_fast_fails_and_suspension_does_not() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
         let mut of = |own, kernel, stopped| {
             let clock = &mut bundle.observed.clock;
             (clock.own_ns, clock.kernel_ns) = (Some(own), Some(kernel));
             clock.stopped_ns = Some(stopped);
-            made_up::outcome(&RULE, &bundle)
+            fixtures::outcome(&RULE, &bundle)
         };
-        let second = made_up::SECOND_NS;
+        let second = fixtures::SECOND_NS;
         assert_eq!(of(60 * second, 60 * second, 0), Some(Outcome::Pass));
         assert_eq!(of(60 * second, 60 * second + 800_000_000, 0), Some(Outcome::Pass));
         assert_eq!(of(60 * second, 61 * second, 0), Some(Outcome::Fail));
@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn no_requirement_is_met_by_a_slow_clock() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.plan.claims = vec![Claim::Requirement];
-        bundle.observed.clock.own_ns = Some(60 * made_up::SECOND_NS);
-        bundle.observed.clock.kernel_ns = Some(75 * made_up::SECOND_NS);
+        bundle.observed.clock.own_ns = Some(60 * fixtures::SECOND_NS);
+        bundle.observed.clock.kernel_ns = Some(75 * fixtures::SECOND_NS);
         assert_eq!(crate::judge(&bundle).verdict, crate::VerdictKind::Invalid);
     }
 }

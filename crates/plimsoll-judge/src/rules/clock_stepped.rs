@@ -43,18 +43,18 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_jump_warns_and_a_new_clock_source_fails() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
         bundle.observed.clock.step_ns_max = Some(99_000_000);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.clock.step_ns_max = Some(101_000_000);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
         bundle.observed.clock.source_changed = Some("tsc to hpet".into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 }

@@ -87,33 +87,33 @@ fn data_bytes(bundle: &Bundle) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn twice_the_working_set_is_enough_and_less_is_unknown() {
-        let mut bundle = made_up::writes();
+        let mut bundle = fixtures::writes();
         bundle.run.phases[0].written_bytes = 2 << 30;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.phases[0].written_bytes = (2 << 30) - (64 << 20);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.plan.observe.media = Some(Media::Hdd);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
     #[test]
     fn conditioning_that_was_cut_short_is_none() {
-        let mut bundle = made_up::writes();
+        let mut bundle = fixtures::writes();
         bundle.plan.phases.condition = Condition::FillTwice;
         bundle.run.phases[0].kind = PhaseKind::Condition;
         bundle.run.phases[0].written_bytes = 3 << 30;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.phases[0].reached = false;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn reads_alone_are_not_asked() {
-        assert_eq!(made_up::outcome(&RULE, &made_up::reads()), None);
+        assert_eq!(fixtures::outcome(&RULE, &fixtures::reads()), None);
     }
 }

@@ -103,7 +103,7 @@ fn interval_ns(bundle: &Bundle, operations: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     /// One client at 1,000 a second; a stall of 2 s in 20.
@@ -117,26 +117,26 @@ mod tests {
     #[test]
     fn a_stall_at_a_rate_refutes_the_tail() {
         let to = "queue_depth = 1\nrate = 1000";
-        let mut bundle = made_up::reads_with("queue_depth = 8", to);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads_with("queue_depth = 8", to);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         stalled(&mut bundle);
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail, "{}", finding.says);
         assert!(finding.says.contains("0.20 ms"), "{}", finding.says);
     }
 
     #[test]
     fn as_fast_as_it_goes_it_is_a_warning() {
-        let mut bundle = made_up::reads_with("queue_depth = 8", "queue_depth = 1");
+        let mut bundle = fixtures::reads_with("queue_depth = 8", "queue_depth = 1");
         stalled(&mut bundle);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 
     #[test]
     fn an_open_loop_has_nothing_to_correct() {
         let to = "arrival = \"poisson\"\nrate = 1000";
-        let mut bundle = made_up::reads_with("queue_depth = 8", to);
+        let mut bundle = fixtures::reads_with("queue_depth = 8", to);
         stalled(&mut bundle);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 }

@@ -66,15 +66,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn steal_warns_and_then_fails() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let mut at = |steal| {
             bundle.observed.cpu.steal_avg = steal;
-            made_up::outcome(&RULE, &bundle)
+            fixtures::outcome(&RULE, &bundle)
         };
         assert_eq!(at(Some(0.02)), Some(Outcome::Pass));
         assert_eq!(at(Some(0.03)), Some(Outcome::Warn));
@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn a_quota_warns() {
-        let mut bundle = made_up::reads();
-        bundle.observed.cpu.throttled_ns = Some(made_up::SECONDS * made_up::SECOND_NS / 50);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        let mut bundle = fixtures::reads();
+        bundle.observed.cpu.throttled_ns = Some(fixtures::SECONDS * fixtures::SECOND_NS / 50);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 }

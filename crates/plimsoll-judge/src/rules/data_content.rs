@@ -76,8 +76,8 @@ fn declared(ratio: f64, duplicates: f64) -> Finding {
 }
 
 fn measured(bundle: &Bundle, ratio: f64, duplicates: f64) -> Option<Finding> {
-    let shape = &bundle.observed.workload;
-    let (compressed, copies) = (shape.compressed_share?, shape.duplicate_share.unwrap_or(0.0));
+    let profile = &bundle.observed.workload;
+    let (compressed, copies) = (profile.compressed_share?, profile.duplicate_share.unwrap_or(0.0));
     let expected = (1.0 / ratio) * (1.0 - duplicates);
     let finding = if compressed < expected * (1.0 - MORE_REDUCIBLE_MAX) {
         let says = format!(
@@ -102,7 +102,7 @@ fn measured(bundle: &Bundle, ratio: f64, duplicates: f64) -> Option<Finding> {
         finding
             .with("compressed_share", compressed)
             .with("duplicate_share", copies)
-            .with("blocks_sampled", shape.blocks_sampled),
+            .with("blocks_sampled", profile.blocks_sampled),
     )
 }
 
@@ -148,22 +148,23 @@ fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     fn outcome(bundle: &Bundle) -> Outcome {
-        made_up::finding(&RULE, bundle).outcome
+        fixtures::finding(&RULE, bundle).outcome
     }
 
     #[test]
     fn more_compressible_than_declared_fails() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.observed.workload.compressed_share = Some(0.86);
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.observed.workload.compressed_share = Some(0.84);
         assert_eq!(outcome(&bundle), Outcome::Fail);
-        let mut declared = made_up::reads_with("reads = 100", "reads = 100\ncompressibility = 2.0");
+        let mut declared =
+            fixtures::reads_with("reads = 100", "reads = 100\ncompressibility = 2.0");
         declared.observed.workload.compressed_share = Some(0.48);
         assert_eq!(outcome(&declared), Outcome::Warn);
         declared.observed.workload.compressed_share = Some(0.4);
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn copies_that_were_not_declared_fail() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.workload.duplicate_share = Some(0.05);
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.observed.workload.duplicate_share = Some(0.06);
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_was_not_sampled_is_known_of_our_own_engine_only() {
-        let mut bundle = made_up::writes();
+        let mut bundle = fixtures::writes();
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.run.driver = Driver::Foreign;
         assert_eq!(outcome(&bundle), Outcome::Unknown);
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn another_tools_data_fails_only_where_less_of_it_arrived() {
-        let mut bundle = made_up::writes();
+        let mut bundle = fixtures::writes();
         bundle.run.driver = Driver::Foreign;
         assert_eq!(outcome(&bundle), Outcome::Unknown);
         let all = bundle.observed.devices[0].written_bytes;

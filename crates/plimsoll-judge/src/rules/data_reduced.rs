@@ -103,21 +103,21 @@ fn declared_share(bundle: &Bundle) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     fn outcome(bundle: &Bundle) -> Outcome {
-        made_up::finding(&RULE, bundle).outcome
+        fixtures::finding(&RULE, bundle).outcome
     }
 
     #[test]
     fn compression_reduces_only_what_compresses() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.observed.file_systems[0].compression = Some("zstd:3".into());
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.observed.workload.compressed_share = Some(0.25);
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);
         assert!(finding.says.contains("4.0:1"), "{}", finding.says);
         bundle.plan.observe.data_reduction = Some(4.0);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_array_may_say_so_itself() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.sources.data_reduction = Some(1.05);
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.observed.sources.data_reduction = Some(3.0);
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn compressible_data_without_compression_is_not_reduced() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.workload.compressed_share = Some(0.25);
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.observed.file_systems.clear();

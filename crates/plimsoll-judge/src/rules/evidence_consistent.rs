@@ -1,7 +1,7 @@
 //! Does the evidence agree with itself?
 //!
 //! A run leaves the same I/Os in several places that are written apart: totals of each class, rows of the
-//! series, histograms, bytes of the phases, the shape of the workload, counters of the store, of the model
+//! series, histograms, bytes of the phases, the access profile, counters of the store, of the model
 //! and of the devices. Whoever changes a figure has to change all of them, and all alike.
 
 mod figures;
@@ -24,7 +24,7 @@ pub const RULE: Rule = Rule {
     id: "evidence-consistent",
     asks: "does the evidence agree with itself?",
     explains: "The same I/Os stand in several places of a bundle: totals of each class, rows of the \
-        series, histograms, bytes of the phases, the workload's shape, counters of the store, the model \
+        series, histograms, bytes of the phases, the access profile, counters of the store, the model \
         and the devices. Counts are held against histograms and rows, sums of latencies against what \
         the histograms allow, bytes against phases and sizes, phases against each other and the run's \
         length, words (driver, tier, target) against what goes with them. Where two of them differ, \
@@ -120,16 +120,16 @@ mod tests {
     use plimsoll_evidence::run::{ClassTotals, Damage, Tier};
     use plimsoll_plan::TargetKind;
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     /// Reads whose totals are those of the series and the histograms.
     fn measured() -> Bundle {
-        let mut bundle = made_up::reads();
-        let latency_ns = made_up::LATENCY_NS;
+        let mut bundle = fixtures::reads();
+        let latency_ns = fixtures::LATENCY_NS;
         bundle.run.engine.kind = "io_uring".to_owned();
         bundle.run.build = Some(String::new());
-        made_up::rates(&mut bundle, |_| (made_up::RATE / 10, latency_ns));
+        fixtures::rates(&mut bundle, |_| (fixtures::RATE / 10, latency_ns));
         let total = &mut bundle.run.classes[0];
         let (count, bytes) = (total.count, total.size_bytes);
         (total.latency_ns_max, total.service_ns_max) = (latency_ns, latency_ns);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_drained_has_rows_of_its_own() {
-        let latency_ns = 2 * made_up::LATENCY_NS;
+        let latency_ns = 2 * fixtures::LATENCY_NS;
         let mut bundle = measured();
         // Three came back after the end, one never did and one never began.
         let total = &mut bundle.run.classes[0];
@@ -208,7 +208,7 @@ mod tests {
         let name = plimsoll_evidence::series::drained_name(&total.name);
         let data =
             Data::Class { count: 5, sum_ns: 5 * latency_ns, bytes: 3 * 4096, max_ns: latency_ns };
-        let start_ns = end_ns + 100 * made_up::SECOND_NS;
+        let start_ns = end_ns + 100 * fixtures::SECOND_NS;
         let row = plimsoll_evidence::series::Row { phase: 1, start_ns, duration_ns: 1, name, data };
         bundle.series.push(row);
         for (tag, histogram) in &mut bundle.latency {

@@ -58,20 +58,20 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn the_flush_belongs_to_the_write() {
-        assert_eq!(made_up::outcome(&RULE, &made_up::writes()), None);
+        assert_eq!(fixtures::outcome(&RULE, &fixtures::writes()), None);
         let to = "queue_depth = 8\nsync = \"fsync\"";
-        let mut bundle = made_up::writes_with("queue_depth = 8", to);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        let mut bundle = fixtures::writes_with("queue_depth = 8", to);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         let mut sync = bundle.run.classes[0].clone();
         (sync.name, sync.size_bytes) = ("matrix.sync".into(), 0);
         bundle.run.classes.push(sync);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
         bundle.run.classes[1].latency_ns_sum /= 11;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 }

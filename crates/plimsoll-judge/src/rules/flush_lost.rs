@@ -102,28 +102,28 @@ fn flushes(bundle: &Bundle) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_layer_that_keeps_flushes_to_itself_meets_no_requirement() {
-        assert_eq!(made_up::outcome(&RULE, &made_up::writes()), None, "none were asked for");
+        assert_eq!(fixtures::outcome(&RULE, &fixtures::writes()), None, "none were asked for");
         let to = "queue_depth = 8\nsync = \"fdatasync\"";
-        let mut bundle = made_up::writes_with("queue_depth = 8", to);
+        let mut bundle = fixtures::writes_with("queue_depth = 8", to);
         bundle.plan.claims = vec![Claim::Requirement];
         bundle.observed.devices[0].flushes = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), None, "they were not counted");
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None, "they were not counted");
         bundle.observed.devices[0].flushes = Some(5_999);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         assert_eq!(crate::judge(&bundle).verdict, crate::VerdictKind::Invalid);
         bundle.observed.devices[0].flushes = Some(6_000);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.environment.devices[0].write_cache = Some("write through".into());
         bundle.observed.devices[0].flushes = Some(0);
-        assert_eq!(made_up::outcome(&RULE, &bundle), None, "there is nothing to flush");
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None, "there is nothing to flush");
         // Whatever else flushes the disk.
         bundle.observed.devices[0].flushes = Some(600_000);
         bundle.environment.mounts[0].options = Some("rw,fsync=volatile".into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 }

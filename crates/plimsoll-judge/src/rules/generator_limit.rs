@@ -140,7 +140,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 mod tests {
     use plimsoll_evidence::observed::{GeneratorThread, Lag};
 
-    use super::super::made_up::{self, SECOND_NS, SECONDS};
+    use super::super::fixtures::{self, SECOND_NS, SECONDS};
     use super::*;
 
     fn thread(used_s: u64, spun_s: u64) -> GeneratorThread {
@@ -149,25 +149,25 @@ mod tests {
     }
 
     fn lag(wait_ns: u64) -> Option<Lag> {
-        let operations = made_up::RATE * SECONDS;
+        let operations = fixtures::RATE * SECONDS;
         let wait_ns_sum = operations * wait_ns;
         Some(Lag { operations, wait_ns_sum, wait_ns_p99: 3 * wait_ns, ..Lag::default() })
     }
 
     #[test]
     fn one_thread_at_its_limit_is_enough() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.generator.busiest_thread_share = Some(0.9);
         assert!(!at_limit(&bundle));
         bundle.observed.generator.busiest_thread_share = Some(0.91);
         assert!(at_limit(&bundle));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 
     #[test]
     fn a_thread_that_watches_the_clock_is_busy_and_not_at_its_limit() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.run.engine.closed_loop = false;
         let generator = &mut bundle.observed.generator;
         (generator.user_ns, generator.system_ns) = (Some(60 * SECOND_NS), Some(0));
@@ -175,7 +175,7 @@ mod tests {
         generator.threads = vec![thread(60, 50)];
         generator.lag = lag(2_000);
         assert!(!at_limit(&bundle));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         // The same CPU time without a near start to wait for.
         bundle.observed.generator.threads = vec![thread(60, 3)];
         assert!(at_limit(&bundle));
@@ -183,13 +183,13 @@ mod tests {
 
     #[test]
     fn lag_is_judged_against_the_latency_measured() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         // A tenth of the 800 µs and their lag together are 89 µs.
         bundle.observed.generator.lag = lag(88_000);
         assert!(!at_limit(&bundle));
         bundle.observed.generator.lag = lag(90_000);
         assert!(at_limit(&bundle));
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert!(finding.says.starts_with("operations stood in the load generator"), "{finding:?}");
         // In an open loop the tail counts: three times 45 µs of 1.2 ms.
         bundle.observed.generator.lag = lag(45_000);
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn starts_that_were_never_given_are_its_fault_unless_every_place_was_taken() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.generator.starts_never_given = Some(7);
         assert!(at_limit(&bundle));
         bundle.observed.generator.held = lag(1_000_000);

@@ -155,52 +155,52 @@ mod tests {
     use plimsoll_evidence::environment::Device;
     use plimsoll_evidence::observed::{DeviceTotals, Extents};
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_sparse_or_unwritten_file_fails_and_one_percent_does_not() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         let extents = bundle.observed.extents.as_mut().unwrap();
         extents.unwritten_bytes = Some(extents.size_bytes);
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);
         assert!(finding.says.contains("100 %"), "{}", finding.says);
         let extents = bundle.observed.extents.as_mut().unwrap();
         (extents.unwritten_bytes, extents.hole_bytes) = (Some(0), extents.size_bytes / 50);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         let extents = bundle.observed.extents.as_mut().unwrap();
         extents.hole_bytes = extents.size_bytes / 101;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
     #[test]
     fn what_is_not_listed_passes_only_where_the_run_wrote_it() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.extents = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.driver = Driver::Foreign;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         // Nor do files that are empty by now tell.
         bundle.observed.extents = Some(Extents::default());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         let mut sparse =
-            made_up::reads_with("queue_depth = 8", "queue_depth = 8\nlayout = \"sparse\"");
+            fixtures::reads_with("queue_depth = 8", "queue_depth = 8\nlayout = \"sparse\"");
         sparse.observed.extents = None;
-        assert_eq!(made_up::outcome(&RULE, &sparse), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &sparse), Some(Outcome::Unknown));
     }
 
     #[test]
     fn holes_that_cannot_be_told_from_unwritten_space_are_unknown() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.extents.as_mut().unwrap().unwritten_bytes = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn a_loop_device_is_followed_into_its_holes() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let read = bundle.observed.devices[0].read_bytes;
         bundle.environment.devices[0].kind = "loop".into();
         let disk = Device { name: "sdb".into(), kind: "disk".into(), ..Device::default() };
@@ -210,24 +210,24 @@ mod tests {
         bundle.observed.devices.push(below);
         let holes = Extents { size_bytes: 1 << 30, hole_bytes: 1 << 29, ..Extents::default() };
         bundle.observed.backing = Some(holes);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.devices[1].read_bytes = read / 3;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn a_model_knows_what_was_never_written() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.run.driver = Driver::Model;
         bundle.observed.sources.reads_from =
             [("zero".to_owned(), 1.0), ("ssd".to_owned(), 99.0)].into();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.sources.reads_from.insert("ssd".into(), 98.0);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn writes_alone_are_not_asked() {
-        assert_eq!(made_up::outcome(&RULE, &made_up::writes()), None);
+        assert_eq!(fixtures::outcome(&RULE, &fixtures::writes()), None);
     }
 }

@@ -47,21 +47,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 mod tests {
     use plimsoll_evidence::environment::Transport;
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn memory_must_be_seen_where_it_is_claimed() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
         bundle.plan.claims = vec![Claim::InMemory];
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.environment.devices[0].transport = Some(Transport::Ublk);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.mounts[0].file_system = Some("tmpfs".into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.environment.mounts[0].file_system = Some("nfs".into());
         bundle.environment.devices.clear();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 }

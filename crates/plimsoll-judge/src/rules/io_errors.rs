@@ -76,27 +76,27 @@ fn logged(bundle: &Bundle) -> Option<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_table_that_has_no_errors_does_not_say_that_there_were_none() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.run.engine.kind = foreign::TABLE_KIND.into();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.classes[0].errors = 1;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn errors_that_the_kernel_logged_count_where_a_command_was_watched() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.device_errors = Some([("sda".to_owned(), 3)].into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.tier = Tier::T2;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         // Those of another disk are another's.
         bundle.observed.device_errors = Some([("sdb".to_owned(), 3)].into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 }

@@ -53,22 +53,22 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 mod tests {
     use plimsoll_evidence::observed::Issuer;
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_late_starter_fails_beyond_five_percent() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let issuer = |start_s: u64| Issuer {
             name: format!("job{start_s}"),
-            start_ns: start_s * made_up::SECOND_NS,
-            end_ns: 100 * made_up::SECOND_NS,
+            start_ns: start_s * fixtures::SECOND_NS,
+            end_ns: 100 * fixtures::SECOND_NS,
         };
         bundle.observed.issuers = vec![issuer(0)];
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
         bundle.observed.issuers = vec![issuer(0), issuer(5)];
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.issuers = vec![issuer(0), issuer(6)];
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 }

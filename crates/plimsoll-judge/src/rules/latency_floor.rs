@@ -65,27 +65,27 @@ fn random(bundle: &Bundle) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn microseconds_are_memory_and_a_disk_needs_milliseconds() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.plan.observe.media = Some(Media::Hdd);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.plan.observe.media = None;
         bundle.latency.clear();
         bundle.run.classes[0].latency_ns_sum = bundle.run.classes[0].count * 4_999;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.run.classes[0].latency_ns_sum = bundle.run.classes[0].count * 5_000;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.plan.observe.media = Some(Media::Nvme);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn writes_are_taken_by_memory_everywhere_and_are_not_asked() {
-        assert_eq!(made_up::outcome(&RULE, &made_up::writes()), None);
+        assert_eq!(fixtures::outcome(&RULE, &fixtures::writes()), None);
     }
 }

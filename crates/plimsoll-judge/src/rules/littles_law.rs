@@ -171,33 +171,33 @@ fn judged(bundle: &Bundle, one: &Loop) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn eight_in_flight_are_eight_and_nine_are_impossible() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         let sum = bundle.run.classes[0].latency_ns_sum;
         bundle.run.classes[0].latency_ns_sum = sum / 8 * 9;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn a_stall_across_the_start_explains_as_much_as_it_was_long() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let class = &mut bundle.run.classes[0];
         class.latency_ns_sum = class.latency_ns_sum / 8 * 9;
         let measured_ns = measured(&bundle).unwrap().duration_ns;
         bundle.run.classes[0].latency_ns_max = measured_ns / 16;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.run.classes[0].latency_ns_max = measured_ns / 7;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
     #[test]
     fn what_was_in_flight_at_the_stop_took_the_time_of_the_drain_too() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let sum = bundle.run.classes[0].latency_ns_sum;
         bundle.run.classes[0].latency_ns_sum = sum / 8 * 9;
         bundle.run.classes[0].drained = 8;
@@ -206,32 +206,32 @@ mod tests {
         let measured_ns = measured(&bundle).unwrap().duration_ns;
         bundle.run.phases.retain(|phase| phase.kind != PhaseKind::Close);
         bundle.run.phases.push(close);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.run.phases.last_mut().unwrap().duration_ns = measured_ns / 4;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
     #[test]
     fn a_foreign_latency_that_leaves_out_a_quarter_fails_and_ours_is_the_generators() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.run.classes[0].latency_ns_sum = bundle.run.classes[0].latency_ns_sum / 4 * 3;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.driver = Driver::Foreign;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
         bundle.run.classes[0].latency_ns_sum = bundle.run.classes[0].latency_ns_sum / 30 * 19;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn one_at_a_time_leaves_the_tool_a_few_microseconds_between() {
-        let mut bundle = made_up::reads_with("queue_depth = 8", "queue_depth = 1");
+        let mut bundle = fixtures::reads_with("queue_depth = 8", "queue_depth = 1");
         bundle.run.driver = Driver::Foreign;
         let duration_ns = measured(&bundle).unwrap().duration_ns;
         let mut of = |gap_ns: u64, latency_ns: u64| {
             let class = &mut bundle.run.classes[0];
             class.count = duration_ns / (gap_ns + latency_ns);
             class.latency_ns_sum = class.count * latency_ns;
-            made_up::outcome(&RULE, &bundle)
+            fixtures::outcome(&RULE, &bundle)
         };
         assert_eq!(of(17_000, 15_000), Some(Outcome::Warn));
         assert_eq!(of(70_000, 15_000), Some(Outcome::Fail));
@@ -239,25 +239,25 @@ mod tests {
 
     #[test]
     fn half_of_what_was_declared_for_a_table_is_unknown_and_more_of_it_fails() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.run.driver = Driver::Foreign;
         bundle.run.engine.kind = foreign::TABLE_KIND.into();
         let sum = bundle.run.classes[0].latency_ns_sum;
         bundle.run.classes[0].latency_ns_sum = sum / 30 * 14;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.classes[0].latency_ns_sum = sum / 8 * 9;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn pauses_and_open_loops_are_not_asked() {
         let to = "queue_depth = 8\nthink_time = \"1ms\"";
-        assert_eq!(made_up::outcome(&RULE, &made_up::reads_with("queue_depth = 8", to)), None);
+        assert_eq!(fixtures::outcome(&RULE, &fixtures::reads_with("queue_depth = 8", to)), None);
     }
 
     #[test]
     fn jobs_that_ran_for_different_times_are_each_held_to_the_law() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.run.driver = Driver::Foreign;
         // A second job of the same rate that ran for a quarter of the time: 16 are never in flight on average.
         let mut second = bundle.run.classes[0].clone();
@@ -267,22 +267,22 @@ mod tests {
         bundle.run.classes.push(second);
         let plimsoll_plan::Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
         matrix.streams[0].clients = 2;
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Warn, "{}", finding.says);
         for (instance, seconds) in [(0, 60), (1, 15)] {
             let counters = &mut bundle.run.counters;
-            counters.insert(bundle_key::runtime_ns(instance), seconds * made_up::SECOND_NS);
+            counters.insert(bundle_key::runtime_ns(instance), seconds * fixtures::SECOND_NS);
             counters.insert(bundle_key::outstanding(instance), 8);
         }
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         assert_eq!(in_flight(&bundle), Some(16.0));
         // One of them out of step is found.
         bundle.run.classes[1].latency_ns_sum /= 3;
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);
         assert!(finding.says.starts_with("job 1: "), "{}", finding.says);
         // A depth that is not known is not guessed.
         bundle.run.counters.remove(&bundle_key::outstanding(1));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 }

@@ -69,23 +69,26 @@ fn rate(bundle: &Bundle, requested: f64) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_queue_that_was_never_full_is_named() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.classes[0].latency_ns_sum = bundle.run.classes[0].latency_ns_sum * 89 / 100;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 
     #[test]
     fn a_rate_that_was_not_reached_is_named() {
         let open = |rate: &str| {
-            made_up::reads_with("queue_depth = 8", &format!("arrival = \"poisson\"\nrate = {rate}"))
+            fixtures::reads_with(
+                "queue_depth = 8",
+                &format!("arrival = \"poisson\"\nrate = {rate}"),
+            )
         };
-        assert_eq!(made_up::outcome(&RULE, &open("10100")), Some(Outcome::Pass));
-        assert_eq!(made_up::outcome(&RULE, &open("10200")), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &open("10100")), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &open("10200")), Some(Outcome::Warn));
     }
 }

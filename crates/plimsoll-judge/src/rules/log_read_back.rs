@@ -41,7 +41,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
@@ -49,14 +49,14 @@ mod tests {
         let mailbox = "[workload.mailbox]\nmailboxes = 10\nmailbox_size = \"1GiB\"\n\
             databases = 1\n";
         let streams = "[workload.matrix]\nfile_size = \"1GiB\"\nreads = 0\nqueue_depth = 8\n";
-        let mut bundle = made_up::writes();
+        let mut bundle = fixtures::writes();
         assert!(check(&bundle).is_none(), "streams have no log");
-        let plan = made_up::PLAN.replace("reads = 100", "reads = 0").replace(streams, mailbox);
+        let plan = fixtures::PLAN.replace("reads = 100", "reads = 0").replace(streams, mailbox);
         bundle.plan = plimsoll_plan::Plan::parse(&plan, "made-up.toml").unwrap().resolve();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.checks.log_blocks_checked = Some(0);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.checks.log_blocks_checked = Some(7_000);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 }

@@ -90,33 +90,33 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_foreign_claim_on_what_lasts_needs_five_minutes() {
-        let mut bundle = made_up::writes();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::writes();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.driver = Driver::Foreign;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.phases[1].duration_ns = SUSTAINED_NS_MIN;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
     #[test]
     fn whatever_the_plan_asks_a_requirement_takes_half_a_minute_and_a_thousand_operations() {
         let to = "[requirement]\niops = 5\n[target]";
-        let mut bundle = made_up::reads_with("[target]", to);
+        let mut bundle = fixtures::reads_with("[target]", to);
         bundle.plan.evidence.min_measure_ns = 100_000_000;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        bundle.run.phases[1].duration_ns = PASS_NS_MIN - made_up::SECOND_NS;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.phases[1].duration_ns = PASS_NS_MIN - fixtures::SECOND_NS;
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.phases[1].duration_ns = PASS_NS_MIN;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.classes[0].count = PASS_OPERATIONS_MIN - 1;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         // Who only measures may look for a second.
         bundle.plan.requirement = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 }

@@ -93,81 +93,81 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 mod tests {
     use plimsoll_evidence::environment::{Mount, Transport};
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn tmpfs_and_zram_fail_also_far_below() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.environment.devices[0].transport = Some(Transport::Zram);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.environment.devices[0].transport = Some(Transport::NvmePcie);
         bundle.environment.mounts[0].file_system = Some("tmpfs".into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.environment.mounts[0].file_system = Some("ext4".into());
         let below = Mount { file_system: Some("tmpfs".into()), ..Mount::default() };
         bundle.environment.below.push(below);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.plan.claims.push(Claim::InMemory);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 
     #[test]
     fn nothing_at_all_is_no_storage_by_another_tool() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.plan.targets[0].kind = plimsoll_plan::TargetKind::Null;
         bundle.plan.claims.clear();
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
         bundle.run.driver = Driver::Foreign;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn what_is_declared_does_not_make_memory_of_storage_or_storage_of_memory() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.environment.devices[0].transport = Some(Transport::Ram);
         bundle.plan.observe.media = Some(plimsoll_plan::Media::Memory);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn nothing_is_no_storage() {
-        let mut bundle = made_up::reads_with("path = \"/x\"", "null = true");
-        assert_eq!(made_up::outcome(&RULE, &bundle), None, "it claims nothing");
+        let mut bundle = fixtures::reads_with("path = \"/x\"", "null = true");
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None, "it claims nothing");
         bundle.plan.claims = vec![Claim::Requirement];
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn without_a_device_it_is_not_known() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.environment.devices.clear();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.mounts.clear();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn a_device_that_this_host_itself_answers_for_may_be_memory() {
         use Transport as T;
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         for transport in [T::Ublk, T::NvmeLoop, T::ScsiLoopback, T::Zvol, T::Other] {
             bundle.environment.devices[0].transport = Some(transport);
-            assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{transport:?}");
+            assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{transport:?}");
         }
         // Where another machine holds it, `storage-unseen` says so.
         for transport in [T::Iscsi, T::Sas, T::Virtio] {
             bundle.environment.devices[0].transport = Some(transport);
-            assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass), "{transport:?}");
+            assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass), "{transport:?}");
         }
     }
 
     #[test]
     fn what_another_machine_holds_is_not_asked_here() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.environment.devices.clear();
         bundle.environment.mounts[0].file_system = Some("nfs4".into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
     }
 }

@@ -48,27 +48,27 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_rate_that_settles_passes_and_one_that_rises_to_the_cap_does_not() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), None, "a fixed length waits for nothing");
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None, "a fixed length waits for nothing");
         bundle.plan.phases.until_steady = true;
-        bundle.plan.phases.round_ns = 10 * made_up::SECOND_NS;
+        bundle.plan.phases.round_ns = 10 * fixtures::SECOND_NS;
         bundle.plan.phases.measure_ns = bundle.run.measure().unwrap().duration_ns;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         // A driver that had to end before its last rows came.
         let mut cut = bundle.clone();
         for phase in &mut cut.run.phases {
             (phase.reached, phase.note) = (false, "never became steady: too few values".into());
         }
-        let finding = made_up::finding(&RULE, &cut);
+        let finding = fixtures::finding(&RULE, &cut);
         assert_eq!(finding.outcome, Outcome::Unknown);
         assert_eq!(finding.says, "it never became steady: too few values");
-        made_up::rates(&mut bundle, |t| (1_000 + t * 10 + t * 7 % 11, 800_000));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        assert!(made_up::finding(&RULE, &bundle).says.contains("never became steady"));
+        fixtures::rates(&mut bundle, |t| (1_000 + t * 10 + t * 7 % 11, 800_000));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert!(fixtures::finding(&RULE, &bundle).says.contains("never became steady"));
     }
 }

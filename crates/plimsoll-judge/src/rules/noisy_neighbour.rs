@@ -110,41 +110,41 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_neighbour_fails_only_where_its_own_counters_agree() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let all = bundle.observed.devices[0].read_bytes;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.devices[0].read_bytes = all / 100 * 104;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.devices[0].read_bytes = all * 2;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.observed.neighbours.storage_read_bytes = Some(0);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
         bundle.observed.neighbours.outside_unseen = true;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.observed.neighbours.storage_read_bytes = Some(all);
         bundle.observed.neighbours.largest = Some("process 77 (backup)".into());
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);
         assert!(finding.says.contains("2.00 times"), "{}", finding.says);
     }
 
     #[test]
     fn a_journal_is_no_neighbour() {
-        let mut bundle = made_up::writes();
+        let mut bundle = fixtures::writes();
         bundle.observed.devices[0].written_bytes =
             bundle.observed.devices[0].written_bytes / 100 * 140;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
     #[test]
     fn without_a_device_it_is_unknown() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.devices.clear();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 }

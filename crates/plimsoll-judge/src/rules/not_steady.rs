@@ -13,16 +13,16 @@ use crate::stats::{Refusal, warm_up};
 const RISE_MAX: f64 = 0.10;
 /// A change that moves the mean by less is no matter: half of SNIA's.
 const WARM_UP_TOLERANCE: f64 = 0.05;
-/// Stretches below which nothing is said.
-const STRETCHES_MIN: usize = 20;
-/// At most as many stretches are made.
-const STRETCHES_MAX: u64 = 600;
+/// Intervals below which nothing is said.
+const INTERVALS_MIN: usize = 20;
+/// At most as many intervals are made.
+const INTERVALS_MAX: u64 = 600;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     id: "not-steady",
     asks: "was the rate steady, neither still warming up nor drifting?",
-    explains: "The measured phase is cut into stretches. Where a warm-up still shows (a change of \
+    explains: "The measured phase is cut into intervals. Where a warm-up still shows (a change of \
         level that moves the mean by more than 5 %), or the least-squares line through the rates rises \
         or falls by more than 10 % of the mean (SNIA SSS PTS 2.0.2), the mean is of a system on its way \
         somewhere else: the figure is not decided. Measure for longer, after a longer warm-up, or use \
@@ -37,11 +37,11 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Rates of equal stretches of the measured phase; none where no series of them is known.
+/// Rates of equal intervals of the measured phase; none where no series of them is known.
 pub(super) fn rates(bundle: &Bundle) -> Vec<f64> {
     let known = bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }));
     let Some(phase) = measured(bundle).filter(|_| known) else { return Vec::new() };
-    let width_ns = bundle.plan.evidence.interval_ns.max(phase.duration_ns / STRETCHES_MAX).max(1);
+    let width_ns = bundle.plan.evidence.interval_ns.max(phase.duration_ns / INTERVALS_MAX).max(1);
     figures::rates_per_s(bundle, Pick::Transactional, width_ns)
 }
 
@@ -49,10 +49,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     let rates = rates(bundle);
     let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
-    if rates.len() < STRETCHES_MIN || mean <= 0.0 {
+    if rates.len() < INTERVALS_MIN || mean <= 0.0 {
         let says = match rates.len() {
             0 => "the rate from one moment to the next is not known".to_owned(),
-            n => format!("{n} stretches do not tell whether the rate was steady"),
+            n => format!("{n} intervals do not tell whether the rate was steady"),
         };
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says)
@@ -85,7 +85,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("rise", rise).advise("measure for longer, after a longer warm-up"))
 }
 
-/// Rise of the least-squares line from the first stretch to the last.
+/// Rise of the least-squares line from the first interval to the last.
 fn rise(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let (middle, mean) = ((n - 1.0) / 2.0, values.iter().sum::<f64>() / n);
@@ -100,31 +100,31 @@ fn rise(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_drift_of_eleven_percent_is_not_steady_and_one_of_nine_is() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        made_up::rates(&mut bundle, |t| (10_550 - t * 1100 / 599 + t * 7 % 11, 800_000));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        made_up::rates(&mut bundle, |t| (10_450 - t * 880 / 599 + t * 7 % 211, 800_000));
-        assert_ne!(made_up::finding(&RULE, &bundle).says.find("by 8"), None);
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        fixtures::rates(&mut bundle, |t| (10_550 - t * 1100 / 599 + t * 7 % 11, 800_000));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        fixtures::rates(&mut bundle, |t| (10_450 - t * 880 / 599 + t * 7 % 211, 800_000));
+        assert_ne!(fixtures::finding(&RULE, &bundle).says.find("by 8"), None);
     }
 
     #[test]
     fn a_warm_up_that_still_shows_is_not_steady() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let slow = |t: u64| if t < 150 { 700 + t * 7 % 11 } else { 1000 + t * 7 % 11 };
-        made_up::rates(&mut bundle, |t| (slow(t), 800_000));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        fixtures::rates(&mut bundle, |t| (slow(t), 800_000));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
-    fn a_few_stretches_do_not_tell() {
-        let mut bundle = made_up::reads();
-        bundle.plan.evidence.interval_ns = 10 * made_up::SECOND_NS;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    fn a_few_intervals_do_not_tell() {
+        let mut bundle = fixtures::reads();
+        bundle.plan.evidence.interval_ns = 10 * fixtures::SECOND_NS;
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 }

@@ -232,16 +232,16 @@ mod tests {
     use plimsoll_evidence::observed::CommandProcess;
     use plimsoll_evidence::run::Driver;
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     fn outcome(bundle: &Bundle) -> Outcome {
-        made_up::finding(&RULE, bundle).outcome
+        fixtures::finding(&RULE, bundle).outcome
     }
 
     /// A result under our eyes that is all accounted for.
     fn observed() -> Bundle {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         (bundle.run.driver, bundle.run.tier) = (Driver::Foreign, Tier::T2);
         let read_bytes = bundle.run.classes[0].size_bytes;
         let moved = Some(Moved { read_bytes, written_bytes: 0 });
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn what_is_accounted_for_passes_and_only_a_watched_result_is_asked() {
         assert_eq!(outcome(&observed()), Outcome::Pass);
-        assert_eq!(made_up::outcome(&RULE, &made_up::reads()), None);
+        assert_eq!(fixtures::outcome(&RULE, &fixtures::reads()), None);
         let mut bundle = observed();
         bundle.observed.command = None;
         assert_eq!(outcome(&bundle), Outcome::Unknown);

@@ -109,19 +109,19 @@ fn finding(lost: &Lost, merged: u64, drained: u64) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn what_never_came_back_fails_and_what_was_never_started_is_unknown() {
         let with = |abandoned, never_started, merged| {
-            let mut bundle = made_up::reads();
+            let mut bundle = fixtures::reads();
             let class = &mut bundle.run.classes[0];
             (class.abandoned, class.never_started) = (Some(abandoned), Some(never_started));
             bundle.run.counters.insert(MERGED.to_owned(), merged);
-            made_up::outcome(&RULE, &bundle)
+            fixtures::outcome(&RULE, &bundle)
         };
-        assert_eq!(made_up::outcome(&RULE, &made_up::reads()), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &fixtures::reads()), Some(Outcome::Pass));
         assert_eq!(with(0, 0, 0), Some(Outcome::Pass));
         assert_eq!(with(8, 1, 0), Some(Outcome::Fail));
         assert_eq!(with(0, 1, 1), Some(Outcome::Unknown));
@@ -130,16 +130,16 @@ mod tests {
 
     #[test]
     fn an_older_version_is_asked_for_its_counters() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let class = &mut bundle.run.classes[0];
         (class.abandoned, class.never_started) = (None, None);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         for name in [ABANDONED, NEVER_STARTED] {
             bundle.run.counters.insert(name.into(), 0);
         }
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.counters.insert(ABANDONED.into(), 8);
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);
         assert!(finding.says.ends_with("no latency holds them"), "{}", finding.says);
     }

@@ -100,40 +100,40 @@ fn declared_share(bundle: &Bundle) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_requirement_with_writes_is_not_shown_by_reads() {
         let from = "[target]";
         let ceiling = "[requirement]\nwrite_latency_avg = \"5ms\"\n[target]";
-        let bundle = made_up::reads_with(from, ceiling);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        let bundle = fixtures::reads_with(from, ceiling);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         let bundle =
-            made_up::reads_with(from, "[requirement]\nread_latency_avg = \"5ms\"\n[target]");
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+            fixtures::reads_with(from, "[requirement]\nread_latency_avg = \"5ms\"\n[target]");
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
     #[test]
     fn a_claim_needs_operations_of_its_kind() {
-        let mut bundle = made_up::writes();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::writes();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.plan.claims = vec![Claim::MediaRead];
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn the_mix_is_held_to_the_plan() {
-        let mut bundle = made_up::reads_with("reads = 100", "reads = 70");
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        let mut bundle = fixtures::reads_with("reads = 100", "reads = 70");
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         let read = bundle.run.classes[0].clone();
         let mut write = read.clone();
         (write.name, write.is_read) = ("matrix.write".into(), false);
         (write.count, bundle.run.classes[0].count) = (280_000, 720_000);
         bundle.run.classes.push(write);
         bundle.plan.claims = vec![Claim::Comparative];
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.classes[1].count = 250_000;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 }

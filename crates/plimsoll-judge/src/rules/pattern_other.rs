@@ -31,11 +31,12 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    let shape = &bundle.observed.workload;
+    let profile = &bundle.observed.workload;
     // Several streams mix their patterns in one figure.
     let [stream] = seen::streams(bundle) else { return None };
     let random = is_random(stream)?;
-    let sides = [("reads", shape.read_sequential_share), ("writes", shape.write_sequential_share)];
+    let sides =
+        [("reads", profile.read_sequential_share), ("writes", profile.write_sequential_share)];
     let known: Vec<(&str, f64)> =
         sides.into_iter().filter_map(|(name, share)| Some((name, share?))).collect();
     if known.is_empty() && !seen::is_real(bundle) {
@@ -80,27 +81,27 @@ fn is_random(stream: &Stream) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn random_that_is_sequential_fails_both_ways_round() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.workload.read_sequential_share = Some(0.969);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         let to = "reads = 100\npatterns = \"sequential\"";
-        let mut bundle = made_up::reads_with("reads = 100", to);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        let mut bundle = fixtures::reads_with("reads = 100", to);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.observed.workload.read_sequential_share = Some(0.81);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.workload.read_sequential_share = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn patterns_that_are_neither_are_not_asked() {
         let to = "reads = 100\npatterns = \"zipf\"";
-        assert_eq!(made_up::outcome(&RULE, &made_up::reads_with("reads = 100", to)), None);
+        assert_eq!(fixtures::outcome(&RULE, &fixtures::reads_with("reads = 100", to)), None);
     }
 }

@@ -65,17 +65,17 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn ten_samples_must_lie_beyond() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         let mut few = plimsoll_evidence::latency::histogram();
         few.record_n(1000, 1000).unwrap();
         bundle.latency.insert("matrix.read".into(), few.clone());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         few.subtract(&{
             let mut one = plimsoll_evidence::latency::histogram();
             one.record(1000).unwrap();
@@ -83,21 +83,21 @@ mod tests {
         })
         .unwrap();
         bundle.latency.insert("matrix.read".into(), few);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.latency.clear();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn the_slow_ones_of_one_stall_are_one_event() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let mut slow = plimsoll_evidence::latency::histogram();
-        slow.record_n(made_up::SECOND_NS, 9_000).unwrap();
+        slow.record_n(fixtures::SECOND_NS, 9_000).unwrap();
         bundle.latency.get_mut("matrix.read").unwrap().add(&slow).unwrap();
         let mut stalled = bundle.latency_spans[30].histogram.unpack();
         stalled.add(&slow).unwrap();
         bundle.latency_spans[30].histogram = (&stalled).into();
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Unknown, "{finding:?}");
         assert!(finding.says.contains("independent ones"), "{finding:?}");
     }
@@ -105,11 +105,11 @@ mod tests {
     #[test]
     fn a_higher_percentile_of_the_requirement_needs_more() {
         let to = "[requirement]\nread_latency_p9999 = \"50ms\"\n[target]";
-        let mut bundle = made_up::reads_with("[target]", to);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads_with("[target]", to);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         let mut few = plimsoll_evidence::latency::histogram();
         few.record_n(1000, 99_000).unwrap();
         bundle.latency.insert("matrix.read".into(), few);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 }

@@ -42,16 +42,16 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn less_than_a_tenth_free_warns() {
-        let mut bundle = made_up::writes();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::writes();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.file_systems[0].free_bytes = Some(10 << 30);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.file_systems[0].free_bytes = Some((10 << 30) - 1);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 }

@@ -17,8 +17,8 @@ pub const RULE: Rule = Rule {
     id: "rate-capped",
     asks: "is the rate that of a cap, and not of the storage?",
     explains: "A plan may cap a closed loop; pauses between operations do the same. A volume with a \
-        limit on its rate holds it flatter than any device: a variation below 0.5 % from stretch to \
-        stretch. The figure is then the cap, and says of the storage only that it carries as much.",
+        limit on its rate holds it flatter than any device: a variation below 0.5 % from interval to \
+        interval. The figure is then the cap, and says of the storage only that it carries as much.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -62,30 +62,30 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_rate_that_is_too_flat_is_a_cap() {
-        let mut bundle = made_up::reads();
-        made_up::rates(&mut bundle, |t| (1000 + t * 7 % 60, 800_000));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        made_up::rates(&mut bundle, |t| (1000 + t % 4, 800_000));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        let mut bundle = fixtures::reads();
+        fixtures::rates(&mut bundle, |t| (1000 + t * 7 % 60, 800_000));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        fixtures::rates(&mut bundle, |t| (1000 + t % 4, 800_000));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 
     #[test]
     fn a_cap_of_the_plan_is_named() {
-        let bundle = made_up::reads_with("queue_depth = 8", "queue_depth = 8\nrate = 5000");
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        let bundle = fixtures::reads_with("queue_depth = 8", "queue_depth = 8\nrate = 5000");
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 
     #[test]
     fn no_rate_is_no_cap() {
-        let mut bundle = made_up::reads();
-        made_up::rates(&mut bundle, |_| (0, 0));
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        let mut bundle = fixtures::reads();
+        fixtures::rates(&mut bundle, |_| (0, 0));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
         bundle.series.clear();
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
     }
 }

@@ -79,32 +79,32 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     fn outcome(bundle: &plimsoll_evidence::Bundle, per_s: u64) -> Option<Outcome> {
         let mut bundle = bundle.clone();
         bundle.plan.observe.media = Some(Media::Hdd);
-        bundle.run.classes[0].count = per_s * made_up::SECONDS;
-        made_up::outcome(&RULE, &bundle)
+        bundle.run.classes[0].count = per_s * fixtures::SECONDS;
+        fixtures::outcome(&RULE, &bundle)
     }
 
     #[test]
     fn reads_are_held_to_their_depth_and_all_to_the_number_of_disks() {
         // Eight in flight.
-        assert_eq!(outcome(&made_up::reads(), 8_000), Some(Outcome::Pass));
-        assert_eq!(outcome(&made_up::reads(), 9_000), Some(Outcome::Fail));
-        assert_eq!(outcome(&made_up::writes(), 9_000), Some(Outcome::Pass));
-        assert_eq!(outcome(&made_up::writes(), 201_000), Some(Outcome::Warn));
-        assert_eq!(outcome(&made_up::writes(), 4_000_000), Some(Outcome::Fail));
+        assert_eq!(outcome(&fixtures::reads(), 8_000), Some(Outcome::Pass));
+        assert_eq!(outcome(&fixtures::reads(), 9_000), Some(Outcome::Fail));
+        assert_eq!(outcome(&fixtures::writes(), 9_000), Some(Outcome::Pass));
+        assert_eq!(outcome(&fixtures::writes(), 201_000), Some(Outcome::Warn));
+        assert_eq!(outcome(&fixtures::writes(), 4_000_000), Some(Outcome::Fail));
     }
 
     #[test]
     fn flash_sequential_and_unstated_patterns_are_not_asked() {
-        assert_eq!(made_up::outcome(&RULE, &made_up::writes()), None);
+        assert_eq!(fixtures::outcome(&RULE, &fixtures::writes()), None);
         let to = "reads = 0\npatterns = \"sequential\"";
-        assert_eq!(outcome(&made_up::writes_with("reads = 0", to), 4_000_000), None);
-        let mut bundle = made_up::writes();
+        assert_eq!(outcome(&fixtures::writes_with("reads = 0", to), 4_000_000), None);
+        let mut bundle = fixtures::writes();
         bundle.run.counters.insert(PATTERN_NOT_STATED.into(), 1);
         assert_eq!(outcome(&bundle, 4_000_000), None);
     }

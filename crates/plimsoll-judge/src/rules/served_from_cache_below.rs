@@ -95,9 +95,9 @@ fn unsure_finding(unsure: &str, all: f64) -> Finding {
 
 fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
     let cache = bundle.plan.observe.array_cache_bytes?;
-    let shape = &bundle.observed.workload;
-    let read = shape.working_set_read_bytes?;
-    let missed = shape.miss_ratio.iter().rfind(|point| point.cache_bytes <= cache);
+    let profile = &bundle.observed.workload;
+    let read = profile.working_set_read_bytes?;
+    let missed = profile.miss_ratio.iter().rfind(|point| point.cache_bytes <= cache);
     let hit_share = missed.map_or(0.0, |point| 1.0 - point.miss_share);
     let (cache_text, read_text) = (seen::size(cache), seen::size(read));
     let finding = if cache > 0 && read <= cache {
@@ -179,11 +179,11 @@ mod tests {
     use plimsoll_evidence::environment::Transport;
     use plimsoll_evidence::observed::MissRatio;
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     fn outcome(bundle: &Bundle) -> Outcome {
-        made_up::finding(&RULE, bundle).outcome
+        fixtures::finding(&RULE, bundle).outcome
     }
 
     /// Counters of a storage system, in reads.
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn the_systems_own_counters_go_first_where_they_add_up() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         counters(&mut bundle, &[("cache", 0.06), ("hdd", 0.94)]);
         assert_eq!(outcome(&bundle), Outcome::Fail);
         counters(&mut bundle, &[("cache", 0.05), ("hdd", 0.95)]);
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Pass);
         assert_eq!(finding.declared, [seen::METRICS]);
         // In bytes they may count as well.
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn any_counter_that_grows_is_no_evidence() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let unsure: [&[(&str, f64)]; 5] = [
             // No cache among them.
             &[("ssd", 1.0)],
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_declared_cache_must_be_exceeded() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.plan.observe.array_cache_bytes = Some(1 << 30);
         assert_eq!(outcome(&bundle), Outcome::Fail);
         bundle.plan.observe.array_cache_bytes = Some((1 << 30) - 1);
@@ -239,7 +239,7 @@ mod tests {
         bundle.observed.workload.miss_ratio = hits(0.5);
         assert_eq!(outcome(&bundle), Outcome::Unknown);
         bundle.observed.workload.miss_ratio = hits(0.96);
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!((finding.outcome, finding.declared.len()), (Outcome::Pass, 1));
         // Latencies of two kinds say that something answers nearer by, whatever is declared.
         let histogram = bundle.latency.get_mut("matrix.read").unwrap();
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_hypervisors_disk_is_unknown() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.environment.virtualisation = Some("KVM".into());
         assert_eq!(outcome(&bundle), Outcome::Unknown);
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_disk_that_is_not_shown_to_be_this_hosts_own_is_unknown() {
         let of = |transport| {
-            let mut bundle = made_up::reads();
+            let mut bundle = fixtures::reads();
             bundle.environment.devices[0].transport = transport;
             outcome(&bundle)
         };
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn two_modes_are_unknown_unless_a_neighbour_explains_them() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let histogram = bundle.latency.get_mut("matrix.read").unwrap();
         histogram.record_n(20_000_000, 300_000).unwrap();
         assert_eq!(outcome(&bundle), Outcome::Unknown);

@@ -71,15 +71,15 @@ fn nfs(outages: u64, get: &dyn Fn(&str) -> u64) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     fn with(counters: &[(&str, u64)]) -> Option<Outcome> {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         for (name, value) in counters {
             bundle.run.counters.insert((*name).to_owned(), *value);
         }
-        made_up::outcome(&RULE, &bundle)
+        fixtures::outcome(&RULE, &bundle)
     }
 
     #[test]

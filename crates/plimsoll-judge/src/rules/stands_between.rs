@@ -60,28 +60,28 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 mod tests {
     use plimsoll_evidence::observed::Command;
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_preloaded_library_or_a_covered_account_leaves_it_open() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), None, "nobody looked");
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None, "nobody looked");
         bundle.observed.between = Some(Vec::new());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.between = Some(vec!["something is mounted over /sys/dev/block/7:4".into()]);
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Unknown);
         assert!(finding.says.contains("/sys/dev/block/7:4"), "{}", finding.says);
         bundle.observed.between = Some(Vec::new());
         let preloaded = vec!["/x/lie.so into fio".to_owned()];
         bundle.observed.command = Some(Command { preloaded, ..Command::default() });
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn nothing_passes_while_it_is_open() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.plan.claims = vec![Claim::Requirement];
         bundle.observed.between = Some(vec!["/x/slow.so was loaded".into()]);
         let standing = crate::judge(&bundle).claims["requirement"];

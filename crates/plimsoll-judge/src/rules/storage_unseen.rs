@@ -73,28 +73,28 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 mod tests {
     use plimsoll_evidence::environment::Transport;
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn own_disks_show_and_a_guests_and_a_networks_do_not() {
-        let mut bundle = made_up::writes();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::writes();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         for transport in [Some(Transport::Ublk), Some(Transport::Other), None] {
             bundle.environment.devices[0].transport = transport;
-            assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{transport:?}");
+            assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{transport:?}");
         }
         bundle.environment.devices[0].transport = Some(Transport::Iscsi);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.plan.observe.array_cache_bytes = Some(1 << 30);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.plan.observe.array_cache_bytes = Some(1 << 20);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.environment.devices.clear();
         bundle.plan.observe.array_cache_bytes = None;
         bundle.environment.mounts[0].file_system = Some("nfs".into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.mounts[0].file_system = Some("tmpfs".into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
     }
 }

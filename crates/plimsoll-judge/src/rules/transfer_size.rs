@@ -69,29 +69,29 @@ fn stated(stream: &Stream) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn bytes_must_be_operations_times_size() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         let bytes = bundle.run.classes[0].size_bytes;
         bundle.run.classes[0].size_bytes = bytes / 100 * 94;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.run.classes[0].size_bytes = bytes / 100 * 96;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
     /// Found by the adversary: an open loop that offers more than is carried.
     #[test]
     fn what_was_never_started_moved_nothing() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let class = &mut bundle.run.classes[0];
         let waiting = class.count / 2;
         class.count += waiting;
         class.drained += waiting;
         (class.abandoned, class.never_started) = (Some(0), Some(waiting));
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 }

@@ -178,107 +178,107 @@ fn durable_writes(bundle: &Bundle) -> u64 {
 mod tests {
     use plimsoll_evidence::environment::Transport;
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn writes_without_a_flush_into_a_write_back_cache_fail() {
-        let mut bundle = made_up::writes();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        let mut bundle = fixtures::writes();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.plan.claims = vec![Claim::DurableWrite];
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.environment.devices[0].write_cache = Some("write through".into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.environment.devices[0].write_cache = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn one_disk_that_does_not_tell_leaves_all_of_them_open() {
-        let mut bundle = made_up::writes();
+        let mut bundle = fixtures::writes();
         bundle.environment.devices[0].write_cache = Some("write through".into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         let mut other = bundle.environment.devices[0].clone();
         (other.name, other.write_cache) = ("sdb".into(), None);
         bundle.environment.devices.push(other);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn what_lies_in_the_page_cache_is_not_durable_whatever_the_disks_do() {
-        let mut bundle = made_up::writes();
+        let mut bundle = fixtures::writes();
         bundle.environment.devices[0].write_cache = Some("write through".into());
         bundle.run.engine.paths[0].direct = false;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.plan.claims = vec![Claim::DurableWrite];
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn one_stream_that_flushes_does_not_answer_for_another() {
         let to = "queue_depth = 8\nsync = \"dsync\"";
-        let mut bundle = made_up::writes_with("queue_depth = 8", to);
+        let mut bundle = fixtures::writes_with("queue_depth = 8", to);
         bundle.observed.devices[0].flushes = Some(600_000);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         if let Workload::Matrix(matrix) = &mut bundle.plan.workload {
             let mut other = matrix.streams[0].clone();
             other.sync.kind = SyncKind::None;
             matrix.streams.push(other);
         }
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn in_a_guest_nothing_shows_what_survives() {
         let to = "queue_depth = 8\nsync = \"dsync\"";
-        let mut bundle = made_up::writes_with("queue_depth = 8", to);
+        let mut bundle = fixtures::writes_with("queue_depth = 8", to);
         bundle.observed.devices[0].flushes = Some(600_000);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.environment.virtualisation = Some("KVM".into());
-        let finding = made_up::finding(&RULE, &bundle);
+        let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Unknown);
         assert!(finding.says.contains("hypervisor"), "{}", finding.says);
         // Nor does it where the disk says that it keeps everything.
         bundle.environment.devices[0].write_cache = Some("write through".into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.virtualisation = None;
         bundle.environment.devices[0].transport = Some(Transport::Iscsi);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.devices[0].transport = Some(Transport::Zram);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn writes_that_go_past_the_cache_need_no_flush() {
         let to = "queue_depth = 8\nsync = \"dsync\"";
-        let mut bundle = made_up::writes_with("queue_depth = 8", to);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        let mut bundle = fixtures::writes_with("queue_depth = 8", to);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.environment.devices[0].forced_writes = Some(true);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.devices[0].forced_writes = Some(false);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn flushes_that_wait_for_each_other_are_one() {
         let to = "queue_depth = 256\nsync = \"fdatasync\"";
-        let mut bundle = made_up::writes_with("queue_depth = 8", to);
+        let mut bundle = fixtures::writes_with("queue_depth = 8", to);
         bundle.observed.devices[0].flushes = Some(600_000 / 256);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.devices[0].flushes = Some(600_000 / 600);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn flushes_must_reach_the_device() {
         let to = "queue_depth = 8\nsync = \"dsync\"";
-        let mut bundle = made_up::writes_with("queue_depth = 8", to);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        let mut bundle = fixtures::writes_with("queue_depth = 8", to);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.observed.devices[0].flushes = Some(6_000);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.devices[0].flushes = Some(5_999);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.observed.devices[0].flushes = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 }

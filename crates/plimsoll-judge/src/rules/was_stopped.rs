@@ -125,11 +125,11 @@ fn reason(kind: PauseKind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     fn with(at_ns: u64, duration_ns: u64, kind: PauseKind) -> Finding {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let start_ns = bundle.run.measure().map_or(0, |phase| phase.start_ns);
         bundle.observed.clock.stopped_ns = Some(if kind.is_stop() { duration_ns } else { 0 });
         let at_ns = start_ns + at_ns;
@@ -139,9 +139,9 @@ mod tests {
 
     #[test]
     fn a_stop_fails_a_short_one_warns_and_a_busy_host_is_not_accused() {
-        let bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        let phase_ns = made_up::SECONDS * made_up::SECOND_NS;
+        let bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let phase_ns = fixtures::SECONDS * fixtures::SECOND_NS;
         for kind in [PauseKind::Signalled, PauseKind::Frozen, PauseKind::Suspended] {
             assert_eq!(with(0, phase_ns / 500, kind).outcome, Outcome::Fail);
             assert_eq!(with(0, phase_ns / 2_000, kind).outcome, Outcome::Warn);
@@ -154,23 +154,23 @@ mod tests {
 
     #[test]
     fn what_nobody_watched_is_unknown() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.clock.stopped_ns = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.driver = Driver::Foreign;
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
     }
 
     #[test]
     fn stops_that_are_not_listed_are_not_taken_for_none() {
-        let mut bundle = made_up::reads();
-        bundle.observed.clock.stopped_ns = Some(made_up::SECOND_NS);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        let mut bundle = fixtures::reads();
+        bundle.observed.clock.stopped_ns = Some(fixtures::SECOND_NS);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 
     #[test]
     fn only_the_part_within_the_measured_phase_counts() {
-        let phase_ns = made_up::SECONDS * made_up::SECOND_NS;
+        let phase_ns = fixtures::SECONDS * fixtures::SECOND_NS;
         let finding = with(phase_ns - phase_ns / 2_000, phase_ns, PauseKind::Frozen);
         assert_eq!(finding.outcome, Outcome::Warn, "{}", finding.says);
         assert_eq!(finding.evidence["stopped_ns"], phase_ns / 2_000);

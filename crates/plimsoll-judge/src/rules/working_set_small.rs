@@ -34,8 +34,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     {
         return None;
     }
-    let shape = &bundle.observed.workload;
-    let touched = match (shape.working_set_read_bytes, shape.working_set_written_bytes) {
+    let profile = &bundle.observed.workload;
+    let touched = match (profile.working_set_read_bytes, profile.working_set_written_bytes) {
         // Reads and writes may go to the same blocks: the larger is what is known to be distinct.
         (Some(read), Some(written)) => Some(read.max(written)),
         (one, other) => one.or(other),
@@ -105,16 +105,16 @@ fn files_bytes(bundle: &Bundle) -> Option<u64> {
 mod tests {
     use plimsoll_evidence::observed::{Command, ResultFile};
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     fn outcome(bundle: &Bundle) -> Outcome {
-        made_up::finding(&RULE, bundle).outcome
+        fixtures::finding(&RULE, bundle).outcome
     }
 
     #[test]
     fn memory_counts_only_where_io_is_buffered() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.run.engine.paths[0].direct = false;
         assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn files_of_a_watched_command_hold_the_working_set() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.workload.working_set_read_bytes = None;
         bundle.run.engine.paths[0].direct = false;
         bundle.environment.memory_bytes = Some(4 << 30);
@@ -146,7 +146,7 @@ mod tests {
                 ..Command::default()
             });
             bundle.environment.devices[0].size_bytes = Some(1 << 30);
-            (outcome(&bundle), made_up::finding(&RULE, &bundle).says)
+            (outcome(&bundle), fixtures::finding(&RULE, &bundle).says)
         };
         let (small, says) = seen("/x/f", vec![file("/x/f", false, Some(1 << 30))]);
         assert_eq!(small, Outcome::Fail, "{says}");
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_declared_cache_or_tier_must_be_exceeded() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.plan.observe.tier_bytes = Some(1 << 30);
         assert_eq!(outcome(&bundle), Outcome::Fail);
         bundle.plan.observe.tier_bytes = Some(1 << 29);

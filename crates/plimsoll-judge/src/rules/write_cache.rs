@@ -49,21 +49,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 mod tests {
     use plimsoll_evidence::environment::Transport;
 
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn it_is_asked_of_bursts_only() {
-        let mut bundle = made_up::writes();
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        let mut bundle = fixtures::writes();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
         bundle.plan.claims = vec![Claim::BurstWrite];
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.environment.virtualisation = Some("KVM".into());
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.virtualisation = None;
         bundle.environment.devices[0].transport = Some(Transport::Zram);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.environment.devices.clear();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 }

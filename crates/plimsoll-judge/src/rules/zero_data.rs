@@ -55,27 +55,27 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
     fn zeroes_fail_and_one_block_in_a_hundred_does_not() {
-        let mut bundle = made_up::reads();
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.workload.zero_share = Some(0.01);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.workload.zero_share = Some(0.011);
-        assert_eq!(made_up::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
     #[test]
     fn without_a_sample_the_plan_decides() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.workload.zero_share = None;
-        assert_eq!(made_up::outcome(&RULE, &bundle), None);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
         let mut zeros =
-            made_up::reads_with("queue_depth = 8", "queue_depth = 8\nlayout = \"zeros\"");
+            fixtures::reads_with("queue_depth = 8", "queue_depth = 8\nlayout = \"zeros\"");
         zeros.observed.workload.zero_share = None;
-        assert_eq!(made_up::outcome(&RULE, &zeros), Some(Outcome::Fail));
+        assert_eq!(fixtures::outcome(&RULE, &zeros), Some(Outcome::Fail));
     }
 }

@@ -269,7 +269,7 @@ fn decay_end(n: usize, constant: f64, size: f64, deviation: f64, tolerance: f64)
         .unwrap_or(n)
 }
 
-/// A stretch of a series that holds one level.
+/// A segment of a series that holds one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
     /// First value, from 0.
@@ -290,12 +290,12 @@ const P_SEGMENT_MAX: f64 = 1e-8;
 /// Fewest effective values, beside the step, in a window that is to show one.
 const WINDOW_EFFECTIVE_MIN: f64 = 10.0;
 
-/// The stretches into which steps divide a series; one that spans it all if there are none.
+/// The segments into which steps divide a series; one that spans it all if there are none.
 ///
-/// Empty for an empty series. A stretch with a dip in its midst has no single step, so steps are
+/// Empty for an empty series. A segment with a dip in its midst has no single step, so steps are
 /// looked for in windows of many lengths, each half over the next (S. Kovács, P. Bühlmann, H. Li,
-/// A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)), and the stretch is divided at the
-/// clearest one. Windows are at least 40 values and an eighth of the stretch long.
+/// A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)), and the segment is divided at the
+/// clearest one. Windows are at least 40 values and an eighth of the segment long.
 #[must_use]
 pub fn segments(values: &[f64]) -> Vec<Segment> {
     let mut found = Vec::new();
@@ -304,15 +304,15 @@ pub fn segments(values: &[f64]) -> Vec<Segment> {
     }
     let mut open = vec![(0, values.len())];
     while let Some((start, end)) = open.pop() {
-        let stretch = &values[start..end];
-        match clearest_step(stretch) {
+        let segment = &values[start..end];
+        match clearest_step(segment) {
             Some(at) => {
                 // The left half is taken first, so that segments come in order.
                 open.push((start + at, end));
                 open.push((start, start + at));
             }
             None => {
-                let mean = stretch.iter().sum::<f64>() / stretch.len() as f64;
+                let mean = segment.iter().sum::<f64>() / segment.len() as f64;
                 found.push(Segment { start, end, mean });
             }
         }
@@ -330,7 +330,7 @@ fn clearest_step(values: &[f64]) -> Option<usize> {
         let stride = (length / 2).max(1);
         let mut start = 0;
         loop {
-            // The last window is moved back, so that it ends with the stretch.
+            // The last window is moved back, so that it ends with the segment.
             let from = start.min(n - length);
             if let Some(step) = strongest_change(&values[from..from + length], Shapes::Steps) {
                 let sure = step.n_effective_low >= WINDOW_EFFECTIVE_MIN || step.p_value == 0.0;

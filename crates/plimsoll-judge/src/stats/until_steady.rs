@@ -333,7 +333,7 @@ fn refuse<T>(name: &'static str, value: f64) -> Result<T, Refusal> {
     Err(Refusal::OutOfRange { name, value })
 }
 
-/// The five SNIA rounds of a stretch of at least five values: its fifths.
+/// The five SNIA rounds of an interval of at least five values: its fifths.
 pub fn fifths(values: &[f64]) -> Window {
     let n = values.len();
     Window::of(&core::array::from_fn(|i| {

@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::fs;
 use std::ops::Range;
 
-use plimsoll_observe::shape::Shape;
+use plimsoll_observe::AccessProfiler;
 use plimsoll_plan::Matrix;
 use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart, stream_classes};
 use plimsoll_workload::planned::pace::{Pace, Turns};
@@ -54,7 +54,7 @@ pub struct Clients {
     stop_ns: Option<u64>,
     in_flight: u32,
     /// What was asked since the measurement began.
-    shape: Shape,
+    profiler: AccessProfiler,
 }
 
 impl Clients {
@@ -116,7 +116,7 @@ impl Clients {
         Ok(Self {
             streams,
             classes: stream_classes(configs),
-            shape: Shape::new(&sizes, first.max(1) as usize, seed),
+            profiler: AccessProfiler::new(&sizes, first.max(1) as usize, seed),
             files,
             timers: BinaryHeap::new(),
             operations: Vec::new(),
@@ -130,12 +130,12 @@ impl Clients {
 
     /// Forgets what was asked: the measurement begins.
     pub fn measure_begins(&mut self) {
-        self.shape.reset();
+        self.profiler.reset();
     }
 
     /// What was asked since the measurement began. A model's operations carry no content.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
+    pub fn profiler(&self) -> &AccessProfiler {
+        &self.profiler
     }
 
     /// Whether no operation is left.
@@ -243,7 +243,7 @@ impl Clients {
                 };
                 let number = stream.first + client;
                 let is_read = kind == IoKind::Read;
-                self.shape.operation(number, op.file, is_read, op.offset_bytes, op.size_bytes);
+                self.profiler.operation(number, op.file, is_read, op.offset_bytes, op.size_bytes);
                 out.push(Io {
                     token: token.into(),
                     kind,

@@ -43,18 +43,18 @@ pub fn run_mailbox<'a>(run: ModelRun<'a>, mailbox: &'a Mailbox) -> Result<Record
 pub(super) fn store(mailbox: &Mailbox, seed: u64, load_seed: u64) -> Result<Store, PlannedError> {
     let mut config = planned_store::config(mailbox, seed, seed, 1, 2)?;
     config.load_seed = load_seed;
-    let marks = || Box::<Unmarked>::default();
-    let states = config.databases.iter().map(|d| DatabaseState::new(d.clone(), marks())).collect();
+    let map = || Box::<NoGenerationMap>::default();
+    let states = config.databases.iter().map(|d| DatabaseState::new(d.clone(), map())).collect();
     Store::new(config, states).map_err(PlannedError::numbers)
 }
 
 /// No generations: a model carries no pages that could be checked against them.
 #[derive(Debug, Default)]
-struct Unmarked {
+struct NoGenerationMap {
     durable_lsn: u64,
 }
 
-impl GenerationMap for Unmarked {
+impl GenerationMap for NoGenerationMap {
     fn get(&self, _page: u32) -> Mark {
         Mark::at(1)
     }

@@ -1,10 +1,10 @@
-//! What the runs of all workloads on a model share: phases, the load's three stretches of time, counters.
+//! What the runs of all workloads on a model share: phases, the load's three intervals, counters.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::environment::Unknown;
-use plimsoll_evidence::observed::WorkloadShape;
+use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::{Clock, EndKind, PathEngine, PhaseKind};
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_record::progress::{Progress, Watcher};
@@ -111,7 +111,7 @@ pub(super) struct Watch<W> {
     /// The measurement begins.
     pub(super) begins: fn(&mut W),
     /// What all parts together asked for.
-    pub(super) shape: fn(&mut dyn Iterator<Item = &W>) -> WorkloadShape,
+    pub(super) access_profile: fn(&mut dyn Iterator<Item = &W>) -> AccessProfile,
 }
 
 /// The load under way.
@@ -160,7 +160,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
     pub(super) fn carry_out(mut self, warm_up: u32, closed: fn(&W) -> bool) -> Vec<W> {
         let phases = &self.running.run.plan.phases;
         let (warm_up_ns, measure_ns) = (phases.warm_up_ns, phases.measure_ns);
-        let ready = self.stretch(PhaseKind::WarmUp, warm_up, warm_up_ns);
+        let ready = self.interval(PhaseKind::WarmUp, warm_up, warm_up_ns);
         let short = "cache and log depth were not there when its time was up";
         let well = self.running.recording.is_well();
         let note = if ready || !well { "" } else { short };
@@ -174,7 +174,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
 
     /// Runs for a phase's length, interval by interval. A warm-up ends when the store is warm. True
     /// where the phase reached what it was for.
-    fn stretch(&mut self, kind: PhaseKind, phase: u32, length_ns: u64) -> bool {
+    fn interval(&mut self, kind: PhaseKind, phase: u32, length_ns: u64) -> bool {
         let start_ns = self.time.now_ns();
         let end_ns = start_ns + length_ns;
         let interval_ns = self.running.run.plan.evidence.interval_ns.max(10_000_000);
@@ -250,13 +250,14 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         if let Some(watch) = &self.watch {
             self.time.workloads_mut().for_each(watch.begins);
         }
-        let reached = self.stretch(PhaseKind::Measure, phase, length_ns);
+        let reached = self.interval(PhaseKind::Measure, phase, length_ns);
         let run = &self.running.run;
         let inside = self.running.gauges.close(self.time.system(), run.model, run.seed);
         self.running.recording.observed.sources = sources(&inside);
         self.running.recording.observed.inside = Some(inside);
         if let Some(watch) = &self.watch {
-            self.running.recording.observed.workload = (watch.shape)(&mut self.time.workloads());
+            self.running.recording.observed.workload =
+                (watch.access_profile)(&mut self.time.workloads());
         }
         self.end_measured(phase, reached);
         rise(&self.counters, phase)

@@ -3,7 +3,7 @@
 //! Each file is a virtual disk; clients are dealt to the nodes that run load. Files are laid out in bulk
 //! as the plan says; a sparse or allocated file holds nothing, and reads of it are zeros.
 
-use plimsoll_evidence::observed::WorkloadShape;
+use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::{Instance, PhaseKind};
 use plimsoll_plan::{CacheState, Layout, Matrix};
 use plimsoll_record::drain;
@@ -48,7 +48,7 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
         let histograms_ns = histogram_interval_ns(running.run.plan);
         let place = placer(&configs);
         let time = VirtualTime::new(&mut system, on_nodes(clients), place, warm_up, histograms_ns);
-        let watch = Watch { begins: Clients::measure_begins, shape };
+        let watch = Watch { begins: Clients::measure_begins, access_profile };
         let load = Load::new(&mut running, time, None).watched(watch);
         load.drained_within(drain::IN_FLIGHT_NS).carry_out(warm_up, Clients::is_idle);
     }
@@ -57,11 +57,11 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
 }
 
 /// What the clients of all nodes asked for.
-fn shape(parts: &mut dyn Iterator<Item = &Clients>) -> WorkloadShape {
-    let Some(mut all) = parts.next().map(|part| part.shape().clone()) else {
-        return WorkloadShape::default();
+fn access_profile(parts: &mut dyn Iterator<Item = &Clients>) -> AccessProfile {
+    let Some(mut all) = parts.next().map(|part| part.profiler().clone()) else {
+        return AccessProfile::default();
     };
-    parts.for_each(|part| all.merge(part.shape()));
+    parts.for_each(|part| all.merge(part.profiler()));
     all.totals()
 }
 

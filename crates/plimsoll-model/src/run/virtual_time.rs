@@ -15,8 +15,8 @@ use crate::blocks::{Action, Request};
 use crate::core::Places;
 use crate::system::{Event, System};
 
-/// The driver's own timer: the end of a stretch of time.
-const STRETCH: u32 = (1 << 31) - 1;
+/// The driver's own timer: the end of an interval.
+const INTERVAL_END: u32 = (1 << 31) - 1;
 /// Nothing is due.
 const NEVER: u64 = u64::MAX;
 
@@ -205,7 +205,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
                 self.step(at);
             }
         }
-        let end = self.system.set_timer(until_ns, STRETCH);
+        let end = self.system.set_timer(until_ns, INTERVAL_END);
         let goes_on = loop {
             if self.has_ended() {
                 self.system.cancel_timer(end);
@@ -217,7 +217,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
                     self.complete(at, tag as u32, submitted_ns);
                     self.step(at);
                 }
-                Some(Event::Timer { tag: STRETCH }) => break true,
+                Some(Event::Timer { tag: INTERVAL_END }) => break true,
                 Some(Event::Timer { tag }) => {
                     let at = tag as usize;
                     self.parts[at].timer = None;

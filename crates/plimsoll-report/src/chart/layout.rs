@@ -156,7 +156,7 @@ impl Frame {
         out.push_str("</g>");
     }
 
-    /// Shaded stretches with their names.
+    /// Shaded intervals with their names.
     pub fn bands(&self, bands: &[Band], out: &mut String) {
         out.push_str("<g class=\"bands\">");
         for band in bands.iter().filter(|band| band.from.is_finite() && band.to.is_finite()) {

@@ -65,7 +65,7 @@ fn on_canvas(series: &Series, frame: &Frame, steps: bool) -> Vec<Point> {
     m4(stepped)
 }
 
-/// `M` where a stretch begins, `L` within it. A stretch of one point becomes a dot (round caps).
+/// `M` where a segment begins, `L` within it. A segment of one point becomes a dot (round caps).
 fn line_path(points: &[Point]) -> String {
     let mut out = String::with_capacity(points.len() * 11);
     let mut pen_down = false;
@@ -86,11 +86,11 @@ fn line_path(points: &[Point]) -> String {
 
 fn area_path(points: &[Point], bottom: f64) -> String {
     let mut out = String::new();
-    for stretch in points.split(Option::is_none) {
-        let stretch: Vec<(f64, f64)> = stretch.iter().flatten().copied().collect();
-        let (Some(first), Some(last)) = (stretch.first(), stretch.last()) else { continue };
+    for segment in points.split(Option::is_none) {
+        let segment: Vec<(f64, f64)> = segment.iter().flatten().copied().collect();
+        let (Some(first), Some(last)) = (segment.first(), segment.last()) else { continue };
         let _ = write!(out, "M{} {}", px(first.0), px(bottom));
-        for (x, y) in &stretch {
+        for (x, y) in &segment {
             let _ = write!(out, "L{} {}", px(*x), px(*y));
         }
         let _ = write!(out, "L{} {}Z", px(last.0), px(bottom));

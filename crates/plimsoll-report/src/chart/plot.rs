@@ -114,7 +114,7 @@ impl Mark {
     }
 }
 
-/// A stretch of the x axis that is set off: a phase.
+/// An interval of the x axis that is set off: a phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
     /// Where it begins.
@@ -185,7 +185,7 @@ pub struct Plot {
     pub y: Axis,
     /// What is drawn, the first undermost.
     pub marks: Vec<Mark>,
-    /// Shaded stretches of x.
+    /// Shaded intervals of x.
     pub bands: Vec<Band>,
     /// Lines across.
     pub rules: Vec<Rule>,
@@ -249,7 +249,7 @@ impl Plot {
         self
     }
 
-    /// Adds shaded stretches.
+    /// Adds shaded intervals.
     #[must_use]
     pub fn bands(mut self, bands: Vec<Band>) -> Self {
         self.bands = bands;

@@ -57,7 +57,7 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
     let size = |bytes: Option<u64>| Cell::observed(Unit::Size, bytes.map(|b| b as f64));
     let time = |ns: Option<u64>| Cell::observed(Unit::Elapsed, ns.map(|ns| ns as f64));
     let share = |share: Option<f64>| Cell::observed(Unit::Share, share);
-    let shape = &observed.workload;
+    let profile = &observed.workload;
     let mut facts = vec![
         Fact::new("generator, user CPU", time(generator.user_ns)),
         Fact::new("generator, system CPU", time(generator.system_ns)),
@@ -77,14 +77,14 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
             format!("of {}", Unit::Size.show(files as f64, Letters::Unicode))
         })),
         Fact::new("and after", size(observed.page_cache.resident_bytes_after)),
-        Fact::new("distinct data read", size(shape.working_set_read_bytes)),
-        Fact::new("distinct data written", size(shape.working_set_written_bytes)),
-        Fact::new("sequential reads", share(shape.read_sequential_share)),
-        Fact::new("sequential log writes", share(shape.log_sequential_share)),
-        Fact::new("data compresses to", share(shape.compressed_share))
+        Fact::new("distinct data read", size(profile.working_set_read_bytes)),
+        Fact::new("distinct data written", size(profile.working_set_written_bytes)),
+        Fact::new("sequential reads", share(profile.read_sequential_share)),
+        Fact::new("sequential log writes", share(profile.log_sequential_share)),
+        Fact::new("data compresses to", share(profile.compressed_share))
             .note("LZ4 in pieces of 64 KiB"),
-        Fact::new("blocks of zeroes", share(shape.zero_share)),
-        Fact::new("repeated blocks", share(shape.duplicate_share)),
+        Fact::new("blocks of zeroes", share(profile.zero_share)),
+        Fact::new("repeated blocks", share(profile.duplicate_share)),
     ]);
     if let Some(extents) = &observed.extents {
         let holes = size(Some(extents.hole_bytes));

@@ -119,7 +119,7 @@ fn judged_width_ns(bundle: &Bundle) -> u64 {
     if width_ns > 0 && measure.duration_ns / width_ns >= MEANS_MIN { width_ns } else { 0 }
 }
 
-/// Adds neighbouring intervals of a phase up to stretches of this length, counted from the start of
+/// Adds neighbouring intervals of a phase up to intervals of this length, counted from the start of
 /// the phase.
 fn widen(slots: &[Slot], width_ns: u64) -> Vec<Slot> {
     if width_ns == 0 {
@@ -131,9 +131,9 @@ fn widen(slots: &[Slot], width_ns: u64) -> Vec<Slot> {
         let (at, start_ns) = phase.unwrap_or((slot.phase, slot.start_ns));
         let start_ns = if at == slot.phase { start_ns } else { slot.start_ns };
         phase = Some((slot.phase, start_ns));
-        let stretch = |slot: &Slot| (slot.start_ns + slot.duration_ns / 2 - start_ns) / width_ns;
+        let interval = |slot: &Slot| (slot.start_ns + slot.duration_ns / 2 - start_ns) / width_ns;
         match wide.last_mut() {
-            Some(last) if last.phase == slot.phase && stretch(last) == stretch(slot) => {
+            Some(last) if last.phase == slot.phase && interval(last) == interval(slot) => {
                 last.duration_ns = slot.start_ns + slot.duration_ns - last.start_ns;
                 last.count += slot.count;
                 last.sum_ns = last.sum_ns.saturating_add(slot.sum_ns);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_begin_with_their_phase() {
+    fn intervals_begin_with_their_phase() {
         let mut slots: Vec<Slot> = (0..7).map(|s| slot(s, 1_000, 1)).collect();
         slots.extend((7..10).map(|s| Slot { phase: 1, ..slot(s, 1_000, 5) }));
         let wide = widen(&slots, 3_000_000_000);

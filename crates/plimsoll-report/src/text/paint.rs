@@ -2,7 +2,7 @@
 
 use crate::table::Tone;
 
-/// What a stretch of text looks like.
+/// What a piece of text looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// As the rest.

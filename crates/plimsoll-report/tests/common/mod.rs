@@ -8,7 +8,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Environment, Mount, Transport, Unknown};
 use plimsoll_evidence::latency::histogram;
 use plimsoll_evidence::observed::{
-    ClockWatch, Cpu, DeviceTotals, Extents, Generator, Observed, PageCache, WorkloadShape,
+    AccessProfile, ClockWatch, Cpu, DeviceTotals, Extents, Generator, Observed, PageCache,
 };
 use plimsoll_evidence::run::{
     Checks, ClassTotals, Clock, Driver, End, EndKind, Engine, Instance, LedgerPosition, PathEngine,
@@ -483,7 +483,7 @@ fn observed(sample: Sample) -> Observed {
             extents: Some(14),
             ..Extents::default()
         }),
-        workload: WorkloadShape {
+        workload: AccessProfile {
             working_set_read_bytes: Some(812_646_400),
             working_set_written_bytes: Some(411_041_792),
             read_sequential_share: Some(0.003),
@@ -492,7 +492,7 @@ fn observed(sample: Sample) -> Observed {
             compressed_share: Some(1.0),
             zero_share: Some(0.0),
             duplicate_share: Some(0.0),
-            ..WorkloadShape::default()
+            ..AccessProfile::default()
         },
         unknown: vec![Unknown {
             what: "where the array served its reads from".into(),

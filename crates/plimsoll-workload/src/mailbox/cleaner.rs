@@ -161,7 +161,7 @@ impl Database {
     ) -> u64 {
         let frame = &mut self.cache.frames[at as usize];
         let page = frame.page;
-        let before = self.state.marks.get(page).acked;
+        let before = self.state.generation_map.get(page).acked;
         frame.generation += 1;
         frame.writing = true;
         let rec_lsn = frame.rec_lsn;

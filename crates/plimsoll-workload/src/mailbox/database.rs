@@ -281,7 +281,7 @@ impl Database {
     #[inline(always)]
     pub fn read_done(&mut self, g: &Geometry, at: u32, buffer_at: u64, ctx: &mut Ctx<'_>) -> Queue {
         let page = self.cache.frames[at as usize].page;
-        let mark = self.state.marks.get(page);
+        let mark = self.state.generation_map.get(page);
         let head = match ctx.arena.bytes(buffer_at, g.page_bytes) {
             Some(bytes) => match page::check(g, self.id, page, mark, bytes) {
                 Ok(head) => Some((head.directory, head.generation, head.lsn)),
@@ -315,7 +315,7 @@ impl Database {
         self.state.pages_used += 1;
         self.counts.pages_added += 1;
         // A page that a crash left behind may have been written before.
-        self.cache.frames[at as usize].generation = self.state.marks.get(page).newest();
+        self.cache.frames[at as usize].generation = self.state.generation_map.get(page).newest();
         self.cache.touch(at);
         Some(at)
     }
@@ -354,7 +354,7 @@ impl Database {
 
     /// Records a mark before or after a write.
     pub fn mark(&mut self, page: u32, acked: u32, in_flight: bool) {
-        self.state.marks.set(page, Mark { acked, in_flight });
+        self.state.generation_map.set(page, Mark { acked, in_flight });
     }
 
     /// Log position up to which commits may be acknowledged.

@@ -4,7 +4,7 @@
 //! page, the generation of the last write that the target acknowledged and whether another write
 //! was on its way, and per database the log position up to which commits were acknowledged. A
 //! driver keeps it where a kill of the process does not reach it (a shared file mapping);
-//! simulations keep it in memory ([`Marks`]).
+//! simulations keep it in memory ([`MemoryGenerationMap`]).
 
 /// What the map knows of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -73,19 +73,19 @@ pub trait GenerationMap: Send {
 
 /// A [`GenerationMap`] in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct MemoryGenerationMap {
     bits: Vec<u32>,
     durable_lsn: u64,
 }
 
-impl Marks {
+impl MemoryGenerationMap {
     /// A map of `pages` pages, none of them written.
     pub fn new(pages: u32) -> Self {
         Self { bits: vec![0; pages as usize], durable_lsn: 0 }
     }
 }
 
-impl GenerationMap for Marks {
+impl GenerationMap for MemoryGenerationMap {
     fn get(&self, page: u32) -> Mark {
         Mark::from_bits(self.bits.get(page as usize).copied().unwrap_or(0))
     }

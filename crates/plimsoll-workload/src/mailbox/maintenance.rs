@@ -109,7 +109,9 @@ impl Database {
         reading.busy = true;
         reading.first_page = first;
         reading.marks.clear();
-        reading.marks.extend((first..first + pages).map(|page| self.state.marks.get(page)));
+        reading
+            .marks
+            .extend((first..first + pages).map(|page| self.state.generation_map.get(page)));
         let size_bytes = pages * m.page_bytes;
         let buffer_at = m.buffer_at + index as u64 * u64::from(m.pages_per_read * m.page_bytes);
         self.counts.maintenance_reads += 1;
@@ -136,7 +138,7 @@ impl Database {
         reading.busy = false;
         for (i, &before) in reading.marks.iter().enumerate() {
             let page = reading.first_page + i as u32;
-            let now = self.state.marks.get(page);
+            let now = self.state.generation_map.get(page);
             if before != now || now.in_flight || now.acked == 0 {
                 self.counts.maintenance_pages_skipped += 1;
                 continue;

@@ -94,7 +94,7 @@ pub trait Phase: StepWorkload {
     /// What was found wrong: the first thousand.
     fn findings(&self) -> &[Finding];
     /// What looks wrong by a source that cannot be trusted: nothing that can be held against the target.
-    fn doubts(&self) -> &[Finding];
+    fn unconfirmed(&self) -> &[Finding];
     /// What was found out.
     fn report(&self) -> Report;
     /// Whether it did all it was to do (not stopped, not poisoned).
@@ -158,7 +158,7 @@ pub struct Lane {
 #[derive(Debug, Default)]
 pub struct Notes {
     pub findings: Vec<Finding>,
-    pub doubts: Vec<Finding>,
+    pub unconfirmed: Vec<Finding>,
     pub report: Report,
 }
 
@@ -170,9 +170,9 @@ impl Notes {
         }
     }
 
-    pub fn doubt(&mut self, database: u32, place: Place, trouble: Trouble) {
-        if self.doubts.len() < FINDINGS_MAX {
-            self.doubts.push(Finding { database, place, trouble });
+    pub fn find_unconfirmed(&mut self, database: u32, place: Place, trouble: Trouble) {
+        if self.unconfirmed.len() < FINDINGS_MAX {
+            self.unconfirmed.push(Finding { database, place, trouble });
         }
     }
 }
@@ -375,8 +375,8 @@ impl<S: Steps> Phase for Machine<S> {
         &self.notes.findings
     }
 
-    fn doubts(&self) -> &[Finding] {
-        &self.notes.doubts
+    fn unconfirmed(&self) -> &[Finding] {
+        &self.notes.unconfirmed
     }
 
     fn report(&self) -> Report {

@@ -53,17 +53,17 @@ pub struct DatabaseState {
     /// far as the ring goes back, were acknowledged.
     pub log_whole_from: u64,
     /// What was last acknowledged for each page.
-    pub marks: Box<dyn GenerationMap>,
+    pub generation_map: Box<dyn GenerationMap>,
     /// Occupancy of each page where no bytes are carried; otherwise the pages themselves know.
     pub(crate) occupancy: Option<Occupancy>,
 }
 
 impl DatabaseState {
     /// A database as creation leaves it, or is about to.
-    pub fn new(config: DatabaseConfig, marks: Box<dyn GenerationMap>) -> Self {
+    pub fn new(config: DatabaseConfig, generation_map: Box<dyn GenerationMap>) -> Self {
         let pages_used = config.pages_initial;
         let (log, log_whole_from) = (LogPosition::formatted(), LogPosition::FIRST_LSN);
-        Self { config, pages_used, log, log_whole_from, marks, occupancy: None }
+        Self { config, pages_used, log, log_whole_from, generation_map, occupancy: None }
     }
 
     /// Makes the occupancy known without data, as creation leaves it.
@@ -270,7 +270,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::mailbox::Marks;
+    use crate::mailbox::MemoryGenerationMap;
 
     fn config(databases: u32, sessions: u32) -> MailboxConfig {
         let databases = (0..databases).map(|id| DatabaseConfig::new(id, 0, 1, 100)).collect();
@@ -319,7 +319,9 @@ mod tests {
     #[test]
     fn a_split_store_joins_again() {
         let config = config(5, 5);
-        let state = |d: &DatabaseConfig| DatabaseState::new(d.clone(), Box::new(Marks::new(125)));
+        let state = |d: &DatabaseConfig| {
+            DatabaseState::new(d.clone(), Box::new(MemoryGenerationMap::new(125)))
+        };
         let states = config.databases.iter().map(state).collect();
         let store = Store::new(config.clone(), states).unwrap();
         let files = store.files().to_vec();

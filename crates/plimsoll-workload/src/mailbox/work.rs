@@ -98,8 +98,8 @@ impl Group {
     pub(super) fn acknowledge(&mut self, place: usize, now_ns: u64) {
         let d = &mut self.databases[place];
         let durable = d.acknowledged_lsn();
-        if durable > d.state.marks.durable_lsn() {
-            d.state.marks.set_durable_lsn(durable);
+        if durable > d.state.generation_map.durable_lsn() {
+            d.state.generation_map.set_durable_lsn(durable);
         }
         while let Some(session) = d.commit_waiters.first() {
             let Phase::Committing(commit) = self.sessions[session as usize].phase else { break };

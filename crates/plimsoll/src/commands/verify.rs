@@ -114,7 +114,7 @@ fn unknown(check: &StoreCheck) -> Vec<String> {
             check.pages_unknown, check.pages_checked, check.maps_untrusted
         ));
     }
-    unknown.extend(check.doubts.iter().map(|doubt| format!("by such a map: {doubt}")));
+    unknown.extend(check.unconfirmed.iter().map(|finding| format!("by such a map: {finding}")));
     if check.commits_of_others > 0 {
         let others = check.commits_of_others;
         unknown

@@ -70,7 +70,7 @@ fn contradictions() -> [Forgery; 21] {
             f.json("run.json", |run| run["driver"] = "foreign".into());
             f.whole();
         }),
-        ("the workload's shape times 20", |f| {
+        ("the access profile times 20", |f| {
             f.json("observed.json", |seen| times(&mut seen["workload"], "reads", 20));
             f.whole();
         }),

@@ -4,21 +4,21 @@ use plimsoll_evidence::observed::{
 };
 use plimsoll_evidence::run::Tier;
 
-use super::super::made_up;
+use super::super::fixtures;
 use super::*;
 
 fn outcome(bundle: &Bundle) -> Outcome {
-    made_up::finding(&RULE, bundle).outcome
+    fixtures::finding(&RULE, bundle).outcome
 }
 
 fn says(bundle: &Bundle) -> String {
-    made_up::finding(&RULE, bundle).says
+    fixtures::finding(&RULE, bundle).says
 }
 
 #[test]
 fn a_device_that_moved_little_convicts_the_cache_direct_or_not() {
     for direct in [true, false] {
-        for mut bundle in [made_up::reads(), made_up::writes()] {
+        for mut bundle in [fixtures::reads(), fixtures::writes()] {
             bundle.run.engine.paths[0].direct = direct;
             assert_eq!(outcome(&bundle), Outcome::Pass);
             let device = &mut bundle.observed.devices[0];
@@ -31,7 +31,7 @@ fn a_device_that_moved_little_convicts_the_cache_direct_or_not() {
 
 #[test]
 fn others_never_stand_in_for_this_process() {
-    for mut bundle in [made_up::reads(), made_up::writes()] {
+    for mut bundle in [fixtures::reads(), fixtures::writes()] {
         // The device moved it all, and more, and this process next to nothing of it.
         let own = &mut bundle.observed.generator;
         (own.storage_read_bytes, own.storage_written_bytes) = (Some(1 << 20), Some(1 << 20));
@@ -45,14 +45,14 @@ fn others_never_stand_in_for_this_process() {
 
 #[test]
 fn a_neighbour_accuses_nobody() {
-    let mut bundle = made_up::reads();
+    let mut bundle = fixtures::reads();
     bundle.observed.devices[0].read_bytes *= 5;
     assert_eq!(outcome(&bundle), Outcome::Pass);
 }
 
 #[test]
 fn what_is_dirty_yet_has_not_reached_the_device() {
-    let mut bundle = made_up::writes();
+    let mut bundle = fixtures::writes();
     bundle.run.engine.paths[0].direct = false;
     bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
     bundle.observed.memory.dirty_bytes_after = Some(0);
@@ -77,7 +77,7 @@ fn what_is_dirty_yet_has_not_reached_the_device() {
 
 #[test]
 fn without_own_counters_others_are_taken_off() {
-    let mut bundle = made_up::reads();
+    let mut bundle = fixtures::reads();
     let all = bundle.observed.devices[0].read_bytes;
     bundle.observed.generator.storage_read_bytes = None;
     assert_eq!(outcome(&bundle), Outcome::Unknown);
@@ -92,7 +92,7 @@ fn without_own_counters_others_are_taken_off() {
 
 #[test]
 fn a_file_system_that_is_not_known_is_not_believed_by_own_counters() {
-    let mut bundle = made_up::reads();
+    let mut bundle = fixtures::reads();
     bundle.environment.mounts[0].file_system = Some("fuse.nobody-knows".into());
     bundle.observed.devices.clear();
     assert_eq!(outcome(&bundle), Outcome::Unknown);
@@ -109,14 +109,14 @@ fn a_journal_that_takes_each_flushed_write_is_no_cache() {
         (others.storage_read_bytes, others.storage_written_bytes) = (Some(0), Some(0));
         bundle
     };
-    assert_eq!(outcome(&journalled(made_up::writes())), Outcome::Fail);
-    let flushed = journalled(made_up::writes_with("queue_depth = 8", to));
+    assert_eq!(outcome(&journalled(fixtures::writes())), Outcome::Fail);
+    let flushed = journalled(fixtures::writes_with("queue_depth = 8", to));
     assert_eq!(outcome(&flushed), Outcome::Pass);
 }
 
 #[test]
 fn little_is_not_much_to_go_by() {
-    let mut bundle = made_up::reads();
+    let mut bundle = fixtures::reads();
     bundle.run.classes[0].size_bytes = 512 << 10;
     bundle.observed.devices[0].read_bytes = 0;
     assert_eq!(outcome(&bundle), Outcome::Unknown);
@@ -124,7 +124,7 @@ fn little_is_not_much_to_go_by() {
 
 #[test]
 fn a_declared_reduction_is_allowed_for_up_to_what_is_believable() {
-    let mut bundle = made_up::reads();
+    let mut bundle = fixtures::reads();
     let all = bundle.observed.devices[0].read_bytes;
     let moved = |bundle: &mut Bundle, share: u64| {
         bundle.observed.devices[0].read_bytes = all / share;
@@ -141,7 +141,7 @@ fn a_declared_reduction_is_allowed_for_up_to_what_is_believable() {
 
 /// Reads through a loop device on `sda`, whose file the page cache holds `resident` of.
 fn through_a_loop(direct_io: bool, resident: u64) -> Bundle {
-    let mut bundle = made_up::reads();
+    let mut bundle = fixtures::reads();
     let sda = bundle.environment.devices[0].clone();
     let top = Device {
         name: "loop0".into(),
@@ -248,7 +248,7 @@ fn what_others_asked_of_a_mapping_may_be_what_is_missing_below_it() {
 
 #[test]
 fn both_copies_of_a_mirror_are_one_write() {
-    let mut bundle = made_up::writes();
+    let mut bundle = fixtures::writes();
     let all = bundle.observed.devices[0].written_bytes;
     let mut legs = [bundle.environment.devices[0].clone(), bundle.environment.devices[0].clone()];
     legs[1].name = "sdb".into();
@@ -275,7 +275,7 @@ fn both_copies_of_a_mirror_are_one_write() {
 }
 
 fn remote() -> Bundle {
-    let mut bundle = made_up::reads_with("path = \"/x\"", "nfs = [\"nfs://h/e\"]");
+    let mut bundle = fixtures::reads_with("path = \"/x\"", "nfs = [\"nfs://h/e\"]");
     bundle.environment.mounts.clear();
     bundle.environment.devices.clear();
     bundle.observed.devices.clear();
@@ -334,7 +334,7 @@ fn a_server_of_this_host_has_to_move_the_bytes() {
 
 #[test]
 fn a_network_mounts_cache_is_seen_on_the_wire() {
-    let mut bundle = made_up::reads();
+    let mut bundle = fixtures::reads();
     let asked = bundle.run.classes[0].size_bytes;
     bundle.environment.mounts[0].file_system = Some("nfs4".into());
     bundle.environment.devices.clear();
@@ -348,7 +348,7 @@ fn a_network_mounts_cache_is_seen_on_the_wire() {
 
 #[test]
 fn a_result_file_is_taken_at_its_devices_word_where_nobody_else_shows() {
-    let mut bundle = made_up::reads();
+    let mut bundle = fixtures::reads();
     (bundle.run.driver, bundle.run.tier) = (Driver::Foreign, Tier::T3);
     bundle.environment = Default::default();
     bundle.observed.generator = Default::default();
@@ -363,8 +363,8 @@ fn a_result_file_is_taken_at_its_devices_word_where_nobody_else_shows() {
 
 #[test]
 fn memory_and_nothing_are_told_by_another_rule() {
-    let mut bundle = made_up::reads();
+    let mut bundle = fixtures::reads();
     bundle.environment.devices[0].transport = Some(Transport::Zram);
     bundle.observed.devices[0].read_bytes = 0;
-    assert_eq!(made_up::outcome(&RULE, &bundle), None);
+    assert_eq!(fixtures::outcome(&RULE, &bundle), None);
 }

@@ -21,7 +21,7 @@ pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
     let Some(measure) = measured(bundle) else { return };
     devices(bundle, measure, held);
     shares(bundle, measure, held);
-    shape(bundle, held);
+    access_profile(bundle, held);
     store(bundle, held);
     inside(bundle, held);
     sizes(bundle, held);
@@ -121,23 +121,26 @@ fn count(bundle: &Bundle, takes: impl Fn(&ClassTotals) -> bool) -> u64 {
     bundle.run.sum(takes, |class| class.count)
 }
 
-/// The operations as their own shape was counted.
-fn shape(bundle: &Bundle, held: &mut Ledgered) {
-    let shape = &bundle.observed.workload;
-    for (what, counted, is_read) in [("reads", shape.reads, true), ("writes", shape.writes, false)]
+/// The operations as the access profile counts them.
+fn access_profile(bundle: &Bundle, held: &mut Ledgered) {
+    let profile = &bundle.observed.workload;
+    for (what, counted, is_read) in
+        [("reads", profile.reads, true), ("writes", profile.writes, false)]
     {
         let Some(counted) = counted else { continue };
         let total = count(bundle, |c| c.group == "transactional" && c.is_read == is_read);
         held.hold(near_asked(bundle, counted, total), || {
-            format!("{what}: the workload's shape counts {counted}, the totals {total}")
+            format!("{what}: the access profile counts {counted}, the totals {total}")
         });
     }
 }
 
 /// Bytes of a class against the sizes of its transfers.
 fn sizes(bundle: &Bundle, held: &mut Ledgered) {
-    let shape = &bundle.observed.workload;
-    let (Some(least), Some(most)) = (shape.size_bytes_min, shape.size_bytes_max) else { return };
+    let profile = &bundle.observed.workload;
+    let (Some(least), Some(most)) = (profile.size_bytes_min, profile.size_bytes_max) else {
+        return;
+    };
     for class in bundle.run.classes.iter().filter(|c| c.group == "transactional" && c.errors == 0) {
         let ClassTotals { name, size_bytes, .. } = class;
         // What did not come to an end is counted and moved nothing.

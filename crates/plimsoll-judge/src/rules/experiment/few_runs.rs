@@ -39,12 +39,12 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::super::made_up;
+    use super::super::super::fixtures;
     use super::*;
 
     #[test]
     fn a_run_alone_or_a_run_that_is_missing_leaves_it_unknown() {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         let outcome = |runs: &[&Bundle]| check(runs).unwrap().outcome;
         assert_eq!(outcome(&[&bundle]), Outcome::Unknown);
         bundle.plan.repeat.runs = 2;

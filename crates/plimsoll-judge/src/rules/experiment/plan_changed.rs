@@ -45,12 +45,12 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::super::made_up;
+    use super::super::super::fixtures;
     use super::*;
 
     #[test]
     fn another_plan_or_kernel_is_named() {
-        let (one, mut two) = (made_up::reads(), made_up::reads());
+        let (one, mut two) = (fixtures::reads(), fixtures::reads());
         assert!(check(&[&one]).is_none());
         assert_eq!(check(&[&one, &two]).unwrap().outcome, Outcome::Pass);
         two.run.plan_sha256 = "other".into();

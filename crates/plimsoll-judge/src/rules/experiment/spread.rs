@@ -45,12 +45,12 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::super::made_up;
+    use super::super::super::fixtures;
     use super::*;
 
     #[test]
     fn runs_that_lie_apart_decide_nothing() {
-        let (one, mut two) = (made_up::reads(), made_up::reads());
+        let (one, mut two) = (fixtures::reads(), fixtures::reads());
         two.run.classes[0].count = two.run.classes[0].count / 100 * 109;
         assert_eq!(check(&[&one, &two]).unwrap().outcome, Outcome::Pass);
         two.run.classes[0].count = one.run.classes[0].count / 100 * 112;

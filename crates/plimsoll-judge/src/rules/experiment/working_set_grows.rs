@@ -95,8 +95,8 @@ fn alike(one: &Bundle, other: &Bundle) -> bool {
 }
 
 fn point(bundle: &Bundle) -> Option<Point> {
-    let shape = &bundle.observed.workload;
-    let sides = [shape.working_set_read_bytes, shape.working_set_written_bytes];
+    let profile = &bundle.observed.workload;
+    let sides = [profile.working_set_read_bytes, profile.working_set_written_bytes];
     let working_set_bytes = sides.into_iter().flatten().max().filter(|bytes| *bytes > 0)?;
     let cache = bundle.plan.observe.array_cache_bytes.filter(|bytes| *bytes > 0);
     let rate_per_s = figures::rate_per_s(bundle, Pick::Transactional)?;
@@ -112,12 +112,12 @@ fn point(bundle: &Bundle) -> Option<Point> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::super::made_up;
+    use super::super::super::fixtures;
     use super::*;
 
     /// A run on a working set that is so much faster than the honest one.
     fn run(working_set_bytes: u64, percent: u64) -> Bundle {
-        let mut bundle = made_up::reads();
+        let mut bundle = fixtures::reads();
         bundle.observed.workload.working_set_read_bytes = Some(working_set_bytes);
         let class = &mut bundle.run.classes[0];
         class.count = class.count * percent / 100;
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn working_sets_of_one_size_and_other_workloads_are_not_asked() {
         assert_eq!(outcome(&run(10 << 30, 300), &run(14 << 30, 100)), None);
-        let mut deeper = made_up::reads_with("queue_depth = 8", "queue_depth = 32");
+        let mut deeper = fixtures::reads_with("queue_depth = 8", "queue_depth = 32");
         deeper.observed.workload.working_set_read_bytes = Some(64 << 30);
         assert_eq!(outcome(&run(1 << 30, 300), &deeper), None);
         let mut unseen = run(1 << 30, 300);

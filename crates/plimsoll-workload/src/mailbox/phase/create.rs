@@ -75,7 +75,7 @@ impl Steps for CreateSteps {
                 lsn: 0,
                 directory: Directory::initial(&g, page),
             };
-            state.marks.set(page, Mark { acked: 0, in_flight: true });
+            state.generation_map.set(page, Mark { acked: 0, in_flight: true });
             let at = lane.buffer_at + u64::from(page - first) * u64::from(g.page_bytes);
             if let Some(bytes) = ctx.arena.bytes(at, g.page_bytes) {
                 render(&g, &head, bytes);
@@ -103,7 +103,7 @@ impl Steps for CreateSteps {
         let state = store.databases.first_mut()?;
         let first = (request.offset_bytes / u64::from(page_bytes)) as u32;
         for page in first..first + request.size_bytes / page_bytes {
-            state.marks.set(page, Mark::at(1));
+            state.generation_map.set(page, Mark::at(1));
             notes.report.pages_written += 1;
         }
         state.pages_used = state.config.pages_initial;

@@ -71,7 +71,7 @@ impl DuplicateSteps {
             let directory = match ctx.arena.bytes(at, g.page_bytes) {
                 None => Directory::initial(&g, page),
                 Some(bytes) => {
-                    match check(&g, state.config.id, page, state.marks.get(page), bytes) {
+                    match check(&g, state.config.id, page, state.generation_map.get(page), bytes) {
                         Ok(head) => head.directory,
                         Err(fault) => {
                             ctx.fail(state.config.id, Place::Page(page), Trouble::Page(fault));
@@ -108,7 +108,7 @@ impl DuplicateSteps {
                 lsn: 0,
                 directory,
             };
-            state.marks.set(page, Mark { acked: 0, in_flight: true });
+            state.generation_map.set(page, Mark { acked: 0, in_flight: true });
             let at = u64::from(page - first) * u64::from(g.page_bytes);
             let at = lane.buffer_at + self.buffer_bytes() + at;
             if let Some(bytes) = ctx.arena.bytes(at, g.page_bytes) {
@@ -184,7 +184,7 @@ impl Steps for DuplicateSteps {
             }
             WRITE => {
                 let state = &mut store.databases[request.place];
-                (first..first + count).for_each(|page| state.marks.set(page, Mark::at(1)));
+                (first..first + count).for_each(|page| state.generation_map.set(page, Mark::at(1)));
                 notes.report.pages_written += u64::from(count);
             }
             _ => {

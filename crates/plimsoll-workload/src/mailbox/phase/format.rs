@@ -131,7 +131,7 @@ impl Steps for FormatSteps {
         if self.flushes_done == store.config.log_files {
             if let Some(state) = store.databases.get_mut(self.place) {
                 state.log = LogPosition::formatted();
-                state.marks.set_durable_lsn(state.log.next_lsn);
+                state.generation_map.set_durable_lsn(state.log.next_lsn);
             }
             self.place += 1;
             self.next_byte = 0;

@@ -65,7 +65,7 @@ pub struct RecoverSteps {
 }
 
 impl Recover {
-    /// Recovers the databases of `store`. Of their states, only the marks are used; the rest is
+    /// Recovers the databases of `store`. Of their states, only the generation maps are used; the rest is
     /// learned from the log. [`PhaseIo::chunk_bytes`] is that of log reads.
     pub fn new(store: Store, from: ReplayFrom, io: PhaseIo) -> Self {
         let log_file_bytes = u64::from(store.config.log_file_bytes);
@@ -94,7 +94,7 @@ impl Recover {
 
 /// Marks a page that is as the log says with the generation that is there.
 fn settle(state: &mut DatabaseState, page: u32, generation: u32) {
-    state.marks.set(page, Mark::at(generation));
+    state.generation_map.set(page, Mark::at(generation));
 }
 
 impl RecoverSteps {
@@ -108,8 +108,8 @@ impl RecoverSteps {
             }
             Some(Found::Log(chain)) => chain,
         };
-        let acknowledged_lsn = match state.marks.is_trusted(chain.end_lsn) {
-            true => state.marks.durable_lsn(),
+        let acknowledged_lsn = match state.generation_map.is_trusted(chain.end_lsn) {
+            true => state.generation_map.durable_lsn(),
             false => 0,
         };
         let acknowledged_lsn = acknowledged_lsn.max(self.reader.proven_durable_lsn);
@@ -143,7 +143,7 @@ impl RecoverSteps {
         let state = store.databases.get_mut(place)?;
         let (id, chain) = (state.config.id, self.chain?);
         let replayed = *self.reader.parser.pages.get(&page)?;
-        let mark = state.marks.get(page);
+        let mark = state.generation_map.get(page);
         notes.report.pages_checked += 1;
         let write = Request::new(IoKind::Write, place, file, g.page_offset(page), g.page_bytes);
         let write = write.class(WRITE).at(Place::Page(page));
@@ -175,7 +175,7 @@ impl RecoverSteps {
         }
         let found = head.map_or(0, |head| head.generation).max(replayed.change.generation);
         let generation = mark.newest_of(found) + 1;
-        state.marks.set(page, Mark { acked: generation - 1, in_flight: true });
+        state.generation_map.set(page, Mark { acked: generation - 1, in_flight: true });
         render(&g, &rebuilt(&g, id, generation, &replayed), bytes);
         notes.report.pages_written += 1;
         Some(write)
@@ -218,8 +218,8 @@ impl RecoverSteps {
         let state = &mut store.databases[self.place];
         state.log_whole_from = log_whole_from;
         state.log = LogPosition { next_lsn, checkpoint: next_lsn, epoch: self.next_epoch(&chain) };
-        let acknowledged = state.marks.durable_lsn().max(next_lsn);
-        state.marks.set_durable_lsn(acknowledged);
+        let acknowledged = state.generation_map.durable_lsn().max(next_lsn);
+        state.generation_map.set_durable_lsn(acknowledged);
         self.place += 1;
         self.asked = false;
         self.stage = Stage::Ended;
@@ -325,7 +325,7 @@ impl Steps for RecoverSteps {
             }
             (WRITE, Place::Page(page)) => {
                 let state = &mut store.databases[self.place];
-                let generation = state.marks.get(page).newest();
+                let generation = state.generation_map.get(page).newest();
                 settle(state, page, generation);
                 None
             }

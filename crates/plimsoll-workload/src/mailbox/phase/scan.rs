@@ -168,7 +168,7 @@ impl Steps for ScanSteps {
         let state = store.databases.get(request.place)?;
         let first = (request.offset_bytes / u64::from(self.page_bytes)) as u32;
         for i in 0..request.size_bytes / self.page_bytes {
-            let (page, mark) = (first + i, state.marks.get(first + i));
+            let (page, mark) = (first + i, state.generation_map.get(first + i));
             let at = lane.buffer_at + u64::from(i) * u64::from(self.page_bytes);
             notes.report.pages_checked += 1;
             let Some(bytes) = ctx.arena.bytes(at, self.page_bytes) else { continue };

@@ -89,7 +89,7 @@ pub struct VerifySteps {
 }
 
 impl Verify {
-    /// Verifies the databases of `store`. Of their states, only the marks are used; the rest is
+    /// Verifies the databases of `store`. Of their states, only the generation maps are used; the rest is
     /// learned from the log. `expected` are commits that must be there besides.
     pub fn new(store: Store, expected: Expected, io: PhaseIo) -> Self {
         let steps = VerifySteps {
@@ -136,10 +136,10 @@ impl VerifySteps {
         let id = state.config.id;
         self.replayed = core::mem::take(&mut self.reader.parser.pages);
         (self.end_lsn, self.checkpoint) = (u64::MAX, 0);
-        self.map_trusted = state.marks.is_trusted(chain.map_or(0, |chain| chain.end_lsn));
+        self.map_trusted = state.generation_map.is_trusted(chain.map_or(0, |chain| chain.end_lsn));
         notes.report.maps_untrusted += u64::from(!self.map_trusted);
         if let Some(Chain { end_lsn, checkpoint, pages_used, epoch, .. }) = chain {
-            let mapped_lsn = state.marks.durable_lsn();
+            let mapped_lsn = state.generation_map.durable_lsn();
             let proven_lsn = self.reader.proven_durable_lsn;
             let acknowledged_lsn =
                 if self.map_trusted { mapped_lsn.max(proven_lsn) } else { proven_lsn };
@@ -148,7 +148,7 @@ impl VerifySteps {
                 notes.find(id, place, Trouble::LogEnds { end_lsn, acknowledged_lsn });
             } else if end_lsn < mapped_lsn {
                 let acknowledged_lsn = mapped_lsn;
-                notes.doubt(id, place, Trouble::LogEnds { end_lsn, acknowledged_lsn });
+                notes.find_unconfirmed(id, place, Trouble::LogEnds { end_lsn, acknowledged_lsn });
             }
             (self.end_lsn, self.checkpoint) = (end_lsn, checkpoint);
             let last = self.replayed.keys().next_back().map_or(0, |last| last + 1);
@@ -171,7 +171,7 @@ impl VerifySteps {
         let g = &store.geometry;
         let state = &store.databases[self.place];
         let id = state.config.id;
-        let mark = if self.map_trusted { state.marks.get(page) } else { Mark::UNKNOWN };
+        let mark = if self.map_trusted { state.generation_map.get(page) } else { Mark::UNKNOWN };
         let replayed = self.replayed.get(&page).copied();
         let to_replay = replayed.filter(|replayed| replayed.start_lsn >= self.checkpoint);
         notes.report.pages_checked += 1;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::disk::Go;
-use super::fixture::{finish, marks, prepared, small};
+use super::fixture::{finish, maps, prepared, small};
 use crate::mailbox::{Group, MailboxConfig, Scan, ScanKind};
 
 const KIB: usize = 1024;
@@ -22,8 +22,8 @@ fn files(compressibility: f64) -> Vec<Vec<u8>> {
         compressibility,
         ..small(31)
     };
-    let marks = marks(&config);
-    let (mut disk, store) = prepared(&config, &marks);
+    let maps = maps(&config);
+    let (mut disk, store) = prepared(&config, &maps);
     let sessions: Vec<u32> = (0..config.sessions).collect();
     let mut group = Group::new(store, &sessions).unwrap();
     disk.run(&mut group, |_, step| if step == 500 { Go::Stop } else { Go::On });

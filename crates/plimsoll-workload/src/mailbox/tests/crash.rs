@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::disk::{Disk, Go, Latency};
-use super::fixture::{PHASE_IO, SharedMarks, marks, prepared, small, store};
+use super::fixture::{PHASE_IO, SharedGenerationMap, maps, prepared, small, store};
 use crate::mailbox::rng::{Choices, below};
 use crate::mailbox::{
     Commit, DatabaseConfig, Durability, Expected, Finding, Group, MailboxConfig, Mutant, Pace,
@@ -31,17 +31,17 @@ impl Witness for Notebook {
 struct Base {
     config: MailboxConfig,
     disk: Disk,
-    marks: Vec<SharedMarks>,
+    maps: Vec<SharedGenerationMap>,
 }
 
 impl Base {
     fn new(config: MailboxConfig) -> Self {
-        let marks = marks(&config);
-        let (mut disk, _) = prepared(&config, &marks);
+        let maps = maps(&config);
+        let (mut disk, _) = prepared(&config, &maps);
         if config.checkpoint_step_bytes == TIGHT_STEP {
             disk.latency.write_ns = 4_000_000;
         }
-        Self { config, disk, marks }
+        Self { config, disk, maps }
     }
 }
 
@@ -80,11 +80,11 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
     let mut choices = Choices::new(seed, 77);
     let mut disk = base.disk.clone();
     disk.reseed(seed);
-    let marks: Vec<SharedMarks> = base.marks.iter().map(SharedMarks::copy).collect();
+    let maps: Vec<SharedGenerationMap> = base.maps.iter().map(SharedGenerationMap::copy).collect();
     let mut config = base.config.clone();
     let notebook = Notebook::default();
     let sessions: Vec<u32> = (0..config.sessions).collect();
-    let mut state = store(&config, &marks);
+    let mut state = store(&config, &maps);
     let mut told = History::default();
     for round in 0..1 + below(choices.bits(), 4) {
         config.load_seed = seed << 8 | round;
@@ -113,14 +113,15 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
         };
         told.acknowledged = notebook.0.lock().unwrap().len() as u64;
         if below(choices.bits(), 2) == 0 {
-            let mut verify = Verify::new(store(&config, &marks), expected(), PHASE_IO);
+            let mut verify = Verify::new(store(&config, &maps), expected(), PHASE_IO);
             disk.run(&mut verify, |_, _| Go::On);
             told.findings.extend(verify.findings());
             told.rebuilt += verify.report().pages_rebuilt.iter().sum::<u64>();
         }
         if seed % 4 == 0 {
             // With maps as they were before the load, which a crash of the host can leave.
-            let old: Vec<SharedMarks> = base.marks.iter().map(SharedMarks::untrusted).collect();
+            let old: Vec<SharedGenerationMap> =
+                base.maps.iter().map(SharedGenerationMap::untrusted).collect();
             let mut verify = Verify::new(store(&config, &old), expected(), PHASE_IO);
             disk.run(&mut verify, |_, _| Go::On);
             told.findings.extend(verify.findings());
@@ -130,7 +131,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
         // Recovery may crash too, and is then begun again.
         loop {
             let from = ReplayFrom::Checkpoint;
-            let mut recover = Recover::new(store(&config, &marks), from, PHASE_IO);
+            let mut recover = Recover::new(store(&config, &maps), from, PHASE_IO);
             let crash_at =
                 if below(choices.bits(), 4) == 0 { 30 + below(choices.bits(), 60) } else { 0 };
             recover.steps.mutant = mutant;
@@ -147,7 +148,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             disk.crash();
             told.crashes += 1;
         }
-        let mut verify = Verify::new(store(&config, &marks), expected(), PHASE_IO);
+        let mut verify = Verify::new(store(&config, &maps), expected(), PHASE_IO);
         disk.run(&mut verify, |_, _| Go::On);
         told.findings.extend(verify.findings());
         told.unfinished += u64::from(verify.report().log_changes > 0);

@@ -1,7 +1,7 @@
 //! Damage done by hand to a closed store is found, named and placed, by every machine that reads.
 
 use super::disk::{Disk, Go};
-use super::fixture::{PHASE_IO, SharedMarks, finish, marks, prepared, small, store};
+use super::fixture::{PHASE_IO, SharedGenerationMap, finish, maps, prepared, small, store};
 use crate::mailbox::{
     Damage, Expected, Finding, GenerationMap, Group, MailboxConfig, Phase, Place, Scan, ScanKind,
     Store, Trouble, Verify, parse, render,
@@ -13,7 +13,7 @@ const PAGE: usize = 32 << 10;
 /// after a first load, after a second one.
 struct Closed {
     config: MailboxConfig,
-    marks: Vec<SharedMarks>,
+    maps: Vec<SharedGenerationMap>,
     created: Disk,
     middle: Disk,
     disk: Disk,
@@ -38,13 +38,13 @@ fn closed() -> Closed {
         log_files: 12,
         ..small(21)
     };
-    let marks = marks(&config);
-    let (mut disk, store) = prepared(&config, &marks);
+    let maps = maps(&config);
+    let (mut disk, store) = prepared(&config, &maps);
     let created = disk.clone();
     let store = load(&mut disk, store, &config);
     let middle = disk.clone();
     load(&mut disk, store, &config);
-    Closed { config, marks, created, middle, disk }
+    Closed { config, maps, created, middle, disk }
 }
 
 impl Closed {
@@ -54,7 +54,7 @@ impl Closed {
     }
 
     fn generation(&self, page: u32) -> u32 {
-        self.marks[1].get(page).acked
+        self.maps[1].get(page).acked
     }
 
     /// Does `harm` to database 1 and checks that each machine finds exactly `expected`.
@@ -70,8 +70,9 @@ impl Closed {
             all.sort_unstable();
             all
         };
-        let marks: Vec<SharedMarks> = self.marks.iter().map(SharedMarks::copy).collect();
-        let fresh = store(&self.config, &marks);
+        let maps: Vec<SharedGenerationMap> =
+            self.maps.iter().map(SharedGenerationMap::copy).collect();
+        let fresh = store(&self.config, &maps);
         let mut verify = Verify::new(fresh, Expected::default(), PHASE_IO);
         disk.run(&mut verify, |_, _| Go::On);
         assert!(verify.is_complete());
@@ -130,7 +131,7 @@ fn older_versions_are_stale_or_lost() {
     });
     // The generation before the last one: made again as it was, from what follows from it.
     closed.assert_found(&[(page, Damage::Lost)], |disk| {
-        let geometry = *store(&closed.config, &closed.marks).geometry();
+        let geometry = *store(&closed.config, &closed.maps).geometry();
         let mut head = parse(&geometry, Closed::page(disk, page)).unwrap();
         head.generation -= 1;
         render(&geometry, &head, Closed::page(disk, page));
@@ -138,8 +139,8 @@ fn older_versions_are_stale_or_lost() {
     // An older store on the same storage: whole and right, and of another run.
     closed.assert_found(&[(page, Damage::Stale)], |disk| {
         let config = MailboxConfig { run_id: 99, ..closed.config.clone() };
-        let geometry = *store(&closed.config, &closed.marks).geometry();
-        let other = *store(&config, &closed.marks).geometry();
+        let geometry = *store(&closed.config, &closed.maps).geometry();
+        let other = *store(&config, &closed.maps).geometry();
         let mut head = parse(&geometry, Closed::page(disk, page)).unwrap();
         head.run_id = 99;
         render(&other, &head, Closed::page(disk, page));
@@ -177,7 +178,7 @@ fn a_log_that_ends_early_is_noticed() {
         disk.bytes(&format!("db00-log/{log:04}.log")).fill(0);
     }
     let mut verify =
-        Verify::new(store(&closed.config, &closed.marks), Expected::default(), PHASE_IO);
+        Verify::new(store(&closed.config, &closed.maps), Expected::default(), PHASE_IO);
     disk.run(&mut verify, |_, _| Go::On);
     assert!(
         verify.findings().iter().all(|f| f.database == 0 && f.trouble == Trouble::NoLog),
@@ -185,10 +186,10 @@ fn a_log_that_ends_early_is_noticed() {
         verify.findings()
     );
     assert_eq!(verify.findings().len(), 1);
-    let acknowledged_lsn = closed.marks[1].durable_lsn() + 4096;
-    let mut marks = closed.marks.clone();
-    marks[1].set_durable_lsn(acknowledged_lsn);
-    let mut verify = Verify::new(store(&closed.config, &marks), Expected::default(), PHASE_IO);
+    let acknowledged_lsn = closed.maps[1].durable_lsn() + 4096;
+    let mut maps = closed.maps.clone();
+    maps[1].set_durable_lsn(acknowledged_lsn);
+    let mut verify = Verify::new(store(&closed.config, &maps), Expected::default(), PHASE_IO);
     closed.disk.clone().run(&mut verify, |_, _| Go::On);
     let end_lsn = acknowledged_lsn - 4096;
     let [finding] = verify.findings() else { panic!("{:?}", verify.findings()) };
@@ -199,8 +200,9 @@ fn a_log_that_ends_early_is_noticed() {
 #[test]
 fn without_a_map_damage_is_still_damage() {
     let closed = closed();
-    let unknown = || -> Vec<SharedMarks> {
-        let maps: Vec<SharedMarks> = closed.marks.iter().map(SharedMarks::copy).collect();
+    let unknown = || -> Vec<SharedGenerationMap> {
+        let maps: Vec<SharedGenerationMap> =
+            closed.maps.iter().map(SharedGenerationMap::copy).collect();
         for mut map in maps.clone() {
             (0..45).for_each(|page| map.set(page, crate::mailbox::Mark::UNKNOWN));
         }

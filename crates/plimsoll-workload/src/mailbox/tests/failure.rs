@@ -1,7 +1,7 @@
 //! I/O errors end a run: nothing more is issued, what was learned is kept.
 
 use super::disk::Go;
-use super::fixture::{PHASE_IO, finish, marks, prepared, small, store};
+use super::fixture::{PHASE_IO, finish, maps, prepared, small, store};
 use crate::mailbox::{
     Expected, Group, MailboxConfig, Phase, Recover, ReplayFrom, Scan, ScanKind, Trouble, Verify,
 };
@@ -13,16 +13,16 @@ const EIO: i32 = 5;
 #[test]
 fn the_first_failure_ends_the_run() {
     let config = MailboxConfig { durability: crate::mailbox::Durability::Fdatasync, ..small(41) };
-    let marks = marks(&config);
-    let (prepared, _) = prepared(&config, &marks);
+    let maps = maps(&config);
+    let (prepared, _) = prepared(&config, &maps);
     let sessions: Vec<u32> = (0..config.sessions).collect();
     let mut places = std::collections::HashSet::new();
     for victim in (3..900).step_by(7) {
         let mut disk = prepared.clone();
-        let marks: Vec<_> = marks.iter().map(super::fixture::SharedMarks::copy).collect();
+        let maps: Vec<_> = maps.iter().map(super::fixture::SharedGenerationMap::copy).collect();
         let failure = if victim % 2 == 0 { Err(EIO) } else { Ok(0) };
         disk.failures.insert(disk.issued + victim, failure);
-        let mut group = Group::new(store(&config, &marks), &sessions).unwrap();
+        let mut group = Group::new(store(&config, &maps), &sessions).unwrap();
         disk.run(&mut group, |_, step| if step == 3000 { Go::Stop } else { Go::On });
         if disk.failed == Some(IoKind::Flush) && failure.is_ok() {
             continue; // A flush transfers nothing, so it can't be short.
@@ -46,7 +46,7 @@ fn the_first_failure_ends_the_run() {
         disk.crash();
         let recovered = finish(
             &mut disk,
-            Recover::new(store(&config, &marks), ReplayFrom::Checkpoint, PHASE_IO),
+            Recover::new(store(&config, &maps), ReplayFrom::Checkpoint, PHASE_IO),
         );
         finish(&mut disk, Verify::new(recovered, Expected::default(), PHASE_IO));
     }
@@ -56,8 +56,8 @@ fn the_first_failure_ends_the_run() {
 #[test]
 fn a_phase_ends_with_its_first_failure() {
     let config = small(42);
-    let marks = marks(&config);
-    let (mut disk, store) = prepared(&config, &marks);
+    let maps = maps(&config);
+    let (mut disk, store) = prepared(&config, &maps);
     disk.failures.insert(disk.issued + 3, Err(EIO));
     let mut scan = Scan::new(store, ScanKind::Checksum, PHASE_IO);
     disk.run(&mut scan, |_, _| Go::On);
@@ -70,8 +70,8 @@ fn a_phase_ends_with_its_first_failure() {
 #[test]
 fn a_stopped_phase_is_not_complete() {
     let config = small(43);
-    let marks = marks(&config);
-    let (mut disk, store) = prepared(&config, &marks);
+    let maps = maps(&config);
+    let (mut disk, store) = prepared(&config, &maps);
     let mut scan = Scan::new(store, ScanKind::Backup, PHASE_IO);
     disk.run(&mut scan, |_, step| if step == 2 { Go::Stop } else { Go::On });
     assert!(!scan.is_complete() && scan.poison().is_none());
@@ -81,8 +81,8 @@ fn a_stopped_phase_is_not_complete() {
 #[test]
 fn a_store_that_was_not_closed_must_be_recovered() {
     let config = small(44);
-    let marks = marks(&config);
-    let (mut disk, first) = prepared(&config, &marks);
+    let maps = maps(&config);
+    let (mut disk, first) = prepared(&config, &maps);
     let sessions: Vec<u32> = (0..config.sessions).collect();
     let mut group = Group::new(first, &sessions).unwrap();
     disk.run(&mut group, |_, step| if step == 300 { Go::Crash } else { Go::On });
@@ -90,6 +90,6 @@ fn a_store_that_was_not_closed_must_be_recovered() {
     assert!(error.to_string().contains("run recovery first"), "{error}");
     disk.crash();
     let from = ReplayFrom::Checkpoint;
-    let recovered = finish(&mut disk, Recover::new(store(&config, &marks), from, PHASE_IO));
+    let recovered = finish(&mut disk, Recover::new(store(&config, &maps), from, PHASE_IO));
     assert!(Group::new(recovered, &sessions).is_ok());
 }

@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex};
 use super::disk::{Disk, Go, Latency};
 use crate::mailbox::{
     Create, DatabaseConfig, DatabaseState, Duplicate, Format, GenerationMap, MailboxConfig, Mark,
-    Marks, Phase, PhaseIo, Store,
+    MemoryGenerationMap, Phase, PhaseIo, Store,
 };
 
 /// A generation map that outlives the machine that uses it, as one in shared memory does.
 #[derive(Clone, Debug)]
-pub struct SharedMarks(pub Arc<Mutex<Marks>>, pub bool);
+pub struct SharedGenerationMap(pub Arc<Mutex<MemoryGenerationMap>>, pub bool);
 
-impl SharedMarks {
+impl SharedGenerationMap {
     pub fn new(pages: u32) -> Self {
-        Self(Arc::new(Mutex::new(Marks::new(pages))), true)
+        Self(Arc::new(Mutex::new(MemoryGenerationMap::new(pages))), true)
     }
 
     /// A map of its own with the same content.
@@ -28,7 +28,7 @@ impl SharedMarks {
     }
 }
 
-impl GenerationMap for SharedMarks {
+impl GenerationMap for SharedGenerationMap {
     fn get(&self, page: u32) -> Mark {
         self.0.lock().unwrap().get(page)
     }
@@ -81,17 +81,17 @@ pub fn small(seed: u64) -> MailboxConfig {
     }
 }
 
-/// The marks of a store, by place.
-pub fn marks(config: &MailboxConfig) -> Vec<SharedMarks> {
-    config.databases.iter().map(|d| SharedMarks::new(d.pages_max)).collect()
+/// The maps of a store, by place.
+pub fn maps(config: &MailboxConfig) -> Vec<SharedGenerationMap> {
+    config.databases.iter().map(|d| SharedGenerationMap::new(d.pages_max)).collect()
 }
 
 /// A store of all databases of a configuration.
-pub fn store(config: &MailboxConfig, marks: &[SharedMarks]) -> Store {
-    let state = |(d, m): (&DatabaseConfig, &SharedMarks)| {
+pub fn store(config: &MailboxConfig, maps: &[SharedGenerationMap]) -> Store {
+    let state = |(d, m): (&DatabaseConfig, &SharedGenerationMap)| {
         DatabaseState::new(d.clone(), Box::new(m.clone()))
     };
-    let states = config.databases.iter().zip(marks).map(state).collect();
+    let states = config.databases.iter().zip(maps).map(state).collect();
     Store::new(config.clone(), states).unwrap()
 }
 
@@ -105,9 +105,9 @@ pub fn finish<P: Phase>(disk: &mut Disk, mut phase: P) -> Store {
 }
 
 /// Creates, formats and duplicates.
-pub fn prepared(config: &MailboxConfig, marks: &[SharedMarks]) -> (Disk, Store) {
+pub fn prepared(config: &MailboxConfig, maps: &[SharedGenerationMap]) -> (Disk, Store) {
     let mut disk = Disk::new(config.seed, LATENCY);
-    let store = finish(&mut disk, Create::new(store(config, marks), PHASE_IO));
+    let store = finish(&mut disk, Create::new(store(config, maps), PHASE_IO));
     let store = finish(&mut disk, Format::new(store, PHASE_IO));
     let store = finish(&mut disk, Duplicate::new(store, PHASE_IO));
     (disk, store)

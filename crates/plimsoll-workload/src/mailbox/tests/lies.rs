@@ -2,7 +2,7 @@
 //! Nothing in the load reads the log back (`copies = 1`), so that reading back afterwards must tell.
 
 use super::disk::{Disk, Go, Lie};
-use super::fixture::{PHASE_IO, SharedMarks, marks, prepared, small, store};
+use super::fixture::{PHASE_IO, SharedGenerationMap, maps, prepared, small, store};
 use crate::mailbox::rng::{Choices, below};
 use crate::mailbox::{
     Damage, Durability, Expected, Finding, GenerationMap, Group, MailboxConfig, Phase, Recover,
@@ -15,7 +15,7 @@ const STEPS: u64 = 700;
 struct Base {
     config: MailboxConfig,
     disk: Disk,
-    marks: Vec<SharedMarks>,
+    maps: Vec<SharedGenerationMap>,
 }
 
 /// How the load ends.
@@ -28,19 +28,25 @@ enum End {
 impl Base {
     fn new(durability: Durability) -> Self {
         let config = MailboxConfig { copies: 1, durability, ..small(31) };
-        let marks = marks(&config);
-        let (disk, _) = prepared(&config, &marks);
-        Self { config, disk, marks }
+        let maps = maps(&config);
+        let (disk, _) = prepared(&config, &maps);
+        Self { config, disk, maps }
     }
 
     /// Loads a copy of the store, with a lie about one log write.
-    fn load(&self, seed: u64, end: End, lie: Option<(u64, Lie)>) -> (Disk, Vec<SharedMarks>) {
+    fn load(
+        &self,
+        seed: u64,
+        end: End,
+        lie: Option<(u64, Lie)>,
+    ) -> (Disk, Vec<SharedGenerationMap>) {
         let mut disk = self.disk.clone();
         disk.reseed(seed);
         disk.lies = lie.into_iter().collect();
-        let marks: Vec<SharedMarks> = self.marks.iter().map(SharedMarks::copy).collect();
+        let maps: Vec<SharedGenerationMap> =
+            self.maps.iter().map(SharedGenerationMap::copy).collect();
         let sessions: Vec<u32> = (0..self.config.sessions).collect();
-        let mut group = Group::new(store(&self.config, &marks), &sessions).unwrap();
+        let mut group = Group::new(store(&self.config, &maps), &sessions).unwrap();
         disk.run(&mut group, |_, step| match end {
             End::Closed if step == STEPS => Go::Stop,
             End::Crashed if step == STEPS => Go::Crash,
@@ -51,30 +57,30 @@ impl Base {
         if end == End::Crashed {
             disk.crash();
         }
-        (disk, marks)
+        (disk, maps)
     }
 
     /// The store as its load left it, whatever its log now says.
-    fn left(&self, marks: &[SharedMarks]) -> Store {
-        let mut store = store(&self.config, marks);
+    fn left(&self, maps: &[SharedGenerationMap]) -> Store {
+        let mut store = store(&self.config, maps);
         for state in &mut store.databases {
-            state.log.next_lsn = state.marks.durable_lsn();
+            state.log.next_lsn = state.generation_map.durable_lsn();
             state.log.checkpoint = state.log.next_lsn;
         }
         store
     }
 
-    fn verify(&self, disk: &Disk, marks: &[SharedMarks], end: End) -> Verify {
-        let verify = Verify::new(store(&self.config, marks), Expected::default(), PHASE_IO);
+    fn verify(&self, disk: &Disk, maps: &[SharedGenerationMap], end: End) -> Verify {
+        let verify = Verify::new(store(&self.config, maps), Expected::default(), PHASE_IO);
         let mut verify = if end == End::Closed { verify.of_closed() } else { verify };
         disk.clone().run(&mut verify, |_, _| Go::On);
         assert!(verify.is_complete());
         verify
     }
 
-    fn recover(&self, disk: &Disk, marks: &[SharedMarks], from: ReplayFrom) -> Vec<Finding> {
-        let marks: Vec<SharedMarks> = marks.iter().map(SharedMarks::copy).collect();
-        let mut recover = Recover::new(store(&self.config, &marks), from, PHASE_IO);
+    fn recover(&self, disk: &Disk, maps: &[SharedGenerationMap], from: ReplayFrom) -> Vec<Finding> {
+        let maps: Vec<SharedGenerationMap> = maps.iter().map(SharedGenerationMap::copy).collect();
+        let mut recover = Recover::new(store(&self.config, &maps), from, PHASE_IO);
         disk.clone().run(&mut recover, |_, _| Go::On);
         recover.findings().iter().chain(recover.poison()).copied().collect()
     }
@@ -96,22 +102,22 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
         let mut choices = Choices::new(7, 7);
         for (number, lie) in (0..60).map(|number| (number, LIES[number as usize % 4])) {
             let seed = number / 4;
-            let (honest, marks) = base.load(seed, End::Closed, None);
-            let checked = base.verify(&honest, &marks, End::Closed);
+            let (honest, maps) = base.load(seed, End::Closed, None);
+            let checked = base.verify(&honest, &maps, End::Closed);
             assert_eq!(checked.findings(), []);
             assert!(checked.report().log_blocks_checked > 60, "{:?}", checked.report());
             // Of the last twenty writes: some are of either log, and none has come round since.
             let of_last = below(choices.bits(), 20) as usize;
             let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
-            let (disk, marks) = base.load(seed, End::Closed, Some((victim, lie)));
+            let (disk, maps) = base.load(seed, End::Closed, Some((victim, lie)));
             let told = format!("{lie:?} about log write {of_last} from the end, seed {seed}");
-            let verify = base.verify(&disk, &marks, End::Closed);
+            let verify = base.verify(&disk, &maps, End::Closed);
             assert!(of_log(verify.findings()), "verify: {told}");
-            let mut scan = Scan::new(base.left(&marks), ScanKind::Checksum, PHASE_IO);
+            let mut scan = Scan::new(base.left(&maps), ScanKind::Checksum, PHASE_IO);
             disk.clone().run(&mut scan, |_, _| Go::On);
             assert!(of_log(scan.findings()), "the checksum phase: {told}");
             let all = ReplayFrom::LogFiles(base.config.log_files);
-            assert!(of_log(&base.recover(&disk, &marks, all)), "soft recovery: {told}");
+            assert!(of_log(&base.recover(&disk, &maps, all)), "soft recovery: {told}");
         }
     }
 }
@@ -123,18 +129,19 @@ fn no_lie_about_what_recovery_needs_is_believed() {
     let mut choices = Choices::new(9, 9);
     for (number, lie) in (0..60).map(|number| (number, LIES[number as usize % 4])) {
         let seed = number / 4;
-        let (honest, marks) = base.load(seed, End::Crashed, None);
-        assert_eq!(base.verify(&honest, &marks, End::Crashed).findings(), []);
+        let (honest, maps) = base.load(seed, End::Crashed, None);
+        assert_eq!(base.verify(&honest, &maps, End::Crashed).findings(), []);
         // The last ones may have been in flight, and are not missed then.
         let of_last = 8 + below(choices.bits(), 8) as usize;
         let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
-        let (disk, marks) = base.load(seed, End::Crashed, Some((victim, lie)));
+        let (disk, maps) = base.load(seed, End::Crashed, Some((victim, lie)));
         let told = format!("{lie:?} about log write {of_last} from the end, seed {seed}");
-        let verify = base.verify(&disk, &marks, End::Crashed);
+        let verify = base.verify(&disk, &maps, End::Crashed);
         assert!(of_log(verify.findings()), "verify: {told}");
-        assert!(of_log(&base.recover(&disk, &marks, ReplayFrom::Checkpoint)), "recovery: {told}");
+        assert!(of_log(&base.recover(&disk, &maps, ReplayFrom::Checkpoint)), "recovery: {told}");
         // The log itself proves it where blocks lie far enough beyond the gap, and never wrongly.
-        let untrusted: Vec<SharedMarks> = marks.iter().map(SharedMarks::untrusted).collect();
+        let untrusted: Vec<SharedGenerationMap> =
+            maps.iter().map(SharedGenerationMap::untrusted).collect();
         let verify = base.verify(&honest, &untrusted, End::Crashed);
         assert_eq!(verify.findings(), [], "nothing was lied about");
     }
@@ -145,27 +152,28 @@ fn no_lie_about_what_recovery_needs_is_believed() {
 #[test]
 fn a_map_that_is_not_trusted_never_accuses() {
     let base = Base::new(Durability::DSync);
-    let created: Vec<SharedMarks> = base.marks.iter().map(SharedMarks::untrusted).collect();
+    let created: Vec<SharedGenerationMap> =
+        base.maps.iter().map(SharedGenerationMap::untrusted).collect();
     for seed in 0..40 {
         let end = if seed % 2 == 0 { End::Closed } else { End::Crashed };
-        let (disk, marks) = base.load(seed, end, None);
-        let trusted = base.verify(&disk, &marks, end).report();
+        let (disk, maps) = base.load(seed, end, None);
+        let trusted = base.verify(&disk, &maps, end).report();
         assert_eq!((trusted.pages_unknown, trusted.maps_untrusted), (0, 0));
         assert!(trusted.pages_by_map > 0 && trusted.pages_by_log > 0, "{trusted:?}");
         let verify = base.verify(&disk, &created, end);
         assert_eq!(verify.findings(), [], "seed {seed}");
-        assert_eq!(verify.doubts(), []);
+        assert_eq!(verify.unconfirmed(), []);
         let report = verify.report();
         assert_eq!(report.maps_untrusted, 2);
         assert_eq!(report.pages_by_log, trusted.pages_by_log);
         assert_eq!(report.pages_unknown, trusted.pages_by_map);
         assert_eq!(report.pages_checked, report.pages_by_log + report.pages_unknown);
         // Commits that it says were acknowledged beyond the log's end are told, and held against nobody.
-        let mut ahead = marks[1].untrusted();
+        let mut ahead = maps[1].untrusted();
         ahead.set_durable_lsn(1 << 40);
-        let verify = base.verify(&disk, &[marks[0].untrusted(), ahead], end);
+        let verify = base.verify(&disk, &[maps[0].untrusted(), ahead], end);
         assert_eq!(verify.findings(), []);
-        assert!(matches!(verify.doubts()[0].trouble, Trouble::LogEnds { .. }));
+        assert!(matches!(verify.unconfirmed()[0].trouble, Trouble::LogEnds { .. }));
     }
 }
 
@@ -173,8 +181,9 @@ fn a_map_that_is_not_trusted_never_accuses() {
 #[test]
 fn the_log_proves_lost_pages_without_a_map() {
     let base = Base::new(Durability::DSync);
-    let (disk, marks) = base.load(3, End::Closed, None);
-    let untrusted: Vec<SharedMarks> = marks.iter().map(SharedMarks::untrusted).collect();
+    let (disk, maps) = base.load(3, End::Closed, None);
+    let untrusted: Vec<SharedGenerationMap> =
+        maps.iter().map(SharedGenerationMap::untrusted).collect();
     let page_bytes = base.config.page_bytes as usize;
     let mut found = 0;
     for page in 0..36 {

@@ -2,7 +2,7 @@
 //! again.
 
 use super::disk::Go;
-use super::fixture::{PHASE_IO, finish, marks, prepared, small};
+use super::fixture::{PHASE_IO, finish, maps, prepared, small};
 use crate::mailbox::{
     Damage, Expected, Group, MailboxConfig, Phase, Recover, ReplayFrom, Scan, ScanKind, Store,
     Verify,
@@ -24,8 +24,8 @@ fn load(disk: &mut super::disk::Disk, store: Store, config: &MailboxConfig, step
 #[test]
 fn a_store_lives() {
     let config = small(11);
-    let marks = marks(&config);
-    let (mut disk, store) = prepared(&config, &marks);
+    let maps = maps(&config);
+    let (mut disk, store) = prepared(&config, &maps);
     let store = load(&mut disk, store, &config, 4000);
     let store = finish(&mut disk, Scan::new(store, ScanKind::Checksum, PHASE_IO));
     let mut verify = Verify::new(store, Expected::default(), PHASE_IO);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::disk::{Disk, Go, Latency};
 use crate::mailbox::{
     Create, DatabaseConfig, DatabaseState, Duplicate, Expected, Format, GenerationMap, Group,
-    MailboxConfig, Mark, Marks, Pace, Phase, PhaseIo, Recover, ReplayFrom, Scan, ScanKind, Store,
-    Verify,
+    MailboxConfig, Mark, MemoryGenerationMap, Pace, Phase, PhaseIo, Recover, ReplayFrom, Scan,
+    ScanKind, Store, Verify,
 };
 use crate::step::{BACKLOG_NS, StepWorkload};
 
@@ -16,9 +16,9 @@ const DISK: Latency =
 
 fn store(config: &MailboxConfig) -> Store {
     let database = |d: &DatabaseConfig| {
-        let mut marks = Box::new(Marks::new(d.pages_max));
-        (0..d.pages_initial).for_each(|page| marks.set(page, Mark::at(1)));
-        DatabaseState::new(d.clone(), marks)
+        let mut maps = Box::new(MemoryGenerationMap::new(d.pages_max));
+        (0..d.pages_initial).for_each(|page| maps.set(page, Mark::at(1)));
+        DatabaseState::new(d.clone(), maps)
     };
     Store::new(config.clone(), config.databases.iter().map(database).collect()).unwrap()
 }
@@ -268,8 +268,9 @@ fn phases_run_without_data() {
         assert!(phase.is_complete() && phase.poison().is_none());
         Box::new(phase).into_store()
     }
-    let empty =
-        |d: &DatabaseConfig| DatabaseState::new(d.clone(), Box::new(Marks::new(d.pages_max)));
+    let empty = |d: &DatabaseConfig| {
+        DatabaseState::new(d.clone(), Box::new(MemoryGenerationMap::new(d.pages_max)))
+    };
     let states = config.databases.iter().map(empty).collect();
     let store = run(&mut disk, Create::new(Store::new(config.clone(), states).unwrap(), io));
     let store = run(&mut disk, Format::new(store, io));

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_observe::Shape;
+use plimsoll_observe::AccessProfiler;
 use plimsoll_sys::inject;
 use plimsoll_workload::mailbox::Group;
 use plimsoll_workload::step::{
@@ -12,11 +12,11 @@ use plimsoll_workload::step::{
 
 use crate::step::Control;
 
-/// A group, and the shape of what it issues in the measured phase.
-pub(super) struct Shaped {
+/// A group, and the profiler of what it issues in the measured phase.
+pub(super) struct Profiled {
     /// The group.
     pub(super) group: Group,
-    shape: Shape,
+    profiler: AccessProfiler,
     /// Place of the group's first file among those of all groups.
     first_file: u32,
     /// By class: whether it is transactional.
@@ -26,8 +26,8 @@ pub(super) struct Shaped {
     measures: bool,
 }
 
-impl Shaped {
-    /// Groups with shapes over the files of all of them, so that these can be merged.
+impl Profiled {
+    /// Groups with profilers over the files of all of them, so that these can be merged.
     pub(super) fn all(groups: Vec<Group>, control: &Arc<Control>, seed: u64) -> Vec<Self> {
         let files = || groups.iter().flat_map(|group| group.files());
         let files_bytes: Vec<u64> = files().map(|file| file.size_bytes).collect();
@@ -39,23 +39,23 @@ impl Shaped {
                 let counts = counts.map(|class| class.group == ClassGroup::Transactional).collect();
                 let clients = group.files().len();
                 // Sequential is what follows in a file, whichever session it is of.
-                let shape = Shape::new(&files_bytes, clients, seed);
+                let profiler = AccessProfiler::new(&files_bytes, clients, seed);
                 let own_first = first_file;
                 first_file += clients as u32;
                 let first_file = own_first;
                 let control = Arc::clone(control);
-                Self { group, shape, first_file, counts, control, measures: false }
+                Self { group, profiler, first_file, counts, control, measures: false }
             })
             .collect()
     }
 
     /// What was counted in the measured phase; `None` where it was not come to.
-    pub(super) fn measured<'s>(all: impl Iterator<Item = &'s Self>) -> Option<Shape> {
-        let mut sum: Option<Shape> = None;
+    pub(super) fn measured<'s>(all: impl Iterator<Item = &'s Self>) -> Option<AccessProfiler> {
+        let mut sum: Option<AccessProfiler> = None;
         for part in all.filter(|part| part.measures) {
             match &mut sum {
-                Some(sum) => sum.merge(&part.shape),
-                None => sum = Some(part.shape.clone()),
+                Some(sum) => sum.merge(&part.profiler),
+                None => sum = Some(part.profiler.clone()),
             }
         }
         sum
@@ -68,19 +68,19 @@ impl Shaped {
         }
         if !self.measures && self.control.measured(now_ns).is_some() {
             self.measures = true;
-            self.shape.reset();
+            self.profiler.reset();
         }
         for io in out.iter().filter(|io| io.kind != IoKind::Flush) {
             if self.counts.get(usize::from(io.class)) == Some(&true) {
                 let file = self.first_file + io.file;
                 let is_read = io.kind == IoKind::Read;
-                self.shape.operation(io.file, file, is_read, io.offset_bytes, io.size_bytes);
+                self.profiler.operation(io.file, file, is_read, io.offset_bytes, io.size_bytes);
             }
         }
     }
 }
 
-impl StepWorkload for Shaped {
+impl StepWorkload for Profiled {
     fn files(&self) -> &[FileSpec] {
         self.group.files()
     }

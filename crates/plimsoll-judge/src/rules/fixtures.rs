@@ -7,8 +7,8 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::observed::{
-    ClockWatch, Cpu, DeviceTotals, Extents, FileSystem, Generator, Observed, PageCache,
-    WorkloadShape,
+    AccessProfile, ClockWatch, Cpu, DeviceTotals, Extents, FileSystem, Generator, Observed,
+    PageCache,
 };
 use plimsoll_evidence::run::{
     Checks, ClassTotals, Driver, End, EndKind, Engine, PathEngine, Phase, PhaseKind, Run, Sampled,
@@ -251,7 +251,7 @@ fn observed(bytes: u64, is_read: bool) -> Observed {
             free_bytes: Some(50 << 30),
             ..FileSystem::default()
         }],
-        workload: WorkloadShape {
+        workload: AccessProfile {
             working_set_read_bytes: working_set.filter(|_| is_read),
             working_set_written_bytes: working_set.filter(|_| !is_read),
             read_sequential_share: is_read.then_some(0.0),
@@ -261,7 +261,7 @@ fn observed(bytes: u64, is_read: bool) -> Observed {
             duplicate_share: is_read.then_some(0.0),
             blocks_sampled: 512,
             misaligned_share: Some(0.0),
-            ..WorkloadShape::default()
+            ..AccessProfile::default()
         },
         ..Observed::default()
     }

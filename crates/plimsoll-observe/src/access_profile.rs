@@ -1,8 +1,8 @@
 //! What a workload's operations really were, counted from the operations themselves.
 //!
-//! A driving thread feeds each operation to a [`Shape`] of its own as it is issued, and hands it a
-//! read's content now and then; at the end the threads' shapes are merged and read as a
-//! [`WorkloadShape`]. Nothing here allocates, waits or reads a clock per operation.
+//! A driving thread feeds each operation to a [`AccessProfiler`] of its own as it is issued, and hands it a
+//! read's content now and then; at the end the threads' profilers are merged and read as a
+//! [`AccessProfile`]. Nothing here allocates, waits or reads a clock per operation.
 //!
 //! Blocks of 4 KiB are numbered through all files. The working set is counted exactly in a bitmap, or
 //! in a spatial sample of it where that would be large ([`place`]); reuse distances always in a sample
@@ -14,7 +14,7 @@ mod order;
 mod place;
 mod reuse;
 
-use plimsoll_evidence::observed::{MissRatio, WorkloadShape};
+use plimsoll_evidence::observed::{AccessProfile, MissRatio};
 
 use content::Reservoir;
 use order::Order;
@@ -36,7 +36,7 @@ struct Side {
 
 /// What the operations of one driving thread were.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct AccessProfiler {
     blocks: Blocks,
     reads: Side,
     writes: Side,
@@ -51,7 +51,7 @@ pub struct Shape {
     parts: u32,
 }
 
-impl Shape {
+impl AccessProfiler {
     /// For `clients` issuers on files of these sizes. `seed` decides which content is kept.
     #[must_use]
     pub fn new(files_bytes: &[u64], clients: usize, seed: u64) -> Self {
@@ -175,12 +175,12 @@ impl Shape {
 
     /// The figures. Slow: content is compressed here.
     #[must_use]
-    pub fn totals(&self) -> WorkloadShape {
+    pub fn totals(&self) -> AccessProfile {
         let (reads, writes) = (&self.reads, &self.writes);
         let all = reads.count + writes.count;
         let mean = |side: &Side| (side.count > 0).then(|| side.bytes as f64 / side.count as f64);
         let content = self.content.figures();
-        WorkloadShape {
+        AccessProfile {
             working_set_read_bytes: Some(reads.seen.bytes(&self.blocks)),
             working_set_written_bytes: Some(writes.seen.bytes(&self.blocks)),
             read_sequential_share: self.order.share(true),

@@ -23,16 +23,16 @@ fn close(measured: u64, truth: u64, share: f64) -> bool {
 
 #[test]
 fn a_small_working_set_is_counted_exactly() {
-    let mut shape = Shape::new(&[64 * MIB, 64 * MIB], 2, 1);
+    let mut profiler = AccessProfiler::new(&[64 * MIB, 64 * MIB], 2, 1);
     let mut random = Random(7);
     let mut truth = std::collections::BTreeSet::new();
     for _ in 0..20_000 {
         let (file, block) = (random.below(2), random.below(3000));
         truth.insert((file, block));
         truth.insert((file, block + 1));
-        shape.operation(0, file as u32, true, block * 4096, 8192);
+        profiler.operation(0, file as u32, true, block * 4096, 8192);
     }
-    let totals = shape.totals();
+    let totals = profiler.totals();
     assert_eq!(totals.working_set_read_bytes, Some(truth.len() as u64 * 4096));
     assert_eq!(totals.working_set_written_bytes, Some(0));
     assert_eq!((totals.reads, totals.writes), (Some(20_000), Some(0)));
@@ -42,21 +42,21 @@ fn a_small_working_set_is_counted_exactly() {
 #[test]
 fn a_large_working_set_is_counted_within_two_percent() {
     // 1 TiB, of which a spatial sample of one block in 128 is followed.
-    let mut shape = Shape::new(&[1 << 40], 1, 1);
+    let mut profiler = AccessProfiler::new(&[1 << 40], 1, 1);
     let mut random = Random(3);
     let mut truth = std::collections::HashSet::new();
     for _ in 0..2_000_000 {
         let block = random.below(1 << 28);
         truth.insert(block);
-        shape.operation(0, 0, false, block * 4096, 4096);
+        profiler.operation(0, 0, false, block * 4096, 4096);
     }
-    let measured = shape.totals().working_set_written_bytes.unwrap();
+    let measured = profiler.totals().working_set_written_bytes.unwrap();
     assert!(close(measured, truth.len() as u64 * 4096, 0.02), "{measured}");
 }
 
 #[test]
 fn threads_add_up_without_counting_a_block_twice() {
-    let mut one = Shape::new(&[16 * MIB], 1, 1);
+    let mut one = AccessProfiler::new(&[16 * MIB], 1, 1);
     let mut two = one.clone();
     for block in 0..100 {
         one.operation(0, 0, true, block * 4096, 4096);
@@ -69,24 +69,24 @@ fn threads_add_up_without_counting_a_block_twice() {
 
 #[test]
 fn sequential_and_random_are_told_apart() {
-    let mut shape = Shape::new(&[1 << 30], 2, 1);
+    let mut profiler = AccessProfiler::new(&[1 << 30], 2, 1);
     let mut random = Random(5);
     for turn in 0..10_000 {
-        shape.operation(0, 0, true, turn * 4096, 4096);
-        shape.operation(1, 0, false, random.below(1 << 18) * 4096, 4096);
+        profiler.operation(0, 0, true, turn * 4096, 4096);
+        profiler.operation(1, 0, false, random.below(1 << 18) * 4096, 4096);
     }
-    let totals = shape.totals();
+    let totals = profiler.totals();
     assert!(totals.read_sequential_share.unwrap() > 0.999);
     assert!(totals.write_sequential_share.unwrap() < 0.01);
 }
 
 #[test]
 fn clients_that_share_a_cursor_are_sequential() {
-    let mut shape = Shape::new(&[1 << 30], 4, 1);
+    let mut profiler = AccessProfiler::new(&[1 << 30], 4, 1);
     for turn in 0..10_000u64 {
-        shape.operation((turn % 4) as u32, 0, true, turn * 4096, 4096);
+        profiler.operation((turn % 4) as u32, 0, true, turn * 4096, 4096);
     }
-    assert!(shape.totals().read_sequential_share.unwrap() > 0.999);
+    assert!(profiler.totals().read_sequential_share.unwrap() > 0.999);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
     // Transfers so large that the window holds two of them.
     let (size, transfers) = (256u64 << 10, 2048);
     let mut random = Random(5);
-    let mut one = Shape::new(&[transfers * size], 1, 1);
+    let mut one = AccessProfiler::new(&[transfers * size], 1, 1);
     let mut other = one.clone();
     for turn in 0..2000 {
         let is_read = random.below(2) == 0;
@@ -111,13 +111,13 @@ fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
 #[test]
 fn a_uniform_load_misses_a_cache_by_what_it_lacks() {
     // Uniform over 256 MiB: a cache of a quarter of it hits a quarter.
-    let mut shape = Shape::new(&[256 * MIB], 1, 1);
+    let mut profiler = AccessProfiler::new(&[256 * MIB], 1, 1);
     let mut random = Random(11);
     let blocks = 256 * MIB / 4096;
     for _ in 0..2_000_000 {
-        shape.operation(0, 0, true, random.below(blocks) * 4096, 4096);
+        profiler.operation(0, 0, true, random.below(blocks) * 4096, 4096);
     }
-    let curve = shape.totals().miss_ratio;
+    let curve = profiler.totals().miss_ratio;
     let quarter = curve.iter().find(|point| point.cache_bytes == 64 * MIB).unwrap();
     assert!((quarter.miss_share - 0.75).abs() < 0.04, "{quarter:?}");
     assert!(curve.windows(2).all(|pair| pair[1].miss_share <= pair[0].miss_share));
@@ -125,13 +125,13 @@ fn a_uniform_load_misses_a_cache_by_what_it_lacks() {
 
 #[test]
 fn a_loop_larger_than_the_cache_always_misses_it() {
-    let mut shape = Shape::new(&[256 * MIB], 1, 1);
+    let mut profiler = AccessProfiler::new(&[256 * MIB], 1, 1);
     for _ in 0..4 {
         for block in 0..256 * MIB / 4096 {
-            shape.operation(0, 0, true, block * 4096, 4096);
+            profiler.operation(0, 0, true, block * 4096, 4096);
         }
     }
-    let curve = shape.totals().miss_ratio;
+    let curve = profiler.totals().miss_ratio;
     let half = curve.iter().find(|point| point.cache_bytes == 128 * MIB).unwrap();
     assert!(half.miss_share > 0.99, "{half:?}");
     assert!(curve.last().unwrap().miss_share < 0.3);
@@ -140,25 +140,25 @@ fn a_loop_larger_than_the_cache_always_misses_it() {
 #[test]
 fn random_content_is_told_from_zero_compressible_and_repeated() {
     let mut random = Random(13);
-    let mut shape = Shape::new(&[MIB], 1, 1);
-    (0..64).for_each(|at| shape.content(0, at, &random.bytes(4096)));
-    let totals = shape.totals();
+    let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
+    (0..64).for_each(|at| profiler.content(0, at, &random.bytes(4096)));
+    let totals = profiler.totals();
     assert!(totals.compressed_share.unwrap() > 0.99);
     assert_eq!((totals.zero_share, totals.duplicate_share), (Some(0.0), Some(0.0)));
     assert!(totals.entropy_bits_per_byte.unwrap() > 7.99);
 
-    shape.reset();
-    (0..64).for_each(|at| shape.content(0, at, &[0; 4096]));
-    let totals = shape.totals();
+    profiler.reset();
+    (0..64).for_each(|at| profiler.content(0, at, &[0; 4096]));
+    let totals = profiler.totals();
     assert!(totals.compressed_share.unwrap() < 0.02);
     assert_eq!(totals.zero_share, Some(1.0));
     assert_eq!(totals.entropy_bits_per_byte, Some(0.0));
 
     // One buffer used again and again: no block compresses by itself, and all are the same.
-    shape.reset();
+    profiler.reset();
     let buffer = random.bytes(4096);
-    (0..64).for_each(|at| shape.content(0, at, &buffer));
-    let totals = shape.totals();
+    (0..64).for_each(|at| profiler.content(0, at, &buffer));
+    let totals = profiler.totals();
     assert!(totals.compressed_share.unwrap() < 0.1);
     assert!(totals.duplicate_share.unwrap() > 0.95);
 }
@@ -167,36 +167,36 @@ fn random_content_is_told_from_zero_compressible_and_repeated() {
 fn compressible_content_is_measured_within_five_percent() {
     // A quarter random, the rest one byte: 4:1.
     let mut random = Random(17);
-    let mut shape = Shape::new(&[MIB], 1, 1);
+    let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
     for at in 0..2000 {
         let mut block = random.bytes(1024);
         block.resize(4096, 0x55);
-        shape.content(0, at, &block);
+        profiler.content(0, at, &block);
     }
-    let share = shape.totals().compressed_share.unwrap();
+    let share = profiler.totals().compressed_share.unwrap();
     assert!((share - 0.25).abs() < 0.25 * 0.05, "{share}");
 }
 
 #[test]
 fn the_sample_is_of_the_whole_run_and_does_not_grow() {
-    let mut shape = Shape::new(&[MIB], 1, 9);
-    (0..512).for_each(|at| shape.content(0, at, &[0; 4096]));
-    (0..2048).for_each(|at| shape.content(1, at, &[1; 4096]));
-    let zero = shape.totals().zero_share.unwrap();
+    let mut profiler = AccessProfiler::new(&[MIB], 1, 9);
+    (0..512).for_each(|at| profiler.content(0, at, &[0; 4096]));
+    (0..2048).for_each(|at| profiler.content(1, at, &[1; 4096]));
+    let zero = profiler.totals().zero_share.unwrap();
     assert!((zero - 0.2).abs() < 0.1, "{zero}");
-    assert_eq!(shape.totals().blocks_sampled, 512);
+    assert_eq!(profiler.totals().blocks_sampled, 512);
 }
 
 #[test]
 fn content_is_wanted_of_one_read_in_256_from_the_first_on() {
-    let mut shape = Shape::new(&[MIB], 1, 1);
-    let wanted: Vec<usize> = (0..1000).filter(|_| shape.wants_content()).collect();
+    let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
+    let wanted: Vec<usize> = (0..1000).filter(|_| profiler.wants_content()).collect();
     assert_eq!(wanted, [0, 256, 512, 768]);
 }
 
 #[test]
 fn nothing_seen_is_nothing_known() {
-    let totals = Shape::new(&[MIB], 1, 1).totals();
+    let totals = AccessProfiler::new(&[MIB], 1, 1).totals();
     assert_eq!(totals.read_sequential_share, None);
     assert_eq!((totals.compressed_share, totals.size_bytes_min), (None, None));
     assert!(totals.miss_ratio.is_empty());
@@ -204,11 +204,11 @@ fn nothing_seen_is_nothing_known() {
 
 #[test]
 fn operations_outside_the_files_are_counted_and_not_placed() {
-    let mut shape = Shape::new(&[MIB], 1, 1);
-    shape.operation(0, 3, true, 0, 4096);
-    shape.operation(9, 0, true, 4 * MIB, 4096);
-    shape.operation(0, 0, true, 512, 512);
-    let totals = shape.totals();
+    let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
+    profiler.operation(0, 3, true, 0, 4096);
+    profiler.operation(9, 0, true, 4 * MIB, 4096);
+    profiler.operation(0, 0, true, 512, 512);
+    let totals = profiler.totals();
     assert_eq!((totals.reads, totals.working_set_read_bytes), (Some(3), Some(4096)));
     assert!((totals.misaligned_share.unwrap() - 1.0 / 3.0).abs() < 1e-12);
 }
@@ -216,7 +216,7 @@ fn operations_outside_the_files_are_counted_and_not_placed() {
 #[test]
 fn what_is_read_twice_at_one_address_is_no_duplicate() {
     let mut random = Random(19);
-    let (mut one, mut two) = (Shape::new(&[MIB], 1, 1), Shape::new(&[MIB], 1, 2));
+    let (mut one, mut two) = (AccessProfiler::new(&[MIB], 1, 1), AccessProfiler::new(&[MIB], 1, 2));
     let blocks: Vec<Vec<u8>> = (0..32).map(|_| random.bytes(4096)).collect();
     for _ in 0..4 {
         for (at, block) in blocks.iter().enumerate() {

@@ -144,9 +144,9 @@ impl Reuse {
         self.cold += other.cold;
     }
 
-    /// Misses by cache size, from the smallest distance told apart to the largest seen. `stretch`
+    /// Misses by cache size, from the smallest distance told apart to the largest seen. `scale`
     /// multiplies distances.
-    pub(super) fn curve(&self, stretch: u64) -> Vec<MissRatio> {
+    pub(super) fn curve(&self, scale: u64) -> Vec<MissRatio> {
         let all = self.cold + self.distances.iter().sum::<u64>();
         let Some(largest) = self.distances.iter().rposition(|count| *count > 0) else {
             return Vec::new();
@@ -158,7 +158,7 @@ impl Reuse {
             // A bucket holds distances below 2^bucket sampled blocks.
             let blocks = (1u64 << bucket) << self.shift;
             curve.push(MissRatio {
-                cache_bytes: blocks.saturating_mul(BLOCK_BYTES).saturating_mul(stretch),
+                cache_bytes: blocks.saturating_mul(BLOCK_BYTES).saturating_mul(scale),
                 miss_share: 1.0 - hits as f64 / all as f64,
             });
         }
