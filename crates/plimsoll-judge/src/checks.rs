@@ -7,6 +7,7 @@ use plimsoll_plan::{
 };
 
 use crate::figures::{self, NS_PER_S, Pick, measured};
+use crate::rules::seen::span;
 use crate::stats;
 use crate::tail::Tail;
 use crate::verdict::{Check, Quantity};
@@ -99,12 +100,36 @@ fn sure(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> Sure {
     Sure { interval: ends, within }
 }
 
-fn note_of(sure: &Sure, mean_keeps: bool) -> String {
-    match (sure.within, mean_keeps) {
-        (Some(_), _) => String::new(),
-        (None, true) => "too few or too unsteady samples to be sure".to_owned(),
-        (None, false) => "the interval straddles the limit".to_owned(),
+fn note_of(bundle: &Bundle, sure: &Sure, mean: f64, limit: f64, mean_keeps: bool) -> String {
+    let says = match (sure.within, mean_keeps) {
+        (Some(_), _) => return String::new(),
+        (None, true) => "too few or too unsteady samples to be sure",
+        (None, false) => "the interval straddles the limit",
+    };
+    let measured_ns = measured(bundle).map_or(0, |phase| phase.duration_ns);
+    match sure.interval.and_then(|ends| would_tell_ns(measured_ns, ends, mean, limit)) {
+        Some(ns) => format!("{says}: about {} in all would tell, if it goes on alike", span(ns)),
+        None => format!("{says}; measure for longer"),
     }
+}
+
+/// Measurements that are more than this many times as long are no advice: what is measured lies at its limit.
+const TIMES_LONGER_MAX: f64 = 1_000.0;
+
+/// How long would have to be measured for an interval that is clear of the limit: intervals shrink with the
+/// square root of the time (of independent samples; of others more slowly, hence "about").
+fn would_tell_ns(measured_ns: u64, ends: [f64; 2], mean: f64, limit: f64) -> Option<u64> {
+    // The end that lies towards the limit is the one that has to come back behind it.
+    let half = if limit > mean { ends[1] - mean } else { mean - ends[0] };
+    let times = (half / (limit - mean)).powi(2);
+    (times > 1.0 && times <= TIMES_LONGER_MAX).then(|| (measured_ns as f64 * times).ceil() as u64)
+}
+
+/// How long would have to be measured for as many I/Os as a percentile takes (ten beyond it).
+fn enough_ns(bundle: &Bundle, count: u64, statistic: LatencyStatistic) -> Option<u64> {
+    let needed = 10.0 / (1.0 - statistic.quantile()?);
+    let measured_ns = measured(bundle)?.duration_ns;
+    Some((measured_ns as f64 * needed / count as f64).ceil() as u64)
 }
 
 fn achieved_iops(bundle: &Bundle, limit_per_s: f64) -> Check {
@@ -143,7 +168,7 @@ fn at_least(
     let keeps = |rate: f64| rate >= limit;
     let sure = sure(&rates(), rate, keeps);
     check.interval = sure.interval;
-    let note = note_of(&sure, keeps(rate));
+    let note = note_of(bundle, &sure, rate, limit, keeps(rate));
     check.decided(sure.within).noted(note)
 }
 
@@ -247,12 +272,19 @@ fn instance(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, instance: u32
     let count = figures::totals(bundle, pick).count;
     match measured_ns {
         None if count == 0 => judged.note = "nothing of this kind was measured".to_owned(),
-        None => judged.note = format!("{count} I/Os are too few for {}", limit.statistic.word()),
+        None => {
+            let longer = enough_ns(bundle, count, limit.statistic).map_or(String::new(), |ns| {
+                format!(": {} of measurement would give enough", span(ns))
+            });
+            judged.note =
+                format!("{count} I/Os are too few for {}{longer}", limit.statistic.word());
+        }
         Some(mean_ns) if limit.statistic == LatencyStatistic::Avg => {
             let means = figures::latencies_ns(bundle, pick, interval_ns(bundle));
             let keeps = |ns: f64| ns <= limit.limit_ns as f64;
             let sure = sure(&means, mean_ns as f64, keeps);
-            judged.note = note_of(&sure, keeps(mean_ns as f64));
+            let (mean, limit) = (mean_ns as f64, limit.limit_ns as f64);
+            judged.note = note_of(bundle, &sure, mean, limit, keeps(mean));
             (judged.within, judged.interval) = (sure.within, sure.interval);
         }
         Some(_) => {

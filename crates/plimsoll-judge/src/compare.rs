@@ -239,9 +239,13 @@ fn remarks(
     for side in sides {
         for (bundle, _) in side.runs.iter().filter(|(b, _)| b.run.end.kind != EndKind::Completed) {
             let run = &bundle.run;
+            let why = match run.end.says.as_str() {
+                "" => String::new(),
+                says => format!(": {says}"),
+            };
             remarks.push(format!(
-                "{}: run {} is left out, it did not complete: {}",
-                side.name, run.run_id, run.end.says
+                "{}: run {} is left out, it did not complete{why}",
+                side.name, run.run_id
             ));
         }
     }

@@ -25,6 +25,24 @@ pub fn html(text: &str) -> String {
     out
 }
 
+/// As [`html`], with what stands in pairs of backticks set as code: sentences of rules, plans and reports name
+/// fields and commands so. A backtick without its second stays as it is.
+pub fn html_prose(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('`') {
+        let Some((code, following)) = after.split_once('`').filter(|(code, _)| !code.is_empty())
+        else {
+            break;
+        };
+        out.push_str(&html(before));
+        out.push_str(&format!("<code>{}</code>", html(code)));
+        rest = following;
+    }
+    out.push_str(&html(rest));
+    out
+}
+
 /// Escapes JSON text for a `<script type="application/json">` element: within a JSON string `<`,
 /// `>` and `&` may be written as escapes, and outside of strings they do not occur, so that neither
 /// `</script>` nor `<!--` can end or open anything.
@@ -92,6 +110,11 @@ mod tests {
     #[test]
     fn markup_and_forbidden_characters_are_harmless() {
         assert_eq!(html("<a href='x'>\"&\u{1}"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;\u{fffd}");
+        assert_eq!(
+            html_prose("set `a < b`, then ` alone"),
+            "set <code>a &lt; b</code>, then ` alone"
+        );
+        assert_eq!(html_prose("``<b>"), "``&lt;b&gt;");
         assert_eq!(json_in_script(r#""</script><!--""#), r#""\u003c/script\u003e\u003c!--""#);
         assert_eq!(markdown("a|b\n<i>*"), "a\\|b &lt;i&gt;\\*");
         assert_eq!(csv_text("=1+1,\"x\""), "\"'=1+1,\"\"x\"\"\"");

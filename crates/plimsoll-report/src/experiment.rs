@@ -26,9 +26,13 @@ pub fn experiment_document(experiment: &Experiment) -> Document {
         (None, [one]) => ((*one).to_owned(), Tone::Plain),
         _ => ("MIXED".to_owned(), Tone::Plain),
     };
-    let reason = match failed {
-        Some(finding) => format!("{runs} runs, and {}.", finding.says),
-        None => format!("{runs} runs of the same plan; the mean stands first, never the best."),
+    let reason = match (failed, runs) {
+        (Some(finding), 1) => format!("1 run, and {}.", finding.says),
+        (Some(finding), _) => format!("{runs} runs, and {}.", finding.says),
+        (None, 1) => "1 run of the plan: how far runs lie apart is not known.".to_owned(),
+        (None, _) => {
+            format!("{runs} runs of the same plan; the mean stands first, never the best.")
+        }
     };
     Document {
         title: experiment.name.clone(),

@@ -41,7 +41,7 @@ pub fn page(document: &Document, footer: &str) -> Result<String, ReportError> {
         title => document.title.as_str(),
         description => document.description.as_str(),
         identity => view::pairs(&document.identity),
-        demonstration => document.demonstration.as_deref(),
+        demonstration => document.demonstration.as_deref().map(view::prose),
         headline => view::headline(&document.headline),
         sections => document
             .sections

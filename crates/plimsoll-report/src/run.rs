@@ -107,8 +107,10 @@ pub(crate) fn tier_words(tier: Tier, driver: Driver) -> &'static str {
 }
 
 fn demonstration(bundle: &Bundle) -> String {
-    let measured =
-        measured(bundle).map_or("not at all".to_owned(), |p| elapsed(p.duration_ns as f64));
+    let lasted = measured(bundle).filter(|phase| phase.duration_ns > 0);
+    let Some(measured) = lasted.map(|phase| elapsed(phase.duration_ns as f64)) else {
+        return "This run came to no measurement: it shows nothing of this storage.".to_owned();
+    };
     let bytes: u64 = bundle.run.instances.iter().map(|i| i.allocated_bytes).sum();
     let data = match bytes {
         0 => String::new(),

@@ -40,6 +40,97 @@ fn pages_ask_nothing_of_any_other_place() {
     assert!(page.contains("default-src 'none'"));
 }
 
+/// The drawing of a chart, from the page.
+fn figure<'a>(page: &'a str, id: &str) -> &'a str {
+    let from = page.find(&format!("<figure class=\"plot\" id=\"{id}\">")).unwrap();
+    let length = page[from..].find("</figure>").unwrap();
+    &page[from..from + length]
+}
+
+#[test]
+fn what_stands_in_backticks_is_set_as_code() {
+    let page = page(&common::bundle(Sample { buffered: true, ..QUICK }));
+    let mut prose = page.as_str();
+    let mut seen = String::new();
+    // Plans may hold backticks, and the script does.
+    while let Some((before, after)) = prose.split_once("<pre>") {
+        seen.push_str(before);
+        prose = after.split_once("</pre>").unwrap().1;
+    }
+    seen.push_str(prose.split("<script>").next().unwrap());
+    assert!(seen.contains("<code>not shown</code>") && !seen.contains('`'), "a backtick is left");
+}
+
+#[test]
+fn every_chart_is_drawn_anew_for_a_narrow_page_and_every_cell_says_what_it_is() {
+    let page = page(&common::bundle(QUICK));
+    let count = |what: &str| page.matches(what).count();
+    assert_eq!(count("<svg class=\"chart wide\""), count("<figure class=\"plot\""));
+    assert_eq!(count("<svg class=\"chart narrow\""), count("<figure class=\"plot\""));
+    assert!(figure(&page, "rate").contains("viewBox=\"0 0 360 "));
+    assert!(page.contains("data-title=\"result\""), "the result has no name of its own");
+}
+
+/// A store writes everything back when it closes, in one go: that is no load, and sets no scale.
+#[test]
+fn the_flush_at_the_end_does_not_squash_the_charts() {
+    use plimsoll_evidence::run::PhaseKind;
+    use plimsoll_evidence::series::Data;
+    let mut bundle = common::bundle(QUICK);
+    let measure = bundle.run.phases.iter().position(|p| p.kind == PhaseKind::Measure).unwrap();
+    let mut close = bundle.run.phases[measure].clone();
+    close.kind = PhaseKind::Close;
+    close.start_ns += close.duration_ns;
+    close.duration_ns = 2_000_000_000;
+    bundle.run.phases.truncate(measure + 1);
+    bundle.run.phases.push(close.clone());
+    bundle.run.duration_ns = close.start_ns + close.duration_ns;
+    bundle.series.retain(|row| row.phase as usize <= measure);
+    let quiet = page(&bundle);
+    let of_load = |row: &&plimsoll_evidence::series::Row| matches!(row.data, Data::Class { .. });
+    let mut flush = bundle.series.iter().rev().find(of_load).unwrap().clone();
+    flush.phase = (measure + 1) as u32;
+    flush.start_ns = close.start_ns;
+    flush.duration_ns = 1_000_000_000;
+    flush.data = Data::Class {
+        count: 1_000_000,
+        sum_ns: 9_000_000_000_000_000,
+        bytes: 4_096_000_000,
+        max_ns: 60_000_000_000,
+    };
+    bundle.series.push(flush);
+    let flushed = page(&bundle);
+    for id in ["rate", "latency-time", "largest-time"] {
+        assert_eq!(figure(&flushed, id), figure(&quiet, id), "{id}");
+    }
+}
+
+#[test]
+fn a_hypervisor_without_a_name_is_named_once_and_a_run_without_a_measurement_says_so() {
+    let mut bundle = common::bundle(QUICK);
+    bundle.environment.virtualisation = Some("a hypervisor (name not shown)".into());
+    let style = plimsoll_report::text::Style { full: true, ..Default::default() };
+    let text = plimsoll_report::text(&bundle, &judge(&bundle), &style);
+    assert_eq!(text.matches("a hypervisor (name not shown)").count(), 1, "{text}");
+    assert!(!text.contains("a hypervisor (a hypervisor"), "{text}");
+    bundle.plan.demonstration = true;
+    bundle.run.phases.truncate(1);
+    let text = plimsoll_report::text(&bundle, &judge(&bundle), &style);
+    assert!(text.contains("came to no measurement") && !text.contains("not at all"), "{text}");
+}
+
+/// Words that are the project's own are explained where they first appear.
+#[test]
+fn words_of_our_own_are_explained_where_they_first_appear() {
+    let bundle = common::bundle(QUICK);
+    let text = plimsoll_report::text(&bundle, &judge(&bundle), &Default::default());
+    assert!(text.contains("Claims: what the figures may be taken to show"), "{text}");
+    let page = page(&bundle);
+    for words in ["T2, by another tool", "coordinated omission", "A claim is what a figure"] {
+        assert!(page.contains(words), "{words}");
+    }
+}
+
 /// A name that tries to break out of text, attributes, scripts and styles.
 const HOSTILE: &str = "\"'><img src=x onerror=alert(1)></script></style><!--&\u{1b}[31m\u{7}";
 

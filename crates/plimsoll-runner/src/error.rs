@@ -44,7 +44,8 @@ impl RunnerError {
 
 impl fmt::Display for RunnerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        // What was read elsewhere may say already what it is.
+        write!(f, "error: {}", self.message.trim_start_matches("error: "))?;
         self.hints.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
     }
 }
@@ -88,4 +89,15 @@ pub fn engine_error(error: &EngineError) -> RunnerError {
         _ => Exit::Environment,
     };
     RunnerError::new(kind, error.to_string()).hint(error.hint())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_once_that_it_is_one() {
+        let error = RunnerError::usage("error: plan.toml: is empty").hint("write one");
+        assert_eq!(error.to_string(), "error: plan.toml: is empty\n  hint: write one");
+    }
 }

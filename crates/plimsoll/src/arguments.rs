@@ -1,11 +1,14 @@
 //! The command line: one table that feeds parser, help, man page and completions.
 
+use std::process::ExitCode;
+
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::notes;
 
 /// Tells the truth about storage: how much load it really carries, whether that is enough, and
 /// whether the figure can be believed.
@@ -102,4 +105,22 @@ pub fn carry_out(arguments: Arguments) -> Result<Exit, CliError> {
         }
         Command::Man => commands::man::carry_out(Arguments::command()),
     }
+}
+
+/// Says what is wrong with a command line, or prints the help that was asked for. Who wants JSON gets the
+/// failure as JSON too.
+pub fn refused(error: &clap::Error) -> ExitCode {
+    let code = u8::try_from(error.exit_code()).unwrap_or(2);
+    let json = error.use_stderr() && std::env::args_os().any(|argument| argument == "--json");
+    // Stderr or stdout that nobody reads changes nothing.
+    let _ = error.print();
+    if json {
+        let text = error.to_string();
+        let message = text.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+        let told = serde_json::json!({ "error": {
+            "exit_code": code, "kind": "usage", "message": message.trim_end(), "hints": [],
+        }});
+        notes::write_result(format!("{told:#}\n").as_bytes());
+    }
+    ExitCode::from(code)
 }

@@ -1,6 +1,6 @@
 //! Options that every command has.
 
-use clap::Args;
+use clap::{Args, ColorChoice};
 
 /// Options of all commands.
 #[derive(Clone, Debug, Args)]
@@ -14,4 +14,17 @@ pub struct Common {
     /// When to use colour: NO_COLOR is heeded too.
     #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
     pub color: clap::ColorChoice,
+}
+
+/// Whether colour is wanted on a stream that is a terminal, or is none.
+pub fn colour(common: &Common, terminal: bool) -> bool {
+    match common.color {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        // no-color.org: any value that is not empty.
+        ColorChoice::Auto => {
+            let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            terminal && !refused && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+        }
+    }
 }

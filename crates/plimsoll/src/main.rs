@@ -8,6 +8,7 @@ mod arguments;
 mod commands;
 mod common;
 mod error;
+mod failure;
 mod interrupt;
 mod keys;
 mod notes;
@@ -30,25 +31,28 @@ use crate::exit::Exit;
 fn main() -> ExitCode {
     defect::watch();
     interrupt::ignore_file_limit();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return arguments::refused(&error),
+    };
+    let common = arguments.common.clone();
     let mut exit = match defect::caught(|| arguments::carry_out(arguments)) {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => {
-            notes::tell(&error.to_string());
+            failure::tell(&error, &common);
             error.kind
         }
         // The panic's own message is on stderr already.
         Err(_) => Exit::Defect,
     };
     if let Some(says) = notes::unwritten() {
-        notes::tell(&CliError::environment(says).to_string());
+        failure::tell(&CliError::environment(says), &common);
         exit = exit.worse(Exit::Environment);
     }
     // Of any thread, whatever became of what it was doing.
     if let Some(says) = defect::first() {
-        notes::tell(&format!(
-            "error: {says}\n  hint: this is a defect in Plimsoll: please report it"
-        ));
+        let error = CliError::new(Exit::Defect, says);
+        failure::tell(&error.hint("this is a defect in Plimsoll: please report it"), &common);
         exit = Exit::Defect;
     }
     notes::flush();

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,8 @@ const RESULT: Duration = Duration::from_secs(3);
 
 /// Why stdout could not be written, where it could not.
 static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
+/// Whether anything was written to stdout.
+static WRITTEN: AtomicBool = AtomicBool::new(false);
 
 /// What is to be written to stderr. Bars are told apart by their numbers.
 enum Note {
@@ -128,6 +131,7 @@ fn bar(label: &'static str) -> ProgressBar {
 /// other is noted, and so is a reader that takes nothing once the operator wants the process to end.
 pub fn write_result(bytes: &[u8]) {
     flush();
+    WRITTEN.fetch_or(!bytes.is_empty(), Ordering::Relaxed);
     let bytes = bytes.to_vec();
     let written = aside::patiently("stdout", RESULT, move || {
         let mut stdout = std::io::stdout().lock();
@@ -141,6 +145,11 @@ pub fn write_result(bytes: &[u8]) {
     };
     let says = format!("cannot write to stdout: {says}");
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(says);
+}
+
+/// Whether a result, or a part of one, went to stdout.
+pub fn has_result() -> bool {
+    WRITTEN.load(Ordering::Relaxed)
 }
 
 /// Why a result could not be written to stdout, where one could not.

@@ -37,6 +37,29 @@ fn a_wrong_unit_is_named() {
 }
 
 #[test]
+fn a_failure_is_told_once_in_colour_where_that_is_wanted_and_as_json_where_that_is_asked_for() {
+    let sandbox = Sandbox::new();
+    let text = SmallPlan::on(&sandbox.data()).text().replace("mailboxes =", "mailboxs =");
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, text).unwrap();
+    let run = ["run", path.to_str().unwrap()];
+    let plain = sandbox.run(&run).expect(2).stderr;
+    assert!(plain.starts_with("error: ") && !plain.contains("error: error:"), "{plain}");
+    assert!(!plain.contains('\u{1b}'), "{plain}");
+    let painted = sandbox.run(&[&run[..], &["--color", "always"]].concat()).expect(2).stderr;
+    assert!(painted.starts_with("\u{1b}[31merror:\u{1b}[0m "), "{painted}");
+    let ran = sandbox.run(&[&run[..], &["--json"]].concat()).expect(2);
+    let error = &ran.json()["error"];
+    assert_eq!((&error["exit_code"], &error["kind"]), (&2.into(), &"usage".into()), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("mailboxs"), "{error}");
+    // What is wrong with the command line itself, and what is not there.
+    let ran = sandbox.run(&["run", "--json", "--no-such-option"]).expect(2);
+    assert!(ran.json()["error"]["message"].as_str().unwrap().contains("--no-such-option"));
+    let ran = sandbox.run(&["judge", "nowhere", "--json"]).expect(2);
+    assert!(!ran.json()["error"]["hints"].as_array().unwrap().is_empty(), "{}", ran.stdout);
+}
+
+#[test]
 fn zero_mailboxes_are_none() {
     let sandbox = Sandbox::new();
     let text = SmallPlan::on(&sandbox.data()).text().replace("mailboxes = 16", "mailboxes = 0");

@@ -7,6 +7,7 @@ use super::{Metric, Side, Unlike};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome as Found};
 use crate::rules;
+use crate::rules::seen;
 use crate::stats::welch::RUNS_MIN;
 use crate::verdict::VerdictKind;
 
@@ -255,7 +256,8 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     }
     let told = format!("{}: {}", metric.name, told.join("; "));
     if runs < RUNS_MIN {
-        let says = format!("{told}. With {runs} runs a side no difference can be told from noise.");
+        let runs = seen::many(runs, "run");
+        let says = format!("{told}. With {runs} a side no difference can be told from noise.");
         return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, says });
     }
     // Ahead of the first side by more than noise; or, where that is the first itself, of the others.

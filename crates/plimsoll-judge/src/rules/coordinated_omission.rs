@@ -1,7 +1,7 @@
 //! Does a closed loop hide stalls?
 
 use plimsoll_evidence::Bundle;
-use plimsoll_plan::Arrival;
+use plimsoll_plan::{Arrival, Workload};
 
 use super::{Rule, Weight, littles_law, reads, seen};
 use crate::claim::Claim;
@@ -64,13 +64,13 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
     let finding = if put_back as f64 > raw as f64 * TIMES_MAX {
         let says = format!(
             "the p99 of {word} is {:.2} ms as the closed loop recorded it, and {:.2} ms with the \
-             operations that it held back",
+             operations that it held back while one stalled (coordinated omission)",
             ms(raw),
             ms(put_back)
         );
         let outcome = if at_a_rate(bundle) { Outcome::Fail } else { Outcome::Warn };
         Finding::new(RULE.id, outcome, says)
-            .advise("use an open loop (`arrival = \"poisson\"`), or quote the corrected figure")
+            .advise(format!("{}, or quote the corrected figure", open_loop(bundle)))
     } else {
         let says =
             format!("stalls move the p99 of {word} from {:.2} to {:.2} ms", ms(raw), ms(put_back));
@@ -82,6 +82,17 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
             .with("p99_corrected_ns", put_back)
             .with("interval_ns", interval_ns),
     )
+}
+
+/// How this workload is given its load at a rate instead of by clients that wait: each kind has a field of its own.
+fn open_loop(bundle: &Bundle) -> &'static str {
+    if foreign(bundle) {
+        return "have the tool send at a rate, whether or not earlier operations have ended";
+    }
+    match bundle.plan.workload {
+        Workload::Mailbox(_) => "use an open loop (`pace = \"target\"` of the mail store)",
+        _ => "use an open loop (`arrival = \"poisson\"`)",
+    }
 }
 
 /// Whether the load was to come at a rate, so that what was held back was really due.
@@ -138,5 +149,19 @@ mod tests {
         let mut bundle = fixtures::reads_with("queue_depth = 8", to);
         stalled(&mut bundle);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+
+    /// `arrival` is a field of streams: a plan for a mail store that has it is refused.
+    #[test]
+    fn the_advice_fits_the_workload() {
+        let mut bundle = fixtures::reads_with("queue_depth = 8", "queue_depth = 1");
+        stalled(&mut bundle);
+        assert!(check(&bundle).unwrap().advice.contains("`arrival = \"poisson\"`"));
+        let store = "version = 1\nname = \"m\"\n[target]\npath = \"/x\"\n[workload.mailbox]\nmailboxes = 8\n\
+                     mailbox_size = \"4MiB\"\ndatabases = 1\nthreads = 1\npace = \"target\"\n[requirement]\n\
+                     iops = 5\n";
+        let plan = plimsoll_plan::Plan::parse(store, "m.toml").unwrap().resolve();
+        bundle.plan.workload = plan.workload;
+        assert_eq!(open_loop(&bundle), "use an open loop (`pace = \"target\"` of the mail store)");
     }
 }

@@ -37,21 +37,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let typical_ns = reads::typical_ns(bundle, true)?;
-    let (class, floor_ns) = match bundle.plan.observe.media {
+    let (needs, floor_ns) = match bundle.plan.observe.media {
         Some(Media::Memory) => return None,
-        Some(Media::Hdd) if random(bundle) => ("rotating disks", DISK_FLOOR_NS),
-        Some(Media::Ssd | Media::Nvme) => ("flash", FLASH_FLOOR_NS),
-        _ => ("even the fastest storage", ANY_FLOOR_NS),
+        Some(Media::Hdd) if random(bundle) => ("rotating disks need", DISK_FLOOR_NS),
+        Some(Media::Ssd | Media::Nvme) => ("flash needs", FLASH_FLOOR_NS),
+        _ => ("even the fastest storage needs", ANY_FLOOR_NS),
     };
     let (is, floor) = (typical_ns as f64 / 1e3, floor_ns as f64 / 1e3);
     let finding = if typical_ns < floor_ns {
         let says = format!(
-            "half of the reads took {is:.1} us or less, and {class} needs {floor:.0} us at least"
+            "half of the reads took {is:.1} us or less, and {needs} {floor:.0} us at least"
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("look at what answered: a cache, holes, zeroes")
     } else {
-        let says = format!("half of the reads took {is:.0} us or more: {class} can do that");
+        let says = format!("half of the reads took {is:.0} us or more: {needs} {floor:.0} us");
         Finding::new(RULE.id, Outcome::Pass, says)
     };
     Some(finding.with("typical_ns", typical_ns).with("floor_ns", floor_ns))

@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
 
-use super::{Rule, Weight};
+use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
@@ -50,12 +50,22 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 "{operations} operations were measured, and a requirement takes at least \
                  {PASS_OPERATIONS_MIN} to pass"
             );
-            return Finding::new(RULE.id, Outcome::Unknown, says).advise("measure for longer");
+            let advice = match needed_ns(measured_ns, operations) {
+                Some(ns) => format!("measure for {} at this rate", seen::span(ns)),
+                None => "measure for longer".to_owned(),
+            };
+            return Finding::new(RULE.id, Outcome::Unknown, says).advise(advice);
         }
         let says = format!("measured for {:.1} s", measured_ns as f64 / 1e9);
         Finding::new(RULE.id, Outcome::Pass, says)
     });
     Some(finding.with("measured_ns", measured_ns).with("operations", operations))
+}
+
+/// How long it takes to measure as many operations as a PASS takes, at the rate that was seen.
+fn needed_ns(measured_ns: u64, operations: u64) -> Option<u64> {
+    let wanted = u128::from(measured_ns) * u128::from(PASS_OPERATIONS_MIN);
+    u64::try_from(wanted.checked_div(operations.into())?).ok()
 }
 
 /// What is said where the measured phase was too short.
@@ -83,8 +93,12 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
     }
     let (is, asked) = (measured_ns as f64 / 1e9, limit_ns as f64 / 1e9);
     let to_pass = if who == "a requirement takes" { " to pass" } else { "" };
-    let says = format!("measured for {is:.1} s where {who} at least {asked:.0} s{to_pass}");
-    let finding = Finding::new(RULE.id, Outcome::Unknown, says).advise("measure for longer");
+    let missing = seen::span(limit_ns - measured_ns);
+    let says = format!(
+        "measured for {is:.1} s where {who} at least {asked:.0} s{to_pass}: {missing} are missing"
+    );
+    let advice = format!("measure for {}, {missing} longer than this", seen::span(limit_ns));
+    let finding = Finding::new(RULE.id, Outcome::Unknown, says).advise(advice);
     Some(finding.with("limit_ns", limit_ns))
 }
 
@@ -101,6 +115,18 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.phases[1].duration_ns = SUSTAINED_NS_MIN;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+
+    #[test]
+    fn it_says_how_much_longer_to_measure() {
+        let mut bundle = fixtures::reads();
+        bundle.plan.evidence.min_measure_ns = 600_000_000_000;
+        bundle.run.phases[1].duration_ns = 20_000_000_000;
+        let finding = check(&bundle).unwrap();
+        let says =
+            "measured for 20.0 s where the plan asks for at least 600 s: 9 min 40 s are missing";
+        assert_eq!(finding.says, says);
+        assert_eq!(finding.advice, "measure for 10 min, 9 min 40 s longer than this");
     }
 
     #[test]

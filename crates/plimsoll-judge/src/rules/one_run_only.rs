@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight};
+use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -26,11 +26,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let runs = bundle.plan.repeat.runs;
+    let of_each = seen::many(runs as usize, "run");
     let finding = if runs < RUNS_MIN {
-        let says = format!("{runs} runs can not show a difference; {RUNS_MIN} are the least");
+        let says = format!("{of_each} cannot show a difference: {RUNS_MIN} are the least");
         Finding::new(RULE.id, Outcome::Unknown, says).advise("set `[repeat] runs = 5`")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, format!("{runs} runs of each"))
+        Finding::new(RULE.id, Outcome::Pass, format!("{of_each} of each"))
     };
     Some(finding.with("runs", runs))
 }

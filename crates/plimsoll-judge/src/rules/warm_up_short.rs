@@ -27,10 +27,33 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if phase.reached {
         Finding::new(RULE.id, Outcome::Pass, "the store had warmed up")
     } else {
-        let says = format!("the warm-up ended before it was complete: {}", phase.note);
+        let why = match phase.note.as_str() {
+            "" => String::new(),
+            why => format!(": {why}"),
+        };
+        let says = format!("the warm-up ended before it was complete{why}");
         // For what a system sustains a store that is still warming up is no evidence; for the
         // requirement, which this rule does not decide, it is worth knowing.
         Finding::new(RULE.id, Outcome::Unknown, says).advise("set a longer `phases.warm_up`")
     };
     Some(finding.with("warm_up_ns", phase.duration_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures;
+    use super::*;
+
+    #[test]
+    fn a_warm_up_that_says_nothing_more_leaves_no_colon_behind() {
+        let mut bundle = fixtures::reads();
+        let warm_up = bundle.run.phases.iter().position(|p| p.kind == PhaseKind::WarmUp).unwrap();
+        bundle.run.phases[warm_up].reached = false;
+        bundle.run.phases[warm_up].note = String::new();
+        let says = check(&bundle).unwrap().says;
+        assert_eq!(says, "the warm-up ended before it was complete");
+        bundle.run.phases[warm_up].note = "the cache was half full".to_owned();
+        let says = check(&bundle).unwrap().says;
+        assert_eq!(says, "the warm-up ended before it was complete: the cache was half full");
+    }
 }

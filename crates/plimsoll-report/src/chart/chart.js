@@ -38,10 +38,10 @@
   }
 
   class Chart {
-    constructor(figure, data) {
+    constructor(figure, data, narrow) {
       Object.assign(this, data);
-      [this.left, this.top, this.width, this.height] = data.frame;
-      this.svg = figure.querySelector("svg");
+      [this.left, this.top, this.width, this.height] = narrow ? data.narrow : data.frame;
+      this.svg = figure.querySelector(narrow ? "svg.narrow" : "svg.wide");
       this.full = [this.x.low, this.x.high];
       // A title in the drawing would pop up over the read-out.
       const title = this.svg.querySelector("title");
@@ -240,6 +240,7 @@
 
   for (const figure of document.querySelectorAll("figure.plot")) {
     const data = figure.querySelector("script[type='application/json']");
-    if (data) new Chart(figure, JSON.parse(data.textContent));
+    // Each of the two drawings reads out on its own; the style sheet shows the one that fits.
+    if (data) for (const narrow of [false, true]) new Chart(figure, JSON.parse(data.textContent), narrow);
   }
 })();

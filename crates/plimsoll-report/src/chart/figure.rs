@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::axis::Fitted;
+use super::axis::{AxisScale, Fitted};
 use super::layout::{Frame, px};
 use super::plot::{Mark, Plot, Series};
 use super::{heat, marks};
@@ -19,33 +19,44 @@ pub const JS: &str = include_str!("chart.js");
 /// the read-out says so.
 const SCRIPT_POINTS_MAX: usize = 10_000;
 
+/// Width of the second drawing, for pages on telephones: 390 px less the page's margins.
+const NARROW_PX: f64 = 360.0;
+/// A narrow drawing is at least so high: marks would lie on each other.
+const NARROW_HIGH_PX: f64 = 240.0;
+/// Above each row of an axis of names its name takes so much.
+const NAME_ABOVE_PX: f64 = 16.0;
+
 impl Plot {
     /// The drawing, for a page that has [`CSS`].
     pub fn svg(&self) -> String {
-        self.draw(&Frame::new(self), "")
+        self.draw(&Frame::new(self), "", "")
     }
 
     /// The drawing as a file of its own, with its style sheet.
     pub fn svg_document(&self) -> String {
         let style = format!("<style>{CSS}</style>");
-        self.draw(&Frame::new(self), &style)
+        self.draw(&Frame::new(self), &style, "")
     }
 
     /// The drawing in a `<figure>` with its title, its sentence, and the series for [`JS`].
     pub fn figure(&self) -> String {
         let frame = Frame::new(self);
+        // Drawn anew where there is less room, and not shrunk: texts keep their size.
+        let narrow = self.narrow();
+        let narrow_frame = Frame::new(&narrow);
         let mut out = String::new();
         let _ = write!(
             out,
-            "<figure class=\"plot\" id=\"{}\"><figcaption>{}</figcaption>{}",
+            "<figure class=\"plot\" id=\"{}\"><figcaption>{}</figcaption>{}{}",
             html(&self.id),
             html(&self.title),
-            self.draw(&frame, "")
+            self.draw(&frame, "", " wide"),
+            narrow.draw(&narrow_frame, "", " narrow")
         );
         if !self.says.is_empty() {
             let _ = write!(out, "<p class=\"says\">{}</p>", html(&self.says));
         }
-        if let Some(json) = self.script_data(&frame) {
+        if let Some(json) = self.script_data(&frame, &narrow_frame) {
             let _ =
                 write!(out, "<script type=\"application/json\">{}</script>", json_in_script(&json));
         }
@@ -53,13 +64,23 @@ impl Plot {
         out
     }
 
-    fn draw(&self, frame: &Frame, style: &str) -> String {
+    /// The same for a narrow page.
+    fn narrow(&self) -> Self {
+        let names = match &self.y.scale {
+            AxisScale::Names(names) => names.len() as f64,
+            _ => 0.0,
+        };
+        let height_px = self.height_px.max(NARROW_HIGH_PX) + names * NAME_ABOVE_PX;
+        Self { id: format!("{}-narrow", self.id), width_px: NARROW_PX, height_px, ..self.clone() }
+    }
+
+    fn draw(&self, frame: &Frame, style: &str, class: &str) -> String {
         let (width, height) = (px(self.width_px), px(self.height_px));
         let id = html(&self.id);
         let mut out = String::with_capacity(16_384);
         let _ = write!(
             out,
-            "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
+            "<svg class=\"chart{class}\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
              role=\"img\" aria-labelledby=\"{id}-title {id}-desc\"><title id=\"{id}-title\">{}</title>\
              <desc id=\"{id}-desc\">{}</desc>{style}<defs><clipPath id=\"{id}-clip\">\
              <rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath></defs>",
@@ -101,7 +122,7 @@ impl Plot {
     }
 
     /// The series of a chart of lines, for the script; `None` for other charts.
-    fn script_data(&self, frame: &Frame) -> Option<String> {
+    fn script_data(&self, frame: &Frame, narrow: &Frame) -> Option<String> {
         let lines: Vec<(&Series, bool, bool)> = self
             .marks
             .iter()
@@ -117,14 +138,16 @@ impl Plot {
             return None;
         }
         let mut out = String::from("{");
-        let _ = write!(
-            out,
-            "\"frame\":[{},{},{},{}],",
-            px(frame.left),
-            px(frame.top),
-            px(frame.width),
-            px(frame.height)
-        );
+        for (name, frame) in [("frame", frame), ("narrow", narrow)] {
+            let _ = write!(
+                out,
+                "\"{name}\":[{},{},{},{}],",
+                px(frame.left),
+                px(frame.top),
+                px(frame.width),
+                px(frame.height)
+            );
+        }
         axis_json("x", &frame.x, self.x.unit, &mut out);
         axis_json("y", &frame.y, self.y.unit, &mut out);
         out.push_str("\"series\":[");

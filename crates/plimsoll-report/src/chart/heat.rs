@@ -59,7 +59,8 @@ pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
     }
     let mut paths = vec![String::new(); STEPS];
     // A hair of overlap hides the seams between cells, unless the cells carry values.
-    let (gap, lap) = if map.values { (1.0, 0.0) } else { (0.0, 0.3) };
+    let values = map.values && values_fit(map, columns, frame);
+    let (gap, lap) = if values { (1.0, 0.0) } else { (0.0, 0.3) };
     for (row, cells) in map.cells.chunks(columns).enumerate() {
         let (Some(low), Some(high)) = (map.y_edges.get(row), map.y_edges.get(row + 1)) else {
             break;
@@ -77,7 +78,7 @@ pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
             };
             let from = i;
             i += 1;
-            while !map.values && i < cells.len() && step_of(i) == Some(step) {
+            while !values && i < cells.len() && step_of(i) == Some(step) {
                 i += 1;
             }
             let (x0, x1) = (frame.x_px(map.x_edges[from]), frame.x_px(map.x_edges[i]));
@@ -95,9 +96,19 @@ pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
     for (step, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
         let _ = write!(out, "<path class=\"h{step}\" d=\"{path}\"/>");
     }
-    if map.values {
+    if values {
         write_values(map, &scale, columns, frame, out);
     }
+}
+
+/// Whether every value has room in its cell: on a narrow drawing the table says them.
+fn values_fit(map: &HeatMap, columns: usize, frame: &Frame) -> bool {
+    let narrowest = map.x_edges.windows(2).map(|edges| frame.x_px(edges[1]) - frame.x_px(edges[0]));
+    let room = narrowest.take(columns).fold(f64::INFINITY, f64::min) - 4.0;
+    map.cells.iter().flatten().all(|value| {
+        let text = map.unit.show(*value, Letters::Unicode);
+        text_px(text.trim_end_matches("/s")) <= room
+    })
 }
 
 fn write_values(map: &HeatMap, scale: &Scale, columns: usize, frame: &Frame, out: &mut String) {

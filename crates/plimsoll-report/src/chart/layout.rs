@@ -34,6 +34,8 @@ pub(super) struct Frame {
     pub height: f64,
     pub x: Fitted,
     pub y: Fitted,
+    /// Names of rows stand above them, within the frame: beside it they would take its room.
+    names_above: bool,
     legend_rows: Vec<Vec<(String, u8)>>,
 }
 
@@ -51,10 +53,11 @@ impl Frame {
         let height = (plot.height_px - top - bottom).max(20.0);
         let y = plot.y.fit(ys, height, if plot.y.is_log() { 26.0 } else { 38.0 });
         let widest = y.marks.iter().map(|mark| text_px(&mark.label)).fold(0.0, f64::max);
-        let left = (widest + 12.0).max(34.0);
+        let names_above = y.names.is_some() && widest > plot.width_px * 0.4;
+        let left = if names_above { 8.0 } else { (widest + 12.0).max(34.0) };
         let width = (plot.width_px - left - 16.0).max(20.0);
         let x = plot.x.fit(xs, width, 72.0);
-        Self { left, top, width, height, x, y, legend_rows }
+        Self { left, top, width, height, x, y, names_above, legend_rows }
     }
 
     pub fn x_px(&self, x: f64) -> f64 {
@@ -86,9 +89,14 @@ impl Frame {
         }
         out.push_str("</g><g class=\"ticks\">");
         for mark in self.y.marks.iter().filter(|mark| !mark.label.is_empty()) {
-            let (x, y) = (px(left - 6.0), px(self.y_px(mark.value) + 4.0));
-            let _ =
-                write!(out, "<text class=\"end\" x=\"{x}\" y=\"{y}\">{}</text>", html(&mark.label));
+            let label = html(&mark.label);
+            let _ = if self.names_above {
+                let (x, y) = (px(left), px(self.y_px(mark.value) - 9.0));
+                write!(out, "<text x=\"{x}\" y=\"{y}\">{label}</text>")
+            } else {
+                let (x, y) = (px(left - 6.0), px(self.y_px(mark.value) + 4.0));
+                write!(out, "<text class=\"end\" x=\"{x}\" y=\"{y}\">{label}</text>")
+            };
         }
         out.push_str("</g><g class=\"ticks xticks\">");
         let mut free_from = f64::NEG_INFINITY;

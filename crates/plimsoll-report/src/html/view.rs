@@ -4,6 +4,7 @@ use minijinja::context;
 use minijinja::value::Value;
 
 use crate::document::{Block, Fact, FindingLine, Headline, Section};
+use crate::escape;
 use crate::number::Letters;
 use crate::table::{Align, Cell, Table, Tone};
 
@@ -30,6 +31,11 @@ fn align(align: Align) -> &'static str {
     }
 }
 
+/// A sentence: what it names in backticks is set as code.
+pub(super) fn prose(text: &str) -> Value {
+    Value::from_safe_string(escape::html_prose(text))
+}
+
 pub(super) fn pairs(pairs: &[(String, String)]) -> Vec<Value> {
     pairs
         .iter()
@@ -41,7 +47,7 @@ pub(super) fn headline(headline: &Headline) -> Value {
     context! {
         word => headline.word.as_str(),
         tone => tone(headline.tone),
-        reason => headline.reason.as_str(),
+        reason => prose(&headline.reason),
         figures => headline.figures.iter().map(fact).collect::<Vec<_>>(),
     }
 }
@@ -51,7 +57,7 @@ fn fact(fact: &Fact) -> Value {
         name => fact.name.as_str(),
         text => fact.cell.show(None, LETTERS),
         tone => tone(fact.cell.tone),
-        note => fact.note.as_str(),
+        note => prose(&fact.note),
     }
 }
 
@@ -66,8 +72,10 @@ pub(super) fn section(section: &Section) -> Value {
 
 fn block(block: &Block) -> Option<Value> {
     Some(match block {
-        Block::Words(words) => context! { kind => "words", words => words.as_str() },
-        Block::List(items) => context! { kind => "list", items => items.clone() },
+        Block::Words(words) => context! { kind => "words", words => prose(words) },
+        Block::List(items) => {
+            context! { kind => "list", items => items.iter().map(|item| prose(item)).collect::<Vec<_>>() }
+        }
         Block::Table(t) if t.rows.is_empty() && t.totals.is_empty() => return None,
         Block::Table(t) => context! { kind => "table", table => table(t) },
         Block::Chart(plot) => {
@@ -94,8 +102,8 @@ fn finding(finding: &FindingLine) -> Value {
         outcome => finding.outcome.as_str(),
         tone => tone(finding.tone),
         rule => finding.rule.as_str(),
-        says => finding.says.as_str(),
-        advice => finding.advice.as_str(),
+        says => prose(&finding.says),
+        advice => prose(&finding.advice),
         evidence => evidence.join(", "),
     }
 }
@@ -111,11 +119,23 @@ fn table(table: &Table) -> Value {
             context! { title => column.title.as_str(), align => align(column.align), unit }
         })
         .collect();
+    // What a cell is called where its row stands alone, below no heading.
+    let titles: Vec<String> = table
+        .columns
+        .iter()
+        .zip(&scales)
+        .map(|(column, scale)| {
+            let unit = column.unit_name(*scale);
+            let parts = [column.group.as_str(), column.title.as_str(), unit];
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+        })
+        .collect();
     let cell = |(i, cell): (usize, &Cell)| {
         context! {
-            text => cell.show(scales.get(i).copied().flatten(), LETTERS),
+            text => prose(&cell.show(scales.get(i).copied().flatten(), LETTERS)),
             tone => tone(cell.tone),
             align => table.columns.get(i).map_or("left", |column| align(column.align)),
+            title => titles.get(i).map_or("", String::as_str),
         }
     };
     let rows = |rows: &[Vec<Cell>]| -> Vec<Vec<Value>> {
@@ -123,7 +143,7 @@ fn table(table: &Table) -> Value {
     };
     context! {
         caption => table.caption.as_str(),
-        note => table.note.as_str(),
+        note => prose(&table.note),
         wide => table.columns.len() > WIDE,
         groups => groups(table),
         headings,

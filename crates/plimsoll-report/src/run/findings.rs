@@ -47,7 +47,8 @@ pub(super) fn claims_line(verdict: &Verdict) -> Section {
         facts.push(Fact::new(name, Cell::text(values.join(", "))));
     }
     facts.push(Fact::new("rules passed", Cell::text(verdict.passed.join(", "))));
-    Section::terminal("claims-line", "Claims").with(Block::Facts(facts))
+    let title = "Claims: what the figures may be taken to show";
+    Section::terminal("claims-line", title).with(Block::Facts(facts))
 }
 
 /// What the verdict takes on trust: what was declared, and what the plan accepts as unknown.
@@ -136,9 +137,13 @@ pub(crate) fn claims(verdict: &Verdict) -> Table {
             ]
         })
         .collect();
-    let notes: Vec<String> = qualifications(verdict)
-        .map(|(name, values)| sentence(&format!("{name}: {}", values.join(", "))))
-        .collect();
+    let mut notes = vec![
+        "A claim is what a figure is taken to show; each rests on rules of its own, and `not shown` \
+         means that this evidence does not reach that far."
+            .to_owned(),
+    ];
+    let taken_on_trust = qualifications(verdict);
+    notes.extend(taken_on_trust.map(|(n, v)| sentence(&format!("{n}: {}", v.join(", ")))));
     table.note = notes.join(" ");
     table
 }

@@ -112,7 +112,7 @@ fn places(inside: &Inside) -> Table {
 fn path_table(path: &plimsoll_evidence::inside::Path) -> Table {
     let (mean_ns, parts) = contributions(path);
     let mut table = Table::new(
-        &format!("Where the time of a {} goes", path.operation),
+        &format!("Where the time of {} goes", one_of(&path.operation)),
         vec![
             Column::words("station", "station"),
             Column::of(Unit::Latency, "waiting", "waited_ns"),
@@ -134,6 +134,16 @@ fn path_table(path: &plimsoll_evidence::inside::Path) -> Table {
         path.traced
     );
     table
+}
+
+/// One operation of a kind, with its article.
+fn one_of(operation: &str) -> String {
+    match operation {
+        "other" => "other operations".to_owned(),
+        "metadata" => "a metadata operation".to_owned(),
+        kind if kind.starts_with(['a', 'e', 'i', 'o', 'u']) => format!("an {kind}"),
+        kind => format!("a {kind}"),
+    }
 }
 
 fn station_table(inside: &Inside, window_ns: u64) -> Table {
@@ -165,4 +175,22 @@ fn station_table(inside: &Inside, window_ns: u64) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_have_the_article_that_they_take() {
+        let titles = ["read", "log write", "other", "metadata", "upkeep write"].map(one_of);
+        let expected = [
+            "a read",
+            "a log write",
+            "other operations",
+            "a metadata operation",
+            "an upkeep write",
+        ];
+        assert_eq!(titles, expected);
+    }
 }

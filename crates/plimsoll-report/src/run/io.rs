@@ -65,6 +65,10 @@ pub(super) fn brief(bundle: &Bundle) -> Section {
         row.push(Cell::number(Unit::Latency, totals.latency_ns_max as f64));
         table.rows.push(row);
     }
+    if kinds(bundle).iter().any(|kind| kind.group == "upkeep") {
+        table.note =
+            "upkeep: what the store does for itself (checkpoints, headers, flushes)".to_owned();
+    }
     Section::terminal("measured", "Measured")
         .with(Block::Table(table))
         .with(super::timeline::spark(bundle))

@@ -26,7 +26,8 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
         }
         (_, true) => format!(
             "Closed loop: each of {} threads starts an operation when its last one has ended, so \
-             that a stall of the storage holds the load back with it. Latency counts from the \
+             that a stall of the storage holds the load back with it (what is held back is missing in \
+             the percentiles: coordinated omission). Latency counts from the \
              moment at which the operation wanted to start.",
             engine.sessions
         ),
@@ -35,6 +36,14 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
                        stall is felt by every operation that it delays."
             .to_owned(),
     });
+    if run.driver != Driver::Model {
+        notes.push(
+            "Evidence has one of three tiers: T1, measured by Plimsoll's own engine; T2, by another \
+             tool while Plimsoll watched the system beneath; T3, a result file alone, which can \
+             never show where data came from or whether it is safe."
+                .to_owned(),
+        );
+    }
     notes.push(
         "Service time counts from just before the I/O is handed to the kernel until its \
          completion is seen."

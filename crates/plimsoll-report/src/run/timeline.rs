@@ -33,8 +33,10 @@ struct Slot {
 }
 
 pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
+    let time = time_axis(bundle);
+    let window = (time.low.unwrap_or(0.0), time.high.unwrap_or(f64::INFINITY));
     let timed = |kind: Kind| {
-        let slots = slots(bundle, |class| kind.takes(class));
+        let slots = slots(bundle, window, |class| kind.takes(class));
         Timed { kind, slots }
     };
     // Upkeep is a few I/Os now and then: the tables have it.
@@ -43,7 +45,6 @@ pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
     if all.iter().all(|timed| timed.slots.is_empty()) {
         return nothing();
     }
-    let time = time_axis(bundle);
     let bands = bands(bundle, (time.low.unwrap_or(0.0), time.high.unwrap_or(0.0)));
     let rate = rate_plot(bundle, &all, time.clone(), verdict).bands(bands.clone());
     let latency = latency_plot(bundle, &all, time.clone()).bands(bands.clone());
@@ -54,14 +55,25 @@ pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
         .with(Block::Chart(Box::new(largest)))
 }
 
-/// Adds the rows of the classes up, interval by interval.
-fn slots(bundle: &Bundle, takes: impl Fn(&ClassTotals) -> bool) -> Vec<Slot> {
+/// Adds the rows of the classes up, interval by interval, of the stretch that is shown. What a store writes back
+/// when it closes is none of the load: a flush of everything at once would set the scale of all that is.
+fn slots(
+    bundle: &Bundle,
+    (low, high): (f64, f64),
+    takes: impl Fn(&ClassTotals) -> bool,
+) -> Vec<Slot> {
+    let of_close = |phase: u32| {
+        let phase = bundle.run.phases.get(phase as usize);
+        phase.is_some_and(|phase| phase.kind == PhaseKind::Close)
+    };
     let names: Vec<&str> =
         bundle.run.classes.iter().filter(|c| takes(c)).map(|c| c.name.as_str()).collect();
     let mut slots: BTreeMap<(u32, u64), Slot> = BTreeMap::new();
     for row in &bundle.series {
         let Data::Class { count, sum_ns, bytes, max_ns } = row.data else { continue };
-        if row.duration_ns == 0 || !names.contains(&row.name.as_str()) {
+        let middle = row.start_ns as f64 + row.duration_ns as f64 / 2.0;
+        let is_shown = (low..=high).contains(&middle) && !of_close(row.phase);
+        if row.duration_ns == 0 || !is_shown || !names.contains(&row.name.as_str()) {
             continue;
         }
         let slot = slots.entry((row.phase, row.start_ns)).or_insert(Slot {
@@ -229,11 +241,12 @@ fn bands(bundle: &Bundle, (low, high): (f64, f64)) -> Vec<Band> {
 }
 
 fn rate_plot(bundle: &Bundle, all: &[Timed], time: Axis, verdict: &Verdict) -> Plot {
+    let window = (time.low.unwrap_or(0.0), time.high.unwrap_or(f64::INFINITY));
     let per_second = |slot: &Slot| Some(slot.count as f64 * 1e9 / slot.duration_ns as f64);
     let mut plot = Plot::new("rate", "I/Os per second", time, Axis::linear("I/Os", Unit::Rate));
     let transactional = all.iter().filter(|timed| timed.kind.group == "transactional").count();
     if transactional > 1 {
-        let slots = slots(bundle, |class| class.group == "transactional");
+        let slots = slots(bundle, window, |class| class.group == "transactional");
         plot = plot.mark(mark("transactional, reads and writes", 6, &slots, per_second));
     }
     for timed in all {
@@ -306,11 +319,12 @@ fn largest_plot(all: &[Timed], time: Axis) -> Plot {
 /// The rate at a glance, for the terminal.
 pub(super) fn spark(bundle: &Bundle) -> Block {
     let measure = bundle.run.phases.iter().position(|phase| phase.kind == PhaseKind::Measure);
-    let values: Vec<Option<f64>> = slots(bundle, |class| class.group == "transactional")
-        .iter()
-        .filter(|slot| Some(slot.phase as usize) == measure)
-        .map(|slot| Some(slot.count as f64 * 1e9 / slot.duration_ns as f64))
-        .collect();
+    let values: Vec<Option<f64>> =
+        slots(bundle, (0.0, f64::INFINITY), |class| class.group == "transactional")
+            .iter()
+            .filter(|slot| Some(slot.phase as usize) == measure)
+            .map(|slot| Some(slot.count as f64 * 1e9 / slot.duration_ns as f64))
+            .collect();
     let finite = || values.iter().flatten().copied();
     let least = finite().fold(f64::INFINITY, f64::min);
     let largest = finite().fold(f64::NEG_INFINITY, f64::max);

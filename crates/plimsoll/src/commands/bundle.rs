@@ -3,13 +3,12 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use clap::ColorChoice;
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
 use plimsoll_report::text::Style;
 pub use plimsoll_runner::render::{document_html, html, json};
 
-use crate::common::Common;
+use crate::common::{self, Common};
 use crate::error::CliError;
 use crate::notes;
 use crate::places::Places;
@@ -81,15 +80,7 @@ pub fn print_custody(lines: &[String], common: &Common) -> Result<(), CliError> 
 /// How text is laid out: as wide as the terminal, coloured only when wanted.
 pub fn style(common: &Common) -> Style {
     let terminal = std::io::stdout().is_terminal();
-    let wanted = match common.color {
-        ColorChoice::Always => true,
-        ColorChoice::Never => false,
-        // no-color.org: any value that is not empty.
-        ColorChoice::Auto => {
-            let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-            terminal && !refused && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
-        }
-    };
+    let wanted = common::colour(common, terminal);
     let columns = terminal
         .then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok())
         .flatten()

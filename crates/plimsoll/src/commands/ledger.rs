@@ -242,7 +242,9 @@ fn describe(checked: &Checked, signed: bool) -> String {
     };
     let began = checked.began_unix_ns.map_or("it is empty".to_owned(), time::utc);
     text.push_str(&format!("  ledger  {}\n", checked.ledger));
-    text.push_str(&format!("  lines   {}, of {} runs\n", checked.lines, checked.runs));
+    let runs =
+        if checked.runs == 1 { "1 run".to_owned() } else { format!("{} runs", checked.runs) };
+    text.push_str(&format!("  lines   {}, of {runs}\n", checked.lines));
     text.push_str(&format!("  began   {began}\n"));
     for Changed { line, says } in &checked.changed_before {
         text.push_str(&format!("  before line {line}: {says}\n"));

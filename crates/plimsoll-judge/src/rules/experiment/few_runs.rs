@@ -24,7 +24,10 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
     let completed = runs.iter().filter(|run| run.run.end.kind == EndKind::Completed).count();
     let missing = (planned as usize).saturating_sub(completed);
     let finding = if missing > 0 {
-        let says = format!("of {planned} runs that were planned, {completed} came to their end");
+        let says = match planned {
+            1 => "the one run that was planned did not come to its end".to_owned(),
+            _ => format!("of {planned} runs that were planned, {completed} came to their end"),
+        };
         Finding::new(RULE.id, Outcome::Unknown, says).advise("run the missing ones too")
     } else if completed < 2 {
         let says = "one run shows nothing of what a repeat of it would show";
