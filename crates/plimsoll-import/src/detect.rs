@@ -1,7 +1,8 @@
 //! The form of a file, told from how it begins.
 
 use crate::{
-    diskspd, elbencho, fio, io500, ior, iozone, jetstress, table, terminal, text, vdbench, warp,
+    diskspd, elbencho, fio, io500, ior, iozone, jetstress, mdtest, pgbench_log, table, terminal,
+    text, vdbench, warp, warp_csv,
 };
 
 /// A form that is known.
@@ -47,6 +48,12 @@ pub enum Format {
     KvCache,
     /// warp's JSON.
     Warp,
+    /// warp's CSV of segments.
+    WarpSegments,
+    /// warp's CSV of operations.
+    WarpOperations,
+    /// mdtest's text.
+    Mdtest,
     /// vdbench's flat file.
     VdbenchFlat,
     /// vdbench's summary or terminal.
@@ -57,6 +64,8 @@ pub enum Format {
     Sysbench,
     /// pgbench's report.
     Pgbench,
+    /// pgbench's log of transactions.
+    PgbenchLog,
     /// What `dd` leaves.
     Dd,
     /// The text that kubestr prints of fio.
@@ -90,11 +99,15 @@ impl Format {
             Self::MlperfReport => "MLPerf Storage report",
             Self::KvCache => "KV-cache JSON",
             Self::Warp => "warp JSON",
+            Self::WarpSegments => "warp CSV",
+            Self::WarpOperations => "warp operations",
+            Self::Mdtest => "mdtest",
             Self::VdbenchFlat => "vdbench flat file",
             Self::VdbenchSummary => "vdbench summary",
             Self::Jetstress => "Jetstress HTML",
             Self::Sysbench => "sysbench fileio",
             Self::Pgbench => "pgbench",
+            Self::PgbenchLog => "pgbench log",
             Self::Dd => "dd",
             Self::Kubestr => "kubestr text",
             Self::Table => "table",
@@ -131,6 +144,9 @@ const OTHERS: &[(Is, Format)] = &[
     (elbencho::is_text, Format::ElbenchoText),
     (iozone::is, Format::Iozone),
     (ior::is, Format::Ior),
+    (mdtest::is, Format::Mdtest),
+    (warp_csv::is_segments, Format::WarpSegments),
+    (warp_csv::is_operations, Format::WarpOperations),
     (io500::is_result, Format::Io500Result),
     (io500::is_summary, Format::Io500Summary),
     (io500::is_ranks, Format::Io500Ranks),
@@ -143,6 +159,7 @@ const OTHERS: &[(Is, Format)] = &[
     (terminal::is_kubestr, Format::Kubestr),
     (terminal::is_sysbench, Format::Sysbench),
     (terminal::is_pgbench, Format::Pgbench),
+    (pgbench_log::is, Format::PgbenchLog),
     (terminal::is_dd, Format::Dd),
     (table::is, Format::Table),
 ];
@@ -154,7 +171,12 @@ pub fn detect(head: &[u8]) -> Option<Format> {
     let text = text.as_ref();
     let first =
         |forms: &[(Is, Format)]| forms.iter().find(|(is, _)| is(text)).map(|(_, format)| *format);
-    first(JSON).filter(|_| text.contains('{')).or_else(|| first(OTHERS))
+    first(JSON).filter(|_| holds_json(text)).or_else(|| first(OTHERS))
+}
+
+/// True where an object begins a line: the source of a program may hold every name of a form.
+fn holds_json(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().starts_with('{'))
 }
 
 /// The head without a character that was cut through.

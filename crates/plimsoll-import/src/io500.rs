@@ -4,6 +4,8 @@
 //! Each score of a phase is what all ranks did over the time from the first start to the last end, so it
 //! is at most what they did over the time of the slowest.
 
+mod phases;
+
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::reported::{
@@ -202,7 +204,7 @@ fn of_phase(reported: &mut Reported, entries: &Entries<'_>, name: &str) {
 /// A text without a phase.
 pub fn read_summary(text: &str, file: &str) -> Result<Reported, String> {
     let mut reported = Reported::of(source("IO500", "IO500 summary", file));
-    let mut totals = [None, None, None];
+    let (mut totals, mut repeated) = ([None, None, None], 0);
     for (index, line) in text.lines().enumerate() {
         if let Some(version) = line.strip_prefix("IO500 version ") {
             reported.source.version = Some(version.to_owned());
@@ -235,6 +237,10 @@ pub fn read_summary(text: &str, file: &str) -> Result<Reported, String> {
                 figure(seconds, Digits::Rounded, NS_PER_S, field)
             });
             let Some((name, score)) = before(&["GiB/s", "GB/s", "kIOPS"]) else { continue };
+            // A log to which several runs were written holds a phase as often: the scores are of the last.
+            let earlier = reported.parts.len();
+            reported.parts.retain(|part| part.name != name);
+            repeated += earlier - reported.parts.len();
             reported.parts.push(phase(&name, Some(score), window));
         }
         if line.contains("INVALID") {
@@ -247,6 +253,10 @@ pub fn read_summary(text: &str, file: &str) -> Result<Reported, String> {
     }
     if reported.parts.is_empty() {
         return Err("it has no phase of IO500".into());
+    }
+    if repeated > 0 {
+        let says = format!("{repeated} phases of earlier runs in the same file were left aside");
+        reported.remarks.push(says);
     }
     scores(&mut reported, totals);
     Ok(reported)
@@ -316,6 +326,7 @@ pub fn attach(results: &mut Vec<Reported>, ranks: Vec<Ranks>) {
         }
     }
     together(results, directory);
+    phases::hold(results);
 }
 
 /// A summary in the directory of a result states the same scores: they have to agree.
@@ -424,6 +435,19 @@ mod tests {
             assert_eq!(reported.parts[0].operations[0].bandwidth_per_s[0].value, score * GIB);
         }
         assert!(read_summary("[RESULT] ior-easy nothing\n", "x").is_err());
+    }
+
+    #[test]
+    fn a_log_of_several_runs_holds_the_last_of_each_phase() {
+        let line = |seconds: u32| {
+            format!(
+                "[RESULT] IOPS phase 8 mdtest_hard_delete 184.391 kiops : time {seconds} seconds\n"
+            )
+        };
+        let reported = read_summary(&[50, 1246, 41, 645].map(line).concat(), "x").unwrap();
+        assert_eq!(reported.parts.len(), 1);
+        assert_eq!(reported.parts[0].window_ns.as_ref().unwrap().value, 645e9);
+        assert!(reported.remarks[0].contains("3 phases of earlier runs"));
     }
 
     #[test]

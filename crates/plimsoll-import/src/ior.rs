@@ -136,24 +136,32 @@ impl<'t> Test<'t> {
         }
     }
 
-    /// Bytes of an iteration; unknown where a deadline may have ended it before.
+    /// Bytes of an iteration; unknown where a deadline may have ended it, or the writes that it reads, before.
     fn bytes(&self) -> Option<Figure> {
-        let whole = self.option("stonewallingTime").is_none();
-        self.size("aggregate filesize").filter(|_| whole)
+        let (command, _) = self.option("Command line").unwrap_or_default();
+        let cut = self.option("stonewallingTime").is_some()
+            || command.to_ascii_lowercase().contains("stonewall");
+        self.size("aggregate filesize").filter(|_| !cut)
     }
 }
 
 fn table(reported: &mut Reported, test: &Test<'_>, lines: &[&str], at: usize) {
     let Some((names, commas)) = header(lines[at]) else { return };
     let setting = test.setting();
+    let mut counted: Option<Figure> = None;
     for (index, line) in lines.iter().enumerate().skip(at + 1) {
+        // The summary's rows begin as those of the iterations do, and have other columns.
+        if line.starts_with("Summary of all tests") {
+            break;
+        }
+        counted = bytes_moved(line, index).or(counted);
         let row = cells(line, commas);
         let kind = match row.first() {
             Some(&"read") => Kind::Read,
             Some(&"write") => Kind::Write,
             _ => continue,
         };
-        // Rows of a CSV have a field more in some versions; those of the summary below have other columns.
+        // Rows of a CSV have a field more in some versions.
         if row.len() < names.len() {
             continue;
         }
@@ -162,7 +170,7 @@ fn table(reported: &mut Reported, test: &Test<'_>, lines: &[&str], at: usize) {
         let Some(bandwidth) = rounded("bw(MiB/s)", MIB) else { continue };
         let mut operation = Operation::of(kind.clone());
         operation.bandwidth_per_s.push(bandwidth.clone());
-        operation.bytes.extend(test.bytes());
+        operation.bytes.extend(counted.take().or_else(|| test.bytes()));
         operation.size_bytes = columns.figure("xfer(KiB)", Digits::Rounded, KIB);
         let window_ns = rounded("total(s)", NS_PER_S).filter(|window| window.least > 0.0);
         let iteration = columns.text("iter").unwrap_or("0");
@@ -203,6 +211,13 @@ fn table(reported: &mut Reported, test: &Test<'_>, lines: &[&str], at: usize) {
                 .into(),
         );
     }
+}
+
+/// What IOR counted where that is not the size of the files that were asked for.
+fn bytes_moved(line: &str, index: usize) -> Option<Figure> {
+    let digits = line.split_once("Using actual aggregate bytes moved = ")?.1;
+    let field = format!("line {} (actual aggregate bytes moved)", index + 1);
+    figure(digits.trim().trim_end_matches('.'), Digits::Exact, 1.0, field)
 }
 
 fn kind_word(kind: &Kind) -> &'static str {
@@ -264,6 +279,28 @@ mod tests {
         let text = TEXT.replace("\n\nResults", "\nstonewallingTime    : 30\n\nResults");
         let all = read(&text, "x").unwrap();
         assert!(all[0].parts[0].operations[0].bytes.is_empty());
+    }
+
+    #[test]
+    fn reads_of_what_a_deadline_left_are_no_whole_file() {
+        let text = TEXT.replace("-F -e", "-F -e -r -O stoneWallingStatusFile=s");
+        assert!(read(&text, "x").unwrap()[0].parts[0].operations[0].bytes.is_empty());
+    }
+
+    #[test]
+    fn bytes_are_what_was_counted_and_the_summary_is_no_iteration() {
+        let told = "WARNING: Expected aggregate file size       = 1073741824.\nWARNING: Using actual aggregate bytes \
+            moved = 536870912.\nwrite     512.01";
+        let summary = "Max Read:  4100.00 MiB/sec (4299.16 MB/sec)\n\nSummary of all tests:\nOperation   Max(MiB)   \
+            Min(MiB)  Mean(MiB)     StdDev   Max(OPs)   Min(OPs)  Mean(OPs)     StdDev    Mean(s) Stonewall(s)\nwrite  \
+            1023.98  512.01  767.99  255.98  1023.98  512.01  767.99  255.98  1.50 NA NA\n";
+        let text = TEXT.replacen("write     512.01", told, 1);
+        let end = text.find("Max Read:").unwrap();
+        let all = read(&format!("{}{summary}", &text[..end]), "x").unwrap();
+        let [reported] = &all[..] else { panic!("{}", all.len()) };
+        assert_eq!(reported.parts.len(), 3, "the summary's row is none of them");
+        let bytes = |part: usize| reported.parts[part].operations[0].bytes[0].value;
+        assert_eq!((bytes(0), bytes(1), bytes(2)), (1024.0 * MIB, 512.0 * MIB, 1024.0 * MIB));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use crate::detect::{Format, detect};
 use crate::json::{self, At};
 use crate::walk::{Visitor, walk};
 use crate::{
-    ImportError, diskspd, elbencho, fio, io500, ior, iozone, jetstress, kv_cache, mlperf, table,
-    terminal, text, vdbench, warp,
+    ImportError, diskspd, elbencho, fio, io500, ior, iozone, jetstress, kv_cache, mdtest, mlperf,
+    pgbench_log, table, terminal, text, vdbench, warp, warp_csv,
 };
 
 /// What was found in the files that were named.
@@ -35,6 +35,7 @@ struct Pieces {
     io500_ranks: Vec<io500::Ranks>,
     mlperf_epochs: Vec<mlperf::Epochs>,
     mlperf_ranks: Vec<String>,
+    pgbench_logs: Vec<pgbench_log::Log>,
 }
 
 /// Reads everything below the paths.
@@ -84,6 +85,8 @@ impl Visitor for Reader {
         let file = format!("{}{path}", self.prefix);
         match self.parse(format, &text, &file) {
             Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
+            // Many files have a line that could be a heading. Only one that was named has to be a table.
+            Err(_) if format == Format::Table && !self.named => self.study.passed_over += 1,
             Err(says) => self.study.unreadable.push(ImportError { file, says }),
         }
     }
@@ -114,6 +117,10 @@ impl Reader {
             Format::Jetstress => results.push(jetstress::read(text, file)?),
             Format::Sysbench => results.push(terminal::read_sysbench(text, file)?),
             Format::Pgbench => results.push(terminal::read_pgbench(text, file)?),
+            Format::PgbenchLog => self.pieces.pgbench_logs.push(pgbench_log::read(text, file)?),
+            Format::Mdtest => results.push(mdtest::read(text, file)?),
+            Format::WarpSegments => results.push(warp_csv::read_segments(text, file)?),
+            Format::WarpOperations => results.push(warp_csv::read_operations(text, file)?),
             Format::Dd => results.extend(terminal::read_dd(text, file)?),
             Format::Kubestr => results.push(terminal::read_kubestr(text, file)?),
             Format::Table => results.extend(table::read(text, file)?),
@@ -162,10 +169,11 @@ impl Reader {
 
     fn finish(mut self) -> Study {
         let left = fio::log::attach(&mut self.study.results, self.pieces.fio_logs);
-        let Pieces { io500_ranks, mlperf_epochs, mlperf_ranks, .. } = self.pieces;
+        let Pieces { io500_ranks, mlperf_epochs, mlperf_ranks, pgbench_logs, .. } = self.pieces;
         let results = &mut self.study.results;
         let alone = mlperf::attach(results, mlperf_epochs, &mlperf_ranks);
         io500::attach(results, io500_ranks);
+        pgbench_log::attach(results, pgbench_logs);
         self.study.logs_alone = left.len() + alone;
         self.study.results.sort_by(|a, b| {
             (&a.source.file, &a.source.place).cmp(&(&b.source.file, &b.source.place))

@@ -34,6 +34,26 @@ const SAMPLES: &[&str] = &[
      <td>250.0</td><td>60</td></tr></table></html>",
     r#"{"v": 2, "by_op_type": {"GET": {"concurrency": 8, "throughput": {"measure_duration_millis": 10000, "bytes":
        1048576000, "ops": 1000}, "requests_by_client": {"c": [{"single_sized_requests": {"dur_avg_millis": 79.0}}]}}}}"#,
+    "index\top\thost\tduration_s\tobjects_per_op\tbytes\tfull_ops\tpartial_ops\tops_started\tops_ended\terrors\tmb_per_sec\t\
+     ops_ended_per_sec\tobjs_per_sec\tstart_time\tend_time\n0\tGET\t\t2\t1\t41943040\t18\t4\t20\t20\t0\t20\t10\t10\t2024-05-01 \
+     10:00:00 +0000 UTC\t2024-05-01 10:00:02 +0000 UTC\n",
+    "idx\tthread\top\tclient_id\tn_objects\tbytes\tendpoint\tfile\terror\tstart\tfirst_byte\tend\tduration_ns\n0\t1\tPUT\tc\t1\t\
+     1048576\thttp://h\tf\t\t2024-05-01T10:00:00.0Z\t\t2024-05-01T10:00:00.5Z\t500000000\n",
+    "0 1 4000 0 1700000000 4000\n1 1 4000 0 1700000000 4100\n0 2 4100 0 1700000000 8100\n",
+    "pgbench (15.4)\nnumber of clients: 2\nnumber of threads: 1\nduration: 3 s\nnumber of transactions actually processed: \
+     1500\nlatency average = 4.010 ms\ntps = 499.100000 (without initial connection time)\n",
+    "mdtest-3.4.0 was launched with 16 total task(s) on 2 node(s)\n16 tasks, 16000 files\n\nSUMMARY rate: (of 1 iterations)\n   \
+     Operation   Max  Min  Mean  Std Dev\n   File creation   20000.500  20000.500  20000.500  0.000\n\nSUMMARY time: (of 1 \
+     iterations)\n   File creation  0.800  0.800  0.800  0.000\n",
+    "sysbench 1.0.20\n\nNumber of threads: 1\n64MiB total file size\nBlock size 16KiB\nUsing synchronous I/O mode\nDoing \
+     random read test\n\nFile operations:\n    reads/s:  6000.00\n    writes/s:  0.00\n\nThroughput:\n    read, MiB/s:  \
+     93.75\n\nGeneral statistics:\n    total time:   3.0000s\n    total number of events:              18000\n\nLatency (ms):\n  \
+     min:  0.00\n  avg:  0.16\n  max:  13.17\n",
+    "FIO version - fio-3.30\nJobName: read_iops\n  blocksize=4K filesize=2G iodepth=64 rw=randread\nread:\n  IOPS=727.29 \
+     BW(KiB/s)=2925\n",
+    "IOR-4.0.0: MPI Coordinated Test of Parallel I/O\ntasks : 4\naggregate filesize  : 1 GiB\naccess    bw(MiB/s)  IOPS  \
+     Latency(s)  block(KiB) xfer(KiB)  open(s)  wr/rd(s)  close(s)  total(s)  iter\nwrite  1023.98  1282.02  0.003117  16384  \
+     1024.00  0.000123  0.798736  0.201100  1.00  0\nMax Write: 1023.98 MiB/sec (1073.72 MB/sec)\n",
 ];
 
 /// What digits are replaced by.

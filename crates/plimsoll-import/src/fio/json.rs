@@ -311,7 +311,8 @@ fn steady_state(job: &At<'_, '_>) -> Vec<Series> {
         })
     };
     let rate = of("iops", Quantity::RatePerS, 1.0);
-    let bandwidth = of("bw", Quantity::BandwidthPerS, KIB);
+    // In bytes, unlike `bw` elsewhere (`steadystate_alloc` and `steadystate_check` of fio's steadystate.c).
+    let bandwidth = of("bw", Quantity::BandwidthPerS, 1.0);
     rate.into_iter().chain(bandwidth).collect()
 }
 

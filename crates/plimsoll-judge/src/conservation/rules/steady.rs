@@ -35,7 +35,8 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
                 .series
                 .iter()
                 .filter(|s| {
-                    s.quantity == quantity && s.interval_s.is_some() && s.points.len() >= ROUNDS
+                    let whole = s.interval_s.is_some() && !s.partial;
+                    s.quantity == quantity && whole && s.points.len() >= ROUNDS
                 })
                 .collect();
             if let Some((rounds, field)) = rounds(&logs) {
@@ -142,6 +143,30 @@ mod tests {
             check(&Reported { parts: vec![part], ..Reported::default() }, &Declared::default());
         assert_eq!(seen.checked, 1);
         seen.findings.first().map(|finding| finding.says.clone())
+    }
+
+    #[test]
+    fn a_window_of_the_run_is_not_summed_with_the_log_of_all_of_it() {
+        let series = |values: &[f64], partial| Series {
+            quantity: Quantity::BandwidthPerS,
+            kind: Kind::All,
+            stage: Stage::Total,
+            field: "log".into(),
+            interval_s: Some(1.0),
+            points: (1..)
+                .zip(values)
+                .map(|(i, v)| Point { at_s: f64::from(i), value: *v })
+                .collect(),
+            partial,
+            understates: false,
+        };
+        let part = Part {
+            series: vec![series(&[5000.0; 10], true), series(&[1000.0; 60], false)],
+            ..Part::default()
+        };
+        let reported = Reported { parts: vec![part], ..Reported::default() };
+        let seen = check(&reported, &Declared::default());
+        assert_eq!((seen.checked, seen.findings.len()), (1, 0));
     }
 
     #[test]

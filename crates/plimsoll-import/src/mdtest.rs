@@ -1,0 +1,172 @@
+//! mdtest: the tables of rates and times that it prints (versions 1.9 to 4, alone or within IO500).
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::{
+    Combined, Figure, How, Kind, Operation, Part, Reported, Setting,
+};
+
+use crate::parts::{Digits, figure, source};
+
+const NS_PER_S: f64 = 1e9;
+/// Names of operations in the first column.
+const OPERATIONS: &[&str] = &[
+    "Directory creation",
+    "Directory stat",
+    "Directory read",
+    "Directory removal",
+    "Directory rename",
+    "File creation",
+    "File stat",
+    "File read",
+    "File removal",
+    "Tree creation",
+    "Tree removal",
+];
+
+/// True for mdtest's output.
+#[must_use]
+pub fn is(text: &str) -> bool {
+    text.lines().any(|line| launched(line).is_some())
+}
+
+/// Version, tasks and nodes: `mdtest-3.4.0 was launched with 16 total task(s) on 2 node(s)`.
+fn launched(line: &str) -> Option<(&str, &str, &str)> {
+    let (version, rest) = line.trim().strip_prefix("mdtest-")?.split_once(" was launched with ")?;
+    let (tasks, rest) = rest.split_once(" total task")?;
+    let nodes = rest.split_once(" on ")?.1.split_whitespace().next()?;
+    Some((version, tasks.trim(), nodes))
+}
+
+/// Which table a line is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Table {
+    Neither,
+    Rates,
+    Times,
+}
+
+/// A row: max, min, mean and deviation.
+struct Row {
+    rate: [Figure; 4],
+    line: usize,
+}
+
+/// Reads it: a part for each kind of operation that was done.
+///
+/// # Errors
+/// An output without a rate: a run that did not end.
+pub fn read(text: &str, file: &str) -> Result<Reported, String> {
+    let mut reported = Reported::of(source("mdtest", "mdtest", file));
+    let mut tasks = None;
+    let mut table = Table::Neither;
+    let (mut rates, mut times) = (BTreeMap::new(), BTreeMap::new());
+    for (index, line) in text.lines().enumerate() {
+        let place = |name: &str| format!("line {} ({name})", index + 1);
+        if let Some((version, count, nodes)) = launched(line) {
+            reported.source.version = Some(version.to_owned());
+            reported.options.insert("nodes".into(), nodes.to_owned());
+            tasks = figure(count, Digits::Exact, 1.0, place("total tasks"));
+        } else if let Some(command) = line.trim().strip_prefix("Command line used:") {
+            reported.options.insert("command".into(), command.trim().to_owned());
+        } else if line.starts_with("SUMMARY") {
+            table = if line.contains("time") { Table::Times } else { Table::Rates };
+            let iterations = line.split_once("(of ").and_then(|(_, rest)| rest.split(' ').next());
+            let known = iterations.map(|count| ("iterations".to_owned(), count.to_owned()));
+            reported.options.extend(known);
+        } else if let Some((name, row)) = row(line, index + 1, table) {
+            match table {
+                Table::Rates => drop(rates.insert(name, row)),
+                Table::Times => drop(times.insert(name, row)),
+                Table::Neither => {}
+            }
+        }
+    }
+    let one = reported.options.get("iterations").is_some_and(|count| count == "1");
+    for (name, Row { rate: [max, min, mean, deviation], line }) in rates {
+        // What was not done has a row of zeroes.
+        if max.value <= 0.0 {
+            continue;
+        }
+        let mut operation = Operation::of(Kind::Name(name.to_lowercase()));
+        operation.rate_per_s.push(mean.clone());
+        let what = format!("the mean rate of {}", name.to_lowercase());
+        let (how, of) = (How::Between, vec![min, max.clone()]);
+        reported.combined.push(Combined { what, how, total: mean.clone(), of, slack: 0.0 });
+        if one {
+            // One iteration has no other value, and none to differ from.
+            let what = format!("the deviation of one iteration of {}", name.to_lowercase());
+            let none = Figure::exact(0.0, format!("line {line} (iterations)"));
+            let (how, of) = (How::Sum, vec![none]);
+            reported.combined.push(Combined { what, how, total: deviation, of, slack: 0.0 });
+        }
+        // Seconds, whatever stands above them: version 4 names them milliseconds or operations a second.
+        let window_ns = times.remove(name).filter(|_| one).map(|row: Row| {
+            let [max, ..] = row.rate;
+            max.scaled(NS_PER_S)
+        });
+        let setting = Setting { threads: tasks.clone(), ..Setting::default() };
+        reported.parts.push(Part {
+            name: name.to_lowercase(),
+            setting,
+            window_ns: window_ns.filter(|window| window.least > 0.0),
+            operations: vec![operation],
+            ..Part::default()
+        });
+    }
+    if reported.parts.is_empty() {
+        return Err("it has no rate of any operation: the run did not end".into());
+    }
+    Ok(reported)
+}
+
+fn row(line: &str, number: usize, table: Table) -> Option<(&'static str, Row)> {
+    if table == Table::Neither {
+        return None;
+    }
+    let trimmed = line.trim_start();
+    let name = OPERATIONS.iter().find(|name| trimmed.starts_with(**name))?;
+    let cells: Vec<&str> =
+        trimmed[name.len()..].split_whitespace().filter(|cell| *cell != ":").collect();
+    let [max, min, mean, deviation] = cells[..] else { return None };
+    let of = |text: &str, column: &str| {
+        figure(text, Digits::Rounded, 1.0, format!("line {number} ({name}, {column})"))
+    };
+    let rate = [of(max, "Max")?, of(min, "Min")?, of(mean, "Mean")?, of(deviation, "Std Dev")?];
+    Some((name, Row { rate, line: number }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    pub const TEXT: &str = "-- started at 11/02/2023 18:10:05 --\n\nmdtest-3.4.0+dev was launched with 16 total task(s) on \
+        2 node(s)\nCommand line used: ./mdtest '-n' '1000' '-F'\n16 tasks, 16000 files\n\nSUMMARY rate: (of 1 \
+        iterations)\n   Operation                     Max            Min           Mean        Std Dev\n   ---------       \
+        ---            ---           ----        -------\n   File creation               20000.500      20000.500      \
+        20000.500          0.000\n   File stat                       0.000          0.000          0.000          0.000\n\n\
+        SUMMARY time: (of 1 iterations)\n   File creation                   0.800          0.800          0.800    0.000\n\
+        -- finished at 11/02/2023 18:40:11 --\n";
+
+    #[test]
+    fn what_was_done_is_read_and_rows_of_zeroes_are_not() {
+        assert!(is(TEXT));
+        let reported = read(TEXT, "x").unwrap();
+        assert_eq!(reported.source.version.as_deref(), Some("3.4.0+dev"));
+        let [part] = &reported.parts[..] else { panic!("{}", reported.parts.len()) };
+        assert_eq!(part.name, "file creation");
+        assert_eq!(part.operations[0].rate_per_s[0].value, 20000.5);
+        assert_eq!(part.window_ns.as_ref().unwrap().value, 0.8e9);
+        assert_eq!(part.setting.threads.as_ref().unwrap().value, 16.0);
+        assert_eq!(reported.combined.len(), 2);
+    }
+
+    #[test]
+    fn a_run_that_did_not_end_is_no_result() {
+        let cut = &TEXT[..TEXT.find("SUMMARY").unwrap()];
+        assert!(is(cut));
+        assert!(read(cut, "x").is_err());
+        assert!(!is("mdtest was launched"));
+    }
+}
