@@ -71,9 +71,9 @@ pub enum Command {
     Report(commands::report::Options),
     /// Print shell completions.
     Completions(commands::completions::Options),
-    /// Print the man page.
+    /// Print the man page, or write one for each command.
     #[command(hide = true)]
-    Man,
+    Man(commands::man::Options),
 }
 
 /// Carries a command out.
@@ -100,10 +100,8 @@ pub fn carry_out(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Runs(options) => commands::runs::carry_out(&options, common),
         Command::Ledger(options) => commands::ledger::carry_out(&options, common),
         Command::Report(options) => commands::report::carry_out(&options, common),
-        Command::Completions(options) => {
-            commands::completions::carry_out(&options, Arguments::command())
-        }
-        Command::Man => commands::man::carry_out(Arguments::command()),
+        Command::Completions(options) => commands::completions::carry_out(&options),
+        Command::Man(options) => commands::man::carry_out(&options, Arguments::command()),
     }
 }
 

@@ -17,7 +17,7 @@ mod removal;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use plimsoll_engine::defect;
 use plimsoll_runner::{
     ceilings, custody, evidence_place, exit, experiment, kept_data, modelled, places, run_id,
@@ -29,6 +29,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
+    commands::completions::answer(Arguments::command);
     defect::watch();
     interrupt::ignore_file_limit();
     let arguments = match Arguments::try_parse() {

@@ -3,8 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use plimsoll_report::text::Style;
+use plimsoll_runner::repeat::Repeated;
 
+use crate::error::CliError;
 use crate::keys::Sign;
+
+/// How much of a container's termination message Kubernetes keeps.
+const TERMINATION_MESSAGE_BYTES: usize = 4096;
 
 /// What becomes of the data and the evidence.
 #[derive(Clone, Debug, Default, Args)]
@@ -22,6 +28,35 @@ pub struct After {
     /// Directory to make the bundle in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write the verdict and its reasons to this file too, in at most 4 KiB: a container's termination message.
+    #[arg(long, value_name = "FILE")]
+    pub verdict_to: Option<PathBuf>,
     #[command(flatten)]
     pub sign: Sign,
+}
+
+impl After {
+    /// Writes the beginning of what is shown, cut between lines, where it is asked for.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write_verdict(&self, repeated: &Repeated) -> Result<(), CliError> {
+        let Some(file) = &self.verdict_to else { return Ok(()) };
+        let style = Style { colour: false, width: 80, ..Style::default() };
+        let text = match (&repeated.finished[..], &repeated.experiment) {
+            ([only], None) => plimsoll_report::text(&only.evidence, &only.verdict, &style),
+            _ => plimsoll_report::experiment(&repeated.together(), &style),
+        };
+        let mut kept = String::new();
+        for line in text.split_inclusive('\n') {
+            if kept.len() + line.len() > TERMINATION_MESSAGE_BYTES {
+                break;
+            }
+            kept.push_str(line);
+        }
+        std::fs::write(file, kept).map_err(|error| {
+            CliError::environment(format!("--verdict-to {}: {error}", file.display()))
+                .hint("the verdict is in the bundle: `plimsoll judge RUN` shows it")
+        })
+    }
 }

@@ -1,15 +1,30 @@
-//! `plimsoll man`: the man page, for packagers.
+//! `plimsoll man`: the manual, for packagers: a page for the program and one for each command.
 
-use clap::Command;
+use std::path::PathBuf;
+
+use clap::{Args, Command};
 
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Prints the page.
+/// Options of `man`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Write all pages into this directory, `plimsoll-run.1` beside `plimsoll.1`; without it the first is printed.
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+}
+
+/// Prints the program's page, or writes all of them.
 ///
 /// # Errors
-/// A page that cannot be rendered.
-pub fn carry_out(command: Command) -> Result<Exit, CliError> {
+/// A directory that cannot be written, a page that cannot be rendered.
+pub fn carry_out(options: &Options, command: Command) -> Result<Exit, CliError> {
+    if let Some(to) = &options.to {
+        clap_mangen::generate_to(command, to)
+            .map_err(|error| CliError::environment(format!("{}: {error}", to.display())))?;
+        return Ok(Exit::Ok);
+    }
     let mut text = Vec::new();
     clap_mangen::Man::new(command)
         .render(&mut text)

@@ -55,6 +55,12 @@ pub fn run_plan(
 ) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
     if resolved.targets.len() > 1 {
+        if after.verdict_to.is_some() {
+            return Err(CliError::usage(
+                "--verdict-to: a plan of several targets has no one verdict",
+            )
+            .hint("name one target a plan"));
+        }
         return arms::run_arms(plan, after, &[], common, progress, interrupt);
     }
     let places = keys::places(&after.sign)?;
@@ -74,6 +80,7 @@ pub fn run_plan(
     };
     let repeated = repeat::carry_out(&Asked { resolved: &with_threads, ..asked }, progress)?;
     show(&repeated, common)?;
+    after.write_verdict(&repeated)?;
     for directory in repeated.kept() {
         progress.say(&format!("the data was kept in {directory}"));
     }
