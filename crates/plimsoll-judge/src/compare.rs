@@ -9,6 +9,7 @@
 mod cells;
 mod conditions;
 mod decide;
+mod why;
 mod within;
 
 pub use cells::{
@@ -16,6 +17,7 @@ pub use cells::{
 };
 pub use conditions::{Unlike, best_practice, unlike};
 pub use decide::{Outcome, Standing};
+pub use why::{Cause, Parting, Why};
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -26,7 +28,7 @@ use crate::metrics::{self, ByCpu, Figure};
 use crate::rules;
 use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::stats::{Moments, repeats};
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, VerdictKind};
 
 /// Confidence of the intervals; with several sides it is shared among them.
 const CONFIDENCE: f64 = 0.95;
@@ -100,23 +102,41 @@ pub struct Comparison {
     pub metrics: Vec<Metric>,
     /// Conditions that differ.
     pub unlike: Vec<Unlike>,
+    /// Where two sides part, and what their difference is made of; `None`: there are more of them, or less than
+    /// one run of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
     /// Sentences: what was left out, what is an estimate.
     pub remarks: Vec<String>,
 }
 
 /// Compares two or more sides.
 pub fn compare(sides: &[Side<'_>], accepted: &[String]) -> Comparison {
-    let unlike = unlike(sides, accepted);
+    compare_for(sides, accepted, &[])
+}
+
+/// Compares two or more sides that differ on purpose: `factors` name what is asked about, so that only other
+/// differences are unlike conditions.
+pub fn compare_for(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Comparison {
+    let named = accepted;
+    let accepted = &[accepted, factors].concat()[..];
+    let mut unlike = unlike(sides, accepted);
+    for one in &mut unlike {
+        one.factor = factors.iter().any(|word| conditions::covers(word, &one.name));
+    }
     let metrics = metrics_of(sides);
     let standings: Vec<Standing> = sides.iter().map(decide::standing).collect();
     let decided = decide::decide(sides, &standings, &metrics, &unlike, accepted);
+    let mut remarks = remarks(sides, &metrics, &unlike, named);
+    remarks.extend(alike_factors(&unlike, factors));
     Comparison {
         names: sides.iter().map(|side| side.name.clone()).collect(),
+        why: why::why(sides, &unlike),
         outcome: decided.outcome,
         winner: decided.winner,
         reason: decided.reason,
         standings,
-        remarks: remarks(sides, &metrics, &unlike, accepted),
+        remarks,
         metrics,
         unlike,
     }
@@ -250,12 +270,22 @@ fn remarks(
         }
     }
     remarks.extend(sides.iter().filter_map(within::of_one_run));
+    remarks.extend(sides.iter().flat_map(invalid));
     let told = |f: &Finding| f.outcome != FindingOutcome::Pass;
+    let mut of_sides: Vec<(String, Vec<&str>)> = Vec::new();
     for side in sides {
         let bundles: Vec<&Bundle> = side.runs.iter().map(|(bundle, _)| *bundle).collect();
-        let found = rules::experiment::findings(&bundles).into_iter().filter(told);
-        remarks.extend(found.map(|f| format!("{}: {} ({}).", side.name, f.says, f.rule)));
+        for f in rules::experiment::findings(&bundles).into_iter().filter(told) {
+            let says = format!("{} ({}).", f.says, f.rule);
+            match of_sides.iter_mut().find(|(known, _)| *known == says) {
+                Some((_, names)) => names.push(&side.name),
+                None => of_sides.push((says, vec![&side.name])),
+            }
+        }
     }
+    // What is true of several sides is said once.
+    remarks
+        .extend(of_sides.into_iter().map(|(says, names)| format!("{}: {says}", names.join(", "))));
     // Sides on working sets of different sizes show a cache that neither shows alone.
     let all: Vec<&Bundle> = sides.iter().flat_map(|s| &s.runs).map(|(bundle, _)| *bundle).collect();
     let together = (rules::experiment::working_set_grows::RULE.check)(&all).filter(told);
@@ -277,6 +307,33 @@ fn remarks(
     }
     remarks.extend(strays(unlike, accepted));
     remarks
+}
+
+/// Why runs of a side are INVALID, each reason once.
+fn invalid(side: &Side<'_>) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (bundle, verdict) in &side.runs {
+        if verdict.verdict != VerdictKind::Invalid {
+            continue;
+        }
+        let id = bundle.run.run_id.as_str();
+        match reasons.iter_mut().find(|(reason, _)| *reason == verdict.reason) {
+            Some((_, runs)) => runs.push(id),
+            None => reasons.push((&verdict.reason, vec![id])),
+        }
+    }
+    let says = |(reason, runs): (&str, Vec<&str>)| match &runs[..] {
+        [run] => format!("{}: run {run} is INVALID: {reason}.", side.name),
+        runs => format!("{}: {} runs are INVALID: {reason}.", side.name, runs.len()),
+    };
+    reasons.into_iter().map(says).collect()
+}
+
+/// What was asked about and differs nowhere.
+fn alike_factors(unlike: &[Unlike], factors: &[String]) -> Vec<String> {
+    let alike = |word: &&String| !unlike.iter().any(|one| conditions::covers(word, &one.name));
+    let says = |word: &String| format!("{word} is asked about, and is the same on all sides.");
+    factors.iter().filter(alike).map(says).collect()
 }
 
 /// Words that were accepted and are no condition that differs.

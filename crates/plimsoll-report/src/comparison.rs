@@ -1,10 +1,11 @@
 //! What a comparison found, as a report.
 
-use plimsoll_judge::compare::{Comparison, Metric, Outcome, SideFigure};
+use plimsoll_judge::compare::{Comparison, Metric, Outcome, Parting, SideFigure, Why};
 use plimsoll_judge::metrics::{self, Counted, Figure};
 
 use crate::document::{Block, Document, Headline, Section};
-use crate::number::Unit;
+use crate::number::{Letters, Unit};
+use crate::run::sentence;
 use crate::study;
 use crate::table::{Cell, Column, Table, Tone};
 
@@ -22,12 +23,17 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
         name: metric.name.clone(),
         key: metric.key.clone(),
         unit: unit(&metric.key),
-        more_is_better: Some(metric.higher_is_better),
+        // A colour says that one side is better: where nothing is decided, or the runs scatter as far, none is.
+        more_is_better: Some(metric.higher_is_better).filter(|_| is_decided(comparison, metric)),
         sides: metric.sides.iter().map(side).collect(),
         says: metric.says.clone(),
     };
     let unlike = comparison.unlike.iter().map(|one| {
-        let accepted = if one.accepted { " (accepted)" } else { "" };
+        let accepted = match (one.factor, one.accepted) {
+            (true, _) => " (what is asked about)",
+            (false, true) => " (accepted)",
+            (false, false) => "",
+        };
         (format!("{}{accepted}", one.name), one.values.clone())
     });
     let mut document = study::Comparison {
@@ -39,7 +45,51 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     }
     .document();
     document.sections.insert(0, standings(comparison));
+    document.sections.extend(comparison.why.as_ref().and_then(why));
     document
+}
+
+/// Whether a figure's difference means something.
+fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
+    let decides = !matches!(
+        comparison.outcome,
+        Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::TooFewRuns
+    );
+    decides && metric.sides.iter().any(|side| side.significant == Some(true))
+}
+
+/// Where two sides part, and what their difference is made of.
+fn why(why: &Why) -> Option<Section> {
+    let parting =
+        |at: &Parting| sentence(&format!("first {} where they part: {}", at.kind, at.says));
+    let mut section = Section::brief("why", "Why they differ");
+    if !why.parts_at.is_empty() {
+        section = section.with(Block::List(why.parts_at.iter().map(parting).collect()));
+    }
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("what can explain it", "cause"),
+            Column::of(Unit::Latency, "of an operation", "ns_per_operation"),
+            Column::of(Unit::Share, "of the difference", "share"),
+        ],
+    );
+    for cause in &why.causes {
+        table.rows.push(vec![
+            Cell::text(cause.name.clone()),
+            Cell::number(Unit::Latency, cause.ns_per_operation),
+            Cell::number(Unit::Share, cause.share),
+        ]);
+    }
+    if let Some(ns) = why.difference_ns.filter(|_| !why.causes.is_empty()) {
+        let shown = Unit::Latency.show(ns, Letters::Unicode);
+        table.note = format!(
+            "the mean operation of the second side takes {shown} more than that of the first; what \
+             explains a share of it need not be the reason"
+        );
+        section = section.with(Block::Table(table));
+    }
+    (!section.blocks.is_empty()).then_some(section)
 }
 
 fn headline(comparison: &Comparison) -> Headline {

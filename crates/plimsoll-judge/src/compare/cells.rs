@@ -385,6 +385,7 @@ impl UnlikeInCells {
             name,
             values: values.into_iter().map(joined).collect(),
             accepted,
+            factor: false,
         };
         self.all.into_iter().map(one).collect()
     }

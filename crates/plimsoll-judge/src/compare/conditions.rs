@@ -58,6 +58,14 @@ pub struct Unlike {
     pub values: Vec<String>,
     /// Whether it was accepted, or is part of each side's best practice.
     pub accepted: bool,
+    /// Whether it is what is asked about.
+    #[serde(default)]
+    pub factor: bool,
+}
+
+/// Whether a word that was given, such as `kernel` or `plan`, means a condition.
+pub(super) fn covers(word: &str, name: &str) -> bool {
+    name == word || name.strip_prefix(word).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The conditions that differ between the sides, those accepted included.
@@ -75,11 +83,14 @@ pub fn unlike(sides: &[Side<'_>], accepted: &[String]) -> Vec<Unlike> {
         if values.windows(2).all(|pair| pair[0] == pair[1]) {
             continue;
         }
-        let taken = accepted.iter().any(|word| {
-            name == word || name.strip_prefix(word.as_str()).is_some_and(|r| r.starts_with('.'))
-        });
+        let taken = accepted.iter().any(|word| covers(word, name));
         let setting = practice && is_setting(name);
-        unlike.push(Unlike { name: name.clone(), values, accepted: taken || setting });
+        unlike.push(Unlike {
+            name: name.clone(),
+            values,
+            accepted: taken || setting,
+            factor: false,
+        });
     }
     unlike
 }

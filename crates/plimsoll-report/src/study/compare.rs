@@ -108,8 +108,26 @@ impl Comparison {
         Some(((least - 0.05) * 20.0).floor() / 20.0)
     }
 
+    /// What is said of every figure alike: it is said once, below them.
+    fn said_of_all(&self) -> Option<&str> {
+        let (first, more) = self.metrics.split_first()?;
+        let alike = !more.is_empty() && more.iter().all(|metric| metric.says == first.says);
+        alike.then_some(first.says.as_str())
+    }
+
     /// Means, intervals, spreads and ratios: two sides beside each other, more below each other.
     pub fn table(&self) -> Table {
+        if let Some(says) = self.said_of_all() {
+            let apart = |metric: &Metric| Metric { says: String::new(), ..metric.clone() };
+            let metrics = self.metrics.iter().map(apart).collect();
+            let mut table = Self { metrics, ..self.clone() }.laid_out();
+            table.note = format!("every difference: {says}");
+            return table;
+        }
+        self.laid_out()
+    }
+
+    fn laid_out(&self) -> Table {
         if self.names.len() > 2 {
             return self.long_table();
         }

@@ -1,0 +1,364 @@
+//! Why two sides differ: the first condition, phase, device and interval where they part, and how much of the
+//! difference of their mean latencies each named cause can explain.
+//!
+//! The mean latency of an operation is taken apart so that the parts add up to the whole. What another share of
+//! reads and writes makes is weighed by the mean of both sides (R. Oaxaca, "Male-Female Wage Differentials in Urban
+//! Labor Markets", 1973; A. Blinder, "Wage Discrimination", 1973). What is left is what operations of one kind
+//! take longer: their wait in the load generator, the time of the devices beneath for each operation, and what lies
+//! between, which nobody named. A cause that explains a share was not shown to be the reason.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::{ClassTotals, Driver, PhaseKind};
+use serde::{Deserialize, Serialize};
+
+use super::{Side, Unlike};
+use crate::figures::{self, Pick};
+
+/// A phase that is so many times as long on one side is another phase.
+const LONGER: f64 = 1.5;
+/// Devices that take so many times as long for an I/O part there.
+const SLOWER: f64 = 1.25;
+/// The measured phase is looked at in so many stretches.
+const STRETCHES: usize = 20;
+/// Stretches part where they differ by more than so many standard deviations of neighbouring ones.
+const APART: f64 = 3.0;
+/// Differences of the mean latency below this share of it have no causes worth a name.
+const SAME: f64 = 0.02;
+
+/// Why the second side is not as the first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Why {
+    /// The first condition, phase, device and interval where they part, of those where they do.
+    pub parts_at: Vec<Parting>,
+    /// Mean latency of the second side less that of the first; `None`: one has none.
+    pub difference_ns: Option<f64>,
+    /// What it is made of. The parts add up to it.
+    pub causes: Vec<Cause>,
+}
+
+/// Where two sides part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parting {
+    /// `condition`, `phase`, `device` or `interval`.
+    pub kind: String,
+    /// The sentence.
+    pub says: String,
+}
+
+/// A part of the difference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cause {
+    /// Its name for people.
+    pub name: String,
+    /// What it adds to an operation of the second side.
+    pub ns_per_operation: f64,
+    /// Its share of the whole difference; below 0 where it works against it.
+    pub share: f64,
+}
+
+/// Looks for it; `None` where there are not two sides with runs that came to their end.
+pub(super) fn why(sides: &[Side<'_>], unlike: &[Unlike]) -> Option<Why> {
+    let [a, b] = sides else { return None };
+    let of = |side: &Side<'_>| figures::measured(side.completed().next()?.0).map(|_| ());
+    of(a).and_then(|()| of(b))?;
+    let parts_at = [condition(unlike), phase(a, b), device(a, b), interval(a, b)];
+    let (difference_ns, causes) = causes(a, b);
+    Some(Why { parts_at: parts_at.into_iter().flatten().collect(), difference_ns, causes })
+}
+
+fn parting(kind: &str, says: String) -> Parting {
+    Parting { kind: kind.to_owned(), says }
+}
+
+fn condition(unlike: &[Unlike]) -> Option<Parting> {
+    let first = unlike.iter().find(|one| !one.accepted).or_else(|| unlike.first())?;
+    let more = match unlike.len() {
+        1 => String::new(),
+        n => format!(" ({} more below)", n - 1),
+    };
+    let says = format!("{}: {}{more}", first.name, first.values.join(" against "));
+    Some(parting("condition", says))
+}
+
+/// The first phase that only one side had, that did not get there on one, or that took much longer on one.
+fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
+    let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
+    let of = |bundle: &Bundle, kind: PhaseKind| {
+        let mut phases = bundle.run.phases.iter().filter(|phase| phase.kind == kind).peekable();
+        phases.peek()?;
+        Some(phases.fold((0u64, true), |(ns, reached), phase| {
+            (ns.saturating_add(phase.duration_ns), reached && phase.reached)
+        }))
+    };
+    let mut kinds: Vec<PhaseKind> = Vec::new();
+    for phase in a.run.phases.iter().chain(&b.run.phases) {
+        // What comes after the measurement can't be why it differed.
+        let before = !matches!(phase.kind, PhaseKind::Close | PhaseKind::Verify);
+        if before && !kinds.contains(&phase.kind) {
+            kinds.push(phase.kind);
+        }
+    }
+    kinds.into_iter().find_map(|kind| {
+        let label = kind.label();
+        let says = match (of(a, kind), of(b, kind)) {
+            (Some(_), None) => format!("only the first side had the phase {label}"),
+            (None, Some(_)) => format!("only the second side had the phase {label}"),
+            (Some((_, true)), Some((_, false))) => {
+                format!("{label} got there on the first side only")
+            }
+            (Some((_, false)), Some((_, true))) => {
+                format!("{label} got there on the second side only")
+            }
+            (Some((first, _)), Some((second, _))) => {
+                let (short, long) = (first.min(second) as f64, first.max(second) as f64);
+                if long <= LONGER * short.max(1e9) {
+                    return None;
+                }
+                format!("{label} took {} and {}", seconds(first), seconds(second))
+            }
+            (None, None) => return None,
+        };
+        Some(parting("phase", says))
+    })
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{:.1} s", ns as f64 / 1e9)
+}
+
+/// Time that the devices which the target lies on took for each I/O, by device, over all runs of a side.
+fn devices(side: &Side<'_>) -> Vec<(String, f64)> {
+    let mut sums: Vec<(String, f64, u64)> = Vec::new();
+    for (bundle, _) in side.completed() {
+        for device in bundle.observed.devices.iter().filter(|device| device.top) {
+            let (ns, ios) =
+                (device.read_ns as f64 + device.write_ns as f64, device.reads + device.writes);
+            match sums.iter_mut().find(|(name, ..)| *name == device.name) {
+                Some(sum) => (sum.1, sum.2) = (sum.1 + ns, sum.2 + ios),
+                None => sums.push((device.name.clone(), ns, ios)),
+            }
+        }
+    }
+    let busy = sums.into_iter().filter(|(_, _, ios)| *ios > 0);
+    busy.map(|(name, ns, ios)| (name, ns / ios as f64)).collect()
+}
+
+/// The first device that took much longer for an I/O on one side.
+fn device(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
+    let pairs = devices(a).into_iter().zip(devices(b));
+    let mut apart = pairs.filter(|((_, a), (_, b))| a.max(*b) > SLOWER * a.min(*b));
+    let ((first, first_ns), (second, second_ns)) = apart.next()?;
+    let name = if first == second { first } else { format!("{first} and {second}") };
+    let says = format!(
+        "{name}: {} and {} for each I/O beneath the file system",
+        ms(first_ns),
+        ms(second_ns)
+    );
+    Some(parting("device", says))
+}
+
+fn ms(ns: f64) -> String {
+    if ns.abs() < 1e6 { format!("{:.0} us", ns / 1e3) } else { format!("{:.2} ms", ns / 1e6) }
+}
+
+/// The first stretch of the measured phase in which the rates differ by more than neighbouring stretches do.
+fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
+    let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
+    let length_ns = figures::measured(a)?.duration_ns.min(figures::measured(b)?.duration_ns);
+    let width_ns = (length_ns / STRETCHES as u64).max(1_000_000_000);
+    let rates = |bundle: &Bundle| figures::rates_per_s(bundle, Pick::Transactional, width_ns);
+    let (a, b) = (rates(a), rates(b));
+    let both = a.len().min(b.len());
+    let scatter = scatter(&a[..both])?.hypot(scatter(&b[..both])?);
+    let at = (0..both).find(|&i| (a[i] - b[i]).abs() > APART * scatter)?;
+    let when = match at {
+        0 => "from the beginning of the measurement".to_owned(),
+        at => format!("{} into the measurement", seconds(width_ns * at as u64)),
+    };
+    let says =
+        format!("{when}: {:.0} and {:.0} I/Os per second in {}", a[at], b[at], seconds(width_ns));
+    Some(parting("interval", says))
+}
+
+/// Standard deviation from the differences of neighbours, which a slow drift does not widen (J. von Neumann et
+/// al., "The Mean Square Successive Difference", 1941).
+fn scatter(values: &[f64]) -> Option<f64> {
+    let squares: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).collect();
+    (squares.len() >= 3).then(|| (squares.iter().sum::<f64>() / squares.len() as f64 / 2.0).sqrt())
+}
+
+/// Reads, writes and other operations of a side: how many, and their mean latency.
+fn kinds(side: &Side<'_>) -> [(f64, Option<f64>); 3] {
+    let of = |pick: &dyn Fn(&ClassTotals) -> bool| {
+        let (mut count, mut ns) = (0.0, 0.0);
+        for (bundle, _) in side.completed() {
+            count += bundle.run.sum(pick, |class| class.count) as f64;
+            ns += bundle.run.sum(pick, |class| class.latency_ns_sum) as f64;
+        }
+        (count, (count > 0.0).then(|| ns / count))
+    };
+    let moves = |class: &ClassTotals| class.group == "transactional";
+    let all = |class: &ClassTotals| Pick::Transactional.takes(class);
+    [
+        of(&|class| moves(class) && class.is_read),
+        of(&|class| moves(class) && !class.is_read),
+        of(&|class| all(class) && !moves(class)),
+    ]
+}
+
+/// The mean latency of a side.
+fn mean_ns(kinds: &[(f64, Option<f64>); 3]) -> Option<f64> {
+    let count: f64 = kinds.iter().map(|(count, _)| count).sum();
+    let ns: f64 = kinds.iter().map(|(count, mean)| count * mean.unwrap_or(0.0)).sum();
+    (count > 0.0).then(|| ns / count)
+}
+
+/// What another mix of operations alone would have made of the mean.
+fn by_mix(a: &[(f64, Option<f64>); 3], b: &[(f64, Option<f64>); 3]) -> f64 {
+    let total = |kinds: &[(f64, Option<f64>); 3]| kinds.iter().map(|(count, _)| count).sum::<f64>();
+    let (in_a, in_b) = (total(a).max(1.0), total(b).max(1.0));
+    let of = |(a, b): (&(f64, Option<f64>), &(f64, Option<f64>))| {
+        // A kind that one side lacks has there the latency that it has on the other.
+        let both = a.1.or(b.1).unwrap_or(0.0) + b.1.or(a.1).unwrap_or(0.0);
+        (b.0 / in_b - a.0 / in_a) * both / 2.0
+    };
+    a.iter().zip(b).map(of).sum()
+}
+
+/// Mean of a sum over the transactional operations of a side; `None` where a run has none.
+fn per_operation(side: &Side<'_>, of: impl Fn(&Bundle) -> Option<f64>) -> Option<f64> {
+    let (mut ns, mut operations) = (0.0, 0.0);
+    for (bundle, _) in side.completed() {
+        ns += of(bundle)?;
+        operations += figures::totals(bundle, Pick::Transactional).count as f64;
+    }
+    (operations > 0.0).then(|| ns / operations)
+}
+
+/// Time in the load generator before an operation was handed over.
+fn in_generator(bundle: &Bundle) -> Option<f64> {
+    let lag = bundle.observed.generator.lag.as_ref().filter(|lag| lag.operations > 0)?;
+    let each_ns = lag.wait_ns_sum as f64 / lag.operations as f64;
+    Some(each_ns * figures::totals(bundle, Pick::Transactional).count as f64)
+}
+
+/// Time of the devices beneath.
+fn in_devices(bundle: &Bundle) -> Option<f64> {
+    if bundle.run.driver != Driver::Real {
+        return None;
+    }
+    let top = bundle.observed.devices.iter().filter(|device| device.top);
+    let times: Vec<f64> =
+        top.map(|device| device.read_ns as f64 + device.write_ns as f64).collect();
+    (!times.is_empty()).then(|| times.iter().sum())
+}
+
+fn causes(a: &Side<'_>, b: &Side<'_>) -> (Option<f64>, Vec<Cause>) {
+    let (in_a, in_b) = (kinds(a), kinds(b));
+    let (Some(mean_a), Some(mean_b)) = (mean_ns(&in_a), mean_ns(&in_b)) else {
+        return (None, Vec::new());
+    };
+    let difference = mean_b - mean_a;
+    if difference.abs() < SAME * mean_a.max(mean_b) {
+        return (Some(difference), Vec::new());
+    }
+    let mut left = difference;
+    let mut causes = Vec::new();
+    let mut put = |name: &str, ns: f64| {
+        left -= ns;
+        let share = ns / difference;
+        causes.push(Cause { name: name.to_owned(), ns_per_operation: ns, share });
+    };
+    put("another mix of reads and writes", by_mix(&in_a, &in_b));
+    let both =
+        |of: &dyn Fn(&Bundle) -> Option<f64>| Some(per_operation(b, of)? - per_operation(a, of)?);
+    if let Some(ns) = both(&in_generator) {
+        put("waiting in the load generator", ns);
+    }
+    if let Some(ns) = both(&in_devices) {
+        put("the devices beneath, all of their I/O", ns);
+    }
+    let name = "not explained by these: what lies between the load and the devices";
+    causes.push(Cause { name: name.to_owned(), ns_per_operation: left, share: left / difference });
+    (Some(difference), causes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::rules::fixtures;
+    use crate::verdict::Verdict;
+    use plimsoll_evidence::observed::DeviceTotals;
+
+    fn judged(bundles: &[Bundle]) -> Vec<Verdict> {
+        bundles.iter().map(crate::judge).collect()
+    }
+
+    fn sides<'a>(bundles: &'a [Bundle; 2], verdicts: &'a [Verdict]) -> [Side<'a>; 2] {
+        let side = |at: usize| Side {
+            name: ["a", "b"][at].to_owned(),
+            runs: vec![(&bundles[at], &verdicts[at])],
+        };
+        [side(0), side(1)]
+    }
+
+    /// The reads of the second take a millisecond longer, and its device three quarters of that.
+    fn slower() -> [Bundle; 2] {
+        let mut bundles = [fixtures::reads(), fixtures::reads()];
+        let count = bundles[1].run.classes[0].count;
+        bundles[1].run.classes[0].latency_ns_sum += count * 1_000_000;
+        for (bundle, extra_ns) in bundles.iter_mut().zip([0, 750_000]) {
+            bundle.observed.generator.lag = None;
+            bundle.observed.devices = vec![DeviceTotals {
+                name: "sda".to_owned(),
+                top: true,
+                reads: count,
+                read_ns: count * (100_000 + extra_ns),
+                ..DeviceTotals::default()
+            }];
+        }
+        bundles
+    }
+
+    #[test]
+    fn the_parts_of_a_difference_add_up_and_the_device_has_its_own() {
+        let bundles = slower();
+        let verdicts = judged(&bundles);
+        let why = why(&sides(&bundles, &verdicts), &[]).unwrap();
+        let difference = why.difference_ns.unwrap();
+        assert!((difference - 1e6).abs() < 1.0, "{difference}");
+        let sum: f64 = why.causes.iter().map(|cause| cause.ns_per_operation).sum();
+        assert!((sum - difference).abs() < 1e-3, "{why:?}");
+        let device = why.causes.iter().find(|cause| cause.name.contains("devices")).unwrap();
+        assert!((device.share - 0.75).abs() < 1e-6, "{why:?}");
+        let parting = why.parts_at.iter().find(|parting| parting.kind == "device").unwrap();
+        assert_eq!(parting.says, "sda: 100 us and 850 us for each I/O beneath the file system");
+    }
+
+    #[test]
+    fn sides_that_are_alike_part_nowhere() {
+        let bundles = [fixtures::reads(), fixtures::reads()];
+        let verdicts = judged(&bundles);
+        let why = why(&sides(&bundles, &verdicts), &[]).unwrap();
+        assert_eq!((why.parts_at, why.causes, why.difference_ns), (vec![], vec![], Some(0.0)));
+    }
+
+    #[test]
+    fn the_first_phase_and_condition_where_they_part_are_named() {
+        let mut bundles = [fixtures::reads(), fixtures::reads()];
+        let warm_up =
+            bundles[1].run.phases.iter().position(|p| p.kind == PhaseKind::WarmUp).unwrap();
+        bundles[1].run.phases.remove(warm_up);
+        let verdicts = judged(&bundles);
+        let kernel = Unlike {
+            name: "kernel".to_owned(),
+            values: vec!["6.1".to_owned(), "6.6".to_owned()],
+            accepted: true,
+            factor: false,
+        };
+        let why = why(&sides(&bundles, &verdicts), &[kernel]).unwrap();
+        let says: Vec<&str> = why.parts_at.iter().map(|parting| parting.says.as_str()).collect();
+        assert_eq!(says, ["kernel: 6.1 against 6.6", "only the first side had the phase warm-up"]);
+    }
+}
