@@ -1,12 +1,16 @@
 //! A sweep over I/O size, read share, pattern and depth, from the bundles of its points. A pure function
 //! of the bundles, so that it can be told again from what the sweep left.
 
+use std::collections::BTreeMap;
+
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
 use plimsoll_plan::Workload;
 use serde::{Deserialize, Serialize};
 
+use crate::claim::Standing;
 use crate::figures::{self, NS_PER_S, Pick};
+use crate::finding::{Finding, Outcome};
 use crate::steady;
 use crate::verdict::{Verdict, VerdictKind};
 
@@ -58,6 +62,76 @@ pub struct SweepPoint {
     pub verdict: VerdictKind,
     /// Why, where it is none that can be relied on.
     pub note: String,
+    /// What the rules found; those that passed are left out.
+    #[serde(default)]
+    pub findings: Vec<PointFinding>,
+    /// What the figures may be taken to show, and how far that stands: what the verdict rests on.
+    #[serde(default)]
+    pub claims: BTreeMap<String, Standing>,
+    /// Where and when it was measured; `None` in sweeps of older versions.
+    #[serde(default)]
+    pub place: Option<PointPlace>,
+}
+
+/// What a rule found of a point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointFinding {
+    /// The rule.
+    pub rule: String,
+    /// Its outcome.
+    pub outcome: Outcome,
+    /// The sentence, with this point's numbers.
+    pub says: String,
+}
+
+/// Where and when a point was measured: what a colleague asks first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointPlace {
+    /// When its run was started.
+    pub started_unix_ns: u64,
+    /// How long was measured.
+    pub measured_ns: u64,
+    /// The host, or the model in its place.
+    pub host: Option<String>,
+    /// Its kernel.
+    pub kernel: Option<String>,
+    /// File systems of the target.
+    pub file_systems: Vec<String>,
+    /// Block devices beneath, with their models.
+    pub devices: Vec<String>,
+    /// Version of Plimsoll.
+    pub version: String,
+}
+
+impl PointFinding {
+    fn of(finding: &Finding) -> Self {
+        let Finding { rule, outcome, says, .. } = finding;
+        Self { rule: rule.clone(), outcome: *outcome, says: says.clone() }
+    }
+}
+
+impl PointPlace {
+    fn of(bundle: &Bundle) -> Self {
+        let environment = &bundle.environment;
+        let mut file_systems: Vec<String> =
+            environment.mounts.iter().filter_map(|mount| mount.file_system.clone()).collect();
+        file_systems.sort();
+        file_systems.dedup();
+        let device = |device: &plimsoll_evidence::environment::Device| match &device.model {
+            Some(model) => format!("{} ({})", device.name, model.trim()),
+            None => device.name.clone(),
+        };
+        let model = bundle.observed.inside.as_ref().map(|inside| format!("model {}", inside.model));
+        Self {
+            started_unix_ns: bundle.run.started_unix_ns,
+            measured_ns: figures::measured(bundle).map_or(0, |phase| phase.duration_ns),
+            host: model.or_else(|| environment.host.clone()),
+            kernel: environment.kernel.clone(),
+            file_systems,
+            devices: environment.devices.iter().map(device).collect(),
+            version: bundle.run.tool_version.clone(),
+        }
+    }
 }
 
 /// A figure to keep in mind, derived by rule.
@@ -130,6 +204,9 @@ impl SweepPoint {
             steady: steadiness.steady,
             verdict: verdict.verdict,
             note: if relied_on { String::new() } else { verdict.reason.clone() },
+            findings: verdict.findings.iter().map(PointFinding::of).collect(),
+            claims: verdict.claims.clone(),
+            place: Some(PointPlace::of(bundle)),
         })
     }
 
@@ -196,6 +273,9 @@ mod tests {
             steady: None,
             verdict: VerdictKind::Measured,
             note: String::new(),
+            findings: Vec::new(),
+            claims: BTreeMap::new(),
+            place: None,
         }
     }
 

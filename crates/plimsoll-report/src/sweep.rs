@@ -1,12 +1,15 @@
 //! The report of a sweep, from what was judged of its points.
 
 use plimsoll_judge::VerdictKind;
-use plimsoll_judge::sweep::{Remembered, Sweep, SweepPoint};
+use plimsoll_judge::finding::Outcome;
+use plimsoll_judge::sweep::{PointFinding, PointPlace, Remembered, Sweep, SweepPoint};
 
-use crate::document::{Document, Fact};
-use crate::number::{Letters, Unit};
+use crate::document::{Block, Document, Fact, Section};
+use crate::number::{Letters, Unit, elapsed};
+use crate::run::{sentence, verdict_tone};
 use crate::study;
-use crate::table::{Cell, Tone};
+use crate::table::{Cell, Column, Table, Tone};
+use crate::time::utc;
 
 /// The report: figures to keep in mind, maps and lines for each pattern and depth, all points.
 pub fn sweep_document(sweep: &Sweep) -> Document {
@@ -26,7 +29,143 @@ pub fn sweep_document(sweep: &Sweep) -> Document {
     if unsteady > 0 {
         document.headline.reason.push_str(&format!(" {unsteady} of them were not steady."));
     }
+    document.identity = identity(sweep);
+    document.demonstration = short(sweep);
+    let at = document.sections.len().min(1);
+    document.sections.splice(at..at, [findings(sweep), rests_on(sweep)]);
+    document.sections.retain(|section| !section.blocks.is_empty());
     document
+}
+
+/// Points that were measured for less than this are a first look: caches, burst credit and the background work of
+/// flash last for longer.
+const SHORT_NS: u64 = 60_000_000_000;
+
+/// The words of a banner, where points were measured for a short time only.
+fn short(sweep: &Sweep) -> Option<String> {
+    let lengths =
+        sweep.points.iter().filter_map(|point| point.place.as_ref()).map(|p| p.measured_ns);
+    let longest = lengths.max().filter(|ns| *ns < SHORT_NS)?;
+    Some(format!(
+        "No point was measured for more than {}. That is a first look: it shows neither what the storage sustains \
+         nor rare slow operations, and two points may differ by chance. Sweep without --quick for figures to keep.",
+        elapsed(longest as f64)
+    ))
+}
+
+/// Date, host, file system, kernel, device and plan: what is asked first of a table that is handed on.
+fn identity(sweep: &Sweep) -> Vec<(String, String)> {
+    let places: Vec<&PointPlace> = sweep.points.iter().filter_map(|p| p.place.as_ref()).collect();
+    let mut pairs = Vec::new();
+    let mut put = |name: &str, text: String| pairs.push((name.to_owned(), text));
+    if let (Some(first), Some(last)) = (
+        places.iter().map(|place| place.started_unix_ns).min(),
+        places.iter().map(|place| place.started_unix_ns).max(),
+    ) {
+        let last = if last > first { format!(" to {}", utc(last)) } else { String::new() };
+        put("measured", format!("{}{last}", utc(first)));
+    }
+    let all = |of: &dyn Fn(&PointPlace) -> Vec<String>| {
+        let mut values: Vec<String> = Vec::new();
+        for value in places.iter().flat_map(|place| of(place)) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        if values.is_empty() { "unknown".to_owned() } else { values.join(", ") }
+    };
+    if !places.is_empty() {
+        put("host", all(&|place| place.host.iter().cloned().collect()));
+        put("file system", all(&|place| place.file_systems.clone()));
+        put("kernel", all(&|place| place.kernel.iter().cloned().collect()));
+        put("device", all(&|place| place.devices.clone()));
+        put("Plimsoll", all(&|place| vec![place.version.clone()]));
+    }
+    let short = sweep.plan_sha256.get(..12).unwrap_or(&sweep.plan_sha256);
+    put("plan", format!("{}, SHA-256 {short}…", sweep.name));
+    pairs
+}
+
+/// Names of points, a few of many.
+fn named(labels: &[&str], points: usize) -> String {
+    const NAMED_MAX: usize = 4;
+    match labels.len() {
+        all if all == points && points > 1 => format!("all {points} points"),
+        few if few <= NAMED_MAX => labels.join(", "),
+        many => format!("{} and {} more", labels[..NAMED_MAX].join(", "), many - NAMED_MAX),
+    }
+}
+
+/// What the rules found: each rule and outcome once, with the points and the words of the first.
+fn findings(sweep: &Sweep) -> Section {
+    let mut found: Vec<(&PointFinding, Vec<&str>)> = Vec::new();
+    for point in &sweep.points {
+        for finding in &point.findings {
+            let alike = |known: &PointFinding| {
+                known.rule == finding.rule && known.outcome == finding.outcome
+            };
+            match found.iter_mut().find(|(known, _)| alike(known)) {
+                Some((_, labels)) => labels.push(&point.label),
+                None => found.push((finding, vec![&point.label])),
+            }
+        }
+    }
+    found.sort_by_key(|(finding, _)| finding.outcome);
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("outcome", "outcome"),
+            Column::words("rule", "rule"),
+            Column::words("points", "points"),
+            Column::remarks("says of the first", "says"),
+        ],
+    );
+    for (finding, labels) in found {
+        let (word, tone) = match finding.outcome {
+            Outcome::Fail => ("fail", Tone::Bad),
+            Outcome::Unknown => ("unknown", Tone::Warn),
+            Outcome::Warn => ("warn", Tone::Warn),
+            Outcome::Pass => ("pass", Tone::Good),
+        };
+        table.rows.push(vec![
+            Cell::text(word).tone(tone),
+            Cell::text(finding.rule.clone()),
+            Cell::text(named(&labels, sweep.points.len())),
+            Cell::text(sentence(&finding.says)),
+        ]);
+    }
+    Section::brief("findings", "Findings").with(Block::Table(table))
+}
+
+/// What the verdicts rest on: points whose claims stand alike together.
+fn rests_on(sweep: &Sweep) -> Section {
+    let mut groups: Vec<(VerdictKind, String, Vec<&str>)> = Vec::new();
+    for point in sweep.points.iter().filter(|point| !point.claims.is_empty()) {
+        let claims =
+            point.claims.iter().map(|(claim, standing)| format!("{claim} {}", standing.label()));
+        let claims = claims.collect::<Vec<_>>().join(", ");
+        let alike = groups.iter_mut().find(|(v, c, _)| *v == point.verdict && *c == claims);
+        match alike {
+            Some((_, _, labels)) => labels.push(&point.label),
+            None => groups.push((point.verdict, claims, vec![&point.label])),
+        }
+    }
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("verdict", "verdict"),
+            Column::words("points", "points"),
+            Column::words("claims", "claims"),
+        ],
+    );
+    for (verdict, claims, labels) in groups {
+        table.rows.push(vec![
+            Cell::text(verdict.label()).tone(verdict_tone(verdict)),
+            Cell::text(named(&labels, sweep.points.len())),
+            Cell::text(claims),
+        ]);
+    }
+    Section::brief("rests-on", "What the verdicts rest on").with(Block::Table(table))
 }
 
 /// All points as CSV, in base units.
@@ -73,4 +212,75 @@ fn fact(kept: &Remembered) -> Fact {
     });
     Fact::new(&kept.name, Cell::number(Unit::Rate, kept.rate_per_s))
         .note(format!("{bandwidth}{latency}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(label: &str, measured_ns: u64, says: &str) -> SweepPoint {
+        SweepPoint {
+            label: label.to_owned(),
+            run_id: String::new(),
+            pattern: "random".to_owned(),
+            queue_depth: 4,
+            size_bytes: 4096,
+            read_percent: 75.0,
+            rate_per_s: Some(100.0),
+            rate_interval_per_s: None,
+            bandwidth_bytes_per_s: Some(409_600.0),
+            latency_ns_avg: Some(1_000_000),
+            read_rate_per_s: None,
+            write_rate_per_s: None,
+            metadata_rate_per_s: None,
+            latency_ns_p50: None,
+            latency_ns_p99: None,
+            latency_ns_p999: None,
+            cpu_share: None,
+            steady: None,
+            verdict: VerdictKind::Measured,
+            note: String::new(),
+            findings: vec![PointFinding {
+                rule: "not-steady".to_owned(),
+                outcome: Outcome::Unknown,
+                says: says.to_owned(),
+            }],
+            claims: Default::default(),
+            place: Some(PointPlace {
+                started_unix_ns: 1_795_392_000_000_000_000,
+                measured_ns,
+                host: Some("db7".to_owned()),
+                kernel: Some("6.12".to_owned()),
+                file_systems: vec!["xfs".to_owned()],
+                devices: vec!["nvme0n1 (P5510)".to_owned()],
+                version: "0.1.0".to_owned(),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_sweep_says_where_and_when_what_was_found_and_that_it_was_short() {
+        let mut sweep = Sweep {
+            name: "profile".to_owned(),
+            plan_sha256: "0123456789abcdef".to_owned(),
+            points_planned: 2,
+            points: vec![
+                point("a", 5_000_000_000, "it fell"),
+                point("b", 5_000_000_000, "it rose"),
+            ],
+            remember: Vec::new(),
+            conditions: Vec::new(),
+        };
+        let document = sweep_document(&sweep);
+        let text = crate::text::document(&document, &Default::default());
+        assert!(text.contains("all 2 points") && text.contains("It fell."), "{text}");
+        assert!(document.demonstration.is_some_and(|says| says.contains("more than 5 s")));
+        let names: Vec<&str> = document.identity.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["measured", "host", "file system", "kernel", "device", "Plimsoll", "plan"]
+        );
+        sweep.points[0] = point("a", 600_000_000_000, "it fell");
+        assert_eq!(sweep_document(&sweep).demonstration, None);
+    }
 }

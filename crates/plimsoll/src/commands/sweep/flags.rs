@@ -1,5 +1,7 @@
 //! A sweep without a plan: what is swept over what, in flags.
 
+use std::path::Path;
+
 use clap::Args;
 use plimsoll_plan::{DurationNs, Plan, SizeBytes, SweepRequest, sizes_from_text, sweep_plan};
 
@@ -38,10 +40,11 @@ pub struct Flags {
     /// Files per share.
     #[arg(long, value_name = "N", conflicts_with = "plan")]
     files: Option<u32>,
-    /// Size of a file.
+    /// Size of a file; for a directory, unless stated and without --quick, so much that all files together are
+    /// twice this host's memory, as far as a third of the free space goes: no cache of the host holds them.
     #[arg(long, value_name = "SIZE", conflicts_with = "plan")]
     file_size: Option<SizeBytes>,
-    /// Length of a point; ten minutes unless said otherwise.
+    /// Length of a point; ten minutes unless said otherwise, which is ten hours for the whole table of 60 points.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["plan", "quick"])]
     measure: Option<DurationNs>,
     /// A first look: five seconds a point, which cannot show steady figures.
@@ -87,12 +90,32 @@ impl Flags {
             metadata_percent: self.metadata.unwrap_or(default.metadata_percent),
             clients: self.clients,
             files: self.files.unwrap_or(default.files),
-            file_size: self.file_size,
+            file_size: self.file_size.or_else(|| self.beyond_memory(default.files)),
             measure: self.measure.or(default.measure),
             quick: self.quick,
         };
         sweep_plan(&request).map_err(|errors| CliError::usage(errors.to_string()))
     }
+}
+
+impl Flags {
+    /// A size of files that the host's memory does not hold; `None`: what a plan takes, where this is a first look,
+    /// where there is no room for more, or where the host does not tell.
+    fn beyond_memory(&self, files: u32) -> Option<SizeBytes> {
+        let path = self.path.as_ref().filter(|_| !self.quick)?;
+        let seen = plimsoll_observe::environment::collect(&[Path::new(path)]);
+        let free_bytes = seen.mounts.first()?.free_bytes?;
+        file_size(seen.memory_bytes?, free_bytes, self.files.unwrap_or(files))
+    }
+}
+
+/// The size of each of so many files that are together twice as large as the memory, and take a third of the free
+/// space at most. Less than a GiB is left to the plan.
+fn file_size(memory_bytes: u64, free_bytes: u64, files: u32) -> Option<SizeBytes> {
+    const GIB: u64 = 1 << 30;
+    let all = memory_bytes.saturating_mul(2).min(free_bytes / 3);
+    let each = all.checked_div(u64::from(files))? / GIB * GIB;
+    (each >= GIB).then_some(SizeBytes(each))
 }
 
 /// Sizes separated by commas, each a size or a range that doubles.
@@ -104,4 +127,18 @@ fn sizes(given: &str) -> Result<Vec<SizeBytes>, CliError> {
         all.extend(sizes);
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_larger_than_the_memory_where_there_is_room() {
+        let gib = |n: u64| n << 30;
+        assert_eq!(file_size(gib(16), gib(1_000), 1), Some(SizeBytes(gib(32))));
+        assert_eq!(file_size(gib(16), gib(1_000), 5), Some(SizeBytes(gib(6))));
+        assert_eq!(file_size(gib(64), gib(30), 1), Some(SizeBytes(gib(10))));
+        assert_eq!(file_size(gib(64), gib(2), 1), None);
+    }
 }
