@@ -154,9 +154,14 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
     } else {
         format!("{}. The run ended early: {says}", verdict.reason)
     };
+    let modelled = bundle.run.driver == Driver::Model;
     Headline {
-        word: verdict.verdict.label().to_owned(),
-        tone: verdict_tone(verdict.verdict),
+        // A verdict on a model is none on storage: it has a word of its own, and no green.
+        word: match modelled {
+            true => format!("MODELLED {}", verdict.verdict.label()),
+            false => verdict.verdict.label().to_owned(),
+        },
+        tone: if modelled { Tone::Plain } else { verdict_tone(verdict.verdict) },
         reason: sentence(&reason),
         figures,
     }

@@ -68,8 +68,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Pass, text)
     } else {
         let says = format!("{text}, where twice brings flash to its long-term state");
-        Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("set `phases.condition = \"fill-twice\"`, or declare `observe.media = \"hdd\"`")
+        // Making a store's databases writes them: a plan of one that asks for conditioning is refused.
+        let advice = if bundle.plan.workload.mailbox().is_some() {
+            "let the store fill more of its disks, twice over, or declare `observe.media = \"hdd\"`"
+        } else {
+            "set `phases.condition = \"fill-twice\"`, or declare `observe.media = \"hdd\"`"
+        };
+        Finding::new(RULE.id, Outcome::Unknown, says).advise(advice)
     };
     Some(finding.with("times_written", times))
 }
