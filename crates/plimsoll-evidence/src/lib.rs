@@ -17,6 +17,7 @@
 
 pub mod bundle;
 pub mod cells;
+pub mod elsewhere;
 pub mod environment;
 pub mod error;
 pub mod foreign;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use plimsoll_evidence::run::{EndKind, ExperimentKind};
-use plimsoll_judge::compare::{Comparison, Side, compare};
+use plimsoll_judge::compare::{Comparison, Side, compare_for};
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_report::comparison_document;
 
@@ -32,13 +32,14 @@ pub struct Compared {
 }
 
 /// Runs every target of a plan as often as it says, and compares them. Differences of the conditions that
-/// `accept` names are accepted.
+/// `accept` names are accepted; those that `factors` name are what is asked about.
 ///
 /// # Errors
 /// A target that cannot be used, a bundle that cannot be written.
 pub fn carry_out(
     asked: &Asked<'_>,
     accept: &[String],
+    factors: &[String],
     listener: &mut dyn Listener,
 ) -> Result<Compared, RunnerError> {
     let resolved = asked.resolved;
@@ -71,7 +72,7 @@ pub fn carry_out(
         }
         let Some((_, latest)) = finished.last() else { break };
         experiment.note(&latest.evidence);
-        let compared = compared(&names, &finished, accept);
+        let compared = compared(&names, &finished, accept, factors);
         let page = render::document_html(&comparison_document(&compared))?;
         experiment.write(&compared, &page)?;
         let interrupted = asked.interrupt.load(Ordering::Relaxed);
@@ -86,13 +87,18 @@ pub fn carry_out(
     if let Some(error) = failure {
         return Err(error);
     }
-    let comparison = compared(&names, &finished, accept);
+    let comparison = compared(&names, &finished, accept, factors);
     kept.extend(finished.iter().flat_map(|(_, run)| run.kept.clone()));
     let finished = finished.into_iter().map(|(_, run)| run).collect();
     Ok(Compared { comparison, finished, kept, report: experiment.report() })
 }
 
-fn compared(names: &[String], finished: &[(usize, Finished)], accept: &[String]) -> Comparison {
+fn compared(
+    names: &[String],
+    finished: &[(usize, Finished)],
+    accept: &[String],
+    factors: &[String],
+) -> Comparison {
     let side = |(arm, name): (usize, &String)| {
         let of = finished.iter().filter(|(of, _)| *of == arm);
         Side {
@@ -100,7 +106,7 @@ fn compared(names: &[String], finished: &[(usize, Finished)], accept: &[String])
             runs: of.map(|(_, run)| (&run.evidence, &run.verdict)).collect(),
         }
     };
-    compare(&names.iter().enumerate().map(side).collect::<Vec<_>>(), accept)
+    compare_for(&names.iter().enumerate().map(side).collect::<Vec<_>>(), accept, factors)
 }
 
 /// Which arm each run is of: `rounds` times all of them, each time in another random order.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use plimsoll_evidence::elsewhere;
 use plimsoll_evidence::signature::Signer;
 
 use crate::error::RunnerError;
@@ -42,6 +43,13 @@ impl Places {
     /// A parent that is missing, or something else of that name.
     pub fn bundles(&self, out: Option<&Path>) -> Result<PathBuf, RunnerError> {
         let Some(out) = out else { return Ok(self.runs.clone()) };
+        let made = Self::made(out)?;
+        // Whoever lists runs looks there too. A state directory that can't be written ends the run soon enough.
+        let _ = elsewhere::note(&self.noted(), &made);
+        Ok(made)
+    }
+
+    fn made(out: &Path) -> Result<PathBuf, RunnerError> {
         if out.is_dir() {
             return Ok(out.to_path_buf());
         }
@@ -58,6 +66,16 @@ impl Places {
                 _ => RunnerError::environment(format!("--out {shown}: {error}")),
             }
         })
+    }
+
+    /// Which directories beside [`Places::runs`] bundles were made in.
+    pub fn noted(&self) -> PathBuf {
+        self.state.join("bundle-directories")
+    }
+
+    /// Where bundles lie that came from another machine: none of this one's ledger.
+    pub fn imported(&self) -> PathBuf {
+        self.runs.with_file_name("imported")
     }
 
     /// The ledger.

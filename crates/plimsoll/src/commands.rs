@@ -22,6 +22,7 @@ pub mod run;
 pub mod runs;
 pub mod sides;
 pub mod sweep;
+pub mod together;
 pub mod tune;
 pub mod verify;
 pub mod verify_evidence;

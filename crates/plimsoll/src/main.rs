@@ -5,6 +5,7 @@
 //! judges.
 
 mod arguments;
+mod catalogue;
 mod commands;
 mod common;
 mod error;

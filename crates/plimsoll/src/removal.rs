@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use plimsoll_catalogue::labels_path;
 use plimsoll_evidence::{Bundle, bundle, reserve, seal};
 use plimsoll_experiments::directory::FILES as PUBLISHED_FILES;
 
@@ -29,7 +30,9 @@ const DEPTH_MAX: u32 = 4;
 /// A directory that is no bundle, or a file that can't be removed.
 pub fn bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     Bundle::read(directory)?;
-    remove_bundle(directory)
+    let left = remove_bundle(directory)?;
+    remove_file(&labels_path(directory))?;
+    Ok(left)
 }
 
 fn remove_bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
@@ -43,7 +46,9 @@ fn remove_bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
 /// # Errors
 /// A record that is none of ours, or a file that can't be removed.
 pub fn experiment(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
-    within(directory, DEPTH_MAX)
+    let left = within(directory, DEPTH_MAX)?;
+    remove_file(&labels_path(directory))?;
+    Ok(left)
 }
 
 fn within(directory: &Path, depth: u32) -> Result<Vec<PathBuf>, CliError> {
@@ -58,13 +63,17 @@ fn within(directory: &Path, depth: u32) -> Result<Vec<PathBuf>, CliError> {
         }
         if depth > 0 && path.join(record::FILE).is_file() {
             match within(&path, depth - 1) {
-                Ok(more) => left.extend(more),
+                Ok(more) => {
+                    left.extend(more);
+                    remove_file(&labels_path(&path))?;
+                }
                 Err(_) => left.push(path),
             }
         } else if name == PUBLISHED_FILES {
             left.extend(published(&path)?);
         } else if Bundle::read(&path).is_ok() || is_cut_off(&path) {
             left.extend(remove_bundle(&path)?);
+            remove_file(&labels_path(&path))?;
         } else {
             left.push(path);
         }

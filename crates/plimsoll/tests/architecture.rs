@@ -34,6 +34,7 @@ const FLOORS: &[&[(&str, Room)]] = &[
     ],
     &[("plimsoll-evidence", Room::Shared), ("plimsoll-workload", Room::Measure)],
     &[
+        ("plimsoll-catalogue", Room::Join),
         ("plimsoll-import", Room::Judge),
         ("plimsoll-judge", Room::Judge),
         ("plimsoll-observe", Room::Measure),

@@ -26,8 +26,14 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
     let path = sandbox.path("two.toml");
     std::fs::write(&path, text).unwrap();
 
-    let ran = sandbox.run(&["compare", path.to_str().unwrap(), "--json"]);
+    // Two runs of each can't tell a difference: that is said before an hour is spent on them.
+    let refused = sandbox.run(&["compare", path.to_str().unwrap()]).expect(2);
+    refused.says("fewer than 4 runs of each");
+    refused.says("[repeat] runs = 4");
+    assert!(sandbox.bundles().is_empty());
+    let ran = sandbox.run(&["compare", path.to_str().unwrap(), "--few", "--json"]);
     let compared = ran.json();
+    assert!(compared["why"]["causes"].is_array(), "{compared}");
     assert_eq!(compared["names"], serde_json::json!(["ext4", "btrfs"]));
     // The file systems are what is compared. A run that the host disturbed is INVALID, and is said.
     let unlike = compared["unlike"].as_array().unwrap();
@@ -95,6 +101,26 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
         sandbox.run(&["compare", &a, &b, "--accept", "plan", "--html", &page, "--json"]).json();
     assert!(accepted["unlike"].to_string().contains("\"accepted\":true"), "{accepted}");
     assert!(std::fs::read_to_string(page).unwrap().contains("accepted"));
+    // What is asked about is no unlike condition, and every other difference still is.
+    let asked = ["--factor", "plan.workload.mailbox.think_time_ns", "--json"];
+    let (old, new) = (format!("old={a}"), format!("new={b}"));
+    let asked = sandbox.run(&[&["compare", &old, &new], &asked[..]].concat()).json();
+    assert_eq!(asked["names"], serde_json::json!(["old", "new"]));
+    for one in asked["unlike"].as_array().unwrap() {
+        let is_factor = one["name"] == "plan.workload.mailbox.think_time_ns";
+        assert_eq!(one["factor"], is_factor, "{one}");
+        assert!(is_factor || one["accepted"] == false || one["name"] == "invalid-runs", "{one}");
+    }
+    let first = &asked["why"]["parts_at"][0];
+    assert_eq!(first["kind"], "condition", "{asked}");
+    // A directory that holds both is compared within itself.
+    let both = sandbox.path("both");
+    std::fs::create_dir(&both).unwrap();
+    for (from, to) in [(&a, "before"), (&b, "after")] {
+        support::tool("cp", &["-r", from, both.join(to).to_str().unwrap()]);
+    }
+    let within = sandbox.run(&["compare", both.to_str().unwrap(), "--json"]).json();
+    assert_eq!(within["names"], serde_json::json!(["after", "before"]), "{within}");
     sandbox.run(&["compare", &a]).expect(2).says("name another");
     sandbox.run(&["compare", &a, "/nowhere"]).expect(2).says("there is no bundle");
 }

@@ -9,21 +9,38 @@ use plimsoll_runner::finished::worst;
 
 use super::after::After;
 use super::bundle;
-use super::sides::{exit_of, show};
+use super::sides::{Taken, exit_of, show};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::keys;
 use crate::progress::StderrProgress;
 
-/// Runs every target of a plan as often as it says, and compares them.
+/// Runs every target of a plan as often as it says, and compares them; differences that are named in `accept`
+/// are accepted.
 ///
 /// # Errors
-/// A target that cannot be used, a bundle that cannot be written.
+/// As [`run_arms_for`].
 pub fn run_arms(
     plan: &Plan,
     after: &After,
     accept: &[String],
+    common: &Common,
+    progress: &mut StderrProgress,
+    interrupt: &AtomicBool,
+) -> Result<Exit, CliError> {
+    let taken = Taken { accept, ..Taken::default() };
+    run_arms_for(plan, after, taken, common, progress, interrupt)
+}
+
+/// As [`run_arms`], with what is asked about.
+///
+/// # Errors
+/// A target that cannot be used, a bundle that cannot be written.
+pub fn run_arms_for(
+    plan: &Plan,
+    after: &After,
+    taken: Taken<'_>,
     common: &Common,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
@@ -39,7 +56,7 @@ pub fn run_arms(
         places: &places,
         interrupt,
     };
-    let compared = arms::carry_out(&asked, accept, progress)?;
+    let compared = arms::carry_out(&asked, taken.accept, taken.factors, progress)?;
     show(&compared.comparison, common)?;
     if !common.json {
         bundle::print(&format!("\nreport: {}\n", compared.report.display()))?;

@@ -8,6 +8,7 @@ use plimsoll_judge::Verdict;
 use plimsoll_report::text::Style;
 pub use plimsoll_runner::render::{document_html, html, json};
 
+use crate::catalogue;
 use crate::common::{self, Common};
 use crate::error::CliError;
 use crate::notes;
@@ -16,7 +17,7 @@ use crate::places::Places;
 /// Columns of a report that does not go to a terminal.
 const COLUMNS: usize = 100;
 
-/// The bundle's directory: a path, or the name of a run in the catalogue.
+/// The bundle's directory: a path, or what a run of the catalogue is called.
 ///
 /// # Errors
 /// Neither is there.
@@ -25,14 +26,18 @@ pub fn find(name: &str) -> Result<PathBuf, CliError> {
     if path.is_dir() {
         return Ok(path.to_path_buf());
     }
-    let runs = Places::from_environment()?.runs;
+    let places = Places::from_environment()?;
+    // What is named in full is found without the index.
     if !name.contains('/')
-        && let Some(catalogued) = catalogued(&runs, name)
+        && let Some(catalogued) = catalogued(&places.runs, name)
     {
         return Ok(catalogued);
     }
-    Err(CliError::usage(format!("there is no bundle {name}"))
-        .hint("name a bundle's directory, or a run as `plimsoll runs` lists them"))
+    if name.contains('/') {
+        return Err(CliError::usage(format!("there is no bundle {name}"))
+            .hint("name a bundle's directory, or a run as `plimsoll runs` lists them"));
+    }
+    catalogue::find(&places, name)
 }
 
 /// The directory of a run or experiment of the catalogue: at its top, or within an experiment.

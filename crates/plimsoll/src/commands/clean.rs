@@ -1,6 +1,7 @@
 //! `plimsoll clean`: removes what runs that were killed left: data on targets, and generation maps in the
 //! state directory whose data is gone.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -43,6 +44,8 @@ struct Told {
     maps_removed_bytes: u64,
     maps_needed: u64,
     maps_unknown: u64,
+    /// Directories with data of runs that are under way, were killed, or were asked to keep it.
+    data_found: BTreeSet<PathBuf>,
 }
 
 /// Removes.
@@ -67,7 +70,10 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
                 told.maps_removed += 1;
                 told.maps_removed_bytes += bytes;
             }
-            Fate::Needed(_) => told.maps_needed += 1,
+            Fate::Needed(data) => {
+                told.maps_needed += 1;
+                told.data_found.insert(data);
+            }
             Fate::Unknown(_) => told.maps_unknown += 1,
         }
     }
@@ -90,6 +96,13 @@ fn describe(told: &Told) -> String {
     text.push_str(&format!(
         "generation maps: {maps_removed} removed ({maps_removed_bytes} bytes), {maps_needed} still needed\n"
     ));
+    for data in &told.data_found {
+        let place = data.display();
+        text.push_str(&format!(
+            "data at {place}: of a run that is under way, was killed or was asked to keep it; `plimsoll clean \
+             {place}` removes it where it was killed\n"
+        ));
+    }
     if *maps_unknown > 0 {
         text.push_str(&format!(
             "{maps_unknown} generation maps stay: whether their data is gone can't be told here (--unknown)\n"

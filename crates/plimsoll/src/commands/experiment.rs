@@ -4,11 +4,8 @@ mod list;
 mod run;
 mod show;
 
-use std::path::Path;
-
 use clap::{Args, Subcommand};
 use plimsoll_experiments::analysis::Analysis;
-use plimsoll_experiments::directory::analyse_again;
 use plimsoll_experiments::report::{Surroundings, analysis_document};
 
 use super::bundle;
@@ -47,17 +44,6 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         What::Show(options) => show::carry_out(options, common),
         What::Run(options) => run::carry_out(options, common),
     }
-}
-
-/// Analyses an experiment's directory again, from its bundles.
-///
-/// # Errors
-/// A directory without its files or bundles.
-pub fn show_again(directory: &Path, common: &Common) -> Result<Exit, CliError> {
-    let again = analyse_again(directory)?;
-    show_analysis(&again.analysis, &again.surroundings, common)?;
-    bundle::print_custody(&again.together.lines(), common)?;
-    Ok(again.together.weigh(Exit::Ok))
 }
 
 /// Shows an analysis.

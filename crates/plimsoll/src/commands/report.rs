@@ -1,8 +1,11 @@
 //! `plimsoll report BUNDLE`: the report again, or in another form.
 
-use clap::{Args, ValueEnum};
+use std::path::Path;
 
-use super::bundle;
+use clap::{Args, ValueEnum};
+use plimsoll_report::{markdown, text};
+
+use super::{bundle, together};
 use crate::common::Common;
 use crate::custody::{Loaded, Reader};
 use crate::error::CliError;
@@ -11,9 +14,10 @@ use crate::exit::Exit;
 /// Options of `report`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  plimsoll report RUN --format markdown > result.md\n  \
-    plimsoll report RUN --format html > result.html")]
+    plimsoll report last --format html > result.html\n  plimsoll report SWEEP --format csv > points.csv")]
 pub struct Options {
-    /// A bundle's directory, or a run as `plimsoll runs` lists them.
+    /// A directory, or a run or experiment as `plimsoll runs` lists it: its number, its name or the beginning of
+    /// it, or `last`.
     bundle: String,
     /// In which form it is printed.
     #[arg(long, default_value = "text")]
@@ -35,6 +39,9 @@ enum Format {
 /// No bundle, one of a later version, or one that was changed.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
+    if together::is_one(&directory) {
+        return of_experiment(&directory, options.format, common);
+    }
     let loaded = Reader::new().load(&directory)?;
     let Loaded { bundle: evidence, verdict, custody, .. } = &loaded;
     let text = match options.format {
@@ -50,4 +57,28 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let common = Common { json: for_programs, ..common.clone() };
     bundle::print_custody(&custody.lines(), &common)?;
     Ok(loaded.exit_shown())
+}
+
+/// The report of a sweep, comparison, search, published experiment, or of repeats.
+fn of_experiment(directory: &Path, format: Format, common: &Common) -> Result<Exit, CliError> {
+    let told = together::tell(directory)?;
+    let text = match format {
+        _ if common.json => told.json,
+        Format::Text => text::document(&told.document, &bundle::style(common)),
+        Format::Html => bundle::document_html(&told.document)?,
+        Format::Markdown => markdown::document(&told.document),
+        Format::Csv | Format::FioJson => match told.csv.filter(|_| format == Format::Csv) {
+            Some(csv) => csv,
+            None => {
+                let says = format!("{} has no such table of its own", directory.display());
+                return Err(CliError::usage(says)
+                    .hint("name one of its runs, or ask for html, markdown or --json"));
+            }
+        },
+    };
+    bundle::print(&text)?;
+    let for_programs = format != Format::Text || common.json;
+    let common = Common { json: for_programs, ..common.clone() };
+    bundle::print_custody(&told.together.lines(), &common)?;
+    Ok(told.together.weigh(Exit::Ok))
 }

@@ -10,7 +10,6 @@ use plimsoll_runner::asked::Asked;
 use plimsoll_runner::sweep::{self, Earlier, Sweeping};
 
 use self::flags::Flags;
-pub use self::show::show_again;
 use self::show::{Format, show};
 use crate::common::Common;
 use crate::error::CliError;

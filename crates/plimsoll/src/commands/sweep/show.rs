@@ -1,15 +1,12 @@
 //! What a sweep found, in the form that was asked for.
 
-use std::path::Path;
-
 use clap::ValueEnum;
 use plimsoll_report::{markdown, sweep_csv, sweep_document, text};
-use plimsoll_runner::sweep::{self, Sweeping};
+use plimsoll_runner::sweep::Sweeping;
 
 use crate::commands::bundle;
 use crate::common::Common;
 use crate::error::CliError;
-use crate::exit::Exit;
 
 /// In which form it is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -18,21 +15,6 @@ pub enum Format {
     Html,
     Markdown,
     Csv,
-}
-
-/// Shows a sweep's directory again, its points judged anew.
-///
-/// # Errors
-/// A directory without bundles, or with one that cannot be read.
-pub fn show_again(directory: &Path, common: &Common) -> Result<Exit, CliError> {
-    let (sweep, together) = sweep::again(directory)?;
-    if common.json {
-        bundle::print(&bundle::json(&sweep)?)?;
-    } else {
-        bundle::print(&text::document(&sweep_document(&sweep), &bundle::style(common)))?;
-    }
-    bundle::print_custody(&together.lines(), common)?;
-    Ok(together.weigh(Exit::Ok))
 }
 
 /// Shows it.

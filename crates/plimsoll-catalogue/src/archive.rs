@@ -1,0 +1,194 @@
+//! A run or experiment as one file, to be read on another machine: a compressed tar archive of its directory and
+//! its labels.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Component, Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
+use crate::error::CatalogueError;
+use crate::labels::{SUFFIX, labels_path};
+
+/// Bundles are megabytes, and an experiment has hundreds of them: what unpacks to more than this is no archive of
+/// ours.
+const UNPACKED_BYTES_MAX: u64 = 64 << 30;
+/// A published experiment, a search in it, a run of that, a file.
+const DEPTH_MAX: usize = 5;
+
+/// Writes the archive of a bundle or experiment. A file that is there already is not replaced.
+///
+/// # Errors
+/// A directory that can't be read, a file that can't be written or is there.
+pub fn export(directory: &Path, to: &Path) -> Result<(), CatalogueError> {
+    let io = |error| CatalogueError::io("write", to, error);
+    let file = File::options().write(true).create_new(true).open(to).map_err(io)?;
+    let packed = pack(directory, file);
+    if packed.is_err() {
+        // Half an archive is none.
+        let _ = fs::remove_file(to);
+    }
+    packed.map_err(io)
+}
+
+fn pack(directory: &Path, file: File) -> io::Result<()> {
+    let name = directory.canonicalize()?;
+    let name = Path::new(name.file_name().ok_or(io::ErrorKind::InvalidInput)?).to_path_buf();
+    let mut archive = tar::Builder::new(GzEncoder::new(file, Compression::default()));
+    archive.follow_symlinks(false);
+    archive.append_dir_all(&name, directory)?;
+    let labels = labels_path(directory);
+    if labels.is_file() {
+        archive.append_path_with_name(&labels, labels_path(&name))?;
+    }
+    archive.into_inner()?.finish()?.sync_all()
+}
+
+/// Unpacks an archive into a directory; gives the bundle's or experiment's own. Nothing that is there is replaced,
+/// and nothing but plain files below one directory is taken.
+///
+/// # Errors
+/// An archive that holds anything else, a name that is there already, a directory that can't be written to.
+pub fn import(archive: &Path, into: &Path) -> Result<PathBuf, CatalogueError> {
+    let io = |error| CatalogueError::io("read", archive, error);
+    let file = File::open(archive).map_err(io)?;
+    fs::create_dir_all(into).map_err(|error| CatalogueError::io("make", into, error))?;
+    let half = into.join(format!(".import-{}", std::process::id()));
+    fs::create_dir(&half).map_err(|error| CatalogueError::io("make", &half, error))?;
+    let placed = unpack(archive, file, &half).and_then(|name| place(&half, into, &name));
+    // What was placed has left it.
+    let _ = fs::remove_dir_all(&half);
+    placed
+}
+
+fn unpack(archive: &Path, file: File, half: &Path) -> Result<String, CatalogueError> {
+    let io = |error| CatalogueError::io("read", archive, error);
+    let wrong = |reason: String| CatalogueError::Archive { path: archive.to_path_buf(), reason };
+    let mut name: Option<String> = None;
+    let mut left = UNPACKED_BYTES_MAX;
+    let mut packed = tar::Archive::new(GzDecoder::new(io::BufReader::new(file)));
+    for entry in packed.entries().map_err(io)? {
+        let mut entry = entry.map_err(io)?;
+        let path = entry.path().map_err(io)?.into_owned();
+        let parts = parts(&path).ok_or_else(|| wrong(format!("it holds {}", path.display())))?;
+        let kind = entry.header().entry_type();
+        if kind.is_dir() {
+            continue;
+        }
+        if !kind.is_file() {
+            return Err(wrong(format!("{} is no plain file", path.display())));
+        }
+        let first = parts[0].strip_suffix(SUFFIX).filter(|_| parts.len() == 1);
+        let first = first.unwrap_or(&parts[0]).to_owned();
+        if name.get_or_insert_with(|| first.clone()) != &first {
+            return Err(wrong("it holds more than one run or experiment".to_owned()));
+        }
+        let to = half.join(&path);
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent)
+                .map_err(|error| CatalogueError::io("make", parent, error))?;
+        }
+        let write = |error| CatalogueError::io("write", &to, error);
+        let mut out = File::options().write(true).create_new(true).open(&to).map_err(write)?;
+        let bytes = io::copy(&mut (&mut entry).take(left + 1), &mut out).map_err(io)?;
+        left = left.checked_sub(bytes).ok_or_else(|| wrong("it is too large".to_owned()))?;
+        out.flush().map_err(write)?;
+    }
+    let name = name.ok_or_else(|| wrong("it is empty".to_owned()))?;
+    let known =
+        ["run.json", "experiment.json"].iter().any(|file| half.join(&name).join(file).is_file());
+    if known { Ok(name) } else { Err(wrong("it holds neither a run nor an experiment".to_owned())) }
+}
+
+/// The parts of a path that stays below its directory, and is as deep as what we write.
+fn parts(path: &Path) -> Option<Vec<String>> {
+    let part = |component: Component<'_>| match component {
+        Component::Normal(part) => part.to_str().map(str::to_owned),
+        _ => None,
+    };
+    let parts: Option<Vec<String>> = path.components().map(part).collect();
+    parts.filter(|parts| (1..=DEPTH_MAX).contains(&parts.len()))
+}
+
+fn place(half: &Path, into: &Path, name: &str) -> Result<PathBuf, CatalogueError> {
+    let to = into.join(name);
+    if to.exists() {
+        return Err(CatalogueError::Name(format!("{} is there already", to.display())));
+    }
+    let labels = half.join(format!("{name}{SUFFIX}"));
+    let moved = |from: &Path, to: &Path| {
+        fs::rename(from, to).map_err(|error| CatalogueError::io("make", to, error))
+    };
+    moved(&half.join(name), &to)?;
+    if labels.is_file() {
+        moved(&labels, &labels_path(&to))?;
+    }
+    Ok(to)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Labels;
+
+    fn packed(root: &Path, entries: &[(&str, tar::EntryType)]) -> PathBuf {
+        let path = root.join("archive.tar.gz");
+        let mut archive =
+            tar::Builder::new(GzEncoder::new(File::create(&path).unwrap(), Compression::fast()));
+        for (name, kind) in entries {
+            let mut header = tar::Header::new_gnu();
+            // As it stands there: the library refuses to write some of these itself.
+            header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_entry_type(*kind);
+            header.set_size(0);
+            header.set_cksum();
+            archive.append(&header, io::empty()).unwrap();
+        }
+        archive.into_inner().unwrap().finish().unwrap();
+        path
+    }
+
+    #[test]
+    fn what_was_exported_comes_back_with_its_labels() {
+        let root = tempfile::tempdir().unwrap();
+        let run = root.path().join("here/run-1");
+        fs::create_dir_all(&run).unwrap();
+        fs::write(run.join("run.json"), "{}").unwrap();
+        let labels = Labels { note: "odd".to_owned(), ..Labels::default() };
+        labels.write(&run).unwrap();
+        let archive = root.path().join("run-1.tar.gz");
+        export(&run, &archive).unwrap();
+        assert!(export(&run, &archive).is_err(), "nothing is replaced");
+        let there = root.path().join("there");
+        let came = import(&archive, &there).unwrap();
+        assert_eq!(came, there.join("run-1"));
+        assert_eq!(fs::read_to_string(came.join("run.json")).unwrap(), "{}");
+        assert_eq!(Labels::of(&came).unwrap(), labels);
+        assert!(import(&archive, &there).unwrap_err().to_string().contains("already"));
+        assert_eq!(fs::read_dir(&there).unwrap().count(), 2, "nothing half is left");
+    }
+
+    #[test]
+    fn an_archive_of_anything_else_leaves_nothing() {
+        use tar::EntryType as T;
+        let root = tempfile::tempdir().unwrap();
+        let into = root.path().join("into");
+        let wrong: [&[(&str, T)]; 6] = [
+            &[("../run.json", T::Regular)],
+            &[("/run/run.json", T::Regular)],
+            &[("run/run.json", T::Symlink)],
+            &[("a/run.json", T::Regular), ("b/run.json", T::Regular)],
+            &[("run/other.json", T::Regular)],
+            &[],
+        ];
+        for entries in wrong {
+            let archive = packed(root.path(), entries);
+            assert!(import(&archive, &into).is_err(), "{entries:?}");
+            assert_eq!(fs::read_dir(&into).unwrap().count(), 0, "{entries:?}");
+        }
+        assert!(!root.path().join("run.json").exists());
+    }
+}

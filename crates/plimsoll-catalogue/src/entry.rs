@@ -1,0 +1,122 @@
+//! What the catalogue knows of one run, and of one experiment.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::run::{ClassTotals, Run};
+use serde::{Deserialize, Serialize};
+
+use crate::labels::Labels;
+use crate::scan::Lying;
+
+/// A run: from the ledger, from its bundle, or both.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Line of the ledger that holds its start: the number that it is asked for by. `None`: this machine's
+    /// ledger does not know it.
+    pub position: Option<u64>,
+    /// Its name.
+    pub run_id: String,
+    /// Name of the plan.
+    pub name: String,
+    /// When it was started.
+    pub started_unix_ns: u64,
+    /// How it ended; `None`: it never did, or is under way.
+    pub end: Option<String>,
+    /// The verdict in capitals.
+    pub verdict: Option<String>,
+    /// The one sentence why.
+    pub reason: Option<String>,
+    /// The experiment that it belongs to; `None`: it stands alone.
+    pub experiment: Option<String>,
+    /// Where the bundle lies; `None`: it was removed, or never made.
+    pub bundle: Option<String>,
+    /// Transactional I/Os per second.
+    pub achieved_iops_per_s: Option<f64>,
+    /// What was required of it.
+    pub required_iops_per_s: Option<f64>,
+    /// Achieved over required, less one.
+    pub headroom: Option<f64>,
+    /// Mean latency of transactional reads.
+    pub read_latency_ns_avg: Option<u64>,
+    /// Mean latency of transactional writes.
+    pub write_latency_ns_avg: Option<u64>,
+    /// How long it was measured.
+    pub measured_ns: Option<u64>,
+    /// The host.
+    pub host: Option<String>,
+    /// Words to find it by.
+    pub tags: BTreeSet<String>,
+    /// What somebody noted.
+    pub note: String,
+}
+
+/// An experiment: runs that belong together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Together {
+    /// Its name.
+    pub id: String,
+    /// Where it lies.
+    pub directory: PathBuf,
+}
+
+/// Of `verdict.json` what is shown in a list. It is derived, and read as it lies there: whoever wants to know
+/// whether it holds asks `judge` or `verify`.
+#[derive(Deserialize)]
+struct Said {
+    verdict: String,
+    reason: String,
+    achieved_iops_per_s: Option<f64>,
+    required_iops_per_s: Option<f64>,
+    headroom: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Host {
+    host: Option<String>,
+}
+
+impl Entry {
+    /// What the files of a bundle say; `None`: it is none that can be read.
+    pub(crate) fn of(lying: &Lying) -> Option<Self> {
+        let file = |name: &str| fs::read(lying.directory.join(name)).ok();
+        let run: Run = serde_json::from_slice(&file("run.json")?).ok()?;
+        let said =
+            file("verdict.json").and_then(|bytes| serde_json::from_slice::<Said>(&bytes).ok());
+        let host = file("environment.json").and_then(|b| serde_json::from_slice::<Host>(&b).ok());
+        // Labels that can't be read are told where they are asked for.
+        let labels = Labels::of(&lying.directory).unwrap_or_default();
+        let id = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let mut entry = Self {
+            position: None,
+            name: run.name.clone(),
+            started_unix_ns: run.started_unix_ns,
+            end: Some(run.end.kind.word().to_owned()),
+            experiment: lying.within.as_deref().and_then(id),
+            bundle: Some(lying.directory.display().to_string()),
+            read_latency_ns_avg: mean_ns(&run, true),
+            write_latency_ns_avg: mean_ns(&run, false),
+            measured_ns: run.measure().map(|phase| phase.duration_ns),
+            host: host.and_then(|host| host.host),
+            tags: labels.tags,
+            note: labels.note,
+            run_id: run.run_id,
+            ..Self::default()
+        };
+        if let Some(said) = said {
+            entry.verdict = Some(said.verdict);
+            entry.reason = Some(said.reason);
+            entry.achieved_iops_per_s = said.achieved_iops_per_s;
+            entry.required_iops_per_s = said.required_iops_per_s;
+            entry.headroom = said.headroom;
+        }
+        Some(entry)
+    }
+}
+
+fn mean_ns(run: &Run, is_read: bool) -> Option<u64> {
+    let pick = |class: &ClassTotals| class.group == "transactional" && class.is_read == is_read;
+    let sum_ns = run.sum(pick, |class| class.latency_ns_sum);
+    sum_ns.checked_div(run.sum(pick, |class| class.count))
+}

@@ -1,0 +1,312 @@
+//! The index: a SQLite file that is made from bundles and ledger. Whatever is wrong with it, it is thrown away
+//! and made anew; where its place can't be written, it is kept in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::ledger::{self, Event, Ledger, TornTail};
+use rusqlite::{Connection, Row, params, params_from_iter};
+
+use crate::entry::{Entry, Together};
+use crate::error::CatalogueError;
+use crate::scan::{self, Lying, Roots};
+
+/// Changes with the tables: an index of another version is made anew.
+const VERSION: i32 = 1;
+
+const TABLES: &str = "
+    CREATE TABLE runs (
+        run_id TEXT PRIMARY KEY, position INTEGER, name TEXT NOT NULL, started INTEGER NOT NULL,
+        ended TEXT, verdict TEXT, experiment TEXT, bundle TEXT, tags TEXT NOT NULL, entry TEXT NOT NULL,
+        stamp TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX runs_started ON runs (started);
+    CREATE TABLE experiments (id TEXT PRIMARY KEY, directory TEXT NOT NULL) WITHOUT ROWID;
+    PRAGMA user_version = 1;";
+
+/// Which runs are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Of this verdict.
+    pub verdict: Option<String>,
+    /// Of plans whose name holds this.
+    pub plan: Option<String>,
+    /// With this tag.
+    pub tag: Option<String>,
+    /// Started then or later.
+    pub since_unix_ns: Option<u64>,
+    /// Started before then.
+    pub until_unix_ns: Option<u64>,
+    /// Whose bundle is there.
+    pub with_bundle: bool,
+    /// Only so many, the latest.
+    pub limit: Option<u32>,
+}
+
+/// The runs of one user.
+#[derive(Debug)]
+pub struct Catalogue {
+    connection: Connection,
+    /// What a killed writer left at the end of the ledger.
+    pub torn: Option<TornTail>,
+}
+
+impl Catalogue {
+    /// Opens the index, or makes it, and brings it up to date with bundles and ledger.
+    ///
+    /// # Errors
+    /// A ledger that is broken, or an index that can't even be made in memory.
+    pub fn open(roots: &Roots) -> Result<Self, CatalogueError> {
+        let (entries, torn) = Ledger::at(&roots.ledger).read_with_tail()?;
+        let lying = scan::all(roots);
+        let refreshed = |mut connection: Connection| {
+            refresh(&mut connection, &entries, &lying).map(|()| connection)
+        };
+        let tries: [&dyn Fn() -> rusqlite::Result<Connection>; 3] = [
+            &|| at(&roots.index),
+            &|| {
+                forget(&roots.index);
+                at(&roots.index)
+            },
+            &|| empty(Connection::open_in_memory()?),
+        ];
+        let mut reason = String::new();
+        for open in tries {
+            match open().and_then(refreshed) {
+                Ok(connection) => return Ok(Self { connection, torn }),
+                Err(error) => reason = error.to_string(),
+            }
+        }
+        Err(CatalogueError::Index { path: roots.index.clone(), reason })
+    }
+
+    /// The runs that a filter takes, in the order in which they were started.
+    ///
+    /// # Errors
+    /// An index that is damaged meanwhile.
+    pub fn runs(&self, filter: &Filter) -> Result<Vec<Entry>, CatalogueError> {
+        let like = filter.plan.as_ref().map(|plan| format!("%{}%", escaped(plan)));
+        let time = |ns: Option<u64>| ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
+        let verdict = filter.verdict.as_ref().map(|verdict| verdict.to_uppercase());
+        self.ask(
+            "SELECT entry FROM (SELECT * FROM runs
+             WHERE (?1 IS NULL OR verdict = ?1) AND (?2 IS NULL OR name LIKE ?2 ESCAPE '\\')
+             AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?3))
+             AND (?4 IS NULL OR started >= ?4) AND (?5 IS NULL OR started < ?5)
+             AND (NOT ?6 OR bundle IS NOT NULL)
+             ORDER BY started DESC, run_id DESC LIMIT ?7) ORDER BY started, run_id",
+            params![
+                verdict,
+                like,
+                filter.tag,
+                time(filter.since_unix_ns),
+                time(filter.until_unix_ns),
+                filter.with_bundle,
+                filter.limit.map_or(-1, i64::from),
+            ],
+        )
+    }
+
+    /// The run of a line of the ledger.
+    pub(crate) fn numbered(&self, position: u64) -> Result<Option<Entry>, CatalogueError> {
+        let position = i64::try_from(position).unwrap_or(i64::MAX);
+        let found = self.ask("SELECT entry FROM runs WHERE position = ?1", [position])?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Runs whose names begin so, the latest first.
+    pub(crate) fn named(&self, prefix: &str) -> Result<Vec<Entry>, CatalogueError> {
+        let like = format!("{}%", escaped(prefix));
+        let of = "SELECT entry FROM runs WHERE run_id LIKE ?1 ESCAPE '\\' ORDER BY started DESC LIMIT 20";
+        self.ask(of, [like])
+    }
+
+    /// The latest run of a plan, or of all plans, whose bundle is there.
+    pub(crate) fn latest(&self, plan: Option<&str>) -> Result<Option<Entry>, CatalogueError> {
+        let of = "SELECT entry FROM runs WHERE bundle IS NOT NULL AND (?1 IS NULL OR name = ?1)
+                  ORDER BY started DESC, run_id DESC LIMIT 1";
+        Ok(self.ask(of, params![plan])?.into_iter().next())
+    }
+
+    /// Experiments whose names begin so.
+    pub(crate) fn experiments(&self, prefix: &str) -> Result<Vec<Together>, CatalogueError> {
+        let of = "SELECT id, directory FROM experiments WHERE id LIKE ?1 ESCAPE '\\' ORDER BY id DESC LIMIT 20";
+        let read = |row: &Row<'_>| {
+            Ok(Together { id: row.get(0)?, directory: PathBuf::from(row.get::<_, String>(1)?) })
+        };
+        let mut statement = self.connection.prepare(of).map_err(damaged)?;
+        let rows = statement.query_map([format!("{}%", escaped(prefix))], read).map_err(damaged)?;
+        rows.collect::<Result<_, _>>().map_err(damaged)
+    }
+
+    fn ask(&self, of: &str, with: impl rusqlite::Params) -> Result<Vec<Entry>, CatalogueError> {
+        let mut statement = self.connection.prepare(of).map_err(damaged)?;
+        let rows = statement.query_map(with, |row| row.get::<_, String>(0)).map_err(damaged)?;
+        let mut entries = Vec::new();
+        for text in rows {
+            entries.push(parsed(&text.map_err(damaged)?).map_err(damaged)?);
+        }
+        Ok(entries)
+    }
+}
+
+fn damaged(error: rusqlite::Error) -> CatalogueError {
+    CatalogueError::Index { path: PathBuf::new(), reason: error.to_string() }
+}
+
+fn parsed(text: &str) -> rusqlite::Result<Entry> {
+    let wrong = |error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+    };
+    serde_json::from_str(text).map_err(wrong)
+}
+
+/// What LIKE takes for itself.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
+}
+
+fn at(path: &Path) -> rusqlite::Result<Connection> {
+    if let Some(parent) = path.parent() {
+        // Where it can't be made, the next line says so.
+        let _ = std::fs::create_dir_all(parent);
+    }
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(std::time::Duration::from_secs(10))?;
+    let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    match version {
+        VERSION => Ok(connection),
+        0 => empty(connection),
+        _ => Err(rusqlite::Error::InvalidQuery),
+    }
+}
+
+fn empty(connection: Connection) -> rusqlite::Result<Connection> {
+    connection.execute_batch(&format!("BEGIN; {TABLES} COMMIT;"))?;
+    Ok(connection)
+}
+
+fn forget(path: &Path) {
+    for end in ["", "-journal", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        // One that stays is met again, and the index is kept in memory.
+        let _ = std::fs::remove_file(name);
+    }
+}
+
+/// Brings the index up to date: only bundles whose files have changed since are read.
+fn refresh(
+    connection: &mut Connection,
+    ledger: &[ledger::Entry],
+    lying: &[Lying],
+) -> rusqlite::Result<()> {
+    let work = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let known: BTreeMap<String, (String, String)> = {
+        let mut all = work.prepare("SELECT run_id, stamp, entry FROM runs")?;
+        let rows = all.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
+        rows.collect::<rusqlite::Result<_>>()?
+    };
+    let starts = Starts::of(ledger);
+    let mut there = BTreeSet::new();
+    for one in lying.iter().filter(|one| !one.is_experiment) {
+        let Some(id) = one.directory.file_name().and_then(|name| name.to_str()) else { continue };
+        let stamp = format!("{} {}", one.directory.display(), one.stamp);
+        let is_known = known.get(id).is_some_and(|(of, _)| *of == stamp);
+        let entry = match known.get(id).filter(|_| is_known) {
+            Some((_, text)) => Some(parsed(text)?),
+            None => Entry::of(one),
+        };
+        let Some(mut entry) = entry else { continue };
+        there.insert(id.to_owned());
+        let position = starts.positions.get(entry.run_id.as_str()).copied();
+        if is_known && entry.position == position {
+            continue;
+        }
+        entry.position = position;
+        put(&work, id, &entry, &stamp)?;
+    }
+    for (id, entry) in starts.entries(ledger) {
+        if there.contains(id) {
+            continue;
+        }
+        put(&work, id, &entry, "")?;
+        there.insert(id.to_owned());
+    }
+    let gone = known.keys().filter(|id| !there.contains(*id));
+    gone.map(|id| work.execute("DELETE FROM runs WHERE run_id = ?1", [id]))
+        .try_for_each(|n| n.map(drop))?;
+    work.execute("DELETE FROM experiments", [])?;
+    for one in lying.iter().filter(|one| one.is_experiment) {
+        let id = one.directory.file_name().map(|name| name.to_string_lossy().into_owned());
+        let with = [id, Some(one.directory.display().to_string())];
+        work.execute("INSERT OR IGNORE INTO experiments VALUES (?1, ?2)", params_from_iter(with))?;
+    }
+    work.commit()
+}
+
+fn put(work: &Connection, id: &str, entry: &Entry, stamp: &str) -> rusqlite::Result<()> {
+    let json = |value: serde_json::Result<String>| {
+        value.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+    };
+    work.prepare(
+        "INSERT OR REPLACE INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?
+    .execute(params![
+        id,
+        entry.position.and_then(|position| i64::try_from(position).ok()),
+        entry.name,
+        i64::try_from(entry.started_unix_ns).unwrap_or(i64::MAX),
+        entry.end,
+        entry.verdict,
+        entry.experiment,
+        entry.bundle,
+        json(serde_json::to_string(&entry.tags))?,
+        json(serde_json::to_string(entry))?,
+        stamp,
+    ])
+    .map(drop)
+}
+
+/// What the ledger holds of each run.
+struct Starts<'a> {
+    positions: BTreeMap<&'a str, u64>,
+    ends: BTreeMap<&'a str, (&'a str, &'a str)>,
+}
+
+impl<'a> Starts<'a> {
+    fn of(ledger: &'a [ledger::Entry]) -> Self {
+        let (mut positions, mut ends) = (BTreeMap::new(), BTreeMap::new());
+        for line in ledger {
+            match &line.event {
+                Event::Started { .. } => {
+                    positions.entry(line.run_id.as_str()).or_insert(line.position);
+                }
+                Event::Ended { end, verdict, .. } => {
+                    ends.insert(line.run_id.as_str(), (end.as_str(), verdict.as_str()));
+                }
+                Event::Judged { .. } | Event::Together { .. } => {}
+            }
+        }
+        Self { positions, ends }
+    }
+
+    /// What is known of the runs without a bundle.
+    fn entries(&self, ledger: &'a [ledger::Entry]) -> impl Iterator<Item = (&'a str, Entry)> {
+        ledger.iter().filter_map(|line| {
+            let Event::Started { name, experiment, .. } = &line.event else { return None };
+            let ended = self.ends.get(line.run_id.as_str());
+            let entry = Entry {
+                position: Some(line.position),
+                run_id: line.run_id.clone(),
+                name: name.clone(),
+                started_unix_ns: line.unix_ns,
+                end: ended.map(|(end, _)| (*end).to_owned()),
+                verdict: ended.map(|(_, verdict)| (*verdict).to_owned()),
+                experiment: experiment.clone(),
+                ..Entry::default()
+            };
+            Some((line.run_id.as_str(), entry))
+        })
+    }
+}

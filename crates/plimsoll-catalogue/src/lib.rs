@@ -1,0 +1,23 @@
+//! The catalogue: which runs there are on this machine, what they gave, and what people noted of them.
+//!
+//! Bundles and ledger are the truth. The index is a SQLite file that is made from them and kept up to date each
+//! time it is opened ([`index`]): whoever removes it loses nothing. Tags and notes are not evidence, so that no
+//! seal covers them, and lie in a file beside the bundle ([`labels`]).
+
+mod archive;
+mod date;
+mod entry;
+mod error;
+mod find;
+mod index;
+mod labels;
+mod scan;
+
+pub use archive::{export, import};
+pub use date::unix_ns_of;
+pub use entry::{Entry, Together};
+pub use error::CatalogueError;
+pub use find::Found;
+pub use index::{Catalogue, Filter};
+pub use labels::{Labels, labels_path};
+pub use scan::Roots;

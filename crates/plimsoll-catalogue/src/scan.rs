@@ -1,0 +1,82 @@
+//! Which bundles and experiments lie in the directories of a catalogue.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use crate::labels::labels_path;
+
+/// Experiments hold experiments at most this deep: a published one, its searches, their runs.
+const DEPTH_MAX: u32 = 4;
+/// What says that a directory is an experiment.
+const EXPERIMENT: &str = "experiment.json";
+
+/// Where the runs of one user lie.
+#[derive(Clone, Debug, Default)]
+pub struct Roots {
+    /// Directories that hold bundles and experiments; of two bundles of one name the first counts.
+    pub directories: Vec<PathBuf>,
+    /// The ledger.
+    pub ledger: PathBuf,
+    /// The index, which may be removed at any time.
+    pub index: PathBuf,
+}
+
+/// A bundle or experiment on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lying {
+    pub directory: PathBuf,
+    /// The experiment's directory that it lies in.
+    pub within: Option<PathBuf>,
+    pub is_experiment: bool,
+    /// Changes when what the index has of it may have changed.
+    pub stamp: String,
+}
+
+/// Everything below the roots, each once.
+pub(crate) fn all(roots: &Roots) -> Vec<Lying> {
+    let mut lying: Vec<Lying> = Vec::new();
+    for root in &roots.directories {
+        below(root, None, DEPTH_MAX, &mut lying);
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    lying.retain(|one| seen.insert(one.directory.file_name().map(ToOwned::to_owned)));
+    lying
+}
+
+fn below(directory: &Path, within: Option<&Path>, depth: u32, lying: &mut Vec<Lying>) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    // A link to a directory is no directory here.
+    let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let mut paths: Vec<PathBuf> = entries.filter(is_directory).map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.join("run.json").is_file() {
+            lying.push(one(&path, within, false));
+        } else if path.join(EXPERIMENT).is_file() {
+            lying.push(one(&path, within, true));
+            if depth > 0 {
+                below(&path, Some(&path), depth - 1, lying);
+            }
+        }
+    }
+}
+
+fn one(path: &Path, within: Option<&Path>, is_experiment: bool) -> Lying {
+    let files = if is_experiment { [EXPERIMENT, EXPERIMENT] } else { ["run.json", "verdict.json"] };
+    let mut stamp: Vec<String> = files.iter().map(|name| stamp_of(&path.join(name))).collect();
+    stamp.push(stamp_of(&labels_path(path)));
+    Lying {
+        directory: path.to_path_buf(),
+        within: within.map(Path::to_path_buf),
+        is_experiment,
+        stamp: stamp.join(" "),
+    }
+}
+
+/// Size and time of a file's last change.
+fn stamp_of(path: &Path) -> String {
+    let Ok(metadata) = fs::metadata(path) else { return "-".to_owned() };
+    let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    format!("{}:{}", metadata.len(), changed.map_or(0, |since| since.as_nanos()))
+}

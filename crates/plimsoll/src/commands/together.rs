@@ -1,0 +1,78 @@
+//! What an experiment of the catalogue says, whichever kind it is: repeats, arms, a search, a sweep, a published
+//! one. Its bundles are judged again.
+
+use std::path::Path;
+
+use plimsoll_evidence::run::ExperimentKind;
+use plimsoll_experiments::directory::analyse_again;
+use plimsoll_experiments::report::analysis_document;
+use plimsoll_judge::{experiment, tuning};
+use plimsoll_report::document::Document;
+use plimsoll_report::{
+    comparison_document, experiment_document, sweep_csv, sweep_document, tuning_document,
+};
+use plimsoll_runner::sweep;
+
+use super::sides::Taken;
+use super::{bundle, compare};
+use crate::custody::{Reader, Together};
+use crate::error::CliError;
+use crate::experiment::{FILE, kind_of, range_of};
+
+/// An experiment, as people and programs read it.
+pub struct Told {
+    /// The report.
+    pub document: Document,
+    /// The same for programs.
+    pub json: String,
+    /// The same as a table; `None` where its kind has none.
+    pub csv: Option<String>,
+    /// Its bundles, and what is in doubt of them.
+    pub together: Together,
+}
+
+/// Whether a directory is an experiment.
+pub fn is_one(directory: &Path) -> bool {
+    directory.join(FILE).is_file()
+}
+
+/// Reads and judges an experiment.
+///
+/// # Errors
+/// A directory without bundles, or with one that cannot be read.
+pub fn tell(directory: &Path) -> Result<Told, CliError> {
+    let kind = kind_of(directory)?;
+    match kind {
+        ExperimentKind::Published => {
+            let again = analyse_again(directory)?;
+            let document = analysis_document(&again.analysis, &again.surroundings);
+            let json = bundle::json(&again.analysis)?;
+            return Ok(Told { document, json, csv: None, together: again.together });
+        }
+        ExperimentKind::Sweep => {
+            let (sweep, together) = sweep::again(directory)?;
+            let (document, json) = (sweep_document(&sweep), bundle::json(&sweep)?);
+            return Ok(Told { document, json, csv: Some(sweep_csv(&sweep)), together });
+        }
+        _ => {}
+    }
+    let together = Reader::new().load_all(directory)?;
+    let runs = together.judged();
+    let (document, json) = match kind {
+        ExperimentKind::Compare => {
+            let compared = compare::compare_arms(directory, &runs, Taken::default())?;
+            (comparison_document(&compared), bundle::json(&compared)?)
+        }
+        ExperimentKind::Tune => {
+            let range = range_of(directory)?;
+            let plan = &runs[0].0.plan;
+            let tuning = tuning::judge_again(plan, range, &runs).map_err(CliError::usage)?;
+            (tuning_document(&tuning), bundle::json(&tuning)?)
+        }
+        _ => {
+            let summary = experiment::summarise(&runs);
+            (experiment_document(&summary), bundle::json(&summary)?)
+        }
+    };
+    Ok(Told { document, json, csv: None, together })
+}
