@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::run::EndKind;
+use plimsoll_plan::SizeBytes;
 use plimsoll_record::recording::Failure;
 use plimsoll_sys::SysError;
 use plimsoll_sys::error::describe;
@@ -157,8 +158,8 @@ pub enum EngineError {
     },
     /// The plan's data does not fit the target.
     #[error(
-        "{} has {free_bytes} bytes free, and the plan's data needs {needed_bytes}",
-        .path.display()
+        "{} has {} free, and the plan's data needs {}",
+        .path.display(), SizeBytes(*.free_bytes).about(), SizeBytes(*.needed_bytes).about()
     )]
     TooSmall {
         /// A directory on the file system that is too small.
@@ -171,7 +172,7 @@ pub enum EngineError {
     /// The plan needs more memory than this process can have.
     #[error(
         "about {} of memory are needed, most of it for {what}, and {limit} leaves {}",
-        size(*.needed_bytes), size(*.room_bytes)
+        SizeBytes(*.needed_bytes).about(), SizeBytes(*.room_bytes).about()
     )]
     Memory {
         /// What needs most of it.
@@ -186,7 +187,7 @@ pub enum EngineError {
     /// The plan's files are longer than this process may write.
     #[error(
         "the plan's longest file has {}, and ulimit -f allows {}",
-        size(*.needed_bytes), size(*.limit_bytes)
+        SizeBytes(*.needed_bytes).about(), SizeBytes(*.limit_bytes).about()
     )]
     FileLimit {
         /// Length of the file.
@@ -322,16 +323,6 @@ impl EngineError {
             ErrorKind::Defect => "this is a defect in Plimsoll: please report it",
         }
     }
-}
-
-/// A size as people say it.
-fn size(bytes: u64) -> String {
-    let (value, unit) = match bytes {
-        0..0x4000_0000 => (bytes as f64 / f64::from(1 << 20), "MiB"),
-        0x4000_0000..0x100_0000_0000 => (bytes as f64 / f64::from(1 << 30), "GiB"),
-        _ => (bytes as f64 / (1u64 << 40) as f64, "TiB"),
-    };
-    format!("{value:.1} {unit}")
 }
 
 fn kind_of(errno: i32) -> ErrorKind {

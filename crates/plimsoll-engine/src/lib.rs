@@ -26,3 +26,4 @@ mod work_dir;
 pub use error::{EngineError, ErrorKind};
 pub use work_dir::clean::{Cleaned, remove_data};
 pub use work_dir::maps::{Fate, collect as collect_maps};
+pub use work_dir::space::{Space, space};

@@ -10,6 +10,7 @@
 //! - `find`: the manifest at a path, and where the rest of its data lies now.
 //! - `removal`: removing what is ours, and finishing removals that were cut off.
 //! - `maps`: what data should hold, in the state directory.
+//! - `space`: what a plan's data needs, and what there is.
 //! - `clean`: removing what killed runs left.
 
 pub(crate) mod beneath;
@@ -19,11 +20,11 @@ pub(crate) mod find;
 pub(crate) mod lock;
 pub(crate) mod maps;
 pub(crate) mod removal;
+pub(crate) mod space;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_plan::{ResolvedPlan, Target};
 use plimsoll_sys::SysError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -32,6 +33,7 @@ use self::contents::Contents;
 pub(crate) use self::find::{find_manifest, read_manifest};
 pub(crate) use self::lock::{Locks, lock_all, lock_shared};
 pub(crate) use self::removal::{finish_removals, is_ours, make_own, remove_own};
+pub(crate) use self::space::check_space;
 use crate::EngineError;
 
 /// Opened in the place of a file that is missing, from which nothing is read.
@@ -45,53 +47,6 @@ pub(crate) fn own_name(plan: &str) -> String {
 
 pub(crate) fn sys(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {
     SysError::from_io(call, error).at(path)
-}
-
-/// Free space against what the plan needs, per file system.
-pub(crate) fn check_space(plan: &ResolvedPlan, target: &Target) -> Result<(), EngineError> {
-    use std::collections::BTreeMap;
-    use std::os::unix::fs::MetadataExt;
-    let mut needs: BTreeMap<u64, (PathBuf, u64)> = BTreeMap::new();
-    for need in plan.required_bytes(target) {
-        let path = PathBuf::from(&need.directory);
-        let device = fs::metadata(&path).map(|m| m.dev()).unwrap_or(0);
-        let sum = needs.entry(device).or_insert((path, 0));
-        sum.1 = sum.1.saturating_add(need.bytes);
-    }
-    for (path, needed_bytes) in needs.into_values() {
-        let own = path.join(own_name(&plan.name));
-        let reused_bytes = occupied_bytes(&own);
-        let Ok(statistics) = rustix::fs::statvfs(&path) else { continue };
-        // File systems without a size of their own (ramfs) tell nothing.
-        if statistics.f_blocks == 0 {
-            continue;
-        }
-        let free_bytes = statistics.f_bavail.saturating_mul(statistics.f_frsize);
-        if free_bytes.saturating_add(reused_bytes) < needed_bytes {
-            return Err(EngineError::TooSmall { path, needed_bytes, free_bytes });
-        }
-    }
-    Ok(())
-}
-
-/// Bytes that an earlier store of ours frees when it is replaced.
-fn occupied_bytes(own: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    if !is_ours(own) {
-        return 0;
-    }
-    let mut bytes = 0;
-    let mut stack = vec![own.to_path_buf()];
-    while let Some(directory) = stack.pop() {
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            match entry.metadata() {
-                Ok(metadata) if metadata.is_dir() => stack.push(entry.path()),
-                Ok(metadata) => bytes += metadata.blocks() * 512,
-                Err(_) => {}
-            }
-        }
-    }
-    bytes
 }
 
 /// Makes the own directories of a run; gives the identities of what was there before and is removed.

@@ -6,6 +6,7 @@ mod load;
 mod notes;
 mod options;
 mod place;
+mod prepare;
 mod setting;
 mod stream;
 mod text;
@@ -13,6 +14,7 @@ mod values;
 
 use notes::Notes;
 use plimsoll_plan::{Job, JobFault, Plan, PlanError, PlanErrors, printable, reference_markdown};
+pub use prepare::{Include, Variable, prepare};
 use stream::Draft;
 
 /// A fio job as a plan.
@@ -30,10 +32,58 @@ pub struct FioImport {
 /// Lines that can't be read, values that are not what their option takes, and a job of which nothing
 /// can be carried over (no reads or writes of files, devices or `null`).
 pub fn import_fio(text: &str, job_name: &str) -> Result<FioImport, PlanErrors> {
-    let job = load(text, &[])
-        .map_err(|errors| PlanErrors { source_name: job_name.to_owned(), errors })?;
+    let faults = |errors| PlanErrors { source_name: job_name.to_owned(), errors };
+    let job = one_stage(load(text, &[]).map_err(faults)?, text).map_err(faults)?;
     let plan = Plan::parse(&text::plan(&job, job_name), &format!("{job_name} as a plan"))?;
     Ok(FioImport { plan, notes: job.notes })
+}
+
+/// Turns a fio job into plans that are to be run one after the other: with `stonewall` a job waits for those before
+/// it. Each is named after its first section.
+///
+/// # Errors
+/// As [`import_fio`].
+pub fn import_stages(text: &str, job_name: &str) -> Result<Vec<(String, FioImport)>, PlanErrors> {
+    let faults = |errors| PlanErrors { source_name: job_name.to_owned(), errors };
+    let mut imported = Vec::new();
+    for sections in stages(text).map_err(faults)? {
+        let job = load(text, &sections).map_err(faults)?;
+        let stage = sections.first().map_or("stage", String::as_str);
+        let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let stage: String = stage.chars().map(safe).collect();
+        let name = format!("{job_name}-{}-{stage}", imported.len() + 1);
+        let plan = Plan::parse(&text::plan(&job, &name), &format!("{name} as a plan"))?;
+        imported.push((name, FioImport { plan, notes: job.notes }));
+    }
+    Ok(imported)
+}
+
+/// The names of the sections that run together, in the order in which they run.
+fn stages(text: &str) -> Result<Vec<Vec<String>>, Vec<PlanError>> {
+    let mut stages: Vec<Vec<String>> = Vec::new();
+    for job in job::parse(text)? {
+        let waits = job.options.get("stonewall").is_some_and(|opt| values::flag(&opt.value));
+        match stages.last_mut().filter(|_| !waits) {
+            Some(stage) => stage.push(job.name),
+            None => stages.push(vec![job.name]),
+        }
+    }
+    Ok(stages)
+}
+
+/// The job, where its sections all run together.
+fn one_stage(job: FioJob, text: &str) -> Result<FioJob, Vec<PlanError>> {
+    let Some(second) = job.drafts.iter().skip(1).find(|draft| draft.begins_stage) else {
+        return Ok(job);
+    };
+    let message = format!(
+        "[{}] waits for the jobs before it (stonewall): a plan runs its streams together",
+        printable(&second.name)
+    );
+    let help =
+        "write a plan for each: plimsoll plan import JOB --out DIR, or name the `sections` of one"
+            .to_owned();
+    Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)])
 }
 
 /// A job read: its streams, and what it says of the rest of a plan.
@@ -64,7 +114,7 @@ pub fn read_job(text: &str, name: &str, sections: &[String]) -> Result<Job, JobF
         );
         JobFault { message: format!("{} line {line}: {field}: {message}", printable(name)), help }
     };
-    let job = load(text, sections).map_err(fault)?;
+    let job = load(text, sections).and_then(|job| one_stage(job, text)).map_err(fault)?;
     Ok(Job {
         text: text.to_owned(),
         streams: job.drafts.iter().map(Draft::table).collect(),
@@ -72,6 +122,18 @@ pub fn read_job(text: &str, name: &str, sections: &[String]) -> Result<Job, JobF
         warm_up_ns: job.warm_up_ns,
         notes: job.notes,
     })
+}
+
+/// A size as fio reads it on a command line: a bare `k` is 1024.
+#[must_use]
+pub fn size_bytes(text: &str) -> Option<u64> {
+    values::size(text, 1024)
+}
+
+/// A time in nanoseconds as fio reads it: a bare number is seconds.
+#[must_use]
+pub fn time_ns(text: &str) -> Option<u64> {
+    values::time(text, 1_000_000_000)
 }
 
 const FIO: &str = "

@@ -26,10 +26,12 @@
 
 mod check;
 mod error;
+mod gallery;
 mod given;
 mod job;
 mod knob;
 mod merge;
+mod overlay;
 mod plan;
 mod quickstart;
 mod raw;
@@ -43,9 +45,11 @@ mod units;
 
 pub use check::{Need, PlanCheck, PlanFault};
 pub use error::{PlanError, PlanErrors};
+pub use gallery::{Ready, gallery, nearest_ready, ready};
 pub use job::{Job, JobFault, JobText, ReadJob};
 pub use knob::Knob;
 pub use merge::merge_plans;
+pub use overlay::{Change, overlay};
 pub use plan::Plan;
 pub use quickstart::{QuickstartError, QuickstartFacts, quickstart};
 pub use reference::reference_markdown;

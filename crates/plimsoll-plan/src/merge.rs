@@ -5,7 +5,8 @@ use toml::{Table, Value};
 use crate::error::{PlanError, PlanErrors};
 
 /// Fields that say what a target is: with one of them in the changes, the target is another one.
-const TARGET_KINDS: [&str; 7] = ["databases", "path", "device", "nfs", "s3", "model", "null"];
+pub(crate) const TARGET_KINDS: [&str; 7] =
+    ["databases", "path", "device", "nfs", "s3", "model", "null"];
 /// Fields that say what a workload is.
 const WORKLOAD_KINDS: [&str; 3] = ["mailbox", "matrix", "fio"];
 

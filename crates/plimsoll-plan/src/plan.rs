@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{PlanError, PlanErrors};
 use crate::job::{Job, JobSource, JobText, ReadJob, no_job};
+use crate::overlay::{Change, overlay};
 use crate::raw::Root;
 use crate::read::value::ReadValue;
 use crate::read::{At, Cx};
@@ -71,12 +72,26 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong with it, or why the file can't be read.
     pub fn load(path: &Path, read_job: &ReadJob<'_>) -> Result<Self, PlanErrors> {
+        Self::load_changed(path, &[], read_job)
+    }
+
+    /// As [`Self::load`], with changes.
+    ///
+    /// # Errors
+    /// As [`Self::load`], and a change of something that has no fields.
+    pub fn load_changed(
+        path: &Path,
+        changes: &[Change],
+        read_job: &ReadJob<'_>,
+    ) -> Result<Self, PlanErrors> {
         let name = path.display().to_string();
         let text = read_file(path).map_err(|message| {
             let help = "name a plan that exists and can be read".to_owned();
             let error = PlanError::new("", &(0..0), String::new(), message, help);
             PlanErrors { source_name: name.clone(), errors: vec![error] }
         })?;
+        // A text that is none is told by the reader of plans, with all that is wrong with it.
+        let text = if changes.is_empty() { text } else { overlay(&text, &name, changes)? };
         let beside = path.parent().unwrap_or(Path::new("")).to_owned();
         Self::parse_with(&text, &name, &|job| read_file(&beside.join(job)), read_job)
     }

@@ -59,9 +59,9 @@ pub fn quickstart(facts: &QuickstartFacts) -> Result<Plan, QuickstartError> {
     let mailboxes = data / MAILBOX_BYTES;
     if mailboxes == 0 {
         return Err(QuickstartError::TooSmall {
-            data: SizeBytes(data).to_string(),
-            free: SizeBytes(facts.free_bytes).to_string(),
-            written: SizeBytes(facts.write_bytes_in_ten_seconds).to_string(),
+            data: SizeBytes(data).about(),
+            free: SizeBytes(facts.free_bytes).about(),
+            written: SizeBytes(facts.write_bytes_in_ten_seconds).about(),
         });
     }
     let data = mailboxes * MAILBOX_BYTES;
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn too_little_space_is_said_with_figures() {
         let error = quickstart(&facts(100 << 20, 1 << 30)).expect_err("no room");
-        assert!(error.to_string().contains("5 % of the free 100MiB"), "{error}");
+        assert!(error.to_string().contains("5 % of the free 100 MiB"), "{error}");
     }
 
     #[test]

@@ -9,6 +9,10 @@ use crate::units::{DurationNs, SizeBytes};
 /// What the flags of a sweep say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepRequest {
+    /// Name of the plan.
+    pub name: String,
+    /// The command that makes the plan from its flags.
+    pub made_by: &'static str,
     /// A directory, a device (`/dev/…`), NFS exports (`nfs://…`, several are shares), `model:NAME` or
     /// `null`.
     pub targets: Vec<String>,
@@ -39,6 +43,8 @@ impl Default for SweepRequest {
     /// outstanding operations per client, ten minutes a point.
     fn default() -> Self {
         Self {
+            name: "sweep".to_owned(),
+            made_by: "plimsoll sweep",
             targets: Vec::new(),
             sizes: (2..=7).map(|power| SizeBytes::kib(1 << power)).collect(),
             read_percents: vec![100.0, 75.0, 50.0, 25.0, 0.0],
@@ -61,7 +67,7 @@ const QUICK: DurationNs = DurationNs::s(5);
 /// # Errors
 /// What is wrong with the request, as with a plan that says the same.
 pub fn sweep_plan(request: &SweepRequest) -> Result<Plan, PlanErrors> {
-    Plan::parse(&text(request), "sweep")
+    Plan::parse(&text(request), &request.name)
 }
 
 fn quoted(text: &str) -> String {
@@ -87,8 +93,8 @@ fn target(targets: &[String]) -> String {
 
 // Writing to a string can't fail, so results are dropped below.
 fn text(request: &SweepRequest) -> String {
-    let mut text = String::from("# Made by `plimsoll sweep` from its flags.\nversion = 1\n");
-    let _ = writeln!(text, "name = \"sweep\"\ndemonstration = {}", request.quick);
+    let mut text = format!("# Made by `{}` from its flags.\nversion = 1\n", request.made_by);
+    let _ = writeln!(text, "name = {}\ndemonstration = {}", quoted(&request.name), request.quick);
     let _ = writeln!(text, "\n[target]\n{}\n\n[workload.matrix]", target(&request.targets));
     let _ = writeln!(text, "patterns = {}", list(&request.patterns, |p| quoted(p)));
     let _ = writeln!(text, "queue_depth = {:?}", request.queue_depths);

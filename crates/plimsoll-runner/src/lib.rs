@@ -7,11 +7,13 @@
 //!   [`sweep`]: its points.
 //! - [`kept_data`]: what a run leaves for the next; [`experiment`]: runs that belong together.
 //! - [`custody`]: how evidence is read and judged; [`render`]: the forms that a bundle keeps it in.
+//! - [`before`]: what a run will take, said before it begins.
 //! - [`places`]: where Plimsoll keeps its own files; [`evidence_place`]: where a bundle goes.
 //! - [`error`], [`exit`]: what went wrong, and what scripts act on.
 
 pub mod arms;
 pub mod asked;
+pub mod before;
 pub mod ceilings;
 pub mod custody;
 pub mod error;

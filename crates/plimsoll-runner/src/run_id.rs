@@ -46,6 +46,14 @@ impl RunId {
     }
 }
 
+/// A moment as people read it: `2026-11-21 03:00 UTC`.
+pub(crate) fn utc(unix_ns: u64) -> String {
+    let seconds = unix_ns / 1_000_000_000;
+    let (year, month, day) = civil(seconds / 86_400);
+    let (hour, minute) = (seconds / 3_600 % 24, seconds / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
 /// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): each bit of the input moves all of the
 /// output's.
 fn mix(mut z: u64) -> u64 {

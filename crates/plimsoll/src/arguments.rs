@@ -61,7 +61,7 @@ pub enum Command {
     Experiment(commands::experiment::Options),
     /// Storage systems in virtual time: list, show, run, fit, size, serve.
     Model(commands::model::Options),
-    /// Resolve a plan, or turn a fio job into one.
+    /// Plans: list those that are built in, show, make and check one, turn a fio job into one.
     Plan(commands::plan::Options),
     /// List the runs of this machine, and show or remove one.
     Runs(commands::runs::Options),

@@ -5,6 +5,7 @@ pub mod arms;
 pub mod audit;
 pub mod bundle;
 pub mod calibrate;
+pub mod chosen;
 pub mod clean;
 pub mod compare;
 pub mod compare_sweeps;

@@ -80,7 +80,7 @@ fn less_than_a_page_is_no_database() {
 fn more_data_than_there_is_room_names_both() {
     let sandbox = Sandbox::new();
     let text = SmallPlan::on(&sandbox.data()).text().replace("\"4MiB\"", "\"900GiB\"");
-    refused(&sandbox, &text, 2, &["bytes free", "needs", "data"]);
+    refused(&sandbox, &text, 2, &["GiB free", "needs", "data"]);
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn a_place_without_room_is_named_and_gone_on_with() {
     let vast = ["--set", "workload.matrix.file_size=\"900TiB\""];
     let ran = sandbox.run(&[&arguments[..], &vast[..]].concat());
     assert!([2, 5].contains(&ran.code), "{}\n{}", ran.code, ran.stderr);
-    ran.says("bytes free");
+    ran.says("free, and the plan's data needs");
     ran.says("--resume");
     assert!(sandbox.left_in_data().is_empty());
 }

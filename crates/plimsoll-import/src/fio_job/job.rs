@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::options::canonical;
+use super::prepare::include_of;
 use plimsoll_plan::PlanError;
 
 /// An option as written.
@@ -27,7 +28,7 @@ pub(super) struct Job {
 /// Jobs and options at most: fio itself stops far below.
 const JOBS_MAX: usize = 1024;
 
-/// Splits a job file. A line is a header, an option, or a comment that begins with `#` or `;`.
+/// Splits a job file. A line is a header or an option; what follows `#` or `;` is a comment.
 pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
     let mut globals: BTreeMap<String, Opt> = BTreeMap::new();
     let mut jobs: Vec<Job> = Vec::new();
@@ -35,11 +36,27 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
     let mut section = Section::None;
     let mut start = 0;
     for raw in text.split_inclusive('\n') {
-        let line = raw.trim();
+        // As fio does, wherever it stands.
+        let line = raw.split([';', '#']).next().unwrap_or(raw).trim();
         let from = start + (raw.len() - raw.trim_start().len()).min(raw.len());
         let span = from..from + line.len();
         start += raw.len();
-        if line.is_empty() || line.starts_with(['#', ';']) {
+        if line.is_empty() {
+            continue;
+        }
+        let outside = match (include_of(line), line.contains("${")) {
+            (Some(_), _) => Some("includes another file"),
+            (None, true) => Some("names a variable of the environment"),
+            (None, false) => None,
+        };
+        if let Some(outside) = outside {
+            errors.push(PlanError::new(
+                text,
+                &span,
+                String::new(),
+                format!("{outside}, which is not part of the evidence"),
+                "turn the job into a plan: plimsoll plan import".to_owned(),
+            ));
             continue;
         }
         if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {

@@ -68,7 +68,7 @@ impl Reader<'_> {
 
     pub(super) fn pattern(&mut self, direction: Direction, one_size: bool) {
         if !direction.is_random {
-            return self.set("patterns", "sequential");
+            return self.sequential();
         }
         let share =
             self.parsed("percentage_random", "a percentage", first_percent).unwrap_or(100.0);
@@ -118,10 +118,36 @@ impl Reader<'_> {
                 self.set("normal_deviation", deviation / 100.0);
             }
             ("zoned" | "zoned_abs", _) => {
-                self.remark("random_distribution", "would have given zones shares; here uniform");
-                self.set("patterns", "random");
+                self.refuse(
+                    "random_distribution",
+                    "gives parts of the file shares of their own, which no pattern here has",
+                    "write zipf:THETA, pareto:H or normal:DEVIATION, or take it away",
+                );
             }
             _ => self.fail("random_distribution", "a distribution such as zipf:1.2"),
+        }
+    }
+
+    /// One after the other, or with holes of one size between them.
+    fn sequential(&mut self) {
+        let rw = self.text_of("rw").unwrap_or("read");
+        let Some((_, holes)) = rw.split_once(':') else {
+            return self.set("patterns", "sequential");
+        };
+        let kb_base = self.kb_base;
+        let transfer = values::size(self.text_of("bs").unwrap_or("4k"), kb_base);
+        let hole = values::size(holes, kb_base);
+        match (hole, transfer) {
+            (Some(hole), Some(transfer)) if !self.is_set("bssplit") && !self.is_set("bsrange") => {
+                self.set("patterns", "strided");
+                self.set("stride", SizeBytes(transfer.saturating_add(hole)));
+            }
+            _ if holes.starts_with('-') => self.refuse(
+                "rw",
+                "goes backwards through the file, which no pattern here does",
+                "take what follows the colon away, or leave this job out",
+            ),
+            _ => self.fail("rw", "a direction with the size of a hole, such as read:8k"),
         }
     }
 

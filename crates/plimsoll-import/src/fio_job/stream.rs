@@ -22,6 +22,8 @@ pub(crate) struct Draft {
     /// Fields with their values, in the order in which they are shown.
     pub(super) fields: Vec<(&'static str, Setting)>,
     pub(super) place: Place,
+    /// Whether it waits for the jobs before it (`stonewall`).
+    pub(super) begins_stage: bool,
     pub(super) measure_ns: Option<u64>,
     pub(super) warm_up_ns: Option<u64>,
     pub(super) verify: bool,
@@ -53,6 +55,7 @@ pub(super) fn draft(
     let engine = reader.text_of("ioengine").unwrap_or(DEFAULT_ENGINE).to_owned();
     let direction = reader.direction(&engine)?;
     reader.note_others();
+    reader.endings();
     let clients = reader.positive("numjobs").unwrap_or(1);
     let place = reader.place(&engine, clients);
     let sizes = reader.sizes(direction);
@@ -70,10 +73,7 @@ pub(super) fn draft(
     if measure_ns.is_some() && !reader.is_set("time_based") {
         reader.remark("runtime", "would have ended earlier once `size` bytes were done");
     }
-    if reader.is_set("stonewall") {
-        reader
-            .remark("stonewall", "would have waited for the jobs before it; streams run together");
-    }
+    let begins_stage = reader.is_set("stonewall");
     let warm_up_ns = reader.time("ramp_time", S);
     let description = reader.text_of("description").map(str::to_owned);
     let seed = reader.int("randseed");
@@ -84,6 +84,7 @@ pub(super) fn draft(
         name,
         fields,
         place,
+        begins_stage,
         measure_ns,
         warm_up_ns,
         verify,
@@ -137,6 +138,39 @@ impl<'j> Reader<'j> {
         let message = format!("\"{shown}\" is not {wanted}");
         let help = format!("mend the job: {name} takes {wanted}");
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help));
+    }
+
+    /// Refuses an option without which something else would be measured.
+    pub(super) fn refuse(&mut self, name: &str, why: &str, help: &str) {
+        let Some(opt) = self.get(name) else { return };
+        let field = format!("{}.{name}", self.job.name);
+        let message = format!("\"{}\" {why}", printable(&opt.value));
+        self.errors.push(PlanError::new(self.text, &opt.span, field, message, help.to_owned()));
+    }
+
+    /// What ends a job after so much work, where it has no length in time beside it.
+    fn endings(&mut self) {
+        let timed =
+            self.text_of("runtime").and_then(|t| values::time(t, S)).is_some_and(|ns| ns > 0);
+        for name in ["io_size", "number_ios", "loops"] {
+            let counts = self.text_of(name).is_some_and(|t| !matches!(t.trim(), "0" | "1"));
+            if counts && timed {
+                self.remark(name, "would have ended the job by what it did; here runtime does");
+            } else if counts {
+                self.refuse(
+                    name,
+                    "ends the job by what it did; here what is measured has a length in time",
+                    "state runtime= beside it, or in place of it",
+                );
+            }
+        }
+        if self.text_of("latency_target").is_some_and(|t| t.trim() != "0") {
+            self.refuse(
+                "latency_target",
+                "searches for the depth that keeps a latency, so that no depth of the job is the one measured",
+                "take it away, state the latency in [requirement] of the plan, and run: plimsoll tune",
+            );
+        }
     }
 
     /// Notes what an option would have meant.
@@ -215,10 +249,11 @@ impl<'j> Reader<'j> {
         }
         let rw = self.text_of("rw").unwrap_or("read");
         let (word, every) = rw.split_once(':').map_or((rw, None), |(w, n)| (w, Some(n)));
-        if every.is_some() {
-            self.remark(
+        if word.starts_with("rand") && every.is_some_and(|n| values::int(n) != Some(1)) {
+            self.refuse(
                 "rw",
-                "would have drawn a new offset only so often; here each operation does",
+                "draws a new offset only every so many operations, which no pattern here does",
+                "take what follows the colon away",
             );
         }
         let (reads, writes, is_random) = match word {
@@ -283,8 +318,10 @@ impl<'j> Reader<'j> {
         };
         let filesize = self.parsed("filesize", "a size or range", |t| {
             let largest = t.rsplit(['-', ':']).next().unwrap_or(t);
-            values::size(largest, kb_base).filter(|s| *s > 0)
+            values::size(largest, kb_base)
         });
+        // 0 is what is there: the whole device.
+        let filesize = filesize.filter(|s| *s > 0);
         if self.text_of("filesize").is_some_and(|t| t.contains(['-', ':'])) {
             self.remark("filesize", "is a range; every file has the largest size");
         }

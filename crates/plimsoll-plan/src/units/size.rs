@@ -36,6 +36,31 @@ impl SizeBytes {
     }
 }
 
+impl SizeBytes {
+    /// The size as people say it: four digits and a unit of 1024 (`122.1 TiB`). It is rounded: [`fmt::Display`] gives
+    /// the exact one.
+    #[must_use]
+    pub fn about(self) -> String {
+        const NAMES: [&str; 6] = ["PiB", "TiB", "GiB", "MiB", "KiB", "B"];
+        let unit = |i: usize| 1u64 << (10 * (NAMES.len() - 1 - i));
+        let at = (0..NAMES.len()).find(|&i| self.0 >= unit(i)).unwrap_or(NAMES.len() - 1);
+        let number = self.0 as f64 / unit(at) as f64;
+        let places = if number >= 1000.0 {
+            0
+        } else if number >= 100.0 {
+            1
+        } else {
+            2
+        };
+        let text = format!("{number:.places$}");
+        let text = match text.split_once('.') {
+            Some(_) => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            None => text,
+        };
+        format!("{text} {}", NAMES[at])
+    }
+}
+
 impl FromStr for SizeBytes {
     type Err = UnitError;
 

@@ -31,6 +31,12 @@ pub struct After {
     /// Write the verdict and its reasons to this file too, in at most 4 KiB: a container's termination message.
     #[arg(long, value_name = "FILE")]
     pub verdict_to: Option<PathBuf>,
+    /// Say what would be done, look at every place and server, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Go on where a plan would measure for more than 30 days.
+    #[arg(long)]
+    pub yes: bool,
     #[command(flatten)]
     pub sign: Sign,
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_plan::Plan;
 use plimsoll_runner::arms;
 use plimsoll_runner::asked::Asked;
+use plimsoll_runner::before::{self, Before};
 use plimsoll_runner::finished::worst;
 
 use super::after::After;
@@ -45,10 +46,16 @@ pub fn run_arms_for(
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
+    let resolved = plan.resolve();
+    before::tell(&resolved, Before::runs(&resolved, after.yes), progress)?;
+    if after.dry_run {
+        before::reach(&resolved, progress)?;
+        return Ok(Exit::Ok);
+    }
     let places = keys::places(&after.sign)?;
     let asked = Asked {
         plan,
-        resolved: &plan.resolve(),
+        resolved: &resolved,
         keep: after.keep,
         witness: after.witness.as_deref(),
         destroy: &after.destroy,

@@ -1,13 +1,20 @@
-//! `plimsoll plan`: every default filled in, or every error; a fio job as a plan.
+//! `plimsoll plan`: the plans that are built in, a plan of one's own, every default filled in or every error, a fio
+//! job as a plan.
 
+mod list;
+mod new;
+
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll_import::fio_job::{import_fio, read_job};
-use plimsoll_plan::{Plan, PlanErrors};
+use plimsoll_import::fio_job::{FioImport, import_fio, import_stages, prepare};
+use plimsoll_plan::Plan;
+use plimsoll_runner::before;
 use plimsoll_runner::run::check_accepted;
 
 use super::bundle;
+use super::chosen::{Changes, wrong};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -22,33 +29,60 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Check a plan and print it with every default filled in.
-    #[command(after_help = "Example:\n  plimsoll plan check exchange-1000-heavy.toml")]
+    /// List the plans that are built in.
+    List,
+    /// Print a plan as it is written, with its comments.
+    #[command(after_help = "Example:\n  plimsoll plan show oltp")]
+    Show {
+        /// The plan: one that is built in, or a file.
+        plan: String,
+        #[command(flatten)]
+        changes: Changes,
+    },
+    /// Make a plan of your own from one that is built in.
+    New(new::Options),
+    /// Check a plan, and whether its data fits, and print it with every default filled in.
+    #[command(after_help = "Examples:\n  plimsoll plan check mine.toml\n  plimsoll plan check \
+        exchange-1000-heavy --path /mnt/db --logs /mnt/log")]
     Check {
-        /// The plan.
-        plan: PathBuf,
+        /// The plan: a file, or one that is built in.
+        plan: String,
+        #[command(flatten)]
+        changes: Changes,
     },
     /// Turn a fio job into a plan. What cannot be carried over is said in comments and on stderr.
-    #[command(after_help = "Example:\n  plimsoll plan import randread.fio > randread.toml")]
+    #[command(
+        after_help = "Examples:\n  plimsoll plan import randread.fio > randread.toml\n  cat job.fio | \
+        plimsoll plan import -"
+    )]
     Import {
-        /// The fio job file.
+        /// The fio job file; `-` is stdin.
         job: PathBuf,
+        /// Directory to write a plan to for each stage of the job: with stonewall, jobs wait for those before them.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
     },
 }
 
-/// Checks or imports.
+/// Lists, shows, makes, checks or imports.
 ///
 /// # Errors
 /// Everything that is wrong with the plan or job.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     match &options.what {
-        What::Check { plan } => check(plan, common),
-        What::Import { job } => import(job, common),
+        What::List => list::carry_out(common),
+        What::Show { plan, changes } => {
+            bundle::print(changes.plan(plan)?.text())?;
+            Ok(Exit::Ok)
+        }
+        What::New(options) => new::carry_out(options, common),
+        What::Check { plan, changes } => check(plan, changes, common),
+        What::Import { job, out } => import(job, out.as_deref(), common),
     }
 }
 
-fn check(path: &Path, common: &Common) -> Result<Exit, CliError> {
-    let plan = match Plan::load(path, &read_job) {
+fn check(name: &str, changes: &Changes, common: &Common) -> Result<Exit, CliError> {
+    let plan = match changes.read(name)? {
         Ok(plan) => plan,
         Err(errors) if common.json => {
             bundle::print(&bundle::json(&errors.fault())?)?;
@@ -57,6 +91,7 @@ fn check(path: &Path, common: &Common) -> Result<Exit, CliError> {
         Err(errors) => return Err(wrong(&errors)),
     };
     check_accepted(&plan.resolve().evidence.accept_unknown)?;
+    before::fits(&plan.resolve())?;
     let usage = |error: plimsoll_plan::ResolvedError| CliError::usage(error.to_string());
     if common.json {
         bundle::print(&bundle::json(&plan.check().map_err(usage)?)?)?;
@@ -66,14 +101,45 @@ fn check(path: &Path, common: &Common) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-fn import(job: &Path, common: &Common) -> Result<Exit, CliError> {
-    let text = std::fs::read_to_string(job)
-        .map_err(|error| CliError::usage(format!("cannot read {}: {error}", job.display())))?;
-    let name = job.file_stem().map_or("job".into(), |stem| stem.to_string_lossy());
-    let imported = import_fio(&text, &name).map_err(|errors| wrong(&errors))?;
-    for note in imported.notes.iter().filter(|_| !common.quiet) {
-        notes::tell(&format!("note: {note}"));
+fn import(job: &Path, out: Option<&Path>, common: &Common) -> Result<Exit, CliError> {
+    let is_stdin = job == Path::new("-");
+    let text = if is_stdin {
+        let mut text = String::new();
+        std::io::stdin().lock().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(job)
+    };
+    let unread = |path: &Path, error| format!("cannot read {}: {error}", path.display());
+    let text = text.map_err(|error| CliError::usage(unread(job, error)))?;
+    let beside = job.parent().unwrap_or(Path::new(""));
+    let include = |name: &str| {
+        let path = beside.join(name);
+        std::fs::read_to_string(&path).map_err(|error| unread(&path, error))
+    };
+    let text = prepare(&text, &include, &|name| std::env::var(name).ok())
+        .map_err(|says| CliError::usage(format!("{}: {says}", job.display())))?;
+    let stem = job.file_stem().filter(|_| !is_stdin);
+    let name = stem.map_or("job".into(), |stem| stem.to_string_lossy());
+    let tell = |imported: &FioImport| {
+        for note in imported.notes.iter().filter(|_| !common.quiet) {
+            notes::tell(&format!("note: {note}"));
+        }
+    };
+    if let Some(directory) = out {
+        let stages = import_stages(&text, &name).map_err(|errors| wrong(&errors))?;
+        std::fs::create_dir_all(directory).map_err(|error| {
+            CliError::environment(format!("cannot make {}: {error}", directory.display()))
+        })?;
+        for (name, imported) in &stages {
+            tell(imported);
+            let path = directory.join(format!("{name}.toml"));
+            new::write(&path, imported.plan.text())?;
+            bundle::print(&format!("plimsoll run {}\n", path.display()))?;
+        }
+        return Ok(Exit::Ok);
     }
+    let imported = import_fio(&text, &name).map_err(|errors| wrong(&errors))?;
+    tell(&imported);
     if common.json {
         let plan = imported.plan.check().map_err(|error| CliError::usage(error.to_string()))?;
         bundle::print(&bundle::json(&plan)?)?;
@@ -83,18 +149,10 @@ fn import(job: &Path, common: &Common) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// Reads a plan.
+/// Reads a plan: a file, or one that is built in.
 ///
 /// # Errors
 /// Everything that is wrong with it, as one message.
 pub fn load(path: &Path) -> Result<Plan, CliError> {
-    let plan = Plan::load(path, &read_job).map_err(|errors| wrong(&errors))?;
-    check_accepted(&plan.resolve().evidence.accept_unknown)?;
-    Ok(plan)
-}
-
-fn wrong(errors: &PlanErrors) -> CliError {
-    // The first begins with what every error begins with here.
-    let text = errors.to_string();
-    CliError::usage(text.trim_end().trim_start_matches("error: ").to_owned())
+    Changes::default().plan(&path.to_string_lossy())
 }

@@ -1,15 +1,18 @@
 //! `plimsoll run PLAN`: prepare, measure, verify, judge, report; as often as the plan says.
 
-use std::path::PathBuf;
+mod line;
+
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use plimsoll_plan::Plan;
 use plimsoll_runner::asked::Asked;
+use plimsoll_runner::before::{self, Before};
 use plimsoll_runner::repeat::{self, Repeated};
 use plimsoll_runner::search::{Fewest, with_fewest_threads};
 
 use super::after::After;
+use super::chosen::Changes;
 use super::{arms, bundle};
 use crate::common::Common;
 use crate::error::CliError;
@@ -21,12 +24,18 @@ use crate::progress::StderrProgress;
 /// Options of `run`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll run exchange-1000-heavy.toml\n  plimsoll run plan.toml \
-    --keep --json"
+    after_help = "Examples:\n  plimsoll run exchange-1000-heavy --path /mnt/db --logs /mnt/log --set \
+    phases.measure=10m\n  plimsoll run plan.toml --keep --json\n  plimsoll run --path /mnt/x --size 4KiB \
+    --reads 70 --depth 32 --for 60s\n  plimsoll run --path /mnt/x --rw randread --bs 4k --iodepth 32 --runtime 60\n\n\
+    `plimsoll plan list` lists the plans that are built in."
 )]
 pub struct Options {
-    /// The plan.
-    plan: PathBuf,
+    /// The plan: a file, or one that is built in. Without one, the flags say what is run.
+    plan: Option<String>,
+    #[command(flatten)]
+    changes: Changes,
+    #[command(flatten)]
+    line: line::Line,
     #[command(flatten)]
     after: After,
 }
@@ -36,13 +45,18 @@ pub struct Options {
 /// # Errors
 /// A plan that is wrong, a target that cannot be used.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let plan = super::plan::load(&options.plan)?;
+    let (plan, meant) = match &options.plan {
+        Some(name) => (options.changes.plan(name)?, Vec::new()),
+        None => options.line.plan(&options.changes)?,
+    };
     let mut progress = StderrProgress::new(common.quiet);
+    meant.iter().for_each(|says| progress.say(says));
     let interrupt = interrupt::flag_on_signal()?;
-    run_plan(&plan, &options.after, common, &mut progress, &interrupt)
+    run_plan(&plan, &options.after, common, &mut progress, &interrupt, &|_| Ok(()))
 }
 
-/// Runs a plan that was read or made, and shows its verdict, or that of all runs together.
+/// Runs a plan that was read or made, and shows its verdict, or that of all runs together, and whatever `also` has to
+/// say of them.
 ///
 /// # Errors
 /// A target that cannot be used, a bundle that cannot be written.
@@ -52,6 +66,7 @@ pub fn run_plan(
     common: &Common,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
+    also: &dyn Fn(&Repeated) -> Result<(), CliError>,
 ) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
     if resolved.targets.len() > 1 {
@@ -62,6 +77,11 @@ pub fn run_plan(
             .hint("name one target a plan"));
         }
         return arms::run_arms(plan, after, &[], common, progress, interrupt);
+    }
+    before::tell(&resolved, Before::runs(&resolved, after.yes), progress)?;
+    if after.dry_run {
+        before::reach(&resolved, progress)?;
+        return Ok(Exit::Ok);
     }
     let places = keys::places(&after.sign)?;
     let asked = Asked {
@@ -81,6 +101,7 @@ pub fn run_plan(
     let repeated = repeat::carry_out(&Asked { resolved: &with_threads, ..asked }, progress)?;
     show(&repeated, common)?;
     after.write_verdict(&repeated)?;
+    also(&repeated)?;
     for directory in repeated.kept() {
         progress.say(&format!("the data was kept in {directory}"));
     }

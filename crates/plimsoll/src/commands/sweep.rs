@@ -7,10 +7,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_runner::asked::Asked;
+use plimsoll_runner::before::{self, Before};
 use plimsoll_runner::sweep::{self, Earlier, Sweeping};
 
 use self::flags::Flags;
 use self::show::{Format, show};
+use super::chosen::Changes;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -29,15 +31,21 @@ use crate::progress::StderrProgress;
 )]
 pub struct Options {
     /// The plan; without one, the flags say what is swept over what.
-    plan: Option<PathBuf>,
+    plan: Option<String>,
     #[command(flatten)]
     flags: Flags,
+    /// A field of the plan with another value, as in `phases.measure=1m`. May be given several times.
+    #[arg(long, value_name = "FIELD=VALUE", requires = "plan")]
+    set: Vec<String>,
     /// Begin anew where an earlier sweep of the same plan was interrupted.
     #[arg(long)]
     anew: bool,
-    /// Say what would be done and how long it takes, and do nothing.
+    /// Say what would be done and how long it takes, point by point, look at every place and server, and do nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Go on where the sweep would measure for more than 30 days.
+    #[arg(long)]
+    yes: bool,
     /// Measure nothing: tell again what the latest sweep of this plan found.
     #[arg(long, conflicts_with_all = ["anew", "dry_run"])]
     told: bool,
@@ -63,7 +71,7 @@ pub struct Options {
 /// A plan or flags that are wrong, a target that cannot be used.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = match &options.plan {
-        Some(path) => super::plan::load(path)?,
+        Some(name) => Changes { set: options.set.clone(), ..Changes::default() }.plan(name)?,
         None => options.flags.plan()?,
     };
     let resolved = plan.resolve();
@@ -91,7 +99,15 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         return Ok(sweeping.exit());
     }
     progress.say(&sweeping.promise(&resolved, &points));
+    let left = points.iter().filter(|point| !sweeping.has(&point.label)).count() as u64;
+    let points_left = Before { measurements: left, called: "point", made: 1, yes: options.yes };
+    before::tell(&resolved, points_left, &mut progress)?;
     if options.dry_run {
+        for point in &points {
+            let done = if sweeping.has(&point.label) { ", measured already" } else { "" };
+            progress.say(&format!("point {}: {}{done}", point.index + 1, point.label));
+        }
+        before::reach(&resolved, &mut progress)?;
         return Ok(Exit::Ok);
     }
     let asked = Asked {

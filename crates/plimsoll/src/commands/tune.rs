@@ -7,9 +7,11 @@ use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::tuning::Range;
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_report::{text, tuning_document};
+use plimsoll_runner::before::{self, Before};
 use plimsoll_runner::search::{Asked, Found, default_range, most_threads, search};
 
 use super::bundle;
+use super::chosen::Changes;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -20,13 +22,15 @@ use crate::progress::StderrProgress;
 /// Options of `tune`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll tune exchange-1000-heavy.toml\n  plimsoll tune plan.toml \
+    after_help = "Examples:\n  plimsoll tune exchange-1000-heavy --path /mnt/db\n  plimsoll tune plan.toml \
     --max 64 --json\n\nA mail store is turned by its threads, the clients of a matrix by their \
     queue depth, an open loop\nby its rate. Each step is a run with a bundle of its own."
 )]
 pub struct Options {
-    /// The plan.
-    plan: PathBuf,
+    /// The plan: a file, or one that is built in.
+    plan: String,
+    #[command(flatten)]
+    changes: Changes,
     /// Smallest load to try: threads, queue depth, or operations per second of an open loop.
     #[arg(long, value_name = "LOAD")]
     min: Option<u64>,
@@ -48,6 +52,12 @@ pub struct Options {
     /// Directory to make the experiment in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Say what would be done, look at every place and server, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Go on where the search would measure for more than 30 days.
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     sign: Sign,
 }
@@ -57,13 +67,32 @@ pub struct Options {
 /// # Errors
 /// A plan that is wrong or has nothing to turn, a target that cannot be used.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let plan = super::plan::load(&options.plan)?;
+    let plan = options.changes.plan(&options.plan)?;
     let mut progress = StderrProgress::new(common.quiet);
     let interrupt = interrupt::flag_on_signal()?;
     let places = keys::places(&options.sign)?;
     let resolved = plan.resolve();
     let bundles = places.bundles(options.out.as_deref())?;
     let range = range(options, &resolved)?;
+    let steps = Before {
+        measurements: options.steps.min(STEPS_MAX) as u64,
+        called: "step",
+        made: if options.fresh { options.steps.min(STEPS_MAX) as u64 } else { 1 },
+        yes: options.yes,
+    };
+    progress.say("the search takes all its steps at most:");
+    before::tell(&resolved, steps, &mut progress)?;
+    if options.dry_run {
+        let knob = plimsoll_plan::Knob::of(&resolved).map_err(CliError::usage)?;
+        progress.say(&format!(
+            "{} from {} to {}",
+            knob.load_name(),
+            range.load_min,
+            range.load_max
+        ));
+        before::reach(&resolved, &mut progress)?;
+        return Ok(Exit::Ok);
+    }
     let destroy = options.destroy.clone();
     let asked = Asked { range, fresh: options.fresh, keep: options.keep, destroy, bundles };
     let found = search(&plan, &resolved, &asked, &places, &mut progress, &interrupt)?;

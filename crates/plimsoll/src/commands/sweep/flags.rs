@@ -74,6 +74,8 @@ impl Flags {
             if given.is_empty() { default } else { given.to_vec() }
         };
         let request = SweepRequest {
+            name: default.name,
+            made_by: default.made_by,
             targets,
             sizes,
             read_percents: or(&self.reads, default.read_percents),

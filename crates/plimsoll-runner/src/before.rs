@@ -1,0 +1,268 @@
+//! What a run will take, said before it begins: how long, what is written, what space there is, when it ends. What can't
+//! fit, and what would go on for weeks, is refused.
+
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::time::Duration;
+
+use plimsoll_engine::{Space, space};
+use plimsoll_plan::{ResolvedPlan, SizeBytes, Target, TargetKind};
+use plimsoll_report::elapsed;
+use plimsoll_sys::clock;
+use rustix::fs::{Access, access};
+
+use crate::error::{RunnerError, engine_error};
+use crate::exit::Exit;
+use crate::listener::Listener;
+use crate::run_id::utc;
+
+/// A plan that measures for longer is refused unless it is said to be meant: 30 days.
+pub const MEASURE_NS_MAX: u64 = 30 * 24 * 3_600 * 1_000_000_000;
+/// How long a server is waited for.
+const SERVER: Duration = Duration::from_secs(5);
+
+/// What is asked for beside a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Before {
+    /// How many measurements: runs, points or steps of all targets together.
+    pub measurements: u64,
+    /// What one of them is called.
+    pub called: &'static str,
+    /// How often data is made.
+    pub made: u64,
+    /// Whether a plan that goes on for weeks is meant.
+    pub yes: bool,
+}
+
+impl Before {
+    /// The runs of a plan, as often as it says.
+    #[must_use]
+    pub fn runs(plan: &ResolvedPlan, yes: bool) -> Self {
+        let (runs, targets) = (u64::from(plan.repeat.runs.max(1)), plan.targets.len() as u64);
+        let made = if plan.repeat.fresh { runs * targets } else { targets };
+        Self { measurements: runs * targets, called: "run", made, yes }
+    }
+}
+
+/// Says what a plan will take, or refuses it.
+///
+/// # Errors
+/// Data that can't fit, a measurement of more than 30 days that nobody said is meant.
+pub fn tell(
+    plan: &ResolvedPlan,
+    before: Before,
+    listener: &mut dyn Listener,
+) -> Result<(), RunnerError> {
+    sane(plan, before)?;
+    listener.say(&duration(plan, before, clock::realtime_ns()));
+    let mut lacking = None;
+    let mut written: u64 = 0;
+    for target in &plan.targets {
+        for need in plan.required_bytes(target) {
+            written = written.saturating_add(need.bytes);
+        }
+        for space in space(plan, target) {
+            listener.say(&room(&space));
+            lacking = lacking.or_else(|| space.lacking());
+        }
+    }
+    let times = before.made.div_ceil(plan.targets.len().max(1) as u64);
+    if written > 0 && !plan.targets.iter().all(|t| has_no_space(&t.kind)) {
+        let all = SizeBytes(written.saturating_mul(times)).about();
+        listener
+            .say(&format!("writes {all} before it measures, and what the load writes meanwhile"));
+    }
+    lacking.map_or(Ok(()), |error| Err(engine_error(&error)))
+}
+
+/// Refuses data that can't fit, as far as its directories are there.
+///
+/// # Errors
+/// As [`tell`].
+pub fn fits(plan: &ResolvedPlan) -> Result<(), RunnerError> {
+    let spaces = plan.targets.iter().flat_map(|target| space(plan, target));
+    let lacking = spaces.into_iter().find_map(|space| space.lacking());
+    lacking.map_or(Ok(()), |error| Err(engine_error(&error)))
+}
+
+fn has_no_space(kind: &TargetKind) -> bool {
+    matches!(kind, TargetKind::Model { .. } | TargetKind::Null)
+}
+
+fn sane(plan: &ResolvedPlan, before: Before) -> Result<(), RunnerError> {
+    let total = once_ns(plan).saturating_mul(before.measurements);
+    if total <= MEASURE_NS_MAX || before.yes {
+        return Ok(());
+    }
+    let says = format!("the plan measures for {}", days(total));
+    Err(RunnerError::usage(says)
+        .hint("more than 30 days are taken for a slip: write --yes if that is meant")
+        .hint("or measure for less: `phases.measure`, `repeat.runs`, fewer points"))
+}
+
+fn days(ns: u64) -> String {
+    const DAY: f64 = 86_400e9;
+    const YEAR: f64 = 365.25 * DAY;
+    let ns = ns as f64;
+    if ns < YEAR { format!("{:.0} days", ns / DAY) } else { format!("{:.1} years", ns / YEAR) }
+}
+
+fn once_ns(plan: &ResolvedPlan) -> u64 {
+    plan.phases.warm_up_ns.saturating_add(plan.phases.measure_ns)
+}
+
+fn duration(plan: &ResolvedPlan, before: Before, now_unix_ns: u64) -> String {
+    let once = once_ns(plan);
+    let total = once.saturating_mul(before.measurements);
+    let (many, called) = (before.measurements, before.called);
+    let each = match many {
+        1 => String::new(),
+        many => format!(" ({many} {called}s of {})", elapsed(once as f64)),
+    };
+    let most = if plan.phases.until_steady { "at most " } else { "" };
+    let total_shown = elapsed(total as f64);
+    if plan.targets.iter().all(|target| matches!(target.kind, TargetKind::Model { .. })) {
+        return format!("takes {most}{total_shown}{each} of virtual time");
+    }
+    let verify = if plan.phases.verify { ", and reading it back" } else { "" };
+    let making = match plan.targets.iter().all(|target| has_no_space(&target.kind)) {
+        true => String::new(),
+        false => format!(", beside making the data{verify}"),
+    };
+    let end = utc(now_unix_ns.saturating_add(total));
+    format!("takes {most}{total_shown}{each}{making}: until {end} at the earliest")
+}
+
+fn room(space: &Space) -> String {
+    let needs = SizeBytes(space.needed_bytes).about();
+    let path = space.path.display();
+    let free = match space.free_bytes {
+        Some(free) => format!("{} are free", SizeBytes(free).about()),
+        None if space.path.exists() => "what is free can't be seen".to_owned(),
+        None => "the directory is not there".to_owned(),
+    };
+    let reused = match space.reused_bytes {
+        0 => String::new(),
+        bytes => format!(", and {} of an earlier run are replaced", SizeBytes(bytes).about()),
+    };
+    format!("{path}: {needs} needed, {free}{reused}")
+}
+
+/// Looks at every place and server that a plan names, without writing anything; says what is there.
+///
+/// # Errors
+/// The first that can't be used.
+pub fn reach(plan: &ResolvedPlan, listener: &mut dyn Listener) -> Result<(), RunnerError> {
+    let mut first = None;
+    let mut take = |place: &str, found: Result<String, RunnerError>| match found {
+        Ok(says) => listener.say(&format!("{place}: {says}")),
+        Err(error) => {
+            listener.say(&format!("{place}: {}", error.message));
+            first.get_or_insert(error);
+        }
+    };
+    for target in &plan.targets {
+        for place in places(target) {
+            let found = look(target, &place);
+            take(&place, found);
+        }
+    }
+    for endpoint in &plan.observe.metrics {
+        take(&endpoint.url, answers(&endpoint.url, 80));
+    }
+    first.map_or(Ok(()), Err)
+}
+
+fn places(target: &Target) -> Vec<String> {
+    let mut all: Vec<String> = match &target.kind {
+        TargetKind::Directories { databases, logs } => {
+            databases.iter().chain(logs).cloned().collect()
+        }
+        TargetKind::Path { path } => vec![path.clone()],
+        TargetKind::Device { device } => vec![device.clone()],
+        TargetKind::Nfs { exports, .. } => exports.clone(),
+        TargetKind::S3 { endpoint, .. } => vec![endpoint.clone()],
+        TargetKind::Model { .. } | TargetKind::Null => Vec::new(),
+    };
+    all.dedup();
+    all
+}
+
+fn look(target: &Target, place: &str) -> Result<String, RunnerError> {
+    let path = Path::new(place);
+    match &target.kind {
+        TargetKind::Nfs { .. } => answers(place, 2049),
+        TargetKind::S3 { endpoint, .. } => {
+            answers(place, if endpoint.starts_with("https:") { 443 } else { 80 })
+        }
+        TargetKind::Device { .. } => {
+            access(path, Access::READ_OK | Access::WRITE_OK)
+                .map_err(|error| RunnerError::usage(format!("{place}: {error}")))?;
+            Ok("is there, and may be written".to_owned())
+        }
+        _ if !path.is_dir() => {
+            Err(RunnerError::usage(format!("{place} is no directory that is there"))
+                .hint("make it, or mount what belongs there"))
+        }
+        _ => {
+            access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
+                .map_err(|error| RunnerError::environment(format!("{place}: {error}")))?;
+            Ok("is there, and may be written".to_owned())
+        }
+    }
+}
+
+/// Whether something listens where a URL says.
+fn answers(url: &str, port: u16) -> Result<String, RunnerError> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split('/').next().unwrap_or(rest);
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let address = if has_port { host.to_owned() } else { format!("{host}:{port}") };
+    let no = |says: String| RunnerError::new(Exit::Environment, format!("{address}: {says}"));
+    let all = address.to_socket_addrs().map_err(|error| no(error.to_string()))?;
+    let mut last = no("the name has no address".to_owned());
+    for one in all {
+        match TcpStream::connect_timeout(&one, SERVER) {
+            Ok(_) => return Ok(format!("{address} takes connections")),
+            Err(error) => last = no(error.to_string()),
+        }
+    }
+    Err(last.hint("start the server, or name the one that answers"))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_plan::Plan;
+
+    use super::*;
+
+    fn plan(measure: &str) -> ResolvedPlan {
+        let text = format!(
+            "[target]\npath = \"/no/such\"\n[workload.matrix]\nfile_size = \"1GiB\"\n[phases]\n\
+             warm_up = \"0s\"\nmeasure = \"{measure}\"\n"
+        );
+        Plan::parse(&text, "t").unwrap_or_else(|e| panic!("{e}")).resolve()
+    }
+
+    #[test]
+    fn a_million_hours_are_refused_in_years_unless_they_are_meant() {
+        let long = plan("1000000h");
+        let error = sane(&long, Before::runs(&long, false)).map_err(|e| e.to_string());
+        let error = error.err().unwrap_or_default();
+        assert!(error.contains("114.1 years") && error.contains("--yes"), "{error}");
+        assert!(sane(&long, Before::runs(&long, true)).is_ok());
+        let month = plan("720h");
+        assert!(sane(&month, Before::runs(&month, false)).is_ok());
+    }
+
+    #[test]
+    fn what_it_takes_is_said_with_its_end() {
+        let plan = plan("1h");
+        let before = Before { measurements: 3, called: "run", made: 3, yes: false };
+        assert_eq!(
+            duration(&plan, before, 1_795_219_200_000_000_000),
+            "takes 3 h (3 runs of 1 h), beside making the data: until 2026-11-21 03:00 UTC at the \
+             earliest"
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! `plimsoll plan list`: the plans that are built in.
+
+use plimsoll_plan::gallery;
+use plimsoll_report::document::{Block, Document, Headline, Section};
+use plimsoll_report::table::{Cell, Column, Table};
+use plimsoll_report::text;
+use serde::Serialize;
+
+use crate::commands::bundle;
+use crate::common::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+#[derive(Serialize)]
+struct Listed {
+    name: &'static str,
+    description: String,
+    needs: String,
+    takes: String,
+    sources: String,
+}
+
+/// Lists them.
+///
+/// # Errors
+/// A plan that is wrong, which a test excludes.
+pub fn carry_out(common: &Common) -> Result<Exit, CliError> {
+    let mut all = Vec::new();
+    for ready in gallery() {
+        let plan = plimsoll_plan::Plan::parse(ready.text, ready.name)
+            .map_err(|errors| crate::commands::chosen::wrong(&errors))?;
+        all.push(Listed {
+            name: ready.name,
+            description: plan.resolve().description,
+            needs: ready.says("Needs"),
+            takes: ready.says("Takes"),
+            sources: ready.says("Sources"),
+        });
+    }
+    if common.json {
+        bundle::print(&bundle::json(&all)?)?;
+        return Ok(Exit::Ok);
+    }
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("plan", "plan"),
+            Column::words("data", "data"),
+            Column::words("time", "time"),
+            Column::remarks("what it is", "description"),
+        ],
+    );
+    for plan in &all {
+        table.rows.push(vec![
+            Cell::text(plan.name),
+            Cell::text(plan.needs.clone()),
+            Cell::text(plan.takes.clone()),
+            Cell::text(plan.description.clone()),
+        ]);
+    }
+    table.note = "`plimsoll plan show NAME` prints one with its sources, `plimsoll plan new NAME --path DIR` makes \
+        one of your own, `plimsoll run NAME --path DIR` runs it; making the data comes on top of the time"
+        .to_owned();
+    let document = Document {
+        title: "plans".to_owned(),
+        headline: Headline {
+            word: format!("{} plans", all.len()),
+            reason: "Built into the program: name one where a command takes a plan.".to_owned(),
+            ..Headline::default()
+        },
+        sections: vec![Section::brief("plans", "").with(Block::Table(table))],
+        ..Document::default()
+    };
+    bundle::print(&text::document(&document, &bundle::style(common)))?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,85 @@
+//! Every command of docs/first-hour.md runs, ends as it says there, and says what stands there.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use support::Sandbox;
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-hour.md");
+
+/// A command of the document.
+#[derive(Debug)]
+struct Shown {
+    command: String,
+    codes: Vec<i32>,
+    says: Vec<String>,
+}
+
+/// The commands in blocks of the console, each with the exit codes in its comment (0 without one) and its output.
+fn shown(document: &str) -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    let mut inside = false;
+    for line in document.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if let Some(command) = line.strip_prefix("$ ").filter(|_| inside) {
+            let (command, comment) = command.split_once("  # ").unwrap_or((command, ""));
+            let mut codes: Vec<i32> = comment
+                .split(|c: char| !c.is_ascii_digit())
+                .filter_map(|number| number.parse().ok())
+                .collect();
+            if codes.is_empty() {
+                codes.push(0);
+            }
+            all.push(Shown { command: command.trim().to_owned(), codes, says: Vec::new() });
+        } else if inside && !line.trim().is_empty() && line.trim() != "..." {
+            all.last_mut().expect("a command before its output").says.push(line.to_owned());
+        }
+    }
+    all
+}
+
+/// A line without its figures, which differ from run to run and host to host.
+fn shape(line: &str) -> String {
+    let masked: String = line.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let mut words: Vec<String> = Vec::new();
+    for word in masked.split_whitespace() {
+        let mut word = word.replace(',', "");
+        while word.contains("00") || word.contains("0.0") {
+            word = word.replace("00", "0").replace("0.0", "0");
+        }
+        words.push(word);
+    }
+    // Units follow the figures.
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let is_unit = |word: &String| units.contains(&word.as_str());
+    words.into_iter().filter(|word| !is_unit(word)).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_command_runs_and_says_what_stands_there() {
+    let sandbox = Sandbox::new();
+    let (db, logs) = (sandbox.path("db"), sandbox.path("log"));
+    std::fs::create_dir(&db).unwrap();
+    std::fs::create_dir(&logs).unwrap();
+    let here = |text: &str| {
+        text.replace("/mnt/db", db.to_str().unwrap()).replace("/mnt/log", logs.to_str().unwrap())
+    };
+    let document = std::fs::read_to_string(DOCUMENT).unwrap();
+    let commands = shown(&document);
+    assert!(commands.len() >= 8, "{commands:?}");
+    for Shown { command, codes, says } in commands {
+        let given = here(&command);
+        let mut words = given.split_whitespace();
+        assert_eq!(words.next(), Some("plimsoll"), "{command}");
+        let ran = sandbox.run(&words.collect::<Vec<_>>());
+        let all = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(codes.contains(&ran.code), "{command}: {}\n{all}", ran.code);
+        // Lines break where paths let them.
+        let lines: String = all.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines = shape(&lines);
+        for line in says {
+            assert!(lines.contains(&shape(&here(&line))), "{command}: {line:?} is not in\n{all}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Plans that are built in, plans with fields changed, runs without a plan, and what is said before a run begins.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::path::Path;
+
+use plimsoll_plan::{Workload, gallery};
+use support::{Ran, Sandbox, SmallPlan};
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// The least that any plan is measured here.
+const SHORT: [&str; 4] = [
+    "phases.warm_up=0s",
+    "phases.measure=1s",
+    "evidence.min_measure=1s",
+    "evidence.interval=100ms",
+];
+const SMALL_STORE: [&str; 6] = [
+    "workload.mailbox.mailboxes=16",
+    "workload.mailbox.mailbox_size=4MiB",
+    "workload.mailbox.databases=2",
+    "workload.mailbox.threads_per_database=2",
+    "workload.mailbox.cache=8MiB",
+    "workload.mailbox.checkpoint_depth=2MiB",
+];
+
+fn with_sets<'a>(first: &[&'a str], sets: &[&'a str]) -> Vec<&'a str> {
+    let mut all = first.to_vec();
+    sets.iter().for_each(|set| all.extend(["--set", set]));
+    all
+}
+
+fn ran_and_judged_alike(sandbox: &Sandbox, ran: &Ran, name: &str) {
+    assert!([0, 1, 3].contains(&ran.code), "{name}: {}\n{}\n{}", ran.code, ran.stdout, ran.stderr);
+    let bundle = sandbox.bundle();
+    let again = sandbox.run(&["judge", bundle.to_str().unwrap()]);
+    assert_eq!(again.code, ran.code, "{name}: {}\n{}", again.stdout, again.stderr);
+    assert!(!again.stdout.contains("plan"), "the plan is in doubt: {}", again.stdout);
+}
+
+#[test]
+fn each_plan_of_the_gallery_runs_in_small_and_its_bundle_is_in_order() {
+    for ready in gallery() {
+        let sandbox = Sandbox::new();
+        let data = text(&sandbox.data());
+        let plan = plimsoll_plan::Plan::parse(ready.text, ready.name).unwrap().resolve();
+        let mut sets: Vec<&str> = SHORT.to_vec();
+        match &plan.workload {
+            Workload::Mailbox(_) => sets.extend(SMALL_STORE),
+            Workload::Matrix(matrix) => {
+                sets.push("workload.matrix.file_size=4MiB");
+                if matrix.streams.iter().any(|s| s.files.files_per_share > 4) {
+                    sets.push("workload.matrix.files=8");
+                }
+                if matrix.streams.iter().any(|s| s.arrival.is_open()) {
+                    sets.push("workload.matrix.rate=100");
+                }
+            }
+        }
+        let arguments = with_sets(&["run", ready.name, "--path", &data], &sets);
+        let ran = sandbox.run(&arguments);
+        ran_and_judged_alike(&sandbox, &ran, ready.name);
+        assert!(sandbox.left_in_data().is_empty(), "{}", ready.name);
+    }
+}
+
+#[test]
+fn a_plan_runs_by_name_on_other_places_and_its_bundle_says_what_ran() {
+    let sandbox = Sandbox::new();
+    let (data, logs) = (text(&sandbox.data()), text(&sandbox.path("logs")));
+    std::fs::create_dir(&logs).unwrap();
+    let mut sets: Vec<&str> = SHORT.to_vec();
+    sets.extend(SMALL_STORE);
+    let first = ["run", "exchange-1000-heavy", "--path", &data, "--logs", &logs];
+    let ran = sandbox.run(&with_sets(&first, &sets));
+    ran_and_judged_alike(&sandbox, &ran, "exchange-1000-heavy");
+    let bundle = sandbox.bundle();
+    let given = std::fs::read_to_string(bundle.join("plan.toml")).unwrap();
+    assert!(given.starts_with("# A thousand heavy mailboxes"), "{given}");
+    assert!(given.contains("measure = \"1s\"") && given.contains(&logs), "{given}");
+    let resolved = std::fs::read_to_string(bundle.join("resolved.toml")).unwrap();
+    assert!(resolved.contains("measure_ns = 1000000000"), "{resolved}");
+    ran.says("needed");
+    ran.says("at the earliest");
+}
+
+#[test]
+fn a_run_needs_no_plan_and_fios_words_are_told() {
+    let sandbox = Sandbox::new();
+    let data = text(&sandbox.data());
+    let fio =
+        ["run", "--path", &data, "--rw", "randrw", "--bs", "8k", "--iodepth", "2", "--size", "4m"];
+    let ran = sandbox
+        .run(&[&fio[..], &["--numjobs", "2", "--runtime", "1", "--rwmixread", "70"]].concat());
+    ran_and_judged_alike(&sandbox, &ran, "one line");
+    for says in [
+        "--bs 8k: transfers of 8KiB (--size 8KiB)",
+        "--size 4m beside --bs: a file of 4MiB",
+        "--rw randrw: random, 70 % reads",
+        "--runtime 1: measured for 1s",
+        "random transfers of 8 KiB, 70 % reads, 2 clients with 2 outstanding each, for 1s",
+    ] {
+        ran.says(says);
+    }
+    let resolved = std::fs::read_to_string(sandbox.bundle().join("resolved.toml")).unwrap();
+    assert!(resolved.contains("queue_depth = 2") && resolved.contains("clients = 2"), "{resolved}");
+    sandbox.run(&["run"]).expect(2).says("there is nothing to run");
+    sandbox.run(&["run", "--path", &data, "--bs", "4x"]).expect(2).says("--bs 4x");
+    sandbox.run(&["run", "--path", &data, "--size", "4k"]).expect(2).says("4KiB");
+}
+
+#[test]
+fn plans_are_listed_shown_and_made() {
+    let sandbox = Sandbox::new();
+    let listed = sandbox.run(&["plan", "list"]).expect(0);
+    gallery().iter().for_each(|plan| listed.says(plan.name));
+    let json = sandbox.run(&["plan", "list", "--json"]).expect(0).json();
+    assert_eq!(json.as_array().unwrap().len(), gallery().len());
+    sandbox.run(&["plan", "show", "oltp"]).expect(0).says("# Sources:");
+    sandbox.run(&["plan", "show", "olpt"]).expect(2).says("did you mean oltp?");
+    sandbox.run(&["plan", "show", "oltp.toml"]).expect(2).says("write `oltp`");
+    let data = text(&sandbox.data());
+    let made = ["plan", "new", "oltp", "--path", &data, "--out", "mine.toml"];
+    let smaller = with_sets(&made, &["workload.matrix.file_size=1MiB", "phases.measure=10m"]);
+    sandbox.run(&smaller).expect(0).says("plimsoll run mine.toml");
+    let plan = std::fs::read_to_string(sandbox.path("mine.toml")).unwrap();
+    assert!(plan.contains("# Needs: 17 MiB") && plan.contains("# Takes: 11 min"), "{plan}");
+    assert!(plan.contains("# Sources:") && plan.contains(&data), "{plan}");
+    sandbox.run(&["plan", "check", "mine.toml"]).expect(0);
+    sandbox.run(&smaller).expect(2).says("is there already");
+    sandbox.run(&["plan", "new"]).expect(2).says("plimsoll plan list");
+}
+
+#[test]
+fn a_changed_field_that_is_wrong_is_told_as_in_a_plan() {
+    let sandbox = Sandbox::new();
+    let check = |set: &str| sandbox.run(&["plan", "check", "oltp", "--set", set]).expect(2);
+    check("phases.measure=10").says("phases.measure");
+    check("phases.mesure=10m").says("phases.mesure");
+    check("phases.measure").says("write field=value");
+    check("phases.measure=1m").says("evidence.min_measure");
+}
+
+#[test]
+fn data_that_cannot_fit_is_refused_by_check_and_run_in_units() {
+    let sandbox = Sandbox::new();
+    let data = text(&sandbox.data());
+    for command in ["check", "run"] {
+        let mut arguments = vec!["plan", "check", "exchange-1000-heavy"];
+        if command == "run" {
+            arguments = vec!["run", "exchange-1000-heavy"];
+        }
+        let vast = ["--path", &data, "--set", "workload.mailbox.mailboxes=100000"];
+        let ran = sandbox.run(&[&arguments[..], &vast[..]].concat()).expect(2);
+        ran.says("free, and the plan's data needs 122.1 TiB");
+        let all = format!("{}{}", ran.stdout, ran.stderr);
+        let digits = all.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+        assert!(digits < Some(9), "a bare number of bytes: {all}");
+    }
+    assert!(sandbox.left_in_data().is_empty());
+}
+
+#[test]
+fn a_million_hours_are_refused_in_years() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.plan(&SmallPlan::on(&sandbox.data()));
+    let long = ["--set", "phases.measure=1000000h"];
+    for command in ["run", "tune"] {
+        let ran = sandbox.run(&[&[command, &path], &long[..]].concat()).expect(2);
+        ran.says("years");
+        ran.says("--yes");
+    }
+    let dry = [&["run", path.as_str()], &long[..], &["--yes", "--dry-run"]].concat();
+    sandbox.run(&dry).expect(0).says("until 2");
+}
+
+#[test]
+fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
+    let sandbox = Sandbox::new();
+    let data = text(&sandbox.data());
+    let sweep = ["sweep", "--path", &data, "--sizes", "4KiB,8KiB", "--reads", "100", "--patterns"];
+    let flags = ["random", "--file-size", "1MiB", "--measure", "1s", "--dry-run"];
+    let ran = sandbox.run(&[&sweep[..], &flags[..]].concat()).expect(0);
+    for says in ["point 1: ", "point 2: ", "1 MiB needed", "at the earliest", "may be written"] {
+        ran.says(says);
+    }
+    assert!(sandbox.left_in_data().is_empty() && sandbox.bundles().is_empty());
+    let missing = ["run", "oltp", "--path", "/no/such", "--dry-run"];
+    sandbox.run(&missing).expect(2).says("/no/such is no directory that is there");
+    // A port of this host on which nothing listens.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let export = format!("nfs://127.0.0.1:{port}/vms");
+    let ran = sandbox.run(&["run", "vms-on-nfs", "--nfs", &export, "--dry-run"]).expect(5);
+    ran.says(&format!("127.0.0.1:{port}"));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let export = format!("nfs://127.0.0.1:{}/vms", listener.local_addr().unwrap().port());
+    let ran = sandbox.run(&["run", "vms-on-nfs", "--nfs", &export, "--dry-run"]).expect(0);
+    ran.says("takes connections");
+}
+
+#[test]
+fn jobs_that_wait_for_each_other_become_plans_in_sequence() {
+    let sandbox = Sandbox::new();
+    let job = "[global]\ndirectory=${PLACE} ; where\nruntime=60\nsize=1m # each\n[fill]\nrw=write\n[read]\n\
+        stonewall\nrw=randread\n";
+    std::fs::write(sandbox.path("job.fio"), job).unwrap();
+    let with = |arguments: &[&str]| {
+        Ran::from(sandbox.command(arguments).env("PLACE", sandbox.data()).output().unwrap())
+    };
+    sandbox.run(&["plan", "import", "job.fio"]).expect(2).says("PLACE is not set");
+    with(&["plan", "import", "job.fio"]).expect(2).says("waits for the jobs before it");
+    let ran = with(&["plan", "import", "job.fio", "--out", "stages"]).expect(0);
+    ran.says("plimsoll run stages/job-1-fill.toml");
+    ran.says("plimsoll run stages/job-2-read.toml");
+    sandbox.run(&["plan", "check", "stages/job-2-read.toml"]).expect(0).says("read_percent = 100");
+}
