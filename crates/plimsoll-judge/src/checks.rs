@@ -7,10 +7,10 @@ use plimsoll_plan::{
 };
 
 use crate::figures::{self, NS_PER_S, Pick, measured};
-use crate::rules::seen::span;
 use crate::stats;
 use crate::tail::Tail;
 use crate::verdict::{Check, Quantity};
+use crate::words::span;
 
 /// An open loop is asked for its target rate and can't exceed it; within this share of it counts as
 /// reached. Also what the engine's pacing is held to: half a percent, and as much for the target.

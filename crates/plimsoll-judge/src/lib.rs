@@ -22,6 +22,7 @@ pub mod sweep;
 pub mod tail;
 pub mod tuning;
 pub mod verdict;
+mod words;
 
 pub use judge::judge;
 pub use verdict::{Verdict, VerdictKind};

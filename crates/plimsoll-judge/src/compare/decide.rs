@@ -7,9 +7,9 @@ use super::{Metric, Side, Unlike};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome as Found};
 use crate::rules;
-use crate::rules::seen;
 use crate::stats::welch::RUNS_MIN;
 use crate::verdict::VerdictKind;
+use crate::words::many;
 
 /// Headroom from which a requirement counts as met with room to spare: what capacity planning keeps
 /// free for growth and failures of a node.
@@ -256,7 +256,7 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     }
     let told = format!("{}: {}", metric.name, told.join("; "));
     if runs < RUNS_MIN {
-        let runs = seen::many(runs, "run");
+        let runs = many(runs, "run");
         let says = format!("{told}. With {runs} a side no difference can be told from noise.");
         return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, says });
     }

@@ -3,10 +3,11 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
+use crate::words::span;
 
 /// A claim on what lasts needs at least this unless the plan says otherwise; less shows neither full
 /// caches nor background work. IO500 asks 300 s of every phase that writes, SNIA and Jetstress hours.
@@ -51,7 +52,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                  {PASS_OPERATIONS_MIN} to pass"
             );
             let advice = match needed_ns(measured_ns, operations) {
-                Some(ns) => format!("measure for {} at this rate", seen::span(ns)),
+                Some(ns) => format!("measure for {} at this rate", span(ns)),
                 None => "measure for longer".to_owned(),
             };
             return Finding::new(RULE.id, Outcome::Unknown, says).advise(advice);
@@ -93,11 +94,11 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
     }
     let (is, asked) = (measured_ns as f64 / 1e9, limit_ns as f64 / 1e9);
     let to_pass = if who == "a requirement takes" { " to pass" } else { "" };
-    let missing = seen::span(limit_ns - measured_ns);
+    let missing = span(limit_ns - measured_ns);
     let says = format!(
         "measured for {is:.1} s where {who} at least {asked:.0} s{to_pass}: {missing} are missing"
     );
-    let advice = format!("measure for {}, {missing} longer than this", seen::span(limit_ns));
+    let advice = format!("measure for {}, {missing} longer than this", span(limit_ns));
     let finding = Finding::new(RULE.id, Outcome::Unknown, says).advise(advice);
     Some(finding.with("limit_ns", limit_ns))
 }

@@ -2,9 +2,10 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
+use crate::words::many;
 
 /// Runs of each side from which a difference can be significant at all: two sides of four have a
 /// least possible p of 0.03 (Mann and Whitney), of three 0.10.
@@ -26,7 +27,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let runs = bundle.plan.repeat.runs;
-    let of_each = seen::many(runs as usize, "run");
+    let of_each = many(runs as usize, "run");
     let finding = if runs < RUNS_MIN {
         let says = format!("{of_each} cannot show a difference: {RUNS_MIN} are the least");
         Finding::new(RULE.id, Outcome::Unknown, says).advise("set `[repeat] runs = 5`")

@@ -194,26 +194,6 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// So many of them: `1 run`, `3 runs`.
-pub(crate) fn many(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-/// A length of time to be waited for, in its two largest units: `9 min 40 s`, never less than it is.
-pub(crate) fn span(ns: u64) -> String {
-    let s = ns.div_ceil(1_000_000_000);
-    let of = |large: u64, unit: &str, small: u64, small_unit: &str| match small {
-        0 => format!("{large} {unit}"),
-        _ => format!("{large} {unit} {small} {small_unit}"),
-    };
-    match s {
-        0..120 => format!("{s} s"),
-        120..3_600 => of(s / 60, "min", s % 60, "s"),
-        3_600..172_800 => of(s / 3_600, "h", s % 3_600 / 60, "min"),
-        _ => of(s / 86_400, "days", s % 86_400 / 3_600, "h"),
-    }
-}
-
 /// A share as a percentage, with a decimal where it is small.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;

@@ -14,11 +14,12 @@ use plimsoll_report::comparison_document;
 
 use super::after::After;
 use super::sides::{Taken, exit_of, read_side, show, tell_custody};
-use super::{bundle, compare_sweeps, sides, together};
+use super::{bundle, compare_sweeps, sides};
 use crate::common::Common;
 use crate::custody::{Loaded, Reader, Together};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::experiment::FILE;
 use crate::interrupt;
 use crate::keys::Sign;
 use crate::progress::StderrProgress;
@@ -175,7 +176,7 @@ fn compare_within(
 ) -> Result<(Comparison, Vec<Together>), CliError> {
     let directory = bundle::find(called)?;
     let taken = Taken { accept: &options.accept, factors: &options.factor };
-    if !together::is_one(&directory) && !directory.join("run.json").is_file() {
+    if !directory.join(FILE).is_file() && !directory.join("run.json").is_file() {
         let mut within = sides::holding_bundles(&directory);
         if within.len() > 1 {
             within.sort();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll_catalogue::{Entry, Filter, Labels, export, import, unix_ns_of};
+use plimsoll_catalogue::{Entry, Filter, Labels, export, import, labels_path, unix_ns_of};
 use plimsoll_report::number::Unit;
 use plimsoll_report::table::{Cell, Column, Table, Tone};
 use plimsoll_report::text;
@@ -158,8 +158,8 @@ fn take(archive: &Path, common: &Common) -> Result<Exit, CliError> {
     let directory = import(archive, &places.imported()).map_err(catalogue::told)?;
     // What can't be read as evidence is not kept.
     if let Err(error) = Reader::new().load_all(&directory) {
-        remove(&directory).ok();
         std::fs::remove_dir_all(&directory).ok();
+        std::fs::remove_file(labels_path(&directory)).ok();
         return Err(error.hint("it was not taken over"));
     }
     done(common, "imported", &directory)
