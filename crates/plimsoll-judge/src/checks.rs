@@ -212,7 +212,7 @@ struct Judged {
 }
 
 impl Judged {
-    /// Which one the row shows: one that breaks the limit, else one that is open, else the slowest.
+    /// Which one decides the row: one that breaks the limit, else one that is open, else the slowest.
     fn rank(&self) -> (u8, u64) {
         let rank = match (self.within, self.measured_ns) {
             (Some(false), _) => 3,
@@ -222,10 +222,34 @@ impl Judged {
         };
         (rank, self.measured_ns.unwrap_or(0))
     }
+
+    /// As the slowest.
+    fn told(&self) -> String {
+        let Self { name, note, measured_ns, .. } = self;
+        match (measured_ns, note.as_str()) {
+            (None, note) => format!("{name}: {note}"),
+            (Some(_), "") => format!("worst: {name}"),
+            (Some(_), note) => format!("worst: {name}; {note}"),
+        }
+    }
+
+    /// As the one that decides though another is slower.
+    fn decides(&self, limit_ns: u64) -> String {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let measured = self.measured_ns.map_or(0.0, ms);
+        match self.within {
+            Some(_) => format!(
+                "{} with {measured:.3} ms is above {:.3} ms for sure",
+                self.name,
+                ms(limit_ns)
+            ),
+            None => format!("{} with {measured:.3} ms: {}", self.name, self.note),
+        }
+    }
 }
 
-/// Each database has to keep a limit, as in Jetstress: the row shows the worst. One that cannot be judged
-/// leaves the row open.
+/// Each database has to keep a limit, as in Jetstress: the row shows the figure of the slowest. One that breaks
+/// the limit for sure breaks the row, and one that cannot be judged leaves it open, whichever is the slowest.
 fn latency(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit) -> Check {
     let limit_ns = limit.limit_ns;
     let open = |measured_ns| {
@@ -234,18 +258,17 @@ fn latency(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit) -> Check {
     };
     let judged = figures::expected_instances(bundle, limit.class).into_iter();
     let judged: Vec<Judged> = judged.map(|i| instance(bundle, max_of_ns, limit, i)).collect();
-    let Some(worst) = judged.iter().max_by_key(|judged| judged.rank()) else {
+    let Some(decides) = judged.iter().max_by_key(|judged| judged.rank()) else {
         return open(None).noted("nothing of this kind was measured");
     };
-    let mut check = open(worst.measured_ns).decided(worst.within);
+    // One that was not measured leaves the row without a figure, and is named.
+    let slowest = judged.iter().max_by_key(|judged| judged.measured_ns);
+    let worst = slowest.filter(|_| decides.measured_ns.is_some()).unwrap_or(decides);
+    let mut check = open(worst.measured_ns).decided(decides.within);
     check.interval = worst.interval;
-    let mut notes = Vec::new();
-    match worst.measured_ns {
-        Some(_) => notes.push(format!("worst: {}", worst.name)),
-        None => notes.push(format!("{}: {}", worst.name, worst.note)),
-    }
-    if worst.measured_ns.is_some() && !worst.note.is_empty() {
-        notes.push(worst.note.clone());
+    let mut notes = vec![worst.told()];
+    if worst.name != decides.name {
+        notes.push(decides.decides(limit_ns));
     }
     if limit.statistic == LatencyStatistic::Max
         && let Some(single_ns) = figures::latency_ns_max(bundle, pick_of(limit.class, None))

@@ -2,13 +2,15 @@
 //!
 //! The requirement comes first: where both sides meet it with headroom, the difference between them
 //! should not decide. Then the conditions: across unlike ones no winner is called unless each
-//! difference was accepted. Then the ratio of the runs' means with its interval (Welch's t on their
+//! difference was accepted, nor where a rule that bears on comparisons failed or is unknown in one of the
+//! runs, unless it was accepted by its name. Then the ratio of the runs' means with its interval (Welch's t on their
 //! logarithms, [`crate::stats::welch`]), and whether it is more than the runs scatter. With fewer
 //! than four runs a side nothing is called significant.
 
 mod cells;
 mod conditions;
 mod decide;
+mod doubt;
 mod why;
 mod within;
 
@@ -271,6 +273,7 @@ fn remarks(
     }
     remarks.extend(sides.iter().filter_map(within::of_one_run));
     remarks.extend(sides.iter().flat_map(invalid));
+    remarks.extend(sides.iter().flat_map(|side| not_shown(side, accepted)));
     let told = |f: &Finding| f.outcome != FindingOutcome::Pass;
     let mut of_sides: Vec<(String, Vec<&str>)> = Vec::new();
     for side in sides {
@@ -334,6 +337,27 @@ fn alike_factors(unlike: &[Unlike], factors: &[String]) -> Vec<String> {
     let alike = |word: &&String| !unlike.iter().any(|one| conditions::covers(word, &one.name));
     let says = |word: &String| format!("{word} is asked about, and is the same on all sides.");
     factors.iter().filter(alike).map(says).collect()
+}
+
+/// What a side's runs leave open that bears on comparisons: each rule once.
+fn not_shown(side: &Side<'_>, accepted: &[String]) -> Vec<String> {
+    let of_run = |(bundle, verdict): &(&Bundle, &Verdict)| -> Vec<(String, String)> {
+        let unknown = doubt::unknown(bundle, verdict, accepted);
+        unknown.map(|finding| (finding.rule.clone(), finding.says.clone())).collect()
+    };
+    let runs: Vec<Vec<(String, String)>> = side.completed().map(of_run).collect();
+    let mut told: Vec<(&String, &String)> = Vec::new();
+    for (rule, says) in runs.iter().flatten() {
+        if !told.iter().any(|(earlier, _)| *earlier == rule) {
+            told.push((rule, says));
+        }
+    }
+    let line = |(rule, says): (&String, &String)| {
+        let count = runs.iter().filter(|run| run.iter().any(|(of, _)| of == rule)).count();
+        let (name, all) = (&side.name, runs.len());
+        format!("{name}: not shown in {count} of {all} runs: {says} ({rule}).")
+    };
+    told.into_iter().map(line).collect()
 }
 
 /// Words that were accepted and are no condition that differs.

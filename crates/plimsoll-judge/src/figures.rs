@@ -170,7 +170,7 @@ pub fn latency_ns_max_of_means(bundle: &Bundle, pick: Pick, width_ns: u64) -> Op
 }
 
 /// How long operations that were in flight at the end took to come back: the phase after the measurement.
-fn drain_ns(bundle: &Bundle) -> u64 {
+pub(crate) fn drain_ns(bundle: &Bundle) -> u64 {
     let mut after = bundle.run.phases.iter().skip_while(|phase| phase.kind != PhaseKind::Measure);
     after.nth(1).filter(|phase| phase.kind == PhaseKind::Close).map_or(0, |p| p.duration_ns)
 }

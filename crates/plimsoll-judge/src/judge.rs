@@ -88,7 +88,7 @@ pub const NOT_ACCEPTED: [&str; 5] =
     ["io-errors", "measured-too-short", "never-settled", "not-completed", "operations-lost"];
 
 /// Whether the plan accepts that a rule stays unknown.
-fn is_accepted(bundle: &Bundle, rule: &str) -> bool {
+pub(crate) fn is_accepted(bundle: &Bundle, rule: &str) -> bool {
     let names = |id: &String| rules::find(id).is_some_and(|found| found.id == rule);
     !NOT_ACCEPTED.contains(&rule) && bundle.plan.evidence.accept_unknown.iter().any(names)
 }

@@ -1,6 +1,8 @@
 //! Whose a device is: this host's own, a hypervisor's, of a network, or memory. It is this host's own only
 //! where that is shown; what is not told is unknown.
 
+use std::net::{IpAddr, SocketAddr};
+
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
 
@@ -136,8 +138,23 @@ pub(crate) fn veiled(bundle: &Bundle) -> Option<&Device> {
     use Transport::{NvmeLoop, Other, ScsiLoopback, Ublk, Zvol};
     let is_veiled = |device: &&Device| {
         matches!(device.transport, Some(NvmeLoop | Other | ScsiLoopback | Ublk | Zvol))
+            || is_served_here(bundle, device)
     };
     disks(bundle).into_iter().map(|(device, _)| device).find(is_veiled)
+}
+
+/// Whether a disk of a network is at an address that this very host answers at.
+fn is_served_here(bundle: &Bundle, device: &Device) -> bool {
+    let Some(address) = device.address.as_deref() else { return false };
+    let at = address.split([';', ',', ' ']).filter_map(|word| word.strip_prefix("traddr="));
+    let at: Vec<IpAddr> = at.filter_map(|word| word.parse().ok()).collect();
+    let own = bundle.observed.servers.iter().filter(|server| server.local == Some(true));
+    // An address, with its port where a connection was found.
+    let ip = |text: &str| {
+        let with_port = text.parse::<SocketAddr>().map(|address| address.ip().to_canonical());
+        with_port.or_else(|_| text.parse::<IpAddr>()).ok()
+    };
+    own.filter_map(|server| ip(&server.serves)).any(|ip| at.contains(&ip))
 }
 
 /// The memory that the target lies in: a file system's kind, or a device; `None` where it lies in none that

@@ -205,3 +205,68 @@ fn an_undecided_run_does_not_fail_its_requirement() {
     assert_ne!(found.outcome, Outcome::OneMeets, "{}", found.reason);
     assert_eq!((found.standings[0].passed, found.standings[1].failed), (5, 0));
 }
+
+#[test]
+fn nothing_is_unknown_of_the_made_up_runs_that_a_comparison_has_to_know() {
+    let found = compared(&five(&measured(), 300.0, 5 * MS), &five(&measured(), 315.0, 5 * MS), &[]);
+    let open: Vec<&String> =
+        found.remarks.iter().filter(|says| says.contains("not shown in")).collect();
+    assert!(open.is_empty(), "{open:#?}");
+}
+
+#[test]
+fn what_has_to_be_known_and_is_not_calls_no_winner() {
+    let a = five(&measured(), 300.0, 5 * MS);
+    let mut b = five(&measured(), 600.0, 5 * MS);
+    b[2].observed.between = None;
+    let found = compared(&a, &b, &[]);
+    assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::NotShown, None));
+    for part in ["run r2 of B", "--accept stands-between", "B over A 2.000"] {
+        assert!(found.reason.contains(part), "{}", found.reason);
+    }
+    let remark = "B: not shown in 1 of 5 runs: what stood between the load and the kernel";
+    assert!(found.remarks.iter().any(|says| says.starts_with(remark)), "{:?}", found.remarks);
+    let taken = compared(&a, &b, &["stands-between"]);
+    assert_eq!((taken.outcome, taken.winner.as_deref()), (Outcome::Differ, Some("B")));
+    assert!(!taken.remarks.iter().any(|says| says.contains("not shown in")), "{:?}", taken.remarks);
+    // What the plan of both accepts by name is accepted.
+    let accepts =
+        measured().replace("[evidence]\n", "[evidence]\naccept_unknown = [\"stands-between\"]\n");
+    let mut b = five(&accepts, 600.0, 5 * MS);
+    b[2].observed.between = None;
+    let taken = compared(&five(&accepts, 300.0, 5 * MS), &b, &[]);
+    assert_eq!(taken.winner.as_deref(), Some("B"), "{}", taken.reason);
+}
+
+#[test]
+fn beside_a_requirement_that_both_meet_no_side_is_called_ahead_either_where_it_is_not_shown() {
+    let a = five(PLAN, 300.0, 5 * MS);
+    let mut b = five(PLAN, 600.0, 5 * MS);
+    assert!(compared(&a, &b, &[]).reason.contains("B is ahead by"));
+    // Asked of comparisons, and not of a requirement.
+    b[0].observed.cpu.steal_avg = None;
+    let found = compared(&a, &b, &[]);
+    assert_eq!(found.outcome, Outcome::AllMeetWithHeadroom);
+    assert!(!found.reason.contains("is ahead"), "{}", found.reason);
+    assert!(found.reason.contains("(cpu-steal)"), "{}", found.reason);
+    b[0].observed.cpu.steal_avg = Some(0.5);
+    let found = compared(&a, &b, &[]);
+    assert!(found.reason.contains("not what it claims to be"), "{}", found.reason);
+}
+
+#[test]
+fn copies_of_a_run_are_no_repeats_of_it() {
+    let a = five(&measured(), 300.0, 5 * MS);
+    let mut b = vec![five(&measured(), 600.0, 5 * MS).swap_remove(2); 5];
+    for (at, bundle) in b.iter_mut().enumerate() {
+        bundle.run.run_id = format!("run{at}");
+    }
+    let found = compared(&a, &b, &[]);
+    assert_eq!((found.outcome, found.winner), (Outcome::NotBelieved, None));
+    assert!(
+        found.reason.contains("of B, run0 and run1 are alike in every interval"),
+        "{}",
+        found.reason
+    );
+    assert!(found.remarks.iter().any(|says| says.contains("(runs-copied)")), "{:?}", found.remarks);
+}

@@ -87,7 +87,12 @@ fn five(rate: impl Fn(usize, usize) -> f64) -> Vec<Bundle> {
 fn five_sweeps_a_side_tell_cells_apart_that_differ_and_no_others() {
     // A tenth more at 32 KiB, the same at 4 KiB.
     let found = compared(&five(|_, _| 300.0), &five(|i, _| [300.0, 330.0][i]), &[]);
-    assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::Differ, Some("B")));
+    assert_eq!(
+        (found.outcome, found.winner.as_deref()),
+        (Outcome::Differ, Some("B")),
+        "{}",
+        found.reason
+    );
     let apart: Vec<Apart> = found.cells.iter().map(|cell| cell.apart).collect();
     let (same, more) = (Apart::NotToldApart, Apart::Higher);
     assert_eq!(apart, [same, same, same, more, more, more]);
@@ -98,6 +103,26 @@ fn five_sweeps_a_side_tell_cells_apart_that_differ_and_no_others() {
     assert!(mixed.reason.contains("higher in 3 cells, lower in 3"), "{}", mixed.reason);
     let equal = compared(&five(|_, _| 300.0), &five(|_, _| 300.5), &[]);
     assert_eq!(equal.outcome, Outcome::NotToldApart);
+}
+
+#[test]
+fn a_cell_that_is_not_what_it_claims_or_does_not_show_is_no_cell_that_is_higher() {
+    let a = five(|_, _| 300.0);
+    let mut b = five(|_, _| 600.0);
+    b[0].observed.between = None;
+    let found = compared(&a, &b, &[]);
+    assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::NotShown, None));
+    assert_eq!(found.cells[0].apart, Apart::NotShown);
+    assert_eq!(found.cells[0].note, "stands-between is unknown on the second side");
+    assert_eq!(found.cells[1].apart, Apart::Higher);
+    let taken = compared(&a, &b, &["stands-between"]);
+    assert_eq!((taken.outcome, taken.winner.as_deref()), (Outcome::Differ, Some("B")));
+    // It claims nothing, so that its verdict is MEASURED, and the hypervisor had half of the CPU.
+    b[0].observed.cpu.steal_avg = Some(0.5);
+    assert_eq!(judge(&b[0]).verdict.label(), "MEASURED");
+    let found = compared(&a, &b, &[]);
+    assert_eq!((found.cells[0].apart, found.cells[0].rate_per_s.ratio), (Apart::NotCompared, None));
+    assert_eq!(found.cells[0].note, "cpu-steal failed on the second side");
 }
 
 #[test]

@@ -110,6 +110,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
     (observed.generator.storage_read_bytes, observed.generator.storage_written_bytes) =
         (Some(u64::MAX), Some(u64::MAX));
     (observed.memory.dirty_bytes_after, observed.clock.stopped_ns) = (Some(0), Some(0));
+    observed.between = Some(Vec::new());
     let run = Run {
         schema_version: 1,
         tool_version: "0".into(),
@@ -309,6 +310,56 @@ fn too_little_load_fails_and_a_generator_at_its_limit_takes_that_back() {
     let mut passing = good();
     passing.observed.generator.user_ns = Some(59 * SECOND_NS);
     assert_eq!(judge(&passing).verdict, VerdictKind::Pass);
+}
+
+#[test]
+fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
+    let plan = PLAN
+        .replace("databases = 1", "databases = 2")
+        .replace("[requirement]\n", "[requirement]\ndb_write_latency_avg = \"2.2ms\"\n");
+    let [reads, writes, log] = shapes();
+    let again = |shape: &Shape, name, latency_ns| Shape { name, latency_ns, ..*shape };
+    // Slower and steady; quicker and so unsteady that its mean is not sure.
+    let slow = |_| 2_100_000;
+    let unsteady = |s: u64| if s % 20 == 7 { 15_000_000 } else { 1_300_000 };
+    let both = |first, second| {
+        let mut bundle = evidence(
+            &plan,
+            &[
+                again(&reads, "db0.read", reads.latency_ns),
+                again(&reads, "db1.read", reads.latency_ns),
+                again(&writes, "db0.write", first),
+                again(&writes, "db1.write", second),
+                again(&log, "db0.log_write", log.latency_ns),
+                again(&log, "db1.log_write", log.latency_ns),
+            ],
+        );
+        for class in &mut bundle.run.classes {
+            class.instance = u32::from(class.name.starts_with("db1"));
+        }
+        let mut two = bundle.run.instances[0].clone();
+        two.name = "db1".into();
+        bundle.run.instances.push(two);
+        let verdict = judge(&bundle);
+        verdict.checks.iter().find(|check| check.name == "db_write_latency_avg").unwrap().clone()
+    };
+    let row = both(slow, unsteady);
+    let told = serde_json::to_value(&row).unwrap();
+    assert_eq!((row.ok, told["measured_ns"].as_u64()), (None, Some(2_100_000)), "{row:?}");
+    for part in ["worst: db0", "db1 with 1.98", "too few or too unsteady samples"] {
+        assert!(row.note.contains(part), "{row:?}");
+    }
+    // One that breaks the limit for sure decides, and is named where another has the larger mean.
+    let above = |_| 2_300_000;
+    let higher = |s: u64| if s % 20 == 7 { 23_000_000 } else { 1_300_000 };
+    let row = both(above, higher);
+    let told = serde_json::to_value(&row).unwrap();
+    assert_eq!((row.ok, told["measured_ns"].as_u64()), (Some(false), Some(2_384_269)), "{row:?}");
+    for part in ["worst: db1", "db0 with 2.300 ms is above 2.200 ms for sure"] {
+        assert!(row.note.contains(part), "{row:?}");
+    }
+    let row = both(slow, above);
+    assert_eq!((row.ok, row.note.as_str()), (Some(false), "worst: db1"));
 }
 
 #[test]

@@ -30,22 +30,30 @@ const OF_DEVICE: [&str; 9] = [
     "/slaves",
 ];
 
-/// Looks for both, with what lies over the accounts of these devices.
+/// Looks for both, with what lies over the accounts of these devices; `None` where nothing was found and not
+/// everything could be looked at.
 #[must_use]
-pub fn look(devices: &[DeviceNumber]) -> Vec<String> {
+pub fn look(devices: &[DeviceNumber]) -> Option<Vec<String>> {
     let mut found: Vec<String> = preloaded("self")
         .into_iter()
         .map(|library| format!("{library} was loaded into this process before all others"))
         .collect();
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    found.extend(tracer(&status).map(|pid| format!("process {pid} traces this process")));
-    found.extend(covered(Path::new("/proc"), PROC_MAGIC, OF_PROC.map(str::to_owned)));
+    let status = fs::read_to_string("/proc/self/status").ok();
+    let traced = status.as_deref().and_then(tracer);
+    found.extend(traced.map(|pid| format!("process {pid} traces this process")));
+    let of_proc = covered(Path::new("/proc"), PROC_MAGIC, OF_PROC.map(str::to_owned));
     let of_devices = devices.iter().flat_map(|number| {
         let directory = format!("dev/block/{}:{}", number.major, number.minor);
         OF_DEVICE.map(|file| format!("{directory}{file}"))
     });
-    found.extend(covered(Path::new("/sys"), SYSFS_MAGIC, of_devices));
-    found
+    // Nothing is read there without a device.
+    let of_sys = match devices {
+        [] => Some(Vec::new()),
+        _ => covered(Path::new("/sys"), SYSFS_MAGIC, of_devices),
+    };
+    let looked = status.is_some() && of_proc.is_some() && of_sys.is_some();
+    found.extend([of_proc, of_sys].into_iter().flatten().flatten());
+    (looked || !found.is_empty()).then_some(found)
 }
 
 /// Libraries that a process (`self`, or its number) has loaded because its environment or the system's
@@ -95,26 +103,35 @@ fn is_mapped(library: &str, maps: &str) -> bool {
     mapped.map(|path| name(Path::new(path))).any(|path| path.is_some() && names.contains(&path))
 }
 
-/// Those of `names` below `root` that lie under another mount, and `root` where it is not the kernel's own.
-fn covered(root: &Path, magic: FsWord, names: impl IntoIterator<Item = String>) -> Vec<String> {
+/// Those of `names` below `root` that lie under another mount, and `root` where it is not the kernel's own;
+/// `None` where that can't be asked.
+fn covered(
+    root: &Path,
+    magic: FsWord,
+    names: impl IntoIterator<Item = String>,
+) -> Option<Vec<String>> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let Ok(directory) = rustix::fs::openat(CWD, root, flags | OFlags::DIRECTORY, Mode::empty())
-    else {
-        return Vec::new();
-    };
-    let kind = rustix::fs::fstatfs(&directory).map(|found| found.f_type);
-    let inode = rustix::fs::fstat(&directory).map(|found| found.st_ino);
-    if kind.is_ok_and(|kind| kind != magic) || inode.is_ok_and(|inode| inode != ROOT_INODE) {
-        return vec![format!("{} is not the kernel's own", root.display())];
+    let opened = rustix::fs::openat(CWD, root, flags | OFlags::DIRECTORY, Mode::empty());
+    let directory = opened.ok()?;
+    let kind = rustix::fs::fstatfs(&directory).ok()?.f_type;
+    let inode = rustix::fs::fstat(&directory).ok()?.st_ino;
+    if kind != magic || inode != ROOT_INODE {
+        return Some(vec![format!("{} is not the kernel's own", root.display())]);
     }
-    let is_covered = |name: &String| {
+    let mut found = Vec::new();
+    for name in names {
         let within = ResolveFlags::NO_XDEV;
-        let opened = rustix::fs::openat2(&directory, name.as_str(), flags, Mode::empty(), within);
-        // Without the call (before Linux 5.6, or refused) nothing is known, and what is not there is not covered.
-        opened.is_err_and(|error| error == Errno::XDEV)
-    };
-    let names = names.into_iter().filter(is_covered);
-    names.map(|name| format!("something is mounted over {}/{name}", root.display())).collect()
+        match rustix::fs::openat2(&directory, name.as_str(), flags, Mode::empty(), within) {
+            Err(Errno::XDEV) => {
+                found.push(format!("something is mounted over {}/{name}", root.display()));
+            }
+            // Without the call (before Linux 5.6, or refused by a filter) nothing is known.
+            Err(Errno::NOSYS | Errno::PERM) => return None,
+            // What is not there is not covered.
+            _ => {}
+        }
+    }
+    Some(found)
 }
 
 #[cfg(test)]
@@ -125,12 +142,14 @@ mod tests {
     #[test]
     fn the_kernels_own_is_not_covered_and_another_file_system_is_not_it() {
         let proc = Path::new("/proc");
-        assert!(covered(proc, PROC_MAGIC, OF_PROC.map(str::to_owned)).is_empty());
+        assert!(covered(proc, PROC_MAGIC, OF_PROC.map(str::to_owned)).unwrap().is_empty());
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(covered(directory.path(), PROC_MAGIC, []).len(), 1);
-        assert_eq!(covered(Path::new("/proc/self"), PROC_MAGIC, []).len(), 1);
+        assert_eq!(covered(directory.path(), PROC_MAGIC, []).unwrap().len(), 1);
+        assert_eq!(covered(Path::new("/proc/self"), PROC_MAGIC, []).unwrap().len(), 1);
         // Where the root of a file system lies over a name, that is seen.
-        assert_eq!(covered(Path::new("/proc"), PROC_MAGIC, ["../proc".to_owned()]).len(), 1);
+        assert_eq!(covered(proc, PROC_MAGIC, ["../proc".to_owned()]).unwrap().len(), 1);
+        // What is not there was not looked at.
+        assert_eq!(covered(&directory.path().join("none"), PROC_MAGIC, []), None);
     }
 
     #[test]

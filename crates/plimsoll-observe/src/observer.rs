@@ -258,7 +258,7 @@ impl Observer {
         observed.clock = self.samples.clock.clone();
         now.host.passed_since(&begun.reading.host, &mut observed.clock);
         let numbers: Vec<DeviceNumber> = self.devices.iter().map(|(number, _)| *number).collect();
-        observed.between = Some(between::look(&numbers));
+        observed.between = between::look(&numbers);
         if let Some(pauses) = begun.pulse.take().and_then(Pulse::end) {
             pauses.note(&mut observed.clock);
         }

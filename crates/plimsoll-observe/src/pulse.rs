@@ -20,8 +20,10 @@ use crate::host;
 
 /// Time from one look at the clocks to the next.
 const PERIOD_NS: u64 = 50_000_000;
-/// A shorter pause is not told: a busy host has many of them.
+/// A shorter pause is not told by itself: a busy host has many of them.
 const PAUSE_NS_MIN: u64 = 1_000_000_000;
+/// Shorter ones that are stops are told where they add up to a pause.
+const SHORT_NS_MIN: u64 = 200_000_000;
 /// Suspended time below this is rounding between two readings of clocks.
 const SUSPENDED_NS_MIN: u64 = 100_000_000;
 /// How often the counters of stolen and withheld time are read: they take longer than the clocks.
@@ -41,6 +43,9 @@ pub(crate) struct Pulse {
 pub(crate) struct Pauses {
     stopped_ns: u64,
     told: Vec<Pause>,
+    /// Stops that are too short to be told by themselves.
+    short_ns: u64,
+    short: Vec<Pause>,
 }
 
 /// The clocks and counters at one moment.
@@ -110,12 +115,30 @@ impl Pauses {
     }
 
     fn add(&mut self, pause: Pause) {
+        if pause.duration_ns < PAUSE_NS_MIN && pause.kind != PauseKind::Suspended {
+            if pause.kind.is_stop() {
+                self.short_ns = self.short_ns.saturating_add(pause.duration_ns);
+                self.short.extend((self.short.len() < TOLD_MAX).then_some(pause));
+            }
+            return;
+        }
         if pause.kind.is_stop() {
             self.stopped_ns = self.stopped_ns.saturating_add(pause.duration_ns);
         }
         if self.told.len() < TOLD_MAX {
             self.told.push(pause);
         }
+    }
+
+    /// All that was found: short stops count where they add up.
+    fn settled(mut self) -> Self {
+        if self.short_ns >= PAUSE_NS_MIN {
+            self.stopped_ns = self.stopped_ns.saturating_add(self.short_ns);
+            self.told.append(&mut self.short);
+            self.told.sort_by_key(|pause| pause.at_ns);
+            self.told.truncate(TOLD_MAX);
+        }
+        self
     }
 }
 
@@ -142,7 +165,7 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
             });
         }
         let late_ns = (now.monotonic_ns - last.monotonic_ns).saturating_sub(PERIOD_NS);
-        if late_ns >= PAUSE_NS_MIN {
+        if late_ns >= SHORT_NS_MIN {
             // Any thread may be given the signal, and may come to run after this one.
             std::thread::sleep(Duration::from_nanos(PERIOD_NS));
             let fresh = Counters::now();
@@ -160,7 +183,7 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
         }
         continued.store(false, Ordering::Relaxed);
         if ends {
-            return pauses;
+            return pauses.settled();
         }
         last = now;
     }
@@ -176,7 +199,8 @@ impl Late {
     fn kind(self) -> (PauseKind, u64) {
         let withheld_ns = self.withheld_ns.unwrap_or(0).min(self.late_ns);
         let rest_ns = self.late_ns - withheld_ns;
-        if rest_ns < PAUSE_NS_MIN || self.ran_ns > self.ran_aside_ns.max(self.late_ns / 2) {
+        let least_ns = if self.late_ns < PAUSE_NS_MIN { SHORT_NS_MIN } else { PAUSE_NS_MIN };
+        if rest_ns < least_ns || self.ran_ns > self.ran_aside_ns.max(self.late_ns / 2) {
             return (PauseKind::Busy, self.late_ns);
         }
         if self.continued {
@@ -298,6 +322,29 @@ mod tests {
         assert_eq!(clock.pauses.len(), 2);
         assert_eq!((clock.pauses[0].at_ns, clock.pauses[0].duration_ns), (7, 4 * S));
         assert_eq!(clock.pauses[1].kind, PauseKind::Busy);
+    }
+
+    #[test]
+    fn stops_below_a_second_count_where_they_add_up() {
+        let late = |late_ns, withheld_ns| Late {
+            late_ns,
+            withheld_ns: Some(withheld_ns),
+            ran_aside_ns: S / 5,
+            ..Late::default()
+        };
+        let found = |times: u64, withheld_ns| {
+            let mut pauses = Pauses::default();
+            (0..times).for_each(|at| pauses.add(late(2 * S / 5, withheld_ns).pause(at)));
+            let mut clock = ClockWatch::default();
+            pauses.settled().note(&mut clock);
+            (clock.stopped_ns, clock.pauses.len())
+        };
+        assert_eq!(found(2, 0), (Some(0), 0));
+        assert_eq!(found(3, 0), (Some(6 * S / 5), 3));
+        assert_eq!(found(200, 0), (Some(80 * S), TOLD_MAX));
+        // It waited for a CPU as long.
+        assert_eq!(found(200, 2 * S / 5), (Some(0), 0));
+        assert_eq!(found(200, S / 4), (Some(0), 0));
     }
 
     #[test]

@@ -102,6 +102,11 @@ impl ServerWatch {
             row.remote.is_some_and(|to| sought.kernel_addresses.contains(&plain(to).ip()))
         });
         found.extend(world.of_connections(&held));
+        // A connection that a process holds for the kernel (iscsid) leaves the address to go by.
+        let by_address = sought.kernel_addresses.iter().filter(|address| {
+            !held.iter().any(|row| row.remote.is_some_and(|to| plain(to).ip() == **address))
+        });
+        found.extend(by_address.filter_map(|address| world.of_address(*address)));
         if sought.nbd {
             // Whose connection of the kernel's it is, is not told: its server shows by its name.
             let near = world.of_connections(&world.rows_of_kernel());
@@ -239,6 +244,14 @@ impl World {
             known.others = known.others.max(one.others);
         }
         found.into_values().collect()
+    }
+
+    /// What answers at an address of this very host.
+    fn of_address(&self, address: IpAddr) -> Option<Found> {
+        let is_own = |row: &Row| row.remote.is_some() && plain(row.local).ip() == address;
+        let near = address.is_loopback() || self.rows.iter().any(is_own);
+        let serves = address.to_string();
+        near.then(|| Found { serves, local: Some(true), ..Found::default() })
     }
 
     fn of_connection(&self, row: &Row, remote: SocketAddr) -> Found {
@@ -430,6 +443,14 @@ mod tests {
     fn serves(world: &World, what: &str) -> Found {
         let found = world.of_connections(&world.rows_of(&[1]));
         found.into_iter().find(|found| found.serves == what).unwrap()
+    }
+
+    #[test]
+    fn an_address_of_this_host_is_told_from_anothers() {
+        let near = world().of_address("10.0.0.5".parse().unwrap()).unwrap();
+        assert_eq!((near.local, near.shown, near.processes.len()), (Some(true), false, 0));
+        assert_eq!(world().of_address("127.0.0.2".parse().unwrap()).unwrap().local, Some(true));
+        assert_eq!(world().of_address("10.0.0.9".parse().unwrap()), None);
     }
 
     #[test]

@@ -155,7 +155,7 @@ fn vendors_models_and_addresses_are_passed_on() {
     assert_eq!(ebs.model.as_deref(), Some("Amazon Elastic Block Store"));
     let lun = of("iscsi", "sdc");
     assert_eq!((lun.vendor.as_deref(), lun.driver.as_deref()), (Some("NETAPP"), Some("iscsi_tcp")));
-    assert_eq!(lun.address.as_deref(), Some("iqn.1992-08.com.netapp:sn.abc:vs.3"));
+    assert_eq!(lun.address.as_deref(), Some("iqn.1992-08.com.netapp:sn.abc:vs.3 traddr=10.0.0.7"));
     assert_eq!(of("fc-multipath", "sdb").address.as_deref(), Some("0x500a098380000001"));
     assert_eq!(of("rbd", "rbd0").address.as_deref(), Some("volumes/db-01"));
     assert_eq!(of("nbd", "nbd0").address.as_deref(), Some("remote-a"));

@@ -53,7 +53,7 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
 fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
     let decides = !matches!(
         comparison.outcome,
-        Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::TooFewRuns
+        Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::NotShown | Outcome::TooFewRuns
     );
     decides && metric.sides.iter().any(|side| side.significant == Some(true))
 }
@@ -114,6 +114,7 @@ pub(crate) fn headline_words(
         (Outcome::OneMeets | Outcome::Differ, None) => ("DIFFERENT".to_owned(), Tone::Plain),
         (Outcome::NoneMeets, _) => ("NONE MEETS THE REQUIREMENT".to_owned(), Tone::Bad),
         (Outcome::NotBelieved, _) => ("NOT BELIEVED".to_owned(), Tone::Bad),
+        (Outcome::NotShown, _) => ("NOT SHOWN".to_owned(), Tone::Warn),
         (Outcome::UnlikeConditions, _) => ("UNLIKE CONDITIONS".to_owned(), Tone::Warn),
         (Outcome::TooFewRuns, _) => ("TOO FEW RUNS".to_owned(), Tone::Warn),
         (Outcome::NotToldApart, _) => ("NOT TOLD APART".to_owned(), Tone::Plain),

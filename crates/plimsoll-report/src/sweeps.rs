@@ -130,6 +130,7 @@ fn row(cell: &SweepCell) -> Vec<Cell> {
         Apart::Lower => ("lower", Tone::Bad),
         Apart::NotToldApart => ("not told apart", Tone::Plain),
         Apart::TooFewSweeps => ("too few sweeps to tell", Tone::Plain),
+        Apart::NotShown => ("not shown", Tone::Warn),
         Apart::NotCompared => ("not compared", Tone::Warn),
     };
     let mut cells = vec![

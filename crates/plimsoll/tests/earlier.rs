@@ -80,6 +80,30 @@ fn what_an_earlier_version_did_not_record_is_unknown_and_no_pass() {
     assert_eq!(earlier.said()["verdict"], "INCONCLUSIVE");
 }
 
+/// It was accused of hanging, and had been asked for three times what it carries: it was answering all that time.
+#[test]
+fn what_earlier_rules_accused_is_judged_by_todays() {
+    let earlier = Earlier::of("rules-11");
+    let said = earlier.said();
+    assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(11), &json!("INVALID")));
+    let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
+    verified.says("INTACT");
+    verified.says("it says INVALID, and the evidence gives FAIL");
+    earlier.shows("FAIL", 1);
+    assert_eq!(earlier.said()["verdict"], "FAIL");
+}
+
+#[test]
+fn a_report_is_named_only_where_there_is_one() {
+    let earlier = Earlier::of("rules-9");
+    let show = || earlier.sandbox.run(&["runs", "show", &earlier.bundle]).expect(0);
+    let none = format!("report: there is none; `plimsoll judge {}` makes it", earlier.bundle);
+    show().says(&none);
+    earlier.sandbox.run(&["judge", &earlier.bundle]).expect(0);
+    assert!(Path::new(&earlier.bundle).join("report.html").is_file());
+    show().says(&format!("report: {}/report.html", earlier.bundle));
+}
+
 #[test]
 fn a_byte_that_was_changed_in_one_is_noticed_all_the_same() {
     let earlier = Earlier::of("rules-4");

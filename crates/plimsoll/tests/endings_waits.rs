@@ -133,6 +133,23 @@ fn a_silent_server_does_not_keep_a_run_from_ending_when_asked() {
 }
 
 #[test]
+fn a_run_that_is_stopped_again_and_again_for_less_than_a_second_says_so() {
+    let sandbox = Sandbox::new();
+    let child = sandbox.start(&["run", &on_files(&sandbox, "8s"), "--json", "-q"]);
+    wait_until_it_measures(&child);
+    std::thread::sleep(Duration::from_secs(1));
+    for _ in 0..8 {
+        signal(&child, "-STOP");
+        std::thread::sleep(Duration::from_millis(600));
+        signal(&child, "-CONT");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let verdict = ended(child).json();
+    let clock = &json(&sandbox.bundle().join("observed.json"))["clock"];
+    assert_eq!(found(&verdict, "was-stopped"), "fail", "{clock}");
+}
+
+#[test]
 fn a_run_that_was_stopped_says_so_and_another_does_not() {
     for stopped in [true, false] {
         let sandbox = Sandbox::new();

@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use plimsoll_sys::SysError;
 use rustix::fs::{AtFlags, Dir, FileType, statat, unlinkat};
@@ -27,6 +28,13 @@ pub(crate) const REMOVING: &str = ".removing-";
 /// Manifests, and manifests that were being written.
 const MANIFESTS: [&str; 2] = ["store.json", "data.json"];
 const UNFINISHED: [&str; 2] = [".store.json.new", ".data.json.new"];
+
+/// What file systems in user space, and NFS, call a file that was removed before its last close had arrived. A
+/// close returns before it has.
+const HELD_BY_A_CLOSE: [&[u8]; 2] = [b".fuse_hidden", b".nfs"];
+/// So long such files are waited for.
+const CLOSES_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What lies under the name of an own directory.
 enum Look {
@@ -262,7 +270,7 @@ fn clear(
     for name in names_in(directory)? {
         let at = below.join(&name);
         let kept = |all: &[&str]| depth == 0 && all.iter().any(|one| name == *one);
-        if kept(&MANIFESTS) || kept(&UNFINISHED) {
+        if kept(&MANIFESTS) || kept(&UNFINISHED) || is_held(&name) {
             continue;
         }
         let stat = match statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -286,5 +294,68 @@ fn clear(
             _ => left.add(at),
         }
     }
+    for name in held_on(directory)? {
+        left.add(below.join(name));
+    }
     Ok(())
+}
+
+fn is_held(name: &OsStr) -> bool {
+    HELD_BY_A_CLOSE.iter().any(|stem| name.as_bytes().starts_with(stem))
+}
+
+/// Waits until the file system has let go of what was removed while a close was on its way; gives what it
+/// still holds.
+fn held_on(directory: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let mut held = names_in(directory)?;
+        held.retain(|name| is_held(name));
+        if held.is_empty() || waited >= CLOSES_WITHIN {
+            return Ok(held);
+        }
+        std::thread::sleep(LOOK_EVERY);
+        waited += LOOK_EVERY;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+
+    use super::*;
+
+    fn known() -> Known {
+        Known { id: 1, contents: Contents::Mail { databases: 0, log_files: 0 } }
+    }
+
+    #[test]
+    fn what_a_late_close_still_holds_is_waited_for() {
+        let above = tempfile::tempdir().unwrap();
+        let own = above.path().join("plimsoll-x");
+        let hidden =
+            above.path().join(format!("{REMOVING}plimsoll-x/.fuse_hidden0000000100000001"));
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join(".fuse_hidden0000000100000001"), b"").unwrap();
+        let close = std::thread::spawn(move || {
+            // Once the removal has begun, as the file system does when the close arrives.
+            while !hidden.exists() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            fs::remove_file(&hidden).unwrap();
+        });
+        assert_eq!(remove_own(&own, Some(&known())).unwrap(), Some(1));
+        close.join().unwrap();
+        assert_eq!(fs::read_dir(above.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn names_of_that_kind_and_no_others_are_waited_for() {
+        for (name, held) in
+            [(".fuse_hidden01", true), (".nfs0000", true), (".nf", false), ("x.nfs", false)]
+        {
+            assert_eq!(is_held(OsStr::new(name)), held, "{name}");
+        }
+    }
 }

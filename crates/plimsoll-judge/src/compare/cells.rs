@@ -13,7 +13,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
 use serde::{Deserialize, Serialize};
 
-use super::{CONFIDENCE, Outcome, Side, Unlike, conditions};
+use super::{CONFIDENCE, Outcome, Side, Unlike, conditions, doubt};
 use crate::stats::Moments;
 use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::sweep::SweepPoint;
@@ -41,6 +41,8 @@ pub enum Apart {
     NotToldApart,
     /// Too few sweeps to tell.
     TooFewSweeps,
+    /// It differs by more than the sweeps scatter, and a rule that has to be known for that is not.
+    NotShown,
     /// One side has no figure that can be believed.
     NotCompared,
 }
@@ -143,7 +145,7 @@ pub fn compare_sweeps(sides: &[Side<'_>; 2], accepted: &[String]) -> SweepCompar
     for label in &common {
         let (Some(a), Some(b)) = (first.get(*label), second.get(*label)) else { continue };
         sweeps = [sweeps[0].min(a.points.len()), sweeps[1].min(b.points.len())];
-        let cell = cell(a, b, confidence);
+        let cell = cell(a, b, confidence, accepted);
         if cell.apart != Apart::NotCompared {
             unlike.note(sides, a, b, accepted);
         }
@@ -197,7 +199,7 @@ fn labels(side: &Side<'_>) -> Vec<String> {
     all
 }
 
-fn cell(a: &Measured<'_>, b: &Measured<'_>, confidence: f64) -> SweepCell {
+fn cell(a: &Measured<'_>, b: &Measured<'_>, confidence: f64, accepted: &[String]) -> SweepCell {
     let shown = &a.points[0];
     let invalid =
         |side: &Measured<'_>| side.points.iter().any(|point| point.verdict == VerdictKind::Invalid);
@@ -220,15 +222,24 @@ fn cell(a: &Measured<'_>, b: &Measured<'_>, confidence: f64) -> SweepCell {
         apart: Apart::TooFewSweeps,
         note: String::new(),
     };
+    // A run that claims nothing is MEASURED, whatever it was that answered.
+    let refuted = |side: &Measured<'_>| {
+        let mut runs = side.runs.iter();
+        runs.find_map(|(_, verdict)| Some(doubt::refuted(verdict, accepted)?.rule.clone()))
+    };
     let refused = match (invalid(a), invalid(b), cell.rate_per_s.ratio) {
-        (true, true, _) => "INVALID on both sides",
-        (true, false, _) => "INVALID on the first side",
-        (false, true, _) => "INVALID on the second side",
-        (false, false, None) => "not measured on both sides",
-        (false, false, Some(_)) => "",
+        (true, true, _) => "INVALID on both sides".to_owned(),
+        (true, false, _) => "INVALID on the first side".to_owned(),
+        (false, true, _) => "INVALID on the second side".to_owned(),
+        (false, false, None) => "not measured on both sides".to_owned(),
+        (false, false, Some(_)) => match (refuted(a), refuted(b)) {
+            (Some(rule), _) => format!("{rule} failed on the first side"),
+            (None, Some(rule)) => format!("{rule} failed on the second side"),
+            (None, None) => String::new(),
+        },
     };
     if !refused.is_empty() {
-        cell.note = refused.to_owned();
+        cell.note = refused;
         cell.apart = Apart::NotCompared;
         for figure in [&mut cell.rate_per_s, &mut cell.latency_ns_avg, &mut cell.latency_ns_p99] {
             figure.ratio = None;
@@ -236,6 +247,22 @@ fn cell(a: &Measured<'_>, b: &Measured<'_>, confidence: f64) -> SweepCell {
         return cell;
     }
     told_apart(&mut cell, a, b, confidence);
+    let unknown = |side: &Measured<'_>| {
+        let mut runs = side.runs.iter();
+        runs.find_map(|(bundle, verdict)| doubt::unknown(bundle, verdict, accepted).next())
+            .map(|finding| finding.rule.clone())
+    };
+    if matches!(cell.apart, Apart::Higher | Apart::Lower) {
+        let which = match (unknown(a), unknown(b)) {
+            (Some(rule), _) => Some((rule, "first")),
+            (None, Some(rule)) => Some((rule, "second")),
+            (None, None) => None,
+        };
+        if let Some((rule, side)) = which {
+            cell.apart = Apart::NotShown;
+            cell.note = format!("{rule} is unknown on the {side} side");
+        }
+    }
     cell
 }
 
@@ -329,6 +356,17 @@ fn decide(
     }
     let of = |apart| cells.iter().filter(|cell| cell.apart == apart).count();
     let (higher, lower, same) = (of(Apart::Higher), of(Apart::Lower), of(Apart::NotToldApart));
+    let first_open = cells.iter().find(|cell| cell.apart == Apart::NotShown);
+    if let Some(cell) = first_open {
+        let says = format!(
+            "{told} No winner is called: {} cells differ by more than the noise, and what has to be known \
+             for that is not ({}, in {}). Mend it, or accept the rule with --accept.",
+            of(Apart::NotShown),
+            cell.note,
+            cell.label
+        );
+        return (Outcome::NotShown, None, says);
+    }
     if higher + lower + same == 0 {
         let each = if sweeps[0] == sweeps[1] {
             format!("{}", sweeps[0])

@@ -1,14 +1,14 @@
 //! What follows from a comparison, in the order in which a buyer should ask.
 
+use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
 
 use super::conditions::INVALID_RUNS;
-use super::{Metric, Side, Unlike};
-use crate::claim::Claim;
-use crate::finding::{Finding, Outcome as Found};
+use super::{Metric, Side, Unlike, doubt};
+use crate::finding;
 use crate::rules;
 use crate::stats::welch::RUNS_MIN;
-use crate::verdict::VerdictKind;
+use crate::verdict::{Verdict, VerdictKind};
 use crate::words::many;
 
 /// Headroom from which a requirement counts as met with room to spare: what capacity planning keeps
@@ -27,6 +27,9 @@ pub enum Outcome {
     NoneMeets,
     /// A run is not what it claims to be: no winner is called.
     NotBelieved,
+    /// What has to be known of each run before a difference is called is not known of one: no winner is
+    /// called.
+    NotShown,
     /// Conditions differ that were not accepted: no winner is called.
     UnlikeConditions,
     /// Too few runs a side to tell a difference from noise.
@@ -117,6 +120,12 @@ pub(super) fn decide(
             format!("{} {:.0} %", side.name, standing.headroom_min.unwrap_or(0.0) * 100.0)
         });
         let each: Vec<String> = each.collect();
+        // A winner is not called beside it either where one of the figures is in doubt.
+        let doubt = not_believed(sides, accepted).or_else(|| not_shown(sides, accepted));
+        let told = |primary: Primary| match (primary.winner, &doubt) {
+            (Some(_), Some(doubt)) => format!("{}. {doubt}", primary.told),
+            _ => primary.says,
+        };
         return Decided::new(
             Outcome::AllMeetWithHeadroom,
             format!(
@@ -124,7 +133,7 @@ pub(super) fn decide(
                  not decide.{}",
                 if sides.len() == 2 { "Both" } else { "All" },
                 each.join(", "),
-                primary(sides, metrics).map_or(String::new(), |p| format!(" {}", p.says)),
+                primary(sides, metrics).map_or(String::new(), |p| format!(" {}", told(p))),
             ),
         );
     }
@@ -147,28 +156,54 @@ pub(super) fn decide(
     if let Some(decided) = by_requirement(sides, standings) {
         return decided;
     }
-    by_figures(sides, metrics)
+    by_figures(sides, metrics, accepted)
 }
 
-/// What refutes a comparison in one of its runs: a failed rule that is mandatory for it, whatever the run
-/// itself claims. It is accepted by its name, and all are by that of the condition.
+/// What refutes a comparison in one of its runs, whatever the run itself claims. It is accepted by its name,
+/// and all are by that of the condition.
 fn not_believed(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
+    let copied = |side: &Side<'_>| {
+        let runs: Vec<&Bundle> = side.completed().map(|(bundle, _)| *bundle).collect();
+        let finding = (rules::experiment::copied::RULE.check)(&runs)?;
+        let says = format!(
+            "No winner is called: of {}, {}. Take the copies out.",
+            side.name, finding.says
+        );
+        (finding.outcome == finding::Outcome::Fail).then_some(says)
+    };
+    if let Some(says) = sides.iter().find_map(copied) {
+        return Some(says);
+    }
     if accepted.iter().any(|word| word == INVALID_RUNS) {
         return None;
     }
-    let refutes = |finding: &&Finding| {
-        finding.outcome == Found::Fail
-            && rules::find(&finding.rule).is_some_and(|r| r.mandatory_for(Claim::Comparative))
-            && !accepted.iter().any(|id| rules::find(id).is_some_and(|r| r.id == finding.rule))
-    };
     sides.iter().find_map(|side| {
-        let (bundle, finding) = side.completed().find_map(|(bundle, verdict)| {
-            Some((bundle, verdict.findings.iter().find(refutes)?))
-        })?;
-        let (name, run, rule) = (&side.name, &bundle.run.run_id, &finding.rule);
+        let refuted = |(bundle, verdict): &(&Bundle, &Verdict)| {
+            let finding = doubt::refuted(verdict, accepted)?;
+            Some((bundle.run.run_id.clone(), finding.clone()))
+        };
+        let (run, finding) = side.completed().find_map(refuted)?;
+        let (name, rule) = (&side.name, &finding.rule);
         Some(format!(
             "No winner is called: run {run} of {name} is not what it claims to be: {} ({rule}). Mend it, \
              or accept it with --accept {rule}.",
+            finding.says
+        ))
+    })
+}
+
+/// What one of the runs leaves open that has to be known before a side is called ahead.
+fn not_shown(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
+    sides.iter().find_map(|side| {
+        let unknown = |(bundle, verdict): &(&Bundle, &Verdict)| {
+            let finding = doubt::unknown(bundle, verdict, accepted).next()?;
+            Some((bundle.run.run_id.clone(), finding.clone()))
+        };
+        let (run, finding) = side.completed().find_map(unknown)?;
+        let (name, rule) = (&side.name, &finding.rule);
+        Some(format!(
+            "No winner is called: run {run} of {name} does not show that its figure can be compared: {} \
+             ({rule}). Mend it, or accept it with --accept {rule}.",
             finding.says
         ))
     })
@@ -206,12 +241,15 @@ fn by_requirement(sides: &[Side<'_>], standings: &[Standing]) -> Option<Decided>
     }
 }
 
-fn by_figures(sides: &[Side<'_>], metrics: &[Metric]) -> Decided {
-    match primary(sides, metrics) {
-        None => Decided::new(Outcome::TooFewRuns, "Nothing was measured on both sides.".to_owned()),
-        Some(primary) => {
-            Decided { outcome: primary.outcome, winner: primary.winner, reason: primary.says }
-        }
+fn by_figures(sides: &[Side<'_>], metrics: &[Metric], accepted: &[String]) -> Decided {
+    let Some(primary) = primary(sides, metrics) else {
+        let says = "Nothing was measured on both sides.".to_owned();
+        return Decided::new(Outcome::TooFewRuns, says);
+    };
+    let doubt = primary.winner.as_ref().and_then(|_| not_shown(sides, accepted));
+    match doubt {
+        Some(doubt) => Decided::new(Outcome::NotShown, format!("{doubt} {}.", primary.told)),
+        None => Decided { outcome: primary.outcome, winner: primary.winner, reason: primary.says },
     }
 }
 
@@ -219,6 +257,8 @@ fn by_figures(sides: &[Side<'_>], metrics: &[Metric]) -> Decided {
 struct Primary {
     outcome: Outcome,
     winner: Option<String>,
+    /// The ratios alone.
+    told: String,
     says: String,
 }
 
@@ -258,7 +298,7 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     if runs < RUNS_MIN {
         let runs = many(runs, "run");
         let says = format!("{told}. With {runs} a side no difference can be told from noise.");
-        return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, says });
+        return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, told, says });
     }
     // Ahead of the first side by more than noise; or, where that is the first itself, of the others.
     let significant = |side: &super::SideFigure| side.significant == Some(true);
@@ -269,11 +309,11 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     };
     if !clear {
         let says = format!("{told}: not told apart from noise.");
-        return Some(Primary { outcome: Outcome::NotToldApart, winner: None, says });
+        return Some(Primary { outcome: Outcome::NotToldApart, winner: None, told, says });
     }
     let margin = if at == 0 { String::new() } else { format!(" by {}", by(ratio)) };
     let says = format!("{} is ahead{margin}, by more than the noise. {told}.", sides[at].name);
-    Some(Primary { outcome: Outcome::Differ, winner: Some(sides[at].name.clone()), says })
+    Some(Primary { outcome: Outcome::Differ, winner: Some(sides[at].name.clone()), told, says })
 }
 
 /// Whether a side is ahead of every other side by more than noise, sharing the risk among them.

@@ -409,8 +409,11 @@ impl<'a> Scale<'a> {
     /// What all of this host's disks moved.
     fn all_disks(&self) -> Option<u64> {
         let elsewhere = self.bundle.observed.elsewhere?;
+        // What a network's disk moved went over the network, whoever answered.
+        let near = |d: &Device| place::of(d, &self.bundle.environment) != place::Place::Network;
         let bottom = self.bundle.observed.devices.iter().filter(|device| {
-            self.described(&device.name).is_some_and(|d| d.below.is_empty() && d.kind == "disk")
+            let is_disk = |d: &Device| d.below.is_empty() && d.kind == "disk" && near(d);
+            self.described(&device.name).is_some_and(is_disk)
         });
         Some(self.pick(elsewhere.disks) + bottom.map(|device| self.totals(device)).sum::<u64>())
     }

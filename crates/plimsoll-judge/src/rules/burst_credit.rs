@@ -84,6 +84,17 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
+/// Where the rate rose from a plateau that a limit held to one that is higher by half or more: the two plateaus,
+/// with how many stretches there are.
+pub(super) fn lifted(rates: &[f64]) -> Option<[Segment; 2]> {
+    let long = ((rates.len() as f64 * PLATEAU_MIN) as usize).max(TEN);
+    let plateaus = segments(rates);
+    let plateaus: Vec<_> = plateaus.iter().filter(|s| s.end - s.start >= long).collect();
+    let mut rises = plateaus.windows(2).filter(|pair| pair[1].mean >= pair[0].mean * FALL_MIN);
+    let pair = rises.find(|pair| is_held(&rates[pair[0].start..pair[0].end]))?;
+    Some([*pair[0], *pair[1]])
+}
+
 /// Whether the device moved more than was asked of it here.
 fn neighbour_on_device(bundle: &Bundle) -> bool {
     let ratios = [seen::read_ratio(bundle), seen::write_ratio(bundle)];

@@ -6,6 +6,7 @@ use super::Weight;
 use crate::claim::Claim;
 use crate::finding::Finding;
 
+pub mod copied;
 pub mod few_runs;
 pub mod plan_changed;
 pub mod spread;
@@ -28,7 +29,7 @@ pub struct ExperimentRule {
 
 /// All of them, in the order they are reported where equally bad.
 pub const ALL: &[ExperimentRule] =
-    &[plan_changed::RULE, working_set_grows::RULE, few_runs::RULE, spread::RULE];
+    &[plan_changed::RULE, copied::RULE, working_set_grows::RULE, few_runs::RULE, spread::RULE];
 
 /// What they find in these runs, worst first.
 pub fn findings(runs: &[&Bundle]) -> Vec<Finding> {

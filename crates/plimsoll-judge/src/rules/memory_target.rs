@@ -170,4 +170,26 @@ mod tests {
         bundle.environment.mounts[0].file_system = Some("nfs4".into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), None);
     }
+
+    #[test]
+    fn a_disk_of_a_network_that_this_host_serves_itself_may_be_memory() {
+        use plimsoll_evidence::observed::Server;
+        let mut bundle = fixtures::reads();
+        let disk = &mut bundle.environment.devices[0];
+        disk.transport = Some(Transport::Iscsi);
+        disk.address = Some("iqn.2003-01.org.linux-iscsi.x traddr=10.0.0.7".into());
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        let serves =
+            |serves: &str| Server { serves: serves.into(), local: Some(true), ..Server::default() };
+        for near in ["10.0.0.7", "10.0.0.7:3260"] {
+            bundle.observed.servers = vec![serves(near)];
+            assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{near}");
+            // What that disk moved is what was asked of it, and no other disk moved anything.
+            bundle.observed.elsewhere = Some(plimsoll_evidence::observed::Elsewhere::default());
+            let balance = super::super::bytes_balance::RULE;
+            assert_eq!(fixtures::outcome(&balance, &bundle), Some(Outcome::Fail), "{near}");
+        }
+        bundle.observed.servers = vec![serves("FUSE connection 4")];
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
 }

@@ -1,7 +1,7 @@
 //! Is what was watched what the result is about?
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::observed::{Command, Moved, OpenedFile, ResultFile};
+use plimsoll_evidence::observed::{Command, CommandProcess, Moved, OpenedFile, ResultFile};
 use plimsoll_evidence::run::Tier;
 
 use super::{Rule, Weight, seen};
@@ -188,26 +188,45 @@ fn of_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         let mut files = process.files.iter().filter_map(|at| command.files.get(*at as usize));
         files.any(|file| result.is_about(file))
     });
-    let moved: Option<Vec<Moved>> = holders.map(|process| process.moved).collect();
-    let moved = moved.filter(|all| !all.is_empty())?;
-    let moved = moved.into_iter().fold(Moved::default(), Moved::plus);
-    let kept = command.processes_seen <= command.processes.len() as u64;
-    if !kept || place::memory(bundle).is_some() {
+    let holders: Vec<&CommandProcess> = holders.collect();
+    // Who had the files open is asked before, and memory moves nothing.
+    if holders.is_empty() || place::memory(bundle).is_some() {
         return None;
     }
+    // Those that had files open are kept before all others.
+    let all_seen = command.processes_seen <= command.processes.len() as u64;
+    let left_out = !all_seen && command.processes.iter().all(|one| !one.files.is_empty());
+    let known = holders.iter().filter_map(|process| process.moved);
+    let moved = known.fold(Moved::default(), Moved::plus);
     for is_read in [true, false] {
         let Some(least) = balance::least_own(bundle, is_read) else { continue };
         let moved = if is_read { moved.read_bytes } else { moved.written_bytes };
-        if (moved as f64) < least as f64 * LAST_LOOK_SHARE {
-            let word = if is_read { "read" } else { "wrote" };
-            let says = format!(
-                "the processes that had the result's files open {word} {} from or to storage, and the \
-                 result needs {}",
-                seen::size(moved),
-                seen::size(least)
-            );
-            return fails(says, "use direct I/O, and let nothing else use the files meanwhile");
+        if moved as f64 >= least as f64 * LAST_LOOK_SHARE {
+            continue;
         }
+        let word = if is_read { "read" } else { "wrote" };
+        if let Some(process) = holders.iter().find(|process| process.moved.is_none()) {
+            let says = format!(
+                "what {} {word}, which had the result's files open, is not known",
+                process.name
+            );
+            return unknown(says, "run as root, with /proc as the kernel gives it");
+        }
+        if left_out {
+            let says = format!(
+                "{} processes of the command were seen, and of {} of them it is known what they {word}",
+                command.processes_seen,
+                command.processes.len()
+            );
+            return unknown(says, "run fewer processes under one observation");
+        }
+        let says = format!(
+            "the processes that had the result's files open {word} {} from or to storage, and the \
+             result needs {}",
+            seen::size(moved),
+            seen::size(least)
+        );
+        return fails(says, "use direct I/O, and let nothing else use the files meanwhile");
     }
     None
 }
@@ -229,7 +248,6 @@ fn of_processes(command: &Command) -> Gap {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::observed::CommandProcess;
     use plimsoll_evidence::run::Driver;
 
     use super::super::fixtures;
@@ -350,6 +368,23 @@ mod tests {
             command.processes_seen = 2;
         };
         assert_eq!(with(other), Outcome::Fail);
+    }
+
+    #[test]
+    fn bytes_that_are_not_known_leave_it_open() {
+        assert_eq!(with(|command, _| command.processes[0].moved = None), Outcome::Unknown);
+        let little = Some(Moved { read_bytes: 4096, written_bytes: 0 });
+        let many = move |command: &mut Command, _: &mut ResultFile| {
+            (command.processes[0].moved, command.processes_seen) = (little, 5000);
+        };
+        assert_eq!(with(many), Outcome::Unknown);
+        // Where one without files was kept, all with files were.
+        let all = move |command: &mut Command, _: &mut ResultFile| {
+            (command.processes[0].moved, command.processes_seen) = (little, 5000);
+            command.processes.push(CommandProcess::default());
+        };
+        assert_eq!(with(all), Outcome::Fail);
+        assert_eq!(with(|command, _| command.processes_seen = 5000), Outcome::Pass);
     }
 
     #[test]

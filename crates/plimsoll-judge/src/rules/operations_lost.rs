@@ -4,13 +4,16 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, Driver};
 
 use super::{Rule, Weight};
+use crate::checks;
 use crate::claim::Claim;
-use crate::figures::measured;
+use crate::figures::{self, Pick, measured};
 use crate::finding::{Finding, Outcome};
 
 /// Counters of the driver: how many there were, for evidence whose latencies leave them out.
 const ABANDONED: &str = "operations_abandoned";
 const NEVER_STARTED: &str = "operations_never_started";
+/// Share of the measured rate at which storage that works off what was asked too much goes on to answer.
+const WORKS_OFF_MIN: f64 = 0.5;
 /// How many intervals were lengthened.
 const MERGED: &str = "intervals_merged";
 
@@ -23,8 +26,10 @@ pub const RULE: Rule = Rule {
         minutes later is abandoned, and what was due and could not be started within one minute is left. \
         Both count in every mean, percentile and maximum with the time that they had waited, which is \
         the least that they can have taken. Operations that never came back are a failure, as an error \
-        would be: look at what hung (the kernel's log, the storage system's own). Arrivals that were due \
-        and never started leave the tail unknown: ask for a rate that can be carried. Where intervals \
+        would be: look at what hung (the kernel's log, the storage system's own). Where the storage went on \
+        answering all through the wait, at half of the measured rate or more, it did not hang: an open loop had \
+        asked for more than it carries, and what is left, as arrivals that were due and never started, leaves the \
+        tail unknown: ask for a rate that can be carried. Where intervals \
         were merged because the recorder fell behind, the series is coarser than planned, and nothing is \
         missing from it. No plan can accept this rule as unknown.",
     bears_on: &[
@@ -44,6 +49,8 @@ struct Lost {
     never_started: u64,
     /// Whether latencies count them, with the time that they had waited.
     in_latencies: bool,
+    /// Whether the storage went on answering for all of the wait.
+    works_off: bool,
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
@@ -74,21 +81,40 @@ fn lost(bundle: &Bundle) -> Option<Lost> {
     };
     let of_classes = sum(|class| class.abandoned).zip(sum(|class| class.never_started));
     if let Some((abandoned, never_started)) = of_classes {
-        return Some(Lost { abandoned, never_started, in_latencies: true });
+        let works_off = works_off(bundle);
+        return Some(Lost { abandoned, never_started, in_latencies: true, works_off });
     }
     let counter = |name: &str| bundle.run.counters.get(name).copied();
     let (abandoned, never_started) = counter(ABANDONED).zip(counter(NEVER_STARTED))?;
-    Some(Lost { abandoned, never_started, in_latencies: false })
+    Some(Lost { abandoned, never_started, in_latencies: false, works_off: false })
+}
+
+/// Whether what came back in the wait after the measurement came at a rate like that of the measurement. What
+/// hangs answers nothing.
+fn works_off(bundle: &Bundle) -> bool {
+    let waited_s = figures::drain_ns(bundle) as f64 / figures::NS_PER_S;
+    let rate = figures::rate_per_s(bundle, Pick::Transactional).unwrap_or(0.0);
+    let unfinished: u64 = bundle.run.classes.iter().filter_map(ClassTotals::unfinished).sum();
+    let drained = figures::totals(bundle, Pick::Transactional).drained;
+    let came_back = drained.saturating_sub(unfinished) as f64;
+    let open = checks::open_loop(bundle) && waited_s > 0.0 && rate > 0.0;
+    open && came_back >= rate * waited_s * WORKS_OFF_MIN
 }
 
 fn finding(lost: &Lost, merged: u64, drained: u64) -> Finding {
-    let Lost { abandoned, never_started, in_latencies } = *lost;
+    let Lost { abandoned, never_started, in_latencies, works_off } = *lost;
     let latencies = if in_latencies {
         "latencies hold only how long they had waited"
     } else {
         "no latency holds them"
     };
-    if abandoned > 0 {
+    if abandoned > 0 && works_off {
+        let says = format!(
+            "more was asked than is carried: {abandoned} operations had not come back when the wait for them was \
+             over, though it was answered all that time: {latencies}"
+        );
+        Finding::new(RULE.id, Outcome::Unknown, says).advise("ask for a rate that can be carried")
+    } else if abandoned > 0 {
         let says = format!(
             "{abandoned} operations had not come back when the wait for them was over: {latencies}"
         );
@@ -109,6 +135,8 @@ fn finding(lost: &Lost, merged: u64, drained: u64) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_evidence::run::PhaseKind;
+
     use super::super::fixtures;
     use super::*;
 
@@ -126,6 +154,31 @@ mod tests {
         assert_eq!(with(8, 1, 0), Some(Outcome::Fail));
         assert_eq!(with(0, 1, 1), Some(Outcome::Unknown));
         assert_eq!(with(0, 0, 1), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn what_is_left_of_too_much_is_unknown_and_what_hung_fails() {
+        let with = |drained, waited_s| {
+            let mut bundle = fixtures::reads_with(
+                "queue_depth = 8",
+                "queue_depth = 8\narrival = \"constant\"\nrate = 30000",
+            );
+            bundle.run.engine.closed_loop = false;
+            let mut close = bundle.run.phases[1].clone();
+            (close.kind, close.duration_ns) = (PhaseKind::Close, waited_s * fixtures::SECOND_NS);
+            bundle.run.phases.push(close);
+            let class = &mut bundle.run.classes[0];
+            class.abandoned = Some(272);
+            class.drained = drained + 272;
+            class.count += class.drained;
+            fixtures::outcome(&RULE, &bundle)
+        };
+        assert_eq!(with(180 * fixtures::RATE, 180), Some(Outcome::Unknown));
+        assert_eq!(with(100 * fixtures::RATE, 180), Some(Outcome::Unknown));
+        // It answered for a while, and then no more.
+        assert_eq!(with(80 * fixtures::RATE, 180), Some(Outcome::Fail));
+        assert_eq!(with(8, 180), Some(Outcome::Fail));
+        assert_eq!(with(0, 0), Some(Outcome::Fail), "nobody waited");
     }
 
     #[test]

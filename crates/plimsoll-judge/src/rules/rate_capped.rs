@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_plan::Arrival;
 
 use super::not_steady::rates;
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, burst_credit, seen};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
@@ -18,7 +18,8 @@ pub const RULE: Rule = Rule {
     asks: "is the rate that of a cap, and not of the storage?",
     explains: "A plan may cap a closed loop; pauses between operations do the same. A volume with a \
         limit on its rate holds it flatter than any device: a variation below 0.5 % from interval to \
-        interval. The figure is then the cap, and says of the storage only that it carries as much.",
+        interval. The figure is then the cap, and says of the storage only that it carries as much. A limit that \
+        was lifted while it was measured leaves a plateau that flat before a higher one: the figure is of both.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -46,6 +47,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if n < 20.0 || mean <= 0.0 {
         return None;
     }
+    if let Some([held, after]) = burst_credit::lifted(&rates) {
+        let until_s =
+            measured(bundle)?.duration_ns as f64 / 1e9 * held.end as f64 / rates.len() as f64;
+        let says = format!(
+            "a limit held the rate at {:.0} a second until {until_s:.1} s and no longer, when it rose to {:.0}: \
+             the mean is of both",
+            held.mean, after.mean
+        );
+        return Some(
+            Finding::new(RULE.id, Outcome::Warn, says)
+                .with("held_per_s", held.mean)
+                .with("after_per_s", after.mean)
+                .advise("ask who limits this volume, and measure again under one limit or none"),
+        );
+    }
     let square = rates.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
     let variation = square.sqrt() / mean.max(f64::MIN_POSITIVE);
     let finding = if variation < VARIATION_MIN {
@@ -72,6 +88,19 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         fixtures::rates(&mut bundle, |t| (1000 + t % 4, 800_000));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn a_limit_that_was_lifted_meanwhile_is_named_and_a_warm_up_is_not() {
+        let mut bundle = fixtures::reads();
+        let rate = |t: u64| if t < 250 { 500 + t % 2 } else { 1500 + t * 7 % 211 };
+        fixtures::rates(&mut bundle, |t| (rate(t), 800_000));
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Warn);
+        assert!(finding.says.contains("until 25.0 s and no longer"), "{}", finding.says);
+        let rate = |t: u64| if t < 250 { 500 + t * 7 % 211 } else { 1500 + t * 7 % 211 };
+        fixtures::rates(&mut bundle, |t| (rate(t), 800_000));
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
     #[test]

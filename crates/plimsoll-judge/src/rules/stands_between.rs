@@ -35,8 +35,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if !seen::is_real(bundle) || bundle.run.tier == Tier::T3 {
         return None;
     }
-    // Absent: nobody looked.
-    let between = bundle.observed.between.as_ref()?;
+    let Some(between) = &bundle.observed.between else {
+        let says = "what stood between the load and the kernel was not looked at";
+        return Some(
+            Finding::new(RULE.id, Outcome::Unknown, says).advise("measure again with this version"),
+        );
+    };
     let command = bundle.observed.command.iter().flat_map(|command| &command.preloaded);
     let loaded = command.map(|what| format!("{what}, before all other libraries"));
     let all: Vec<String> = between.iter().cloned().chain(loaded).collect();
@@ -66,7 +70,8 @@ mod tests {
     #[test]
     fn a_preloaded_library_or_a_covered_account_leaves_it_open() {
         let mut bundle = fixtures::reads();
-        assert_eq!(fixtures::outcome(&RULE, &bundle), None, "nobody looked");
+        bundle.observed.between = None;
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "nobody looked");
         bundle.observed.between = Some(Vec::new());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.between = Some(vec!["something is mounted over /sys/dev/block/7:4".into()]);

@@ -15,7 +15,9 @@ pub const RULE: Rule = Rule {
         with a dictionary in memory. The same holds for LUNs and network block devices, and for any device that \
         does not show whose it is. A requirement \
         can be met all the same, as seen by the client, and the verdict says so; that reads came from \
-        media, and that writes would go on at that rate or survive a loss of power, is not shown. A cache that is declared (`observe.array_cache`) and that the \
+        media, and that writes would go on at that rate or survive a loss of power, is not shown. Nor is it of a \
+        disk that a hypervisor gives, or a RAID controller: their caches take more than a small working set \
+        holds, however often it is written. A cache that is declared (`observe.array_cache`) and that the \
         written working set exceeds settles it for writes, as declared. A server on this very host is \
         followed to its process (`bytes-balance`).",
     bears_on: &[
@@ -38,11 +40,16 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Some((device, place @ (Place::Network | Place::Unknown))) => {
                 format!("{} {}", device.name, place.says())
             }
+            Some((device, place @ (Place::Virtual | Place::Controller)))
+                if seen::operations(bundle, false) > 0 =>
+            {
+                format!("{} {}", device.name, place.says())
+            }
             Some((_, Place::Own | Place::Controller)) => {
                 let says = "the target lies on this host's own disks";
                 return Some(Finding::new(RULE.id, Outcome::Pass, says));
             }
-            // A hypervisor's disk: the rules on reads and on a loss of power say what it hides.
+            // Of reads, the rule on them says what a hypervisor's disk hides.
             _ => return None,
         }
     };
@@ -77,6 +84,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn reads_from_a_hypervisors_disk_are_asked_elsewhere() {
+        let mut bundle = fixtures::reads();
+        bundle.environment.devices[0].transport = Some(Transport::Virtio);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
+        bundle.environment.devices[0].transport = Some(Transport::RaidController);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+
+    #[test]
+    fn writes_to_a_hypervisors_disk_are_not_shown_to_last() {
+        let mut bundle = fixtures::writes();
+        bundle.plan.claims = vec![Claim::SustainedWrite];
+        bundle.run.phases[0].written_bytes = 2 << 30;
+        let standing = |bundle: &Bundle| crate::judge(bundle).claims["sustained-write"];
+        assert_eq!(standing(&bundle), crate::claim::Standing::Believable);
+        bundle.environment.virtualisation = Some("KVM".into());
+        bundle.environment.devices[0].transport = Some(Transport::Virtio);
+        assert_eq!(standing(&bundle), crate::claim::Standing::NotShown);
+    }
+
+    #[test]
     fn own_disks_show_and_a_guests_and_a_networks_do_not() {
         let mut bundle = fixtures::writes();
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
@@ -90,6 +118,13 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.plan.observe.array_cache_bytes = Some(1 << 20);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        for transport in [Transport::Virtio, Transport::RaidController] {
+            bundle.environment.devices[0].transport = Some(transport);
+            bundle.plan.observe.array_cache_bytes = None;
+            assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{transport:?}");
+            bundle.plan.observe.array_cache_bytes = Some(1 << 20);
+            assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        }
         bundle.environment.devices.clear();
         bundle.plan.observe.array_cache_bytes = None;
         bundle.environment.mounts[0].file_system = Some("nfs".into());

@@ -22,7 +22,8 @@ pub const RULE: Rule = Rule {
         counts the pause as latency. A thread that only sleeps looks at the clocks 20 times a second. A \
         pause of a second or more is a stop where SIGCONT ended it, where the boot clock went on without \
         the monotonic one, or where that thread neither ran nor waited for a CPU (the kernel's run delay, \
-        stolen time, a quota): waiting is a busy host and no stop. More than 0.1 % of the measured phase is \
+        stolen time, a quota): waiting is a busy host and no stop. Shorter ones, from a fifth of a second, count \
+        where they add up to one. More than 0.1 % of the measured phase is \
         a failure for all that rests on time, less a warning. Where the kernel or the hypervisor does not \
         tell waiting from standing still, it is unknown. Run again, and leave it alone.",
     bears_on: &[

@@ -136,8 +136,7 @@ impl Place<'_> {
         let by_driver = driver.as_deref().and_then(by_driver);
         let by_path = || {
             if let Some(session) = self.part("session") {
-                let target = self.class("iscsi_session", session, "targetname");
-                return Some((Transport::Iscsi, target));
+                return Some((Transport::Iscsi, self.iscsi_target(session)));
             }
             if let Some(port) = self.part("rport-") {
                 let is_srp = self.class("srp_host", host, "device").is_some();
@@ -170,6 +169,18 @@ impl Place<'_> {
             (None, None) => by_path().unwrap_or((Transport::Other, None)),
         };
         Some(Identity { transport: Some(transport), driver, address })
+    }
+
+    /// The target's name, with the address of the portal that the session is connected to.
+    fn iscsi_target(&self, session: &str) -> Option<String> {
+        let name = self.class("iscsi_session", session, "targetname");
+        let connection = format!("connection{}:0", session.trim_start_matches("session"));
+        let of = |file| self.class("iscsi_connection", &connection, file);
+        let portal = of("address").or_else(|| of("persistent_address"));
+        match (name, portal) {
+            (Some(name), Some(portal)) => Some(format!("{name} traddr={portal}")),
+            (name, _) => name,
+        }
     }
 
     fn other(&self) -> Identity {

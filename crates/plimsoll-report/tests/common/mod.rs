@@ -459,6 +459,7 @@ fn observed(sample: Sample) -> Observed {
             system_dropped: Some(false),
         },
         clock: ClockWatch { stopped_ns: Some(0), ..ClockWatch::default() },
+        between: Some(Vec::new()),
         cpu: Cpu {
             busy_avg: Some(0.182),
             busy_min: Some(0.121),

@@ -64,7 +64,13 @@ pub fn show(
         return print(&json(verdict)?);
     }
     let mut text = plimsoll_report::text(bundle, verdict, &style(common));
-    text.push_str(&format!("\nreport: {}\n", directory.join("report.html").display()));
+    let report = directory.join("report.html");
+    if report.is_file() {
+        text.push_str(&format!("\nreport: {}\n", report.display()));
+    } else {
+        let again = directory.display();
+        text.push_str(&format!("\nreport: there is none; `plimsoll judge {again}` makes it\n"));
+    }
     print(&text)
 }
 

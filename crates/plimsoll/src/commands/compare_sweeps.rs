@@ -98,7 +98,7 @@ pub fn told(
     }
     tell_custody(read, common)?;
     let exit = match compared.outcome {
-        Outcome::UnlikeConditions => Exit::NoVerdict,
+        Outcome::UnlikeConditions | Outcome::NotShown => Exit::NoVerdict,
         _ if compared.cells.is_empty() => Exit::NoVerdict,
         _ => Exit::Ok,
     };

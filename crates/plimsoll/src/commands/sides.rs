@@ -72,7 +72,7 @@ pub fn tell_custody(sides: &[Together], common: &Common) -> Result<(), CliError>
 /// What a comparison ends with: nothing is wrong with sides that differ, or that do not.
 pub fn exit_of(compared: &Comparison) -> Exit {
     match compared.outcome {
-        Outcome::UnlikeConditions | Outcome::NotBelieved => Exit::NoVerdict,
+        Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::NotShown => Exit::NoVerdict,
         Outcome::NoneMeets => Exit::Fail,
         _ => Exit::Ok,
     }

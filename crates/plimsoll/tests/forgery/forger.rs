@@ -237,8 +237,11 @@ fn noticed(ran: &Ran) -> bool {
     let words = all.split_whitespace().collect::<Vec<_>>().join(" ");
     let refused = ran.stderr.contains("error: ");
     let says = ["not vouched for", "evidence contradicts itself"];
+    // What says that it is of a later version is refused before it is read.
+    let is_later = ran.code == 2 && words.contains("has schema version");
     // What can't be read at all ends with 5.
-    ran.code == 5 && refused
+    is_later && refused
+        || ran.code == 5 && refused
         || ran.code == 3 && (refused || says.iter().any(|says| words.contains(says)))
 }
 

@@ -1,0 +1,62 @@
+//! Are the runs measurements of their own?
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
+
+use super::super::Weight;
+use super::ExperimentRule;
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// The rule.
+pub const RULE: ExperimentRule = ExperimentRule {
+    id: "runs-copied",
+    asks: "is each run a measurement of its own, and none a copy of another?",
+    explains: "Copies of a run show no spread, so that a difference from them seems sure which was measured \
+        once. No two runs on real storage have the same operations, bytes and latencies in every interval: \
+        where two have, one is a copy, whatever it is called. Runs on a model may be alike, as virtual time \
+        is. Take the copies out.",
+    bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
+    check,
+};
+
+fn check(runs: &[&Bundle]) -> Option<Finding> {
+    let real = |run: &&&Bundle| run.run.driver != Driver::Model && !run.series.is_empty();
+    let real: Vec<&Bundle> = runs.iter().filter(real).copied().collect();
+    if real.len() < 2 {
+        return None;
+    }
+    let copy = real.iter().enumerate().find_map(|(at, run)| {
+        let earlier = real[..at].iter().find(|earlier| earlier.series == run.series)?;
+        Some((&earlier.run.run_id, &run.run.run_id))
+    });
+    Some(match copy {
+        None => Finding::new(RULE.id, Outcome::Pass, "no run is a copy of another"),
+        Some((one, other)) => {
+            let says = format!("{one} and {other} are alike in every interval: one is a copy");
+            Finding::new(RULE.id, Outcome::Fail, says).advise("take the copies out")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::super::fixtures;
+    use super::*;
+
+    #[test]
+    fn a_run_under_another_name_is_a_copy_unless_it_is_of_a_model() {
+        let (one, mut two) = (fixtures::reads(), fixtures::reads());
+        two.run.run_id = "another".into();
+        assert!(check(&[&one]).is_none());
+        let finding = check(&[&one, &two]).unwrap();
+        assert_eq!(finding.outcome, Outcome::Fail);
+        assert_eq!(finding.says, "run and another are alike in every interval: one is a copy");
+        two.series.swap(0, 1);
+        assert_eq!(check(&[&one, &two]).unwrap().outcome, Outcome::Pass);
+        let mut model = one.clone();
+        model.run.driver = Driver::Model;
+        assert!(check(&[&model, &model]).is_none());
+    }
+}
