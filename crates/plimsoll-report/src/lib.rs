@@ -14,6 +14,7 @@ pub mod escape;
 mod experiment;
 pub mod fio;
 pub mod html;
+pub mod ledger;
 pub mod markdown;
 pub mod number;
 pub mod reported;
@@ -25,6 +26,7 @@ pub mod table;
 pub mod text;
 pub mod time;
 pub mod tuning;
+pub mod verified;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;

@@ -5,8 +5,10 @@
 //!   [`listener`]: who is told meanwhile; [`modelled`]: runs on models.
 //! - [`repeat`]: a plan's runs, as often as it says; [`arms`]: its targets in turns; [`search`]: its load line;
 //!   [`sweep`]: its points.
+//! - [`observe`]: the command of another tool, watched.
 //! - [`kept_data`]: what a run leaves for the next; [`experiment`]: runs that belong together.
-//! - [`custody`]: how evidence is read and judged; [`render`]: the forms that a bundle keeps it in.
+//! - [`custody`]: how evidence is read and judged; [`verify`]: what was left, held against what should be there;
+//!   [`ledger`]: its signed statements; [`render`]: the forms that a bundle keeps it in.
 //! - [`before`]: what a run will take, said before it begins.
 //! - [`places`]: where Plimsoll keeps its own files; [`evidence_place`]: where a bundle goes.
 //! - [`error`], [`exit`]: what went wrong, and what scripts act on.
@@ -22,8 +24,10 @@ pub mod exit;
 pub mod experiment;
 pub mod finished;
 pub mod kept_data;
+pub mod ledger;
 pub mod listener;
 pub mod modelled;
+pub mod observe;
 pub mod places;
 pub mod render;
 pub mod repeat;
@@ -33,3 +37,4 @@ pub mod search;
 pub mod session;
 pub mod sweep;
 pub mod until_steady;
+pub mod verify;

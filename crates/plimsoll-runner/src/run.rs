@@ -16,11 +16,13 @@ use plimsoll_judge::judge::NOT_ACCEPTED;
 use plimsoll_judge::rules;
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_record::progress::{Progress, Watcher};
+use rustix::process::Signal;
 
 use crate::asked::Asked;
 use crate::error::{RunnerError, engine_error};
 use crate::finished::Finished;
 use crate::listener::Listener;
+use crate::observe::{self, Observation, Signalled, Signals};
 use crate::places::Places;
 use crate::repeat;
 
@@ -110,23 +112,45 @@ impl Runner {
     /// the plan or its target comes as [`Event::Failed`].
     pub fn start(plan: &Plan, options: Options) -> Result<RunHandle, RunnerError> {
         let bundles = options.places.bundles(options.bundles.as_deref())?;
-        let (sender, events) = channel();
-        let stop = Arc::new(AtomicBool::new(false));
-        let (plan, asked) = (plan.clone(), Arc::clone(&stop));
-        let work = move || {
-            let ended = defect::caught(|| carry_out(&plan, &options, bundles, &asked, &sender));
-            if let Err(error) = ended.map_err(|error| engine_error(&error)).flatten() {
-                // Whoever listened may have gone.
-                let _ = sender.send(Event::Failed(error));
-            }
-        };
-        let thread = std::thread::Builder::new().name("run".to_owned()).spawn(work);
-        let thread = thread.map_err(|error| {
-            RunnerError::environment(format!("cannot start a thread: {error}"))
-                .hint("raise the limit of processes and threads (ulimit -u)")
-        })?;
-        Ok(RunHandle { events, stop, thread: Some(thread) })
+        let plan = plan.clone();
+        on_a_thread(move |stop, events| carry_out(&plan, &options, bundles, stop, events))
     }
+
+    /// Starts a command and observes it. Asked to stop, it has the command end (SIGTERM).
+    ///
+    /// # Errors
+    /// A thread that can't be started. What is wrong with the command comes as [`Event::Failed`].
+    pub fn observe(observation: Observation) -> Result<RunHandle, RunnerError> {
+        on_a_thread(move |stop, events| {
+            let term = Signalled { number: Signal::TERM.as_raw(), by_terminal: false };
+            let latest = || stop.load(Ordering::Relaxed).then_some(term);
+            let signals = Signals { asked: stop, latest: &latest };
+            let mut teller = Teller { events, plan: None, told: None };
+            observe::carry_out(&observation, &signals, &mut teller).map(drop)
+        })
+    }
+}
+
+/// Does `work` on a thread of its own: it is given what asks it to stop, and whom to tell.
+fn on_a_thread(
+    work: impl FnOnce(&AtomicBool, &Sender<Event>) -> Result<(), RunnerError> + Send + 'static,
+) -> Result<RunHandle, RunnerError> {
+    let (sender, events) = channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    let work = move || {
+        let ended = defect::caught(|| work(&asked, &sender));
+        if let Err(error) = ended.map_err(|error| engine_error(&error)).flatten() {
+            // Whoever listened may have gone.
+            let _ = sender.send(Event::Failed(error));
+        }
+    };
+    let thread = std::thread::Builder::new().name("run".to_owned()).spawn(work);
+    let thread = thread.map_err(|error| {
+        RunnerError::environment(format!("cannot start a thread: {error}"))
+            .hint("raise the limit of processes and threads (ulimit -u)")
+    })?;
+    Ok(RunHandle { events, stop, thread: Some(thread) })
 }
 
 /// A run under way: an iterator over its events. Dropped, it asks the run to stop and waits for its end.
@@ -208,7 +232,7 @@ fn carry_out(
         places: &options.places,
         interrupt,
     };
-    let mut teller = Teller { events, plan: &resolved, told: None };
+    let mut teller = Teller { events, plan: Some(&resolved), told: None };
     let repeated = repeat::carry_out(&asked, &mut teller)?;
     for directory in &repeated.handed_on {
         teller.say(&format!("the data was kept in {directory}"));
@@ -222,7 +246,8 @@ fn carry_out(
 /// Makes events of what a run says.
 struct Teller<'a> {
     events: &'a Sender<Event>,
-    plan: &'a ResolvedPlan,
+    /// The plan of the runs, where there is one.
+    plan: Option<&'a ResolvedPlan>,
     /// When progress was told last.
     told: Option<Instant>,
 }
@@ -237,13 +262,12 @@ impl Teller<'_> {
 impl Watcher for Teller<'_> {
     fn begin(&mut self, kind: PhaseKind) {
         self.told = None;
-        let phases = &self.plan.phases;
-        let expected_ns = match kind {
+        let expected_ns = self.plan.map(|plan| &plan.phases).and_then(|phases| match kind {
             PhaseKind::Condition => Some(phases.condition_max_ns),
             PhaseKind::WarmUp => Some(phases.warm_up_ns),
             PhaseKind::Measure => Some(phases.measure_ns),
             _ => None,
-        };
+        });
         self.tell(Event::PhaseBegan { kind, expected_ns });
     }
 

@@ -8,6 +8,7 @@ use plimsoll_evidence::run::{EndKind, Phase, PhaseKind};
 use plimsoll_evidence::series::{Data, drained_class};
 use plimsoll_judge::verdict::VerdictKind;
 use plimsoll_plan::Plan;
+use plimsoll_runner::observe::Observation;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::run::{Event, Options, RunHandle, Runner};
 
@@ -116,4 +117,32 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     let missing = plan("model = \"no-such-model\"", "10s", "");
     let told = Told::of(Runner::start(&missing, options(directory.path())).unwrap());
     assert!(matches!(told.last, Some(Event::Failed(_))), "{:?}", told.last);
+}
+
+/// A command that is asked to end while it is watched.
+#[test]
+fn an_observed_command_tells_its_intervals_and_ends_when_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let observation = |command: &[&str]| Observation {
+        command: command.iter().map(|&word| word.to_owned()).collect(),
+        paths: vec![directory.path().to_path_buf()],
+        result: None,
+        bundles: None,
+        places: options(directory.path()).places,
+    };
+    let run = Runner::observe(observation(&["sleep", "3600"])).unwrap();
+    let stop = run.stopper();
+    let mut told = Told::default();
+    for event in run {
+        if let Event::Interval(_) = &event {
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        told.hear(event);
+    }
+    let bundle = told.bundle();
+    assert_eq!(bundle.run.end.kind, EndKind::Interrupted);
+    assert!(!bundle.series.is_empty());
+
+    let run = Runner::observe(observation(&["/no-such-command"])).unwrap();
+    assert!(matches!(Told::of(run).last, Some(Event::Failed(_))));
 }

@@ -26,4 +26,3 @@ pub mod sweep;
 pub mod together;
 pub mod tune;
 pub mod verify;
-pub mod verify_evidence;

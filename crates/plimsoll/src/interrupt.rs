@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use plimsoll_engine::urgency;
+use plimsoll_runner::observe::Signalled;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -66,8 +67,16 @@ pub fn ignore_file_limit() {
 }
 
 /// The latest signal that came, if one did.
-pub fn latest() -> Option<i32> {
-    Some(LATEST.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
+pub fn latest() -> Option<Signalled> {
+    let number = Some(LATEST.load(Ordering::Relaxed)).filter(|signal| *signal != 0)?;
+    Some(Signalled { number, by_terminal: number == SIGINT && is_in_foreground() })
+}
+
+/// Whether a Ctrl-C on the terminal reaches the commands of this process as well.
+fn is_in_foreground() -> bool {
+    let terminal = std::fs::File::open("/dev/tty");
+    let foreground = terminal.and_then(|tty| Ok(rustix::termios::tcgetpgrp(tty)?));
+    foreground.is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 fn failed(says: &str) -> CliError {

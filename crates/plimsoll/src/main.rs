@@ -20,10 +20,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use plimsoll_engine::defect;
-use plimsoll_runner::{
-    ceilings, custody, evidence_place, exit, experiment, kept_data, modelled, places, run_id,
-    session,
-};
+use plimsoll_runner::{ceilings, custody, exit, experiment, kept_data, modelled, places, session};
 
 use crate::arguments::Arguments;
 use crate::error::CliError;

@@ -3,13 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll_evidence::EvidenceError;
-use plimsoll_evidence::ledger::statement::statements;
-use plimsoll_evidence::ledger::{Event, HeadFound, Ledger, Link, Statement};
-use plimsoll_evidence::signature::{make_keys, public_key};
-use plimsoll_report::time;
-use plimsoll_sys::clock;
-use serde::Serialize;
+use plimsoll_evidence::signature::make_keys;
+use plimsoll_runner::ledger;
 
 use super::bundle;
 use crate::common::Common;
@@ -89,191 +84,38 @@ fn make(file: &Path, with_password: bool) -> Result<Exit, CliError> {
             .hint("set it, or make the key with `minisign -G`, which asks for a password"));
     }
     let public = make_keys(file, password.filter(|_| with_password))?;
-    bundle::print(&format!(
-        "secret key: {}\npublic key: {}.pub\n{public}\n",
-        file.display(),
-        file.display()
-    ))?;
+    let file = file.display();
+    bundle::print(&format!("secret key: {file}\npublic key: {file}.pub\n{public}\n"))?;
     Ok(Exit::Ok)
 }
 
 fn sign(key: &Path, out: Option<&Path>) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
-    let ledger = Ledger::at(places.ledger());
     let Some(signer) = keys::signer(Some(key))? else { return Ok(Exit::Ok) };
-    let chain = ledger.read_chain()?;
-    // A ledger that is not what was stated before is not to be stated anew.
-    holds(&chain, &places.statements(), None, &[])?;
-    let now = clock::realtime_ns();
-    let write = |to: &Path| Statement::sign(&chain, ledger.path(), to, &signer, now);
-    let statement = write(&places.statements())?;
-    let told = match out {
-        Some(out) => write(out)?.path,
-        None => statement.path.clone(),
-    };
+    let stated = ledger::state(&places, &signer, out)?;
     bundle::print(&format!(
         "signed: {} lines of {}\nstatement: {}\nGive the statement and its signature to somebody who keeps \
          them: from then on the ledger can't be cut short or rewritten up to that line unnoticed.\n",
-        statement.lines,
-        ledger.path().display(),
-        told.display()
-    ))?;
-    Ok(Exit::Ok)
-}
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Checked {
-    ledger: String,
-    lines: u64,
-    began_unix_ns: Option<u64>,
-    runs: u64,
-    /// Lines whose writers found a ledger that was not what its head said.
-    changed_before: Vec<Changed>,
-    statements: Vec<CheckedStatement>,
-}
-
-#[derive(Serialize)]
-struct Changed {
-    line: u64,
-    says: String,
-}
-
-#[derive(Serialize)]
-struct CheckedStatement {
-    file: String,
-    lines: u64,
-    signed_unix_ns: u64,
-    key: String,
-    /// `None`: no key was given to hold it against.
-    of_given_key: Option<bool>,
-    timestamp_token: Option<String>,
+        stated.lines,
+        stated.ledger.display(),
+        stated.statement.display()
+    ))
+    .map(|()| Exit::Ok)
 }
 
 fn check(key: Option<&str>, given: &[PathBuf], common: &Common) -> Result<Exit, CliError> {
-    let places = Places::from_environment()?;
-    let ledger = Ledger::at(places.ledger());
-    let chain = ledger.read_chain().map_err(|error| {
-        let broken = matches!(error, EvidenceError::LedgerBroken { .. });
-        let error = CliError::from(error);
-        if broken { CliError { kind: Exit::NoVerdict, ..error } } else { error }
-    })?;
-    let key = key.map(public_key).transpose()?;
-    let all = holds(&chain, &places.statements(), key.as_deref(), given)?;
-    let runs = chain.iter().filter(|link| matches!(link.entry.event, Event::Started { .. }));
-    let checked = Checked {
-        ledger: ledger.path().display().to_string(),
-        lines: chain.len() as u64,
-        began_unix_ns: chain.first().map(|first| first.entry.unix_ns),
-        runs: runs.count() as u64,
-        changed_before: chain.iter().filter_map(changed).collect(),
-        statements: all.iter().map(|statement| told(statement, key.as_deref())).collect(),
-    };
-    // A key was named, so something was to be signed with it.
-    let signed = key.is_none() || checked.statements.iter().any(|s| s.of_given_key == Some(true));
-    let whole = signed && checked.changed_before.is_empty();
-    let exit = if whole { Exit::Ok } else { Exit::NoVerdict };
-    if common.json {
-        bundle::print(&bundle::json(&checked)?)?;
-    } else {
-        bundle::print(&describe(&checked, signed))?;
-    }
-    Ok(exit)
-}
-
-fn changed(link: &Link) -> Option<Changed> {
-    match &link.entry.head {
-        Some(HeadFound::Differed(says)) => {
-            Some(Changed { line: link.entry.position, says: says.clone() })
-        }
-        _ => None,
-    }
-}
-
-fn told(statement: &Statement, key: Option<&str>) -> CheckedStatement {
-    CheckedStatement {
-        file: statement.path.display().to_string(),
-        lines: statement.lines,
-        signed_unix_ns: statement.signed_unix_ns,
-        key: statement.key.clone(),
-        of_given_key: key.map(|key| statement.is_signed_by(key)),
-        timestamp_token: statement.token().map(|token| token.display().to_string()),
-    }
-}
-
-/// Every statement that is kept or given, once each was found to hold.
-fn holds(
-    chain: &[Link],
-    kept: &Path,
-    key: Option<&str>,
-    given: &[PathBuf],
-) -> Result<Vec<Statement>, CliError> {
-    let mut all = Vec::new();
-    for statement in statements(kept).into_iter().chain(given.iter().map(|p| Statement::read(p))) {
-        let statement = statement?;
-        statement.holds_for(chain).map_err(|says| {
-            let says =
-                format!("the ledger is not what {} states: {says}", statement.path.display());
-            CliError::new(Exit::NoVerdict, says)
-        })?;
-        if key.is_none_or(|key| statement.is_signed_by(key)) {
-            all.push(statement);
-        }
-    }
-    Ok(all)
-}
-
-fn describe(checked: &Checked, signed: bool) -> String {
-    let mut text = match (signed, checked.statements.is_empty()) {
-        _ if !checked.changed_before.is_empty() => {
-            "CHANGED: it was not as its last run had left it when a later one began\n\n".to_owned()
-        }
-        (false, _) => {
-            "NOT SIGNED: no statement of this ledger is signed with that key\n\n".to_owned()
-        }
-        (true, true) => {
-            "WHOLE: each line holds the hash of the one before, and the head that of the last; nothing was \
-             signed\n\n".to_owned()
-        }
-        (true, false) => {
-            "WHOLE: each line holds the hash of the one before, and every statement holds\n\n"
-                .to_owned()
-        }
-    };
-    let began = checked.began_unix_ns.map_or("it is empty".to_owned(), time::utc);
-    text.push_str(&format!("  ledger  {}\n", checked.ledger));
-    let runs =
-        if checked.runs == 1 { "1 run".to_owned() } else { format!("{} runs", checked.runs) };
-    text.push_str(&format!("  lines   {}, of {runs}\n", checked.lines));
-    text.push_str(&format!("  began   {began}\n"));
-    for Changed { line, says } in &checked.changed_before {
-        text.push_str(&format!("  before line {line}: {says}\n"));
-    }
-    for statement in &checked.statements {
-        let token = statement.timestamp_token.as_ref().map_or("", |_| ", with a timestamp token");
-        text.push_str(&format!(
-            "  signed  {} lines on {} with {}{token}\n",
-            statement.lines,
-            time::utc(statement.signed_unix_ns),
-            statement.key
-        ));
-    }
-    text
+    let checked = ledger::check(&Places::from_environment()?, key, given)?;
+    bundle::print(&if common.json { bundle::json(&checked)? } else { checked.text() })?;
+    Ok(if checked.is_whole() { Exit::Ok } else { Exit::NoVerdict })
 }
 
 fn stamp(token: &Path) -> Result<Exit, CliError> {
-    let places = Places::from_environment()?;
-    let Some(latest) = statements(&places.statements()).pop() else {
-        return Err(CliError::usage("no statement of the ledger was signed yet")
-            .hint("plimsoll ledger sign --key FILE"));
-    };
-    let path = latest?.stamp(token)?;
+    let path = ledger::stamp(&Places::from_environment()?, token)?;
+    let (stamped, statement) = (path.display(), path.with_extension(""));
     bundle::print(&format!(
-        "token: {}\nThe authority's signature is checked with: openssl ts -verify -in {} -data {} -CAfile \
-         CA.pem\n",
-        path.display(),
-        path.display(),
-        path.with_extension("").display()
-    ))?;
-    Ok(Exit::Ok)
+        "token: {stamped}\nThe authority's signature is checked with: openssl ts -verify -in {stamped} -data {} \
+         -CAfile CA.pem\n",
+        statement.display()
+    ))
+    .map(|()| Exit::Ok)
 }

@@ -7,7 +7,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::ResultFile;
 use plimsoll_import::foreign;
 
-use crate::error::CliError;
+use crate::error::RunnerError;
 
 /// Files carry the time of the kernel's last tick.
 const TICK_NS: u64 = 20_000_000;
@@ -21,14 +21,14 @@ pub(super) struct Ran {
 }
 
 /// Reads a result's figures.
-pub(super) fn read(file: &Path) -> Result<Bundle, CliError> {
+pub(super) fn read(file: &Path) -> Result<Bundle, RunnerError> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|error| {
-        CliError::environment(format!("cannot read the result {name}: {error}"))
+        RunnerError::environment(format!("cannot read the result {name}: {error}"))
             .hint("have the command write it: --output-format=json+ --output=FILE")
     })?;
     foreign::fio::read(&text, &name)
-        .map_err(|error| CliError::environment(format!("{name}: {error}")))
+        .map_err(|error| RunnerError::environment(format!("{name}: {error}")))
 }
 
 /// How the result stands to the command that is said to have left it.
