@@ -18,6 +18,8 @@ pub mod ledger;
 pub mod markdown;
 pub mod number;
 pub mod reported;
+pub mod rows;
+pub mod rules;
 pub mod run;
 pub mod study;
 mod sweep;

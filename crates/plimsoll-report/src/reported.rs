@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::reported::Reported;
 use plimsoll_judge::conservation::{Audit, Credibility, Finding, Gravity, headline};
+use serde_json::json;
 
 use crate::document::{Block, Document, Fact, FindingLine, Headline, Section};
 use crate::number::Unit;
@@ -47,6 +48,22 @@ pub fn figures_text(audit: &Audit, style: &Style) -> String {
         &Document { title, headline, sections: figures(audit), ..Document::default() },
         style,
     )
+}
+
+/// A result and its audit, for programs.
+pub fn result_json(result: &Reported, audit: &Audit) -> serde_json::Value {
+    let figures = headline(result);
+    json!({
+        "result": result.label(),
+        "tool": result.source.tool,
+        "version": result.source.version,
+        "format": result.source.format,
+        "rate_per_s": figures.rate_per_s,
+        "bandwidth_bytes_per_s": figures.bandwidth_per_s,
+        "latency_ns_mean": figures.latency_ns,
+        "audit": audit,
+        "remarks": result.remarks,
+    })
 }
 
 fn headline_of(audit: &Audit) -> Headline {

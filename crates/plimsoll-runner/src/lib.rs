@@ -5,7 +5,7 @@
 //!   [`listener`]: who is told meanwhile; [`modelled`]: runs on models.
 //! - [`repeat`]: a plan's runs, as often as it says; [`arms`]: its targets in turns; [`search`]: its load line;
 //!   [`sweep`]: its points.
-//! - [`observe`]: the command of another tool, watched.
+//! - [`observe`]: the command of another tool, watched; [`audit`]: results made elsewhere, judged.
 //! - [`kept_data`]: what a run leaves for the next; [`experiment`]: runs that belong together.
 //! - [`custody`]: how evidence is read and judged; [`verify`]: what was left, held against what should be there;
 //!   [`ledger`]: its signed statements; [`render`]: the forms that a bundle keeps it in.
@@ -15,6 +15,7 @@
 
 pub mod arms;
 pub mod asked;
+pub mod audit;
 pub mod before;
 pub mod ceilings;
 pub mod custody;

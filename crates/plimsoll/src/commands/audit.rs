@@ -1,16 +1,16 @@
 //! `plimsoll audit`: results made elsewhere, a claim without a file, and what the rules are.
 
 mod claim;
+mod declared;
 mod one;
 mod rules;
+mod sort;
 mod study;
 
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_import::number;
-use plimsoll_judge::conservation;
-use plimsoll_plan::{Media, SizeBytes};
+use plimsoll_runner::audit::is_of_a_run;
 
 use crate::common::Common;
 use crate::error::CliError;
@@ -44,7 +44,7 @@ pub struct Options {
     table: bool,
     /// Order of the rows.
     #[arg(long, value_name = "COLUMN", default_value = "verdict")]
-    sort: study::Sort,
+    sort: sort::Sort,
     /// Write the report as a page to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -87,7 +87,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     if let Some(id) = &options.explain {
         return rules::explain(id, common);
     }
-    let declared = Declared::of(options)?;
+    let declared = declared::of(options)?;
     if let Some(reported) = options.stated.result(options)? {
         return study::one(&reported, &declared.reported(), options, common);
     }
@@ -95,76 +95,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         [] => Err(CliError::usage("there is nothing to audit")
             .hint("name a result's file or a directory of results")
             .hint("or state a claim: --iops, --bandwidth, --latency, --size, --depth")),
-        [file] if !options.table && one::is_of_a_run(file) => {
+        [file] if !options.table && is_of_a_run(file) => {
             one::carry_out(file, &declared, options, common)
         }
         paths => study::carry_out(paths, &declared.reported(), options, common),
     }
-}
-
-/// What the reader declares about the system, as parsed.
-#[derive(Clone, Copy, Debug, Default)]
-struct Declared {
-    outstanding: Option<u64>,
-    link_bytes_per_s: Option<u64>,
-    array_cache_bytes: Option<u64>,
-    memory_bytes: Option<u64>,
-    media: Option<Media>,
-    drives: Option<u32>,
-}
-
-impl Declared {
-    fn of(options: &Options) -> Result<Self, CliError> {
-        let size = |text: &Option<String>| -> Result<Option<u64>, CliError> {
-            let Some(text) = text else { return Ok(None) };
-            let wrong = || CliError::usage(format!("{text:?} is no size"));
-            let parsed = text.parse::<SizeBytes>();
-            parsed.map(|size| Some(size.0)).map_err(|_| wrong().hint("write it as 64GiB"))
-        };
-        let media = |word: &String| {
-            Media::from_word(word).ok_or_else(|| {
-                CliError::usage(format!("{word:?} is no media")).hint(Media::WORDS.join(", "))
-            })
-        };
-        Ok(Self {
-            outstanding: options.outstanding,
-            link_bytes_per_s: options.link.as_ref().map(|t| bytes_per_s(t)).transpose()?,
-            array_cache_bytes: size(&options.array_cache)?,
-            memory_bytes: size(&options.memory)?,
-            media: options.media.as_ref().map(media).transpose()?,
-            drives: options.drives,
-        })
-    }
-
-    /// As the rules of conservation take it.
-    fn reported(&self) -> conservation::Declared {
-        use plimsoll_evidence::reported::MediaClass;
-        let float = |value: Option<u64>| value.map(|value| value as f64);
-        conservation::Declared {
-            link_bytes_per_s: float(self.link_bytes_per_s),
-            drives: self.drives.map(f64::from),
-            media: self.media.and_then(|media| match media {
-                Media::Hdd => Some(MediaClass::Hdd),
-                Media::Ssd => Some(MediaClass::Ssd),
-                Media::Nvme => Some(MediaClass::Nvme),
-                _ => None,
-            }),
-            outstanding: float(self.outstanding),
-            cache_bytes: float(self.array_cache_bytes),
-            memory_bytes: float(self.memory_bytes),
-        }
-    }
-}
-
-/// `5GB/s`, `25Gb/s`, `10 Gbit/s`.
-fn bytes_per_s(text: &str) -> Result<u64, CliError> {
-    let wrong = || {
-        CliError::usage(format!("{text:?} is no rate of bytes"))
-            .hint("write it as 5GB/s, 3GiB/s or 25Gb/s (a lower-case b is a bit)")
-    };
-    let (digits, name) = number::split_unit(text);
-    let number = number::plain(digits).ok_or_else(wrong)?;
-    let unit = number::unit(name).filter(|u| u.measure == number::Measure::BytesPerS);
-    let rate = number.value * unit.ok_or_else(wrong)?.factor;
-    if rate >= 1.0 && rate.is_finite() { Ok(rate as u64) } else { Err(wrong()) }
 }

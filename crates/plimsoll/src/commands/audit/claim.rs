@@ -4,9 +4,10 @@ use clap::Args;
 use plimsoll_evidence::reported::{
     Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Reported, Setting, Source, Stage,
 };
-use plimsoll_import::number::{self, Measure};
+use plimsoll_import::number::Measure;
 
 use super::Options;
+use super::declared::figure;
 use crate::error::CliError;
 
 /// Figures that are claimed.
@@ -93,29 +94,4 @@ impl Stated {
                 .hint("random or sequential")),
         }
     }
-}
-
-/// A figure as people write it: with commas, a prefix or a unit, and as precise as its digits.
-fn figure(text: &str, option: &str, measure: Measure) -> Result<Figure, CliError> {
-    let example = match measure {
-        Measure::Count | Measure::Percent => "write it as 1000000, 1e6 or 1M",
-        Measure::Bytes => "write it as 4KiB or 4096",
-        Measure::BytesPerS => "write it as 4GB/s or 25Gb/s",
-        Measure::Time => "write it as 0.25ms or 250us",
-    };
-    let wrong = || CliError::usage(format!("{option}: {text:?} is no such figure")).hint(example);
-    let (digits, name) = number::split_unit(text);
-    let parsed =
-        number::plain(digits).or_else(|| number::grouped(digits, number::Commas::Thousands));
-    let parsed = parsed.filter(|number| number.value > 0.0 && number.value.is_finite());
-    let parsed = number::rounded_by_people(parsed.ok_or_else(wrong)?);
-    let bare = name.is_empty() && matches!(measure, Measure::Count | Measure::Bytes);
-    if bare {
-        return Ok(Figure::rounded(parsed.value, parsed.step, option));
-    }
-    // `4K` and `4k` are sizes where a size is asked for.
-    let short = matches!(name, "k" | "K" | "m" | "M") && measure == Measure::Bytes;
-    let name = if short { format!("{name}iB") } else { name.to_owned() };
-    let unit = number::unit(&name).filter(|unit| unit.measure == measure).ok_or_else(wrong)?;
-    Ok(number::figure(parsed, unit, option))
 }
