@@ -23,7 +23,7 @@ use plimsoll_evidence::run::{Driver, EndKind, Tier};
 use plimsoll_judge::figures::measured;
 use plimsoll_judge::{Verdict, VerdictKind};
 
-pub use self::inside::explain;
+pub use self::inside::{explain, explained_json};
 
 use self::kinds::Operation;
 use crate::document::{Document, Fact, Headline, Section};

@@ -3,6 +3,7 @@
 //! - [`run`]: a run as a thread that tells typed events and can be asked to stop.
 //! - [`asked`]: what is to be run; [`session`]: one run from its lock to its verdict; [`finished`]: what it came to;
 //!   [`listener`]: who is told meanwhile; [`modelled`]: runs on models.
+//! - [`parameters`], [`sizing`], [`fitting`]: what a model is, what it says of sizes, and what is fitted of it.
 //! - [`repeat`]: a plan's runs, as often as it says; [`arms`]: its targets in turns; [`search`]: its load line;
 //!   [`sweep`]: its points.
 //! - [`observe`]: the command of another tool, watched; [`audit`]: results made elsewhere, judged.
@@ -24,11 +25,13 @@ pub mod evidence_place;
 pub mod exit;
 pub mod experiment;
 pub mod finished;
+pub mod fitting;
 pub mod kept_data;
 pub mod ledger;
 pub mod listener;
 pub mod modelled;
 pub mod observe;
+pub mod parameters;
 pub mod places;
 pub mod render;
 pub mod repeat;
@@ -36,6 +39,7 @@ pub mod run;
 pub mod run_id;
 pub mod search;
 pub mod session;
+pub mod sizing;
 pub mod sweep;
 pub mod until_steady;
 pub mod verify;

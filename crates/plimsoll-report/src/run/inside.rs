@@ -5,6 +5,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::inside::Inside;
 use plimsoll_judge::figures::measured;
 use plimsoll_judge::inside::{Stations, bottleneck, contributions, says, shares, stations};
+use serde_json::{Value, json};
 
 use super::{nothing, sentence};
 use crate::document::{Block, Depth, Section};
@@ -175,6 +176,43 @@ fn station_table(inside: &Inside, window_ns: u64) -> Table {
         ]);
     }
     table
+}
+
+/// What the model knows of itself, for programs; `null` for a run on no model.
+pub fn explained_json(evidence: &Bundle) -> Value {
+    let Some(inside) = &evidence.observed.inside else { return Value::Null };
+    let window_ns = evidence.run.measure().map_or(0, |phase| phase.duration_ns);
+    let share = |writes| -> Value {
+        shares(inside, writes).into_iter().map(|(place, _, share)| (place, json!(share))).collect()
+    };
+    let station = |group: &Stations| {
+        json!({
+            "name": group.name, "stations": group.stations, "servers": group.servers,
+            "utilisation": group.utilisation, "utilisation_max": group.utilisation_max,
+            "busiest": group.busiest, "customers": group.customers,
+            "visits_per_s": group.visits_per_s, "time_ns": group.time_ns,
+        })
+    };
+    let path = |path: &plimsoll_evidence::inside::Path| {
+        let (latency_ns, parts) = contributions(path);
+        let parts: Vec<Value> = parts
+            .iter()
+            .map(|part| {
+                json!({"station": part.station, "waited_ns": part.waited_ns,
+                    "served_ns": part.served_ns, "share": part.share})
+            })
+            .collect();
+        json!({"operation": path.operation, "traced": path.traced, "latency_ns": latency_ns,
+            "parts": parts})
+    };
+    json!({
+        "model": inside.model,
+        "bottleneck": bottleneck(inside, window_ns).as_ref().map(station),
+        "reads_from": share(false),
+        "writes_to": share(true),
+        "paths": inside.paths.iter().map(path).collect::<Vec<_>>(),
+        "stations": stations(inside, window_ns).iter().map(station).collect::<Vec<_>>(),
+    })
 }
 
 #[cfg(test)]

@@ -1,18 +1,20 @@
 //! `plimsoll model`: storage systems written down in TOML and simulated in virtual time. One file per
 //! subcommand.
 
+mod count;
 mod fit;
 mod list;
 mod run;
 mod serve;
 mod show;
 mod size;
+mod target;
 
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use plimsoll_report::document::Document;
-use plimsoll_runner::modelled::{fit_error, model_error};
+use plimsoll_runner::modelled::model_error;
 
 use super::bundle;
 use crate::common::Common;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
-use plimsoll_experiments::planned::Further;
 use plimsoll_experiments::run::{self, Asked, Directory};
-use plimsoll_experiments::{Definition, Files, On, Overrides, Planned};
+use plimsoll_experiments::{Definition, Files, On, Planned};
 
+use super::overrides::{further, overrides};
 use crate::commands::bundle;
 use crate::common::Common;
 use crate::error::CliError;
@@ -34,23 +34,23 @@ pub struct Options {
     on: Where,
     /// Where a place of the real arms is: a directory, a device or an NFS export.
     #[arg(long, value_name = "PLACE=PATH")]
-    path: Vec<String>,
+    pub(super) path: Vec<String>,
     /// A field of every arm's plan that differs, as in a plan: phases.measure='"60s"'.
     #[arg(long, value_name = "FIELD=VALUE")]
-    set: Vec<String>,
+    pub(super) set: Vec<String>,
     /// Only this arm; may be given several times.
     #[arg(long, value_name = "ARM")]
-    arm: Vec<String>,
+    pub(super) arm: Vec<String>,
     /// Runs of each arm, instead of as many as the experiment says.
     #[arg(long, value_name = "N")]
-    repeats: Option<u32>,
+    pub(super) repeats: Option<u32>,
     /// Further published figures, in the form of published.csv, that the model never knew.
     #[arg(long, value_name = "FILE")]
-    published: Option<PathBuf>,
+    pub(super) published: Option<PathBuf>,
     /// A further published table of an arm that sweeps, in the columns of `model fit`, that the model never
     /// knew.
     #[arg(long, value_name = "ARM=FILE")]
-    table: Vec<String>,
+    pub(super) table: Vec<String>,
     /// Go on with an experiment that was interrupted: its directory, or its name in the catalogue.
     #[arg(long, value_name = "EXPERIMENT")]
     resume: Option<String>,
@@ -110,36 +110,4 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         return Ok(Exit::Interrupted);
     }
     Ok(outcome.exit)
-}
-
-/// What the operator changes.
-fn overrides(options: &Options, on: On) -> Result<Overrides, CliError> {
-    if on == On::Model && !options.path.is_empty() {
-        return Err(CliError::usage("--path is for arms on real storage").hint("add --on real"));
-    }
-    let place = |text: &String| pair(text, "PLACE=PATH");
-    let places = options.path.iter().map(place).collect::<Result<_, _>>()?;
-    let field = |text: &String| pair(text, "FIELD=VALUE");
-    let set = options.set.iter().map(field).collect::<Result<_, _>>()?;
-    let (repeats, arms) = (options.repeats, options.arm.clone());
-    Ok(Overrides { set, places, repeats, arms, ..Overrides::default() })
-}
-
-/// Published figures that the operator brings along.
-fn further(options: &Options) -> Result<Further, CliError> {
-    let table = |text: &String| match text.split_once('=') {
-        Some((arm, path)) => Ok((arm.to_owned(), path.to_owned())),
-        None => Err(CliError::usage(format!("\"{text}\" is not ARM=FILE"))),
-    };
-    let tables = options.table.iter().map(table).collect::<Result<_, _>>()?;
-    Ok(Further { figures: options.published.clone(), tables })
-}
-
-fn pair(text: &str, form: &str) -> Result<(String, String), CliError> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-            Ok((name.to_owned(), value.to_owned()))
-        }
-        _ => Err(CliError::usage(format!("\"{text}\" is not {form}"))),
-    }
 }

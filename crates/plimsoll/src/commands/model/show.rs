@@ -2,11 +2,7 @@
 
 use clap::Args;
 use plimsoll_model::run::Modelled;
-use plimsoll_model::spec::{Field, Spec, unit_of};
-use plimsoll_report::document::{Block, Document, Headline, Section};
-use plimsoll_report::table::{Cell, Column, Table};
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use plimsoll_runner::parameters;
 
 use super::{model_error, settings, show};
 use crate::commands::bundle;
@@ -31,137 +27,18 @@ pub struct Options {
     set: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct Parameter {
-    path: String,
-    value: f64,
-    unit: &'static str,
-    from: String,
-    note: String,
-    free: Option<(f64, f64)>,
-}
-
 /// Shows a model.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let model = Modelled::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
-    let spec = model.spec();
     if options.toml {
-        bundle::print(spec.text())?;
+        bundle::print(model.spec().text())?;
         return Ok(Exit::Ok);
     }
     if common.json {
-        bundle::print(&bundle::json(&as_json(&model))?)?;
+        bundle::print(&bundle::json(&parameters::as_json(&model))?)?;
         return Ok(Exit::Ok);
     }
-    let mut sections = Vec::new();
-    if !spec.about.trim().is_empty() {
-        let paragraphs = spec.about.trim().split("\n\n").map(|p| p.replace('\n', " "));
-        let section = Section::brief("about", "What it stands for");
-        sections.push(paragraphs.fold(section, |s, p| s.with(Block::Words(p))));
-    }
-    if !spec.missing.trim().is_empty() {
-        let missing = spec.missing.split_whitespace().collect::<Vec<_>>().join(" ");
-        sections.push(Section::brief("missing", "What it lacks").with(Block::Words(missing)));
-    }
-    for place in places(spec) {
-        if let Some(table) = table(spec, &place) {
-            sections.push(Section::brief(&place, &place).with(Block::Table(table)));
-        }
-    }
-    let document = Document {
-        title: spec.name.clone(),
-        headline: Headline {
-            word: spec.name.clone(),
-            reason: format!("{} ({})", spec.title, model.origin()),
-            ..Headline::default()
-        },
-        sections,
-        ..Document::default()
-    };
-    show(&document, common)?;
+    show(&parameters::document(&model), common)?;
     Ok(Exit::Ok)
-}
-
-fn places(spec: &Spec) -> Vec<String> {
-    let mut places = vec!["model".to_owned()];
-    places.extend(spec.blocks.keys().cloned());
-    places.extend(["load", "size"].into_iter().filter(|p| spec.table(p).is_some()).map(Into::into));
-    places
-}
-
-fn parameters(spec: &Spec) -> Vec<Parameter> {
-    let parameter = |(path, fact): (String, &plimsoll_model::spec::Fact)| Parameter {
-        value: fact.value,
-        unit: unit_of(path.rsplit('.').next().unwrap_or_default()),
-        from: fact.from.to_string(),
-        note: fact.note.clone(),
-        free: fact.free,
-        path,
-    };
-    spec.facts().into_iter().map(parameter).collect()
-}
-
-fn as_json(model: &Modelled) -> Value {
-    let spec = model.spec();
-    let mut words = Map::new();
-    for place in places(spec) {
-        for (field, value) in &spec.table(&place).map(|t| t.fields.clone()).unwrap_or_default() {
-            let value = match value {
-                Field::Text(text) => json!(text),
-                Field::List(list) => json!(list),
-                Field::Flag(flag) => json!(flag),
-                Field::Fact(_) => continue,
-            };
-            words.insert(format!("{place}.{field}"), value);
-        }
-    }
-    json!({
-        "name": spec.name,
-        "title": spec.title,
-        "about": spec.about,
-        "missing": spec.missing,
-        "origin": model.origin(),
-        "text_sha256": model.text_sha256(),
-        "words": words,
-        "parameters": parameters(spec),
-    })
-}
-
-fn table(spec: &Spec, place: &str) -> Option<Table> {
-    let fields = &spec.table(place)?.fields;
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words("parameter", "parameter"),
-            Column::numbers("value", "value"),
-            Column::words("unit", "unit"),
-            Column::remarks("source", "source"),
-        ],
-    );
-    for (name, field) in fields {
-        let (value, unit, source) = match field {
-            Field::Fact(fact) => {
-                let free = fact.free.map(|(low, high)| format!("; free in {low} to {high}"));
-                let note =
-                    if fact.note.is_empty() { String::new() } else { format!(": {}", fact.note) };
-                let source = format!("{}{note}{}", fact.from, free.unwrap_or_default());
-                (number(fact.value), unit_of(name).to_owned(), source)
-            }
-            Field::Text(text) => (text.clone(), String::new(), String::new()),
-            Field::List(list) => (list.join(", "), String::new(), String::new()),
-            Field::Flag(flag) => (flag.to_string(), String::new(), String::new()),
-        };
-        let cells = [name.clone(), value, unit, source];
-        table.rows.push(cells.into_iter().map(Cell::text).collect());
-    }
-    (!table.rows.is_empty()).then_some(table)
-}
-
-/// Large whole numbers in groups of three, others as they are written.
-fn number(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() >= 1e4 {
-        return plimsoll_report::number::group_thousands(&format!("{value:.0}"));
-    }
-    value.to_string()
 }

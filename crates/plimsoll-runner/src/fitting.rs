@@ -1,0 +1,372 @@
+//! A model's free parameters from a measured table, and how well the fitted model predicts another.
+
+mod text;
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::fit::goals::{self, Goal, Side};
+use plimsoll_model::fit::{
+    Checks, Fit, FitOptions, Row, RowScore, Scores, Table as Measured, check, fit, predict, score,
+};
+use plimsoll_model::run::{MatrixLoad, Modelled};
+use plimsoll_model::spec::Spec;
+use plimsoll_report::document::Document;
+use serde::Serialize;
+
+use crate::error::RunnerError;
+use crate::modelled::{fit_error, model_error};
+
+/// What is asked of a fit.
+pub struct Asked<'a> {
+    /// The model with its free parameters.
+    pub model: &'a Modelled,
+    /// What was measured.
+    pub table: &'a Measured,
+    /// A table to be predicted, which the fit does not see.
+    pub other: Option<&'a Measured>,
+    /// Parameters that differ in the system of that table.
+    pub with: &'a BTreeMap<String, String>,
+    /// How good the fit is to be.
+    pub goals: &'a [Goal],
+    /// How it is searched.
+    pub options: FitOptions,
+}
+
+/// How well a fitted model does, and what it predicts: as it is serialised, for programs.
+#[derive(Serialize)]
+pub struct Outcome {
+    model: String,
+    fitted: ScoresOut,
+    left_out: Option<ScoresOut>,
+    free_parameters: usize,
+    rows: Vec<RowOut>,
+    parameters: Vec<ParameterOut>,
+    checks: ChecksOut,
+    predicted: Option<Predicted>,
+    goals: Vec<GoalOut>,
+    /// What structure the model lacks, as its file says.
+    missing: Option<String>,
+}
+
+/// A goal and what was reached. Errors and limits are shares.
+#[derive(Serialize)]
+struct GoalOut {
+    goal: String,
+    #[serde(skip)]
+    says: String,
+    limit: f64,
+    reached: f64,
+    met: bool,
+    /// Median error of copying the fitted table's rows, where the goal is a ratio to it.
+    copying_error_median: Option<f64>,
+    gap: Option<GapOut>,
+}
+
+#[derive(Serialize)]
+struct GapOut {
+    over: f64,
+    row_limit: f64,
+    rows: Vec<OddRow>,
+    groups: Vec<GroupOut>,
+}
+
+#[derive(Serialize)]
+struct OddRow {
+    row: String,
+    error: f64,
+}
+
+#[derive(Serialize)]
+struct GroupOut {
+    group: String,
+    rows: usize,
+    one_side: usize,
+    error_median: f64,
+}
+
+#[derive(Serialize)]
+struct Predicted {
+    scores: ScoresOut,
+    /// Errors of copying the row of the fitted table with the same I/O size and read share.
+    copied: Option<ScoresOut>,
+    rows: Vec<RowOut>,
+    checks: ChecksOut,
+}
+
+#[derive(Clone, Copy, Default, Serialize)]
+struct ScoresOut {
+    ops_error_median: f64,
+    ops_error_p90: f64,
+    latency_error_median: f64,
+    latency_error_p90: f64,
+}
+
+#[derive(Serialize)]
+struct RowOut {
+    line: usize,
+    row: String,
+    measured_ops_per_s: f64,
+    modelled_ops_per_s: f64,
+    ops_error: f64,
+    measured_latency_ms: f64,
+    modelled_latency_ms: f64,
+    latency_error: f64,
+}
+
+#[derive(Serialize)]
+struct ParameterOut {
+    path: String,
+    given: f64,
+    fitted: f64,
+    bounds: (f64, f64),
+    interval: Option<(f64, f64)>,
+    identified: bool,
+}
+
+#[derive(Default, Serialize)]
+struct ChecksOut {
+    bandwidth_unit_bytes: f64,
+    protocol_bytes_per_op: f64,
+    identity_residual_median: f64,
+    identity_odd_rows: Vec<(String, f64)>,
+    concurrency_least: f64,
+    concurrency_most: f64,
+    concurrency_possible: Option<f64>,
+    concurrency_impossible_rows: Vec<(String, f64)>,
+    network_bytes_per_s_max: f64,
+    network_limit_bytes_per_s: Option<f64>,
+    columns_passed_over: Vec<String>,
+}
+
+impl Outcome {
+    /// For people.
+    pub fn document(&self) -> Document {
+        text::document(self)
+    }
+}
+
+/// Fits, and predicts where asked. `begins` is told when the fit begins, once all was found right.
+///
+/// # Errors
+/// A model that can't be fitted to the table, or does not fit the other system.
+pub fn carry_out(asked: &Asked<'_>, begins: impl FnOnce()) -> Result<(Fit, Outcome), RunnerError> {
+    let Asked { model, table, options, .. } = asked;
+    // What is wrong with the other system is said before minutes of fitting.
+    changed(model.spec(), asked.with)?;
+    begins();
+    let fitted = fit(model.spec(), table, options).map_err(|error| fit_error(&error))?;
+    let predicted = match asked.other {
+        None => None,
+        Some(other) => {
+            let spec = changed(&fitted.spec, asked.with)?;
+            let rows = predict(&spec, other, options.limits, options.seed)
+                .map_err(|error| fit_error(&error))?;
+            Some((rows, checks_of(&spec, other)))
+        }
+    };
+    let outcome = outcome(&fitted, table, predicted, asked.goals);
+    Ok((fitted, outcome))
+}
+
+fn outcome(
+    fitted: &Fit,
+    table: &Measured,
+    predicted: Option<(Vec<RowScore>, ChecksOut)>,
+    goals: &[Goal],
+) -> Outcome {
+    let scored = predicted.map(|(rows, checks)| {
+        let (scores, copied) = (score(&rows), copied(table, &rows));
+        (rows, checks, scores, copied)
+    });
+    let own = Side { rows: &fitted.rows, scores: &fitted.scores, copied: None };
+    let other = scored.as_ref().map(|(rows, _, scores, copied)| Side {
+        rows,
+        scores,
+        copied: copied.as_ref(),
+    });
+    let held = goals::hold(goals, own, other);
+    let goals = held.iter().map(|one| {
+        let side = if one.goal.of == goals::Of::Fitted { own } else { other.unwrap_or(own) };
+        goal_out(one, side)
+    });
+    let missing = fitted.spec.missing.split_whitespace().collect::<Vec<_>>().join(" ");
+    Outcome {
+        model: fitted.spec.name.clone(),
+        fitted: fitted.scores.into(),
+        left_out: fitted.left_out.map(Into::into),
+        free_parameters: fitted.parameters.len(),
+        rows: fitted.rows.iter().map(Into::into).collect(),
+        parameters: parameters(fitted),
+        checks: checks_of(&fitted.spec, table),
+        goals: goals.collect(),
+        missing: (!missing.is_empty()).then_some(missing),
+        predicted: scored.map(|(rows, checks, scores, copied)| Predicted {
+            scores: scores.into(),
+            copied: copied.map(Into::into),
+            rows: rows.iter().map(Into::into).collect(),
+            checks,
+        }),
+    }
+}
+
+fn goal_out(held: &goals::Outcome, side: Side<'_>) -> GoalOut {
+    let gap = |gap: &goals::Gap| GapOut {
+        over: gap.over,
+        row_limit: gap.row_limit,
+        rows: gap
+            .rows
+            .iter()
+            .filter_map(|(at, error)| {
+                Some(OddRow { row: side.rows.get(*at)?.row.label(), error: *error })
+            })
+            .collect(),
+        groups: gap
+            .groups
+            .iter()
+            .map(|group| GroupOut {
+                group: group.name.clone(),
+                rows: group.rows,
+                one_side: group.one_side,
+                error_median: group.error_median,
+            })
+            .collect(),
+    };
+    GoalOut {
+        goal: held.goal.name(),
+        says: text::goal_says(&held.goal, held.copying),
+        limit: held.goal.limit,
+        reached: held.reached,
+        met: held.gap.is_none(),
+        copying_error_median: held.copying,
+        gap: held.gap.as_ref().map(gap),
+    }
+}
+
+/// The default goals with those that were given in their place, as `NAME=PERCENT`.
+///
+/// # Errors
+/// One that is no goal.
+pub fn goals_of(given: &[String]) -> Result<Vec<Goal>, RunnerError> {
+    let mut goals = Goal::DEFAULTS.to_vec();
+    for text in given {
+        let wrong = |why: &str| RunnerError::usage(format!("--goal {text}: {why}"));
+        let (name, percent) = text.split_once('=').ok_or_else(|| wrong("is not NAME=PERCENT"))?;
+        let percent: f64 = percent
+            .trim_end_matches([' ', '%'])
+            .parse()
+            .ok()
+            .filter(|p: &f64| p.is_finite() && *p >= 0.0)
+            .ok_or_else(|| wrong("the goal is not a percentage"))?;
+        let known: Vec<String> = Goal::DEFAULTS.iter().map(Goal::name).collect();
+        let Some(goal) = goals.iter_mut().find(|goal| goal.name() == name.trim()) else {
+            return Err(wrong(&format!("is none of {}", known.join(", "))));
+        };
+        goal.limit = percent / 100.0;
+    }
+    Ok(goals)
+}
+
+fn changed(spec: &Spec, with: &BTreeMap<String, String>) -> Result<Spec, RunnerError> {
+    let mut spec = spec.clone();
+    for (path, value) in with {
+        spec.assign(path, value).map_err(|error| model_error(&error))?;
+    }
+    plimsoll_model::system::System::build(spec.clone(), 0).map_err(|error| model_error(&error))?;
+    Ok(spec)
+}
+
+fn parameters(fitted: &Fit) -> Vec<ParameterOut> {
+    let one = |p: &plimsoll_model::fit::Profile| ParameterOut {
+        path: p.path.clone(),
+        given: p.given,
+        fitted: p.fitted,
+        bounds: p.bounds,
+        interval: p.interval,
+        identified: p.identified,
+    };
+    fitted.parameters.iter().map(one).collect()
+}
+
+/// The table's arithmetic, with the limits that the model states.
+fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
+    let load = MatrixLoad::of(spec).ok();
+    let outstanding = load.map(|load| f64::from(load.clients) * f64::from(load.depth));
+    let Checks {
+        unit_bytes,
+        protocol_bytes,
+        identity_median,
+        identity_odd,
+        concurrency,
+        concurrency_impossible,
+        network_bytes_per_s_max,
+        ..
+    } = check(table, outstanding);
+    let kind_link = |name: &&String| {
+        spec.table(name).and_then(|t| t.fields.get("kind"))
+            == Some(&plimsoll_model::spec::Field::Text("link".to_owned()))
+    };
+    let rate = |name: &String| {
+        let ports = spec.value(&format!("{name}.ports")).unwrap_or(1.0);
+        spec.value(&format!("{name}.rate_bytes_per_s")).map(|rate| rate * ports)
+    };
+    let limits = spec.blocks.keys().filter(kind_link).filter_map(rate);
+    ChecksOut {
+        bandwidth_unit_bytes: unit_bytes,
+        protocol_bytes_per_op: protocol_bytes,
+        columns_passed_over: table.passed_over.clone(),
+        identity_residual_median: identity_median,
+        identity_odd_rows: identity_odd,
+        concurrency_least: concurrency.0,
+        concurrency_most: concurrency.1,
+        concurrency_possible: outstanding,
+        concurrency_impossible_rows: concurrency_impossible,
+        network_bytes_per_s_max,
+        network_limit_bytes_per_s: limits.reduce(f64::min),
+    }
+}
+
+/// What copying the fitted table's rows would be off by.
+fn copied(table: &Measured, rows: &[RowScore]) -> Option<Scores> {
+    let like = |a: &Row, b: &Row| {
+        a.io_bytes == b.io_bytes
+            && a.pattern == b.pattern
+            && a.read_share == b.read_share
+            && a.depth == b.depth
+    };
+    let copy = |score: &RowScore| {
+        let from = table.matrix().find(|row| like(row, &score.row))?;
+        Some(RowScore {
+            ops_error: from.ops_per_s / score.row.ops_per_s - 1.0,
+            latency_error: from.latency_ms / score.row.latency_ms - 1.0,
+            ..score.clone()
+        })
+    };
+    let copies: Vec<RowScore> = rows.iter().filter_map(copy).collect();
+    (!copies.is_empty()).then(|| score(&copies))
+}
+
+impl From<Scores> for ScoresOut {
+    fn from(scores: Scores) -> Self {
+        Self {
+            ops_error_median: scores.ops_median,
+            ops_error_p90: scores.ops_p90,
+            latency_error_median: scores.latency_median,
+            latency_error_p90: scores.latency_p90,
+        }
+    }
+}
+
+impl From<&RowScore> for RowOut {
+    fn from(score: &RowScore) -> Self {
+        Self {
+            line: score.row.line,
+            row: score.row.label(),
+            measured_ops_per_s: score.row.ops_per_s,
+            modelled_ops_per_s: score.modelled.ops_per_s,
+            ops_error: score.ops_error,
+            measured_latency_ms: score.row.latency_ms,
+            modelled_latency_ms: score.modelled.latency_ms,
+            latency_error: score.latency_error,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! A plan put on a model.
+
+use std::collections::BTreeMap;
+
+use plimsoll_plan::{Plan, Target, TargetKind};
+use toml::Table;
+
+use crate::error::CliError;
+use crate::modelled;
+
+/// The plan with its target replaced or its model's parameters changed, as a plan of its own: what is kept
+/// of it says what was run.
+///
+/// # Errors
+/// A plan whose target is no model, where none is named; parameters that make no plan.
+pub fn on_model(
+    plan: Plan,
+    model: Option<&str>,
+    set: BTreeMap<String, String>,
+) -> Result<Plan, CliError> {
+    let set: Table = set.into_iter().map(of_text).collect();
+    let resolved = plan.resolve();
+    let (model, set) = match (model, modelled::named(&resolved)) {
+        (Some(model), _) => (model.to_owned(), set),
+        (None, Some(_)) if set.is_empty() => return Ok(plan),
+        (None, Some(TargetKind::Model { model, set: stated })) => {
+            let stated = stated.clone().into_iter().map(of_text);
+            (model.clone(), stated.chain(set).collect())
+        }
+        (None, _) => {
+            let kind = resolved.targets.first().map_or("nothing", Target::kind_word);
+            return Err(CliError::usage(format!("the plan's target is {kind}, not a model"))
+                .hint("say which model: --model NAME; `plimsoll model list` lists them"));
+        }
+    };
+    let mut target = Table::from_iter([("model".to_owned(), toml::Value::String(model))]);
+    if !set.is_empty() {
+        target.insert("set".to_owned(), toml::Value::Table(set));
+    }
+    plan.on_target(target).map_err(|errors| CliError::usage(errors.to_string()))
+}
+
+/// A parameter with its value as a plan has it: a number where it is one, else a word.
+fn of_text((path, text): (String, String)) -> (String, toml::Value) {
+    let read = format!("value = {text}").parse::<Table>().ok();
+    let value = read.and_then(|mut table| table.remove("value"));
+    (path, value.unwrap_or(toml::Value::String(text)))
+}
