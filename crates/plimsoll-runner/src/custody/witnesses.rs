@@ -1,0 +1,46 @@
+//! Bundles that say where they stand in the ledger.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::ledger::place::Witness;
+use plimsoll_evidence::run::LedgerPosition;
+
+/// Bundles of the catalogue that are asked where they stand in the ledger: the newest of this many runs
+/// and experiments.
+const WITNESSES_MAX: usize = 64;
+/// And as many of an experiment's.
+const WITNESSES_OF_EXPERIMENT_MAX: usize = 4;
+
+/// Where the newest bundles of a catalogue say that they stand in the ledger.
+pub fn witnesses(runs: &Path) -> Vec<Witness> {
+    let newest = newest(runs, WITNESSES_MAX).into_iter();
+    newest
+        .flat_map(|path| match witness(&path) {
+            Some(witness) => vec![witness],
+            None => {
+                let within = self::newest(&path, WITNESSES_OF_EXPERIMENT_MAX);
+                within.iter().filter_map(|path| witness(path)).collect()
+            }
+        })
+        .collect()
+}
+
+/// Names of runs and experiments begin with when they started.
+fn newest(directory: &Path, most: usize) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.into_iter().rev().take(most).collect()
+}
+
+fn witness(directory: &Path) -> Option<Witness> {
+    #[derive(serde::Deserialize)]
+    struct Says {
+        run_id: String,
+        ledger: Option<LedgerPosition>,
+    }
+    let text = fs::read_to_string(directory.join("run.json")).ok()?;
+    let Says { run_id, ledger } = serde_json::from_str(&text).ok()?;
+    Some(Witness { run_id, position: ledger? })
+}
