@@ -102,23 +102,52 @@ fn run_mail(
         progress.say(REPLACED);
     }
     let places = home.directories();
-    let session = match Session::begin(request, &places, id, data_of_run, progress) {
-        Ok(session) => session,
-        Err(error) => return Err(not_begun(Data::Mail(home), error)),
+    let drive = |home: Home, progress: &mut dyn Listener| {
+        let (recording, home) = mailbox::run(MailRun {
+            plan: resolved,
+            target,
+            mailbox,
+            home,
+            interrupt: request.asked.interrupt,
+            watcher: progress,
+            witness: request.asked.witness,
+            ending: &mut ending,
+        });
+        let is_prepared = home.is_prepared();
+        (recording, home, is_prepared)
     };
-    let (recording, home) = mailbox::run(MailRun {
-        plan: resolved,
-        target,
-        mailbox,
-        home,
-        interrupt: request.asked.interrupt,
-        watcher: progress,
-        witness: request.asked.witness,
-        ending: &mut ending,
-    });
-    let can_be_used_again = home.is_prepared() && recording.is_well();
-    let ended = session.give_back(Data::Mail(home), can_be_used_again, recording.left_behind);
-    session.end(recording, ended, progress)
+    let begun = Begun { id, home, data_of_run, places };
+    begun.carry_out(request, Data::Mail, drive, progress)
+}
+
+/// A run whose data has its place.
+struct Begun<H> {
+    id: RunId,
+    home: H,
+    data_of_run: Option<String>,
+    places: Vec<PathBuf>,
+}
+
+impl<H> Begun<H> {
+    /// Drives the run with `drive`, which gives the data back and says whether it is prepared; leaves the bundle, and
+    /// the data to the next run, to the operator or to nobody.
+    fn carry_out(
+        self,
+        request: &Request<'_>,
+        data: fn(H) -> Data,
+        drive: impl FnOnce(H, &mut dyn Listener) -> (Recording, H, bool),
+        progress: &mut dyn Listener,
+    ) -> Result<Finished, RunnerError> {
+        let Self { id, home, data_of_run, places } = self;
+        let session = match Session::begin(request, &places, id, data_of_run, progress) {
+            Ok(session) => session,
+            Err(error) => return Err(not_begun(data(home), error)),
+        };
+        let (recording, home, is_prepared) = drive(home, progress);
+        let can_be_used_again = is_prepared && recording.is_well();
+        let ended = session.give_back(data(home), can_be_used_again, recording.left_behind);
+        session.end(recording, ended, progress)
+    }
 }
 
 fn run_matrix(
@@ -140,22 +169,21 @@ fn run_matrix(
         progress.say(REPLACED);
     }
     let places = home.places();
-    let session = match Session::begin(request, &places, id, data_of_run, progress) {
-        Ok(session) => session,
-        Err(error) => return Err(not_begun(Data::Matrix(home), error)),
+    let drive = |home: DataHome, progress: &mut dyn Listener| {
+        let (recording, home) = matrix::run(MatrixRun {
+            plan: request.asked.resolved,
+            matrix,
+            home,
+            interrupt: request.asked.interrupt,
+            watcher: progress,
+            ending: &mut ending,
+            overwriting: &overwriting,
+        });
+        let is_made = home.is_made;
+        (recording, home, is_made)
     };
-    let (recording, home) = matrix::run(MatrixRun {
-        plan: request.asked.resolved,
-        matrix,
-        home,
-        interrupt: request.asked.interrupt,
-        watcher: progress,
-        ending: &mut ending,
-        overwriting: &overwriting,
-    });
-    let can_be_used_again = home.is_made && recording.is_well();
-    let ended = session.give_back(Data::Matrix(home), can_be_used_again, recording.left_behind);
-    session.end(recording, ended, progress)
+    let begun = Begun { id, home, data_of_run, places };
+    begun.carry_out(request, Data::Matrix, drive, progress)
 }
 
 /// Takes a target for the data of a plan's matrix; the run makes the data itself. The points of a

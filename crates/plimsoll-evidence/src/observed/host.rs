@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::Moved;
-use crate::environment::Unknown;
 
 /// CPU of the host, as shares of all its CPUs (0 to 1), from one-second samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use plimsoll_sys::arena::{AlignedBuffer, PAGE_BYTES};
 use plimsoll_sys::clock::{Clock, monotonic_ns, sleep_until_ns};
-use plimsoll_sys::cpu::{CpuTime, pin_to, ring_workers, set_timer_slack_ns, thread_id};
+use plimsoll_sys::cpu::{pin_to, ring_workers, set_timer_slack_ns, thread_id};
 use plimsoll_sys::inject;
 use plimsoll_workload::planned::pace::{CapTurns, Pace};
 

@@ -1,32 +1,45 @@
 //! What the operator changes of an experiment, and brings along.
 
+use std::path::Path;
+
 use plimsoll_experiments::planned::Further;
 use plimsoll_experiments::{On, Overrides};
 
-use super::run::Options;
 use crate::error::CliError;
 
+/// What the command line says of the arms.
+pub struct Said<'a> {
+    /// Where the places of real arms are.
+    pub path: &'a [String],
+    /// Fields of plans that differ.
+    pub set: &'a [String],
+    /// The only arms that run, if any are named.
+    pub arm: &'a [String],
+    /// Runs of each arm.
+    pub repeats: Option<u32>,
+}
+
 /// What the operator changes.
-pub fn overrides(options: &Options, on: On) -> Result<Overrides, CliError> {
-    if on == On::Model && !options.path.is_empty() {
+pub fn overrides(said: &Said<'_>, on: On) -> Result<Overrides, CliError> {
+    if on == On::Model && !said.path.is_empty() {
         return Err(CliError::usage("--path is for arms on real storage").hint("add --on real"));
     }
     let place = |text: &String| pair(text, "PLACE=PATH");
-    let places = options.path.iter().map(place).collect::<Result<_, _>>()?;
+    let places = said.path.iter().map(place).collect::<Result<_, _>>()?;
     let field = |text: &String| pair(text, "FIELD=VALUE");
-    let set = options.set.iter().map(field).collect::<Result<_, _>>()?;
-    let (repeats, arms) = (options.repeats, options.arm.clone());
+    let set = said.set.iter().map(field).collect::<Result<_, _>>()?;
+    let (repeats, arms) = (said.repeats, said.arm.to_vec());
     Ok(Overrides { set, places, repeats, arms, ..Overrides::default() })
 }
 
 /// Published figures that the operator brings along.
-pub fn further(options: &Options) -> Result<Further, CliError> {
+pub fn further(published: Option<&Path>, tables: &[String]) -> Result<Further, CliError> {
     let table = |text: &String| match text.split_once('=') {
         Some((arm, path)) => Ok((arm.to_owned(), path.to_owned())),
         None => Err(CliError::usage(format!("\"{text}\" is not ARM=FILE"))),
     };
-    let tables = options.table.iter().map(table).collect::<Result<_, _>>()?;
-    Ok(Further { figures: options.published.clone(), tables })
+    let tables = tables.iter().map(table).collect::<Result<_, _>>()?;
+    Ok(Further { figures: published.map(Path::to_path_buf), tables })
 }
 
 fn pair(text: &str, form: &str) -> Result<(String, String), CliError> {

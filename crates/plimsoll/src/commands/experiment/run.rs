@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use plimsoll_experiments::run::{self, Asked, Directory};
 use plimsoll_experiments::{Definition, Files, On, Planned};
 
-use super::overrides::{further, overrides};
+use super::overrides::{Said, further, overrides};
 use crate::commands::bundle;
 use crate::common::Common;
 use crate::error::CliError;
@@ -34,23 +34,23 @@ pub struct Options {
     on: Where,
     /// Where a place of the real arms is: a directory, a device or an NFS export.
     #[arg(long, value_name = "PLACE=PATH")]
-    pub(super) path: Vec<String>,
+    path: Vec<String>,
     /// A field of every arm's plan that differs, as in a plan: phases.measure='"60s"'.
     #[arg(long, value_name = "FIELD=VALUE")]
-    pub(super) set: Vec<String>,
+    set: Vec<String>,
     /// Only this arm; may be given several times.
     #[arg(long, value_name = "ARM")]
-    pub(super) arm: Vec<String>,
+    arm: Vec<String>,
     /// Runs of each arm, instead of as many as the experiment says.
     #[arg(long, value_name = "N")]
-    pub(super) repeats: Option<u32>,
+    repeats: Option<u32>,
     /// Further published figures, in the form of published.csv, that the model never knew.
     #[arg(long, value_name = "FILE")]
-    pub(super) published: Option<PathBuf>,
+    published: Option<PathBuf>,
     /// A further published table of an arm that sweeps, in the columns of `model fit`, that the model never
     /// knew.
     #[arg(long, value_name = "ARM=FILE")]
-    pub(super) table: Vec<String>,
+    table: Vec<String>,
     /// Go on with an experiment that was interrupted: its directory, or its name in the catalogue.
     #[arg(long, value_name = "EXPERIMENT")]
     resume: Option<String>,
@@ -80,7 +80,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         Where::Model => On::Model,
         Where::Real => On::Real,
     };
-    let (overrides, further) = (overrides(options, on)?, further(options)?);
+    let Options { path, set, arm, repeats, .. } = options;
+    let overrides = overrides(&Said { path, set, arm, repeats: *repeats }, on)?;
+    let further = further(options.published.as_deref(), &options.table)?;
     let mut progress = StderrProgress::new(common.quiet);
     let planned = Planned::new(definition, on, overrides, &further, &mut progress)?;
     let interrupt = interrupt::flag_on_signal()?;
