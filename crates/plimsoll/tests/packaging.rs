@@ -62,6 +62,10 @@ fn models_experiments_runs_and_options_are_completed() {
             .contains(&"vsan-hybrid".to_owned())
     );
     assert!(candidates(&sandbox, &["model", "show", "zfs"]).contains(&"zfs-flash".to_owned()));
+    for command in ["run", "tune", "sweep"] {
+        assert!(candidates(&sandbox, &[command, "olt"]).contains(&"oltp".to_owned()), "{command}");
+    }
+    assert!(candidates(&sandbox, &["plan", "show", "vdi"]).len() >= 2);
     assert!(candidates(&sandbox, &["run", "--kee"]).contains(&"--keep".to_owned()));
     let experiments = candidates(&sandbox, &["experiment", "run", ""]);
     let listed = sandbox.run(&["experiment", "list"]).stdout;
@@ -74,7 +78,8 @@ fn models_experiments_runs_and_options_are_completed() {
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
     let run = sandbox.bundle().file_name().unwrap().to_str().unwrap().to_owned();
     for command in [&["judge", ""][..], &["report", ""], &["runs", "show", ""], &["compare", ""]] {
-        assert!(candidates(&sandbox, command).contains(&run), "{command:?}");
+        let offered = candidates(&sandbox, command);
+        assert!(offered.contains(&run) && offered.contains(&"last".to_owned()), "{command:?}");
     }
 }
 

@@ -6,7 +6,10 @@ use clap::{Arg, Command};
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
+use plimsoll_catalogue::Filter;
 use plimsoll_runner::places::Places;
+
+use crate::catalogue;
 
 /// The command with candidates for the arguments that name something of Plimsoll's own.
 pub fn with(command: Command) -> Command {
@@ -18,6 +21,7 @@ pub fn with(command: Command) -> Command {
 fn known(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "model" => arg.add(ArgValueCompleter::new(or_a_path(models))),
+        "plan" => arg.add(ArgValueCompleter::new(or_a_path(plans))),
         "bundle" | "run" | "runs" | "sides" => arg.add(ArgValueCompleter::new(or_a_path(runs))),
         _ => arg,
     }
@@ -57,17 +61,31 @@ fn experiments() -> Vec<(String, String)> {
     plimsoll_experiments::files::shipped().map(|files| (files.name, String::new())).collect()
 }
 
-/// Runs and experiments that lie in the catalogue, the latest first; none where it cannot be read.
+/// Plans that are built in, with what they are for.
+fn plans() -> Vec<(String, String)> {
+    let of = |plan: &plimsoll_plan::Ready| (plan.name.to_owned(), plan.says("For whom"));
+    plimsoll_plan::gallery().iter().map(of).collect()
+}
+
+/// How many runs are offered: of thousands, the latest.
+const RUNS: u32 = 100;
+
+/// Runs of the catalogue whose bundles are there, with plan and verdict, the latest first; none where it cannot be
+/// read.
 fn runs() -> Vec<(String, String)> {
     let Ok(places) = Places::from_environment() else { return Vec::new() };
-    let Ok(entries) = std::fs::read_dir(&places.runs) else { return Vec::new() };
-    let mut names: Vec<_> = entries
-        .flatten()
-        .filter(|entry| entry.path().is_dir())
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| !name.starts_with('.'))
-        .map(|name| (name, String::new()))
+    let Ok(catalogue) = catalogue::open(&places) else { return Vec::new() };
+    let filter = Filter { limit: Some(RUNS), with_bundle: true, ..Filter::default() };
+    let mut runs: Vec<_> = catalogue
+        .runs(&filter)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|run| {
+            let verdict = run.verdict.unwrap_or_else(|| "no verdict".to_owned());
+            (run.run_id, format!("{}: {verdict}", run.name))
+        })
         .collect();
-    names.sort_by(|a, b| b.cmp(a));
-    names
+    runs.push(("last".to_owned(), "the latest".to_owned()));
+    runs.reverse();
+    runs
 }
