@@ -24,7 +24,8 @@ use crate::progress::StderrProgress;
     or that evidence was\nchanged, contradicts itself, or that nothing vouches for it."
 )]
 pub struct Options {
-    /// A directory that a plan named, a store's own directory, a bundle, or an experiment.
+    /// A directory that a plan named, a store's own directory, a bundle, or an experiment; or a run as `plimsoll
+    /// runs` lists it.
     path: PathBuf,
     /// What a run's --witness wrote: each commit in it must be there.
     #[arg(long, value_name = "FILE")]
@@ -42,6 +43,11 @@ pub struct Options {
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     if verify::is_evidence(&options.path) {
         return evidence(&options.path, options.key.as_deref(), common);
+    }
+    // What lies nowhere may be what a run is called.
+    let called = options.path.to_str().filter(|name| !name.contains('/') && !options.path.exists());
+    if let Some(directory) = called.and_then(|name| bundle::find(name).ok()) {
+        return verify_evidence::carry_out(&directory, options.key.as_deref(), common);
     }
     let interrupt = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
