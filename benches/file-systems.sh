@@ -1,5 +1,5 @@
 #!/bin/bash
-# File systems against each other, each on a loop device of its own, in turns, three fresh runs each, in one
+# File systems against each other, each on a loop device of its own, in turns, four fresh runs each, in one
 # command with one report: ext4, XFS, Btrfs, and Btrfs without checksums (nodatasum).
 # Needs root, e2fsprogs, xfsprogs, btrfs-progs and 1.5 GiB below DIR for each.
 # usage: benches/file-systems.sh [DIR [PLIMSOLL [FILE_SYSTEM...]]]
@@ -54,6 +54,6 @@ measure = "20s"
 min_measure = "10s"
 interval = "500ms"
 [repeat]
-runs = 3
+runs = 4
 PLAN
 "$plimsoll" compare "$dir/plan.toml" --out "$dir"
