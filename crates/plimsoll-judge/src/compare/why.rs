@@ -347,9 +347,11 @@ mod tests {
     #[test]
     fn the_first_phase_and_condition_where_they_part_are_named() {
         let mut bundles = [fixtures::reads(), fixtures::reads()];
-        let warm_up =
-            bundles[1].run.phases.iter().position(|p| p.kind == PhaseKind::WarmUp).unwrap();
-        bundles[1].run.phases.remove(warm_up);
+        for phase in &mut bundles[1].run.phases {
+            if phase.kind == PhaseKind::WarmUp {
+                phase.kind = PhaseKind::Caches;
+            }
+        }
         let verdicts = judged(&bundles);
         let kernel = Unlike {
             name: "kernel".to_owned(),
