@@ -7,7 +7,6 @@ use plimsoll_catalogue::{Entry, Filter, Labels, export, import, labels_path, uni
 use plimsoll_report::number::Unit;
 use plimsoll_report::table::{Cell, Column, Table, Tone};
 use plimsoll_report::text;
-use plimsoll_report::time::utc;
 
 use super::{bundle, together};
 use crate::catalogue;
@@ -265,15 +264,14 @@ fn list(of: &Of, common: &Common) -> Result<Exit, CliError> {
 fn table(runs: &[Entry]) -> Table {
     let columns = vec![
         Column::numbers("no.", "position"),
-        Column::words("run", "run_id"),
+        // A column of numbers is not folded: a name is to be copied.
+        Column::numbers("run", "run_id"),
         Column::words("verdict", "verdict"),
         Column::of(Unit::Rate, "I/Os per second", "achieved_iops_per_s"),
-        Column::numbers("reads, average", "read_latency_ns_avg").rank(2),
-        Column::numbers("writes, average", "write_latency_ns_avg").rank(3),
-        Column::numbers("measured", "measured_ns").rank(4),
-        Column::words("started", "started").rank(5),
-        Column::words("end", "end"),
-        Column::words("tags and note", "labels").rank(1),
+        Column::numbers("reads, average", "read_latency_ns_avg").rank(1),
+        Column::numbers("writes, average", "write_latency_ns_avg").rank(2),
+        Column::numbers("measured", "measured_ns").rank(3),
+        Column::remarks("remarks", "remarks"),
     ];
     let mut table = Table::new("", columns);
     table.rows = runs.iter().map(row).collect();
@@ -281,32 +279,39 @@ fn table(runs: &[Entry]) -> Table {
 }
 
 fn row(run: &Entry) -> Vec<Cell> {
+    // Every reason of a verdict on a model begins so: what was not measured is not coloured as if it were.
+    let modelled = run.reason.as_ref().is_some_and(|reason| reason.starts_with("modelled:"));
     let tone = match run.verdict.as_deref() {
+        _ if modelled => Tone::Plain,
         Some("PASS") => Tone::Good,
         Some("FAIL" | "INVALID") => Tone::Bad,
         Some("INCONCLUSIVE") => Tone::Warn,
         _ => Tone::Plain,
     };
     let latency = |ns: Option<u64>| Cell::maybe(Unit::Latency, ns.map(|ns| ns as f64));
-    let mut end = run.end.clone().unwrap_or_else(|| "did not end, or is under way".to_owned());
+    let mut remarks: Vec<String> = match run.end.as_deref() {
+        Some("completed") => Vec::new(),
+        Some(end) => vec![end.to_owned()],
+        None => vec!["did not end, or is under way".to_owned()],
+    };
     if run.bundle.is_none() {
-        end.push_str(", bundle removed");
+        remarks.push("bundle removed".to_owned());
     }
-    if let Some(experiment) = &run.experiment {
-        end.push_str(&format!(", in {experiment}"));
+    remarks.extend(run.experiment.as_ref().map(|experiment| format!("in {experiment}")));
+    if !run.tags.is_empty() {
+        let tags: Vec<&str> = run.tags.iter().map(String::as_str).collect();
+        remarks.push(format!("tags: {}", tags.join(", ")));
     }
-    let mut labels: Vec<&str> = run.tags.iter().map(String::as_str).collect();
-    labels.extend(Some(run.note.as_str()).filter(|note| !note.is_empty()));
+    remarks.extend(Some(run.note.clone()).filter(|note| !note.is_empty()));
+    let verdict = run.verdict.as_deref().unwrap_or("none");
     vec![
         run.position.map_or(Cell::text("-"), |position| Cell::text(position.to_string())),
         Cell::text(run.run_id.clone()),
-        Cell::text(run.verdict.clone().unwrap_or_else(|| "none".to_owned())).tone(tone),
+        Cell::text(format!("{}{verdict}", if modelled { "MODELLED " } else { "" })).tone(tone),
         Cell::maybe(Unit::Rate, run.achieved_iops_per_s),
         latency(run.read_latency_ns_avg),
         latency(run.write_latency_ns_avg),
         Cell::maybe(Unit::Elapsed, run.measured_ns.map(|ns| ns as f64)),
-        Cell::text(utc(run.started_unix_ns)),
-        Cell::text(end),
-        Cell::text(labels.join("; ")),
+        Cell::text(remarks.join("; ")),
     ]
 }

@@ -47,7 +47,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     // What lies nowhere may be what a run is called.
     let called = options.path.to_str().filter(|name| !name.contains('/') && !options.path.exists());
     if let Some(directory) = called.and_then(|name| bundle::find(name).ok()) {
-        return verify_evidence::carry_out(&directory, options.key.as_deref(), common);
+        return evidence(&directory, options.key.as_deref(), common);
     }
     let interrupt = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
