@@ -354,7 +354,7 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
     let higher = |s: u64| if s % 20 == 7 { 23_000_000 } else { 1_300_000 };
     let row = both(above, higher);
     let told = serde_json::to_value(&row).unwrap();
-    assert_eq!((row.ok, told["measured_ns"].as_u64()), (Some(false), Some(2_384_269)), "{row:?}");
+    assert_eq!((row.ok, told["measured_ns"].as_u64()), (Some(false), Some(2_385_000)), "{row:?}");
     for part in ["worst: db1", "db0 with 2.300 ms is above 2.200 ms for sure"] {
         assert!(row.note.contains(part), "{row:?}");
     }
