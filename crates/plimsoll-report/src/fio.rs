@@ -3,11 +3,17 @@
 //! One job for each kind of I/O of a run (`database`, `log`, `maintenance`…), as a fio job file with
 //! one section each would leave it. `lat_ns` is the latency from the intended start, `clat_ns` the
 //! service time; percentiles are those that have enough samples, so fewer than fio prints. Names and
-//! units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds).
+//! units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). What fio-plot draws by is there: `job
+//! options` with `rw`, `bs`, `iodepth` and `numjobs`, the deviation of the rate over its intervals, and the share of
+//! operations by latency.
+
+use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::series::Data;
 use plimsoll_judge::figures::measured;
+use plimsoll_plan::{Pattern, Workload};
 use serde_json::{Map, Value, json};
 
 use crate::run::distribution::percentile_ns;
@@ -59,13 +65,105 @@ fn job(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
         "error": i32::from(errors > 0) * 5,
         "eta": 0,
         "elapsed": bundle.run.duration_ns.div_ceil(1_000_000_000),
-        "job options": { "name": name },
+        "job options": options(bundle, group, name),
         "read": direction(Operation::Read),
         "write": direction(Operation::Write),
         "trim": side(bundle, None),
         "sync": flushes(bundle, kinds, group),
         "job_runtime": runtime_ms,
+        "usr_cpu": cpu_percent(bundle, bundle.observed.generator.user_ns),
+        "sys_cpu": cpu_percent(bundle, bundle.observed.generator.system_ns),
+        "latency_ns": shares(bundle, kinds, group, 1.0, false),
+        "latency_us": shares(bundle, kinds, group, 1e3, false),
+        "latency_ms": shares(bundle, kinds, group, 1e6, true),
     })
+}
+
+/// Options of a job that would ask the same, as far as it would: what differs between streams is left out.
+fn options(bundle: &Bundle, group: &str, name: &str) -> Map<String, Value> {
+    let mut options = Map::new();
+    options.insert("name".into(), json!(name));
+    let totals =
+        |read: bool| bundle.run.sum(|c| c.group == group && c.is_read == read, |c| c.count);
+    let (reads, writes) = (totals(true), totals(false));
+    let word = |sequential: bool| match (sequential, reads > 0, writes > 0) {
+        (true, true, true) => "rw",
+        (true, true, false) => "read",
+        (true, false, _) => "write",
+        (false, true, true) => "randrw",
+        (false, true, false) => "randread",
+        (false, false, _) => "randwrite",
+    };
+    let mut put = |name: &str, value: String| options.insert(name.into(), json!(value));
+    match &bundle.plan.workload {
+        Workload::Matrix(matrix) => {
+            let Some(first) = matrix.streams.first() else { return options };
+            let is_sequential = |pattern: &Pattern| {
+                matches!(pattern, Pattern::Sequential | Pattern::SequentialShared)
+            };
+            let sequential = is_sequential(&first.pattern);
+            if matrix.streams.iter().all(|s| is_sequential(&s.pattern) == sequential) {
+                put("rw", word(sequential).into());
+            }
+            if let [size] = &first.sizes[..]
+                && matrix.streams.iter().all(|s| s.sizes == first.sizes)
+            {
+                put("bs", size.size_bytes.to_string());
+            }
+            if matrix.streams.iter().all(|s| s.queue_depth == first.queue_depth) {
+                put("iodepth", first.queue_depth.to_string());
+                let clients: u32 = matrix.streams.iter().map(|s| s.clients).sum();
+                put("numjobs", clients.to_string());
+            }
+        }
+        Workload::Mailbox(_) => {
+            let threads = bundle.run.engine.threads.max(1);
+            let sessions = bundle.run.engine.sessions.max(1);
+            let bytes = bundle.run.sum(|c| c.group == group, |c| c.size_bytes);
+            put("rw", word(false).into());
+            put("bs", bytes.checked_div(reads + writes).unwrap_or(0).to_string());
+            put("iodepth", sessions.div_ceil(threads).to_string());
+            put("numjobs", threads.to_string());
+        }
+    }
+    options
+}
+
+fn cpu_percent(bundle: &Bundle, ns: Option<u64>) -> Value {
+    let of = |ns: u64| Some(ns as f64 / measured(bundle)?.duration_ns as f64 * 100.0);
+    json!(ns.and_then(of))
+}
+
+/// Percent of the operations by latency, in fio's steps of a unit.
+fn shares(bundle: &Bundle, kinds: &[Kind], group: &str, unit: f64, open: bool) -> Value {
+    const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+    let of_group = kinds.iter().filter(|k| k.group == group && k.operation != Operation::Flush);
+    let all: Vec<Histogram<u64>> = of_group.filter_map(|k| k.histogram(bundle, false)).collect();
+    let count: u64 = all.iter().map(Histogram::len).sum();
+    let percent = |from: f64, to: f64| {
+        let inside = |h: &Histogram<u64>| {
+            let buckets = h.iter_recorded();
+            let of = |value: u64| (from..to).contains(&(value as f64));
+            buckets
+                .filter(|b| of(b.value_iterated_to()))
+                .map(|b| b.count_since_last_iteration())
+                .sum::<u64>()
+        };
+        let inside: u64 = all.iter().map(inside).sum();
+        inside as f64 / count.max(1) as f64 * 100.0
+    };
+    let mut shares = Map::new();
+    let mut from = if unit > 1.0 { unit } else { 0.0 };
+    for step in STEPS {
+        let to = step as f64 * unit;
+        shares.insert(step.to_string(), json!(percent(from, to)));
+        from = to;
+    }
+    if open {
+        shares.insert("2000".into(), json!(percent(from, 2000.0 * unit)));
+        shares.insert(">=2000".into(), json!(percent(2000.0 * unit, f64::INFINITY)));
+    }
+    json!(shares)
 }
 
 /// Flushes, which fio reports as `sync`.
@@ -93,6 +191,7 @@ fn side(bundle: &Bundle, kind: Option<&Kind>) -> Value {
     let runtime_ms = if totals.sums.count > 0 { measured_ns / 1_000_000 } else { 0 };
     let lat_mean = totals.latency_ns_avg();
     let clat_mean = totals.service_ns_avg();
+    let (rates, bandwidths) = intervals(bundle, kind);
     json!({
         "io_bytes": totals.sums.size_bytes,
         "io_kbytes": totals.sums.size_bytes / 1_024,
@@ -103,9 +202,57 @@ fn side(bundle: &Bundle, kind: Option<&Kind>) -> Value {
         "total_ios": totals.sums.count,
         "short_ios": 0,
         "drop_ios": 0,
+        "iops_min": least(&rates),
+        "iops_max": greatest(&rates),
+        "iops_mean": mean(&rates),
+        "iops_stddev": deviation(&rates),
+        "iops_samples": rates.len(),
+        "bw_min": least(&bandwidths) / 1_024.0,
+        "bw_max": greatest(&bandwidths) / 1_024.0,
+        "bw_mean": mean(&bandwidths) / 1_024.0,
+        "bw_dev": deviation(&bandwidths) / 1_024.0,
+        "bw_samples": bandwidths.len(),
         "clat_ns": statistics(clat.as_ref(), clat_mean, totals.service_ns_max),
         "lat_ns": statistics(lat.as_ref(), lat_mean, totals.latency_ns_max),
     })
+}
+
+/// Rates and bandwidths in the intervals of the measured phase.
+fn intervals(bundle: &Bundle, kind: Option<&Kind>) -> (Vec<f64>, Vec<f64>) {
+    let (Some(kind), Some(phase)) = (kind, measured(bundle)) else { return Default::default() };
+    let of = |name: &str| {
+        let class = bundle.run.classes.iter().find(|class| class.name == name);
+        class.is_some_and(|c| c.group == kind.group && Operation::of(c) == kind.operation)
+    };
+    let within = phase.start_ns..phase.start_ns + phase.duration_ns;
+    let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+    for row in bundle.series.iter().filter(|row| within.contains(&row.start_ns) && of(&row.name)) {
+        if let (Data::Class { count, bytes, .. }, true) = (row.data, row.duration_ns > 0) {
+            let seconds = row.duration_ns as f64 / 1e9;
+            let sum = sums.entry(row.start_ns).or_default();
+            *sum = (sum.0 + count as f64 / seconds, sum.1 + bytes as f64 / seconds);
+        }
+    }
+    sums.into_values().unzip()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Of a sample, as fio's.
+fn deviation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (values.len().saturating_sub(1)).max(1) as f64).sqrt()
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().reduce(f64::min).unwrap_or(0.0)
+}
+
+fn greatest(values: &[f64]) -> f64 {
+    values.iter().copied().reduce(f64::max).unwrap_or(0.0)
 }
 
 fn statistics(histogram: Option<&Histogram<u64>>, mean: Option<f64>, max_ns: u64) -> Value {

@@ -12,6 +12,7 @@ pub mod document;
 pub mod error;
 pub mod escape;
 mod experiment;
+pub mod exports;
 pub mod fio;
 pub mod html;
 pub mod ledger;
@@ -74,4 +75,19 @@ pub fn csv(bundle: &Bundle, verdict: &Verdict) -> String {
 /// The result in the form of `fio --output-format=json`. Ends with a line feed.
 pub fn fio_json(bundle: &Bundle) -> String {
     format!("{:#}\n", fio::json(bundle))
+}
+
+/// The verdict as JUnit XML. Ends with a line feed.
+pub fn junit(bundle: &Bundle, verdict: &Verdict) -> String {
+    exports::junit::xml(bundle, verdict)
+}
+
+/// The result in Prometheus' text format. Ends with a line feed.
+pub fn prometheus(bundle: &Bundle, verdict: &Verdict) -> String {
+    exports::prometheus::text(bundle, verdict)
+}
+
+/// The run as a trace for browsers. Ends with a line feed.
+pub fn chrome_trace(bundle: &Bundle, verdict: &Verdict) -> String {
+    format!("{}\n", exports::chrome_trace::json(bundle, verdict))
 }

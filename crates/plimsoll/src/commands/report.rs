@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use plimsoll_evidence::Bundle;
+use plimsoll_judge::Verdict;
 use plimsoll_report::{markdown, text};
 
 use super::{bundle, together};
@@ -14,7 +16,12 @@ use crate::exit::Exit;
 /// Options of `report`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  plimsoll report RUN --format markdown > result.md\n  \
-    plimsoll report last --format html > result.html\n  plimsoll report SWEEP --format csv > points.csv")]
+    plimsoll report last --format html > result.html\n  plimsoll report SWEEP --format csv > points.csv\n  \
+    plimsoll report RUN --export junit > result.xml            for continuous integration\n  \
+    plimsoll report RUN --export fio > result.json             for fio-plot and others\n  \
+    plimsoll report RUN --export hdr > latency.hlog            for HdrHistogram's tools\n  \
+    plimsoll report RUN --export prometheus > plimsoll.prom    for node_exporter's textfile collector\n  \
+    plimsoll report RUN --export chrome-trace > trace.json     for Perfetto and chrome://tracing")]
 pub struct Options {
     /// A directory, or a run or experiment as `plimsoll runs` lists it: its number, its name or the beginning of
     /// it, or `last`.
@@ -22,6 +29,23 @@ pub struct Options {
     /// In which form it is printed.
     #[arg(long, default_value = "text")]
     format: Format,
+    /// For which other tools it is printed, instead of a report.
+    #[arg(long, value_name = "FORM", conflicts_with_all = ["format", "json"])]
+    export: Option<Export>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Export {
+    /// JSON as fio 3 writes it.
+    Fio,
+    /// The log of latency histograms (HdrHistogram 1.3), as the bundle holds it.
+    Hdr,
+    /// JUnit XML: the verdict, each check and each rule as a test case.
+    Junit,
+    /// Prometheus' text format.
+    Prometheus,
+    /// Trace events: phases, rates, latencies and gauges over time.
+    ChromeTrace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,11 +64,16 @@ enum Format {
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
     if together::is_one(&directory) {
+        if options.export.is_some() {
+            let says = format!("{} holds several runs: one is exported at a time", options.bundle);
+            return Err(CliError::usage(says).hint("name a run as `plimsoll runs` lists it"));
+        }
         return of_experiment(&directory, options.format, common);
     }
     let loaded = Reader::new().load(&directory)?;
     let Loaded { bundle: evidence, verdict, custody, .. } = &loaded;
     let text = match options.format {
+        _ if options.export.is_some() => export(options.export, &directory, evidence, verdict)?,
         _ if common.json => bundle::json(verdict)?,
         Format::Text => plimsoll_report::text(evidence, verdict, &bundle::style(common)),
         Format::Html => bundle::html(evidence, verdict)?,
@@ -53,12 +82,13 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         Format::FioJson => plimsoll_report::fio_json(evidence),
     };
     bundle::print(&text)?;
-    let for_programs = options.format != Format::Text || common.json;
+    let for_programs = options.format != Format::Text || options.export.is_some() || common.json;
     let common = Common { json: for_programs, ..common.clone() };
     bundle::print_custody(&custody.lines(), &common)?;
     Ok(loaded.exit_shown())
 }
 
+<<<<<<< HEAD
 /// The report of a sweep, comparison, search, published experiment, or of repeats.
 fn of_experiment(directory: &Path, format: Format, common: &Common) -> Result<Exit, CliError> {
     let told = together::tell(directory)?;
@@ -81,4 +111,24 @@ fn of_experiment(directory: &Path, format: Format, common: &Common) -> Result<Ex
     let common = Common { json: for_programs, ..common.clone() };
     bundle::print_custody(&told.together.lines(), &common)?;
     Ok(told.together.weigh(Exit::Ok))
+=======
+fn export(
+    export: Option<Export>,
+    directory: &Path,
+    evidence: &Bundle,
+    verdict: &Verdict,
+) -> Result<String, CliError> {
+    Ok(match export {
+        Some(Export::Hdr) => {
+            let path = directory.join("latency.hlog");
+            std::fs::read_to_string(&path).map_err(|error| {
+                CliError::environment(format!("cannot read {}: {error}", path.display()))
+            })?
+        }
+        Some(Export::Junit) => plimsoll_report::junit(evidence, verdict),
+        Some(Export::Prometheus) => plimsoll_report::prometheus(evidence, verdict),
+        Some(Export::ChromeTrace) => plimsoll_report::chrome_trace(evidence, verdict),
+        Some(Export::Fio) | None => plimsoll_report::fio_json(evidence),
+    })
+>>>>>>> 92f577b (report: export JUnit XML, Prometheus text and Chrome traces; give fio's JSON what fio-plot draws by)
 }
