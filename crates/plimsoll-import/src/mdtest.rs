@@ -46,11 +46,8 @@ enum Table {
     Times,
 }
 
-/// A row: max, min, mean and deviation.
-struct Row {
-    rate: [Figure; 4],
-    line: usize,
-}
+/// A row: max, min and mean. The deviation beside them is over iterations or over ranks, by version.
+struct Row([Figure; 3]);
 
 /// Reads it: a part for each kind of operation that was done.
 ///
@@ -83,7 +80,7 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
         }
     }
     let one = reported.options.get("iterations").is_some_and(|count| count == "1");
-    for (name, Row { rate: [max, min, mean, deviation], line }) in rates {
+    for (name, Row([max, min, mean])) in rates {
         // What was not done has a row of zeroes.
         if max.value <= 0.0 {
             continue;
@@ -93,16 +90,9 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
         let what = format!("the mean rate of {}", name.to_lowercase());
         let (how, of) = (How::Between, vec![min, max.clone()]);
         reported.combined.push(Combined { what, how, total: mean.clone(), of, slack: 0.0 });
-        if one {
-            // One iteration has no other value, and none to differ from.
-            let what = format!("the deviation of one iteration of {}", name.to_lowercase());
-            let none = Figure::exact(0.0, format!("line {line} (iterations)"));
-            let (how, of) = (How::Sum, vec![none]);
-            reported.combined.push(Combined { what, how, total: deviation, of, slack: 0.0 });
-        }
         // Seconds, whatever stands above them: version 4 names them milliseconds or operations a second.
         let window_ns = times.remove(name).filter(|_| one).map(|row: Row| {
-            let [max, ..] = row.rate;
+            let Row([max, ..]) = row;
             max.scaled(NS_PER_S)
         });
         let setting = Setting { threads: tasks.clone(), ..Setting::default() };
@@ -128,12 +118,11 @@ fn row(line: &str, number: usize, table: Table) -> Option<(&'static str, Row)> {
     let name = OPERATIONS.iter().find(|name| trimmed.starts_with(**name))?;
     let cells: Vec<&str> =
         trimmed[name.len()..].split_whitespace().filter(|cell| *cell != ":").collect();
-    let [max, min, mean, deviation] = cells[..] else { return None };
+    let [max, min, mean, _] = cells[..] else { return None };
     let of = |text: &str, column: &str| {
         figure(text, Digits::Rounded, 1.0, format!("line {number} ({name}, {column})"))
     };
-    let rate = [of(max, "Max")?, of(min, "Min")?, of(mean, "Mean")?, of(deviation, "Std Dev")?];
-    Some((name, Row { rate, line: number }))
+    Some((name, Row([of(max, "Max")?, of(min, "Min")?, of(mean, "Mean")?])))
 }
 
 #[cfg(test)]
@@ -159,7 +148,7 @@ mod tests {
         assert_eq!(part.operations[0].rate_per_s[0].value, 20000.5);
         assert_eq!(part.window_ns.as_ref().unwrap().value, 0.8e9);
         assert_eq!(part.setting.threads.as_ref().unwrap().value, 16.0);
-        assert_eq!(reported.combined.len(), 2);
+        assert_eq!(reported.combined.len(), 1);
     }
 
     #[test]

@@ -146,6 +146,10 @@ impl Reader {
         }
         let mut setting = options.setting(Some(jobs));
         setting.threads = Some(Figure::exact(jobs, format!("line {number} (jobs)")));
+        // The text leaves out what would keep fewer in flight (`rate_iops`, `thinktime`).
+        if let Some(outstanding) = &mut setting.outstanding {
+            outstanding.kept = false;
+        }
         self.group = group.to_owned();
         self.part = Some(Part {
             name: name.to_owned(),

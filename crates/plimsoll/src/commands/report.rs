@@ -88,7 +88,6 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     Ok(loaded.exit_shown())
 }
 
-<<<<<<< HEAD
 /// The report of a sweep, comparison, search, published experiment, or of repeats.
 fn of_experiment(directory: &Path, format: Format, common: &Common) -> Result<Exit, CliError> {
     let told = together::tell(directory)?;
@@ -111,7 +110,8 @@ fn of_experiment(directory: &Path, format: Format, common: &Common) -> Result<Ex
     let common = Common { json: for_programs, ..common.clone() };
     bundle::print_custody(&told.together.lines(), &common)?;
     Ok(told.together.weigh(Exit::Ok))
-=======
+}
+
 fn export(
     export: Option<Export>,
     directory: &Path,
@@ -130,5 +130,4 @@ fn export(
         Some(Export::ChromeTrace) => plimsoll_report::chrome_trace(evidence, verdict),
         Some(Export::Fio) | None => plimsoll_report::fio_json(evidence),
     })
->>>>>>> 92f577b (report: export JUnit XML, Prometheus text and Chrome traces; give fio's JSON what fio-plot draws by)
 }

@@ -1,6 +1,8 @@
 //! Was the run steady?
 
-use plimsoll_evidence::reported::{Part, Quantity, Reported, Series};
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::{Quantity, Reported, Series};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 
@@ -28,19 +30,23 @@ pub const RULE: Rule = Rule {
 
 fn check(reported: &Reported, _: &Declared) -> Seen {
     let mut seen = Seen::default();
+    // Jobs of one name ran together. Their sum is what was carried; a single one may stall.
+    let mut together: BTreeMap<&str, Vec<&Series>> = BTreeMap::new();
     for part in &reported.parts {
-        // The sum over the logs of a part is what was carried; a single thread may stall.
+        together.entry(&part.name).or_default().extend(&part.series);
+    }
+    for (name, series) in together {
         for quantity in [Quantity::BandwidthPerS, Quantity::RatePerS] {
-            let logs: Vec<&Series> = part
-                .series
+            let logs: Vec<&Series> = series
                 .iter()
+                .copied()
                 .filter(|s| {
                     let whole = s.interval_s.is_some() && !s.partial;
                     s.quantity == quantity && whole && s.points.len() >= ROUNDS
                 })
                 .collect();
             if let Some((rounds, field)) = rounds(&logs) {
-                seen.check(finding(part, &rounds, quantity, &field));
+                seen.check(finding(name, &rounds, quantity, &field));
                 break;
             }
         }
@@ -77,12 +83,7 @@ fn rounds(logs: &[&Series]) -> Option<([f64; ROUNDS], String)> {
     Some((means, logs.first().map(|log| log.field.clone()).unwrap_or_default()))
 }
 
-fn finding(
-    part: &Part,
-    rounds: &[f64; ROUNDS],
-    quantity: Quantity,
-    field: &str,
-) -> Option<Finding> {
+fn finding(name: &str, rounds: &[f64; ROUNDS], quantity: Quantity, field: &str) -> Option<Finding> {
     let count = ROUNDS as f64;
     let mean = rounds.iter().sum::<f64>() / count;
     if mean <= 0.0 {
@@ -103,7 +104,7 @@ fn finding(
         _ => super::per_s as fn(f64) -> String,
     };
     let shown: Vec<String> = rounds.iter().map(|round| in_words(*round)).collect();
-    let whose = if part.name.is_empty() { String::new() } else { format!(" of {}", part.name) };
+    let whose = if name.is_empty() { String::new() } else { format!(" of {name}") };
     let says = format!(
         "the {}{whose} in five rounds is {}: they differ by {} of their mean (20 % is steady) and {} by {} \
          over the run (10 % is steady)",
@@ -122,7 +123,7 @@ fn finding(
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Kind, Point, Stage};
+    use plimsoll_evidence::reported::{Kind, Part, Point, Stage};
 
     use super::*;
 
@@ -167,6 +168,30 @@ mod tests {
         let reported = Reported { parts: vec![part], ..Reported::default() };
         let seen = check(&reported, &Declared::default());
         assert_eq!((seen.checked, seen.findings.len()), (1, 0));
+    }
+
+    #[test]
+    fn jobs_of_one_name_are_steady_where_their_sum_is() {
+        let job = |name: &str, value: fn(f64) -> f64| {
+            let at = |i: u32| Point { at_s: f64::from(i), value: value(f64::from(i)) };
+            let series = Series {
+                quantity: Quantity::BandwidthPerS,
+                kind: Kind::All,
+                stage: Stage::Total,
+                field: "log".into(),
+                interval_s: Some(1.0),
+                points: (1..=60).map(at).collect(),
+                partial: false,
+                understates: false,
+            };
+            Part { name: name.into(), series: vec![series], ..Part::default() }
+        };
+        let findings = |other: &str| {
+            let rises = job("a", |at| 1000.0 + at * 10.0);
+            let parts = vec![rises, job(other, |at| 1600.0 - at * 10.0)];
+            check(&Reported { parts, ..Reported::default() }, &Declared::default()).findings.len()
+        };
+        assert_eq!((findings("a"), findings("b")), (0, 2));
     }
 
     #[test]
