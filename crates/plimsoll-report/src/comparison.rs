@@ -45,7 +45,11 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     }
     .document();
     document.sections.insert(0, standings(comparison));
-    document.sections.extend(comparison.why.as_ref().and_then(why));
+    if let Some(why) = comparison.why.as_ref().and_then(why) {
+        // Behind the figures that it explains, before the conditions that it counts.
+        let at = document.sections.len().min(2);
+        document.sections.insert(at, why);
+    }
     document
 }
 

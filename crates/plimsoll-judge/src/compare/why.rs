@@ -165,7 +165,9 @@ fn ms(ns: f64) -> String {
 fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let length_ns = figures::measured(a)?.duration_ns.min(figures::measured(b)?.duration_ns);
-    let width_ns = (length_ns / STRETCHES as u64).max(1_000_000_000);
+    // What was recorded in longer intervals says nothing of shorter stretches.
+    let recorded_ns = a.plan.evidence.interval_ns.max(b.plan.evidence.interval_ns);
+    let width_ns = (length_ns / STRETCHES as u64).max(1_000_000_000).max(recorded_ns);
     let rates = |bundle: &Bundle| figures::rates_per_s(bundle, Pick::Transactional, width_ns);
     let (a, b) = (rates(a), rates(b));
     let both = a.len().min(b.len());
