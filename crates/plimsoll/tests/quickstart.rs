@@ -18,6 +18,18 @@ fn it_gives_a_verdict_and_cleans_up() {
         _ => "INCONCLUSIVE",
     };
     ran.says(word);
+    // What it would carry, by rate and by space, and what to run next on this very path.
+    for says in ["by rate", "by space", "light", "medium", "heavy", "95 % intervals", "are free"] {
+        ran.says(says);
+    }
+    let cache = sandbox.path("cache/plimsoll");
+    let next = ran.stdout.lines().find(|line| line.trim().starts_with("plimsoll run ")).unwrap();
+    assert!(next.contains(cache.to_str().unwrap()), "{next}");
+    let words: Vec<&str> = next.split_whitespace().skip(2).collect();
+    sandbox
+        .run(&[&["plan", "check"], &words[..]].concat())
+        .expect(0)
+        .says("iops_per_mailbox_per_s = 0.2");
     let report = ran.stdout.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
     let page = std::fs::read_to_string(report).unwrap();
     assert!(page.contains(word) && page.contains("</html>"));

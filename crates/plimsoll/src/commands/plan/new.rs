@@ -22,7 +22,7 @@ use crate::notes;
 )]
 pub struct Options {
     /// The plan to begin with: one of the gallery, or a file.
-    name: Option<String>,
+    plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
     /// File to write; stdout without one.
@@ -35,7 +35,7 @@ pub struct Options {
 /// # Errors
 /// A plan that is wrong, a file that is there already.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let (name, changes, asked_out) = match &options.name {
+    let (name, changes, asked_out) = match &options.plan {
         Some(name) => (name.clone(), options.changes.clone(), None),
         None if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() => {
             ask(options.changes.clone(), options.out.is_none())?
