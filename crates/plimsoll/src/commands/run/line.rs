@@ -3,7 +3,7 @@
 
 use clap::Args;
 use plimsoll_import::fio_job::{size_bytes, time_ns};
-use plimsoll_plan::{DurationNs, Plan, SizeBytes, SweepRequest, sweep_plan};
+use plimsoll_plan::{DurationNs, Plan, SizeBytes, SweepRequest, UnitError, sweep_plan};
 
 use crate::commands::chosen::{Changes, wrong};
 use crate::error::CliError;
@@ -104,8 +104,9 @@ impl Line {
         };
         let Some(bs) = &self.bs else {
             let size = self.size.as_deref().unwrap_or("4KiB");
-            let size =
-                size.parse().map_err(|error| CliError::usage(format!("--size {size}: {error}")))?;
+            let size = size.parse().map_err(|error: UnitError| {
+                CliError::usage(format!("--size {size}: {error}")).hint(error.help)
+            })?;
             return Ok((size, self.file_size));
         };
         let size = fio(bs, "bs")?;
