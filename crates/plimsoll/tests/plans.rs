@@ -19,7 +19,8 @@ const SHORT: [&str; 4] = [
     "evidence.min_measure=1s",
     "evidence.interval=100ms",
 ];
-const SMALL_STORE: [&str; 6] = [
+const SMALL_STORE: [&str; 7] = [
+    "requirement.latency_max_of=1s",
     "workload.mailbox.mailboxes=16",
     "workload.mailbox.mailbox_size=4MiB",
     "workload.mailbox.databases=2",
