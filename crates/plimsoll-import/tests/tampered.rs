@@ -266,7 +266,7 @@ fn tamper(kind: usize, mut files: Files, draw: &mut Draw) -> Tampered {
             }
         }
         2 => {
-            // Fields of version 3: the bandwidth of writes in KiB/s, and their rate.
+            // Fields of version 3: the bandwidth of writes in KiB/s, which their bytes over their time make.
             let (index, what, field) = (48, "the bandwidth", "field 48 ");
             let mut cells: Vec<String> =
                 files[0].1.trim_end().split(';').map(str::to_owned).collect();
