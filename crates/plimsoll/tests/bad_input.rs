@@ -131,7 +131,7 @@ fn a_target_in_use_by_another_run_is_refused() {
 #[test]
 fn a_read_only_path_is_named() {
     let sandbox = Sandbox::new();
-    let fs = LoopFs::new(sandbox.root.path(), "ext4", 64, "ro");
+    let fs = LoopFs::new(sandbox.root.path(), "ext4", 256, "ro");
     let path = sandbox.plan(&SmallPlan::on(&fs.mount));
     let ran = sandbox.run(&["run", &path]).expect(5);
     ran.says(fs.mount.to_str().unwrap());

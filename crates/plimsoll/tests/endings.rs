@@ -262,7 +262,7 @@ fn what_a_machine_or_its_limits_do_not_have_is_an_error_and_no_abort() {
 
     let plan = matrix(&sandbox, "300ms", "");
     // Blocks of 512 bytes: dash's unit.
-    limited(&sandbox, "-f 2048", &["run", &plan]).expect(2).says("ulimit -f allows 1.0 MiB");
+    limited(&sandbox, "-f 2048", &["run", &plan]).expect(2).says("ulimit -f allows 1 MiB");
     limited(&sandbox, "-f 0", &["run", &plan]).expect(2).says("ulimit -f");
     // Nothing can be written at all, and even that ends with a sentence.
     let ran = limited(&sandbox, "-f 0", &["calibrate"]);

@@ -478,11 +478,14 @@ fn store(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> Tried {
     run(sandbox, &text, &Truth::default(), |_, _| Vec::new())
 }
 
-/// A shipped model with one more line in its head, as a file.
+/// A shipped model with another line in its head, in place of the one of its name where there is one, as a file.
 fn with_head(sandbox: &Sandbox, model: &str, line: &str) -> String {
     let file = format!("{}/../../models/{model}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(file).unwrap();
-    let changed = text.replacen("[model]\n", &format!("[model]\n{line}\n"), 1);
+    let name = line.split_once(" = ").unwrap().0;
+    let others: Vec<&str> =
+        text.lines().filter(|own| !own.starts_with(&format!("{name} ="))).collect();
+    let changed = others.join("\n").replacen("[model]\n", &format!("[model]\n{line}\n"), 1);
     assert_ne!(text, changed);
     let path = sandbox.path("shipped.toml");
     std::fs::write(&path, changed).unwrap();
