@@ -189,6 +189,29 @@ mod tests {
         wrong(|b| b.run.duration_ns = 1, "longer than the run");
     }
 
+    /// A store whose first writes joined pages: the thread that made them hung, and its profile is missing.
+    #[test]
+    fn transfers_that_the_profile_did_not_see_may_be_of_other_sizes() {
+        let with = |seen: u64, bytes: u64| {
+            let mut bundle = measured();
+            let count = class(&mut bundle).count;
+            class(&mut bundle).size_bytes = bytes;
+            bundle.observed.workload.reads = Some(count - 2 + seen);
+            let profile = &mut bundle.observed.workload;
+            (profile.size_bytes_min, profile.size_bytes_max) = (Some(4096), Some(4096));
+            let finding = cross_checked(&bundle);
+            finding
+                .evidence
+                .get("contradictions")
+                .is_some_and(|all| all.to_string().contains("transfers of"))
+        };
+        let count = class(&mut measured()).count;
+        assert!(!with(0, (count + 2) * 4096), "two of them may have been twice as large");
+        assert!(with(2, (count + 2) * 4096), "all were seen");
+        assert!(with(0, (count + 1000) * 4096), "two cannot be as large as that");
+        assert!(with(0, (count - 3) * 4096), "the others have their size");
+    }
+
     #[test]
     fn what_drained_has_rows_of_its_own() {
         let latency_ns = 2 * fixtures::LATENCY_NS;

@@ -135,7 +135,12 @@ fn access_profile(bundle: &Bundle, held: &mut Ledgered) {
     }
 }
 
-/// Bytes of a class against the sizes of its transfers.
+/// A transfer that the access profile did not see may have been larger than all that it saw, as a mail store joins
+/// neighbouring pages in one write.
+const UNSEEN_BYTES_MAX: u64 = 1 << 20;
+
+/// Bytes of a class against the sizes of its transfers. A thread that hung handed its intervals over, and not its
+/// part of the profile.
 fn sizes(bundle: &Bundle, held: &mut Ledgered) {
     let profile = &bundle.observed.workload;
     let (Some(least), Some(most)) = (profile.size_bytes_min, profile.size_bytes_max) else {
@@ -145,8 +150,13 @@ fn sizes(bundle: &Bundle, held: &mut Ledgered) {
         let ClassTotals { name, size_bytes, .. } = class;
         // What did not come to an end is counted and moved nothing.
         let count = class.count.saturating_sub(class.unfinished().unwrap_or(0));
-        let (low, high) =
-            (u128::from(count) * u128::from(least), u128::from(count) * u128::from(most));
+        let profiled = if class.is_read { profile.reads } else { profile.writes };
+        let total =
+            self::count(bundle, |c| c.group == "transactional" && c.is_read == class.is_read);
+        let unseen = profiled.map_or(0, |seen| total.saturating_sub(seen)).min(count);
+        let times = |count: u64, bytes: u64| u128::from(count) * u128::from(bytes);
+        let low = times(count - unseen, least);
+        let high = times(count - unseen, most) + times(unseen, most.max(UNSEEN_BYTES_MAX));
         held.hold((low..=high).contains(&u128::from(*size_bytes)), || {
             format!("{name}: {count} transfers of {least} to {most} bytes are said to be {size_bytes} bytes")
         });
