@@ -104,7 +104,7 @@ pub fn of_run(truth: &Truth, ran: Option<&Ran>, bundle: Option<&Path>) -> Vec<Fo
         found.push((Wrong::Missed, format!("{says}: {}", verdict["reason"])));
     }
     // A plan that is refused, or a target that went away, has no verdict.
-    if verdict.is_null() {
+    if verdict["verdict"].is_null() {
         if truth.honest && !truth.exit_codes.contains(&ran.code) {
             found.push((Wrong::Accused, format!("{}: {}", ran.code, ran.stderr)));
         }
