@@ -64,8 +64,15 @@ pub fn import(archive: &Path, into: &Path) -> Result<PathBuf, CatalogueError> {
 }
 
 fn unpack(archive: &Path, file: File, half: &Path) -> Result<String, CatalogueError> {
-    let io = |error| CatalogueError::io("read", archive, error);
     let wrong = |reason: String| CatalogueError::Archive { path: archive.to_path_buf(), reason };
+    // What is no archive, or one that was cut short, comes as an error of reading too.
+    let io = |error: io::Error| match error.kind() {
+        io::ErrorKind::InvalidInput
+        | io::ErrorKind::InvalidData
+        | io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::Other => wrong(error.to_string()),
+        _ => CatalogueError::io("read", archive, error),
+    };
     let mut name: Option<String> = None;
     let mut left = UNPACKED_BYTES_MAX;
     let mut packed = tar::Archive::new(GzDecoder::new(io::BufReader::new(file)));
@@ -190,5 +197,21 @@ mod tests {
             assert_eq!(fs::read_dir(&into).unwrap().count(), 0, "{entries:?}");
         }
         assert!(!root.path().join("run.json").exists());
+    }
+
+    #[test]
+    fn what_is_no_archive_or_was_cut_short_is_said_to_be_none() {
+        let root = tempfile::tempdir().unwrap();
+        let into = root.path().join("into");
+        let whole = packed(root.path(), &[("run/run.json", tar::EntryType::Regular)]);
+        let bytes = fs::read(&whole).unwrap();
+        let file = root.path().join("other");
+        for text in [&b"root:x:0:0\n"[..], &bytes[..bytes.len() / 2], b""] {
+            fs::write(&file, text).unwrap();
+            let error = import(&file, &into).unwrap_err();
+            assert!(matches!(error, CatalogueError::Archive { .. }), "{error}");
+        }
+        let error = import(&root.path().join("nowhere"), &into).unwrap_err();
+        assert!(matches!(error, CatalogueError::Io { .. }), "{error}");
     }
 }

@@ -63,8 +63,11 @@ impl Catalogue {
                 let names: Vec<&str> = names.map(String::as_str).take(TOLD_MAX).collect();
                 let more =
                     if experiments.len() + runs.len() > TOLD_MAX { " and others" } else { "" };
-                let says =
-                    format!("{called} may be {}{more}: say more of the name", names.join(", "));
+                let number = if is_number { "is the number of no run, and " } else { "" };
+                let says = format!(
+                    "{called} {number}may be {}{more}: say more of the name",
+                    names.join(", ")
+                );
                 Err(CatalogueError::Name(says))
             }
         }
