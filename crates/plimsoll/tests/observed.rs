@@ -28,9 +28,11 @@ fn close(measured: f64, truth: f64, share: f64) {
     assert!((measured / truth - 1.0).abs() <= share, "{measured} where {truth} is true");
 }
 
+/// What failed, but for what the hypervisor and others of this machine did while a run went on.
 fn failed(verdict: &Value) -> Vec<&str> {
     let findings = verdict["findings"].as_array().unwrap().iter();
-    findings.filter(|f| f["outcome"] == "fail").filter_map(|f| f["rule"].as_str()).collect()
+    let failed = findings.filter(|f| f["outcome"] == "fail").filter_map(|f| f["rule"].as_str());
+    failed.filter(|rule| !support::OF_THE_HOST.contains(rule)).collect()
 }
 
 #[test]

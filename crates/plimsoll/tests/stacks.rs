@@ -178,8 +178,9 @@ fn honest_runs_keep_their_balance_while_others_use_the_disk() {
             let fails = verdict["findings"].as_array().unwrap().iter();
             let fails: Vec<&Value> = fails.filter(|f| f["outcome"] == "fail").collect();
             // What the hypervisor of this machine takes is no fault of a stack.
-            let of_the_host = ["noisy-neighbour", "cpu-steal"];
-            let others = fails.iter().all(|f| of_the_host.iter().any(|rule| f["rule"] == *rule));
+            let of_the_host =
+                |f: &&Value| support::OF_THE_HOST.iter().any(|rule| f["rule"] == *rule);
+            let others = fails.iter().all(of_the_host);
             assert!(others, "{busy} {place:?}: {fails:#?}");
         }
         neighbour.get_or_insert_with(|| Neighbour::on(sandbox.root.path()));

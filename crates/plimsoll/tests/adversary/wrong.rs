@@ -8,7 +8,7 @@ use plimsoll_judge::claim::Claim;
 use plimsoll_judge::rules;
 use serde_json::Value;
 
-use crate::support::{Ran, found};
+use crate::support::{OF_THE_HOST, Ran, found};
 use crate::truth::Truth;
 
 /// Ways to be wrong.
@@ -61,9 +61,6 @@ pub type Found = (Wrong, String);
 /// Rules whose unknown goes away when the same is measured for longer.
 const OF_LENGTH: [&str; 5] =
     ["measured-too-short", "not-steady", "percentile-samples", "warm-up-short", "burst-credit"];
-
-/// Rules that accuse the machine that the load runs on, and not the result.
-const OF_THE_HOST: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
 
 /// Whether only the length of the run stood in the way of a PASS.
 fn passes_but_for_its_length(verdict: &Value) -> bool {

@@ -110,6 +110,9 @@ impl From<Output> for Ran {
     }
 }
 
+/// Rules that fail where the machine of the tests was taken away from them: by its hypervisor, or by others' work.
+pub const OF_THE_HOST: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
+
 impl Ran {
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
@@ -127,7 +130,8 @@ impl Ran {
         let failed: Vec<&Value> = findings
             .filter(|finding| finding["outcome"] == "fail")
             .map(|finding| &finding["rule"])
-            .filter(|rule| *rule != "cpu-steal" && *rule != "bytes-balance")
+            .filter(|rule| *rule != "bytes-balance")
+            .filter(|rule| !OF_THE_HOST.iter().any(|host| *rule == host))
             .collect();
         assert!([0, 3].contains(&self.code), "{}\n{}", self.stdout, self.stderr);
         assert!(failed.is_empty(), "{failed:?}\n{}\n{}", self.stdout, self.stderr);

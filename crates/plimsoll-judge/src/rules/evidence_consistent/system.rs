@@ -6,6 +6,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::DeviceTotals;
 use plimsoll_evidence::run::{ClassTotals, EndKind, Phase};
 use plimsoll_evidence::series::Data;
+use plimsoll_plan::{ResolvedPlan, Workload};
 
 use super::Ledgered;
 use crate::figures::measured;
@@ -135,9 +136,17 @@ fn access_profile(bundle: &Bundle, held: &mut Ledgered) {
     }
 }
 
-/// A transfer that the access profile did not see may have been larger than all that it saw, as a mail store joins
-/// neighbouring pages in one write.
-const UNSEEN_BYTES_MAX: u64 = 1 << 20;
+/// The largest transfer that a plan asks for: one that the access profile did not see may have been larger than all
+/// that it saw, as a mail store joins neighbouring pages in one write.
+fn planned_bytes_max(plan: &ResolvedPlan) -> u64 {
+    match &plan.workload {
+        Workload::Mailbox(store) => store.coalesce_max_bytes,
+        Workload::Matrix(matrix) => {
+            let sizes = matrix.streams.iter().flat_map(|s| s.sizes.iter().chain(&s.write_sizes));
+            sizes.map(|share| share.size_bytes).max().unwrap_or(0)
+        }
+    }
+}
 
 /// Bytes of a class against the sizes of its transfers. A thread that hung handed its intervals over, and not its
 /// part of the profile.
@@ -146,6 +155,7 @@ fn sizes(bundle: &Bundle, held: &mut Ledgered) {
     let (Some(least), Some(most)) = (profile.size_bytes_min, profile.size_bytes_max) else {
         return;
     };
+    let largest = planned_bytes_max(&bundle.plan);
     for class in bundle.run.classes.iter().filter(|c| c.group == "transactional" && c.errors == 0) {
         let ClassTotals { name, size_bytes, .. } = class;
         // What did not come to an end is counted and moved nothing.
@@ -156,7 +166,7 @@ fn sizes(bundle: &Bundle, held: &mut Ledgered) {
         let unseen = profiled.map_or(0, |seen| total.saturating_sub(seen)).min(count);
         let times = |count: u64, bytes: u64| u128::from(count) * u128::from(bytes);
         let low = times(count - unseen, least);
-        let high = times(count - unseen, most) + times(unseen, most.max(UNSEEN_BYTES_MAX));
+        let high = times(count - unseen, most) + times(unseen, most.max(largest));
         held.hold((low..=high).contains(&u128::from(*size_bytes)), || {
             format!("{name}: {count} transfers of {least} to {most} bytes are said to be {size_bytes} bytes")
         });
