@@ -22,6 +22,7 @@ pub mod reported;
 pub mod rows;
 pub mod rules;
 pub mod run;
+pub mod runs;
 pub mod study;
 mod sweep;
 mod sweeps;

@@ -221,6 +221,29 @@ pub fn default_range(plan: &ResolvedPlan) -> Result<Range, RunnerError> {
     Ok(Range::up_to(LOAD_MAX.min(most_threads(plan))))
 }
 
+/// The loads that are tried: as asked, otherwise as [`default_range`] says.
+///
+/// # Errors
+/// A plan without anything to turn, or a load that the plan's page cache does not bear.
+pub fn range(
+    plan: &ResolvedPlan,
+    load_min: Option<u64>,
+    load_max: Option<u64>,
+    steps_max: usize,
+) -> Result<Range, RunnerError> {
+    let default = default_range(plan)?;
+    let (load_min, load_max) =
+        (load_min.unwrap_or(default.load_min), load_max.unwrap_or(default.load_max));
+    let most = most_threads(plan);
+    if load_max > most {
+        let says = format!("the plan's page cache bears at most {most} threads");
+        return Err(
+            RunnerError::usage(says).hint(format!("write --max {most}, or plan more cache"))
+        );
+    }
+    Ok(Range { load_min, load_max, steps_max })
+}
+
 /// Most threads that the mail store's cache bears: as stated, or in half of the memory available.
 pub fn most_threads(plan: &ResolvedPlan) -> u64 {
     let Workload::Mailbox(store) = &plan.workload else { return u64::MAX };

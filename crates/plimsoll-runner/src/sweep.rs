@@ -32,12 +32,36 @@ pub enum Earlier {
     Whole,
 }
 
+impl Earlier {
+    /// From what was asked for: to begin anew, or to measure nothing.
+    pub fn asked(anew: bool, told: bool) -> Self {
+        match (anew, told) {
+            (true, _) => Self::Left,
+            (_, true) => Self::Whole,
+            _ => Self::Unfinished,
+        }
+    }
+}
+
 /// How a sweep ended.
 pub struct Swept {
     /// Where the data was kept.
     pub kept: Vec<String>,
     /// The exit code of the point that ended it early.
     pub ended: Option<Exit>,
+}
+
+/// The points of a plan.
+///
+/// # Errors
+/// A plan that has none.
+pub fn points(plan: &ResolvedPlan) -> Result<Vec<MatrixPoint>, RunnerError> {
+    let points = plan.points();
+    if points.is_empty() {
+        return Err(RunnerError::usage("only a plan with [workload.matrix] can be swept")
+            .hint("name a plan with lists of sizes, reads, patterns or queue depths"));
+    }
+    Ok(points)
 }
 
 /// Measures the points that are left.
@@ -158,10 +182,36 @@ impl Sweeping {
         self.sweep.points.iter().any(|point| point.label == label)
     }
 
+    /// Whether anything was measured before, in `bundles`.
+    ///
+    /// # Errors
+    /// Nothing was.
+    pub fn is_there(&self, bundles: &Path) -> Result<(), RunnerError> {
+        if self.sweep.points.is_empty() {
+            let says = format!("there is no sweep of this plan in {}", bundles.display());
+            return Err(
+                RunnerError::usage(says).hint("sweep first, or name its directory with --out")
+            );
+        }
+        Ok(())
+    }
+
+    /// How many points are still to be measured.
+    pub fn left(&self, points: &[MatrixPoint]) -> u64 {
+        points.iter().filter(|point| !self.has(&point.label)).count() as u64
+    }
+
+    /// Says which points there are, and which of them have been measured.
+    pub fn say_points(&self, points: &[MatrixPoint], listener: &mut dyn Listener) {
+        for point in points {
+            let done = if self.has(&point.label) { ", measured already" } else { "" };
+            listener.say(&format!("point {}: {}{done}", point.index + 1, point.label));
+        }
+    }
+
     /// How long it will take, up front.
     pub fn promise(&self, plan: &ResolvedPlan, points: &[MatrixPoint]) -> String {
-        let left = points.iter().filter(|point| !self.has(&point.label)).count();
-        let points = points.len();
+        let (left, points) = (self.left(points) as usize, points.len());
         let phases = &plan.phases;
         let each_ns = phases.warm_up_ns + phases.measure_ns;
         let total = plimsoll_report::elapsed(each_ns as f64 * left as f64);

@@ -1,10 +1,11 @@
 //! The catalogue of this user: where its runs lie, and how one is found by what people call it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use plimsoll_catalogue::{Catalogue, CatalogueError, Found, Roots};
+use plimsoll_catalogue::{Catalogue, CatalogueError, Found, Roots, import, labels_path};
 use plimsoll_evidence::elsewhere;
 
+use crate::custody::Reader;
 use crate::error::CliError;
 use crate::places::Places;
 
@@ -45,6 +46,21 @@ pub fn find(places: &Places, called: &str) -> Result<PathBuf, CliError> {
              name or the beginning of it, or `last`",
         )),
     }
+}
+
+/// Unpacks what another machine exported, beside this machine's own runs: no ledger here holds it.
+///
+/// # Errors
+/// No archive, or one that holds no evidence: nothing is taken over then.
+pub fn take(places: &Places, archive: &Path) -> Result<PathBuf, CliError> {
+    let directory = import(archive, &places.imported()).map_err(told)?;
+    // What can't be read as evidence is not kept.
+    if let Err(error) = Reader::new().load_all(&directory) {
+        std::fs::remove_dir_all(&directory).ok();
+        std::fs::remove_file(labels_path(&directory)).ok();
+        return Err(error.hint("it was not taken over"));
+    }
+    Ok(directory)
 }
 
 /// An error of the catalogue, with its exit code.

@@ -24,6 +24,22 @@ const BESIDE: [&str; 6] = [
 /// Experiments hold experiments at most this deep: a published one, its searches, their runs.
 const DEPTH_MAX: u32 = 4;
 
+/// Removes a bundle, or an experiment with its bundles. What somebody else put there stays and is named.
+///
+/// # Errors
+/// What can't be removed, or was left.
+pub fn whole(directory: &Path) -> Result<(), CliError> {
+    let left = if directory.join(record::FILE).is_file() {
+        experiment(directory)?
+    } else {
+        bundle(directory)?
+    };
+    let Some((first, more)) = left.split_first() else { return Ok(()) };
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    let says = format!("{}{more}: Plimsoll did not make it, so it stays", first.display());
+    Err(CliError::environment(says).hint("everything else was removed"))
+}
+
 /// Removes a bundle; gives what is left in its directory.
 ///
 /// # Errors

@@ -90,17 +90,16 @@ fn make(file: &Path, with_password: bool) -> Result<Exit, CliError> {
 }
 
 fn sign(key: &Path, out: Option<&Path>) -> Result<Exit, CliError> {
-    let places = Places::from_environment()?;
     let Some(signer) = keys::signer(Some(key))? else { return Ok(Exit::Ok) };
-    let stated = ledger::state(&places, &signer, out)?;
+    let stated = ledger::state(&Places::from_environment()?, &signer, out)?;
     bundle::print(&format!(
         "signed: {} lines of {}\nstatement: {}\nGive the statement and its signature to somebody who keeps \
          them: from then on the ledger can't be cut short or rewritten up to that line unnoticed.\n",
         stated.lines,
         stated.ledger.display(),
         stated.statement.display()
-    ))
-    .map(|()| Exit::Ok)
+    ))?;
+    Ok(Exit::Ok)
 }
 
 fn check(key: Option<&str>, given: &[PathBuf], common: &Common) -> Result<Exit, CliError> {
@@ -112,10 +111,10 @@ fn check(key: Option<&str>, given: &[PathBuf], common: &Common) -> Result<Exit, 
 fn stamp(token: &Path) -> Result<Exit, CliError> {
     let path = ledger::stamp(&Places::from_environment()?, token)?;
     let (stamped, statement) = (path.display(), path.with_extension(""));
+    let statement = statement.display();
     bundle::print(&format!(
-        "token: {stamped}\nThe authority's signature is checked with: openssl ts -verify -in {stamped} -data {} \
-         -CAfile CA.pem\n",
-        statement.display()
-    ))
-    .map(|()| Exit::Ok)
+        "token: {stamped}\nThe authority's signature is checked with: openssl ts -verify -in {stamped} -data \
+         {statement} -CAfile CA.pem\n"
+    ))?;
+    Ok(Exit::Ok)
 }

@@ -1,12 +1,13 @@
 //! `plimsoll report BUNDLE`: the report again, or in another form.
 
+mod export;
+
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use plimsoll_evidence::Bundle;
-use plimsoll_judge::Verdict;
 use plimsoll_report::{markdown, text};
 
+use self::export::Export;
 use super::{bundle, together};
 use crate::common::Common;
 use crate::custody::{Loaded, Reader};
@@ -35,20 +36,6 @@ pub struct Options {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Export {
-    /// JSON as fio 3 writes it.
-    Fio,
-    /// The log of latency histograms (HdrHistogram 1.3), as the bundle holds it.
-    Hdr,
-    /// JUnit XML: the verdict, each check and each rule as a test case.
-    Junit,
-    /// Prometheus' text format.
-    Prometheus,
-    /// Trace events: phases, rates, latencies and gauges over time.
-    ChromeTrace,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     Text,
     Html,
@@ -72,14 +59,14 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     let loaded = Reader::new().load(&directory)?;
     let Loaded { bundle: evidence, verdict, custody, .. } = &loaded;
-    let text = match options.format {
-        _ if options.export.is_some() => export(options.export, &directory, evidence, verdict)?,
+    let text = match (options.export, options.format) {
+        (Some(export), _) => export.text(&directory, evidence, verdict)?,
         _ if common.json => bundle::json(verdict)?,
-        Format::Text => plimsoll_report::text(evidence, verdict, &bundle::style(common)),
-        Format::Html => bundle::html(evidence, verdict)?,
-        Format::Markdown => plimsoll_report::markdown(evidence, verdict),
-        Format::Csv => plimsoll_report::csv(evidence, verdict),
-        Format::FioJson => plimsoll_report::fio_json(evidence),
+        (_, Format::Text) => plimsoll_report::text(evidence, verdict, &bundle::style(common)),
+        (_, Format::Html) => bundle::html(evidence, verdict)?,
+        (_, Format::Markdown) => plimsoll_report::markdown(evidence, verdict),
+        (_, Format::Csv) => plimsoll_report::csv(evidence, verdict),
+        (_, Format::FioJson) => plimsoll_report::fio_json(evidence),
     };
     bundle::print(&text)?;
     let for_programs = options.format != Format::Text || options.export.is_some() || common.json;
@@ -110,24 +97,4 @@ fn of_experiment(directory: &Path, format: Format, common: &Common) -> Result<Ex
     let common = Common { json: for_programs, ..common.clone() };
     bundle::print_custody(&told.together.lines(), &common)?;
     Ok(told.together.weigh(Exit::Ok))
-}
-
-fn export(
-    export: Option<Export>,
-    directory: &Path,
-    evidence: &Bundle,
-    verdict: &Verdict,
-) -> Result<String, CliError> {
-    Ok(match export {
-        Some(Export::Hdr) => {
-            let path = directory.join("latency.hlog");
-            std::fs::read_to_string(&path).map_err(|error| {
-                CliError::environment(format!("cannot read {}: {error}", path.display()))
-            })?
-        }
-        Some(Export::Junit) => plimsoll_report::junit(evidence, verdict),
-        Some(Export::Prometheus) => plimsoll_report::prometheus(evidence, verdict),
-        Some(Export::ChromeTrace) => plimsoll_report::chrome_trace(evidence, verdict),
-        Some(Export::Fio) | None => plimsoll_report::fio_json(evidence),
-    })
 }

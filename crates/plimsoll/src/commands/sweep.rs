@@ -75,38 +75,24 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         None => options.flags.plan()?,
     };
     let resolved = plan.resolve();
-    let points = resolved.points();
-    if points.is_empty() {
-        return Err(CliError::usage("only a plan with [workload.matrix] can be swept")
-            .hint("name a plan with lists of sizes, reads, patterns or queue depths"));
-    }
+    let points = sweep::points(&resolved)?;
     let mut progress = StderrProgress::new(common.quiet);
     let interrupt = interrupt::flag_on_signal()?;
     let places = keys::places(&options.sign)?;
     let bundles = places.bundles(options.out.as_deref())?;
-    let which = match (options.anew, options.told) {
-        (true, _) => Earlier::Left,
-        (_, true) => Earlier::Whole,
-        _ => Earlier::Unfinished,
-    };
+    let which = Earlier::asked(options.anew, options.told);
     let mut sweeping = Sweeping::begin(&resolved, &points, &bundles, &places, which)?;
     if options.told {
-        if sweeping.sweep.points.is_empty() {
-            let says = format!("there is no sweep of this plan in {}", bundles.display());
-            return Err(CliError::usage(says).hint("sweep first, or name its directory with --out"));
-        }
+        sweeping.is_there(&bundles)?;
         show(&sweeping, options.format, common)?;
         return Ok(sweeping.exit());
     }
     progress.say(&sweeping.promise(&resolved, &points));
-    let left = points.iter().filter(|point| !sweeping.has(&point.label)).count() as u64;
-    let points_left = Before { measurements: left, called: "point", made: 1, yes: options.yes };
+    let points_left =
+        Before { measurements: sweeping.left(&points), called: "point", made: 1, yes: options.yes };
     before::tell(&resolved, points_left, &mut progress)?;
     if options.dry_run {
-        for point in &points {
-            let done = if sweeping.has(&point.label) { ", measured already" } else { "" };
-            progress.say(&format!("point {}: {}{done}", point.index + 1, point.label));
-        }
+        sweeping.say_points(&points, &mut progress);
         before::reach(&resolved, &mut progress)?;
         return Ok(Exit::Ok);
     }

@@ -4,11 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_judge::stats::tune::STEPS_MAX;
-use plimsoll_judge::tuning::Range;
-use plimsoll_plan::ResolvedPlan;
 use plimsoll_report::{text, tuning_document};
 use plimsoll_runner::before::{self, Before};
-use plimsoll_runner::search::{Asked, Found, default_range, most_threads, search};
+use plimsoll_runner::search::{Asked, Found, range, search};
 
 use super::bundle;
 use super::chosen::Changes;
@@ -73,7 +71,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let places = keys::places(&options.sign)?;
     let resolved = plan.resolve();
     let bundles = places.bundles(options.out.as_deref())?;
-    let range = range(options, &resolved)?;
+    let range = range(&resolved, options.min, options.max, options.steps)?;
     let steps = Before {
         measurements: options.steps.min(STEPS_MAX) as u64,
         called: "step",
@@ -101,21 +99,6 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         progress.say(&format!("the data was kept in {directory}"));
     }
     Ok(found.exit)
-}
-
-fn range(options: &Options, plan: &ResolvedPlan) -> Result<Range, CliError> {
-    let default = default_range(plan)?;
-    let range = Range {
-        load_min: options.min.unwrap_or(default.load_min),
-        load_max: options.max.unwrap_or(default.load_max),
-        steps_max: options.steps,
-    };
-    let most = most_threads(plan);
-    if range.load_max > most {
-        let says = format!("the plan's page cache bears at most {most} threads");
-        return Err(CliError::usage(says).hint(format!("write --max {most}, or plan more cache")));
-    }
-    Ok(range)
 }
 
 fn show(found: &Found, common: &Common) -> Result<(), CliError> {

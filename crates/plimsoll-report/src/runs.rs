@@ -1,0 +1,100 @@
+//! Runs of a catalogue as a table.
+
+use crate::number::Unit;
+use crate::table::{Cell, Column, Table, Tone};
+
+/// What is shown of a run.
+#[derive(Clone, Debug, Default)]
+pub struct RunRow {
+    /// The number that it is called by; `None`: it has none here.
+    pub position: Option<u64>,
+    /// Its name.
+    pub run_id: String,
+    /// The verdict in capitals.
+    pub verdict: Option<String>,
+    /// The one sentence why.
+    pub reason: Option<String>,
+    /// How it ended; `None`: it never did, or is under way.
+    pub end: Option<String>,
+    /// The experiment that it belongs to.
+    pub experiment: Option<String>,
+    /// Whether its bundle is there.
+    pub has_bundle: bool,
+    /// Transactional I/Os per second.
+    pub achieved_iops_per_s: Option<f64>,
+    /// Mean latency of transactional reads.
+    pub read_latency_ns_avg: Option<u64>,
+    /// Mean latency of transactional writes.
+    pub write_latency_ns_avg: Option<u64>,
+    /// How long it was measured.
+    pub measured_ns: Option<u64>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// What somebody noted.
+    pub note: String,
+}
+
+/// Runs as a table.
+#[must_use]
+pub fn runs_table(runs: impl Iterator<Item = RunRow>) -> Table {
+    let columns = vec![
+        Column::numbers("no.", "position"),
+        // A column of numbers is not folded: a name is to be copied.
+        Column::numbers("run", "run_id"),
+        Column::words("verdict", "verdict"),
+        Column::of(Unit::Rate, "I/Os per second", "achieved_iops_per_s"),
+        Column::numbers("reads, average", "read_latency_ns_avg").rank(1),
+        Column::numbers("writes, average", "write_latency_ns_avg").rank(2),
+        Column::numbers("measured", "measured_ns").rank(3),
+        Column::remarks("remarks", "remarks"),
+    ];
+    let mut table = Table::new("", columns);
+    table.rows = runs.map(|run| row(&run)).collect();
+    table
+}
+
+fn row(run: &RunRow) -> Vec<Cell> {
+    // Every reason of a verdict on a model begins so: what was not measured is not coloured as if it were.
+    let modelled = run.reason.as_ref().is_some_and(|reason| reason.starts_with("modelled:"));
+    let tone = match run.verdict.as_deref() {
+        _ if modelled => Tone::Plain,
+        Some("PASS") => Tone::Good,
+        Some("FAIL" | "INVALID") => Tone::Bad,
+        Some("INCONCLUSIVE") => Tone::Warn,
+        _ => Tone::Plain,
+    };
+    let latency = |ns: Option<u64>| Cell::maybe(Unit::Latency, ns.map(|ns| ns as f64));
+    let mut remarks: Vec<String> = match run.end.as_deref() {
+        Some("completed") => Vec::new(),
+        Some(end) => vec![end.to_owned()],
+        None => vec!["did not end, or is under way".to_owned()],
+    };
+    if !run.has_bundle {
+        remarks.push("bundle removed".to_owned());
+    }
+    remarks.extend(run.experiment.as_ref().map(|experiment| format!("in {experiment}")));
+    if !run.tags.is_empty() {
+        remarks.push(format!("tags: {}", run.tags.join(", ")));
+    }
+    remarks.extend(Some(run.note.clone()).filter(|note| !note.is_empty()));
+    let verdict = run.verdict.as_deref().unwrap_or("none");
+    vec![
+        run.position.map_or(Cell::text("-"), |position| Cell::text(position.to_string())),
+        Cell::text(run.run_id.clone()),
+        Cell::text(format!("{}{verdict}", if modelled { "MODELLED " } else { "" })).tone(tone),
+        Cell::maybe(Unit::Rate, run.achieved_iops_per_s),
+        latency(run.read_latency_ns_avg),
+        latency(run.write_latency_ns_avg),
+        Cell::maybe(Unit::Elapsed, run.measured_ns.map(|ns| ns as f64)),
+        Cell::text(remarks.join("; ")),
+    ]
+}
+
+/// Tags and note of a run, in words.
+#[must_use]
+pub fn labels_text<'a>(tags: impl Iterator<Item = &'a str>, note: &str) -> String {
+    let tags: Vec<&str> = tags.collect();
+    let tags = if tags.is_empty() { "none".to_owned() } else { tags.join(", ") };
+    let note = if note.is_empty() { "none" } else { note };
+    format!("tags: {tags}\nnote: {note}\n")
+}

@@ -1,0 +1,50 @@
+//! The forms of a run for other tools.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use plimsoll_evidence::Bundle;
+use plimsoll_judge::Verdict;
+
+use crate::error::CliError;
+
+/// For which other tools a run is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Export {
+    /// JSON as fio 3 writes it.
+    Fio,
+    /// The log of latency histograms (HdrHistogram 1.3), as the bundle holds it.
+    Hdr,
+    /// JUnit XML: the verdict, each check and each rule as a test case.
+    Junit,
+    /// Prometheus' text format.
+    Prometheus,
+    /// Trace events: phases, rates, latencies and gauges over time.
+    ChromeTrace,
+}
+
+impl Export {
+    /// The run in this form.
+    ///
+    /// # Errors
+    /// A file of the bundle that can't be read.
+    pub fn text(
+        self,
+        directory: &Path,
+        evidence: &Bundle,
+        verdict: &Verdict,
+    ) -> Result<String, CliError> {
+        Ok(match self {
+            Self::Hdr => {
+                let path = directory.join("latency.hlog");
+                std::fs::read_to_string(&path).map_err(|error| {
+                    CliError::environment(format!("cannot read {}: {error}", path.display()))
+                })?
+            }
+            Self::Junit => plimsoll_report::junit(evidence, verdict),
+            Self::Prometheus => plimsoll_report::prometheus(evidence, verdict),
+            Self::ChromeTrace => plimsoll_report::chrome_trace(evidence, verdict),
+            Self::Fio => plimsoll_report::fio_json(evidence),
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! Tags and notes of a run or experiment.
+
+use std::path::Path;
+
+use plimsoll_catalogue::Labels;
+use plimsoll_report::runs::labels_text;
+
+use crate::catalogue;
+use crate::commands::bundle;
+use crate::common::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Tags a run or experiment, or takes tags away; prints what it has.
+///
+/// # Errors
+/// A directory that is not there, labels that can't be read or written.
+pub fn tag(
+    directory: &Path,
+    tags: &[String],
+    remove: bool,
+    common: &Common,
+) -> Result<Exit, CliError> {
+    let change = |labels: &mut Labels| match remove {
+        true => labels.tags.retain(|tag| !tags.contains(tag)),
+        false => labels.tags.extend(tags.iter().cloned()),
+    };
+    label(directory, !tags.is_empty(), change, common)
+}
+
+/// Notes something on a run or experiment; prints what it has.
+///
+/// # Errors
+/// A directory that is not there, labels that can't be read or written.
+pub fn note(directory: &Path, text: Option<&str>, common: &Common) -> Result<Exit, CliError> {
+    let change = |labels: &mut Labels| labels.note = text.unwrap_or_default().to_owned();
+    label(directory, text.is_some(), change, common)
+}
+
+fn label(
+    directory: &Path,
+    changes: bool,
+    change: impl FnOnce(&mut Labels),
+    common: &Common,
+) -> Result<Exit, CliError> {
+    // A link or a trailing slash has no name to lie beside.
+    let whole = directory.canonicalize().map_err(|error| {
+        CliError::environment(format!("cannot find {}: {error}", directory.display()))
+    })?;
+    let mut labels = Labels::of(&whole).map_err(catalogue::told)?;
+    if changes {
+        change(&mut labels);
+        labels.write(&whole).map_err(catalogue::told)?;
+    }
+    let text = match common.json {
+        true => bundle::json(&labels)?,
+        false => labels_text(labels.tags.iter().map(String::as_str), &labels.note),
+    };
+    bundle::print(&text).map(|()| Exit::Ok)
+}

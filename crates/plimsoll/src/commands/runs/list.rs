@@ -1,0 +1,108 @@
+//! Which runs there are, as a list.
+
+use clap::Args;
+use plimsoll_catalogue::{Entry, Filter, unix_ns_of};
+use plimsoll_report::runs::{RunRow, runs_table};
+use plimsoll_report::text;
+
+use crate::catalogue;
+use crate::commands::bundle;
+use crate::common::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::places::Places;
+use crate::progress::StderrProgress;
+use crate::session::describe_torn;
+
+/// Runs that are listed unless more are asked for.
+const LISTED: u32 = 50;
+
+/// Which runs are listed.
+#[derive(Debug, Default, Args)]
+pub struct Of {
+    /// Runs with this verdict: pass, fail, invalid, inconclusive, measured.
+    #[arg(long, value_parser = ["pass", "fail", "invalid", "inconclusive", "measured"], ignore_case = true)]
+    verdict: Option<String>,
+    /// Runs of plans whose name holds this.
+    #[arg(long)]
+    plan: Option<String>,
+    /// Runs with this tag.
+    #[arg(long)]
+    tag: Option<String>,
+    /// Runs started on this day (UTC) or later: 2026-11-23.
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    since: Option<u64>,
+    /// Runs started before this day (UTC).
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    until: Option<u64>,
+    /// The latest so many; 50 unless stated, and all with --json.
+    #[arg(long, value_name = "RUNS")]
+    limit: Option<u32>,
+}
+
+fn day(text: &str) -> Result<u64, String> {
+    unix_ns_of(text).ok_or_else(|| "a day is written as 2026-11-23".to_owned())
+}
+
+/// Lists them in the order started.
+///
+/// # Errors
+/// A broken ledger.
+pub fn list(of: &Of, common: &Common) -> Result<Exit, CliError> {
+    let catalogue = catalogue::open(&Places::from_environment()?)?;
+    if let Some(torn) = &catalogue.torn {
+        StderrProgress::new(common.quiet).warn(&describe_torn(torn));
+    }
+    let mut filter = Filter {
+        verdict: of.verdict.clone(),
+        plan: of.plan.clone(),
+        tag: of.tag.clone(),
+        since_unix_ns: of.since,
+        until_unix_ns: of.until,
+        with_bundle: false,
+        limit: of.limit,
+    };
+    if common.json {
+        let runs = catalogue.runs(&filter).map_err(catalogue::told)?;
+        bundle::print(&bundle::json(&runs)?)?;
+        return Ok(Exit::Ok);
+    }
+    // One more than is shown tells whether there are more.
+    let shown = of.limit.unwrap_or(LISTED) as usize;
+    filter.limit = Some(of.limit.unwrap_or(LISTED).saturating_add(1));
+    let mut runs = catalogue.runs(&filter).map_err(catalogue::told)?;
+    let more = runs.len().saturating_sub(shown) > 0;
+    runs.drain(..runs.len().saturating_sub(shown));
+    if runs.is_empty() {
+        let is_all = [&of.verdict, &of.plan, &of.tag].into_iter().all(Option::is_none);
+        return match is_all && of.since.or(of.until).is_none() {
+            true => bundle::print("no runs yet; `plimsoll quickstart` makes one\n"),
+            false => bundle::print("no run is like that; `plimsoll runs` lists all\n"),
+        }
+        .map(|()| Exit::Ok);
+    }
+    let mut table = runs_table(runs.iter().map(row));
+    if more {
+        table.note = format!("the latest {shown}; --limit shows more");
+    }
+    bundle::print(&text::grid(&table, &bundle::style(common)))?;
+    Ok(Exit::Ok)
+}
+
+fn row(run: &Entry) -> RunRow {
+    RunRow {
+        position: run.position,
+        run_id: run.run_id.clone(),
+        verdict: run.verdict.clone(),
+        reason: run.reason.clone(),
+        end: run.end.clone(),
+        experiment: run.experiment.clone(),
+        has_bundle: run.bundle.is_some(),
+        achieved_iops_per_s: run.achieved_iops_per_s,
+        read_latency_ns_avg: run.read_latency_ns_avg,
+        write_latency_ns_avg: run.write_latency_ns_avg,
+        measured_ns: run.measured_ns,
+        tags: run.tags.iter().cloned().collect(),
+        note: run.note.clone(),
+    }
+}
