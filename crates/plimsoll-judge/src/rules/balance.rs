@@ -11,14 +11,16 @@
 //! - further down by what came in from beside (other partitions and volumes), and, under a loop device, by
 //!   the counters of the kernel's own threads, which do its work, and of other processes.
 
+mod layers;
+mod server;
+
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Mount};
-use plimsoll_evidence::observed::{BackingFile, DeviceTotals, Moved};
+use plimsoll_evidence::observed::{DeviceTotals, Moved};
 use plimsoll_evidence::run::{Driver, Tier};
 use plimsoll_plan::{SyncKind, Workload};
 
 use super::seen;
-use crate::place;
 
 /// Devices that moved less than this share of what was asked left the rest to something else: measured
 /// 0.001 from a warm page cache, 0.87 from a cold one, 1.00 with direct I/O.
@@ -29,13 +31,8 @@ const ALONE_MAX: f64 = 1.25;
 /// Reductions beyond this are not believed, declared or not: what makers of arrays guarantee for mixed data is
 /// 3:1 to 5:1.
 pub const REDUCTION_MAX: f64 = 5.0;
-/// Counters of layers are read one after the other: so much of a busy device's bytes may fall between.
-const SKEW: f64 = 0.01;
 /// Less than this says nothing against a target: its metadata is of this size.
 const ASKED_MIN: u64 = 1 << 20;
-/// A backing file that the page cache holds less of than this was read and written past it.
-const RESIDENT_MAX: f64 = 0.05;
-
 /// File systems on block devices that hand I/O on in the process that asks for it.
 const ON_DEVICES: [&str; 10] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "jfs", "overlay"];
@@ -335,258 +332,8 @@ impl<'a> Scale<'a> {
             })
     }
 
-    /// What answers where that is no device: servers of this host must have moved the bytes themselves.
-    fn server(&self) -> Option<Stands> {
-        let servers = &self.bundle.observed.servers;
-        if servers.is_empty() {
-            return seen::is_remote_target(self.bundle).then_some(Stands::Moved);
-        }
-        let asked = self.size(self.asked);
-        if let Some(server) = servers.iter().find(|server| server.local.is_none()) {
-            let says = format!("whether {} is on this very host cannot be seen", server.serves);
-            return Some(Stands::Open(says));
-        }
-        if servers.iter().any(|server| server.local == Some(false) || server.relays) {
-            // What other hosts do does not show here.
-            return Some(self.by_the_wire().unwrap_or(Stands::Moved));
-        }
-        let names: Vec<&str> =
-            servers.iter().flat_map(|s| &s.processes).map(String::as_str).collect();
-        let serves: Vec<&str> = servers.iter().map(|server| server.serves.as_str()).collect();
-        let all: Option<Vec<Moved>> = servers.iter().map(|server| server.moved).collect();
-        let disks = self.all_disks();
-        let known = all.map(|all| self.pick(all.into_iter().fold(Moved::default(), Moved::plus)));
-        let (moved, who) = match (known, disks) {
-            // A server's writes are counted when they are dirty: its disks must have taken them.
-            (Some(own), Some(disks)) => (own.min(disks), names.join(", ")),
-            (None, Some(disks)) if disks < self.least => {
-                (disks, "all disks of this host".to_owned())
-            }
-            _ => {
-                let says = format!(
-                    "{} is served on this very host, and what its server moved cannot be seen",
-                    serves.join(", ")
-                );
-                return Some(Stands::Open(says));
-            }
-        };
-        let beside = servers.iter().filter_map(|server| server.beside);
-        let beside = self.pick(beside.fold(Moved::default(), Moved::plus));
-        if moved < self.least && beside.min(disks.unwrap_or(0)).saturating_add(moved) >= self.least
-        {
-            return Some(Stands::Open(format!(
-                "{} moved {} to or from storage, and what it is connected to through local sockets {}: whether it \
-                 passed on what it was asked is not known",
-                names.join(", "),
-                self.size(moved),
-                self.size(beside)
-            )));
-        }
-        if moved >= self.least
-            && let Some(server) = servers.iter().find(|server| server.others > 0)
-        {
-            return Some(Stands::Open(format!(
-                "{} moved {} to or from storage, and others were connected to it too ({}): whose it was is not \
-                 known",
-                names.join(", "),
-                self.size(moved),
-                server.others
-            )));
-        }
-        Some(if moved >= self.least {
-            Stands::Moved
-        } else {
-            Stands::Short(format!(
-                "of {asked} {} of {}, which is served on this very host, {who} moved {} to or from \
-                 storage: the rest was memory's",
-                self.verb(),
-                serves.join(", "),
-                self.size(moved)
-            ))
-        })
-    }
-
-    /// What all of this host's disks moved.
-    fn all_disks(&self) -> Option<u64> {
-        let elsewhere = self.bundle.observed.elsewhere?;
-        // What a network's disk moved went over the network, whoever answered.
-        let near = |d: &Device| place::of(d, &self.bundle.environment) != place::Place::Network;
-        let bottom = self.bundle.observed.devices.iter().filter(|device| {
-            let is_disk = |d: &Device| d.below.is_empty() && d.kind == "disk" && near(d);
-            self.described(&device.name).is_some_and(is_disk)
-        });
-        Some(self.pick(elsewhere.disks) + bottom.map(|device| self.totals(device)).sum::<u64>())
-    }
-
     fn described(&self, name: &str) -> Option<&Device> {
         self.bundle.environment.devices.iter().find(|device| device.name == name)
-    }
-
-    fn counted(&self, name: &str) -> Option<&DeviceTotals> {
-        self.bundle.observed.devices.iter().find(|device| device.name == name)
-    }
-
-    /// Each layer against the one below it.
-    fn further_down(&self) -> Vec<Stands> {
-        let devices = self.bundle.environment.devices.iter();
-        let resting = devices.filter(|device| !device.below.is_empty());
-        resting.filter_map(|device| self.layer(device)).collect()
-    }
-
-    fn layer(&self, device: &Device) -> Option<Stands> {
-        let upper = self.totals(self.counted(&device.name)?);
-        // A device that carried little of it has little to answer for.
-        if upper < self.asked - self.asked.min(self.least) {
-            return None;
-        }
-        let backing = self.bundle.observed.backing_files.iter().find(|b| b.device == device.name);
-        let is_file = device.kind == "loop";
-        let below: Vec<&DeviceTotals> = if is_file {
-            self.under_file(device).iter().filter_map(|name| self.counted(name)).collect()
-        } else {
-            device.below.iter().filter_map(|name| self.counted(name)).collect()
-        };
-        if below.is_empty() {
-            // An old bundle may name layers that it did not count.
-            let unseen = is_file && backing.is_some();
-            return unseen.then(|| {
-                let says = format!("what {}'s file rests on cannot be seen", device.name);
-                Stands::Open(says)
-            });
-        }
-        let copies = if self.is_read { 1 } else { copies(device) };
-        let beside = |d: &&DeviceTotals| d.beside.map_or(0, |moved| self.pick(moved));
-        let lower: u64 = below
-            .iter()
-            .map(
-                |d| if is_file { self.totals(d) } else { self.totals(d).saturating_sub(beside(d)) },
-            )
-            .sum::<u64>()
-            / copies;
-        let names: Vec<&str> = below.iter().map(|device| device.name.as_str()).collect();
-        let step = Step { device, backing, upper, lower, names: names.join(", ") };
-        Some(if is_file { self.through_a_file(&step) } else { self.through_a_mapping(&step) })
-    }
-
-    /// The devices that hold a loop device's file.
-    fn under_file(&self, device: &Device) -> Vec<String> {
-        let below = &self.bundle.environment.below;
-        let of_file = below.iter().find(|mount| device.below.contains(&mount.path));
-        let of_backing = || {
-            let backing = &self.bundle.observed.backing_files;
-            let file = backing.iter().find(|file| file.device == device.name)?;
-            below.iter().find(|mount| mount.path == file.path)
-        };
-        of_file.or_else(of_backing).map_or_else(
-            // A bundle from before this was looked at: the disks.
-            || {
-                let disks = place::disks(self.bundle);
-                disks.into_iter().map(|(disk, _)| disk.name.clone()).collect()
-            },
-            |mount| mount.on.clone(),
-        )
-    }
-
-    /// What may be missing between two layers.
-    fn slack(&self, upper: u64) -> u64 {
-        (self.asked - self.asked.min(self.least)) + (upper as f64 * SKEW) as u64
-    }
-
-    fn through_a_mapping(&self, step: &Step<'_>) -> Stands {
-        let missing = step.upper.saturating_sub(step.lower);
-        if missing <= self.slack(step.upper) {
-            return Stands::Moved;
-        }
-        // What others asked of the upper device may be what is missing below it.
-        let others = self.own().filter(|_| self.counts_own());
-        let others = others.map_or(step.upper, |own| step.upper.saturating_sub(own));
-        if missing > self.slack(step.upper) + others {
-            return Stands::Short(step.says(self));
-        }
-        Stands::Open(format!("{}; whose it was is not known", step.says(self)))
-    }
-
-    fn through_a_file(&self, step: &Step<'_>) -> Stands {
-        if step.lower < self.least {
-            return Stands::Short(step.says(self));
-        }
-        // The kernel's own threads do the work of loop devices: what they did not move, it did not.
-        let kernel = self.bundle.observed.kernel.map(|moved| self.pick(moved));
-        let kernel = kernel.map(|moved| moved.saturating_sub(step.dirtied(self.is_read)));
-        if let Some(kernel) = kernel.filter(|kernel| *kernel < self.least) {
-            let says = format!(
-                "of {} asked of {}, the kernel moved {} between its file and {}, and others the rest: \
-                 the page cache under it answered",
-                self.size(step.upper),
-                step.device.name,
-                self.size(kernel),
-                step.names
-            );
-            return Stands::Short(says);
-        }
-        let beside = kernel.map_or(0, |kernel| kernel.saturating_sub(step.upper));
-        let others = self.others().map(|others| others.saturating_add(beside));
-        let surely = others.map(|others| step.lower.saturating_sub(others));
-        let missing = surely.map(|surely| step.upper.saturating_sub(surely));
-        if missing.is_some_and(|missing| missing <= self.slack(step.upper)) || step.is_past_cache()
-        {
-            return Stands::Moved;
-        }
-        Stands::Open(format!(
-            "of {} asked of {}, it is not known how much {} moved for it: it moved {}, for others too",
-            self.size(step.upper),
-            step.device.name,
-            step.names,
-            self.size(step.lower)
-        ))
-    }
-}
-
-/// A layer and the one below.
-struct Step<'a> {
-    device: &'a Device,
-    backing: Option<&'a BackingFile>,
-    upper: u64,
-    lower: u64,
-    names: String,
-}
-
-impl Step<'_> {
-    fn says(&self, scale: &Scale<'_>) -> String {
-        format!(
-            "of {} {} through {}, {} moved {}: a layer between them answered the rest",
-            scale.size(self.upper),
-            scale.verb(),
-            self.device.name,
-            self.names,
-            scale.size(self.lower)
-        )
-    }
-
-    /// What was written into the page cache under a loop device and is there still.
-    fn dirtied(&self, is_read: bool) -> u64 {
-        let Some(backing) = self.backing.filter(|_| !is_read) else { return 0 };
-        let after = backing.dirty_bytes_after.unwrap_or(0);
-        after.saturating_sub(backing.dirty_bytes_before.unwrap_or(0))
-    }
-
-    /// Whether the loop device goes past the page cache, as its flag and the cache both say.
-    fn is_past_cache(&self) -> bool {
-        let Some(backing) = self.backing else { return false };
-        let resident = backing.resident_bytes_before.max(backing.resident_bytes_after);
-        let share = resident.zip(backing.size_bytes);
-        self.device.direct_io == Some(true)
-            && backing.direct_align_bytes != Some(0)
-            && share.is_some_and(|(held, size)| held as f64 <= size as f64 * RESIDENT_MAX)
-    }
-}
-
-/// Copies that a mapping writes of each byte, where it says so.
-fn copies(device: &Device) -> u64 {
-    match device.mapping.as_deref() {
-        Some("raid1") => device.below.len().max(1) as u64,
-        Some("raid10") => 2,
-        _ => 1,
     }
 }
 

@@ -1,0 +1,93 @@
+//! Where servers of this host answer: what they moved.
+
+use plimsoll_evidence::environment::Device;
+use plimsoll_evidence::observed::Moved;
+
+use super::super::seen;
+use super::{Scale, Stands};
+use crate::place;
+
+impl Scale<'_> {
+    /// What answers where that is no device: servers of this host must have moved the bytes themselves.
+    pub(super) fn server(&self) -> Option<Stands> {
+        let servers = &self.bundle.observed.servers;
+        if servers.is_empty() {
+            return seen::is_remote_target(self.bundle).then_some(Stands::Moved);
+        }
+        let asked = self.size(self.asked);
+        if let Some(server) = servers.iter().find(|server| server.local.is_none()) {
+            let says = format!("whether {} is on this very host cannot be seen", server.serves);
+            return Some(Stands::Open(says));
+        }
+        if servers.iter().any(|server| server.local == Some(false) || server.relays) {
+            // What other hosts do does not show here.
+            return Some(self.by_the_wire().unwrap_or(Stands::Moved));
+        }
+        let names: Vec<&str> =
+            servers.iter().flat_map(|s| &s.processes).map(String::as_str).collect();
+        let serves: Vec<&str> = servers.iter().map(|server| server.serves.as_str()).collect();
+        let all: Option<Vec<Moved>> = servers.iter().map(|server| server.moved).collect();
+        let disks = self.all_disks();
+        let known = all.map(|all| self.pick(all.into_iter().fold(Moved::default(), Moved::plus)));
+        let (moved, who) = match (known, disks) {
+            // A server's writes are counted when they are dirty: its disks must have taken them.
+            (Some(own), Some(disks)) => (own.min(disks), names.join(", ")),
+            (None, Some(disks)) if disks < self.least => {
+                (disks, "all disks of this host".to_owned())
+            }
+            _ => {
+                let says = format!(
+                    "{} is served on this very host, and what its server moved cannot be seen",
+                    serves.join(", ")
+                );
+                return Some(Stands::Open(says));
+            }
+        };
+        let beside = servers.iter().filter_map(|server| server.beside);
+        let beside = self.pick(beside.fold(Moved::default(), Moved::plus));
+        if moved < self.least && beside.min(disks.unwrap_or(0)).saturating_add(moved) >= self.least
+        {
+            return Some(Stands::Open(format!(
+                "{} moved {} to or from storage, and what it is connected to through local sockets {}: whether it \
+                 passed on what it was asked is not known",
+                names.join(", "),
+                self.size(moved),
+                self.size(beside)
+            )));
+        }
+        if moved >= self.least
+            && let Some(server) = servers.iter().find(|server| server.others > 0)
+        {
+            return Some(Stands::Open(format!(
+                "{} moved {} to or from storage, and others were connected to it too ({}): whose it was is not \
+                 known",
+                names.join(", "),
+                self.size(moved),
+                server.others
+            )));
+        }
+        Some(if moved >= self.least {
+            Stands::Moved
+        } else {
+            Stands::Short(format!(
+                "of {asked} {} of {}, which is served on this very host, {who} moved {} to or from \
+                 storage: the rest was memory's",
+                self.verb(),
+                serves.join(", "),
+                self.size(moved)
+            ))
+        })
+    }
+
+    /// What all of this host's disks moved.
+    fn all_disks(&self) -> Option<u64> {
+        let elsewhere = self.bundle.observed.elsewhere?;
+        // What a network's disk moved went over the network, whoever answered.
+        let near = |d: &Device| place::of(d, &self.bundle.environment) != place::Place::Network;
+        let bottom = self.bundle.observed.devices.iter().filter(|device| {
+            let is_disk = |d: &Device| d.below.is_empty() && d.kind == "disk" && near(d);
+            self.described(&device.name).is_some_and(is_disk)
+        });
+        Some(self.pick(elsewhere.disks) + bottom.map(|device| self.totals(device)).sum::<u64>())
+    }
+}
