@@ -103,7 +103,10 @@ fn a_run_goes_to_another_machine_with_what_was_noted_of_it() {
     there.run(&["runs", "import", &archive]).expect(2).says("there already");
     let nothing = there.path("nothing.tar.gz");
     std::fs::write(&nothing, "no archive").unwrap();
-    there.run(&["runs", "import", nothing.to_str().unwrap()]).expect(2).says("plimsoll runs export");
+    there
+        .run(&["runs", "import", nothing.to_str().unwrap()])
+        .expect(2)
+        .says("plimsoll runs export");
 }
 
 #[test]
