@@ -44,7 +44,7 @@ pub(crate) fn drop_data(files: &[PathBuf], metadata: bool) -> Result<Dropped, En
     }
     Ok(match residency::drop_all_caches() {
         Ok(()) => {
-            let note = "the files' page cache and the system's caches dropped".to_owned();
+            let note = "the files' page cache and the system's caches were dropped".to_owned();
             Dropped { system: Some(true), note }
         }
         Err(error) => {

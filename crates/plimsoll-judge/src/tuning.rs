@@ -412,7 +412,7 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
     }
     if let Some(knee) = tuning.knee {
         remarks.push(format!(
-            "The knee, where throughput over latency is largest, is at {name} {} with {:.1}/s.",
+            "The knee, where throughput over latency is largest, is at {name} {}, with {:.0} I/Os per second.",
             knee.load, knee.rate_per_s
         ));
     }

@@ -305,9 +305,13 @@ impl Observer {
     fn end_neighbours(&self, begun: &Begun, observed: &mut Observed) {
         observed.neighbours = NeighbourReading::now(&self.mine).since(&begun.neighbours);
         if observed.neighbours.unreadable > 0 {
+            let unseen = match observed.neighbours.unreadable {
+                1 => "storage I/O of another process".to_owned(),
+                many => format!("storage I/O of {many} other processes"),
+            };
             observed.unknown.push(Unknown {
-                what: format!("storage I/O of {} other processes", observed.neighbours.unreadable),
-                why: "their /proc/PID/io belongs to other users".into(),
+                what: unseen,
+                why: "/proc/PID/io belongs to other users there".into(),
                 would_show: "root, or CAP_SYS_PTRACE".into(),
             });
         }

@@ -5,7 +5,7 @@
 //! before and the method after. Figures come from the verdict and from `plimsoll_judge::figures`;
 //! what is done here is sums and quotients of totals that stand in the evidence.
 
-mod checks;
+pub(crate) mod checks;
 mod condition;
 pub(crate) mod distribution;
 pub(crate) mod findings;
@@ -74,6 +74,11 @@ pub fn verdict_tone(kind: VerdictKind) -> Tone {
     }
 }
 
+/// So many threads, in words.
+fn threads(count: u32) -> String {
+    if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") }
+}
+
 fn identity(bundle: &Bundle) -> Vec<(String, String)> {
     let run = &bundle.run;
     let mut pairs = vec![("run".to_owned(), run.run_id.clone())];
@@ -84,7 +89,7 @@ fn identity(bundle: &Bundle) -> Vec<(String, String)> {
     let engine = &bundle.run.engine;
     if bundle.run.driver != Driver::Foreign {
         let load = if engine.closed_loop { "closed loop" } else { "open loop" };
-        pairs.push(("load".to_owned(), format!("{load}, {} threads", engine.sessions)));
+        pairs.push(("load".to_owned(), format!("{load}, {}", threads(engine.sessions))));
     }
     if let Some(inside) = &bundle.observed.inside {
         pairs.push(("model".to_owned(), format!("{} ({})", inside.model, inside.origin)));

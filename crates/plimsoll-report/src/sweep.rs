@@ -48,7 +48,7 @@ fn short(sweep: &Sweep) -> Option<String> {
     let longest = lengths.max().filter(|ns| *ns < SHORT_NS)?;
     Some(format!(
         "No point was measured for more than {}. That is a first look: it shows neither what the storage sustains \
-         nor rare slow operations, and two points may differ by chance. Sweep without --quick for figures to keep.",
+         nor rare slow operations, and two points may differ by chance. Measure each point for ten minutes for figures to keep.",
         elapsed(longest as f64)
     ))
 }
@@ -206,12 +206,15 @@ fn cell(point: &SweepPoint) -> study::SweepCell {
 }
 
 fn fact(kept: &Remembered) -> Fact {
-    let bandwidth = Unit::Bandwidth.show(kept.bandwidth_bytes_per_s, Letters::Unicode);
+    let rate = Cell::number(Unit::Rate, kept.rate_per_s);
+    let bandwidth = Cell::number(Unit::Bandwidth, kept.bandwidth_bytes_per_s);
+    // What a figure is called stands first.
+    let (cell, other) =
+        if kept.name.contains("bandwidth") { (bandwidth, rate) } else { (rate, bandwidth) };
     let latency = kept.latency_ns_avg.map_or(String::new(), |ns| {
         format!(", {} on average", Unit::Latency.show(ns as f64, Letters::Unicode))
     });
-    Fact::new(&kept.name, Cell::number(Unit::Rate, kept.rate_per_s))
-        .note(format!("{bandwidth}{latency}"))
+    Fact::new(&kept.name, cell).note(format!("{}{latency}", other.show(None, Letters::Unicode)))
 }
 
 #[cfg(test)]

@@ -275,6 +275,28 @@ impl Table {
         self.rows.iter().chain(&self.totals)
     }
 
+    /// The same without columns that no row says anything in; the first, which names the rows, stays.
+    #[must_use]
+    pub fn without_empty_columns(&self) -> Self {
+        let says = |cell: &Cell| match &cell.value {
+            Value::Empty => false,
+            Value::Text(text) => !text.is_empty(),
+            _ => true,
+        };
+        let kept = |i: &usize| *i == 0 || self.all_rows().any(|row| row.get(*i).is_some_and(says));
+        let kept: Vec<usize> = (0..self.columns.len()).filter(kept).collect();
+        let pick = |rows: &[Vec<Cell>]| -> Vec<Vec<Cell>> {
+            let of = |row: &Vec<Cell>| kept.iter().filter_map(|i| row.get(*i).cloned()).collect();
+            rows.iter().map(of).collect()
+        };
+        Self {
+            columns: kept.iter().map(|i| self.columns[*i].clone()).collect(),
+            rows: pick(&self.rows),
+            totals: pick(&self.totals),
+            ..self.clone()
+        }
+    }
+
     /// The common unit of a column.
     pub fn scale(&self, column: usize, letters: Letters) -> Option<Scale> {
         let unit = self.columns.get(column)?.common?;

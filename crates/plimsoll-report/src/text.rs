@@ -154,6 +154,7 @@ fn block(block: &Block, style: &Style) -> String {
         Block::Line(pairs) => line(pairs, style, &mut out),
         Block::Facts(list) => facts(list, style, &mut out),
         Block::Findings(list) => findings(list, style, &mut out),
+        Block::Spark { values, .. } if values.is_empty() => {}
         Block::Spark { name, values, note } => {
             let (name, note) = (style.clean(name), style.clean(note));
             let room = |taken: usize| style.columns().saturating_sub(taken + 6);

@@ -5,6 +5,7 @@ use plimsoll_judge::tuning::{At, TuneStep, Tuning};
 
 use crate::document::{Document, Fact};
 use crate::number::{Letters, Unit};
+use crate::run::checks::label;
 use crate::study::{Curve, Step};
 use crate::table::{Cell, Tone};
 
@@ -81,7 +82,7 @@ pub fn curve(tuning: &Tuning) -> Curve {
     Curve {
         name: tuning.name.clone(),
         load_name: tuning.knob.load_name().to_owned(),
-        latency_names: tuning.latencies.iter().map(|l| l.name.replace('_', " ")).collect(),
+        latency_names: tuning.latencies.iter().map(|l| label(&l.name)).collect(),
         ceilings_ns: tuning.latencies.iter().map(|l| l.ceiling_ns).collect(),
         load_line,
         fewest,

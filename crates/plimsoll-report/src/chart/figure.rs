@@ -91,10 +91,12 @@ impl Plot {
             px(frame.width),
             px(frame.height + 2.0),
         );
-        frame.bands(&self.bands, &mut out);
+        let labels = frame.level_labels(&self.rules, &self.marks);
+        frame.bands(&self.bands, &labels, &mut out);
         frame.axes(&mut out);
         marks::draw(self, frame, &mut out);
-        frame.rules(&self.rules, &self.marks, &mut out);
+        frame.rules(&self.rules, &labels, &mut out);
+        frame.names(&mut out);
         frame.legend(&mut out);
         for mark in &self.marks {
             if let Mark::Heat(map) = mark {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::layout::{Frame, px, text_px};
 use super::plot::HeatMap;
 use crate::escape::html;
-use crate::number::Letters;
+use crate::number::{Letters, Unit};
 
 /// Steps of the colour scale; the style sheet has a class for each.
 const STEPS: usize = 10;
@@ -105,10 +105,16 @@ pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
 fn values_fit(map: &HeatMap, columns: usize, frame: &Frame) -> bool {
     let narrowest = map.x_edges.windows(2).map(|edges| frame.x_px(edges[1]) - frame.x_px(edges[0]));
     let room = narrowest.take(columns).fold(f64::INFINITY, f64::min) - 4.0;
-    map.cells.iter().flatten().all(|value| {
-        let text = map.unit.show(*value, Letters::Unicode);
-        text_px(text.trim_end_matches("/s")) <= room
-    })
+    map.cells.iter().flatten().all(|value| text_px(&in_a_cell(map, *value)) <= room)
+}
+
+/// A value as it stands in its cell. What a rate is per stands at the scale; a bandwidth has its whole unit.
+fn in_a_cell(map: &HeatMap, value: f64) -> String {
+    let text = map.unit.show(value, Letters::Unicode);
+    match map.unit {
+        Unit::Rate => text.trim_end_matches("/s").to_owned(),
+        _ => text,
+    }
 }
 
 fn write_values(map: &HeatMap, scale: &Scale, columns: usize, frame: &Frame, out: &mut String) {
@@ -125,9 +131,7 @@ fn write_values(map: &HeatMap, scale: &Scale, columns: usize, frame: &Frame, out
         let y = (frame.y_px(*y0) + frame.y_px(*y1)) / 2.0 + 4.0;
         let (class, text) = match value {
             Some(value) if value.is_finite() => {
-                let text = map.unit.show(*value, Letters::Unicode);
-                // The scale above says what a rate is per.
-                (format!("v{}", scale.step(*value)), text.trim_end_matches("/s").to_owned())
+                (format!("v{}", scale.step(*value)), in_a_cell(map, *value))
             }
             _ => ("none".to_owned(), "n/a".to_owned()),
         };
@@ -158,7 +162,12 @@ pub(super) fn legend(map: &HeatMap, frame: &Frame, out: &mut String) {
             px(x0 + step_px * step as f64)
         );
     }
-    let title = if map.title.is_empty() { String::new() } else { format!("{}: ", map.title) };
+    // The title of the axis stands at the left of the same line.
+    let room = x0 - 6.0 - 4.0 - 1.1 * text_px(&frame.y.title) - 12.0;
+    let title = match format!("{}: ", map.title) {
+        title if !map.title.is_empty() && text_px(&title) + text_px(&low) <= room => title,
+        _ => String::new(),
+    };
     let _ = write!(
         out,
         "<text class=\"end\" x=\"{}\" y=\"13\">{}</text><text class=\"end\" x=\"{}\" y=\"13\">{}</text></g>",

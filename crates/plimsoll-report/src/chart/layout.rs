@@ -88,15 +88,11 @@ impl Frame {
             }
         }
         out.push_str("</g><g class=\"ticks\">");
-        for mark in self.y.marks.iter().filter(|mark| !mark.label.is_empty()) {
+        let beside = self.y.marks.iter().filter(|mark| !mark.label.is_empty() && !self.names_above);
+        for mark in beside {
+            let (x, y) = (px(left - 6.0), px(self.y_px(mark.value) + 4.0));
             let label = html(&mark.label);
-            let _ = if self.names_above {
-                let (x, y) = (px(left), px(self.y_px(mark.value) - 9.0));
-                write!(out, "<text x=\"{x}\" y=\"{y}\">{label}</text>")
-            } else {
-                let (x, y) = (px(left - 6.0), px(self.y_px(mark.value) + 4.0));
-                write!(out, "<text class=\"end\" x=\"{x}\" y=\"{y}\">{label}</text>")
-            };
+            let _ = write!(out, "<text class=\"end\" x=\"{x}\" y=\"{y}\">{label}</text>");
         }
         out.push_str("</g><g class=\"ticks xticks\">");
         let mut free_from = f64::NEG_INFINITY;
@@ -141,6 +137,19 @@ impl Frame {
         );
     }
 
+    /// Names of rows that stand above them: over the lines that cross them.
+    pub fn names(&self, out: &mut String) {
+        if !self.names_above {
+            return;
+        }
+        out.push_str("<g class=\"ticks\">");
+        for mark in &self.y.marks {
+            let (x, y) = (px(self.left), px(self.y_px(mark.value) - 9.0));
+            let _ = write!(out, "<text x=\"{x}\" y=\"{y}\">{}</text>", html(&mark.label));
+        }
+        out.push_str("</g>");
+    }
+
     /// Names of the series, right-aligned above the frame.
     pub fn legend(&self, out: &mut String) {
         out.push_str("<g class=\"legend\">");
@@ -164,8 +173,8 @@ impl Frame {
         out.push_str("</g>");
     }
 
-    /// Shaded intervals with their names.
-    pub fn bands(&self, bands: &[Band], out: &mut String) {
+    /// Shaded intervals with their names, as far as no label of a level line stands there.
+    pub fn bands(&self, bands: &[Band], labels: &[LevelLabel], out: &mut String) {
         out.push_str("<g class=\"bands\">");
         for band in bands.iter().filter(|band| band.from.is_finite() && band.to.is_finite()) {
             let from = self.x_px(band.from).max(self.left);
@@ -183,14 +192,22 @@ impl Frame {
                 px(self.height),
                 html(&band.label)
             );
-            let hidden = if text_px(&band.label) + 8.0 > to - from { " hidden=\"\"" } else { "" };
+            let name_px = text_px(&band.label) + 8.0;
+            let covered = labels.iter().any(|label| {
+                label.first_px < self.top + 26.0
+                    && label.left_px < from + name_px
+                    && label.left_px + label.wide_px > from
+            });
+            // The script shows it where there is so much room.
+            let room_px = if covered { f64::from(u16::MAX) } else { name_px };
+            let hidden = if room_px > to - from { " hidden=\"\"" } else { "" };
             let _ = write!(
                 out,
                 "<text{hidden} data-from=\"{}\" data-to=\"{}\" data-px=\"{}\" x=\"{}\" y=\"{}\">{}\
                  </text>",
                 band.from,
                 band.to,
-                px(text_px(&band.label) + 8.0),
+                px(room_px),
                 px(from + 4.0),
                 px(self.top + 12.0),
                 html(&band.label)
@@ -216,17 +233,36 @@ impl Frame {
         at_right && !at_left
     }
 
-    /// Lines across, with labels that keep clear of each other.
-    pub fn rules(&self, rules: &[Rule], marks: &[Mark], out: &mut String) {
+    /// Where the labels of level lines stand: within the frame, and clear of each other.
+    pub fn level_labels(&self, rules: &[Rule], marks: &[Mark]) -> Vec<LevelLabel> {
+        let level = || rules.iter().filter(|rule| rule.level && rule.at.is_finite());
+        let widest = level().map(|rule| text_px(&rule.label)).fold(0.0, f64::max);
+        let leftwards = self.labels_leftwards(rules, marks, widest + 8.0);
+        let mut labels: Vec<LevelLabel> = Vec::new();
+        for rule in level() {
+            let y = self.y_px(rule.at);
+            let lines = folded(&rule.label, self.width - 12.0);
+            let more_px = LABEL_PX * (lines.len() as f64 - 1.0);
+            let meets = |first_px: f64| {
+                labels.iter().any(|other| {
+                    other.last_px() > first_px - LABEL_PX
+                        && other.first_px < first_px + more_px + LABEL_PX
+                })
+            };
+            let above = y - 4.0 - more_px;
+            let first_px =
+                if above < self.top + 10.0 || meets(above) { y + LABEL_PX } else { above };
+            let wide_px = lines.iter().map(|line| text_px(line)).fold(0.0, f64::max) + 8.0;
+            let left_px = if leftwards { self.left + 2.0 } else { self.right() - wide_px };
+            labels.push(LevelLabel { lines, first_px, left_px, wide_px, leftwards });
+        }
+        labels
+    }
+
+    /// Lines across with their labels; those of level lines as [`Self::level_labels`] has put them.
+    pub fn rules(&self, rules: &[Rule], labels: &[LevelLabel], out: &mut String) {
         out.push_str("<g class=\"rules\">");
-        let mut taken: Vec<f64> = Vec::new();
-        let widest =
-            rules.iter().filter(|r| r.level).map(|r| text_px(&r.label)).fold(0.0, f64::max);
-        let (side, side_px) = match self.labels_leftwards(rules, marks, widest + 8.0) {
-            true => ("", self.left + 6.0),
-            false => (" end", self.right() - 4.0),
-        };
-        let leftwards = side.is_empty();
+        let mut labels = labels.iter();
         for rule in rules.iter().filter(|rule| rule.at.is_finite()) {
             let class = match rule.kind {
                 RuleKind::Limit => "limit",
@@ -236,31 +272,16 @@ impl Frame {
             };
             if rule.level {
                 let y = self.y_px(rule.at);
-                let mut at = y - 4.0;
-                if at < self.top + 10.0 || taken.iter().any(|other| (other - at).abs() < 12.0) {
-                    at = y + 12.0;
-                }
-                taken.push(at);
-                let wide = text_px(&rule.label) + 8.0;
-                let plate = if leftwards { side_px - 4.0 } else { side_px + 4.0 - wide };
                 let _ = write!(
                     out,
-                    "<rect class=\"plate\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"14\" rx=\"2\"/>",
-                    px(plate),
-                    px(at - 10.5),
-                    px(wide)
-                );
-                let _ = write!(
-                    out,
-                    "<path class=\"{class}\" d=\"M{} {}H{}\"/>\
-                     <text class=\"{class}{side}\" x=\"{}\" y=\"{}\">{}</text>",
+                    "<path class=\"{class}\" d=\"M{} {}H{}\"/>",
                     px(self.left),
                     px(y),
-                    px(self.right()),
-                    px(side_px),
-                    px(at),
-                    html(&rule.label)
+                    px(self.right())
                 );
+                if let Some(label) = labels.next() {
+                    label.draw(class, out);
+                }
             } else {
                 let x = self.x_px(rule.at);
                 let room = self.right() - x - 8.0;
@@ -278,6 +299,9 @@ impl Frame {
                     px(at),
                     px(if rule.kind == RuleKind::LoadLine {
                         self.bottom() - 8.0
+                    } else if self.names_above {
+                        // Within the frame the first name stands there.
+                        self.top - 2.0
                     } else {
                         self.top + 12.0
                     }),
@@ -287,6 +311,67 @@ impl Frame {
         }
         out.push_str("</g>");
     }
+}
+
+/// Height of a line of a label.
+const LABEL_PX: f64 = 12.0;
+
+/// The label of a level line.
+#[derive(Clone, Debug)]
+pub(super) struct LevelLabel {
+    lines: Vec<String>,
+    /// The base of its first line.
+    first_px: f64,
+    left_px: f64,
+    wide_px: f64,
+    /// It stands at the left of the frame.
+    leftwards: bool,
+}
+
+impl LevelLabel {
+    fn last_px(&self) -> f64 {
+        self.first_px + LABEL_PX * (self.lines.len() as f64 - 1.0)
+    }
+
+    fn draw(&self, class: &str, out: &mut String) {
+        let (side, at) = match self.leftwards {
+            true => ("", self.left_px + 4.0),
+            false => (" end", self.left_px + self.wide_px - 4.0),
+        };
+        let mut y = self.first_px;
+        for line in &self.lines {
+            let wide = text_px(line) + 8.0;
+            let plate = if self.leftwards { self.left_px } else { at + 4.0 - wide };
+            let _ = write!(
+                out,
+                "<rect class=\"plate\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"14\" rx=\"2\"/>\
+                 <text class=\"{class}{side}\" x=\"{}\" y=\"{}\">{}</text>",
+                px(plate),
+                px(y - 10.5),
+                px(wide),
+                px(at),
+                px(y),
+                html(line)
+            );
+            y += LABEL_PX;
+        }
+    }
+}
+
+/// A label in lines that have room, broken between words.
+fn folded(label: &str, room_px: f64) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in label.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if text_px(line) + 4.0 + text_px(word) <= room_px => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn entry_px(name: &str) -> f64 {
@@ -309,4 +394,19 @@ fn legend_rows(plot: &Plot) -> Vec<Vec<(String, u8)>> {
         }
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_without_room_goes_on_in_a_second_line() {
+        let label = "limit 100 ms: maximum of database reads and log writes";
+        assert_eq!(folded(label, 800.0), [label]);
+        let lines = folded(label, 250.0);
+        assert!(lines.len() == 2 && lines.iter().all(|line| text_px(line) <= 250.0), "{lines:?}");
+        assert_eq!(lines.join(" "), label);
+        assert_eq!(folded("", 10.0), [""]);
+    }
 }

@@ -10,8 +10,11 @@ use crate::table::{Align, Cell, Table, Tone};
 
 const LETTERS: Letters = Letters::Unicode;
 
-/// A table of more columns is set smaller.
-const WIDE: usize = 11;
+/// A table of so many columns is set smaller, and may be wider than the text.
+const WIDE: usize = 10;
+
+/// A longer word in a cell may be broken anywhere: paths, hashes, fields of plans.
+const WORD_MAX: usize = 28;
 
 fn tone(tone: Tone) -> &'static str {
     match tone {
@@ -109,6 +112,7 @@ fn finding(finding: &FindingLine) -> Value {
 }
 
 fn table(table: &Table) -> Value {
+    let table = &table.without_empty_columns();
     let scales: Vec<_> = (0..table.columns.len()).map(|i| table.scale(i, LETTERS)).collect();
     let headings: Vec<Value> = table
         .columns
@@ -131,8 +135,11 @@ fn table(table: &Table) -> Value {
         })
         .collect();
     let cell = |(i, cell): (usize, &Cell)| {
+        let text = cell.show(scales.get(i).copied().flatten(), LETTERS);
+        let long = text.split_whitespace().any(|word| word.chars().count() > WORD_MAX);
         context! {
-            text => prose(&cell.show(scales.get(i).copied().flatten(), LETTERS)),
+            text => prose(&text),
+            long => long,
             tone => tone(cell.tone),
             align => table.columns.get(i).map_or("left", |column| align(column.align)),
             title => titles.get(i).map_or("", String::as_str),
@@ -144,7 +151,7 @@ fn table(table: &Table) -> Value {
     context! {
         caption => table.caption.as_str(),
         note => prose(&table.note),
-        wide => table.columns.len() > WIDE,
+        wide => table.columns.len() >= WIDE,
         groups => groups(table),
         headings,
         rows => rows(&table.rows),

@@ -131,7 +131,8 @@ fn chart(bundle: &Bundle) -> Option<Plot> {
 /// Shares of the histogram's values in bins of equal width on a logarithmic axis.
 fn bins(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
     let bin_of = |ns: u64| ((ns.max(1) as f64).log10() * BINS_PER_DECADE).floor() as i64;
-    let (first, last) = (bin_of(histogram.min()), bin_of(histogram.max()));
+    // A logarithmic axis has no zero: what took less than the clock tells stands in the first bin.
+    let (first, last) = (bin_of(histogram.min_nz()), bin_of(histogram.max()));
     let mut counts = vec![0u64; (last - first + 1).clamp(1, 1_000) as usize];
     for value in histogram.iter_recorded() {
         let at = (bin_of(value.value_iterated_to()) - first).max(0) as usize;
@@ -155,10 +156,12 @@ mod tests {
     #[test]
     fn bins_hold_every_io_once() {
         let mut histogram = plimsoll_evidence::latency::histogram();
-        for ns in [90_000, 100_000, 5_000_000, 5_100_000, 700_000_000] {
+        for ns in [0, 90_000, 100_000, 5_000_000, 5_100_000, 700_000_000] {
             histogram.record(ns).unwrap();
         }
         let shares: f64 = bins(&histogram).iter().filter_map(|(_, share)| *share).sum();
         assert!((shares - 1.0).abs() < 1e-9);
+        let least = bins(&histogram)[0].0;
+        assert!((80_000.0..90_000.0).contains(&least), "{least}");
     }
 }

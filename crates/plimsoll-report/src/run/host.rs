@@ -80,7 +80,11 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
         Fact::new("distinct data read", size(profile.working_set_read_bytes)),
         Fact::new("distinct data written", size(profile.working_set_written_bytes)),
         Fact::new("sequential reads", share(profile.read_sequential_share)),
-        Fact::new("sequential log writes", share(profile.log_sequential_share)),
+    ]);
+    if bundle.plan.workload.mailbox().is_some() {
+        facts.push(Fact::new("sequential log writes", share(profile.log_sequential_share)));
+    }
+    facts.extend([
         Fact::new("data compresses to", share(profile.compressed_share))
             .note("LZ4 in pieces of 64 KiB"),
         Fact::new("blocks of zeroes", share(profile.zero_share)),
@@ -96,7 +100,7 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
 
 /// On which CPUs the generator's threads ran, and why: those placed for one reason together.
 fn threads(generator: &Generator) -> Vec<Fact> {
-    let mut reasons: Vec<(&str, usize, Vec<u32>)> = Vec::new();
+    let mut reasons: Vec<(&str, u32, Vec<u32>)> = Vec::new();
     for thread in &generator.threads {
         let known = reasons.iter().position(|(why, ..)| *why == thread.why);
         let at = known.unwrap_or_else(|| {
@@ -107,11 +111,11 @@ fn threads(generator: &Generator) -> Vec<Fact> {
         *count += 1;
         cpus.extend(&thread.ran_on);
     }
-    let fact = |(why, count, mut cpus): (&str, usize, Vec<u32>)| {
+    let fact = |(why, count, mut cpus): (&str, u32, Vec<u32>)| {
         cpus.sort_unstable();
         cpus.dedup();
         let list: Vec<String> = cpus.iter().map(u32::to_string).collect();
-        let threads = if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") };
+        let threads = super::threads(count);
         Fact::new("generator, CPUs", Cell::text(list.join(", "))).note(format!("{threads}: {why}"))
     };
     reasons.into_iter().map(fact).collect()

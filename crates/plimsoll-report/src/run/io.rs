@@ -88,8 +88,12 @@ fn beside(bundle: &Bundle) -> Vec<(String, String)> {
         share.map_or("unknown".to_owned(), |s| Unit::Share.show(s, Letters::Unicode))
     };
     let cpu = &bundle.observed.cpu;
-    let busy =
-        format!("{} ({} to {})", share(cpu.busy_avg), share(cpu.busy_min), share(cpu.busy_max));
+    let busy = match cpu.busy_avg {
+        Some(_) => {
+            format!("{} ({} to {})", share(cpu.busy_avg), share(cpu.busy_min), share(cpu.busy_max))
+        }
+        None => share(None),
+    };
     pairs.push(("CPU".to_owned(), busy));
     pairs
 }

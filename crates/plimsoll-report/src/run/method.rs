@@ -25,11 +25,11 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
             "A foreign tool measured; Plimsoll judged what it reported.".to_owned()
         }
         (_, true) => format!(
-            "Closed loop: each of {} threads starts an operation when its last one has ended, so \
+            "Closed loop of {}: an operation starts when the one before it has ended, so \
              that a stall of the storage holds the load back with it (what is held back is missing in \
              the percentiles: coordinated omission). Latency counts from the \
              moment at which the operation wanted to start.",
-            engine.sessions
+            super::threads(engine.sessions)
         ),
         (_, false) => "Open loop: operations start at their scheduled times whether or not \
                        earlier ones have ended. Latency counts from the scheduled time, so that a \

@@ -63,26 +63,51 @@ fn throughput(bundle: &Bundle, verdict: &Verdict) -> Vec<Fact> {
             .note(required_note(bundle)),
         Fact::new("headroom", Cell::maybe(Unit::Share, verdict.headroom)),
     ];
+    let is_mailbox = bundle.plan.workload.mailbox().is_some();
+    let words = match is_mailbox {
+        true => ["initial database size", "final database size", "databases"],
+        false => ["data at the start", "data at the end", "instances"],
+    };
     let sessions = bundle.run.engine.sessions;
     if let (Some(achieved), true) = (verdict.achieved_iops_per_s, sessions > 0) {
         let each = Cell::number(Unit::Rate, achieved / f64::from(sessions));
-        facts.push(Fact::new("I/Os per thread", each).note(format!("{sessions} threads")));
+        facts.push(Fact::new("I/Os per thread", each).note(super::threads(sessions)));
     }
     let initial: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_initial).sum();
     let last: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_final).sum();
     if initial > 0 {
         let size = |bytes: u64| Cell::number(Unit::Size, bytes as f64);
-        facts.push(Fact::new("initial database size", size(initial)));
-        facts.push(Fact::new("final database size", size(last)));
+        facts.push(Fact::new(words[0], size(initial)));
+        facts.push(Fact::new(words[1], size(last)));
     }
-    facts.push(Fact::new("databases", Cell::count(bundle.run.instances.len() as u64)));
-    if bundle.plan.workload.mailbox().is_some() {
+    facts.push(Fact::new(words[2], Cell::count(bundle.run.instances.len() as u64)));
+    if is_mailbox {
         facts.extend(ratios(bundle));
     }
-    for (name, count) in &bundle.run.counters {
-        facts.push(Fact::new(&name.replace('_', " "), Cell::count(*count)));
-    }
+    facts.extend(bundle.run.counters.iter().map(|(name, count)| counter(name, *count)));
     facts
+}
+
+/// A counter of the run, in words and with the unit that its name ends in.
+fn counter(name: &str, count: u64) -> Fact {
+    let words = |name: &str| name.replace('_', " ").replace(" cpu", " CPU");
+    let number = |unit: Unit| Cell::number(unit, count as f64);
+    if let Some(name) = name.strip_suffix("_bytes") {
+        return Fact::new(&format!("{} data", words(name)), number(Unit::Size));
+    }
+    if let Some(name) = name.strip_suffix("_ns") {
+        return Fact::new(&words(name), number(Unit::Latency));
+    }
+    match name.split_once("_ns_") {
+        Some((name, of)) => {
+            let of = if of == "max" { "largest".to_owned() } else { words(of) };
+            Fact::new(&format!("{}, {of}", words(name)), number(Unit::Latency))
+        }
+        None => {
+            let name = words(name).replace("checksum errors ", "checksum errors, ");
+            Fact::new(&name, Cell::count(count))
+        }
+    }
 }
 
 fn required_note(bundle: &Bundle) -> String {
@@ -134,9 +159,12 @@ fn ratios(bundle: &Bundle) -> Vec<Fact> {
 }
 
 fn databases(bundle: &Bundle) -> Table {
-    let title = if bundle.plan.workload.mailbox().is_some() { "database" } else { "instance" };
+    let (caption, title) = match bundle.plan.workload.mailbox() {
+        Some(_) => ("Database configuration", "database"),
+        None => ("Where the data lay", "instance"),
+    };
     let mut table = Table::new(
-        "Database configuration",
+        caption,
         vec![
             Column::words(title, title),
             Column::words("data", "path"),
@@ -246,4 +274,23 @@ fn mailbox(store: &Mailbox) -> Vec<Fact> {
         Fact::new("background maintenance", text(maintenance)),
         Fact::new("copies", Cell::count(u64::from(store.copies))),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_shown_in_words_and_units() {
+        let shown = |name: &str, count: u64| {
+            let fact = counter(name, count);
+            format!("{}: {}", fact.name, fact.cell.show(None, Letters::Unicode))
+        };
+        assert_eq!(shown("generator_lag_ns_p99", 115_839), "generator lag, p99: 116 µs");
+        assert_eq!(shown("generator_lag_ns_max", 9_000_000), "generator lag, largest: 9.00 ms");
+        assert_eq!(shown("log_write_bytes", 1 << 20), "log write data: 1 MiB");
+        assert_eq!(shown("ring_worker_cpu_ns", 2_000_000), "ring worker CPU: 2.00 ms");
+        assert_eq!(shown("checksum_errors_torn", 2), "checksum errors, torn: 2");
+        assert_eq!(shown("commits_durable", 47_127), "commits durable: 47,127");
+    }
 }

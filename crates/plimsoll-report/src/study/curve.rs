@@ -69,19 +69,30 @@ impl Curve {
             let dots: Vec<Dot> = self.steps.iter().filter_map(|step| self.dot(step, i)).collect();
             let (name, colour) = (name.clone(), i as u8);
             plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
-            if let Some(Some(ceiling)) = self.ceilings_ns.get(i) {
-                let shown = Unit::Latency.show_round(*ceiling, Letters::Unicode);
-                plot = plot.rule(Rule::limit(
-                    *ceiling,
-                    format!("ceiling {shown}: {}", self.latency_names[i]),
-                ));
-            }
+        }
+        for (ceiling, names) in self.ceilings() {
+            let shown = Unit::Latency.show_round(ceiling, Letters::Unicode);
+            plot =
+                plot.rule(Rule::limit(ceiling, format!("ceiling {shown}: {}", names.join("; "))));
         }
         if let Some(step) = self.load_line.and_then(|at| self.steps.get(at)) {
             let shown = Unit::Rate.show(step.rate_per_s, Letters::Unicode);
             plot = plot.rule(Rule::load_line(step.rate_per_s, format!("load line {shown}")));
         }
         plot
+    }
+
+    /// The ceilings, each once, with the latencies that have it.
+    fn ceilings(&self) -> Vec<(f64, Vec<&str>)> {
+        let mut ceilings: Vec<(f64, Vec<&str>)> = Vec::new();
+        for (name, ceiling) in self.latency_names.iter().zip(&self.ceilings_ns) {
+            let Some(ceiling) = *ceiling else { continue };
+            match ceilings.iter_mut().find(|(known, _)| *known == ceiling) {
+                Some((_, names)) => names.push(name),
+                None => ceilings.push((ceiling, vec![name.as_str()])),
+            }
+        }
+        ceilings
     }
 
     fn dot(&self, step: &Step, i: usize) -> Option<Dot> {

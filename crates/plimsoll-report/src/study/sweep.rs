@@ -270,6 +270,18 @@ impl Sweep {
         table
     }
 
+    /// The table as it is shown: without what no point did.
+    fn shown(&self) -> Table {
+        let mut table = self.table();
+        let did = |cell: &Cell| cell.metadata_rate_per_s.is_some_and(|rate| rate > 0.0);
+        let at = table.columns.iter().position(|column| column.key == "metadata_rate_per_s");
+        if let Some(at) = at.filter(|_| !self.cells.iter().any(did)) {
+            table.columns.remove(at);
+            table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+        table
+    }
+
     /// The whole report of a sweep.
     pub fn document(&self) -> Document {
         let measured = self.cells.iter().filter(|cell| cell.rate_per_s.is_some()).count();
@@ -299,7 +311,7 @@ impl Sweep {
             sections.push(section);
         }
         let all = Section::brief("points", "All points")
-            .with(Block::Table(self.table()))
+            .with(Block::Table(self.shown()))
             .with(Block::Chart(Box::new(self.scatter())));
         sections.push(all);
         if !self.conditions.is_empty() {

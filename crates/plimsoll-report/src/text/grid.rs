@@ -13,8 +13,10 @@ const GAP: usize = 2;
 const INDENT: usize = 2;
 /// Room that a value of a record gets beside its name; otherwise it stands below it.
 const RECORD_MIN: usize = 16;
-/// A column of words is folded down to this.
+/// A column of words is folded down to this, or to its longest word where that is not much longer.
 const FOLDED_MIN: usize = 14;
+/// Longer words (paths, hashes) are broken.
+const WORD_MAX: usize = 24;
 
 /// Draws a table. Nothing for a table without rows.
 pub fn grid(table: &Table, style: &Style) -> String {
@@ -110,15 +112,21 @@ impl Cells {
                 cell_width(i).unwrap_or(0).max(longest)
             })
             .collect();
+        let least = |i: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(i));
+            let words = cells.flat_map(|(text, _)| text.split_whitespace()).map(width);
+            words.filter(|word| *word <= WORD_MAX).fold(FOLDED_MIN, usize::max)
+        };
+        let least: Vec<usize> = (0..widths.len()).map(least).collect();
         let total = |widths: &[usize]| {
             INDENT + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
         };
         while total(&widths) > room {
             let widest = (0..widths.len())
-                .filter(|i| self.aligns[*i] == Align::Left && widths[*i] > FOLDED_MIN)
+                .filter(|i| self.aligns[*i] == Align::Left && widths[*i] > least[*i])
                 .max_by_key(|i| widths[*i])?;
             let over = total(&widths) - room;
-            widths[widest] = widths[widest].saturating_sub(over).max(FOLDED_MIN);
+            widths[widest] = widths[widest].saturating_sub(over).max(least[widest]);
         }
         Some(widths)
     }

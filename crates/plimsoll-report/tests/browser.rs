@@ -1,0 +1,97 @@
+//! Pages in a browser: on a telephone and on a screen, in light and in dark, nothing lies beyond the edge, no text
+//! is too faint to be read, and no two texts of a chart lie on each other. Needs Chromium, which `./test` installs.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+#[path = "common/studies.rs"]
+mod studies;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{QUARTER, QUICK, Sample};
+use plimsoll_evidence::Bundle;
+use plimsoll_judge::judge;
+use plimsoll_report::document::Document;
+use plimsoll_report::html;
+
+/// Looks at each page of the list in frames of both widths and both colours, and writes down what is wrong.
+const LOOK: &str = include_str!("browser/look.html");
+
+/// A word as long as paths, hashes and fields of plans are.
+const LONG_WORD: &str = "plan.workload.matrix.streams.0.queue_depth_of_each_client_and_share";
+
+fn run(bundle: &Bundle) -> String {
+    plimsoll_report::html(bundle, &judge(bundle)).unwrap()
+}
+
+fn study(document: &Document) -> String {
+    html::page(document, "made up").unwrap()
+}
+
+/// A page of each kind, with names as long as they may be.
+fn pages() -> Vec<(&'static str, String)> {
+    let mut long = common::bundle(Sample { read_ms: 40.0, stall: true, buffered: true, ..QUICK });
+    long.run.plan_sha256 = "0123456789abcdef".repeat(4);
+    long.run.instances.iter_mut().for_each(|i| i.path = format!("/mnt/{LONG_WORD}/{LONG_WORD}"));
+    let mut comparison = studies::comparison();
+    comparison.headline.reason = format!("No winner is called: {LONG_WORD}, {LONG_WORD} differ.");
+    comparison.unlike.push((LONG_WORD.to_owned(), vec![LONG_WORD.to_owned(); 2]));
+    comparison.metrics.iter_mut().for_each(|metric| {
+        metric.says = "larger than the noise, as far as so few runs tell".to_owned();
+    });
+    vec![
+        ("run", run(&common::bundle(QUARTER))),
+        ("failed-run", run(&long)),
+        ("sweep", study(&studies::sweep().document())),
+        ("comparison", study(&comparison.document())),
+        ("search", study(&studies::curve().document())),
+    ]
+}
+
+/// What the browser says of the pages in a directory.
+fn looked_at(directory: &Path, names: &[&str]) -> String {
+    let list = serde_json::to_string(names).unwrap();
+    let look = directory.join("look.html");
+    std::fs::write(&look, LOOK.replace("[/* pages */]", &list)).unwrap();
+    let output = Command::new("timeout")
+        .args(["--kill-after=5", "120", "chromium", "--headless=new", "--no-sandbox"])
+        .args(["--disable-gpu", "--disable-dev-shm-usage", "--allow-file-access-from-files"])
+        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
+        .args(["--virtual-time-budget=60000", "--dump-dom"])
+        .arg(format!("file://{}", look.display()))
+        .env("HOME", directory)
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    let from = dom.find("<pre id=\"told\">").map(|at| at + "<pre id=\"told\">".len());
+    let told = from.and_then(|from| Some(&dom[from..from + dom[from..].find("</pre>")?]));
+    let told = told.unwrap_or_else(|| {
+        panic!("is chromium installed? {}\n{dom}", String::from_utf8_lossy(&output.stderr))
+    });
+    told.trim().to_owned()
+}
+
+#[test]
+fn pages_fit_and_can_be_read_on_telephones_and_screens_in_light_and_dark() {
+    let directory = std::env::temp_dir().join(format!("plimsoll-pages-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let mut pages = pages();
+    // That it sees what is wrong: a page that is wider than a telephone, with faint text.
+    let wrong =
+        "<body style=\"background:#fff\"><p style=\"width:600px;color:#ccc\">wide and faint</p>";
+    pages.push(("wrong", wrong.to_owned()));
+    for (name, page) in &pages {
+        std::fs::write(directory.join(format!("{name}.html")), page).unwrap();
+    }
+    let names: Vec<&str> = pages.iter().map(|(name, _)| *name).collect();
+    let told = looked_at(&directory, &names);
+    std::fs::remove_dir_all(&directory).unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.last(), Some(&format!("looked at {}", 4 * names.len()).as_str()), "{told}");
+    let (seen, amiss): (Vec<&str>, Vec<&str>) =
+        lines[..lines.len() - 1].iter().copied().partition(|line| line.starts_with("wrong "));
+    assert!(seen.iter().any(|line| line.contains("wrong 390 light: 6")), "{told}");
+    assert!(seen.iter().any(|line| line.contains("too faint")), "{told}");
+    assert!(amiss.is_empty(), "{}", amiss.join("\n"));
+}
