@@ -7,7 +7,7 @@ use plimsoll_model::size::{Asked, Band, SizeError, Sizing, Tried, size};
 use plimsoll_report::chart::plot::Dot;
 use plimsoll_report::chart::{Axis, Mark, Plot, Rule};
 use plimsoll_report::document::{Block, Document, Headline, Section};
-use plimsoll_report::number::Unit;
+use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::table::{Cell, Column, Table, Tone};
 use serde_json::{Value, json};
 
@@ -94,6 +94,35 @@ impl Answer {
         document(model, sizing, failed.as_ref(), *band, asked)
     }
 
+    /// For people, with what was asked and the charts: a page shows them.
+    pub fn page(&self) -> Document {
+        let mut document = self.document();
+        let (load, asked) = (&self.asked.load, &self.asked);
+        let show = |unit: Unit, value: f64| unit.show(value, Letters::Unicode);
+        document.description = format!(
+            "How many it takes for {} of a mail store in {} databases of {}, with reads within {} and log writes \
+             within {} on average. This is a model's answer: nothing was measured.",
+            show(Unit::Rate, load.rate_ios_per_s),
+            show(Unit::Count, f64::from(load.databases)),
+            show(Unit::Size, load.database_bytes as f64),
+            show(Unit::Latency, asked.read_ns_max as f64),
+            show(Unit::Latency, asked.log_ns_max as f64),
+        );
+        let failed = self.failed.iter().map(|(_, sizing)| Plot {
+            id: "size-failed".to_owned(),
+            title: "Load line against size, with what failed (modelled)".to_owned(),
+            ..chart(sizing, &self.asked)
+        });
+        for (id, plot) in
+            ["sizes", "failed"].iter().zip(std::iter::once(self.chart()).chain(failed))
+        {
+            if let Some(section) = document.sections.iter_mut().find(|section| section.id == *id) {
+                section.blocks.insert(0, Block::Chart(Box::new(plot)));
+            }
+        }
+        document
+    }
+
     /// Load line against size, with what is required.
     pub fn chart(&self) -> Plot {
         chart(&self.sizing, &self.asked)
@@ -143,11 +172,14 @@ fn band_says(line: f64, required: f64, band: Option<Band>) -> String {
     };
     let (low, high) = band.about(line);
     let (least, largest) = band.ratio;
-    let sure =
-        if low >= required { "also at the low end" } else { "not at the low end: plan for more" };
+    let sure = if low >= required {
+        "It carries the load at the low end too."
+    } else {
+        "At the low end it does not carry the load: plan for more."
+    };
     format!(
         "The load line of {line:.0} I/Os/s may be {low:.0} to {high:.0}: in {} published settings the model gave \
-         {least:.2} to {largest:.2} times what was published. It carries the load {sure}.",
+         {least:.2} to {largest:.2} times what was published. {sure}",
         band.settings
     )
 }

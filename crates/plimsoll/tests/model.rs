@@ -265,6 +265,7 @@ fn the_smallest_size_that_carries_the_load_is_found() {
     std::fs::write(sandbox.path("tiny.toml"), model).unwrap();
     let all = ["model", "size", "./tiny.toml", "--mailboxes", "5000", "--mailbox-size", "1MiB"];
     let with = ["--databases", "4", "--field", "drive.count", "--from", "1", "--chart", "line.svg"];
+    let with = with.into_iter().chain(["--html", "size.html"]);
     let all: Vec<&str> = all.into_iter().chain(with).collect();
     let json: Vec<&str> = all.iter().copied().chain(["--json"]).collect();
     let json = sandbox.run(&json).expect(0).json();
@@ -275,6 +276,10 @@ fn the_smallest_size_that_carries_the_load_is_found() {
         assert_eq!(tried["passes"], tried["size"].as_u64().unwrap() >= smallest, "{tried}");
     }
     assert!(read(sandbox.root.path(), "line.svg").contains("<svg"));
+    let page = read(sandbox.root.path(), "size.html");
+    for says in ["MODELLED: drive.count", "nothing was measured", "<svg", "carries it"] {
+        assert!(page.contains(says), "{says}");
+    }
     let few: Vec<&str> = all.iter().copied().chain(["--to", "2"]).collect();
     sandbox.run(&few).expect(1);
     sandbox.run(&["model", "size", "./tiny.toml", "--mailboxes", "10"]).expect(2).says("--field");

@@ -1,6 +1,6 @@
 //! `plimsoll model size MODEL`: how many nodes (or disks) a mail store needs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use plimsoll_model::size::{Asked, MailLoad};
@@ -19,7 +19,7 @@ use crate::exit::Exit;
 #[command(
     after_help = "Examples:\n  plimsoll model size adsf-hybrid --mailboxes 10000 --iops 0.2 \
     --mailbox-size 1GiB\n  plimsoll model size adsf-hybrid --mailboxes 10k --field model.storage_nodes \
-    --failed-nodes 2 --chart line.svg\n\nThe answer is a model's: it says how far that model lay from published \
+    --failed-nodes 2 --html size.html\n\nThe answer is a model's: it says how far that model lay from published \
     systems.\nExit codes: 0 a size passes, 1 none in the range does."
 )]
 pub struct Options {
@@ -64,6 +64,9 @@ pub struct Options {
     /// Write the chart of the load line against the size to this SVG file.
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
+    /// Write the answer with its charts as a page to this file.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Searches and shows.
@@ -101,13 +104,19 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let (set, failed_nodes) = (settings(&options.set)?, options.failed_nodes);
     let answer = Question { model: &options.model, set, failed_nodes, asked }.answer()?;
     if let Some(path) = &options.chart {
-        std::fs::write(path, answer.chart().svg_document()).map_err(|error| {
-            CliError::environment(format!("cannot write {}: {error}", path.display()))
-        })?;
+        write(path, answer.chart().svg_document())?;
+    }
+    if let Some(path) = &options.html {
+        write(path, bundle::document_html(&answer.page())?)?;
     }
     match common.json {
         true => bundle::print(&bundle::json(&answer.as_json())?)?,
         false => show(&answer.document(), common)?,
     }
     Ok(if answer.is_found() { Exit::Ok } else { Exit::Fail })
+}
+
+fn write(path: &Path, text: String) -> Result<(), CliError> {
+    std::fs::write(path, text)
+        .map_err(|error| CliError::environment(format!("cannot write {}: {error}", path.display())))
 }
