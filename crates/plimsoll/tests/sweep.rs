@@ -146,6 +146,10 @@ fn flags_make_a_plan_and_wrong_ones_are_said() {
     let more = ["--patterns", "random,sequential", "--file-size", "8MiB", "--quick", "--dry-run"];
     let all: Vec<&str> = flags.into_iter().chain(more).collect();
     sandbox.run(&all).expect(0).says("16 points of 6 s: 96 s");
+    // Fields are set on it as on any other plan.
+    let set = |field| all.iter().copied().chain(["--set", field]).collect::<Vec<_>>();
+    sandbox.run(&set("phases.warm_up=500ms")).expect(0).says("16 points of 5.5 s: 88 s");
+    sandbox.run(&set("phases.warm=500ms")).expect(2).says("phases.warm");
     sandbox.run(&["sweep"]).expect(2).says("nothing to sweep over");
     sandbox.run(&["sweep", "--path", &on, "--sizes", "4"]).expect(2);
     sandbox.run(&["sweep", "--path", &on, "--patterns", "zigzag"]).expect(2).says("zigzag");

@@ -81,6 +81,20 @@ impl Changes {
         Ok(plan)
     }
 
+    /// A plan that was made from flags, with these fields set.
+    ///
+    /// # Errors
+    /// A change that is none, and everything that is wrong with the plan then.
+    pub fn set_on(plan: Plan, set: &[String]) -> Result<Plan, CliError> {
+        let set = Self { set: set.to_vec(), ..Self::default() }.fields()?;
+        if set.is_empty() {
+            return Ok(plan);
+        }
+        let text = overlay(plan.text(), plan.source_name(), &set);
+        let plan = text.and_then(|text| Plan::parse(&text, plan.source_name()));
+        plan.map_err(|errors| wrong(&errors))
+    }
+
     /// The same with the plan's own errors, for who shows them otherwise.
     ///
     /// # Errors

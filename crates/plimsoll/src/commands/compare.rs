@@ -31,9 +31,9 @@ use crate::progress::StderrProgress;
     new=last --factor mount-options\n  plimsoll compare before/ after/ --accept kernel\n  plimsoll compare \
     firmware/\n  plimsoll compare ext4-against-btrfs.toml\n  plimsoll compare SWEEP-A SWEEP-B --html \
     cells.html\n\nA side is an experiment or run as `plimsoll runs` lists it, or a directory that holds bundles; \
-    NAME=SIDE\nnames it. One directory is compared within itself: its directories of repeats, or its runs by \
-    plan. A plan\nthat names several targets is run: each target in turn, in random order. Two sweeps are \
-    compared cell by\ncell; a directory with several sweeps of one plan is one side.\nExit code 3: conditions \
+    NAME=SIDE names it. One directory is compared within itself: its directories of repeats, or its runs by \
+    plan. A plan that names several targets is run: each target in turn, in random order. Two sweeps are \
+    compared cell by cell; a directory with several sweeps of one plan is one side.\nExit code 3: conditions \
     differ that were not accepted, so no winner is called."
 )]
 pub struct Options {

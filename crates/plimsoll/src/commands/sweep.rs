@@ -26,7 +26,7 @@ use crate::progress::StderrProgress;
     after_help = "Examples:\n  plimsoll sweep matrix.toml\n  plimsoll sweep --path /mnt/x --sizes \
     4KiB..128KiB --reads 100,75,50,25,0\n  plimsoll sweep --nfs nfs://10.0.0.5/e1 --nfs \
     nfs://10.0.0.5/e2 --metadata 5 --queue-depths 4,1 --quick\n\nEach point is a run with a bundle of \
-    its own, on the same data. A sweep that was interrupted goes on where\nit stopped when the same \
+    its own, on the same data. A sweep that was interrupted goes on where it stopped when the same \
     one is asked for again."
 )]
 pub struct Options {
@@ -72,7 +72,7 @@ pub struct Options {
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = match &options.plan {
         Some(name) => Changes { set: options.set.clone(), ..Changes::default() }.plan(name)?,
-        None => options.flags.plan()?,
+        None => Changes::set_on(options.flags.plan()?, &options.set)?,
     };
     let resolved = plan.resolve();
     let points = sweep::points(&resolved)?;

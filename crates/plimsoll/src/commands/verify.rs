@@ -19,7 +19,7 @@ use crate::progress::StderrProgress;
     after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store or data set that \
     a run left there with --keep\n  plimsoll verify ./bundle            whether a run's evidence is as it \
     was left\n\nWhat lies at PATH is read, never what its manifest points to elsewhere; nothing is written, \
-    and PATH may\nbe read-only.\n\nExit code 4 means that damage was found: each damaged page, log block and \
+    and PATH may be read-only.\n\nExit code 4 means that damage was found: each damaged page, log block and \
     file is named. Exit code 3\nmeans that nothing is damaged but what some pages should hold is not known, \
     or that evidence was\nchanged, contradicts itself, or that nothing vouches for it."
 )]

@@ -88,13 +88,7 @@ impl Line {
             size.about(),
             if clients == 1 { "" } else { "s" },
         ));
-        let set = Changes { set: changes.set.clone(), ..Changes::default() }.fields()?;
-        if set.is_empty() {
-            return Ok((plan, meant));
-        }
-        let text = plimsoll_plan::overlay(plan.text(), plan.source_name(), &set);
-        let plan = text.and_then(|text| Plan::parse(&text, plan.source_name()));
-        Ok((plan.map_err(|errors| wrong(&errors))?, meant))
+        Ok((Changes::set_on(plan, &changes.set)?, meant))
     }
 
     /// Sizes of a transfer and of a file.
