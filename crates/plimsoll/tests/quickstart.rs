@@ -19,7 +19,7 @@ fn it_gives_a_verdict_and_cleans_up() {
     };
     ran.says(word);
     // What it would carry, by rate and by space, and what to run next on this very path.
-    for says in ["by rate", "by space", "light", "medium", "heavy", "95 % intervals", "are free"] {
+    for says in ["by rate", "by space", "light", "medium", "heavy", "95 % interval", "are free"] {
         ran.says(says);
     }
     let cache = sandbox.path("cache/plimsoll");

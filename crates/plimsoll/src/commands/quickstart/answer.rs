@@ -5,6 +5,7 @@ use std::path::Path;
 use plimsoll_judge::verdict::{Check, Quantity};
 use plimsoll_judge::{Verdict, VerdictKind};
 use plimsoll_plan::{Plan, ResolvedPlan, SizeBytes, ready};
+use plimsoll_report::number::{Letters, Unit};
 
 /// Plans of the gallery, the users that they stand for, and their I/Os per second and mailbox.
 const PROFILES: [(&str, &str, f64); 3] = [
@@ -29,22 +30,27 @@ pub fn answer(verdict: &Verdict, directory: &Path, free_bytes: u64) -> Option<St
     let (rate_per_s, interval) = rate(&verdict.checks)?;
     let all = PROFILES.map(|profile| carried(profile, rate_per_s, interval, free_bytes));
     let mut text = String::from("\nWhat this storage would carry, mailboxes of 1 GiB:\n\n");
-    text.push_str("  users     by rate               by space    limited by\n");
+    text.push_str(&format!(
+        "  {:<8}  {:>8}  {:<20}  {:>8}  limited by\n",
+        "users", "by rate", "95 % interval", "by space"
+    ));
     for one in &all {
-        let ends =
-            one.interval.map_or("not known".to_owned(), |[low, high]| format!("{low} to {high}"));
+        let ends = one.interval.map_or("not known".to_owned(), |[low, high]| {
+            format!("{} to {}", grouped(low), grouped(high))
+        });
         let limit = if one.by_space < one.by_rate { "space" } else { "rate" };
         text.push_str(&format!(
-            "  {:<8}  {:<20}  {:<10}  {limit}\n",
+            "  {:<8}  {:>8}  {ends:<20}  {:>8}  {limit}\n",
             one.users,
-            format!("{} ({ends})", one.by_rate),
-            one.by_space
+            grouped(one.by_rate),
+            grouped(one.by_space)
         ));
     }
     text.push_str(&format!(
-        "\nRate: {rate_per_s:.0} transactional I/Os per second with four sessions. In brackets: 95 % intervals of this\n\
-         half minute. They can't know what a minute on little data doesn't show: caches that the real data exceeds,\n\
-         and storage that is full, or has been written to for hours. Space: {} are free.\n",
+        "\nRate: {} transactional I/Os per second with four sessions. The intervals are of this half minute. They\n\
+         can't know what a minute on little data doesn't show: caches that the real data exceeds, and storage\n\
+         that is full, or has been written to for hours. Space: {} are free.\n",
+        grouped(rate_per_s as u64),
         SizeBytes(free_bytes).about()
     ));
     let broken: Vec<&str> = verdict
@@ -129,6 +135,11 @@ fn next(all: &[Carried], directory: &Path) -> String {
         heavy.plan,
         quoted(&directory.display().to_string())
     )
+}
+
+/// A count with its thousands apart.
+fn grouped(count: u64) -> String {
+    Unit::Count.show(count as f64, Letters::Unicode)
 }
 
 /// As a shell takes it.
