@@ -78,6 +78,30 @@ struct Host {
 }
 
 impl Entry {
+    /// Whether a model was run: every reason of a verdict on one begins so.
+    pub fn is_modelled(&self) -> bool {
+        self.reason.as_ref().is_some_and(|reason| reason.starts_with("modelled:"))
+    }
+
+    /// What has to be known of it in a list, beside its figures.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks: Vec<String> = match self.end.as_deref() {
+            Some("completed") => Vec::new(),
+            Some(end) => vec![end.to_owned()],
+            None => vec!["did not end, or is under way".to_owned()],
+        };
+        if self.bundle.is_none() {
+            remarks.push("bundle removed".to_owned());
+        }
+        remarks.extend(self.experiment.as_ref().map(|experiment| format!("in {experiment}")));
+        if !self.tags.is_empty() {
+            let tags: Vec<&str> = self.tags.iter().map(String::as_str).collect();
+            remarks.push(format!("tags: {}", tags.join(", ")));
+        }
+        remarks.extend(Some(self.note.clone()).filter(|note| !note.is_empty()));
+        remarks
+    }
+
     /// What the files of a bundle say; `None`: it is none that can be read.
     pub(crate) fn of(lying: &Lying) -> Option<Self> {
         let file = |name: &str| fs::read(lying.directory.join(name)).ok();

@@ -4,6 +4,7 @@
 //! - [`files`], [`text`], [`definition`], [`given`], [`tables`]: what an experiment is, what was published, and the fit to it.
 //! - [`planned`]: its arms with their plans; [`run`]: carries them out, several at a time on models ([`pool`]).
 //! - [`directory`]: what an experiment leaves beside its bundles, and its analysis from them.
+//! - [`together`]: what an experiment of the catalogue says, whichever kind it is.
 //! - [`analysis`]: what the runs say beside what was published, a pure function of evidence; [`report`]: how that
 //!   is shown.
 
@@ -18,6 +19,7 @@ pub mod report;
 pub mod run;
 pub mod tables;
 pub mod text;
+pub mod together;
 
 #[cfg(test)]
 #[path = "../../plimsoll-judge/tests/fixtures/mod.rs"]

@@ -33,7 +33,7 @@ pub mod warp;
 pub mod warp_csv;
 
 pub use detect::Format;
-pub use study::{Study, read};
+pub use study::{Study, read, read_text};
 
 /// A file that cannot be read, and why.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]

@@ -56,6 +56,17 @@ pub fn read(paths: &[&Path]) -> Result<Study, ImportError> {
     Ok(reader.finish())
 }
 
+/// Reads what somebody has at hand and no file holds: one text, no archive. `name` stands for it in messages.
+pub fn read_text(name: &str, text: &str) -> Study {
+    let mut reader = Reader { named: true, ..Reader::default() };
+    let bytes = text.as_bytes();
+    let head = &bytes[..bytes.len().min(crate::walk::HEAD_BYTES)];
+    if reader.wants(name, head) {
+        reader.take(name, bytes);
+    }
+    reader.finish()
+}
+
 #[derive(Default)]
 struct Reader {
     study: Study,

@@ -12,19 +12,27 @@ use crate::error::ReportError;
 use crate::escape;
 
 const PAGE: &str = include_str!("html/page.html");
+const BODY: &str = include_str!("html/body.html");
 const PAGE_CSS: &str = include_str!("html/page.css");
 
 /// In print everything is open: a folded plan would be missing from the paper.
 const PRINT_JS: &str = "addEventListener('beforeprint',()=>{for(const d of \
                         document.querySelectorAll('details'))d.open=true});";
 
-/// Draws the report as a page.
-///
-/// # Errors
-/// [`ReportError::Template`] for a defect in the page's template.
-pub fn page(document: &Document, footer: &str) -> Result<String, ReportError> {
+/// The style of reports: of charts, tables, findings and verdicts, in light, dark and print.
+pub fn css() -> String {
+    format!("{}\n{PAGE_CSS}", chart::CSS)
+}
+
+/// The script of reports, which are complete without it.
+pub fn js() -> String {
+    format!("{}\n{PRINT_JS}", chart::JS)
+}
+
+/// Templates of which everything is escaped that is not said to be safe: one place escapes, for pages and
+/// charts alike.
+pub fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
-    // One place escapes, for page and charts alike.
     environment.set_formatter(|out, _state, value| {
         let written = match value.as_str() {
             _ if value.is_undefined() || value.is_none() => Ok(()),
@@ -34,10 +42,39 @@ pub fn page(document: &Document, footer: &str) -> Result<String, ReportError> {
         };
         written.map_err(minijinja::Error::from)
     });
+    environment
+}
+
+/// Draws the report as a page.
+///
+/// # Errors
+/// [`ReportError::Template`] for a defect in the page's template.
+pub fn page(document: &Document, footer: &str) -> Result<String, ReportError> {
+    let mut environment = environment();
     environment.add_template("page.html", PAGE)?;
-    let css = format!("{}\n{PAGE_CSS}", chart::CSS);
-    let js = format!("{}\n{PRINT_JS}", chart::JS);
+    environment.add_template("body.html", BODY)?;
     let context = context! {
+        footer => footer,
+        css => Value::from_safe_string(css()),
+        js => Value::from_safe_string(js()),
+        ..of(document)
+    };
+    Ok(environment.get_template("page.html")?.render(context)?)
+}
+
+/// Draws the report as the part of a page that has the style and script of reports.
+///
+/// # Errors
+/// As [`page`].
+pub fn body(document: &Document) -> Result<String, ReportError> {
+    let mut environment = environment();
+    environment.add_template("body.html", BODY)?;
+    Ok(environment.get_template("body.html")?.render(of(document))?)
+}
+
+/// What the template gets of a document.
+fn of(document: &Document) -> Value {
+    context! {
         title => document.title.as_str(),
         description => document.description.as_str(),
         identity => view::pairs(&document.identity),
@@ -49,9 +86,5 @@ pub fn page(document: &Document, footer: &str) -> Result<String, ReportError> {
             .filter(|section| section.depth != Depth::Terminal)
             .map(view::section)
             .collect::<Vec<_>>(),
-        footer => footer,
-        css => Value::from_safe_string(css),
-        js => Value::from_safe_string(js),
-    };
-    Ok(environment.get_template("page.html")?.render(context)?)
+    }
 }

@@ -41,13 +41,15 @@ pub fn result_document(reported: &Reported, audit: &Audit) -> Document {
 }
 
 /// What the figures of a result were found to be, below the report of what it shows as a run.
-pub fn figures_text(audit: &Audit, style: &Style) -> String {
+pub fn figures_document(audit: &Audit) -> Document {
     let headline = headline_of(audit);
     let title = "its figures against each other".to_owned();
-    text::document(
-        &Document { title, headline, sections: figures(audit), ..Document::default() },
-        style,
-    )
+    Document { title, headline, sections: figures(audit), ..Document::default() }
+}
+
+/// The same for a terminal.
+pub fn figures_text(audit: &Audit, style: &Style) -> String {
+    text::document(&figures_document(audit), style)
 }
 
 /// A result and its audit, for programs.

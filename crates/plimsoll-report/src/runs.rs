@@ -12,14 +12,8 @@ pub struct RunRow {
     pub run_id: String,
     /// The verdict in capitals.
     pub verdict: Option<String>,
-    /// The one sentence why.
-    pub reason: Option<String>,
-    /// How it ended; `None`: it never did, or is under way.
-    pub end: Option<String>,
-    /// The experiment that it belongs to.
-    pub experiment: Option<String>,
-    /// Whether its bundle is there.
-    pub has_bundle: bool,
+    /// Whether a model was run.
+    pub is_modelled: bool,
     /// Transactional I/Os per second.
     pub achieved_iops_per_s: Option<f64>,
     /// Mean latency of transactional reads.
@@ -28,10 +22,8 @@ pub struct RunRow {
     pub write_latency_ns_avg: Option<u64>,
     /// How long it was measured.
     pub measured_ns: Option<u64>,
-    /// Words to find it by.
-    pub tags: Vec<String>,
-    /// What somebody noted.
-    pub note: String,
+    /// What has to be known of it beside its figures.
+    pub remarks: Vec<String>,
 }
 
 /// Runs as a table.
@@ -54,8 +46,8 @@ pub fn runs_table(runs: impl Iterator<Item = RunRow>) -> Table {
 }
 
 fn row(run: &RunRow) -> Vec<Cell> {
-    // Every reason of a verdict on a model begins so: what was not measured is not coloured as if it were.
-    let modelled = run.reason.as_ref().is_some_and(|reason| reason.starts_with("modelled:"));
+    // What was not measured is not coloured as if it were.
+    let modelled = run.is_modelled;
     let tone = match run.verdict.as_deref() {
         _ if modelled => Tone::Plain,
         Some("PASS") => Tone::Good,
@@ -64,19 +56,6 @@ fn row(run: &RunRow) -> Vec<Cell> {
         _ => Tone::Plain,
     };
     let latency = |ns: Option<u64>| Cell::maybe(Unit::Latency, ns.map(|ns| ns as f64));
-    let mut remarks: Vec<String> = match run.end.as_deref() {
-        Some("completed") => Vec::new(),
-        Some(end) => vec![end.to_owned()],
-        None => vec!["did not end, or is under way".to_owned()],
-    };
-    if !run.has_bundle {
-        remarks.push("bundle removed".to_owned());
-    }
-    remarks.extend(run.experiment.as_ref().map(|experiment| format!("in {experiment}")));
-    if !run.tags.is_empty() {
-        remarks.push(format!("tags: {}", run.tags.join(", ")));
-    }
-    remarks.extend(Some(run.note.clone()).filter(|note| !note.is_empty()));
     let verdict = run.verdict.as_deref().unwrap_or("none");
     vec![
         run.position.map_or(Cell::text("-"), |position| Cell::text(position.to_string())),
@@ -86,7 +65,7 @@ fn row(run: &RunRow) -> Vec<Cell> {
         latency(run.read_latency_ns_avg),
         latency(run.write_latency_ns_avg),
         Cell::maybe(Unit::Elapsed, run.measured_ns.map(|ns| ns as f64)),
-        Cell::text(remarks.join("; ")),
+        Cell::text(run.remarks.join("; ")),
     ]
 }
 

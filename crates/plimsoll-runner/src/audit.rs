@@ -84,12 +84,66 @@ pub fn is_of_a_run(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = std::fs::File::open(path)
         .and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head));
-    match read.ok().and_then(|_| detect(&head)) {
-        Some(Format::FioJson) => true,
-        Some(Format::Table) => is_table(path) && has_columns_of_a_run(&head),
-        Some(_) => false,
-        None => is_table(path) || head.trim_ascii_start().starts_with(b"{"),
+    if read.is_err() {
+        head.clear();
     }
+    reads_as_a_run(&head, is_table(path))
+}
+
+fn reads_as_a_run(head: &[u8], is_table: bool) -> bool {
+    match detect(head) {
+        Some(Format::FioJson) => true,
+        Some(Format::Table) => is_table && has_columns_of_a_run(head),
+        Some(_) => false,
+        None => is_table || head.trim_ascii_start().starts_with(b"{"),
+    }
+}
+
+/// A text that no file holds, as it was read.
+#[derive(Clone, Debug)]
+pub enum Pasted {
+    /// As a run, or the rows of a table, by the rules of a run.
+    Run(Box<Judged>),
+    /// By its figures alone.
+    Figures(Box<Study>),
+}
+
+/// Judges a text that somebody has at hand; `name` stands for it. Nothing is written anywhere.
+///
+/// # Errors
+/// A text that is no such result.
+pub fn of_text(name: &str, text: &str, declared: &Declared) -> Result<Pasted, RunnerError> {
+    let bytes = text.as_bytes();
+    let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+    let is_table = detect(head) == Some(Format::Table);
+    let study = plimsoll_import::read_text(name, text);
+    if !reads_as_a_run(head, is_table) {
+        return match study.results.is_empty() {
+            true => Err(nothing(&[PathBuf::from(name)], &study)),
+            false => Ok(Pasted::Figures(Box::new(study))),
+        };
+    }
+    let wrong = |error: foreign::ForeignError| {
+        RunnerError::usage(format!("{name}: {error}"))
+            .hint("see docs/audit.md for the forms that are known")
+    };
+    let mut bundles = if is_table {
+        let outstanding = table::Declared { outstanding: declared.outstanding };
+        table::read(text, name, outstanding).map_err(wrong)?
+    } else {
+        vec![foreign::fio::read(text, name).map_err(wrong)?]
+    };
+    bundles.iter_mut().for_each(|bundle| declare(bundle, declared, &[]));
+    Ok(Pasted::Run(Box::new(judged(bundles, Some(&study), declared))))
+}
+
+fn judged(bundles: Vec<Bundle>, study: Option<&Study>, declared: &Declared) -> Judged {
+    let verdicts: Vec<Verdict> = bundles.iter().map(judge).collect();
+    let figures = study.and_then(|study| match &study.results[..] {
+        [only] => Some(conservation::audit(only, &declared.reported())),
+        _ => None,
+    });
+    Judged { bundles, verdicts, figures }
 }
 
 /// True for the columns of docs/audit.md, which name their unit in full.
@@ -113,13 +167,8 @@ fn is_table(path: &Path) -> bool {
 pub fn of_a_run(file: &Path, declared: &Declared, claims: &[Claim]) -> Result<Judged, RunnerError> {
     let mut bundles = read(file, declared)?;
     bundles.iter_mut().for_each(|bundle| declare(bundle, declared, claims));
-    let verdicts: Vec<Verdict> = bundles.iter().map(judge).collect();
     let study = study(&[file.to_path_buf()]).ok();
-    let figures = study.and_then(|study| match &study.results[..] {
-        [only] => Some(conservation::audit(only, &declared.reported())),
-        _ => None,
-    });
-    Ok(Judged { bundles, verdicts, figures })
+    Ok(judged(bundles, study.as_ref(), declared))
 }
 
 /// Reads files, directories and archives.

@@ -5,7 +5,7 @@
 //!   [`listener`]: who is told meanwhile; [`modelled`]: runs on models.
 //! - [`parameters`], [`sizing`], [`fitting`]: what a model is, what it says of sizes, and what is fitted of it.
 //! - [`repeat`]: a plan's runs, as often as it says; [`arms`]: its targets in turns; [`search`]: its load line;
-//!   [`sweep`]: its points.
+//!   [`sweep`]: its points; [`compare`]: what was run, side by side.
 //! - [`observe`]: the command of another tool, watched; [`audit`]: results made elsewhere, judged.
 //! - [`kept_data`]: what a run leaves for the next; [`experiment`]: runs that belong together.
 //! - [`custody`]: how evidence is read and judged; [`verify`]: what was left, held against what should be there;
@@ -19,6 +19,7 @@ pub mod asked;
 pub mod audit;
 pub mod before;
 pub mod ceilings;
+pub mod compare;
 pub mod custody;
 pub mod error;
 pub mod evidence_place;

@@ -65,6 +65,8 @@ pub enum Command {
     Plan(commands::plan::Options),
     /// List the runs of this machine, and show or remove one.
     Runs(commands::runs::Options),
+    /// Show runs, reports and comparisons as a web page.
+    Serve(commands::serve::Options),
     /// Sign the ledger, and check it and what was stated of it.
     Ledger(commands::ledger::Options),
     /// Write a bundle's report again, or print it in another form.
@@ -98,6 +100,7 @@ pub fn carry_out(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Model(options) => commands::model::carry_out(&options, common),
         Command::Plan(options) => commands::plan::carry_out(&options, common),
         Command::Runs(options) => commands::runs::carry_out(&options, common),
+        Command::Serve(options) => commands::serve::carry_out(&options, common),
         Command::Ledger(options) => commands::ledger::carry_out(&options, common),
         Command::Report(options) => commands::report::carry_out(&options, common),
         Command::Completions(options) => commands::completions::carry_out(&options),

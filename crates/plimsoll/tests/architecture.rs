@@ -47,6 +47,7 @@ const FLOORS: &[&[(&str, Room)]] = &[
     ],
     &[("plimsoll-model-serve", Room::Join), ("plimsoll-runner", Room::Join)],
     &[("plimsoll-experiments", Room::Join)],
+    &[("plimsoll-serve", Room::Join)],
     &[("plimsoll", Room::Join)],
 ];
 

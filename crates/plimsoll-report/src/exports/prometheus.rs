@@ -25,7 +25,8 @@ impl Families {
     }
 }
 
-fn escaped(value: &str) -> String {
+/// A label's value, as the format writes it.
+pub fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 

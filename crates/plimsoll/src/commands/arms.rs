@@ -6,11 +6,12 @@ use plimsoll_plan::Plan;
 use plimsoll_runner::arms;
 use plimsoll_runner::asked::Asked;
 use plimsoll_runner::before::{self, Before};
+use plimsoll_runner::compare::Taken;
 use plimsoll_runner::finished::worst;
 
 use super::after::After;
 use super::bundle;
-use super::sides::{Taken, exit_of, show};
+use super::sides::{exit_of, show};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;

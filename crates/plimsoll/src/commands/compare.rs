@@ -4,19 +4,18 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::ExperimentKind;
-use plimsoll_judge::Verdict;
 use plimsoll_judge::compare::{Comparison, Side, compare_for};
 use plimsoll_judge::stats::welch::RUNS_MIN;
-use plimsoll_plan::Plan;
 use plimsoll_report::comparison_document;
+use plimsoll_runner::compare::{
+    Given, Taken, compare_arms, compare_sides, holding_bundles, read_side, sweeps,
+};
 
 use super::after::After;
-use super::sides::{Taken, exit_of, read_side, show, tell_custody};
+use super::sides::{exit_of, show, tell_custody};
 use super::{bundle, compare_sweeps, sides};
 use crate::common::Common;
-use crate::custody::{Loaded, Reader, Together};
+use crate::custody::{Reader, Together};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::experiment::FILE;
@@ -73,13 +72,12 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         [plan] if Path::new(plan).is_file() => return run_plan(Path::new(plan), options, common),
         [one] => compare_within(one, options)?,
         several => {
-            let named: Vec<(Option<&str>, &str)> = several.iter().map(|side| named(side)).collect();
-            let found: Vec<String> = named.iter().map(|(_, side)| (*side).to_owned()).collect();
+            let given = sides::given(several)?;
             let taken = [&options.accept[..], &options.factor[..]].concat();
-            if let Some(compared) = compare_sweeps::compare_named(&found, &taken)? {
+            if let Some(compared) = sweeps::compare_given(&given, &taken)? {
                 return compare_sweeps::told(&compared, options.html.as_deref(), common);
             }
-            compare_sides(&named, options)?
+            compare_sides(&given, taken_of(options))?
         }
     };
     if let Some(path) = &options.html {
@@ -116,57 +114,19 @@ fn run_plan(path: &Path, options: &Options, common: &Common) -> Result<Exit, Cli
     let (out, destroy) = (options.out.clone(), options.destroy.clone());
     let sign = options.sign.clone();
     let after = After { out, destroy, sign, ..After::default() };
-    let taken = Taken { accept: &options.accept, factors: &options.factor };
+    let taken = taken_of(options);
     super::arms::run_arms_for(&plan, &after, taken, common, &mut progress, &interrupt)
 }
 
-/// The arms of an experiment that ran several targets in turns.
-///
-/// # Errors
-/// A directory whose runs have no arms.
-pub fn compare_arms(
-    directory: &Path,
-    judged: &[(&Bundle, &Verdict)],
-    taken: Taken<'_>,
-) -> Result<Comparison, CliError> {
-    let arm = |bundle: &Bundle| {
-        let place = bundle.run.experiment.as_ref();
-        place.filter(|place| place.kind == ExperimentKind::Compare).map(|place| place.arm.clone())
-    };
-    let mut names: Vec<String> = Vec::new();
-    for name in judged.iter().filter_map(|(bundle, _)| arm(bundle)) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    if names.len() < 2 {
-        let says = format!("{} is one side: name another", directory.display());
-        return Err(CliError::usage(says).hint("plimsoll compare A B"));
-    }
-    // In the order of the plan, whatever the order in which they were run.
-    let planned = Plan::parse(&judged[0].0.plan_text, "plan.toml");
-    let order: Vec<String> = planned
-        .map(|plan| plan.resolve().targets.into_iter().map(|target| target.name).collect())
-        .unwrap_or_default();
-    let names = if order.len() == names.len() { order } else { names };
-    let side = |name: String| {
-        let of = judged.iter().filter(|(bundle, _)| arm(bundle).as_ref() == Some(&name));
-        Side { runs: of.copied().collect(), name }
-    };
-    let sides: Vec<Side<'_>> = names.into_iter().map(side).collect();
-    Ok(compare_for(&sides, taken.accept, taken.factors))
+fn taken_of(options: &Options) -> Taken<'_> {
+    Taken { accept: &options.accept, factors: &options.factor }
 }
 
-/// A side as it was given: its name, where it has one, and where it lies.
-fn named(side: &str) -> (Option<&str>, &str) {
-    let is_name = |name: &str| {
-        let letter = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '+');
-        !name.is_empty() && name.chars().all(letter)
-    };
-    match side.split_once('=') {
-        Some((name, side)) if is_name(name) && !side.is_empty() => (Some(name), side),
-        _ => (None, side),
-    }
+/// A side that lies in the directory that was named: called by its own name.
+fn within_one(directory: PathBuf) -> Given {
+    let called = directory.display().to_string();
+    let name = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+    Given { name, called, directory }
 }
 
 /// One experiment or directory: its arms, its directories of repeats, or its runs by plan.
@@ -175,15 +135,13 @@ fn compare_within(
     options: &Options,
 ) -> Result<(Comparison, Vec<Together>), CliError> {
     let directory = bundle::find(called)?;
-    let taken = Taken { accept: &options.accept, factors: &options.factor };
+    let taken = taken_of(options);
     if !directory.join(FILE).is_file() && !directory.join("run.json").is_file() {
-        let mut within = sides::holding_bundles(&directory);
+        let mut within = holding_bundles(&directory);
         if within.len() > 1 {
             within.sort();
-            let named: Vec<String> = within.iter().map(|path| path.display().to_string()).collect();
-            let named: Vec<(Option<&str>, &str)> =
-                named.iter().map(|path| (path.rsplit('/').next(), path.as_str())).collect();
-            return compare_sides(&named, options);
+            let given: Vec<Given> = within.into_iter().map(within_one).collect();
+            return compare_sides(&given, taken);
         }
     }
     let together = read_side(&Reader::new(), &directory)?;
@@ -206,87 +164,4 @@ fn compare_within(
         compare_arms(&directory, &judged, taken)?
     };
     Ok((compared, vec![together]))
-}
-
-/// What the sides are called: as was said, else by their plans where these differ, else by where they lie, else by
-/// letters.
-fn names_of(named: &[(Option<&str>, &str)], plans: &[String]) -> Result<Vec<String>, CliError> {
-    let distinct = |names: &[String]| {
-        names.iter().all(|name| names.iter().filter(|other| *other == name).count() == 1)
-    };
-    let base =
-        |side: &str| side.trim_end_matches('/').rsplit('/').next().unwrap_or(side).to_owned();
-    let places: Vec<String> = named.iter().map(|(_, side)| base(side)).collect();
-    let letters: Vec<String> = ('A'..='Z').map(String::from).take(named.len()).collect();
-    if letters.len() < named.len() {
-        return Err(CliError::usage("more sides than letters: compare at most 26"));
-    }
-    let otherwise = if distinct(plans) {
-        plans
-    } else if distinct(&places) {
-        &places[..]
-    } else {
-        &letters[..]
-    };
-    let names =
-        named.iter().zip(otherwise).map(|((name, _), other)| name.unwrap_or(other).to_owned());
-    let names: Vec<String> = names.collect();
-    match distinct(&names) {
-        true => Ok(names),
-        false => Err(CliError::usage(format!("two sides have one name: {}", names.join(", ")))
-            .hint("give each a name of its own: old=A new=B")),
-    }
-}
-
-/// Two or more experiments.
-fn compare_sides(
-    named: &[(Option<&str>, &str)],
-    options: &Options,
-) -> Result<(Comparison, Vec<Together>), CliError> {
-    let reader = Reader::new();
-    let mut all: Vec<Together> = Vec::new();
-    for (_, name) in named {
-        let side = read_side(&reader, &bundle::find(name)?)?;
-        let searched = |run: &Loaded| {
-            run.bundle.run.experiment.as_ref().is_some_and(|e| e.kind == ExperimentKind::Tune)
-        };
-        if side.runs.len() > 1 && side.runs.iter().any(searched) {
-            let says = format!("the runs of {name} are steps of a search, each with another load");
-            return Err(CliError::usage(says).hint("compare runs of one plan that are alike"));
-        }
-        all.push(side);
-    }
-    let plans: Vec<String> = all.iter().map(|side| side.runs[0].bundle.run.name.clone()).collect();
-    let names = names_of(named, &plans)?;
-    let sides: Vec<Side<'_>> =
-        all.iter().zip(names).map(|(side, name)| Side { name, runs: side.judged() }).collect();
-    let mut compared = compare_for(&sides, &options.accept, &options.factor);
-    for (side, (_, given)) in compared.names.iter().zip(named) {
-        if side != given {
-            compared.remarks.push(format!("{side} is {given}."));
-        }
-    }
-    Ok((compared, all))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sides_are_called_as_was_said_or_by_what_tells_them_apart() {
-        let names = |given: &[&str], plans: &[&str]| {
-            let given: Vec<_> = given.iter().map(|side| named(side)).collect();
-            let plans: Vec<String> = plans.iter().map(|plan| (*plan).to_owned()).collect();
-            names_of(&given, &plans).map_err(|error| error.message)
-        };
-        let ok = |names: &[&str]| Ok(names.iter().map(|name| (*name).to_owned()).collect());
-        assert_eq!(names(&["old=x/1", "new=x/2"], &["p", "p"]), ok(&["old", "new"]));
-        assert_eq!(names(&["x/1", "x/2"], &["p", "q"]), ok(&["p", "q"]));
-        assert_eq!(names(&["x/before/", "y/after"], &["p", "p"]), ok(&["before", "after"]));
-        assert_eq!(names(&["x/1", "y/1"], &["p", "p"]), ok(&["A", "B"]));
-        assert!(names(&["a=x/1", "a=x/2"], &["p", "p"]).is_err());
-        // A path with such a sign is a path.
-        assert_eq!(named("./a=b"), (None, "./a=b"));
-    }
 }

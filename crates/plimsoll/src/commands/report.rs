@@ -5,10 +5,11 @@ mod export;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use plimsoll_experiments::together;
 use plimsoll_report::{markdown, text};
 
 use self::export::Export;
-use super::{bundle, together};
+use super::bundle;
 use crate::common::Common;
 use crate::custody::{Loaded, Reader};
 use crate::error::CliError;

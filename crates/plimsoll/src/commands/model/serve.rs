@@ -8,7 +8,7 @@ use plimsoll_model_serve::{ServeError, ServeOptions, Served, serve};
 use serde_json::json;
 
 use super::{model_error, settings};
-use crate::commands::bundle;
+use crate::commands::{bundle, listen_address};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -27,10 +27,10 @@ pub struct Options {
     model: String,
     /// Where NFS and MOUNT answer, both on one port; port 0 takes a free one. Without an address this host
     /// alone can reach it.
-    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:2049", value_parser = address)]
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:2049", value_parser = listen_address)]
     nfs: SocketAddr,
     /// Where the inner statistics are served over HTTP, in the Prometheus text format.
-    #[arg(long, value_name = "[ADDR:]PORT", value_parser = address)]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen_address)]
     metrics: Option<SocketAddr>,
     /// A parameter that differs from the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
@@ -41,14 +41,6 @@ pub struct Options {
     /// Most memory for data, in MiB.
     #[arg(long, default_value_t = 4096, value_name = "MIB")]
     memory: u64,
-}
-
-/// An address with its port, or a port of this host's own (127.0.0.1).
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let own = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    let port = text.parse().map(own);
-    port.or_else(|_| text.parse())
-        .map_err(|_| "write a port, or an address with its port such as 192.0.2.7:2049".to_owned())
 }
 
 /// Serves until a signal ends it.

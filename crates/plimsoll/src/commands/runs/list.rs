@@ -94,15 +94,11 @@ fn row(run: &Entry) -> RunRow {
         position: run.position,
         run_id: run.run_id.clone(),
         verdict: run.verdict.clone(),
-        reason: run.reason.clone(),
-        end: run.end.clone(),
-        experiment: run.experiment.clone(),
-        has_bundle: run.bundle.is_some(),
+        is_modelled: run.is_modelled(),
         achieved_iops_per_s: run.achieved_iops_per_s,
         read_latency_ns_avg: run.read_latency_ns_avg,
         write_latency_ns_avg: run.write_latency_ns_avg,
         measured_ns: run.measured_ns,
-        tags: run.tags.iter().cloned().collect(),
-        note: run.note.clone(),
+        remarks: run.remarks(),
     }
 }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use plimsoll_experiments::together;
 use plimsoll_report::text;
 
-use crate::commands::{bundle, together};
+use crate::commands::bundle;
 use crate::common::Common;
 use crate::custody::Reader;
 use crate::error::CliError;

@@ -4,20 +4,20 @@
 use std::path::Path;
 
 use plimsoll_evidence::run::ExperimentKind;
-use plimsoll_experiments::directory::analyse_again;
-use plimsoll_experiments::report::analysis_document;
 use plimsoll_judge::{experiment, tuning};
 use plimsoll_report::document::Document;
 use plimsoll_report::{
     comparison_document, experiment_document, sweep_csv, sweep_document, tuning_document,
 };
+use plimsoll_runner::compare::{Taken, compare_arms};
+use plimsoll_runner::custody::{Reader, Together};
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::experiment::{FILE, kind_of, range_of};
+use plimsoll_runner::render;
 use plimsoll_runner::sweep;
 
-use super::sides::Taken;
-use super::{bundle, compare};
-use crate::custody::{Reader, Together};
-use crate::error::CliError;
-use crate::experiment::{FILE, kind_of, range_of};
+use crate::directory::analyse_again;
+use crate::report::analysis_document;
 
 /// An experiment, as people and programs read it.
 pub struct Told {
@@ -40,18 +40,18 @@ pub fn is_one(directory: &Path) -> bool {
 ///
 /// # Errors
 /// A directory without bundles, or with one that cannot be read.
-pub fn tell(directory: &Path) -> Result<Told, CliError> {
+pub fn tell(directory: &Path) -> Result<Told, RunnerError> {
     let kind = kind_of(directory)?;
     match kind {
         ExperimentKind::Published => {
             let again = analyse_again(directory)?;
             let document = analysis_document(&again.analysis, &again.surroundings);
-            let json = bundle::json(&again.analysis)?;
+            let json = render::json(&again.analysis)?;
             return Ok(Told { document, json, csv: None, together: again.together });
         }
         ExperimentKind::Sweep => {
             let (sweep, together) = sweep::again(directory)?;
-            let (document, json) = (sweep_document(&sweep), bundle::json(&sweep)?);
+            let (document, json) = (sweep_document(&sweep), render::json(&sweep)?);
             return Ok(Told { document, json, csv: Some(sweep_csv(&sweep)), together });
         }
         _ => {}
@@ -60,18 +60,18 @@ pub fn tell(directory: &Path) -> Result<Told, CliError> {
     let runs = together.judged();
     let (document, json) = match kind {
         ExperimentKind::Compare => {
-            let compared = compare::compare_arms(directory, &runs, Taken::default())?;
-            (comparison_document(&compared), bundle::json(&compared)?)
+            let compared = compare_arms(directory, &runs, Taken::default())?;
+            (comparison_document(&compared), render::json(&compared)?)
         }
         ExperimentKind::Tune => {
             let range = range_of(directory)?;
             let plan = &runs[0].0.plan;
-            let tuning = tuning::judge_again(plan, range, &runs).map_err(CliError::usage)?;
-            (tuning_document(&tuning), bundle::json(&tuning)?)
+            let tuning = tuning::judge_again(plan, range, &runs).map_err(RunnerError::usage)?;
+            (tuning_document(&tuning), render::json(&tuning)?)
         }
         _ => {
             let summary = experiment::summarise(&runs);
-            (experiment_document(&summary), bundle::json(&summary)?)
+            (experiment_document(&summary), render::json(&summary)?)
         }
     };
     Ok(Told { document, json, csv: None, together })

@@ -1,0 +1,175 @@
+//! What a page gives back, and what went wrong.
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, SET_COOKIE};
+use axum::http::{HeaderValue, Response, StatusCode};
+use plimsoll_catalogue::CatalogueError;
+use plimsoll_report::ReportError;
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::exit::Exit;
+use serde::Serialize;
+
+/// What a page gives back.
+#[derive(Debug)]
+pub enum Answer {
+    /// A page.
+    Html(String),
+    /// JSON text.
+    Json(String),
+    /// A file of this program: style, script.
+    Asset(&'static str, String),
+    /// Text of this type.
+    Text(&'static str, String),
+    /// A file to keep, with its name.
+    File(&'static str, String, Vec<u8>),
+    /// Another page, to be asked for (GET).
+    To(String),
+    /// Another page, with a cookie.
+    ToWith(String, String),
+}
+
+/// What went wrong, for whoever asked.
+#[derive(Debug)]
+pub struct Problem {
+    /// As HTTP says it.
+    pub status: StatusCode,
+    /// What happened, to what.
+    pub says: String,
+    /// What to do, one line each.
+    pub hints: Vec<String>,
+}
+
+impl Problem {
+    /// A problem of this kind.
+    pub fn new(status: StatusCode, says: impl Into<String>) -> Self {
+        Self { status, says: says.into(), hints: Vec::new() }
+    }
+
+    /// There is no such thing.
+    pub fn nothing(says: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, says)
+    }
+
+    /// What was asked makes no sense.
+    pub fn wrong(says: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, says)
+    }
+
+    /// Whoever asks may not.
+    pub fn refused(says: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, says)
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// As programs get it.
+    pub fn json(&self) -> String {
+        let Self { status, says, hints } = self;
+        let error = serde_json::json!({
+            "error": {"status": status.as_u16(), "message": says, "hints": hints}
+        });
+        format!("{error:#}\n")
+    }
+}
+
+impl From<RunnerError> for Problem {
+    fn from(error: RunnerError) -> Self {
+        let status = match error.kind {
+            Exit::Usage => StatusCode::BAD_REQUEST,
+            // What lies there is not what a run left.
+            Exit::NoVerdict | Exit::Fail | Exit::Corruption => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self { status, says: error.message, hints: error.hints }
+    }
+}
+
+impl From<CatalogueError> for Problem {
+    fn from(error: CatalogueError) -> Self {
+        match error {
+            CatalogueError::Evidence(error) => RunnerError::from(error).into(),
+            CatalogueError::Name(says) => Self::wrong(says),
+            error => Self::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        }
+    }
+}
+
+impl From<ReportError> for Problem {
+    fn from(error: ReportError) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the report: {error}"))
+    }
+}
+
+impl From<minijinja::Error> for Problem {
+    fn from(error: minijinja::Error) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the page's template: {error}"))
+    }
+}
+
+/// JSON of a value.
+///
+/// # Errors
+/// A value that has no JSON form.
+pub fn json(value: &impl Serialize) -> Result<Answer, Problem> {
+    Ok(Answer::Json(plimsoll_runner::render::json(value)?))
+}
+
+impl Answer {
+    /// As HTTP.
+    pub fn into_response(self, status: StatusCode) -> Response<Body> {
+        const HTML: &str = "text/html; charset=utf-8";
+        const JSON: &str = "application/json";
+        match self {
+            Self::Html(text) => response(status, HTML, text),
+            Self::Json(text) => response(status, JSON, text),
+            Self::Text(kind, text) => response(status, kind, text),
+            Self::Asset(kind, text) => {
+                let mut response = response(status, kind, text);
+                let kept = HeaderValue::from_static("private, max-age=3600");
+                response.headers_mut().insert(CACHE_CONTROL, kept);
+                response
+            }
+            Self::File(kind, name, bytes) => {
+                let mut response = response(status, kind, bytes);
+                // Names of runs are letters, digits and hyphens; whatever else there is does not get into a header.
+                let bare = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
+                let name: String = name.chars().filter(bare).collect();
+                let value = format!("attachment; filename=\"{name}\"");
+                if let Ok(value) = HeaderValue::from_str(&value) {
+                    response.headers_mut().insert(CONTENT_DISPOSITION, value);
+                }
+                response
+            }
+            Self::To(path) => to(&path),
+            Self::ToWith(path, cookie) => {
+                let mut response = to(&path);
+                if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+                    response.headers_mut().insert(SET_COOKIE, cookie);
+                }
+                response
+            }
+        }
+    }
+}
+
+fn response(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn to(path: &str) -> Response<Body> {
+    let mut response = response(StatusCode::SEE_OTHER, "text/plain", Body::empty());
+    if let Ok(path) = HeaderValue::from_str(path) {
+        response.headers_mut().insert(LOCATION, path);
+    }
+    response
+}

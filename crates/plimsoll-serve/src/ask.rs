@@ -1,0 +1,80 @@
+//! A request as pages get it: names and values, no paths and no headers.
+
+use crate::gate::Who;
+
+/// A request.
+#[derive(Debug, Default)]
+pub struct Ask {
+    /// Parts of the path that have a name.
+    pub parts: Vec<(String, String)>,
+    /// What stands behind the question mark.
+    pub query: Vec<(String, String)>,
+    /// The fields of a form that was sent.
+    pub form: Vec<(String, String)>,
+    /// What was sent, as it came.
+    pub body: Vec<u8>,
+    /// Who asks.
+    pub who: Who,
+}
+
+impl Ask {
+    /// The part of the path of this name.
+    pub fn part(&self, name: &str) -> &str {
+        first(&self.parts, name).unwrap_or_default()
+    }
+
+    /// A value of the query that says something.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        first(&self.query, name).map(str::trim).filter(|value| !value.is_empty())
+    }
+
+    /// All values of the query of this name that say something.
+    pub fn all_given(&self, name: &str) -> Vec<String> {
+        let values = self.query.iter().filter(|(of, _)| of == name).map(|(_, value)| value.trim());
+        values.filter(|value| !value.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// A field of the form that says something.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        first(&self.form, name).filter(|value| !value.trim().is_empty())
+    }
+}
+
+fn first<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    pairs.iter().find(|(of, _)| of == name).map(|(_, value)| value.as_str())
+}
+
+/// Names and values of a query or a form. What is no UTF-8 becomes U+FFFD.
+pub fn pairs(text: &[u8]) -> Vec<(String, String)> {
+    form_urlencoded::parse(text).into_owned().collect()
+}
+
+/// A name as a part of a path or a value of a query: whatever is no letter, digit, `-`, `_`, `.` or `~` is written
+/// as its bytes (RFC 3986).
+pub fn quoted(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                out.push(char::from(byte));
+            }
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values_come_as_they_were_meant() {
+        let query = pairs(b"run=a%2Fb&run=&run=+c+&plan=x%zz%ff");
+        let ask = Ask { query, ..Ask::default() };
+        assert_eq!(ask.all_given("run"), ["a/b", "c"]);
+        assert_eq!(ask.given("plan"), Some("x%zz\u{fffd}"));
+        assert_eq!(ask.given("tag"), None);
+        assert_eq!(quoted("a b/\"<ü"), "a%20b%2F%22%3C%C3%BC");
+    }
+}

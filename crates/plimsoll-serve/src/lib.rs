@@ -1,0 +1,72 @@
+//! The web page: what runs, what was run, and what it says, for people with a browser and for programs.
+//!
+//! | file | what |
+//! |---|---|
+//! | `server` | listens, bounds connections, and brings the one asynchronous runtime of this program |
+//! | `routes` | every route with the role that it asks for: the router is made of this table |
+//! | `ask`, `answer` | a request as pages get it, and what they give back |
+//! | `gate`, `tokens` | who may ask for what: roles, sessions, forged requests, names of this host |
+//! | `known` | the catalogue, by which alone a request reaches a file |
+//! | `shown` | reports that were drawn, so that they are not drawn for each viewer |
+//! | `site` | the frame around every page, and its templates |
+//! | `pages` | a page a file; `api` gives the same to programs |
+//!
+//! Pages are made by plain functions on threads that may wait; nothing but connections is asynchronous.
+
+mod answer;
+mod ask;
+mod gate;
+mod known;
+mod pages;
+mod routes;
+mod server;
+mod shown;
+mod site;
+mod tokens;
+
+use std::net::SocketAddr;
+
+use plimsoll_catalogue::Roots;
+use plimsoll_runner::places::Places;
+
+pub use server::serve;
+pub use tokens::{Tokens, TokensError};
+
+/// Where a user's runs lie, as of now.
+pub type FindRoots = Box<dyn Fn() -> Roots + Send + Sync>;
+
+/// What is served, and to whom.
+pub struct ServeOptions {
+    /// Where it answers; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Who may ask; `None`: whoever reaches it may do everything.
+    pub tokens: Option<Tokens>,
+    /// Names that this host is called by, beside `localhost` and addresses.
+    pub names: Vec<String>,
+    /// Ledger and bundles.
+    pub places: Places,
+    /// Where runs lie.
+    pub roots: FindRoots,
+}
+
+/// Why it could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An address that cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Everybody who reaches the address could do everything, and nobody said that this is meant.
+    #[error("{0} can be reached from other hosts, and no token is asked for")]
+    Open(SocketAddr),
+    /// Threads, random numbers.
+    #[error("{0}")]
+    System(String),
+    /// A template of this program.
+    #[error("a page's template: {0}")]
+    Template(String),
+}

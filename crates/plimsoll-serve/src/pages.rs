@@ -1,0 +1,11 @@
+//! The pages, one a file.
+
+pub mod api;
+pub mod assets;
+pub mod audit;
+pub mod compare;
+pub mod login;
+pub mod one;
+pub mod overview;
+pub mod rows;
+pub mod runs;

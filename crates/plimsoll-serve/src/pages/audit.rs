@@ -1,0 +1,155 @@
+//! The audit of a result that somebody pastes: nothing of it is stored.
+
+use minijinja::context;
+use minijinja::value::Value;
+use plimsoll_judge::conservation::{self, Audit};
+use plimsoll_plan::{Media, SizeBytes};
+use plimsoll_report::document::Document;
+use plimsoll_report::{html, reported, rows, run_document};
+use plimsoll_runner::audit::{Declared, Judged, Pasted, of_text};
+use serde_json::json;
+
+use crate::answer::{Answer, Problem};
+use crate::ask::Ask;
+use crate::site::Site;
+
+/// What the text is called in what is said of it.
+const NAME: &str = "pasted";
+
+/// Asks for a result.
+///
+/// # Errors
+/// None but a defect.
+pub fn ask(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    form(site, ask, "", context! {})
+}
+
+/// Judges what was pasted.
+///
+/// # Errors
+/// A text that is no result is told on the page itself.
+pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    let text = ask.field("result").unwrap_or_default();
+    let judged = declared(|name| ask.field(name)).and_then(|declared| {
+        if text.trim().is_empty() {
+            return Err(Problem::wrong("there is nothing to audit").hint("paste a result first"));
+        }
+        Ok((of_text(NAME, text, &declared)?, declared))
+    });
+    let values = match judged {
+        Ok((pasted, declared)) => context! { bodies => bodies(&pasted, &declared)? },
+        Err(problem) => context! { says => problem.says, hints => problem.hints },
+    };
+    form(site, ask, text, values)
+}
+
+fn form(site: &Site, ask: &Ask, text: &str, values: Value) -> Result<Answer, Problem> {
+    let given = |name: &str| ask.field(name).unwrap_or_default().to_owned();
+    let values = context! {
+        text,
+        outstanding => given("outstanding"),
+        drives => given("drives"),
+        memory => given("memory"),
+        chosen_media => given("media"),
+        media => Media::WORDS.to_vec(),
+        ..values
+    };
+    site.page("audit.html", "Audit", "audit", ask, values)
+}
+
+/// What the reader says about the system.
+///
+/// # Errors
+/// A value that says nothing.
+pub fn declared<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<Declared, Problem> {
+    fn number<T: std::str::FromStr>(name: &str, given: Option<&str>) -> Result<Option<T>, Problem> {
+        let wrong = || Problem::wrong(format!("{name}: write a whole number"));
+        given.map(|text| text.trim().parse().map_err(|_| wrong())).transpose()
+    }
+    let memory = field("memory").map(|text| {
+        let wrong = |_| Problem::wrong("memory: write a size such as 64GiB");
+        text.trim().parse::<SizeBytes>().map(|size| size.0).map_err(wrong)
+    });
+    let media = field("media").map(|word| {
+        let wrong = || Problem::wrong(format!("media: there are {}", Media::WORDS.join(", ")));
+        Media::from_word(word.trim()).ok_or_else(wrong)
+    });
+    Ok(Declared {
+        outstanding: number("outstanding", field("outstanding"))?,
+        drives: number("drives", field("drives"))?,
+        memory_bytes: memory.transpose()?,
+        media: media.transpose()?,
+        ..Declared::default()
+    })
+}
+
+/// The reports of what was pasted, the one that is read first at the top.
+fn bodies(pasted: &Pasted, declared: &Declared) -> Result<Vec<Value>, Problem> {
+    let documents: Vec<Document> = match pasted {
+        Pasted::Run(judged) => match (&judged.bundles[..], &judged.verdicts[..]) {
+            ([only], [verdict]) => {
+                let figures = judged.figures.as_ref().map(reported::figures_document);
+                [Some(run_document(only, verdict)), figures].into_iter().flatten().collect()
+            }
+            (bundles, verdicts) => {
+                let text = rows::rows_text(bundles, verdicts);
+                return Ok(vec![context! { rows => text }]);
+            }
+        },
+        Pasted::Figures(study) => {
+            let audits: Vec<(_, Audit)> = study
+                .results
+                .iter()
+                .map(|result| (result, conservation::audit(result, &declared.reported())))
+                .collect();
+            match &audits[..] {
+                [(result, audit)] => vec![reported::result_document(result, audit)],
+                several => {
+                    let unreadable: Vec<String> =
+                        study.unreadable.iter().map(ToString::to_string).collect();
+                    vec![reported::study_document(several, &unreadable, study.passed_over)]
+                }
+            }
+        }
+    };
+    let body = |document: &Document| -> Result<Value, Problem> {
+        Ok(context! { body => Value::from_safe_string(html::body(document)?) })
+    };
+    documents.iter().map(body).collect()
+}
+
+/// What was pasted, for programs: as `plimsoll audit --json` writes it.
+///
+/// # Errors
+/// A value that has no JSON form.
+pub fn told(pasted: &Pasted, declared: &Declared) -> Result<serde_json::Value, Problem> {
+    let wrong = |error: serde_json::Error| {
+        Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+    };
+    match pasted {
+        Pasted::Run(judged) => {
+            let Judged { verdicts, figures, .. } = &**judged;
+            let [verdict] = &verdicts[..] else {
+                return serde_json::to_value(verdicts).map_err(wrong);
+            };
+            let mut told = serde_json::to_value(verdict).map_err(wrong)?;
+            if let (Some(object), Some(figures)) = (told.as_object_mut(), figures) {
+                object.insert("figures".into(), serde_json::to_value(figures).map_err(wrong)?);
+            }
+            Ok(told)
+        }
+        Pasted::Figures(study) => {
+            let results = study.results.iter().map(|result| {
+                let audit = conservation::audit(result, &declared.reported());
+                reported::result_json(result, &audit)
+            });
+            let unreadable: Vec<String> =
+                study.unreadable.iter().map(ToString::to_string).collect();
+            Ok(json!({
+                "results": results.collect::<Vec<_>>(),
+                "unreadable": unreadable,
+                "passed_over": study.passed_over,
+            }))
+        }
+    }
+}

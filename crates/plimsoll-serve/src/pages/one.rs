@@ -1,0 +1,110 @@
+//! A run, or runs that belong together: the report, what people noted, and the evidence to take away.
+
+use std::sync::PoisonError;
+
+use axum::http::StatusCode;
+use minijinja::context;
+use minijinja::value::Value;
+use plimsoll_catalogue::{Labels, export};
+
+use crate::answer::{Answer, Problem};
+use crate::ask::{Ask, quoted};
+use crate::site::Site;
+
+/// The largest archive that is handed out: it is held in memory.
+const ARCHIVE_BYTES_MAX: u64 = 256 << 20;
+/// What is noted is no longer than that.
+const NOTE_LENGTH_MAX: usize = 2_000;
+/// Nor has a run more tags, or longer ones.
+const TAGS_MAX: usize = 32;
+const TAG_LENGTH_MAX: usize = 64;
+
+/// Shows it.
+///
+/// # Errors
+/// A run that is not there, evidence that can't be relied on.
+pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    let directory = site.known.directory(ask.part("id"))?;
+    let shown = site.drawn.of(&directory)?;
+    let labels = Labels::of(&directory)?;
+    let id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+    let id = id.unwrap_or_default();
+    let tags: Vec<&str> = labels.tags.iter().map(String::as_str).collect();
+    let values = context! {
+        path => quoted(&id),
+        id,
+        custody => shown.custody.clone(),
+        tags => tags.join(", "),
+        note => labels.note.as_str(),
+        body => Value::from_safe_string(shown.body.clone()),
+    };
+    let title = format!("{}: {}", shown.word, shown.title);
+    site.page("one.html", &title, "runs", ask, values)
+}
+
+/// Hands the bundle out as one file, as `plimsoll runs export` writes it.
+///
+/// # Errors
+/// A run that is not there, or is too large.
+pub fn evidence(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    let directory = site.known.directory(ask.part("id"))?;
+    let failed = |what: &str, error: std::io::Error| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot {what}: {error}"))
+    };
+    let size = bytes_below(&directory).map_err(|error| failed("read the bundle", error))?;
+    if size > ARCHIVE_BYTES_MAX {
+        return Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the bundle is larger than 256 MiB",
+        )
+        .hint("`plimsoll runs export` writes it to a file"));
+    }
+    let _alone = site.packing.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = site.cache.join(format!("export-{}", std::process::id()));
+    std::fs::create_dir_all(&place).map_err(|error| failed("pack the bundle", error))?;
+    let name = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = format!("{}.tar.gz", name.unwrap_or_default());
+    let packed = place.join("bundle.tar.gz");
+    let exported = export(&directory, &packed).map_err(Problem::from);
+    let bytes = exported
+        .and_then(|()| std::fs::read(&packed).map_err(|error| failed("read the archive", error)));
+    // One that stays is in nobody's way but the next one's, which says so.
+    let _ = std::fs::remove_dir_all(&place);
+    Ok(Answer::File("application/gzip", name, bytes?))
+}
+
+fn bytes_below(directory: &std::path::Path) -> std::io::Result<u64> {
+    let mut sum: u64 = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        sum = sum.saturating_add(match kind.is_dir() {
+            true => bytes_below(&entry.path())?,
+            false => entry.metadata()?.len(),
+        });
+    }
+    Ok(sum)
+}
+
+/// Notes something on it.
+///
+/// # Errors
+/// A run that is not there, too long a note, a directory that can't be written to.
+pub fn label(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    let directory = site.known.directory(ask.part("id"))?;
+    let note = ask.field("note").unwrap_or_default().trim();
+    if note.len() > NOTE_LENGTH_MAX {
+        return Err(Problem::wrong(format!("a note has at most {NOTE_LENGTH_MAX} bytes")));
+    }
+    let tags = ask.field("tags").unwrap_or_default().split(',').map(str::trim);
+    let tags: Vec<String> = tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
+    if tags.len() > TAGS_MAX || tags.iter().any(|tag| tag.len() > TAG_LENGTH_MAX) {
+        let says = format!("at most {TAGS_MAX} tags, each of at most {TAG_LENGTH_MAX} bytes");
+        return Err(Problem::wrong(says));
+    }
+    let labels = Labels { tags: tags.into_iter().collect(), note: note.to_owned() };
+    labels.write(&directory)?;
+    site.known.forget();
+    let id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+    Ok(Answer::To(format!("/runs/{}", quoted(&id.unwrap_or_default()))))
+}

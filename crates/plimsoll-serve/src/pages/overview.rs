@@ -1,0 +1,104 @@
+//! The overview: what goes on, the last verdicts, and how each plan's runs have gone over time.
+
+use std::collections::BTreeMap;
+
+use minijinja::context;
+use minijinja::value::{Serde, Value};
+use plimsoll_catalogue::{Entry, Filter};
+use plimsoll_report::chart::plot::Dot;
+use plimsoll_report::chart::{Axis, Mark, Plot, Rule};
+use plimsoll_report::number::{Letters, Unit};
+
+use super::rows::{Row, tone};
+use crate::answer::{Answer, Problem};
+use crate::ask::Ask;
+use crate::site::Site;
+
+/// The latest runs that trends are made of.
+const LOOKED_AT: u32 = 500;
+/// Verdicts that are shown.
+const LATEST: usize = 8;
+/// Plans whose trends are drawn, the latest first.
+const TRENDS_MAX: usize = 6;
+/// Runs of one plan that are drawn.
+const POINTS_MAX: usize = 40;
+
+/// Shows it.
+///
+/// # Errors
+/// A catalogue that can't be read.
+pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    let latest = Filter { limit: Some(LOOKED_AT), ..Filter::default() };
+    let mut runs = site.known.with(|catalogue| catalogue.runs(&latest))?;
+    runs.reverse();
+    let (open, ended): (Vec<&Entry>, Vec<&Entry>) =
+        runs.iter().partition(|run| run.end.is_none() && run.bundle.is_none());
+    let rows = |runs: &[&Entry], most: usize| -> Vec<Value> {
+        runs.iter().take(most).map(|run| Value::from(Serde(Row::of(run)))).collect()
+    };
+    let values = context! {
+        open => rows(&open, LATEST),
+        latest => rows(&ended, LATEST),
+        trends => trends(&ended),
+        is_empty => runs.is_empty(),
+    };
+    site.page("overview.html", "Overview", "overview", ask, values)
+}
+
+/// The trends of plans that ran more than once; runs come latest first.
+fn trends(runs: &[&Entry]) -> Vec<Value> {
+    let mut order: Vec<&str> = Vec::new();
+    let mut plans: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.bundle.is_some() && run.achieved_iops_per_s.is_some()) {
+        // A model's figures are no measurement: they are not drawn with those that are.
+        let of = plans.entry(run.name.as_str()).or_default();
+        if of.is_empty() {
+            order.push(&run.name);
+        }
+        if of.first().is_none_or(|first| first.is_modelled() == run.is_modelled())
+            && of.len() < POINTS_MAX
+        {
+            of.push(run);
+        }
+    }
+    let repeated = order.into_iter().filter(|plan| plans[plan].len() > 1).take(TRENDS_MAX);
+    repeated.enumerate().map(|(number, plan)| trend(number, plan, &plans[plan])).collect()
+}
+
+fn trend(number: usize, plan: &str, latest_first: &[&Entry]) -> Value {
+    let show = |per_s: f64| Unit::Rate.show(per_s, Letters::Unicode);
+    let last = latest_first[0];
+    let dots = latest_first.iter().rev().enumerate().filter_map(|(at, run)| {
+        let y = run.achieved_iops_per_s?;
+        Some(Dot { x: at as f64 + 1.0, y, ..Dot::default() })
+    });
+    let dots: Vec<Dot> = dots.collect();
+    let count = dots.len() as f64;
+    let required = last.required_iops_per_s;
+    let rules = required.map(|at| Rule::target(at, "required")).into_iter().collect();
+    let before = latest_first[1].achieved_iops_per_s.unwrap_or_default();
+    let now = last.achieved_iops_per_s.unwrap_or_default();
+    let plot = Plot {
+        id: format!("trend-{number}"),
+        title: plan.to_owned(),
+        says: String::new(),
+        x: Axis::linear("run, the latest to the right", Unit::Count).from_to(0.5, count + 0.5),
+        y: Axis::linear("I/Os per second", Unit::Rate),
+        marks: vec![Mark::Dots { name: String::new(), colour: 0, dots, joined: true }],
+        bands: Vec::new(),
+        rules,
+        width_px: 480.0,
+        height_px: 190.0,
+    };
+    let modelled = if last.is_modelled() { "MODELLED " } else { "" };
+    context! {
+        plan,
+        path => crate::ask::quoted(plan),
+        runs => latest_first.len(),
+        verdict => format!("{modelled}{}", last.verdict.as_deref().unwrap_or("none")),
+        tone => tone(last),
+        now => show(now),
+        before => show(before),
+        figure => Value::from_safe_string(plot.figure()),
+    }
+}

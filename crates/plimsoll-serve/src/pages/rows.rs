@@ -1,0 +1,107 @@
+//! Runs as the rows of a list, and what a list is asked for.
+
+use plimsoll_catalogue::{Entry, Filter, unix_ns_of};
+use plimsoll_report::number::{Letters, Unit};
+use plimsoll_report::time::utc;
+use serde::Serialize;
+
+use crate::answer::Problem;
+use crate::ask::{Ask, quoted};
+
+/// Verdicts that a list can be asked for.
+pub const VERDICTS: [&str; 5] = ["pass", "fail", "invalid", "inconclusive", "measured"];
+/// Runs that are listed unless more are asked for.
+pub const LISTED: u32 = 50;
+/// And at most.
+const LISTED_MAX: u32 = 2_000;
+
+/// A run in a list.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// Its name.
+    run_id: String,
+    /// The same, as a part of a path.
+    path: String,
+    /// Whether its bundle is there.
+    is_there: bool,
+    /// Number of `plimsoll runs`.
+    number: String,
+    started: String,
+    verdict: String,
+    tone: &'static str,
+    reason: String,
+    rate: String,
+    read: String,
+    write: String,
+    measured: String,
+    remarks: String,
+}
+
+impl Row {
+    /// A run as a row.
+    pub fn of(run: &Entry) -> Self {
+        let show = |unit: Unit, base: Option<f64>| {
+            base.map_or("n/a".to_owned(), |base| unit.show(base, Letters::Unicode))
+        };
+        let latency = |ns: Option<u64>| show(Unit::Latency, ns.map(|ns| ns as f64));
+        let verdict = run.verdict.as_deref().unwrap_or("none");
+        let modelled = if run.is_modelled() { "MODELLED " } else { "" };
+        Self {
+            path: quoted(&run.run_id),
+            is_there: run.bundle.is_some(),
+            number: run.position.map_or("-".to_owned(), |position| position.to_string()),
+            started: utc(run.started_unix_ns),
+            verdict: format!("{modelled}{verdict}"),
+            tone: tone(run),
+            reason: run.reason.clone().unwrap_or_default(),
+            rate: show(Unit::Rate, run.achieved_iops_per_s),
+            read: latency(run.read_latency_ns_avg),
+            write: latency(run.write_latency_ns_avg),
+            measured: show(Unit::Elapsed, run.measured_ns.map(|ns| ns as f64)),
+            remarks: run.remarks().join("; "),
+            run_id: run.run_id.clone(),
+        }
+    }
+}
+
+/// How a verdict is set off. What was not measured is not coloured as if it were.
+pub fn tone(run: &Entry) -> &'static str {
+    match run.verdict.as_deref() {
+        _ if run.is_modelled() => "plain",
+        Some("PASS") => "good",
+        Some("FAIL" | "INVALID") => "bad",
+        Some("INCONCLUSIVE") => "warn",
+        _ => "plain",
+    }
+}
+
+/// What the query asks for, with how many are shown at most.
+///
+/// # Errors
+/// A value that is none.
+pub fn filter(ask: &Ask) -> Result<(Filter, u32), Problem> {
+    let day = |name: &str| {
+        let wrong = || Problem::wrong(format!("{name}: a day is written as 2026-11-23"));
+        ask.given(name).map(|day| unix_ns_of(day).ok_or_else(wrong)).transpose()
+    };
+    let verdict = ask.given("verdict").map(str::to_ascii_lowercase);
+    if verdict.as_deref().is_some_and(|verdict| !VERDICTS.contains(&verdict)) {
+        let says = format!("verdict: there are {}", VERDICTS.join(", "));
+        return Err(Problem::wrong(says));
+    }
+    let limit = ask.given("limit").map(|limit| {
+        let wrong = || Problem::wrong(format!("limit: write a number up to {LISTED_MAX}"));
+        limit.parse::<u32>().ok().filter(|limit| (1..=LISTED_MAX).contains(limit)).ok_or_else(wrong)
+    });
+    let shown: u32 = limit.transpose()?.unwrap_or(LISTED);
+    let filter = Filter {
+        verdict,
+        plan: ask.given("plan").map(str::to_owned),
+        tag: ask.given("tag").map(str::to_owned),
+        since_unix_ns: day("since")?,
+        until_unix_ns: day("until")?,
+        with_bundle: false,
+        limit: Some(shown),
+    };
+    Ok((filter, shown))
+}

@@ -1,0 +1,246 @@
+//! Every route, with the role that it asks for. The router is made of this table and of nothing else, so that a
+//! test that walks the table has walked the router.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{RawPathParams, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Response, StatusCode};
+use axum::routing::{get, post};
+
+use crate::answer::{Answer, Problem};
+use crate::ask::{Ask, pairs};
+use crate::gate::sent_by_our_page;
+use crate::pages::{api, assets, audit, compare, login, one, overview, runs};
+use crate::site::Site;
+use crate::tokens::Role;
+
+/// What a route gives back, so that a problem is told in the same form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A page for people.
+    Page,
+    /// JSON.
+    Api,
+}
+
+/// How a route is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Nothing is changed by asking.
+    Get,
+    /// Something may be.
+    Post,
+}
+
+/// A route.
+#[derive(Clone, Copy)]
+pub struct Route {
+    /// How it is asked.
+    pub method: Method,
+    /// Its path, in the router's form.
+    pub path: &'static str,
+    /// Who may ask.
+    pub role: Role,
+    /// In which form it answers.
+    pub form: Form,
+    /// Makes the answer.
+    pub answer: fn(&Site, &Ask) -> Result<Answer, Problem>,
+}
+
+/// The most that anybody may send: a result to be audited.
+const BODY_BYTES_MAX: usize = 16 << 20;
+/// How long it may take to come.
+const BODY: Duration = Duration::from_secs(30);
+
+/// Scripts and styles are files of this server, pictures may be data of a page; nothing comes from elsewhere, and
+/// no page of elsewhere shows one of these. Attributes of style are those of charts' read-outs.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
+                      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
+                      frame-ancestors 'none'";
+
+const fn page(
+    method: Method,
+    path: &'static str,
+    role: Role,
+    answer: fn(&Site, &Ask) -> Result<Answer, Problem>,
+) -> Route {
+    Route { method, path, role, form: Form::Page, answer }
+}
+
+const fn api(
+    method: Method,
+    path: &'static str,
+    answer: fn(&Site, &Ask) -> Result<Answer, Problem>,
+) -> Route {
+    Route { method, path, role: Role::View, form: Form::Api, answer }
+}
+
+/// All of them.
+pub const ROUTES: &[Route] = &[
+    page(Method::Get, "/", Role::View, overview::show),
+    page(Method::Get, "/runs", Role::View, runs::show),
+    page(Method::Get, "/runs/{id}", Role::View, one::show),
+    page(Method::Get, "/runs/{id}/evidence", Role::View, one::evidence),
+    page(Method::Post, "/runs/{id}/labels", Role::Run, one::label),
+    page(Method::Get, "/compare", Role::View, compare::show),
+    page(Method::Get, "/audit", Role::View, audit::ask),
+    page(Method::Post, "/audit", Role::View, audit::show),
+    page(Method::Get, "/login", Role::Anyone, login::ask),
+    page(Method::Post, "/login", Role::Anyone, login::enter),
+    page(Method::Post, "/logout", Role::View, login::leave),
+    page(Method::Get, "/assets/style.css", Role::Anyone, assets::style),
+    page(Method::Get, "/assets/script.js", Role::Anyone, assets::script),
+    api(Method::Get, "/api/session", api::session),
+    api(Method::Get, "/api/runs", api::runs),
+    api(Method::Get, "/api/runs/{id}", api::one),
+    api(Method::Get, "/api/compare", api::compare),
+    api(Method::Post, "/api/audit", api::audit),
+    api(Method::Get, "/api/openapi.json", api::description),
+    api(Method::Get, "/metrics", api::metrics),
+];
+
+/// The router.
+pub fn router(site: &Arc<Site>) -> Router {
+    let mut router = Router::new();
+    for route in ROUTES {
+        let site = Arc::clone(site);
+        let handler = move |params: RawPathParams, request: Request| {
+            let parts = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+            carry(Arc::clone(&site), *route, parts.collect(), request)
+        };
+        let method = match route.method {
+            Method::Get => get(handler),
+            Method::Post => post(handler),
+        };
+        router = router.route(route.path, method);
+    }
+    let site = Arc::clone(site);
+    let nowhere = move |request: Request| {
+        let route = Route {
+            method: Method::Get,
+            path: "",
+            role: Role::View,
+            form: form_of(request.uri().path()),
+            answer: |_, _| Err(Problem::nothing("there is no such page")),
+        };
+        carry(Arc::clone(&site), route, Vec::new(), request)
+    };
+    router.fallback(nowhere).layer(axum::middleware::map_response(secured))
+}
+
+fn form_of(path: &str) -> Form {
+    if path.starts_with("/api/") { Form::Api } else { Form::Page }
+}
+
+async fn secured(mut response: Response<Body>) -> Response<Body> {
+    let all = [
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("x-frame-options", "DENY"),
+    ];
+    for (name, value) in all {
+        let name = HeaderName::from_static(name);
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn carry(
+    site: Arc<Site>,
+    route: Route,
+    named: Vec<(String, String)>,
+    request: Request,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let mut ask = Ask { parts: named, ..Ask::default() };
+    let admitted = admit(&site, route, &parts, body, &mut ask).await;
+    let made = match admitted {
+        Ok(Some(elsewhere)) => return elsewhere.into_response(StatusCode::OK),
+        Ok(None) => {
+            let (site, asked) = (Arc::clone(&site), ask);
+            // It waits for disks: not on the thread that serves the connections.
+            let made = tokio::task::spawn_blocking(move || {
+                let made = (route.answer)(&site, &asked);
+                (made, asked)
+            });
+            match made.await {
+                Ok((made, asked)) => {
+                    ask = asked;
+                    made
+                }
+                Err(_) => {
+                    ask = Ask::default();
+                    let says = "a defect in Plimsoll: please report it";
+                    Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, says))
+                }
+            }
+        }
+        Err(problem) => Err(problem),
+    };
+    match made {
+        Ok(answer) => answer.into_response(StatusCode::OK),
+        Err(problem) => {
+            let answer = match route.form {
+                Form::Api => Answer::Json(problem.json()),
+                Form::Page => site.problem(&problem, &ask),
+            };
+            answer.into_response(problem.status)
+        }
+    }
+}
+
+/// Finds out who asks, and reads what they sent; what they get instead, where they have to log in first.
+async fn admit(
+    site: &Site,
+    route: Route,
+    parts: &Parts,
+    body: Body,
+    ask: &mut Ask,
+) -> Result<Option<Answer>, Problem> {
+    ask.who = site.gate.who(parts)?;
+    if ask.who.role < route.role {
+        if ask.who.role == Role::Anyone {
+            let asks_for_page = route.form == Form::Page && route.method == Method::Get;
+            return match asks_for_page {
+                true => Ok(Some(Answer::To("/login".to_owned()))),
+                false => Err(Problem::new(StatusCode::UNAUTHORIZED, "this needs a token")
+                    .hint("send it as `Authorization: Bearer TOKEN`")),
+            };
+        }
+        return Err(Problem::refused("this needs a token of the role `run`"));
+    }
+    ask.query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
+    if route.method == Method::Get {
+        return Ok(None);
+    }
+    let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    let too_long = || {
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "more than 16 MiB were sent")
+            .hint("`plimsoll audit FILE` reads larger results")
+    };
+    if length.and_then(|length| length.parse::<u64>().ok()) > Some(BODY_BYTES_MAX as u64) {
+        return Err(too_long());
+    }
+    let read = tokio::time::timeout(BODY, to_bytes(body, BODY_BYTES_MAX)).await;
+    let read = read.map_err(|_| {
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "what was to be sent did not come in time")
+    })?;
+    ask.body = read.map_err(|_| too_long())?.into();
+    let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if kind.is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded")) {
+        ask.form = pairs(&ask.body);
+    }
+    sent_by_our_page(&ask.who, &parts.headers, &ask.form)?;
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Listens, and bounds what whoever connects may take.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::gate::Gate;
+use crate::known::Known;
+use crate::routes::router;
+use crate::site::Site;
+use crate::tokens::Sessions;
+use crate::{ServeError, ServeOptions};
+
+/// How often it is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// Connections at a time; further ones wait.
+const CONNECTIONS_MAX: usize = 256;
+/// Threads on which pages are made.
+const PAGES_MAX: usize = 16;
+/// How long the head of a request may take, and a connection may lie idle.
+const HEAD: Duration = Duration::from_secs(20);
+/// How much of a head there may be.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// Serves until `stop` turns true. `ready` is told where, once it answers.
+///
+/// # Errors
+/// [`ServeError`]: an address that is taken, or that others reach without a token.
+pub fn serve(
+    options: ServeOptions,
+    insecure: bool,
+    stop: &AtomicBool,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), ServeError> {
+    let ServeOptions { listen, tokens, names, places, roots } = options;
+    if tokens.is_none() && !listen.ip().is_loopback() && !insecure {
+        return Err(ServeError::Open(listen));
+    }
+    let system = |error: std::io::Error| ServeError::System(error.to_string());
+    let sessions = Sessions::new().map_err(system)?;
+    let names = names.iter().map(|name| name.to_ascii_lowercase()).collect();
+    let gate = Gate { tokens, sessions, names };
+    let site = Arc::new(Site::new(gate, Known::new(roots), places.cache)?);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(PAGES_MAX)
+        .thread_name("page")
+        .build()
+        .map_err(system)?;
+    let result = runtime.block_on(async {
+        let failed = |error| ServeError::Listen { address: listen, error };
+        let listener = TcpListener::bind(listen).await.map_err(failed)?;
+        ready(listener.local_addr().map_err(failed)?);
+        let until_stopped = async {
+            while !stop.load(Ordering::Relaxed) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::select! {
+            () = accept_all(listener, &site) => {}
+            () = until_stopped => {}
+        }
+        Ok(())
+    });
+    runtime.shutdown_timeout(LOOK);
+    result
+}
+
+async fn accept_all(listener: TcpListener, site: &Arc<Site>) {
+    let router = router(site);
+    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        // It is never closed.
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                // No file is left, or the other side has gone already.
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+        };
+        let service = TowerToHyperService::new(router.clone());
+        tokio::spawn(async move {
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD)
+                .max_buf_size(HEAD_BYTES_MAX)
+                .serve_connection(TokioIo::new(stream), service);
+            // Whatever became of it, it has ended.
+            let _ = connection.await;
+            drop(slot);
+        });
+    }
+}

@@ -1,0 +1,108 @@
+//! Reports that were drawn: the latest few, for as long as nothing below them changes.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use plimsoll_experiments::together;
+use plimsoll_report::{html, run_document};
+use plimsoll_runner::custody::Reader;
+use plimsoll_runner::render;
+
+use crate::answer::Problem;
+
+/// Reports that are kept.
+const KEPT_MAX: usize = 32;
+
+/// A report as the page shows it.
+#[derive(Debug)]
+pub struct Shown {
+    /// Its title.
+    pub title: String,
+    /// The verdict in capitals, or what stands in its place.
+    pub word: String,
+    /// The report.
+    pub body: String,
+    /// The same for programs.
+    pub json: String,
+    /// What is in doubt of the evidence, a line each.
+    pub custody: Vec<String>,
+}
+
+/// Where a report lies, and what changes when it may have changed.
+type Key = (PathBuf, String);
+
+/// Reports that were drawn.
+#[derive(Debug, Default)]
+pub struct Drawn {
+    kept: Mutex<Vec<(Key, Arc<Shown>)>>,
+}
+
+impl Drawn {
+    /// The report of a run or experiment, judged from its evidence: what lies there as a page is not shown, as
+    /// anybody could have written it.
+    ///
+    /// # Errors
+    /// Evidence that can't be read or relied on.
+    pub fn of(&self, directory: &Path) -> Result<Arc<Shown>, Problem> {
+        let key = (directory.to_path_buf(), stamp(directory));
+        {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(at) = kept.iter().position(|(known, _)| *known == key) {
+                let found = kept.remove(at);
+                let shown = Arc::clone(&found.1);
+                kept.push(found);
+                return Ok(shown);
+            }
+        }
+        let shown = Arc::new(draw(directory)?);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|((path, _), _)| path != directory);
+        if kept.len() >= KEPT_MAX {
+            kept.remove(0);
+        }
+        kept.push((key, Arc::clone(&shown)));
+        Ok(shown)
+    }
+}
+
+fn draw(directory: &Path) -> Result<Shown, Problem> {
+    if together::is_one(directory) {
+        let told = together::tell(directory)?;
+        return Ok(Shown {
+            title: told.document.title.clone(),
+            word: told.document.headline.word.clone(),
+            body: html::body(&told.document)?,
+            json: told.json,
+            custody: told.together.lines(),
+        });
+    }
+    let loaded = Reader::new().load(directory)?;
+    let document = run_document(&loaded.bundle, &loaded.verdict);
+    Ok(Shown {
+        title: document.title.clone(),
+        word: document.headline.word.clone(),
+        body: html::body(&document)?,
+        json: render::json(&loaded.verdict)?,
+        custody: loaded.custody.lines(),
+    })
+}
+
+/// When the files were changed that a report is made of: the seal of a run, and for an experiment all that lies
+/// in it.
+fn stamp(directory: &Path) -> String {
+    let at = |path: &Path| {
+        let changed = path.metadata().and_then(|data| data.modified()).ok();
+        let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        since.map_or(0, |since| since.as_nanos())
+    };
+    let files = ["SHA256SUMS", "run.json", "verdict.json", "report.html", "experiment.json"];
+    let mut stamps: Vec<u128> = files.iter().map(|name| at(&directory.join(name))).collect();
+    if together::is_one(directory) {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut within: Vec<u128> = entries.map(|entry| at(&entry.path())).collect();
+        within.sort_unstable();
+        stamps.extend(within);
+    }
+    stamps.iter().map(|stamp| format!("{stamp} ")).collect()
+}

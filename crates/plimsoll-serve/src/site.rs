@@ -1,0 +1,96 @@
+//! The frame around every page.
+
+use std::sync::Mutex;
+
+use minijinja::value::Value;
+use minijinja::{Environment, context};
+use plimsoll_report::html;
+
+use crate::ServeError;
+use crate::answer::{Answer, Problem};
+use crate::ask::Ask;
+use crate::gate::Gate;
+use crate::known::Known;
+use crate::shown::Drawn;
+use crate::tokens::Role;
+
+const TEMPLATES: [(&str, &str); 9] = [
+    ("layout.html", include_str!("pages/layout.html")),
+    ("rows.html", include_str!("pages/rows.html")),
+    ("overview.html", include_str!("pages/overview.html")),
+    ("runs.html", include_str!("pages/runs.html")),
+    ("one.html", include_str!("pages/one.html")),
+    ("compare.html", include_str!("pages/compare.html")),
+    ("audit.html", include_str!("pages/audit.html")),
+    ("login.html", include_str!("pages/login.html")),
+    ("problem.html", include_str!("pages/problem.html")),
+];
+
+/// What pages are made of.
+pub struct Site {
+    /// Who may ask.
+    pub gate: Gate,
+    /// The runs.
+    pub known: Known,
+    /// Reports.
+    pub drawn: Drawn,
+    /// Archives are packed one at a time: each is held in memory.
+    pub packing: Mutex<()>,
+    /// Where they are packed.
+    pub cache: std::path::PathBuf,
+    templates: Environment<'static>,
+}
+
+impl Site {
+    /// A site with its templates.
+    ///
+    /// # Errors
+    /// A defect in one of these.
+    pub fn new(gate: Gate, known: Known, cache: std::path::PathBuf) -> Result<Self, ServeError> {
+        let mut templates = html::environment();
+        for (name, text) in TEMPLATES {
+            templates
+                .add_template(name, text)
+                .map_err(|error| ServeError::Template(error.to_string()))?;
+        }
+        let (drawn, packing) = (Drawn::default(), Mutex::default());
+        Ok(Self { gate, known, drawn, packing, cache, templates })
+    }
+
+    /// A page. `within` is the entry of the menu that it belongs to.
+    ///
+    /// # Errors
+    /// A defect in its template.
+    pub fn page(
+        &self,
+        template: &str,
+        title: &str,
+        within: &str,
+        ask: &Ask,
+        values: Value,
+    ) -> Result<Answer, Problem> {
+        let context = context! {
+            page_title => title,
+            within => within,
+            csrf => ask.who.csrf.as_str(),
+            may_run => ask.who.role >= Role::Run,
+            may_view => ask.who.role >= Role::View,
+            has_session => ask.who.session.is_some(),
+            version => env!("CARGO_PKG_VERSION"),
+            ..values
+        };
+        Ok(Answer::Html(self.templates.get_template(template)?.render(context)?))
+    }
+
+    /// The page that says what went wrong.
+    pub fn problem(&self, problem: &Problem, ask: &Ask) -> Answer {
+        let title = problem.status.canonical_reason().unwrap_or("Problem");
+        let values = context! {
+            status => problem.status.as_u16(),
+            says => problem.says.as_str(),
+            hints => problem.hints.clone(),
+        };
+        let page = self.page("problem.html", title, "", ask, values);
+        page.unwrap_or_else(|_| Answer::Text("text/plain; charset=utf-8", problem.says.clone()))
+    }
+}

@@ -1,0 +1,269 @@
+//! Tokens: what somebody has to know to be let in, and what is kept of those who were.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+
+/// What somebody may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// What needs no token: the page that asks for one.
+    #[default]
+    Anyone,
+    /// Look at everything.
+    View,
+    /// Start and stop runs, and note something on them.
+    Run,
+}
+
+impl Role {
+    /// As the token file and the API write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Anyone => "none",
+            Self::View => "view",
+            Self::Run => "run",
+        }
+    }
+}
+
+/// A shorter one could be guessed.
+const TOKEN_LENGTH_MIN: usize = 16;
+/// Nobody has to come back within this time.
+const SESSION: Duration = Duration::from_secs(12 * 3_600);
+/// More at a time are not kept: the one that is longest unused goes.
+const SESSIONS_MAX: usize = 1_024;
+/// Wrong tokens that are answered in a minute.
+const WRONG_PER_MINUTE_MAX: usize = 20;
+
+/// The tokens of a file: a line is `view TOKEN` or `run TOKEN`. Only their digests are kept.
+#[derive(Debug)]
+pub struct Tokens {
+    known: Vec<([u8; 32], Role)>,
+}
+
+/// What is wrong with a file of tokens.
+#[derive(Debug, thiserror::Error)]
+pub enum TokensError {
+    /// It can't be read.
+    #[error("cannot read {path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Others on this host can read it.
+    #[error("{0} can be read by everybody on this host")]
+    Public(PathBuf),
+    /// A line that says nothing.
+    #[error("{path}, line {line}: {says}")]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Its line.
+        line: usize,
+        /// What is wrong with it.
+        says: String,
+    },
+    /// It holds none.
+    #[error("{0} holds no token")]
+    Empty(PathBuf),
+}
+
+impl Tokens {
+    /// Reads a file of tokens.
+    ///
+    /// # Errors
+    /// One that can't be read, that everybody can read, or that has a line that is none.
+    pub fn read(path: &Path) -> Result<Self, TokensError> {
+        let unreadable = |error| TokensError::Unreadable { path: path.to_path_buf(), error };
+        let mut file = File::open(path).map_err(unreadable)?;
+        let mode = file.metadata().map_err(unreadable)?.permissions().mode();
+        if mode & 0o004 != 0 {
+            return Err(TokensError::Public(path.to_path_buf()));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(unreadable)?;
+        Self::of(&text, path)
+    }
+
+    fn of(text: &str, path: &Path) -> Result<Self, TokensError> {
+        let mut known = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let wrong = |says: &str| TokensError::Line {
+                path: path.to_path_buf(),
+                line: number + 1,
+                says: says.to_owned(),
+            };
+            let (role, token) = line
+                .split_once(char::is_whitespace)
+                .ok_or_else(|| wrong("write a role and a token: `view TOKEN` or `run TOKEN`"))?;
+            let role = match role {
+                "view" => Role::View,
+                "run" => Role::Run,
+                _ => return Err(wrong("a role is `view` or `run`")),
+            };
+            let token = token.trim();
+            if token.len() < TOKEN_LENGTH_MIN {
+                return Err(wrong("a token has at least 16 characters: `openssl rand -hex 16`"));
+            }
+            known.push((digest(token.as_bytes()), role));
+        }
+        match known.is_empty() {
+            true => Err(TokensError::Empty(path.to_path_buf())),
+            false => Ok(Self { known }),
+        }
+    }
+
+    /// What a token lets do. Digests are compared, so that the time that it takes tells nothing of a token.
+    pub fn role(&self, token: &str) -> Option<Role> {
+        let given = digest(token.trim().as_bytes());
+        let found = self.known.iter().filter(|(known, _)| *known == given).map(|(_, role)| *role);
+        found.max()
+    }
+}
+
+fn digest(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+/// Those who were let in, and what is only known here.
+#[derive(Debug)]
+pub struct Sessions {
+    secret: [u8; 32],
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    /// By the digest of what the cookie holds.
+    sessions: HashMap<[u8; 32], (Role, Instant)>,
+    wrong: Vec<Instant>,
+}
+
+impl Sessions {
+    /// Nobody yet.
+    ///
+    /// # Errors
+    /// A system without random numbers.
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Self { secret: random()?, open: Mutex::default() })
+    }
+
+    /// Lets somebody in; what the cookie holds.
+    ///
+    /// # Errors
+    /// A system without random numbers.
+    pub fn begin(&self, role: Role) -> std::io::Result<String> {
+        let id = hex(&random()?);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.sessions.retain(|_, (_, used)| used.elapsed() < SESSION);
+        if open.sessions.len() >= SESSIONS_MAX {
+            let oldest = open.sessions.iter().min_by_key(|(_, (_, used))| *used);
+            let oldest = oldest.map(|(id, _)| *id);
+            if let Some(id) = oldest {
+                open.sessions.remove(&id);
+            }
+        }
+        open.sessions.insert(digest(id.as_bytes()), (role, Instant::now()));
+        Ok(id)
+    }
+
+    /// Whom a cookie stands for.
+    pub fn role(&self, id: &str) -> Option<Role> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let (role, used) = open.sessions.get_mut(&digest(id.as_bytes()))?;
+        if used.elapsed() >= SESSION {
+            return None;
+        }
+        *used = Instant::now();
+        Some(*role)
+    }
+
+    /// Forgets somebody.
+    pub fn end(&self, id: &str) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.sessions.remove(&digest(id.as_bytes()));
+    }
+
+    /// Whether another wrong token is answered; it is counted.
+    pub fn may_be_wrong(&self) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.wrong.retain(|at| at.elapsed() < Duration::from_secs(60));
+        let may = open.wrong.len() < WRONG_PER_MINUTE_MAX;
+        if may {
+            open.wrong.push(Instant::now());
+        }
+        may
+    }
+
+    /// What a form of this session has to hold: nobody else can know it.
+    pub fn form_token(&self, session: &str) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(self.secret);
+        hasher.update(session.as_bytes());
+        let digest: [u8; 32] = hasher.finalize().into();
+        hex(&digest)
+    }
+}
+
+fn random() -> std::io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_token_has_a_role_and_a_line_that_is_none_is_named() {
+        let of = |text: &str| Tokens::of(text, Path::new("t"));
+        let tokens = of("# who\nview 0123456789abcdef\n\nrun  fedcba9876543210\n").unwrap();
+        assert_eq!(tokens.role("0123456789abcdef"), Some(Role::View));
+        assert_eq!(tokens.role(" fedcba9876543210\n"), Some(Role::Run));
+        assert_eq!(tokens.role("0123456789abcdeF"), None);
+        for (text, says) in [
+            ("view short", "line 1: a token has at least 16"),
+            ("\nadmin 0123456789abcdef", "line 2: a role is"),
+            ("0123456789abcdef", "line 1: write a role"),
+            ("# nothing\n", "holds no token"),
+        ] {
+            let error = of(text).unwrap_err().to_string();
+            assert!(error.contains(says), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_session_ends_and_its_forms_are_its_own() {
+        let sessions = Sessions::new().unwrap();
+        let (a, b) = (sessions.begin(Role::View).unwrap(), sessions.begin(Role::Run).unwrap());
+        assert_eq!((sessions.role(&a), sessions.role(&b)), (Some(Role::View), Some(Role::Run)));
+        assert_ne!(sessions.form_token(&a), sessions.form_token(&b));
+        sessions.end(&a);
+        assert_eq!((sessions.role(&a), sessions.role("")), (None, None));
+        for _ in 0..SESSIONS_MAX + 5 {
+            sessions.begin(Role::View).unwrap();
+        }
+        assert_eq!(sessions.role(&b), None, "the one longest unused goes");
+        assert!((0..WRONG_PER_MINUTE_MAX).all(|_| sessions.may_be_wrong()));
+        assert!(!sessions.may_be_wrong());
+    }
+}

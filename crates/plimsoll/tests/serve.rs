@@ -1,0 +1,300 @@
+//! `plimsoll serve`: the real program, asked over HTTP.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Child;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Sandbox, SmallPlan};
+
+/// Names that would do something on a page that lets them.
+const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
+
+/// A server of a sandbox, ended when dropped.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What came back.
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
+    }
+
+    #[track_caller]
+    fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}\n{:.2000}", self.head, self.text());
+        self
+    }
+}
+
+impl Server {
+    fn start(sandbox: &Sandbox, options: &[&str]) -> Self {
+        let all = [&["serve", "--listen", "0", "--json"], options].concat();
+        let mut child = sandbox.start(&all);
+        let mut said = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        // The whole of it is one JSON object on several lines.
+        while serde_json::from_str::<Value>(&said).is_err() {
+            assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "it ended: {said}");
+        }
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let url = said["url"].as_str().unwrap();
+        let address = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+        Self { child, address }
+    }
+
+    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let length = body.len();
+        self.raw(&format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}Content-Length: \
+             {length}\r\n\r\n{body}",
+            self.address
+        ))
+    }
+
+    fn raw(&self, request: &str) -> Answer {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head, body: bytes[end + 4..].to_vec() }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, "", "")
+    }
+
+    fn csrf(&self) -> String {
+        self.get("/api/session").expect(200).json()["csrf"].as_str().unwrap().to_owned()
+    }
+
+    fn post(&self, path: &str, form: &[(&str, &str)]) -> Answer {
+        let csrf = self.csrf();
+        let fields = form.iter().copied().chain([("csrf", csrf.as_str())]);
+        let fields: Vec<String> =
+            fields.map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        let headers = "Content-Type: application/x-www-form-urlencoded\r\n";
+        self.ask("POST", path, headers, &fields.join("&"))
+    }
+}
+
+fn quoted(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// Two small runs of one plan, whose words are hostile.
+fn runs(sandbox: &Sandbox) -> Vec<String> {
+    let mut plan = SmallPlan::on(&sandbox.data());
+    (plan.mailboxes, plan.measure) = (8, "1s".into());
+    let path = sandbox.plan(&plan);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let described = format!("version = 1\ndescription = {HOSTILE:?}\n# {HOSTILE}");
+    std::fs::write(&path, text.replacen("version = 1", &described, 1)).unwrap();
+    for _ in 0..2 {
+        sandbox.run(&["run", &path, "-q"]);
+    }
+    sandbox.run(&["runs", "tag", "last", HOSTILE]).expect(0);
+    sandbox.run(&["runs", "note", "last", HOSTILE]).expect(0);
+    let listed = sandbox.run(&["runs", "--json"]).expect(0).json();
+    let ids = listed.as_array().unwrap().iter();
+    ids.map(|run| run["run_id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// That nothing of what was named so became a part of the page.
+#[track_caller]
+fn harmless(page: &str) {
+    let lower = page.to_lowercase();
+    assert!(!lower.contains("<script>alert") && !lower.contains("<img src=x"), "{page:.3000}");
+}
+
+#[test]
+fn people_look_at_runs_compare_them_and_note_something() {
+    let sandbox = Sandbox::new();
+    let ids = runs(&sandbox);
+    let server = Server::start(&sandbox, &[]);
+    let (first, second) = (&ids[0], &ids[1]);
+    let pages = [
+        ("/".to_owned(), "Last verdicts"),
+        ("/".to_owned(), "Trend per plan"),
+        ("/runs".to_owned(), first.as_str()),
+        (format!("/runs/{first}"), "Evidence (tar.gz)"),
+        (format!("/runs/{second}"), "&lt;script&gt;alert(1)"),
+        ("/compare".to_owned(), second.as_str()),
+        (format!("/compare?run={first}&run={second}"), "Side by side"),
+        ("/audit".to_owned(), "Paste what fio"),
+    ];
+    for (path, says) in &pages {
+        let answer = server.get(path).expect(200);
+        assert!(answer.head.to_lowercase().contains("content-security-policy"), "{path}");
+        assert!(answer.text().contains(says), "{path}: no {says}\n{:.3000}", answer.text());
+        harmless(&answer.text());
+    }
+    // The report is the one that the command writes.
+    let report = server.get(&format!("/runs/{first}")).text();
+    let written = sandbox.run(&["report", first, "--format", "html"]).stdout;
+    let main = |page: &str| {
+        let from = page.find("<section class=\"verdict").unwrap();
+        page[from..page.find("</main>").unwrap()].to_owned()
+    };
+    assert_eq!(main(&report), main(&written));
+    // As programs get it.
+    let listed = server.get("/api/runs?plan=sma&limit=1").expect(200).json();
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    assert_eq!(listed[0]["run_id"].as_str(), Some(second.as_str()));
+    let verdict = server.get("/api/runs/last").expect(200).json();
+    assert_eq!(verdict, sandbox.run(&["report", "last", "--json"]).json());
+    let compared = server.get(&format!("/api/compare?run={first}&run={second}")).expect(200);
+    assert_eq!(compared.json()["names"].as_array().unwrap().len(), 2);
+    let metrics = server.get("/metrics").expect(200).text();
+    assert!(metrics.contains("plimsoll_last_run_iops_per_s{plan=\"small\"}"), "{metrics}");
+    let archive = server.get(&format!("/runs/{first}/evidence")).expect(200);
+    assert_eq!(archive.body[..2], [0x1f, 0x8b], "gzip");
+    let taken = sandbox.path("taken.tar.gz");
+    std::fs::write(&taken, &archive.body).unwrap();
+    let there = Sandbox::new();
+    there.run(&["runs", "import", taken.to_str().unwrap()]).expect(0).says(first);
+    // What people note.
+    let noted = server.post(&format!("/runs/{first}/labels"), &[("tags", "a, b"), ("note", "c")]);
+    noted.expect(303);
+    let shown = sandbox.run(&["runs", "tag", first]).expect(0);
+    shown.says("tags: a, b");
+    assert!(server.get("/runs?tag=b").text().contains(first));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_nothing_outside_the_catalogue_is_read() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox, &[]);
+    assert!(server.get("/").expect(200).text().contains("There are no runs yet"));
+    let outside = sandbox.path("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("run.json"), "{}").unwrap();
+    let path = outside.display().to_string();
+    let long = "x".repeat(5_000);
+    for (path, status) in [
+        (format!("/runs/{}", quoted(&path)), 404),
+        ("/runs/..%2F..%2Fetc".to_owned(), 404),
+        ("/runs/%00".to_owned(), 404),
+        ("/runs/last".to_owned(), 404),
+        (format!("/runs/{long}"), 404),
+        ("/api/runs/nothing".to_owned(), 404),
+        (format!("/compare?run={}&run=b", quoted(&path)), 404),
+        ("/compare?run=1&run=2&run=3&run=4&run=5&run=6&run=7".to_owned(), 400),
+        ("/runs?verdict=great".to_owned(), 400),
+        ("/runs?since=yesterday".to_owned(), 400),
+        ("/runs?limit=-1".to_owned(), 400),
+        ("/runs?plan=%3Cscript%3Ealert(1)%3C/script%3E".to_owned(), 200),
+        ("/no/such/page".to_owned(), 404),
+        ("/api/compare".to_owned(), 400),
+    ] {
+        let answer = server.get(&path).expect(status);
+        harmless(&answer.text());
+        if path.starts_with("/api/") {
+            assert_eq!(answer.json()["error"]["status"], status);
+        }
+    }
+    server.ask("POST", "/runs/x/labels", "", "note=x").expect(403);
+    server.ask("DELETE", "/runs/x", "", "").expect(405);
+    // It is refused by what it says of itself, before any of it is read.
+    let large = format!(
+        "POST /api/audit HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-CSRF-Token: {}\r\n\
+         Content-Length: {}\r\n\r\n",
+        server.csrf(),
+        (16 << 20) + 1
+    );
+    server.raw(&large).expect(413);
+    server.raw("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").expect(421);
+    // It goes on.
+    server.get("/").expect(200);
+}
+
+#[test]
+fn a_pasted_result_is_judged_and_nothing_of_it_is_kept() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox, &[]);
+    let file =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../plimsoll-import/tests/results/randread.json");
+    let result = std::fs::read_to_string(file).unwrap();
+    let page = server.post("/audit", &[("result", &result)]).expect(200).text();
+    assert!(page.contains("section class=\"verdict"), "{page:.3000}");
+    let token = format!("X-CSRF-Token: {}\r\n", server.csrf());
+    let json = server.ask("POST", "/api/audit", &token, &result).expect(200).json();
+    let told = sandbox.run(&["audit", file, "--json"]).json();
+    for field in ["verdict", "tier", "claims"] {
+        assert_eq!(json[field], told[field], "{field}");
+    }
+    let found = |json: &Value| -> Vec<(Value, Value)> {
+        let findings = json["findings"].as_array().unwrap().iter();
+        findings.map(|one| (one["rule"].clone(), one["outcome"].clone())).collect()
+    };
+    assert_eq!(found(&json), found(&told));
+    let nonsense = server.post("/audit", &[("result", HOSTILE)]).expect(200).text();
+    assert!(nonsense.contains("role=\"alert\""), "{nonsense:.3000}");
+    harmless(&nonsense);
+    server.ask("POST", "/api/audit", &token, "nonsense").expect(400);
+    let said = server.post("/audit", &[("result", "x"), ("drives", "many")]).expect(200).text();
+    assert!(said.contains("drives: write a whole number"), "{said:.3000}");
+    assert_eq!(sandbox.bundles(), Vec::<std::path::PathBuf>::new());
+    assert!(!holds(sandbox.root.path(), "fio version"), "it was written somewhere");
+}
+
+/// Whether any file below a directory holds a text.
+fn holds(directory: &Path, text: &str) -> bool {
+    std::fs::read_dir(directory).unwrap().flatten().any(|entry| {
+        let path = entry.path();
+        match path.is_dir() {
+            true => holds(&path, text),
+            false => String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains(text),
+        }
+    })
+}
+
+#[test]
+fn others_need_a_token_and_it_has_to_be_kept_from_them() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = Sandbox::new();
+    let refused = sandbox.run(&["serve", "--listen", "0.0.0.0:0"]).expect(2);
+    refused.says("--token-file");
+    let file = sandbox.path("tokens");
+    std::fs::write(&file, "view 0123456789abcdef\nrun fedcba9876543210\n").unwrap();
+    let name = file.to_str().unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    sandbox.run(&["serve", "--listen", "0", "--token-file", name]).expect(2).says("chmod 600");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let server = Server::start(&sandbox, &["--token-file", name]);
+    server.get("/").expect(303);
+    server.get("/api/runs").expect(401);
+    let bearer = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    server.ask("GET", "/api/runs", &bearer("0123456789abcdef"), "").expect(200);
+    server.ask("GET", "/api/runs", &bearer("0123456789abcdeX"), "").expect(401);
+    server.ask("POST", "/runs/x/labels", &bearer("0123456789abcdef"), "").expect(403);
+    server.ask("POST", "/runs/x/labels", &bearer("fedcba9876543210"), "").expect(404);
+}
