@@ -11,14 +11,13 @@ use plimsoll_workload::planned::pace::Pace;
 use plimsoll_sys::arena::AlignedBuffer;
 use plimsoll_sys::clock::{self, Clock, ClockSource, monotonic_ns};
 use plimsoll_sys::cpu::{enter_kernel, pin_to};
-use plimsoll_sys::op::OpKind;
 use plimsoll_sys::simd::{self, Kernels};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{BackendConfig, Direct, FileSource, Prefer};
 use crate::placement::Place;
 use crate::stream::run::{Group, RunConfig, Target, run};
-use crate::stream::source::{Op, Source};
+use crate::stream::uniform::Uniform;
 use crate::{EngineError, memory};
 
 mod score;
@@ -207,25 +206,6 @@ fn device(cpu: Option<usize>, prefer: Prefer, depth: u32) -> Result<QueueFigures
     })
 }
 
-/// Random 4 KiB operations over 1 TiB: what a driver without a target is asked for.
-#[derive(Clone, Copy, Debug)]
-struct Uniform {
-    state: u64,
-}
-
-impl Source for Uniform {
-    #[inline]
-    fn next(&mut self, _: u32) -> Option<Op> {
-        // xorshift64 of G. Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8(14), 2003.
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        let offset_bytes = self.state >> 36 << 12;
-        let (kind, size_bytes) = (OpKind::Write, 4096);
-        Some(Op { kind, class: 0, file: 0, offset_bytes, size_bytes, tag: 0 })
-    }
-}
-
 /// The best of the slices of a closed loop.
 fn best(
     cpu: Option<usize>,
@@ -250,7 +230,7 @@ fn slice(
         name: "calibrate".to_owned(),
         place: cpu.map(|cpu| Place::on(cpu, "it was asked for")).unwrap_or_default(),
         target,
-        source: Uniform { state: 0x9E37_79B9_7F4A_7C15 },
+        source: Uniform::new(0x9E37_79B9_7F4A_7C15),
         clients: 1,
         pace: Pace::Closed { depth },
         cap: None,

@@ -9,7 +9,8 @@
 //! The clock is read when completions are looked for and just before each call. In a closed loop latency
 //! begins just before the operation's own call and ends when its completion was first there to be taken;
 //! from then until the next is handed over it stood ready in this thread: the generator's lag. Nothing
-//! here allocates, locks or looks at anything shared but one stop flag. The loop is compiled for each kind of queue, source, pacing and clock.
+//! here allocates, locks or looks at anything shared but one stop flag. The loop is
+//! compiled for each kind of queue; see `run/group.rs` for which sources and pacings.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -131,13 +132,15 @@ const IDLE: InFlight = InFlight {
 };
 
 /// A driving thread's state. See the module.
-struct Driver<'a, Q, S, P, T> {
+struct Driver<'a, Q, S: ?Sized, P, T> {
     queue: &'a mut Q,
     source: &'a mut S,
     pacing: &'a mut P,
     clock: &'a mut T,
     config: DriveConfig,
     wants: Wants,
+    /// See [`Pacing::is_scheduled`].
+    scheduled: bool,
     /// By place.
     in_flight: Box<[InFlight]>,
     /// Places started since the last call.
@@ -163,7 +166,7 @@ struct Driver<'a, Q, S, P, T> {
 /// How it ended comes back with what ended it early, where something did: the queue itself failed, or
 /// refused what the source gave, or answered nothing for [`DriveConfig::outage_max_ns`]. A failed
 /// operation isn't an error here: it is in [`DriveEnd::failure`].
-pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
+pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     queue: &mut Q,
     source: &mut S,
     pacing: &mut P,
@@ -172,7 +175,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
     mut outbox: Outbox,
     stop: Stop<'_>,
 ) -> (DriveEnd, Result<(), EngineError>) {
-    let wants = source.wants();
+    let (wants, scheduled) = (source.wants(), pacing.is_scheduled());
     let (places, together) = (queue.capacity(), queue.together());
     queue.tick_every(config.interval_ns.clamp(TICK_NS_MIN, TICK_NS_MAX));
     let now_ns = clock.now_ns();
@@ -183,6 +186,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
         clock,
         config,
         wants,
+        scheduled,
         in_flight: vec![IDLE; places].into_boxed_slice(),
         fresh: Vec::with_capacity(places),
         batch: Batch::new(together, places),
@@ -220,7 +224,7 @@ pub fn drive<Q: Queue, S: Source, P: Pacing, T: Timer>(
     (end, result)
 }
 
-impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
+impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     fn run(&mut self, outbox: &mut Outbox, stop: Stop<'_>) -> Result<(), EngineError> {
         loop {
             let there = if self.seen == 0 { self.queue.arrived() } else { 0 };
@@ -354,7 +358,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// since was this thread, with completions before it.
     #[inline(always)]
     fn ready_ns(&self, now_ns: u64) -> u64 {
-        if P::SCHEDULED { now_ns } else { self.seen_ns }
+        if self.scheduled { now_ns } else { self.seen_ns }
     }
 
     /// Whether arrivals from before the stop are no longer started.
@@ -380,6 +384,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             self.reap_with_content(snapshot, now_ns)?
         } else {
             let (most, came_ns) = (self.batch.len().min(self.seen), self.seen_ns);
+            let scheduled = self.scheduled;
             let Self { queue, source, pacing, in_flight, config, wants, end, came, .. } = self;
             let mut look_at = None;
             let taken = queue.reap(most, &mut |place, result| {
@@ -389,7 +394,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 if wants.followed && flown.op.tag != UNFOLLOWED {
                     came.push((place as u32, result));
                 } else if let Some(cell) = snapshot.cells.get_mut(cell) {
-                    record::<P>(cell, flown, result, came_ns, end);
+                    record(cell, flown, result, came_ns, scheduled, end);
                 }
                 if wants.looks && is_whole_read(&flown.op, result) && source.wants_look() {
                     look_at = Some((place as u32, flown.op));
@@ -439,6 +444,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Hands what has come back and is followed to the source, before anything starts in its places again.
     #[inline(never)]
     fn settle(&mut self, snapshot: &mut Snapshot, came_ns: u64) -> Result<(), EngineError> {
+        let scheduled = self.scheduled;
         let Self { queue, source, in_flight, config, wants, end, came, .. } = self;
         let looks = wants.looks && wants.completions;
         for (place, result) in came.drain(..) {
@@ -461,7 +467,7 @@ impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 if !(whole && sure) {
                     source.failed(flown.client, op);
                 }
-                record::<P>(cell, flown, result, came_ns, end);
+                record(cell, flown, result, came_ns, scheduled, end);
             }
         }
         Ok(())
@@ -548,11 +554,12 @@ fn is_whole_read(op: &Op, result: Result<u32, i32>) -> bool {
 }
 
 #[inline(always)]
-fn record<P: Pacing>(
+fn record(
     cell: &mut Cell,
     flown: &InFlight,
     result: Result<u32, i32>,
     now_ns: u64,
+    scheduled: bool,
     end: &mut DriveEnd,
 ) {
     end.ended += 1;
@@ -560,7 +567,7 @@ fn record<P: Pacing>(
         let service_ns = now_ns.saturating_sub(flown.submitted_ns);
         // Without a schedule nothing says when it should have started but that it was handed over.
         let latency_ns =
-            if P::SCHEDULED { now_ns.saturating_sub(flown.intended_ns) } else { service_ns };
+            if scheduled { now_ns.saturating_sub(flown.intended_ns) } else { service_ns };
         cell.record(latency_ns, service_ns, flown.op.size_bytes);
     } else {
         cell.sums.errors += 1;

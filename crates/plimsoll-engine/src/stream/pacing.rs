@@ -4,11 +4,13 @@
 //! has become free. A *place* is one of the operations that may be in flight; its number is the
 //! operation's everywhere in the driver.
 
+mod any;
 mod barrier;
 mod capped;
 mod closed;
 mod open;
 
+pub use any::AnyPacing;
 pub use barrier::Barrier;
 pub use capped::Capped;
 pub use closed::{Closed, Thinking};
@@ -29,8 +31,8 @@ pub struct Start {
 
 /// See the module.
 pub trait Pacing {
-    /// Whether starts follow a schedule, so that being late means something.
-    const SCHEDULED: bool;
+    /// Whether starts follow a schedule, so that being late means something. Asked once.
+    fn is_scheduled(&self) -> bool;
 
     /// The next start that is due at `now_ns`.
     fn next(&mut self, now_ns: u64) -> Option<Start>;

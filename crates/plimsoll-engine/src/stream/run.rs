@@ -75,6 +75,28 @@ pub struct Group<S> {
     pub spin_ns: u64,
 }
 
+impl<S> Group<S> {
+    /// The same with another source, and the source it had.
+    fn replace<T>(self, source: T) -> (Group<T>, S) {
+        let Self { name, place, target, clients, pace, cap, .. } = self;
+        let (size_bytes_max, operations_max) = (self.size_bytes_max, self.operations_max);
+        let spin_ns = self.spin_ns;
+        let group = Group {
+            name,
+            place,
+            target,
+            source,
+            clients,
+            pace,
+            cap,
+            size_bytes_max,
+            operations_max,
+            spin_ns,
+        };
+        (group, self.source)
+    }
+}
+
 /// Lengths and habits of a run.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
@@ -163,7 +185,10 @@ pub fn watch<S: Source + Send + 'static>(
         let (ready, config) = (ready_out.clone(), config.clone());
         crew.start(&group.name.clone(), move |flags| {
             let ready = Ready(Some(ready));
-            run_group(group, &config, outbox, ready, &at_gate, flags)
+            let (group, mut source) = group.replace(());
+            let (group, ()) = group.replace(&mut source as &mut (dyn Source + 'static));
+            let report = run_group(group, &config, outbox, ready, &at_gate, flags)?;
+            Ok(report.map(|report| (report, source)))
         });
         returns.push(back);
         gates.push(gate);

@@ -1,5 +1,7 @@
 //! Where operations come from.
 
+use std::any::Any;
+
 use plimsoll_sys::op::OpKind;
 
 use crate::backend::NameOp;
@@ -39,9 +41,9 @@ pub struct Wants {
     pub names: bool,
 }
 
-/// The operations of a group of clients. A driver is compiled for each kind of source; its methods
+/// The operations of a group of clients. Drivers ask most kinds through a pointer, once an operation; their methods
 /// must not allocate, wait or read a clock.
-pub trait Source {
+pub trait Source: Any {
     /// What it wants to be asked for; read once.
     fn wants(&self) -> Wants {
         Wants::default()

@@ -5,7 +5,7 @@ use crate::EngineError;
 use crate::stream::pacing::Pacing;
 use crate::timer::Timer;
 
-impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
+impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Hands what was started to the target. Where nothing else is to be done, waits for whatever comes
     /// first.
     #[inline(always)]

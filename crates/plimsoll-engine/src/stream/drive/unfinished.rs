@@ -8,17 +8,18 @@ use crate::stream::pacing::Pacing;
 use crate::stream::source::Source;
 use crate::timer::Timer;
 
-impl<Q: Queue, S: Source, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
+impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Writes down the operations that have not come back, and the arrivals that were due before the
     /// stop and never started: each took at least as long as it has waited.
     pub(super) fn leave(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
         let Self { source, pacing, in_flight, config, end, .. } = self;
+        let scheduled = self.scheduled;
         for flown in in_flight.iter_mut().filter(|flown| flown.in_flight) {
             flown.in_flight = false;
             end.abandoned += 1;
             // One that was not handed over yet has been served for no time at all.
             let submitted_ns = flown.submitted_ns;
-            let from_ns = if P::SCHEDULED { flown.intended_ns } else { submitted_ns };
+            let from_ns = if scheduled { flown.intended_ns } else { submitted_ns };
             let cell = cell_of(flown.client, flown.op.class, config);
             if let Some(cell) = snapshot.cells.get_mut(cell) {
                 let waited_ns = |from_ns: u64| ended_ns.saturating_sub(from_ns);

@@ -44,7 +44,10 @@ impl Barrier {
 }
 
 impl Pacing for Barrier {
-    const SCHEDULED: bool = false;
+    #[inline(always)]
+    fn is_scheduled(&self) -> bool {
+        false
+    }
 
     #[inline]
     fn next(&mut self, _now_ns: u64) -> Option<Start> {

@@ -31,7 +31,10 @@ impl<P: Pacing, A: Iterator<Item = u64>> Capped<P, A> {
 }
 
 impl<P: Pacing, A: Iterator<Item = u64>> Pacing for Capped<P, A> {
-    const SCHEDULED: bool = true;
+    #[inline(always)]
+    fn is_scheduled(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn next(&mut self, now_ns: u64) -> Option<Start> {

@@ -26,7 +26,10 @@ impl Closed {
 }
 
 impl Pacing for Closed {
-    const SCHEDULED: bool = false;
+    #[inline(always)]
+    fn is_scheduled(&self) -> bool {
+        false
+    }
 
     #[inline(always)]
     fn next(&mut self, _now_ns: u64) -> Option<Start> {
@@ -78,7 +81,10 @@ impl Thinking {
 }
 
 impl Pacing for Thinking {
-    const SCHEDULED: bool = true;
+    #[inline(always)]
+    fn is_scheduled(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn next(&mut self, now_ns: u64) -> Option<Start> {

@@ -78,7 +78,10 @@ impl<A: Iterator<Item = u64>> Open<A> {
 }
 
 impl<A: Iterator<Item = u64>> Pacing for Open<A> {
-    const SCHEDULED: bool = true;
+    #[inline(always)]
+    fn is_scheduled(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn next(&mut self, now_ns: u64) -> Option<Start> {

@@ -1,5 +1,6 @@
 //! One group's thread: it opens what it works on, waits for the start, drives, and closes.
 
+use std::any::Any;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -7,7 +8,7 @@ use plimsoll_sys::arena::{AlignedBuffer, PAGE_BYTES};
 use plimsoll_sys::clock::{Clock, monotonic_ns, sleep_until_ns};
 use plimsoll_sys::cpu::{pin_to, ring_workers, set_timer_slack_ns, thread_id};
 use plimsoll_sys::inject;
-use plimsoll_workload::planned::pace::{CapTurns, Pace};
+use plimsoll_workload::planned::pace::Pace;
 
 use super::report::{GroupReport, Remote};
 use super::{Group, INTERVAL_NS_MIN, RunConfig, Target, UNTIL_DONE_NS};
@@ -18,16 +19,15 @@ use crate::s3::S3Queue;
 use crate::stream::crew::Flags;
 use crate::stream::drive::{DriveConfig, DriveEnd, Stop, drive};
 use crate::stream::handover::Outbox;
-use crate::stream::pacing::{Barrier, Capped, Closed, Open, Pacing, Thinking};
+use crate::stream::matrix::MatrixSource;
+use crate::stream::pacing::AnyPacing;
 use crate::stream::source::Source;
+use crate::stream::uniform::Uniform;
 use crate::{EngineError, urgency};
 
 /// How often a queue that settles looks at the time, in ns, and what it takes at a time.
 const SETTLE_TICK_NS: u64 = 100_000_000;
 const SETTLED_MAX: usize = 64;
-
-/// How long a cap's schedule may be caught up with after a stall.
-const CREDIT_NS: u64 = 100_000_000;
 
 /// Says once that a thread is ready, or, dropped before, that it will not be.
 pub(super) struct Ready(pub(super) Option<Sender<bool>>);
@@ -46,19 +46,19 @@ impl Drop for Ready {
 }
 
 /// One group's thread. `None` where another group's failure kept all from starting.
-pub(super) fn run_group<S: Source + Send>(
-    group: Group<S>,
+pub(super) fn run_group(
+    group: Group<&mut (dyn Source + 'static)>,
     config: &RunConfig,
     outbox: Outbox,
     mut ready: Ready,
     gate: &Receiver<u64>,
     flags: &Flags,
-) -> Result<Option<(GroupReport, S)>, EngineError> {
-    let Group { name, mut place, target, mut source, clients, pace, cap, .. } = group;
+) -> Result<Option<GroupReport>, EngineError> {
+    let Group { name, mut place, target, source, clients, pace, cap, .. } = group;
     let opened = prepare(&mut place, target, places(&pace, clients), group.size_bytes_max);
     ready.say(opened.is_ok());
     let (mut queue, backend) = opened?;
-    let mut clock = Clock::new();
+    let clock = Clock::new();
     let Ok(start_ns) = gate.recv() else { return Ok(None) };
     let measure_from_ns = start_ns + config.warm_up_ns;
     let is_remote = matches!(queue, Either::Nfs(_) | Either::S3(_));
@@ -79,17 +79,14 @@ pub(super) fn run_group<S: Source + Send>(
     sleep_until_ns(start_ns);
     inject::point(if config.measure_ns < UNTIL_DONE_NS { "stream-thread" } else { "pass-thread" });
     let stop = flags.stop();
-    let mut job = Job { source: &mut source, clock: &mut clock, config: drive_config, stop };
+    let pacing = AnyPacing::new(pace, cap, clients, start_ns);
+    let job = Job { source, pacing, clock, config: drive_config, outbox, stop };
     let (end, outcome) = match &mut queue {
-        Either::Null(queue) => job.paced(queue, pace, cap, clients, start_ns, outbox),
-        Either::Nfs(queue) => job.paced(queue.as_mut(), pace, cap, clients, start_ns, outbox),
-        Either::S3(queue) => job.paced(queue.as_mut(), pace, cap, clients, start_ns, outbox),
-        Either::Files(AnyQueue::Ring(ring)) => {
-            job.paced(ring.as_mut(), pace, cap, clients, start_ns, outbox)
-        }
-        Either::Files(AnyQueue::Threads(pool)) => {
-            job.paced(pool.as_mut(), pace, cap, clients, start_ns, outbox)
-        }
+        Either::Null(queue) => job.drive(queue),
+        Either::Nfs(queue) => job.drive(queue.as_mut()),
+        Either::S3(queue) => job.drive(queue.as_mut()),
+        Either::Files(AnyQueue::Ring(ring)) => job.drive(ring.as_mut()),
+        Either::Files(AnyQueue::Threads(pool)) => job.drive(pool.as_mut()),
     };
     let mut error = outcome.err();
     if !is_remote && in_flight(&mut queue) > 0 {
@@ -113,7 +110,7 @@ pub(super) fn run_group<S: Source + Send>(
         _ => None,
     };
     let report = GroupReport { name, place, backend, end, punt_workers, punt_cpu, remote, error };
-    Ok(Some((report, source)))
+    Ok(Some(report))
 }
 
 /// Operations that do not come back within a moment.
@@ -235,64 +232,37 @@ fn null(depth: u32, arena_bytes: u64) -> Result<(Either, BackendReport), EngineE
     Ok((Either::Null(NullQueue::new(depth, arena)), report))
 }
 
-struct Job<'a, S> {
-    source: &'a mut S,
-    clock: &'a mut Clock,
+/// All that a drive needs but the queue.
+struct Job<'a> {
+    source: &'a mut (dyn Source + 'static),
+    pacing: AnyPacing,
+    clock: Clock,
     config: DriveConfig,
+    outbox: Outbox,
     stop: Stop<'a>,
 }
 
-impl<S: Source> Job<'_, S> {
-    fn paced<Q: Queue>(
-        &mut self,
-        queue: &mut Q,
-        pace: Pace,
-        cap: Option<CapTurns>,
-        clients: u32,
-        start_ns: u64,
-        outbox: Outbox,
-    ) -> (DriveEnd, Result<(), EngineError>) {
-        let depths = |depth: u32| vec![depth; clients as usize];
-        match pace {
-            Pace::Closed { depth } => {
-                self.capped(queue, Closed::new(&depths(depth), start_ns), cap, start_ns, outbox)
-            }
-            Pace::Barrier { depth } => {
-                self.capped(queue, Barrier::new(&depths(depth), start_ns), cap, start_ns, outbox)
-            }
-            Pace::Thinking { depth, think_ns } => {
-                let think = vec![think_ns; clients as usize];
-                let pacing = Thinking::new(&depths(depth), &think, start_ns);
-                self.capped(queue, pacing, cap, start_ns, outbox)
-            }
-            Pace::Open { arrivals, places } => {
-                self.drive(queue, &mut Open::new(arrivals, places, start_ns), outbox)
-            }
+impl Job<'_> {
+    /// Drives. The loop is compiled for the streams of plans, in closed loops and in all others, for what calibrations
+    /// drive, and once for all other sources. Those are asked through a pointer, which would cost a plan without a target a
+    /// tenth of its operations.
+    fn drive<Q: Queue>(self, queue: &mut Q) -> (DriveEnd, Result<(), EngineError>) {
+        let Self { source, mut pacing, mut clock, config, outbox, stop } = self;
+        let any: &mut dyn Any = source;
+        let clock = &mut clock;
+        if let Some(matrix) = any.downcast_mut::<MatrixSource>() {
+            return match &mut pacing {
+                AnyPacing::Closed(closed) => {
+                    drive(queue, matrix, closed, clock, config, outbox, stop)
+                }
+                pacing => drive(queue, matrix, pacing, clock, config, outbox, stop),
+            };
         }
-    }
-
-    fn capped<Q: Queue, P: Pacing>(
-        &mut self,
-        queue: &mut Q,
-        mut pacing: P,
-        cap: Option<CapTurns>,
-        start_ns: u64,
-        outbox: Outbox,
-    ) -> (DriveEnd, Result<(), EngineError>) {
-        match cap {
-            None => self.drive(queue, &mut pacing, outbox),
-            Some(CapTurns(turns)) => {
-                self.drive(queue, &mut Capped::new(pacing, turns, start_ns, CREDIT_NS), outbox)
-            }
+        if let (Some(uniform), AnyPacing::Closed(closed)) =
+            (any.downcast_mut::<Uniform>(), &mut pacing)
+        {
+            return drive(queue, uniform, closed, clock, config, outbox, stop);
         }
-    }
-
-    fn drive<Q: Queue, P: Pacing>(
-        &mut self,
-        queue: &mut Q,
-        pacing: &mut P,
-        outbox: Outbox,
-    ) -> (DriveEnd, Result<(), EngineError>) {
-        drive(queue, self.source, pacing, self.clock, self.config, outbox, self.stop)
+        drive(queue, source, &mut pacing, clock, config, outbox, stop)
     }
 }

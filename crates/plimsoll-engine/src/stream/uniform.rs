@@ -1,0 +1,30 @@
+//! The least that a source can be: what a driver can do at most is measured with it.
+
+use plimsoll_sys::op::OpKind;
+
+use super::source::{Op, Source};
+
+/// Random 4 KiB operations over 1 TiB: what a driver without a target is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uniform {
+    state: u64,
+}
+
+impl Uniform {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+}
+
+impl Source for Uniform {
+    #[inline]
+    fn next(&mut self, _: u32) -> Option<Op> {
+        // xorshift64 of G. Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8(14), 2003.
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        let offset_bytes = self.state >> 36 << 12;
+        let (kind, size_bytes) = (OpKind::Write, 4096);
+        Some(Op { kind, class: 0, file: 0, offset_bytes, size_bytes, tag: 0 })
+    }
+}
