@@ -117,15 +117,16 @@ pub fn compare(sides: &[Side<'_>], accepted: &[String]) -> Comparison {
     compare_for(sides, accepted, &[])
 }
 
-/// Compares two or more sides that differ on purpose: `factors` name what is asked about, so that only other
-/// differences are unlike conditions.
+/// Compares two or more sides that differ on purpose: `factors`, and those that the plans of all sides name, are what
+/// is asked about, so that only other differences are unlike conditions.
 pub fn compare_for(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Comparison {
     let named = accepted;
+    let mut factors = [factors, &conditions::factors_of_plans(sides)].concat();
+    factors.sort();
+    factors.dedup();
+    let factors = &factors[..];
     let accepted = &[accepted, factors].concat()[..];
-    let mut unlike = unlike(sides, accepted);
-    for one in &mut unlike {
-        one.factor = factors.iter().any(|word| conditions::covers(word, &one.name));
-    }
+    let unlike = unlike(sides, accepted, factors);
     let metrics = metrics_of(sides);
     let standings: Vec<Standing> = sides.iter().map(decide::standing).collect();
     let decided = decide::decide(sides, &standings, &metrics, &unlike, accepted);

@@ -12,7 +12,7 @@ pub(crate) use matrix::{FioRaw, MatrixRaw, MetadataMixRaw, SizeShareRaw};
 pub(crate) use requirement::{RequirementFields, RequirementRaw, latency_fields};
 pub(crate) use root::{Root, WorkloadRaw};
 pub(crate) use surroundings::{
-    EngineRaw, EvidenceRaw, MetricsRaw, ObserveRaw, PhasesRaw, RepeatRaw,
+    CompareRaw, EngineRaw, EvidenceRaw, MetricsRaw, ObserveRaw, PhasesRaw, RepeatRaw,
 };
 pub(crate) use target::TargetRaw;
 
@@ -56,5 +56,6 @@ pub(crate) const SECTIONS: &[SectionDoc] = &[
     documented::<ObserveRaw>("observe"),
     documented::<MetricsRaw>("observe.metrics"),
     documented::<RepeatRaw>("repeat"),
+    documented::<CompareRaw>("compare"),
     documented::<EngineRaw>("engine"),
 ];

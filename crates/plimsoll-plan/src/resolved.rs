@@ -64,6 +64,9 @@ pub struct ResolvedPlan {
     /// operations suggest: what then can't be shown is said, and doesn't leave the run undecided.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claims_assumed: bool,
+    /// What a comparison asks about; plans that name nothing are written as they always were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compare_factors: Vec<String>,
     /// What the application needs. Without it there is no PASS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requirement: Option<Requirement>,

@@ -369,3 +369,19 @@ fn claims_add_to_a_requirement_and_unknown_rules_are_accepted_by_name() {
     let none = resolve(&mailbox("[requirement]", "", ""));
     assert!(!none.to_toml().expect("writable").contains("accept_unknown"));
 }
+
+#[test]
+fn the_question_of_a_comparison_is_part_of_plans_that_name_it_only() {
+    let text = "[target]\npath = \"/x\"\n[workload.matrix]\nreads = 70\n";
+    let plan = |more: &str| {
+        let text = format!("{text}{more}");
+        Plan::parse(&text, "t").unwrap_or_else(|e| panic!("{e}")).resolve()
+    };
+    let (plain, asked) = (plan(""), plan("[compare]\nfactor = [\"kernel\", \"mount-options\"]\n"));
+    assert_eq!(asked.compare_factors, ["kernel", "mount-options"]);
+    assert_eq!(plan("[compare]\nfactor = \"kernel\"\n").compare_factors, ["kernel"]);
+    // What names nothing is written, and hashed, as it always was.
+    assert!(!plain.to_toml().expect("a plan").contains("compare"));
+    assert_eq!(plan("[compare]\n").sha256_hex().ok(), plain.sha256_hex().ok());
+    assert_ne!(asked.sha256_hex().ok(), plain.sha256_hex().ok());
+}

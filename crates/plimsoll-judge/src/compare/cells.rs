@@ -408,7 +408,7 @@ impl UnlikeInCells {
             runs: at.runs.clone(),
         };
         let pair = [of(&sides[0], a), of(&sides[1], b)];
-        for one in conditions::unlike(&pair, taken) {
+        for one in conditions::unlike(&pair, taken, &[]) {
             let entry = self.all.entry(one.name).or_default();
             entry.1 = one.accepted;
             for (set, value) in entry.0.iter_mut().zip(one.values) {

@@ -2,7 +2,7 @@
 //!
 //! A condition is a name and one value per run, as text. Where the runs of one side differ among
 //! themselves, all values are shown. What is compared, the target, is no condition: in a plan that
-//! names several targets, neither are their file systems and mount options.
+//! names several targets, neither are their file systems and mount options, unless these are asked about.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +17,12 @@ use crate::verdict::VerdictKind;
 /// The condition that some runs are INVALID.
 pub(super) const INVALID_RUNS: &str = "invalid-runs";
 
+/// The condition of file systems and their mount options.
+const MOUNT_OPTIONS: &str = "mount-options";
+
 /// Parts of a resolved plan that are not conditions of the measurement: what the plan is called,
 /// what is compared, what is asked, and how often.
-const NOT_CONDITIONS: [&str; 8] = [
+const NOT_CONDITIONS: [&str; 9] = [
     "resolved_version",
     "name",
     "description",
@@ -28,6 +31,7 @@ const NOT_CONDITIONS: [&str; 8] = [
     "claims",
     "targets",
     "repeat",
+    "compare_factors",
 ];
 
 /// Settings, as against what the workload is: two plans that each follow their system's best
@@ -68,11 +72,22 @@ pub(super) fn covers(word: &str, name: &str) -> bool {
     name == word || name.strip_prefix(word).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The conditions that differ between the sides, those accepted included.
+/// What the plans of all sides name as what is asked about.
+pub(super) fn factors_of_plans(sides: &[Side<'_>]) -> Vec<String> {
+    let mut plans = sides.iter().flat_map(|side| &side.runs).map(|(bundle, _)| &bundle.plan);
+    let Some(first) = plans.next() else { return Vec::new() };
+    let others: Vec<&ResolvedPlan> = plans.collect();
+    let all = |factor: &&String| others.iter().all(|plan| plan.compare_factors.contains(factor));
+    first.compare_factors.iter().filter(all).cloned().collect()
+}
+
+/// The conditions that differ between the sides, those accepted and those asked about included.
 ///
-/// `accepted` takes a name, or the part of it before a dot: `plan` is every difference of the plans.
-pub fn unlike(sides: &[Side<'_>], accepted: &[String]) -> Vec<Unlike> {
-    let described: Vec<BTreeMap<String, String>> = sides.iter().map(describe).collect();
+/// `accepted` and `factors` take a name, or the part of it before a dot: `plan` is every difference of the plans.
+pub fn unlike(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Vec<Unlike> {
+    let mounts = factors.iter().any(|word| word == MOUNT_OPTIONS);
+    let described: Vec<BTreeMap<String, String>> =
+        sides.iter().map(|side| describe(side, mounts)).collect();
     let names: BTreeSet<&String> = described.iter().flat_map(BTreeMap::keys).collect();
     let practice = best_practice(sides);
     let mut unlike = Vec::new();
@@ -83,14 +98,10 @@ pub fn unlike(sides: &[Side<'_>], accepted: &[String]) -> Vec<Unlike> {
         if values.windows(2).all(|pair| pair[0] == pair[1]) {
             continue;
         }
-        let taken = accepted.iter().any(|word| covers(word, name));
+        let factor = factors.iter().any(|word| covers(word, name));
+        let taken = factor || accepted.iter().any(|word| covers(word, name));
         let setting = practice && is_setting(name);
-        unlike.push(Unlike {
-            name: name.clone(),
-            values,
-            accepted: taken || setting,
-            factor: false,
-        });
+        unlike.push(Unlike { name: name.clone(), values, accepted: taken || setting, factor });
     }
     unlike
 }
@@ -106,18 +117,18 @@ pub fn best_practice(sides: &[Side<'_>]) -> bool {
 }
 
 fn is_setting(name: &str) -> bool {
-    name == "mount-options"
+    name == MOUNT_OPTIONS
         || name
             .strip_prefix("plan.")
             .is_some_and(|field| SETTINGS.iter().any(|setting| field.starts_with(setting)))
 }
 
-/// A side's conditions; values that differ between its runs are joined.
-fn describe(side: &Side<'_>) -> BTreeMap<String, String> {
+/// A side's conditions; values that differ between its runs are joined. Whether `mounts` are asked about is said.
+fn describe(side: &Side<'_>, mounts: bool) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (bundle, verdict) in &side.runs {
         let mut one = plan_leaves(&bundle.plan);
-        one.extend(surroundings(bundle));
+        one.extend(surroundings(bundle, mounts));
         if verdict.verdict == VerdictKind::Invalid {
             one.insert(INVALID_RUNS.to_owned(), "some runs are INVALID".to_owned());
         }
@@ -163,7 +174,7 @@ fn gather(name: &str, value: &Value, leaves: &mut BTreeMap<String, String>) {
 }
 
 /// What is not in the plan.
-fn surroundings(bundle: &Bundle) -> BTreeMap<String, String> {
+fn surroundings(bundle: &Bundle, mounts: bool) -> BTreeMap<String, String> {
     let host = &bundle.environment;
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
     let mut all: BTreeMap<String, String> = BTreeMap::new();
@@ -183,8 +194,8 @@ fn surroundings(bundle: &Bundle) -> BTreeMap<String, String> {
     put("cache-state", cache_state(bundle));
     put("working-set", working_set(bundle));
     let place = bundle.run.experiment.as_ref();
-    if !place.is_some_and(|place| place.kind == ExperimentKind::Compare) {
-        put("mount-options", mount_options(bundle));
+    if mounts || !place.is_some_and(|place| place.kind == ExperimentKind::Compare) {
+        put(MOUNT_OPTIONS, mount_options(bundle));
     }
     all
 }

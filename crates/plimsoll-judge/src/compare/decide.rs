@@ -296,8 +296,11 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     }
     let told = format!("{}: {}", metric.name, told.join("; "));
     if runs < RUNS_MIN {
+        let more = RUNS_MIN - runs;
         let runs = many(runs, "run");
-        let says = format!("{told}. With {runs} a side no difference can be told from noise.");
+        let says = format!(
+            "{told}. With {runs} a side no difference can be told from noise: {RUNS_MIN} are needed, {more} more of each."
+        );
         return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, told, says });
     }
     // Ahead of the first side by more than noise; or, where that is the first itself, of the others.
@@ -308,12 +311,37 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
         at => significant(&metric.sides[at]) && ahead_of_all(metric, at),
     };
     if !clear {
-        let says = format!("{told}: not told apart from noise.");
+        let says = format!("{told}: not told apart from noise{}.", would_tell(metric, runs));
         return Some(Primary { outcome: Outcome::NotToldApart, winner: None, told, says });
     }
     let margin = if at == 0 { String::new() } else { format!(" by {}", by(ratio)) };
     let says = format!("{} is ahead{margin}, by more than the noise. {told}.", sides[at].name);
     Some(Primary { outcome: Outcome::Differ, winner: Some(sides[at].name.clone()), told, says })
+}
+
+/// More runs of each side than this are no advice: the sides lie too close.
+const RUNS_ADVISED_MAX: f64 = 100.0;
+
+/// How many runs of each side would tell them apart, if the scatter stays and the difference is what it seems:
+/// intervals shrink with the square root of the number of runs.
+fn would_tell(metric: &Metric, runs: usize) -> String {
+    let needed = metric.sides.iter().skip(1).filter_map(|side| {
+        let (ratio, [low, high]) = side.ratio.zip(side.ratio_interval)?;
+        let half = (libm::log(high) - libm::log(low)) / 2.0;
+        let times = (half / libm::log(ratio).abs()).powi(2);
+        times.is_finite().then_some((runs as f64 * times).ceil())
+    });
+    match needed.reduce(f64::min) {
+        Some(needed) if needed > runs as f64 && needed <= RUNS_ADVISED_MAX => {
+            format!("; about {needed:.0} runs of each would tell, if they go on alike")
+        }
+        Some(needed) if needed > RUNS_ADVISED_MAX => {
+            format!(
+                "; the sides lie so close that not even {RUNS_ADVISED_MAX:.0} runs of each would tell"
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 /// Whether a side is ahead of every other side by more than noise, sharing the risk among them.
@@ -325,4 +353,40 @@ fn ahead_of_all(metric: &Metric, at: usize) -> bool {
         crate::stats::welch::compare_at(&other.values, &ahead.values, confidence)
             .is_ok_and(|c| c.significant)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SideFigure;
+    use super::*;
+
+    fn metric(ratio: f64, half: f64) -> Metric {
+        let side = |ratio: Option<f64>| SideFigure {
+            values: vec![1.0; 4],
+            mean: Some(1.0),
+            interval: None,
+            spread: None,
+            ratio,
+            ratio_interval: ratio.map(|r| [r * libm::exp(-half), r * libm::exp(half)]),
+            significant: ratio.map(|_| false),
+        };
+        Metric {
+            key: "k".to_owned(),
+            name: "n".to_owned(),
+            higher_is_better: true,
+            estimate: false,
+            sides: vec![side(None), side(Some(ratio))],
+            says: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_told_apart_says_how_many_runs_would_tell() {
+        // Intervals shrink with the square root: half as wide takes four times the runs.
+        let says = would_tell(&metric(libm::exp(0.05), 0.0999), 4);
+        assert_eq!(says, "; about 16 runs of each would tell, if they go on alike");
+        let says = would_tell(&metric(libm::exp(0.001), 0.1), 4);
+        assert!(says.contains("not even 100 runs"), "{says}");
+        assert_eq!(would_tell(&metric(1.0, 0.1), 4), "");
+    }
 }

@@ -1,8 +1,8 @@
 //! The top of a plan.
 
 use super::{
-    EngineRaw, EvidenceRaw, FioRaw, MailboxRaw, MatrixRaw, ObserveRaw, PhasesRaw, RepeatRaw,
-    RequirementRaw, TargetRaw,
+    CompareRaw, EngineRaw, EvidenceRaw, FioRaw, MailboxRaw, MatrixRaw, ObserveRaw, PhasesRaw,
+    RepeatRaw, RequirementRaw, TargetRaw,
 };
 use crate::read::list::OneOrMore;
 use crate::read::section::section;
@@ -39,6 +39,8 @@ section! {
         observe: ObserveRaw = "{}";
         /// How often.
         repeat: RepeatRaw = "{}";
+        /// What a comparison asks.
+        compare: CompareRaw = "{}";
         /// How I/O is issued.
         engine: EngineRaw = "{}";
     }

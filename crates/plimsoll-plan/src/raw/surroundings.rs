@@ -20,11 +20,11 @@ section! {
         /// and a checkpoint depth has been logged, or the report says that it was not reached.
         warm_up: DurationNs | "10 min for a mail store, 10 s for a matrix";
         /// Length of the measured phase.
-        measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store, 10 min for a matrix, the job's runtime for fio", "Jetstress: 2 h";
+        measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store, 10 min for a matrix, the job's runtime for fio, until-steady where it has steadystate", "Jetstress: 2 h";
         /// The longest that measuring may take (`until-steady`).
         measure_max: DurationNs | "25 rounds", "SNIA SSS PTS 2.0.2: give up after 25 rounds";
         /// Length of a round of the steady-state rule.
-        round: DurationNs = "1m", "SNIA SSS PTS 2.0.2: rounds of one minute per mix and size";
+        round: DurationNs | "1m, or a fifth of a fio job's steadystate_duration", "SNIA SSS PTS 2.0.2: rounds of one minute per mix and size";
         /// Whether everything is read and checked at the end.
         verify: bool | "true for a mail store, false for a matrix", "Jetstress: VerifyChecksum true";
     }
@@ -84,6 +84,15 @@ section! {
         runs: Count = 1;
         /// Whether each run makes its data anew.
         fresh: bool = true;
+    }
+}
+
+section! {
+    /// What a comparison asks.
+    CompareRaw {
+        /// The difference that is asked about, as the comparison names it, such as `mount-options` or `kernel`: every
+        /// other difference of the conditions is an unlike one. `plimsoll compare --factor` says the same.
+        factor: OneOrMore<Name> | "the targets: whatever else differs is an unlike condition";
     }
 }
 

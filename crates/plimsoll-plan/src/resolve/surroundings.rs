@@ -1,9 +1,9 @@
-//! `[observe]`, `[repeat]`, `[engine]`.
+//! `[observe]`, `[repeat]`, `[compare]`, `[engine]`.
 
 use std::collections::BTreeMap;
 
 use super::target::{is_http, small};
-use crate::raw::{EngineRaw, MetricsRaw, ObserveRaw, RepeatRaw};
+use crate::raw::{CompareRaw, EngineRaw, MetricsRaw, ObserveRaw, RepeatRaw};
 use crate::read::Cx;
 use crate::resolved::{EngineChoice, MetricsEndpoint, Observe, Repeat};
 
@@ -25,6 +25,15 @@ pub(super) fn engine(raw: &EngineRaw, cx: &mut Cx) -> EngineChoice {
 pub(super) fn repeat(raw: &RepeatRaw, cx: &mut Cx) -> Repeat {
     let runs = small(raw.runs.value.0, RUNS_MAX, &raw.runs.at, cx);
     Repeat { runs, fresh: raw.fresh.value }
+}
+
+/// What a comparison asks about, each once.
+pub(super) fn factors(raw: &CompareRaw) -> Vec<String> {
+    let given = raw.factor.as_ref().map_or(&[][..], |factor| factor.value.items.as_slice());
+    let mut factors: Vec<String> = given.iter().map(|(name, _)| name.0.trim().to_owned()).collect();
+    factors.sort();
+    factors.dedup();
+    factors
 }
 
 pub(super) fn observe(raw: &ObserveRaw, cx: &mut Cx) -> Option<Observe> {
