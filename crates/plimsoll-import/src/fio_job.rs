@@ -1,13 +1,17 @@
 //! fio jobs as plans: each job becomes a stream of the matrix, and whatever can't be carried over
 //! is listed with what it would have meant. A bare `k` is 1024 here and here only.
 
+mod ending;
+mod engine;
 mod job;
 mod load;
 mod notes;
 mod options;
 mod place;
 mod prepare;
+mod servers;
 mod setting;
+mod steady;
 mod stream;
 mod text;
 mod values;
@@ -15,6 +19,7 @@ mod values;
 use notes::Notes;
 use plimsoll_plan::{Job, JobFault, Plan, PlanError, PlanErrors, printable, reference_markdown};
 pub use prepare::{Include, Variable, prepare};
+use steady::Steady;
 use stream::Draft;
 
 /// A fio job as a plan.
@@ -80,9 +85,9 @@ fn one_stage(job: FioJob, text: &str) -> Result<FioJob, Vec<PlanError>> {
         "[{}] waits for the jobs before it (stonewall): a plan runs its streams together",
         printable(&second.name)
     );
-    let help =
-        "write a plan for each: plimsoll plan import JOB --out DIR, or name the `sections` of one"
-            .to_owned();
+    let help = "run them one after the other: plimsoll run JOB; write a plan for each: plimsoll plan import JOB \
+                --out DIR; or name the `sections` of one"
+        .to_owned();
     Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)])
 }
 
@@ -92,6 +97,7 @@ pub(crate) struct FioJob {
     pub(crate) place: place::Place,
     pub(crate) measure_ns: Option<u64>,
     pub(crate) warm_up_ns: Option<u64>,
+    pub(crate) steady: Option<Steady>,
     pub(crate) verify: bool,
     pub(crate) description: Option<String>,
     pub(crate) seed: Option<u64>,
@@ -120,6 +126,7 @@ pub fn read_job(text: &str, name: &str, sections: &[String]) -> Result<Job, JobF
         streams: job.drafts.iter().map(Draft::table).collect(),
         measure_ns: job.measure_ns,
         warm_up_ns: job.warm_up_ns,
+        round_ns: job.steady.map(|steady| steady.round_ns),
         notes: job.notes,
     })
 }
@@ -178,6 +185,20 @@ pub(crate) fn load(text: &str, only: &[String]) -> Result<FioJob, Vec<PlanError>
         let help = "import a job that reads or writes files or a device".to_owned();
         errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
     }
+    // What runs together is one measurement. Which sections do is not known before their stages are.
+    let together = |a: &Draft, b: &Draft| {
+        !b.begins_stage && a.steady.map(Steady::window_ns) != b.steady.map(Steady::window_ns)
+    };
+    if let Some(pair) = drafts.windows(2).find(|pair| together(&pair[0], &pair[1])) {
+        let message = format!(
+            "[{}] and [{}] run together, and do not end by one steady state",
+            printable(&pair[0].name),
+            printable(&pair[1].name)
+        );
+        let help =
+            "give all of them the same steadystate and steadystate_duration, or none".to_owned();
+        errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
+    }
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -225,6 +246,7 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
         place,
         measure_ns,
         warm_up_ns,
+        steady: drafts.first().and_then(|draft| draft.steady),
         verify: drafts.iter().any(|d| d.verify),
         description: drafts.iter().find_map(|d| d.description.clone()),
         seed: drafts.iter().find_map(|d| d.seed),

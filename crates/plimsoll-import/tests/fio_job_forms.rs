@@ -104,3 +104,90 @@ fn holes_between_transfers_and_whole_devices_are_carried_over() {
         assert_eq!(stream.files.file_size_bytes, None, "{size}");
     }
 }
+
+#[test]
+fn a_steady_state_ends_the_measurement_over_the_same_window() {
+    let job = |lines: &str| format!("{HEAD}rw=randread\n{lines}");
+    let text = job("ss=iops_slope:0.3%\nss_dur=20s\nss_ramp=5s\nramp_time=2s\n");
+    let imported = import_fio(&text, "job.fio").unwrap_or_else(|e| panic!("{e}"));
+    let phases = imported.plan.resolve().phases;
+    assert!(phases.until_steady);
+    assert_eq!((phases.measure_ns, phases.round_ns), (60_000_000_000, 4_000_000_000));
+    assert_eq!(phases.warm_up_ns, 7_000_000_000);
+    assert!(imported.notes.iter().any(|note| note.contains("SNIA's rule")), "{:?}", imported.notes);
+    assert_eq!(imported.plan.resolve().evidence.min_measure_ns, 20_000_000_000);
+    // A plan that names the job ends so too, unless it says how long it measures.
+    let plan = |phases: &str| {
+        let plan = format!(
+            "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n[phases]\n{phases}\n[evidence]\n\
+             min_measure = \"20s\"\n"
+        );
+        Plan::parse_with(&plan, "plan.toml", &|_| Ok(text.clone()), &read_job)
+            .unwrap_or_else(|e| panic!("{e}"))
+            .resolve()
+            .phases
+    };
+    assert_eq!((plan("").until_steady, plan("").round_ns), (true, 4_000_000_000));
+    assert_eq!(plan("").measure_ns, 60_000_000_000);
+    assert!(!plan("measure = \"30s\"").until_steady);
+    // As in fio, nothing follows from a criterion without a window.
+    let phases = resolved(&job("steadystate=iops:2%\n")).phases;
+    assert!(!phases.until_steady);
+    for (lines, reason) in [
+        ("ss=lat:5%\nss_dur=20s\n", "ends the job by its latency"),
+        ("ss=iops:2%\nss_dur=90s\n", "longer than the job's runtime"),
+        ("ss=iops:2%\nss_dur=1s\n", "too short a window"),
+        ("ss=speed:2%\nss_dur=20s\n", "iops_slope"),
+        ("wait_for=b\n", "waits for one job"),
+    ] {
+        assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
+    }
+    let two = format!("{}[b]\nrw=read\nsize=1m\nruntime=60\n", job("ss=iops:2%\nss_dur=20s\n"));
+    assert!(refused(&two).contains("do not end by one steady state"), "{}", refused(&two));
+    // In a stage of its own it may.
+    let staged = two.replace("[b]\n", "[b]\nstonewall\n");
+    let stages = import_stages(&staged, "job").unwrap_or_else(|e| panic!("{e}"));
+    let steady: Vec<bool> =
+        stages.iter().map(|(_, one)| one.plan.resolve().phases.until_steady).collect();
+    assert_eq!(steady, [true, false]);
+}
+
+#[test]
+fn engines_that_have_an_equal_here_are_taken() {
+    use plimsoll_plan::TargetKind;
+    let job = |lines: &str| resolved(&format!("[a]\nsize=64m\nbs=64k\nruntime=60\n{lines}"));
+    let nfs = job(
+        "ioengine=nfs\nnfs_url=nfs://10.0.0.5/vms?version=3\nrw=randread\niodepth=8\nfilename=f\n",
+    );
+    let TargetKind::Nfs { exports, .. } = &nfs.targets[0].kind else { panic!("{:?}", nfs.targets) };
+    assert_eq!(exports, &["nfs://10.0.0.5/vms"]);
+    assert_eq!(nfs.workload.matrix().expect("a matrix").streams[0].queue_depth, 8);
+    let s3 = job(
+        "ioengine=http\nhttp_mode=s3\nhttps=on\nhttp_host=store:9000\nhttp_s3_region=eu\nhttp_s3_key=secret\n\
+         filename=/load/object\nrw=write\n",
+    );
+    let TargetKind::S3 { url, endpoint, region } = &s3.targets[0].kind else {
+        panic!("{:?}", s3.targets)
+    };
+    assert_eq!((url.as_str(), endpoint.as_str()), ("s3://load/plimsoll", "https://store:9000"));
+    assert_eq!(region, "eu");
+    let job = |lines: &str| format!("{HEAD}nrfiles=200\n{lines}");
+    for (engine, share) in [("filecreate", 1), ("filestat", 0)] {
+        let plan = resolved(&job(&format!("ioengine={engine}\n")));
+        let stream = &plan.workload.matrix().expect("a matrix").streams[0];
+        assert!((stream.metadata_percent - 100.0).abs() < 1e-9, "{engine}");
+        let mix = stream.metadata_mix;
+        assert!((mix.create_percent - f64::from(100 * share)).abs() < 1e-9, "{engine}: {mix:?}");
+        assert!((mix.getattr_percent - f64::from(100 * (1 - share))).abs() < 1e-9, "{engine}");
+    }
+    for (lines, reason) in [
+        ("ioengine=nfs\nrw=read\n", "names no export"),
+        ("ioengine=http\nfilename=/a/b\nrw=read\n", "WebDAV"),
+        ("ioengine=http\nhttp_mode=s3\nrw=read\n", "names no bucket"),
+        ("ioengine=filedelete\n", "have to be made before they are removed"),
+        ("ioengine=dircreate\n", "directories are not made"),
+        ("rw=randread\nrandom_distribution=sequence:2,0,1\n", "a sequence of its own"),
+    ] {
+        assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
+    }
+}

@@ -11,6 +11,8 @@ pub struct Job {
     pub streams: Vec<Table>,
     /// How long it measures, if it says so.
     pub measure_ns: Option<u64>,
+    /// Length of a round, if it ends when it is steady; it measures for `measure_ns` at most then.
+    pub round_ns: Option<u64>,
     /// How long it warms up, if it says so.
     pub warm_up_ns: Option<u64>,
     /// What could not be carried over, one sentence each.

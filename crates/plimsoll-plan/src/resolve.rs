@@ -53,6 +53,7 @@ pub(crate) fn resolve(
         practice: root.practice.as_ref().map(|p| p.value.0.clone()),
         claims,
         claims_assumed,
+        compare_factors: surroundings::factors(&root.compare.value),
         requirement,
         targets,
         workload: loaded.workload,
@@ -69,17 +70,29 @@ pub(crate) struct Loaded {
     pub(crate) workload: Workload,
     /// Run time that an imported job states.
     pub(crate) measure_ns: Option<u64>,
+    /// Length of a round, where an imported job ends when it is steady.
+    pub(crate) round_ns: Option<u64>,
     /// Ramp time that an imported job states.
     pub(crate) warm_up_ns: Option<u64>,
 }
 
 impl Loaded {
     fn mailbox(store: crate::resolved::Mailbox) -> Self {
-        Self { workload: Workload::Mailbox(store), measure_ns: None, warm_up_ns: None }
+        Self {
+            workload: Workload::Mailbox(store),
+            measure_ns: None,
+            round_ns: None,
+            warm_up_ns: None,
+        }
     }
 
     fn matrix(matrix: crate::resolved::Matrix) -> Self {
-        Self { workload: Workload::Matrix(matrix), measure_ns: None, warm_up_ns: None }
+        Self {
+            workload: Workload::Matrix(matrix),
+            measure_ns: None,
+            round_ns: None,
+            warm_up_ns: None,
+        }
     }
 }
 

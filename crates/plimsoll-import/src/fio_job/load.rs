@@ -1,5 +1,6 @@
 //! Sizes, mix, pattern, depth and pace of a fio job.
 
+use super::engine;
 use super::setting::Setting;
 use super::stream::{Direction, Reader, SYNCHRONOUS};
 use super::values;
@@ -117,6 +118,11 @@ impl Reader<'_> {
                 self.set("patterns", "normal");
                 self.set("normal_deviation", deviation / 100.0);
             }
+            ("sequence", _) => self.refuse(
+                "random_distribution",
+                "visits blocks in a sequence of its own, which no pattern here has",
+                "write random, zipf:THETA, pareto:H or normal:DEVIATION, or take it away",
+            ),
             ("zoned" | "zoned_abs", _) => {
                 self.refuse(
                     "random_distribution",
@@ -155,10 +161,11 @@ impl Reader<'_> {
     pub(super) fn depth(&mut self, engine: &str) -> bool {
         let stated = self.positive("iodepth").unwrap_or(1);
         let is_synchronous = SYNCHRONOUS.contains(&engine);
-        if is_synchronous && stated > 1 {
+        let one_by_one = is_synchronous || engine::is_one_by_one(engine);
+        if one_by_one && stated > 1 {
             self.remark("iodepth", "has no effect with a synchronous engine, in fio as here");
         }
-        let depth = if is_synchronous { 1 } else { stated };
+        let depth = if one_by_one { 1 } else { stated };
         self.set("queue_depth", depth);
         match self.int("iodepth_batch_complete_min") {
             Some(n) if n >= depth && depth > 1 => self.set("batch", Setting::Yes),

@@ -9,6 +9,17 @@ pub(crate) enum Place {
     Folder(String),
     /// A block device.
     Device(String),
+    /// An NFS export (`ioengine=nfs`).
+    Nfs(String),
+    /// A bucket (`ioengine=http`, `http_mode=s3`).
+    S3 {
+        /// `s3://bucket/prefix`.
+        url: String,
+        /// Where it answers.
+        endpoint: String,
+        /// Region in the signature.
+        region: Option<String>,
+    },
     /// Nothing (`ioengine=null`).
     Null,
     /// Not named: fio works where it was started.
@@ -20,6 +31,8 @@ impl fmt::Display for Place {
         match self {
             Self::Folder(path) => write!(f, "the folder {path}"),
             Self::Device(device) => write!(f, "the device {device}"),
+            Self::Nfs(url) => write!(f, "the export {url}"),
+            Self::S3 { url, endpoint, .. } => write!(f, "the bucket {url} at {endpoint}"),
             Self::Null => f.write_str("nothing (null)"),
             Self::WorkingDirectory => f.write_str("the working directory"),
         }

@@ -14,6 +14,8 @@ pub(super) enum Setting {
     Yes,
     /// Sizes with their shares in percent.
     Mix(Vec<(u64, f64)>),
+    /// Words with their shares in percent.
+    Shares(Vec<(&'static str, f64)>),
 }
 
 impl From<u64> for Setting {
@@ -70,6 +72,11 @@ impl From<&Setting> for Value {
             Setting::Number(value) => number(*value),
             Setting::Text(text) => Self::String(text.clone()),
             Setting::Yes => Self::Boolean(true),
+            Setting::Shares(shares) => {
+                let fields =
+                    shares.iter().map(|(word, share)| ((*word).to_owned(), number(*share)));
+                Self::Table(fields.collect())
+            }
             Setting::Mix(sizes) => {
                 let part = |(size, share): (String, f64)| {
                     let fields = [
@@ -92,6 +99,11 @@ impl fmt::Display for Setting {
             Self::Number(number) => write!(f, "{number}"),
             Self::Text(text) => write!(f, "{}", Value::String(text.clone())),
             Self::Yes => f.write_str("true"),
+            Self::Shares(shares) => {
+                let parts: Vec<String> =
+                    shares.iter().map(|(word, share)| format!("{word} = {share}")).collect();
+                write!(f, "{{ {} }}", parts.join(", "))
+            }
             Self::Mix(sizes) => {
                 let part = |(size, share): (String, f64)| {
                     format!("{{ size = {}, share = {share} }}", Value::String(size))

@@ -1,10 +1,12 @@
 //! One fio job as one stream of the matrix.
 
+use super::engine;
 use super::job::{Job, Opt};
 use super::notes::Notes;
 use super::options::{Fate, fate};
 use super::place::{self, Place};
 use super::setting::Setting;
+use super::steady::Steady;
 use super::values;
 use plimsoll_plan::{PlanError, SizeBytes, one_line, printable};
 use toml::Table;
@@ -26,6 +28,8 @@ pub(crate) struct Draft {
     pub(super) begins_stage: bool,
     pub(super) measure_ns: Option<u64>,
     pub(super) warm_up_ns: Option<u64>,
+    /// Whether it ends when it is steady.
+    pub(super) steady: Option<Steady>,
     pub(super) verify: bool,
     pub(super) description: Option<String>,
     pub(super) seed: Option<u64>,
@@ -62,7 +66,13 @@ pub(super) fn draft(
     reader.mix(direction);
     reader.pattern(direction, sizes.len() == 1);
     let is_synchronous = reader.depth(&engine);
-    reader.files(&place, clients);
+    match engine::on_names(&engine) {
+        Some(operation) => {
+            reader.names(operation);
+            reader.small_files(operation);
+        }
+        None => reader.files(&place, clients),
+    }
     reader.set("clients", clients);
     reader.pace(direction, clients, &sizes);
     reader.durability();
@@ -74,7 +84,13 @@ pub(super) fn draft(
         reader.remark("runtime", "would have ended earlier once `size` bytes were done");
     }
     let begins_stage = reader.is_set("stonewall");
-    let warm_up_ns = reader.time("ramp_time", S);
+    let steady = reader.steady();
+    let ramp_ns = reader.time("ramp_time", S);
+    let steady_ramp_ns = steady.map_or(0, |steady| steady.ramp_ns);
+    let warm_up_ns = match (ramp_ns, steady_ramp_ns) {
+        (ramp, 0) => ramp,
+        (ramp, more) => Some(ramp.unwrap_or(0).saturating_add(more)),
+    };
     let description = reader.text_of("description").map(str::to_owned);
     let seed = reader.int("randseed");
     let (io_poll, sq_poll) = (reader.is_set("hipri"), reader.is_set("sqthread_poll"));
@@ -87,6 +103,7 @@ pub(super) fn draft(
         begins_stage,
         measure_ns,
         warm_up_ns,
+        steady,
         verify,
         description,
         seed,
@@ -146,31 +163,6 @@ impl<'j> Reader<'j> {
         let field = format!("{}.{name}", self.job.name);
         let message = format!("\"{}\" {why}", printable(&opt.value));
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help.to_owned()));
-    }
-
-    /// What ends a job after so much work, where it has no length in time beside it.
-    fn endings(&mut self) {
-        let timed =
-            self.text_of("runtime").and_then(|t| values::time(t, S)).is_some_and(|ns| ns > 0);
-        for name in ["io_size", "number_ios", "loops"] {
-            let counts = self.text_of(name).is_some_and(|t| !matches!(t.trim(), "0" | "1"));
-            if counts && timed {
-                self.remark(name, "would have ended the job by what it did; here runtime does");
-            } else if counts {
-                self.refuse(
-                    name,
-                    "ends the job by what it did; here what is measured has a length in time",
-                    "state runtime= beside it, or in place of it",
-                );
-            }
-        }
-        if self.text_of("latency_target").is_some_and(|t| t.trim() != "0") {
-            self.refuse(
-                "latency_target",
-                "searches for the depth that keeps a latency, so that no depth of the job is the one measured",
-                "take it away, state the latency in [requirement] of the plan, and run: plimsoll tune",
-            );
-        }
     }
 
     /// Notes what an option would have meant.
@@ -238,7 +230,16 @@ impl<'j> Reader<'j> {
     }
 
     fn direction(&mut self, engine: &str) -> Option<Direction> {
-        if !SYNCHRONOUS.contains(&engine) && !ASYNCHRONOUS.contains(&engine) {
+        if engine::on_names(engine).is_some() {
+            // Nothing goes on beside them, but a direction has to be named.
+            return Some(Direction { reads: true, writes: false, is_random: true });
+        }
+        if let Some(why) = engine::why_not(engine) {
+            self.notes.add(&self.job.name, format!("is left out: the engine {engine}: {why}"));
+            return None;
+        }
+        let is_local = SYNCHRONOUS.contains(&engine) || ASYNCHRONOUS.contains(&engine);
+        if !is_local && !engine::is_known(engine) {
             let text = format!(
                 "is left out: the engine {engine} is none of {}, {}",
                 SYNCHRONOUS.join(", "),
@@ -279,6 +280,10 @@ impl<'j> Reader<'j> {
         if engine == "null" {
             return Place::Null;
         }
+        if matches!(engine, "nfs" | "http") {
+            // Without one nothing comes of the job: an error is noted.
+            return self.servers(engine).unwrap_or(Place::WorkingDirectory);
+        }
         let names = self.text_of("filename").map(place::names).unwrap_or_default();
         let place = place::of(self.text_of("directory"), names.first().map(String::as_str));
         match &place {
@@ -300,6 +305,19 @@ impl<'j> Reader<'j> {
             );
         }
         place
+    }
+
+    /// Remarks on the job without the value of an option.
+    pub(super) fn note(&mut self, text: &str) {
+        self.notes.add(&self.job.name, text.to_owned());
+    }
+
+    /// The files beside operations on names: those whose attributes are read, or one.
+    fn small_files(&mut self, operation: &str) {
+        let files = if operation == "getattr" { self.positive("nrfiles").unwrap_or(1) } else { 1 };
+        let bytes = self.size("filesize").filter(|bytes| *bytes > 0).unwrap_or(4096);
+        self.set("files", files);
+        self.set("file_size", SizeBytes(bytes.max(4096)));
     }
 
     fn files(&mut self, place: &Place, clients: u64) {
@@ -326,6 +344,7 @@ impl<'j> Reader<'j> {
             self.remark("filesize", "is a range; every file has the largest size");
         }
         let is_device = matches!(place, Place::Device(_));
+        let files = if matches!(place, Place::S3 { .. }) { 1 } else { files };
         if let Some(bytes) = filesize.or(size.map(|s| (s / files).max(1))) {
             self.set("file_size", SizeBytes(bytes));
         } else if !is_device && self.text_of("size").is_none() {
@@ -334,7 +353,8 @@ impl<'j> Reader<'j> {
         }
         if !is_device {
             // Each clone has files of its own, unless they are named.
-            if names.is_empty() && *place != Place::Null {
+            let is_local = matches!(place, Place::Folder(_) | Place::WorkingDirectory);
+            if names.is_empty() && is_local {
                 self.set("shares", clients);
             }
             self.set("files", files);
@@ -410,7 +430,8 @@ impl<'j> Reader<'j> {
             (None, Some(_)) => !self.is_set("buffered"),
             (None, None) => false,
         };
-        if engine != "null" {
+        // What lies on servers passes no page cache of this host.
+        if !matches!(engine, "null" | "nfs" | "http") {
             self.set("direct", if is_direct { "required" } else { "off" });
         }
     }

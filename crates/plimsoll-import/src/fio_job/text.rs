@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::FioJob;
 use super::place::Place;
+use super::steady::Steady;
 use super::stream::Draft;
 use plimsoll_plan::{DurationNs, one_line};
 
@@ -48,6 +49,12 @@ pub(super) fn plan(job: &FioJob, job_name: &str) -> String {
     let target = match &job.place {
         Place::Folder(path) => format!("path = {}", quoted(path)),
         Place::Device(device) => format!("device = {}", quoted(device)),
+        Place::Nfs(url) => format!("nfs = {}", quoted(url)),
+        Place::S3 { url, endpoint, region } => {
+            let region = region.as_ref().map(|region| format!("\nregion = {}", quoted(region)));
+            let (url, endpoint) = (quoted(url), quoted(endpoint));
+            format!("s3 = {url}\nendpoint = {endpoint}{}", region.unwrap_or_default())
+        }
         Place::Null => "null = true".to_owned(),
         Place::WorkingDirectory => "path = \".\"".to_owned(),
     };
@@ -57,15 +64,25 @@ pub(super) fn plan(job: &FioJob, job_name: &str) -> String {
     if let Some(warm_up) = job.warm_up_ns {
         let _ = writeln!(text, "warm_up = \"{}\"", DurationNs(warm_up));
     }
-    if let Some(measure) = job.measure_ns {
+    if let Some(steady) = job.steady {
+        let _ = writeln!(text, "measure = \"until-steady\"");
+        if let Some(most) = job.measure_ns {
+            let _ = writeln!(text, "measure_max = \"{}\"", DurationNs(most));
+        }
+        let _ = writeln!(text, "round = \"{}\"", DurationNs(steady.round_ns));
+    } else if let Some(measure) = job.measure_ns {
         let _ = writeln!(text, "measure = \"{}\"", DurationNs(measure));
     }
     let _ = writeln!(text, "verify = {}", job.verify);
-    if let Some(short) = job.measure_ns.filter(|ns| *ns < DurationNs::s(600).0) {
+    let least = job.steady.map(Steady::window_ns).or(job.measure_ns);
+    if let Some(short) = least.filter(|ns| *ns < DurationNs::s(600).0) {
         // The job decided how long it runs; the plan says so, and the report that it is short.
         let _ = writeln!(text, "\n[evidence]\nmin_measure = \"{}\"", DurationNs(short));
         if short < DurationNs::s(1).0 {
             let _ = writeln!(text, "interval = \"10ms\"");
+        } else if job.steady.is_some() && short < DurationNs::s(20).0 {
+            // Twenty intervals at least tell whether it is steady.
+            let _ = writeln!(text, "interval = \"100ms\"");
         }
     }
     let mut engine = String::new();

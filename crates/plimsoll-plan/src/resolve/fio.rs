@@ -38,6 +38,7 @@ pub(super) fn resolve(
         workload: Workload::Matrix(matrix),
         measure_ns: loaded.measure_ns,
         warm_up_ns: loaded.warm_up_ns,
+        round_ns: loaded.round_ns,
     })
 }
 

@@ -10,18 +10,24 @@ use crate::units::DurationNs;
 const S: u64 = 1_000_000_000;
 /// SNIA SSS PTS 2.0.2 gives up on a steady state after 25 rounds.
 const ROUNDS_MAX: u64 = 25;
+/// And has rounds of a minute.
+const ROUND_NS: u64 = 60 * S;
 
 pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phases {
     let raw = &root.phases.value;
     let is_mailbox = matches!(loaded.map(|l| &l.workload), Some(Workload::Mailbox(_)));
     let default_measure = DurationNs::s(if is_mailbox { 7200 } else { 600 }).0;
     let imported = loaded.and_then(|l| l.measure_ns);
+    let imported_round = loaded.and_then(|l| l.round_ns).filter(|_| raw.measure.is_none());
+    let round_ns = raw.round.as_ref().map(|g| g.value.0).or(imported_round).unwrap_or(ROUND_NS);
+    let longest = |otherwise: Option<u64>| {
+        let rounds = round_ns.saturating_mul(ROUNDS_MAX);
+        raw.measure_max.as_ref().map(|g| g.value.0).or(otherwise).unwrap_or(rounds)
+    };
     let (measure_ns, until_steady) = match raw.measure.as_ref().map(|g| g.value) {
         Some(WordOr::Value(DurationNs(ns))) => (ns, false),
-        Some(WordOr::Word(_)) => {
-            let rounds = raw.round.value.0.saturating_mul(ROUNDS_MAX);
-            (raw.measure_max.as_ref().map_or(rounds, |g| g.value.0), true)
-        }
+        Some(WordOr::Word(_)) => (longest(None), true),
+        None if imported_round.is_some() => (longest(imported), true),
         None => (imported.unwrap_or(default_measure), false),
     };
     if let Some(most) = raw.measure_max.as_ref().filter(|_| !until_steady) {
@@ -33,8 +39,8 @@ pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phas
     if measure_ns == 0 {
         cx.fail(&measure_at, "is 0", "write a duration such as \"2h\"");
     }
-    if raw.round.value.0 == 0 {
-        cx.fail(&raw.round.at, "is 0", "write a duration such as \"1m\"");
+    if let Some(round) = raw.round.as_ref().filter(|round| round.value.0 == 0) {
+        cx.fail(&round.at, "is 0", "write a duration such as \"1m\"");
     }
     check_verify(root, loaded, cx);
     let default_warm_up = if is_mailbox { 600 * S } else { 10 * S };
@@ -48,7 +54,7 @@ pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phas
             .unwrap_or(default_warm_up),
         measure_ns,
         until_steady,
-        round_ns: raw.round.value.0,
+        round_ns,
         verify: raw.verify.as_ref().map_or(is_mailbox, |g| g.value),
     }
 }
