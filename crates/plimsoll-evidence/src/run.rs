@@ -399,6 +399,8 @@ pub enum ExperimentKind {
     Compare,
     /// Points of a sweep.
     Sweep,
+    /// Stages of a job, one after the other.
+    Stages,
     /// Arms of a published experiment.
     Published,
 }
@@ -411,6 +413,7 @@ impl ExperimentKind {
             Self::Tune => "tune",
             Self::Compare => "compare",
             Self::Sweep => "sweep",
+            Self::Stages => "stages",
             Self::Published => "published",
         }
     }

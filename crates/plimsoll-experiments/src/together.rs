@@ -7,14 +7,15 @@ use plimsoll_evidence::run::ExperimentKind;
 use plimsoll_judge::{experiment, tuning};
 use plimsoll_report::document::Document;
 use plimsoll_report::{
-    comparison_document, experiment_document, sweep_csv, sweep_document, tuning_document,
+    comparison_document, experiment_document, stages_document, sweep_csv, sweep_document,
+    tuning_document,
 };
 use plimsoll_runner::compare::{Taken, compare_arms};
 use plimsoll_runner::custody::{Reader, Together};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::experiment::{FILE, kind_of, range_of};
 use plimsoll_runner::render;
-use plimsoll_runner::sweep;
+use plimsoll_runner::{stages, sweep};
 
 use crate::directory::analyse_again;
 use crate::report::analysis_document;
@@ -53,6 +54,11 @@ pub fn tell(directory: &Path) -> Result<Told, RunnerError> {
             let (sweep, together) = sweep::again(directory)?;
             let (document, json) = (sweep_document(&sweep), render::json(&sweep)?);
             return Ok(Told { document, json, csv: Some(sweep_csv(&sweep)), together });
+        }
+        ExperimentKind::Stages => {
+            let (stages, together) = stages::again(directory)?;
+            let (document, json) = (stages_document(&stages), render::json(&stages)?);
+            return Ok(Told { document, json, csv: None, together });
         }
         _ => {}
     }

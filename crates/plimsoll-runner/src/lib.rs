@@ -5,7 +5,7 @@
 //!   [`listener`]: who is told meanwhile; [`modelled`]: runs on models.
 //! - [`parameters`], [`sizing`], [`fitting`]: what a model is, what it says of sizes, and what is fitted of it.
 //! - [`repeat`]: a plan's runs, as often as it says; [`arms`]: its targets in turns; [`search`]: its load line;
-//!   [`sweep`]: its points; [`compare`]: what was run, side by side.
+//!   [`sweep`]: its points; [`stages`]: those of a job, one after the other; [`compare`]: what was run, side by side.
 //! - [`observe`]: the command of another tool, watched; [`audit`]: results made elsewhere, judged.
 //! - [`kept_data`]: what a run leaves for the next; [`experiment`]: runs that belong together.
 //! - [`custody`]: how evidence is read and judged; [`verify`]: what was left, held against what should be there;
@@ -41,6 +41,7 @@ pub mod run_id;
 pub mod search;
 pub mod session;
 pub mod sizing;
+pub mod stages;
 pub mod sweep;
 pub mod until_steady;
 pub mod verify;

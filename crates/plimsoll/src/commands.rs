@@ -11,6 +11,7 @@ pub mod compare;
 pub mod compare_sweeps;
 pub mod completions;
 pub mod experiment;
+pub mod job;
 pub mod judge;
 pub mod ledger;
 pub mod man;

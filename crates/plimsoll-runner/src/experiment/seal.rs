@@ -170,7 +170,10 @@ fn check_runs(record: &Record, runs: &[Loaded]) -> Result<Said, String> {
     }
     let in_order = matches!(
         record.kind,
-        ExperimentKind::Repeat | ExperimentKind::Tune | ExperimentKind::Compare
+        ExperimentKind::Repeat
+            | ExperimentKind::Tune
+            | ExperimentKind::Compare
+            | ExperimentKind::Stages
     );
     let numbers: BTreeSet<u32> = runs
         .iter()

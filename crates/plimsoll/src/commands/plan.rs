@@ -4,21 +4,19 @@
 mod list;
 mod new;
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll_import::fio_job::{FioImport, import_fio, import_stages, prepare};
+use plimsoll_import::fio_job::{FioImport, import_fio, import_stages};
 use plimsoll_plan::Plan;
 use plimsoll_runner::before;
 use plimsoll_runner::run::check_accepted;
 
-use super::bundle;
 use super::chosen::{Changes, wrong};
+use super::{bundle, job};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::notes;
 
 /// Options of `plan`.
 #[derive(Debug, Args)]
@@ -102,29 +100,8 @@ fn check(name: &str, changes: &Changes, common: &Common) -> Result<Exit, CliErro
 }
 
 fn import(job: &Path, out: Option<&Path>, common: &Common) -> Result<Exit, CliError> {
-    let is_stdin = job == Path::new("-");
-    let text = if is_stdin {
-        let mut text = String::new();
-        std::io::stdin().lock().read_to_string(&mut text).map(|_| text)
-    } else {
-        std::fs::read_to_string(job)
-    };
-    let unread = |path: &Path, error| format!("cannot read {}: {error}", path.display());
-    let text = text.map_err(|error| CliError::usage(unread(job, error)))?;
-    let beside = job.parent().unwrap_or(Path::new(""));
-    let include = |name: &str| {
-        let path = beside.join(name);
-        std::fs::read_to_string(&path).map_err(|error| unread(&path, error))
-    };
-    let text = prepare(&text, &include, &|name| std::env::var(name).ok())
-        .map_err(|says| CliError::usage(format!("{}: {says}", job.display())))?;
-    let stem = job.file_stem().filter(|_| !is_stdin);
-    let name = stem.map_or("job".into(), |stem| stem.to_string_lossy());
-    let tell = |imported: &FioImport| {
-        for note in imported.notes.iter().filter(|_| !common.quiet) {
-            notes::tell(&format!("note: {note}"));
-        }
-    };
+    let (text, name) = (job::read(job)?, job::name(job));
+    let tell = |imported: &FioImport| job::tell(imported, common);
     if let Some(directory) = out {
         let stages = import_stages(&text, &name).map_err(|errors| wrong(&errors))?;
         std::fs::create_dir_all(directory).map_err(|error| {

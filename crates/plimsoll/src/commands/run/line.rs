@@ -70,7 +70,7 @@ impl Line {
         let request = SweepRequest {
             name: format!("{pattern}-{size}-r{reads}"),
             made_by: "plimsoll run",
-            targets: targets(changes)?,
+            targets: places(changes)?,
             sizes: vec![size],
             read_percents: vec![reads],
             patterns: vec![pattern.clone()],
@@ -88,7 +88,7 @@ impl Line {
             size.about(),
             if clients == 1 { "" } else { "s" },
         ));
-        Ok((Changes::set_on(plan, &changes.set)?, meant))
+        Ok((changes.set_in(&plan)?, meant))
     }
 
     /// Sizes of a transfer and of a file.
@@ -153,19 +153,11 @@ fn no(text: &str, word: &str, such: &str) -> CliError {
         .hint(format!("write such as --{word} {such}"))
 }
 
-fn targets(changes: &Changes) -> Result<Vec<String>, CliError> {
+fn places(changes: &Changes) -> Result<Vec<String>, CliError> {
     if !changes.names_a_place() {
         return Err(CliError::usage("there is nothing to run")
             .hint("name a plan (`plimsoll plan list` lists those that are built in)")
             .hint("or a place: plimsoll run --path /mnt/x --size 4KiB --reads 70 --depth 32 --for 60s"));
     }
-    if !changes.logs.is_empty() || changes.path.len() > 1 {
-        return Err(CliError::usage(
-            "several directories, and logs, go with a plan of a mail store",
-        )
-        .hint("name one --path, or a plan such as exchange-1000-heavy"));
-    }
-    let model = changes.model.iter().map(|model| format!("model:{model}"));
-    let all = changes.path.iter().chain(&changes.device).chain(&changes.nfs).cloned();
-    Ok(all.chain(model).collect())
+    changes.places()
 }

@@ -1,0 +1,132 @@
+//! The stages of a job, run one after the other: each with its verdict, from the bundles that they left.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::EndKind;
+use plimsoll_plan::{ResolvedPlan, SizeBytes, Stream};
+use serde::{Deserialize, Serialize};
+
+use crate::figures::{self, Pick};
+use crate::verdict::{Verdict, VerdictKind};
+
+/// A stage that was run. Figures are `None` where they were not measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Its name.
+    pub name: String,
+    /// What it does, in words.
+    pub does: String,
+    /// The run.
+    pub run_id: String,
+    /// Its verdict.
+    pub verdict: VerdictKind,
+    /// The verdict's reason.
+    pub reason: String,
+    /// How long was measured.
+    pub measured_ns: Option<u64>,
+    /// Operations per second.
+    pub rate_per_s: Option<f64>,
+    /// Bytes per second.
+    pub bandwidth_bytes_per_s: Option<f64>,
+    /// Mean latency of all operations.
+    pub latency_ns_avg: Option<u64>,
+    /// Its 99th percentile.
+    pub latency_ns_p99: Option<u64>,
+}
+
+/// The stages of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stages {
+    /// Name of the job.
+    pub name: String,
+    /// The stages that it has, in their order.
+    pub planned: Vec<String>,
+    /// Those that were run.
+    pub stages: Vec<Stage>,
+}
+
+impl Stage {
+    /// The stage that a bundle measured.
+    #[must_use]
+    pub fn of(bundle: &Bundle, verdict: &Verdict) -> Self {
+        let completed = bundle.run.end.kind == EndKind::Completed;
+        let measured = figures::measured(bundle).filter(|_| completed);
+        let all = Pick::All(None);
+        let arm = bundle.run.experiment.as_ref().map(|place| place.arm.clone());
+        Self {
+            name: arm.unwrap_or_else(|| bundle.run.name.clone()),
+            does: does(&bundle.plan),
+            run_id: bundle.run.run_id.clone(),
+            verdict: verdict.verdict,
+            reason: verdict.reason.clone(),
+            measured_ns: measured.map(|phase| phase.duration_ns),
+            rate_per_s: measured.and_then(|_| figures::rate_per_s(bundle, all)),
+            bandwidth_bytes_per_s: measured.and_then(|_| figures::bytes_per_s(bundle, all)),
+            latency_ns_avg: measured.and(figures::totals(bundle, all).mean_ns()),
+            latency_ns_p99: measured.and(figures::percentile_ns(bundle, all, 0.99)),
+        }
+    }
+}
+
+impl Stages {
+    /// The verdict that is read first: the worst of them; `None` where none was run.
+    #[must_use]
+    pub fn worst(&self) -> Option<VerdictKind> {
+        // In order of precedence, the worst first.
+        self.stages.iter().map(|stage| stage.verdict).min()
+    }
+
+    /// The stages with this verdict.
+    pub fn with(&self, kind: VerdictKind) -> impl Iterator<Item = &Stage> {
+        self.stages.iter().filter(move |stage| stage.verdict == kind)
+    }
+}
+
+/// What the streams of a plan do, in words.
+#[must_use]
+pub fn does(plan: &ResolvedPlan) -> String {
+    let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams[..]);
+    let one = |stream: &Stream| {
+        let size = match &stream.sizes[..] {
+            [one] => SizeBytes(one.size_bytes).about(),
+            _ => "mixed sizes".to_owned(),
+        };
+        let (clients, depth) = (stream.clients, stream.queue_depth);
+        format!(
+            "{} {size}, {} % reads, {clients} × {depth} outstanding",
+            stream.pattern.word(),
+            stream.read_percent
+        )
+    };
+    let all: Vec<String> = streams.iter().map(one).collect();
+    all.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_plan::Plan;
+
+    #[test]
+    fn the_worst_verdict_is_read_first_and_streams_are_told_in_words() {
+        let stage = |verdict| Stage {
+            name: "fill".to_owned(),
+            does: String::new(),
+            run_id: "r".to_owned(),
+            verdict,
+            reason: String::new(),
+            measured_ns: None,
+            rate_per_s: None,
+            bandwidth_bytes_per_s: None,
+            latency_ns_avg: None,
+            latency_ns_p99: None,
+        };
+        let mut all = Stages { name: "job".to_owned(), planned: vec![], stages: vec![] };
+        assert_eq!(all.worst(), None);
+        all.stages = vec![stage(VerdictKind::Measured), stage(VerdictKind::Invalid)];
+        assert_eq!(all.worst(), Some(VerdictKind::Invalid));
+        assert_eq!(all.with(VerdictKind::Measured).count(), 1);
+        let plan = "[target]\npath = \"/x\"\n[workload.matrix]\nsizes = \"8KiB\"\nreads = 70\n";
+        let plan = Plan::parse(plan, "t").unwrap().resolve();
+        assert!(does(&plan).contains("8 KiB, 70 % reads"), "{}", does(&plan));
+    }
+}

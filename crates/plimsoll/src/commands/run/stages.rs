@@ -1,0 +1,87 @@
+//! A fio job whose sections wait for each other: its stages, one after the other, in one experiment.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_import::fio_job::import_stages;
+use plimsoll_report::{stages_document, text};
+use plimsoll_runner::asked::Asked;
+use plimsoll_runner::before;
+use plimsoll_runner::run::check_accepted;
+use plimsoll_runner::stages::{self, Staged};
+
+use crate::commands::after::After;
+use crate::commands::chosen::{Changes, wrong};
+use crate::commands::{bundle, job};
+use crate::common::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::keys;
+use crate::progress::StderrProgress;
+
+/// The stages of a job with changes of fields; one, where all of it runs together. What could not be carried over is
+/// said.
+///
+/// # Errors
+/// A job that is wrong.
+pub fn read(file: &Path, changes: &Changes, common: &Common) -> Result<Vec<Staged>, CliError> {
+    let name = job::name(file);
+    let imported = import_stages(&job::read(file)?, &name).map_err(|errors| wrong(&errors))?;
+    let mut all = Vec::new();
+    for (stage, imported) in &imported {
+        job::tell(imported, common);
+        let plan = changes.made(&imported.plan)?;
+        let resolved = plan.resolve();
+        check_accepted(&resolved.evidence.accept_unknown)?;
+        // Its number and its section; the job's own name is that of the whole.
+        let short = stage.strip_prefix(&name).unwrap_or(stage).trim_start_matches('-');
+        all.push(Staged { name: short.to_owned(), plan, resolved });
+    }
+    Ok(all)
+}
+
+/// Runs the stages of a job one after the other, and shows the verdict of each.
+///
+/// # Errors
+/// A target that cannot be used, a bundle that cannot be written.
+pub fn carry_out(
+    job: &str,
+    all: &[Staged],
+    after: &After,
+    common: &Common,
+    progress: &mut StderrProgress,
+    interrupt: &AtomicBool,
+) -> Result<Exit, CliError> {
+    if after.verdict_to.is_some() {
+        return Err(CliError::usage("--verdict-to: a job of several stages has no one verdict")
+            .hint("write a plan for each stage: plimsoll plan import JOB --out DIR"));
+    }
+    let told: Vec<_> = all.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
+    if !before::stages_begin(&told, after.yes, after.dry_run, progress)? {
+        return Ok(Exit::Ok);
+    }
+    let Some(first) = all.first() else { return Ok(Exit::Ok) };
+    let places = keys::places(&after.sign)?;
+    let asked = Asked {
+        plan: &first.plan,
+        resolved: &first.resolved,
+        keep: after.keep,
+        witness: after.witness.as_deref(),
+        destroy: &after.destroy,
+        bundles: &places.bundles(after.out.as_deref())?,
+        places: &places,
+        interrupt,
+    };
+    let ran = stages::carry_out(job, all, &asked, progress)?;
+    if common.json {
+        bundle::print(&bundle::json(&ran.stages)?)?;
+    } else {
+        let document = stages_document(&ran.stages);
+        bundle::print(&text::document(&document, &bundle::style(common)))?;
+        bundle::print(&format!("\nreport: {}\n", ran.report.display()))?;
+    }
+    for directory in &ran.kept {
+        progress.say(&format!("the data was kept in {directory}"));
+    }
+    Ok(ran.exit())
+}
