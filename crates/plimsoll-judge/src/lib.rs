@@ -4,6 +4,7 @@
 //! number that was not passed in, so that the same evidence gives the same verdict to the letter
 //! on any machine, a year later.
 
+pub mod carried;
 pub mod checks;
 pub mod claim;
 pub mod compare;
@@ -16,6 +17,7 @@ pub mod judge;
 pub mod metrics;
 pub mod place;
 pub mod rules;
+pub mod stages;
 pub mod stats;
 pub mod steady;
 pub mod sweep;

@@ -5,6 +5,7 @@
 //! before and the method after. Figures come from the verdict and from `plimsoll_judge::figures`;
 //! what is done here is sums and quotients of totals that stand in the evidence.
 
+mod carried;
 pub(crate) mod checks;
 mod condition;
 pub(crate) mod distribution;
@@ -35,6 +36,7 @@ use crate::time::utc;
 pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
     let sections = [
         checks::section(verdict),
+        carried::section(bundle, verdict),
         findings::section(verdict),
         findings::claims_line(verdict),
         inside::brief(bundle),

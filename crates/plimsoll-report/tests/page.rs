@@ -125,8 +125,15 @@ fn words_of_our_own_are_explained_where_they_first_appear() {
     let bundle = common::bundle(QUICK);
     let text = plimsoll_report::text(&bundle, &judge(&bundle), &Default::default());
     assert!(text.contains("Claims: what the figures may be taken to show"), "{text}");
+    assert!(text.contains("upkeep: what the store does for itself"), "{text}");
     let page = page(&bundle);
-    for words in ["T2, by another tool", "coordinated omission", "A claim is what a figure"] {
+    let words = [
+        "T2, by another tool",
+        "coordinated omission",
+        "A claim is what a figure",
+        "Checkpoints, headers, formatting of log files",
+    ];
+    for words in words {
         assert!(page.contains(words), "{words}");
     }
 }
@@ -224,4 +231,43 @@ fn a_run_without_a_measurement_has_a_report() {
     plimsoll_report::csv(&bundle, &verdict);
     plimsoll_report::markdown(&bundle, &verdict);
     plimsoll_report::fio_json(&bundle);
+}
+
+/// What a quickstart answers stands in every form of its report, and in that of no other run.
+#[test]
+fn a_quickstart_says_what_the_storage_would_carry() {
+    let mut bundle = common::bundle(QUICK);
+    let forms = |bundle: &Bundle| {
+        let verdict = judge(bundle);
+        let text = plimsoll_report::text(bundle, &verdict, &Default::default());
+        [text, page(bundle), plimsoll_report::markdown(bundle, &verdict)]
+    };
+    for form in forms(&bundle) {
+        assert!(!form.contains("What this storage would carry"), "{form}");
+    }
+    bundle.plan.name = "quickstart".into();
+    for mount in &mut bundle.environment.mounts {
+        mount.free_bytes = Some(80 << 30);
+    }
+    // 621 I/Os a second, and room for less than the 3,100 heavy mailboxes that they would be.
+    for form in forms(&bundle) {
+        for says in [
+            "What this storage would carry",
+            "heavy",
+            "space",
+            "95 % intervals",
+            "80 GiB are free",
+            "plimsoll run exchange-1000-heavy",
+            "--path /srv/mail",
+        ] {
+            assert!(form.contains(says), "{says:?} is not in\n{form}");
+        }
+    }
+    // What was not seen is unknown.
+    for mount in &mut bundle.environment.mounts {
+        mount.free_bytes = None;
+    }
+    for form in forms(&bundle) {
+        assert!(form.contains("what is free was not seen"), "{form}");
+    }
 }

@@ -19,9 +19,8 @@ fn it_gives_a_verdict_and_cleans_up() {
     };
     ran.says(word);
     // What it would carry, by rate and by space, and what to run next on this very path.
-    for says in ["by rate", "by space", "light", "medium", "heavy", "95 % interval", "are free"] {
-        ran.says(says);
-    }
+    let parts = ["by rate", "by space", "light", "medium", "heavy", "95 % intervals", "are free"];
+    parts.iter().for_each(|says| ran.says(says));
     let cache = sandbox.path("cache/plimsoll");
     let next = ran.stdout.lines().find(|line| line.trim().starts_with("plimsoll run ")).unwrap();
     assert!(next.contains(cache.to_str().unwrap()), "{next}");
@@ -33,6 +32,23 @@ fn it_gives_a_verdict_and_cleans_up() {
     let report = ran.stdout.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
     let page = std::fs::read_to_string(report).unwrap();
     assert!(page.contains(word) && page.contains("</html>"));
+    // The same in the report's forms, and for programs.
+    let id = run_of(report);
+    let markdown = sandbox.run(&["report", &id, "--format", "markdown"]).expect(0).stdout;
+    for says in parts.iter().copied().chain(["limited by", "plimsoll run exchange-1000-heavy"]) {
+        assert!(page.contains(says) && markdown.contains(says), "{says:?} is not in\n{markdown}");
+    }
+    let answer = sandbox.run(&["judge", &id, "--json"]).json()["would_carry"].clone();
+    let profiles = answer["profiles"].as_array().unwrap();
+    assert_eq!(
+        profiles.iter().map(|one| &one["users"]).collect::<Vec<_>>(),
+        ["light", "medium", "heavy"]
+    );
+    for profile in profiles {
+        assert!(profile["by_rate"].is_u64() && profile["by_space"].is_u64(), "{profile}");
+        assert!(["rate", "space"].contains(&profile["limited_by"].as_str().unwrap()), "{profile}");
+    }
+    assert_eq!(answer["next"].as_str().unwrap(), next.trim());
     assert!(support::names(&sandbox.path("cache/plimsoll")).is_empty());
     let verdict = sandbox.run(&["runs", "show", &run_of(report), "--json"]).expect(0).json();
     assert_eq!(verdict["verdict"], word);

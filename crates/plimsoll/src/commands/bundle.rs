@@ -4,9 +4,10 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::Bundle;
-use plimsoll_judge::Verdict;
+use plimsoll_judge::{Verdict, carried};
 use plimsoll_report::text::Style;
 pub use plimsoll_runner::render::{document_html, html, json};
+use serde::Serialize;
 
 use crate::catalogue;
 use crate::common::{self, Common};
@@ -61,7 +62,7 @@ pub fn show(
     common: &Common,
 ) -> Result<(), CliError> {
     if common.json {
-        return print(&json(verdict)?);
+        return print(&verdict_json(bundle, verdict)?);
     }
     let mut text = plimsoll_report::text(bundle, verdict, &style(common));
     let report = directory.join("report.html");
@@ -72,6 +73,23 @@ pub fn show(
         text.push_str(&format!("\nreport: there is none; `plimsoll judge {again}` makes it\n"));
     }
     print(&text)
+}
+
+/// The object of `verdict.json`; a quickstart's has beside it what the storage would carry.
+///
+/// # Errors
+/// A value that has no JSON form.
+pub fn verdict_json(bundle: &Bundle, verdict: &Verdict) -> Result<String, CliError> {
+    #[derive(Serialize)]
+    struct Answered<'a> {
+        #[serde(flatten)]
+        verdict: &'a Verdict,
+        would_carry: &'a carried::Answer,
+    }
+    match carried::answer(bundle, verdict) {
+        Some(would_carry) => json(&Answered { verdict, would_carry: &would_carry }),
+        None => json(verdict),
+    }
 }
 
 /// Says what is in doubt of the evidence that was shown: below a report that people read, and on stderr

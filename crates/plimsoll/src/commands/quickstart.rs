@@ -1,14 +1,11 @@
 //! `plimsoll quickstart`: the main job on this machine, small, in about a minute.
 
-mod answer;
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use clap::Args;
 use plimsoll_engine::mailbox::written_bytes;
 use plimsoll_plan::{QuickstartFacts, quickstart};
-use plimsoll_runner::repeat::Repeated;
 
 use super::after::After;
 use crate::common::Common;
@@ -70,15 +67,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     };
     let plan = quickstart(&facts)
         .map_err(|error| CliError::environment(format!("{}: {error}", directory.display())))?;
-    let also = |repeated: &Repeated| {
-        let [finished] = &repeated.finished[..] else { return Ok(()) };
-        let free_bytes = self::free_bytes(&directory)?;
-        match answer::answer(&finished.verdict, &directory, free_bytes) {
-            Some(text) if !common.json => super::bundle::print(&text),
-            _ => Ok(()),
-        }
-    };
-    super::run::run_plan(&plan, &options.after, common, &mut progress, &interrupt, &also)
+    super::run::run_plan(&plan, &options.after, common, &mut progress, &interrupt)
 }
 
 /// The directory to work in, made if it is this user's own cache.

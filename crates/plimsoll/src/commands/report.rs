@@ -62,7 +62,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let Loaded { bundle: evidence, verdict, custody, .. } = &loaded;
     let text = match (options.export, options.format) {
         (Some(export), _) => export.text(&directory, evidence, verdict)?,
-        _ if common.json => bundle::json(verdict)?,
+        _ if common.json => bundle::verdict_json(evidence, verdict)?,
         (_, Format::Text) => plimsoll_report::text(evidence, verdict, &bundle::style(common)),
         (_, Format::Html) => bundle::html(evidence, verdict)?,
         (_, Format::Markdown) => plimsoll_report::markdown(evidence, verdict),

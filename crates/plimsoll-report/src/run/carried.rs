@@ -1,0 +1,88 @@
+//! What a quickstart's storage would carry: by rate, by space, how sure that is, and what to run next.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_judge::Verdict;
+use plimsoll_judge::carried::{Answer, Carried, answer};
+
+use super::checks::label;
+use super::nothing;
+use crate::document::{Block, Section};
+use crate::number::{Letters, Unit};
+use crate::table::{Cell, Column, Table};
+
+/// Nothing for any run but a quickstart's.
+pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
+    let Some(answer) = answer(bundle, verdict) else { return nothing() };
+    let mut section = Section::brief("carried", "What this storage would carry")
+        .with(Block::Table(table(&answer)))
+        .with(Block::List(words(&answer)));
+    section = match (&answer.next, answer.promised) {
+        (Some(next), Some(mailboxes)) => section.with(Block::Listing {
+            caption: format!(
+                "Next, what these figures promise, for two hours on {mailboxes} heavy mailboxes:"
+            ),
+            text: next.clone(),
+        }),
+        _ => section.with(Block::Words(
+            "Not one mailbox of 1 GiB is promised: name a larger file system with --path."
+                .to_owned(),
+        )),
+    };
+    section
+}
+
+fn table(answer: &Answer) -> Table {
+    let size = Unit::Size.show(answer.mailbox_bytes as f64, Letters::Unicode);
+    let mut table = Table::new(
+        &format!("Mailboxes of {size}"),
+        vec![
+            Column::words("users", "users"),
+            Column::numbers("by rate", "by_rate"),
+            Column::numbers("95 % interval from", "by_rate_low").rank(1),
+            Column::numbers("to", "by_rate_high").rank(1),
+            Column::numbers("by space", "by_space"),
+            Column::words("limited by", "limited_by"),
+        ],
+    );
+    table.rows = answer.profiles.iter().map(row).collect();
+    table
+}
+
+fn row(one: &Carried) -> Vec<Cell> {
+    let count = |count: Option<u64>| count.map_or_else(Cell::unknown, Cell::count);
+    let [low, high] = one.by_rate_interval.map_or([None; 2], |ends| ends.map(Some));
+    vec![
+        Cell::text(one.users.clone()),
+        Cell::count(one.by_rate),
+        count(low),
+        count(high),
+        count(one.by_space),
+        Cell::text(one.limited_by.clone()),
+    ]
+}
+
+fn words(answer: &Answer) -> Vec<String> {
+    let rate = Unit::Rate.show(answer.rate_per_s, Letters::Unicode);
+    let free = match answer.free_bytes {
+        Some(free) => format!("{} are free", Unit::Size.show(free as f64, Letters::Unicode)),
+        None => "what is free was not seen".to_owned(),
+    };
+    let mut all = Vec::new();
+    if !answer.can_be_relied_on {
+        all.push("The run is INVALID: no figure here can be relied on.".to_owned());
+    }
+    all.push(format!(
+        "Rate: {rate} transactional I/Os, by four sessions. The 95 % intervals are of this half minute: they can't know \
+         what a minute on little data doesn't show, caches that the real data exceeds, and storage that is full or has \
+         been written to for hours."
+    ));
+    all.push(format!("Space: {free}."));
+    if !answer.limits_broken.is_empty() {
+        let broken: Vec<String> = answer.limits_broken.iter().map(|name| label(name)).collect();
+        all.push(format!(
+            "At this rate a limit was broken ({}): it carries less than the rate alone says.",
+            broken.join("; ")
+        ));
+    }
+    all
+}
