@@ -5,12 +5,13 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_engine::{Space, space};
+use plimsoll_engine::{EngineError, Space, space};
 use plimsoll_plan::{ResolvedPlan, SizeBytes, Target, TargetKind};
 use plimsoll_report::elapsed;
 use plimsoll_sys::clock;
 use rustix::fs::{Access, access};
 
+use crate::arms;
 use crate::error::{RunnerError, engine_error};
 use crate::exit::Exit;
 use crate::listener::Listener;
@@ -22,7 +23,7 @@ pub const MEASURE_NS_MAX: u64 = 30 * 24 * 3_600 * 1_000_000_000;
 const SERVER: Duration = Duration::from_secs(5);
 
 /// What is asked for beside a plan.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Before {
     /// How many measurements: runs, points or steps of all targets together.
     pub measurements: u64,
@@ -32,29 +33,99 @@ pub struct Before {
     pub made: u64,
     /// Whether a plan that goes on for weeks is meant.
     pub yes: bool,
+    /// Whether nothing is to be done but what is said here.
+    pub dry_run: bool,
+    /// What a dry run lists: each run, point or step in its order.
+    pub listed: Vec<String>,
 }
 
 impl Before {
-    /// The runs of a plan, as often as it says.
+    /// The runs of a plan, as often as it says, of its targets in turns.
     #[must_use]
-    pub fn runs(plan: &ResolvedPlan, yes: bool) -> Self {
+    pub fn runs(plan: &ResolvedPlan, yes: bool, dry_run: bool) -> Self {
         let (runs, targets) = (u64::from(plan.repeat.runs.max(1)), plan.targets.len() as u64);
         let made = if plan.repeat.fresh { runs * targets } else { targets };
-        Self { measurements: runs * targets, called: "run", made, yes }
+        let all = runs * targets;
+        let order = if targets > 1 && dry_run {
+            arms::order(plan.targets.len(), plan.repeat.runs.max(1), plan.seed)
+        } else {
+            Vec::new()
+        };
+        let line = |(at, &arm): (usize, &usize)| {
+            let name = plan.targets.get(arm).map_or("", |target| target.name.as_str());
+            format!("run {} of {all}: {name}", at + 1)
+        };
+        let listed = order.iter().enumerate().map(line).collect();
+        Self { measurements: all, called: "run", made, yes, dry_run, listed }
     }
 }
 
-/// Says what a plan will take, or refuses it.
+/// Says what the stages of a job will take, one after the other, or refuses them; true: they are to be carried out.
 ///
 /// # Errors
-/// Data that can't fit, a measurement of more than 30 days that nobody said is meant.
-pub fn tell(
+/// As [`begins`], for the first stage that can't be carried out.
+pub fn stages_begin(
+    stages: &[(String, ResolvedPlan)],
+    yes: bool,
+    dry_run: bool,
+    listener: &mut dyn Listener,
+) -> Result<bool, RunnerError> {
+    let total = stages.iter().fold(0, |sum: u64, (_, plan)| sum.saturating_add(once_ns(plan)));
+    not_for_weeks(total, yes)?;
+    let all = stages.len();
+    let most =
+        if stages.iter().any(|(_, plan)| plan.phases.until_steady) { "at most " } else { "" };
+    let end = utc(clock::realtime_ns().saturating_add(total));
+    listener.say(&format!(
+        "takes {most}{} ({all} stages, one after the other), beside making the data of each: until {end} at the \
+         earliest",
+        elapsed(total as f64)
+    ));
+    let mut lacking = None;
+    for (number, (name, plan)) in stages.iter().enumerate() {
+        let once = elapsed(once_ns(plan) as f64);
+        listener.say(&format!("stage {} of {all}, {name}: {once}", number + 1));
+        lacking = lacking.or(spaces(plan, 1, listener));
+    }
+    lacking.map_or(Ok(()), |error| Err(engine_error(&error)))?;
+    for (_, plan) in stages {
+        if dry_run { reach(plan, listener)? } else { there(plan)? }
+    }
+    Ok(!dry_run)
+}
+
+/// Says what a plan will take, or refuses it; true: it is to be carried out. A dry run lists what would be done in
+/// which order, looks at every place and server, and is not.
+///
+/// # Errors
+/// Data that can't fit, a measurement of more than 30 days that nobody said is meant, a place that is not there.
+pub fn begins(
     plan: &ResolvedPlan,
-    before: Before,
+    before: &Before,
+    listener: &mut dyn Listener,
+) -> Result<bool, RunnerError> {
+    tell(plan, before, listener)?;
+    if !before.dry_run {
+        return there(plan).map(|()| true);
+    }
+    before.listed.iter().for_each(|line| listener.say(line));
+    reach(plan, listener)?;
+    Ok(false)
+}
+
+fn tell(
+    plan: &ResolvedPlan,
+    before: &Before,
     listener: &mut dyn Listener,
 ) -> Result<(), RunnerError> {
     sane(plan, before)?;
     listener.say(&duration(plan, before, clock::realtime_ns()));
+    let times = before.made.div_ceil(plan.targets.len().max(1) as u64);
+    spaces(plan, times, listener).map_or(Ok(()), |error| Err(engine_error(&error)))
+}
+
+/// Says what space there is and what is written, so many times; returns what is lacking.
+fn spaces(plan: &ResolvedPlan, times: u64, listener: &mut dyn Listener) -> Option<EngineError> {
     let mut lacking = None;
     let mut written: u64 = 0;
     for target in &plan.targets {
@@ -66,19 +137,18 @@ pub fn tell(
             lacking = lacking.or_else(|| space.lacking());
         }
     }
-    let times = before.made.div_ceil(plan.targets.len().max(1) as u64);
     if written > 0 && !plan.targets.iter().all(|t| has_no_space(&t.kind)) {
         let all = SizeBytes(written.saturating_mul(times)).about();
         listener
             .say(&format!("writes {all} before it measures, and what the load writes meanwhile"));
     }
-    lacking.map_or(Ok(()), |error| Err(engine_error(&error)))
+    lacking
 }
 
 /// Refuses data that can't fit, as far as its directories are there.
 ///
 /// # Errors
-/// As [`tell`].
+/// As [`begins`].
 pub fn fits(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let spaces = plan.targets.iter().flat_map(|target| space(plan, target));
     let lacking = spaces.into_iter().find_map(|space| space.lacking());
@@ -89,9 +159,12 @@ fn has_no_space(kind: &TargetKind) -> bool {
     matches!(kind, TargetKind::Model { .. } | TargetKind::Null)
 }
 
-fn sane(plan: &ResolvedPlan, before: Before) -> Result<(), RunnerError> {
-    let total = once_ns(plan).saturating_mul(before.measurements);
-    if total <= MEASURE_NS_MAX || before.yes {
+fn sane(plan: &ResolvedPlan, before: &Before) -> Result<(), RunnerError> {
+    not_for_weeks(once_ns(plan).saturating_mul(before.measurements), before.yes)
+}
+
+fn not_for_weeks(total: u64, meant: bool) -> Result<(), RunnerError> {
+    if total <= MEASURE_NS_MAX || meant {
         return Ok(());
     }
     let says = format!("the plan measures for {}", days(total));
@@ -111,7 +184,7 @@ fn once_ns(plan: &ResolvedPlan) -> u64 {
     plan.phases.warm_up_ns.saturating_add(plan.phases.measure_ns)
 }
 
-fn duration(plan: &ResolvedPlan, before: Before, now_unix_ns: u64) -> String {
+fn duration(plan: &ResolvedPlan, before: &Before, now_unix_ns: u64) -> String {
     let once = once_ns(plan);
     let total = once.saturating_mul(before.measurements);
     let (many, called) = (before.measurements, before.called);
@@ -148,11 +221,33 @@ fn room(space: &Space) -> String {
     format!("{path}: {needs} needed, {free}{reused}")
 }
 
+/// Refuses a directory that is not there, before anything is waited for.
+fn there(plan: &ResolvedPlan) -> Result<(), RunnerError> {
+    let directories = |target: &&Target| {
+        matches!(target.kind, TargetKind::Directories { .. } | TargetKind::Path { .. })
+    };
+    for target in plan.targets.iter().filter(directories) {
+        for place in places(target) {
+            if !Path::new(&place).exists() {
+                return Err(missing(&place, plan.targets.len() > 1));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A directory that a plan names is not there: what to do of it.
+fn missing(place: &str, is_one_of_several: bool) -> RunnerError {
+    let error = RunnerError::usage(format!("{place} is no directory that is there"))
+        .hint("make it, or see to it that what belongs there is mounted");
+    match is_one_of_several {
+        true => error,
+        false => error.hint("or name one that is there, with --path DIR, in place of the plan's"),
+    }
+}
+
 /// Looks at every place and server that a plan names, without writing anything; says what is there.
-///
-/// # Errors
-/// The first that can't be used.
-pub fn reach(plan: &ResolvedPlan, listener: &mut dyn Listener) -> Result<(), RunnerError> {
+fn reach(plan: &ResolvedPlan, listener: &mut dyn Listener) -> Result<(), RunnerError> {
     let mut first = None;
     let mut take = |place: &str, found: Result<String, RunnerError>| match found {
         Ok(says) => listener.say(&format!("{place}: {says}")),
@@ -161,9 +256,10 @@ pub fn reach(plan: &ResolvedPlan, listener: &mut dyn Listener) -> Result<(), Run
             first.get_or_insert(error);
         }
     };
+    let several = plan.targets.len() > 1;
     for target in &plan.targets {
         for place in places(target) {
-            let found = look(target, &place);
+            let found = look(target, &place, several);
             take(&place, found);
         }
     }
@@ -188,7 +284,7 @@ fn places(target: &Target) -> Vec<String> {
     all
 }
 
-fn look(target: &Target, place: &str) -> Result<String, RunnerError> {
+fn look(target: &Target, place: &str, several: bool) -> Result<String, RunnerError> {
     let path = Path::new(place);
     match &target.kind {
         TargetKind::Nfs { .. } => answers(place, 2049),
@@ -200,10 +296,7 @@ fn look(target: &Target, place: &str) -> Result<String, RunnerError> {
                 .map_err(|error| RunnerError::usage(format!("{place}: {error}")))?;
             Ok("is there, and may be written".to_owned())
         }
-        _ if !path.is_dir() => {
-            Err(RunnerError::usage(format!("{place} is no directory that is there"))
-                .hint("make it, or mount what belongs there"))
-        }
+        _ if !path.is_dir() => Err(missing(place, several)),
         _ => {
             access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
                 .map_err(|error| RunnerError::environment(format!("{place}: {error}")))?;
@@ -247,20 +340,21 @@ mod tests {
     #[test]
     fn a_million_hours_are_refused_in_years_unless_they_are_meant() {
         let long = plan("1000000h");
-        let error = sane(&long, Before::runs(&long, false)).map_err(|e| e.to_string());
+        let error = sane(&long, &Before::runs(&long, false, false)).map_err(|e| e.to_string());
         let error = error.err().unwrap_or_default();
         assert!(error.contains("114.1 years") && error.contains("--yes"), "{error}");
-        assert!(sane(&long, Before::runs(&long, true)).is_ok());
+        assert!(sane(&long, &Before::runs(&long, true, false)).is_ok());
         let month = plan("720h");
-        assert!(sane(&month, Before::runs(&month, false)).is_ok());
+        assert!(sane(&month, &Before::runs(&month, false, false)).is_ok());
     }
 
     #[test]
     fn what_it_takes_is_said_with_its_end() {
         let plan = plan("1h");
-        let before = Before { measurements: 3, called: "run", made: 3, yes: false };
+        let three = Before::runs(&plan, false, false);
+        let before = Before { measurements: 3, made: 3, ..three };
         assert_eq!(
-            duration(&plan, before, 1_795_219_200_000_000_000),
+            duration(&plan, &before, 1_795_219_200_000_000_000),
             "takes 3 h (3 runs of 1 h), beside making the data: until 2026-11-21 03:00 UTC at the \
              earliest"
         );

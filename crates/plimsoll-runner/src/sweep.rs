@@ -201,12 +201,13 @@ impl Sweeping {
         points.iter().filter(|point| !self.has(&point.label)).count() as u64
     }
 
-    /// Says which points there are, and which of them have been measured.
-    pub fn say_points(&self, points: &[MatrixPoint], listener: &mut dyn Listener) {
-        for point in points {
+    /// Which points there are, and which of them have been measured: a line each.
+    pub fn listed(&self, points: &[MatrixPoint]) -> Vec<String> {
+        let line = |point: &MatrixPoint| {
             let done = if self.has(&point.label) { ", measured already" } else { "" };
-            listener.say(&format!("point {}: {}{done}", point.index + 1, point.label));
-        }
+            format!("point {}: {}{done}", point.index + 1, point.label)
+        };
+        points.iter().map(line).collect()
     }
 
     /// How long it will take, up front.

@@ -27,9 +27,11 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
     std::fs::write(&path, text).unwrap();
 
     // Two runs of each can't tell a difference: that is said before an hour is spent on them.
-    let refused = sandbox.run(&["compare", path.to_str().unwrap()]).expect(2);
-    refused.says("fewer than 4 runs of each");
-    refused.says("[repeat] runs = 4");
+    for command in ["compare", "run"] {
+        let refused = sandbox.run(&[command, path.to_str().unwrap()]).expect(2);
+        refused.says("fewer than 4 runs of each");
+        refused.says("[repeat] runs = 4");
+    }
     assert!(sandbox.bundles().is_empty());
     let ran = sandbox.run(&["compare", path.to_str().unwrap(), "--few", "--json"]);
     let compared = ran.json();
@@ -123,4 +125,77 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
     assert_eq!(within["names"], serde_json::json!(["after", "before"]), "{within}");
     sandbox.run(&["compare", &a]).expect(2).says("name another");
     sandbox.run(&["compare", &a, "/nowhere"]).expect(2).says("there is no bundle");
+}
+
+#[test]
+fn a_comparison_says_first_what_it_will_take_and_can_be_tried_dry() {
+    let sandbox = Sandbox::new();
+    let (a, b) = (sandbox.path("a"), sandbox.path("b"));
+    for directory in [&a, &b] {
+        std::fs::create_dir(directory).unwrap();
+    }
+    let (ext4, btrfs) = (format!("ext4={}", a.display()), format!("btrfs={}", b.display()));
+    let named = ["compare", "oltp", "--target", &ext4, "--target", &btrfs];
+    let small = ["--set", "workload.matrix.file_size=1MiB"];
+    let with = |more: &[&str]| sandbox.run(&[&named[..], &small[..], more].concat());
+    // A plan that is built in, on two places of this machine.
+    let ran = with(&["--set", "repeat.runs=4", "--dry-run"]).expect(0);
+    for says in [
+        "takes 4 h 8 min (8 runs of 31 min)",
+        "at the earliest",
+        "17 MiB needed",
+        "writes 136 MiB before it measures",
+        "run 1 of 8: ",
+        "run 8 of 8: ",
+        "is there, and may be written",
+    ] {
+        ran.says(says);
+    }
+    assert!(sandbox.bundles().is_empty() && support::names(&a).is_empty());
+    // What can't be told, what can't fit and what goes on for weeks is refused before anything is spent.
+    with(&["--dry-run"]).expect(2).says("--set repeat.runs=4");
+    let vast = ["--set", "workload.matrix.file_size=100TiB", "--set", "repeat.runs=4"];
+    sandbox
+        .run(&[&named[..], &vast[..]].concat())
+        .expect(2)
+        .says("free, and the plan's data needs");
+    let long = ["--set", "repeat.runs=4", "--set", "phases.measure=1000000h"];
+    with(&long).expect(2).says("--yes");
+    with(&[&long[..], &["--yes", "--dry-run"]].concat()).expect(0).says("run 8 of 8: ");
+    let nowhere = ["--target", "c=/no/such", "--set", "repeat.runs=4"];
+    with(&nowhere).expect(2).says("/no/such is no directory that is there");
+    // One place is nothing to compare, and flags of plans go with plans.
+    sandbox.run(&["compare", "oltp"]).expect(2).says("--target ext4=/mnt/a");
+    sandbox.run(&["compare", "oltp", "--target", "/mnt/a"]).expect(2).says("which name");
+    sandbox
+        .run(&["compare", "here", "there", "--dry-run"])
+        .expect(2)
+        .says("--dry-run goes with a plan");
+}
+
+#[test]
+fn a_plan_names_the_difference_that_is_the_question() {
+    let sandbox = Sandbox::new();
+    let mut plan = SmallPlan::on(&sandbox.data());
+    (plan.mailboxes, plan.measure) = (8, "1s".into());
+    plan.more = "[compare]\nfactor = \"plan.workload.mailbox.think_time_ns\"".into();
+    let once = |plan: &SmallPlan, out: &str| {
+        let out = sandbox.path(out).display().to_string();
+        sandbox.run(&["run", &sandbox.plan(plan), "-q", "--out", &out]);
+        out
+    };
+    let a = once(&plan, "a");
+    plan.mailbox = "think_time = \"1ms\"".into();
+    let b = once(&plan, "b");
+    let compared = sandbox.run(&["compare", &a, &b, "--json"]).json();
+    for one in compared["unlike"].as_array().unwrap() {
+        assert_eq!(one["factor"], one["name"] == "plan.workload.mailbox.think_time_ns", "{one}");
+    }
+    assert!(compared["unlike"].to_string().contains("think_time_ns"), "{compared}");
+    // Only what the plans of both sides name is the question.
+    plan.more = String::new();
+    let c = once(&plan, "c");
+    let compared = sandbox.run(&["compare", &a, &c, "--json"]).json();
+    let unlike = compared["unlike"].as_array().unwrap();
+    assert!(unlike.iter().all(|one| one["factor"] == false), "{unlike:?}");
 }

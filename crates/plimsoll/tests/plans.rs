@@ -192,6 +192,13 @@ fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
     assert!(sandbox.left_in_data().is_empty() && sandbox.bundles().is_empty());
     let missing = ["run", "oltp", "--path", "/no/such", "--dry-run"];
     sandbox.run(&missing).expect(2).says("/no/such is no directory that is there");
+    // A plan that is built in has places of its own, which are seldom those of this machine.
+    for command in ["run", "tune", "sweep"] {
+        let ran = sandbox.run(&[command, "oltp"]).expect(2);
+        ran.says("is no directory that is there");
+        ran.says("--path DIR");
+    }
+    assert!(sandbox.bundles().is_empty());
     // A port of this host on which nothing listens.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let export = format!("nfs://127.0.0.1:{port}/vms");
@@ -213,9 +220,148 @@ fn jobs_that_wait_for_each_other_become_plans_in_sequence() {
         Ran::from(sandbox.command(arguments).env("PLACE", sandbox.data()).output().unwrap())
     };
     sandbox.run(&["plan", "import", "job.fio"]).expect(2).says("PLACE is not set");
-    with(&["plan", "import", "job.fio"]).expect(2).says("waits for the jobs before it");
+    let refused = with(&["plan", "import", "job.fio"]).expect(2);
+    refused.says("waits for the jobs before it");
+    refused.says("plimsoll run JOB");
     let ran = with(&["plan", "import", "job.fio", "--out", "stages"]).expect(0);
     ran.says("plimsoll run stages/job-1-fill.toml");
     ran.says("plimsoll run stages/job-2-read.toml");
     sandbox.run(&["plan", "check", "stages/job-2-read.toml"]).expect(0).says("read_percent = 100");
+}
+
+#[test]
+fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
+    let sandbox = Sandbox::new();
+    let job = "[global]\ndirectory=/no/such\nruntime=1\nsize=1m\n[fill]\nrw=write\nbs=64k\n[read]\nstonewall\n\
+        rw=randread\n[check]\nrw=randread\nbs=8k\n";
+    std::fs::write(sandbox.path("job.fio"), job).unwrap();
+    sandbox.run(&["run", "job.fio"]).expect(2).says("/no/such is no directory that is there");
+    let data = text(&sandbox.data());
+    let here = with_sets(&["run", "job.fio", "--path", &data], &["phases.warm_up=0s"]);
+    let dry = sandbox.run(&[&here[..], &["--dry-run"]].concat()).expect(0);
+    for says in [
+        "takes 2 s (2 stages, one after the other)",
+        "at the earliest",
+        "stage 1 of 2, 1-fill: 1 s",
+        "stage 2 of 2, 2-read: 1 s",
+        "1 MiB needed",
+        "2 MiB needed",
+        "is there, and may be written",
+    ] {
+        dry.says(says);
+    }
+    assert!(sandbox.bundles().is_empty());
+    let ran = sandbox.run(&here);
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    ran.says("2 stages, one after the other.");
+    let study = sandbox.bundle();
+    let record = support::json(&study.join("experiment.json"));
+    assert_eq!(record["kind"], "stages");
+    let stages = record["result"]["stages"].as_array().unwrap();
+    let names: Vec<&str> = stages.iter().map(|stage| stage["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["1-fill", "2-read"]);
+    for stage in stages {
+        let bundle = study.join(stage["run_id"].as_str().unwrap());
+        let evidence = support::json(&bundle.join("run.json"));
+        assert_eq!(evidence["experiment"]["arm"], stage["name"]);
+        assert_eq!(support::json(&bundle.join("verdict.json"))["verdict"], stage["verdict"]);
+        assert!(stage["rate_per_s"].as_f64() > Some(0.0), "{stage}");
+        sandbox.run(&["verify", bundle.to_str().unwrap()]).expect(0);
+    }
+    let page = std::fs::read_to_string(study.join("report.html")).unwrap();
+    assert!(page.contains("2-read") && page.contains("made its data anew"), "{page}");
+    // The same again from the bundles, under its place in the catalogue.
+    let id = study.file_name().unwrap().to_str().unwrap();
+    let again = sandbox.run(&["runs", "show", id, "--json"]).expect(0).json();
+    assert_eq!(again, record["result"]);
+    sandbox.run(&["report", id]).expect(0).says("1-fill");
+    sandbox.run(&["verify", study.to_str().unwrap()]).expect(0);
+    assert!(sandbox.left_in_data().is_empty());
+    // A job whose sections run together is one run, by the same command, and a plan to the others.
+    let alone = "[a]\nrw=randread\nsize=1m\nruntime=1\n";
+    std::fs::write(sandbox.path("alone.fio"), alone).unwrap();
+    sandbox
+        .run(&["plan", "check", "alone.fio", "--path", &data])
+        .expect(0)
+        .says("read_percent = 100");
+    sandbox.run(&["tune", "alone.fio", "--path", &data, "--dry-run"]).expect(0).says("depth from");
+    sandbox
+        .run(&["plan", "check", "job.fio"])
+        .expect(2)
+        .says("one after the other: plimsoll run JOB");
+}
+
+#[test]
+fn a_sweep_and_a_search_take_places_and_fields_beside_a_plan() {
+    let sandbox = Sandbox::new();
+    let data = text(&sandbox.data());
+    let plan = "[target]\npath = \"/no/such\"\n[workload.matrix]\nsizes = [\"4KiB\", \"8KiB\"]\nfile_size = \
+        \"1GiB\"\n";
+    std::fs::write(sandbox.path("matrix.toml"), plan).unwrap();
+    let sets = ["workload.matrix.file_size=1MiB", "phases.measure=10m", "phases.warm_up=0s"];
+    let sweep = with_sets(&["sweep", "matrix.toml", "--path", &data, "--dry-run"], &sets);
+    let ran = sandbox.run(&sweep).expect(0);
+    for says in ["2 points of 10 min: 20 min", "1 MiB needed", &data] {
+        ran.says(says);
+    }
+    // Fields of the plan that flags make, too.
+    let made = ["sweep", "--path", &data, "--sizes", "4KiB", "--file-size", "1MiB", "--dry-run"];
+    let made = with_sets(&made, &["workload.matrix.reads=[50]", "evidence.min_measure=1s"]);
+    sandbox.run(&made).expect(0).says("r50");
+    let tune = ["tune", "oltp", "--path", &data, "--steps", "3", "--dry-run"];
+    let ran = sandbox.run(&with_sets(&tune, &["workload.matrix.file_size=1MiB"])).expect(0);
+    for says in ["3 steps of 31 min", "17 MiB needed", "is there, and may be written"] {
+        ran.says(says);
+    }
+    assert!(sandbox.left_in_data().is_empty() && sandbox.bundles().is_empty());
+}
+
+/// Runs a command on a terminal of its own, with these answers typed.
+fn typed(sandbox: &Sandbox, arguments: &[&str], answers: &str) -> Ran {
+    use std::io::Write;
+    let program = sandbox.command(arguments);
+    let line: Vec<String> = std::iter::once(program.get_program())
+        .chain(program.get_args())
+        .map(|word| format!("'{}'", word.to_str().unwrap()))
+        .collect();
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &line.join(" "), "/dev/null"]).current_dir(sandbox.root.path());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => script.env(name, value),
+            None => script.env_remove(name),
+        };
+    }
+    let piped = std::process::Stdio::piped;
+    let mut child = script.stdin(piped()).stdout(piped()).stderr(piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(answers.as_bytes()).unwrap();
+    drop(stdin);
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_plan_is_made_by_answers_on_a_terminal() {
+    let sandbox = Sandbox::new();
+    let data = text(&sandbox.data());
+    // A number beyond the list, then a name; a count that is none; a file that is there.
+    std::fs::write(sandbox.path("taken.toml"), "").unwrap();
+    let answers =
+        format!("99\nexchange-1000-heavy\n{data}\n\nmany\n40\n\n\ntaken.toml\nmine.toml\n");
+    let ran = typed(&sandbox, &["plan", "new"], &answers).expect(0);
+    for says in [
+        "99 is none of them",
+        "workload.mailbox.mailboxes",
+        "taken.toml is there already",
+        "plimsoll run mine.toml",
+    ] {
+        ran.says(says);
+    }
+    let made = sandbox.run(&["plan", "show", "mine.toml"]).expect(0);
+    made.says("mailboxes = 40");
+    made.says(&data);
+    // The terminal is closed before the last question: nothing is written.
+    let ran = typed(&sandbox, &["plan", "new"], "oltp\n\u{4}").expect(2);
+    ran.says("the questions were not answered");
+    assert!(!sandbox.path("oltp.toml").exists());
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use plimsoll_judge::stats::welch::RUNS_MIN;
 use plimsoll_plan::Plan;
 use plimsoll_runner::arms;
 use plimsoll_runner::asked::Asked;
@@ -22,7 +23,7 @@ use crate::progress::StderrProgress;
 /// are accepted.
 ///
 /// # Errors
-/// As [`run_arms_for`].
+/// As [`run_arms_for`], and too few runs to tell a difference by.
 pub fn run_arms(
     plan: &Plan,
     after: &After,
@@ -31,11 +32,33 @@ pub fn run_arms(
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
+    enough_runs(plan)?;
     let taken = Taken { accept, ..Taken::default() };
     run_arms_for(plan, after, taken, common, progress, interrupt)
 }
 
-/// As [`run_arms`], with what is asked about.
+/// Refuses a plan that runs its targets too seldom to tell them apart, before any time is spent on it.
+///
+/// # Errors
+/// The number of runs that it needs.
+pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
+    let runs = plan.resolve().repeat.runs as usize;
+    if runs >= RUNS_MIN {
+        return Ok(());
+    }
+    let name = plan.source_name();
+    let often = if runs == 1 { "once".to_owned() } else { format!("{runs} times") };
+    let says = format!(
+        "{name} runs each target {often}: no difference can be told from noise by fewer than {RUNS_MIN} runs of each"
+    );
+    Err(CliError::usage(says)
+        .hint(format!("set `[repeat] runs = {RUNS_MIN}`, or more: --set repeat.runs={RUNS_MIN}"))
+        .hint(
+            "`plimsoll compare PLAN --few` runs it all the same: verdicts against a requirement need no more",
+        ))
+}
+
+/// As [`run_arms`], however few the runs, with what is asked about.
 ///
 /// # Errors
 /// A target that cannot be used, a bundle that cannot be written.
@@ -48,9 +71,7 @@ pub fn run_arms_for(
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
-    before::tell(&resolved, Before::runs(&resolved, after.yes), progress)?;
-    if after.dry_run {
-        before::reach(&resolved, progress)?;
+    if !before::begins(&resolved, &Before::runs(&resolved, after.yes, after.dry_run), progress)? {
         return Ok(Exit::Ok);
     }
     let places = keys::places(&after.sign)?;

@@ -8,6 +8,7 @@ use plimsoll_plan::{Change, Plan, PlanErrors, nearest_ready, overlay, ready};
 use plimsoll_runner::run::check_accepted;
 use toml::Value;
 
+use super::job;
 use crate::error::CliError;
 
 /// What is changed of a plan.
@@ -40,6 +41,40 @@ impl Changes {
             || self.device.is_some()
             || !self.nfs.is_empty()
             || self.model.is_some()
+    }
+
+    /// The places that are named, as a plan that is made from flags takes them: one directory, device or model, or
+    /// exports.
+    ///
+    /// # Errors
+    /// Several directories, and logs.
+    pub fn places(&self) -> Result<Vec<String>, CliError> {
+        if !self.logs.is_empty() || self.path.len() > 1 {
+            return Err(CliError::usage(
+                "several directories, and logs, go with a plan of a mail store",
+            )
+            .hint("name one --path, or a plan such as exchange-1000-heavy"));
+        }
+        let model = self.model.iter().map(|model| format!("model:{model}"));
+        let all = self.path.iter().chain(&self.device).chain(&self.nfs).cloned();
+        Ok(all.chain(model).collect())
+    }
+
+    /// A plan that was made from flags, with its fields set as is said beside them.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn set_in(&self, plan: &Plan) -> Result<Plan, CliError> {
+        Self { set: self.set.clone(), ..Self::default() }.made(plan)
+    }
+
+    /// A plan that was made here, with all these changes.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn made(&self, plan: &Plan) -> Result<Plan, CliError> {
+        let changes = self.fields()?;
+        changed(plan, &changes).map_err(|errors| wrong(&errors))
     }
 
     /// As changes of fields.
@@ -76,23 +111,18 @@ impl Changes {
     /// # Errors
     /// Everything that is wrong with it, as one message.
     pub fn plan(&self, name: &str) -> Result<Plan, CliError> {
-        let plan = self.read(name)?.map_err(|errors| wrong(&errors))?;
-        check_accepted(&plan.resolve().evidence.accept_unknown)?;
-        Ok(plan)
+        self.plan_with(name, Vec::new())
     }
 
-    /// A plan that was made from flags, with these fields set.
+    /// The same with changes of fields that come before these.
     ///
     /// # Errors
-    /// A change that is none, and everything that is wrong with the plan then.
-    pub fn set_on(plan: Plan, set: &[String]) -> Result<Plan, CliError> {
-        let set = Self { set: set.to_vec(), ..Self::default() }.fields()?;
-        if set.is_empty() {
-            return Ok(plan);
-        }
-        let text = overlay(plan.text(), plan.source_name(), &set);
-        let plan = text.and_then(|text| Plan::parse(&text, plan.source_name()));
-        plan.map_err(|errors| wrong(&errors))
+    /// As [`Self::plan`].
+    pub fn plan_with(&self, name: &str, mut first: Vec<Change>) -> Result<Plan, CliError> {
+        first.extend(self.fields()?);
+        let plan = with_fields(name, &first)?.map_err(|errors| wrong(&errors))?;
+        check_accepted(&plan.resolve().evidence.accept_unknown)?;
+        Ok(plan)
     }
 
     /// The same with the plan's own errors, for who shows them otherwise.
@@ -100,31 +130,47 @@ impl Changes {
     /// # Errors
     /// A name that is none, a change that is none.
     pub fn read(&self, name: &str) -> Result<Result<Plan, PlanErrors>, CliError> {
-        let changes = self.fields()?;
-        let path = Path::new(name);
-        if path.is_file() {
-            return Ok(Plan::load_changed(path, &changes, &read_job));
-        }
-        if let Some(ready) = ready(name) {
-            let text = overlay(ready.text, ready.name, &changes);
-            return Ok(text.and_then(|text| Plan::parse(&text, ready.name)));
-        }
-        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
-        if let Some(ready) = ready(stem).filter(|_| !path.exists()) {
-            let says = format!("there is no file {name}");
-            let hint = format!("a plan of this name is built in: write `{}`", ready.name);
-            return Err(CliError::usage(says).hint(hint));
-        }
-        if name.contains('/') || name.contains('.') || path.exists() {
-            return Ok(Plan::load(path, &read_job));
-        }
-        let error = CliError::usage(format!("there is no plan {name}: no file and none built in"));
-        let error = match nearest_ready(name) {
-            Some(near) => error.hint(format!("did you mean {near}?")),
-            None => error,
-        };
-        Err(error.hint("`plimsoll plan list` lists the plans that are built in"))
+        with_fields(name, &self.fields()?)
     }
+}
+
+/// A plan with changes of fields, as it is where there are none.
+fn changed(plan: &Plan, changes: &[Change]) -> Result<Plan, PlanErrors> {
+    if changes.is_empty() {
+        return Ok(plan.clone());
+    }
+    let text = overlay(plan.text(), plan.source_name(), changes)?;
+    Plan::parse(&text, plan.source_name())
+}
+
+/// The plan of this file, which may be a fio job, or of this name in the gallery, with changes of fields.
+fn with_fields(name: &str, changes: &[Change]) -> Result<Result<Plan, PlanErrors>, CliError> {
+    let path = Path::new(name);
+    if job::is_one(name) {
+        return Ok(job::plan(path)?.and_then(|plan| changed(&plan, changes)));
+    }
+    if path.is_file() {
+        return Ok(Plan::load_changed(path, changes, &read_job));
+    }
+    if let Some(ready) = ready(name) {
+        let text = overlay(ready.text, ready.name, changes);
+        return Ok(text.and_then(|text| Plan::parse(&text, ready.name)));
+    }
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
+    if let Some(ready) = ready(stem).filter(|_| !path.exists()) {
+        let says = format!("there is no file {name}");
+        let hint = format!("a plan of this name is built in: write `{}`", ready.name);
+        return Err(CliError::usage(says).hint(hint));
+    }
+    if name.contains('/') || name.contains('.') || path.exists() {
+        return Ok(Plan::load(path, &read_job));
+    }
+    let error = CliError::usage(format!("there is no plan {name}: no file and none built in"));
+    let error = match nearest_ready(name) {
+        Some(near) => error.hint(format!("did you mean {near}?")),
+        None => error,
+    };
+    Err(error.hint("`plimsoll plan list` lists the plans that are built in"))
 }
 
 /// What is wrong with a plan, as what the operator is told.

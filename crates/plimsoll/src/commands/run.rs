@@ -1,7 +1,9 @@
 //! `plimsoll run PLAN`: prepare, measure, verify, judge, report; as often as the plan says.
 
 mod line;
+mod stages;
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
@@ -13,7 +15,7 @@ use plimsoll_runner::search::{Fewest, with_fewest_threads};
 
 use super::after::After;
 use super::chosen::Changes;
-use super::{arms, bundle};
+use super::{arms, bundle, job};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -25,12 +27,13 @@ use crate::progress::StderrProgress;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll run exchange-1000-heavy --path /mnt/db --logs /mnt/log --set \
-    phases.measure=10m\n  plimsoll run plan.toml --keep --json\n  plimsoll run --path /mnt/x --size 4KiB \
+    phases.measure=10m\n  plimsoll run plan.toml --keep --json\n  plimsoll run job.fio --path /mnt/x --dry-run\n  plimsoll run --path /mnt/x --size 4KiB \
     --reads 70 --depth 32 --for 60s\n  plimsoll run --path /mnt/x --rw randread --bs 4k --iodepth 32 --runtime 60\n\n\
     `plimsoll plan list` lists the plans that are built in."
 )]
 pub struct Options {
-    /// The plan: a file, or one that is built in. Without one, the flags say what is run.
+    /// The plan: a file, or one that is built in; or a fio job (.fio, .job, .ini), whose stages run one after the
+    /// other. Without one, the flags say what is run.
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
@@ -45,6 +48,18 @@ pub struct Options {
 /// # Errors
 /// A plan that is wrong, a target that cannot be used.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+    if let Some(name) = options.plan.as_deref().filter(|name| job::is_one(name)) {
+        let (file, mut progress) = (Path::new(name), StderrProgress::new(common.quiet));
+        let all = stages::read(file, &options.changes, common)?;
+        let interrupt = interrupt::flag_on_signal()?;
+        let after = &options.after;
+        if all.len() == 1 {
+            let plan = options.changes.plan(name)?;
+            return run_plan(&plan, after, common, &mut progress, &interrupt);
+        }
+        let name = job::name(file);
+        return stages::carry_out(&name, &all, after, common, &mut progress, &interrupt);
+    }
     let (plan, meant) = match &options.plan {
         Some(name) => (options.changes.plan(name)?, Vec::new()),
         None => options.line.plan(&options.changes)?,
@@ -52,11 +67,10 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let mut progress = StderrProgress::new(common.quiet);
     meant.iter().for_each(|says| progress.say(says));
     let interrupt = interrupt::flag_on_signal()?;
-    run_plan(&plan, &options.after, common, &mut progress, &interrupt, &|_| Ok(()))
+    run_plan(&plan, &options.after, common, &mut progress, &interrupt)
 }
 
-/// Runs a plan that was read or made, and shows its verdict, or that of all runs together, and whatever `also` has to
-/// say of them.
+/// Runs a plan that was read or made, and shows its verdict, or that of all runs together.
 ///
 /// # Errors
 /// A target that cannot be used, a bundle that cannot be written.
@@ -66,7 +80,6 @@ pub fn run_plan(
     common: &Common,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
-    also: &dyn Fn(&Repeated) -> Result<(), CliError>,
 ) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
     if resolved.targets.len() > 1 {
@@ -78,9 +91,7 @@ pub fn run_plan(
         }
         return arms::run_arms(plan, after, &[], common, progress, interrupt);
     }
-    before::tell(&resolved, Before::runs(&resolved, after.yes), progress)?;
-    if after.dry_run {
-        before::reach(&resolved, progress)?;
+    if !before::begins(&resolved, &Before::runs(&resolved, after.yes, after.dry_run), progress)? {
         return Ok(Exit::Ok);
     }
     let places = keys::places(&after.sign)?;
@@ -101,7 +112,6 @@ pub fn run_plan(
     let repeated = repeat::carry_out(&Asked { resolved: &with_threads, ..asked }, progress)?;
     show(&repeated, common)?;
     after.write_verdict(&repeated)?;
-    also(&repeated)?;
     for directory in repeated.kept() {
         progress.say(&format!("the data was kept in {directory}"));
     }

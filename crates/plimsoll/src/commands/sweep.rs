@@ -23,20 +23,19 @@ use crate::progress::StderrProgress;
 /// Options of `sweep`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll sweep matrix.toml\n  plimsoll sweep --path /mnt/x --sizes \
-    4KiB..128KiB --reads 100,75,50,25,0\n  plimsoll sweep --nfs nfs://10.0.0.5/e1 --nfs \
+    after_help = "Examples:\n  plimsoll sweep matrix.toml --path /mnt/x --set phases.measure=1m\n  plimsoll sweep \
+    --path /mnt/x --sizes 4KiB..128KiB --reads 100,75,50,25,0\n  plimsoll sweep --nfs nfs://10.0.0.5/e1 --nfs \
     nfs://10.0.0.5/e2 --metadata 5 --queue-depths 4,1 --quick\n\nEach point is a run with a bundle of \
     its own, on the same data. A sweep that was interrupted goes on where it stopped when the same \
     one is asked for again."
 )]
 pub struct Options {
-    /// The plan; without one, the flags say what is swept over what.
+    /// The plan: a file, or one that is built in. Without one, the flags say what is swept over what.
     plan: Option<String>,
     #[command(flatten)]
+    changes: Changes,
+    #[command(flatten)]
     flags: Flags,
-    /// A field of the plan with another value, as in `phases.measure=1m`. May be given several times.
-    #[arg(long, value_name = "FIELD=VALUE", requires = "plan")]
-    set: Vec<String>,
     /// Begin anew where an earlier sweep of the same plan was interrupted.
     #[arg(long)]
     anew: bool,
@@ -71,8 +70,8 @@ pub struct Options {
 /// A plan or flags that are wrong, a target that cannot be used.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = match &options.plan {
-        Some(name) => Changes { set: options.set.clone(), ..Changes::default() }.plan(name)?,
-        None => Changes::set_on(options.flags.plan()?, &options.set)?,
+        Some(name) => options.changes.plan(name)?,
+        None => options.flags.plan(&options.changes)?,
     };
     let resolved = plan.resolve();
     let points = sweep::points(&resolved)?;
@@ -88,12 +87,15 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         return Ok(sweeping.exit());
     }
     progress.say(&sweeping.promise(&resolved, &points));
-    let points_left =
-        Before { measurements: sweeping.left(&points), called: "point", made: 1, yes: options.yes };
-    before::tell(&resolved, points_left, &mut progress)?;
-    if options.dry_run {
-        sweeping.say_points(&points, &mut progress);
-        before::reach(&resolved, &mut progress)?;
+    let points_left = Before {
+        measurements: sweeping.left(&points),
+        called: "point",
+        made: 1,
+        yes: options.yes,
+        dry_run: options.dry_run,
+        listed: sweeping.listed(&points),
+    };
+    if !before::begins(&resolved, &points_left, &mut progress)? {
         return Ok(Exit::Ok);
     }
     let asked = Asked {

@@ -72,23 +72,18 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
     let bundles = places.bundles(options.out.as_deref())?;
     let range = range(&resolved, options.min, options.max, options.steps)?;
+    let knob = plimsoll_plan::Knob::of(&resolved).map_err(CliError::usage)?;
+    let (low, high) = (range.load_min, range.load_max);
     let steps = Before {
         measurements: options.steps.min(STEPS_MAX) as u64,
         called: "step",
         made: if options.fresh { options.steps.min(STEPS_MAX) as u64 } else { 1 },
         yes: options.yes,
+        dry_run: options.dry_run,
+        listed: vec![format!("{} from {low} to {high}", knob.load_name())],
     };
     progress.say("the search takes all its steps at most:");
-    before::tell(&resolved, steps, &mut progress)?;
-    if options.dry_run {
-        let knob = plimsoll_plan::Knob::of(&resolved).map_err(CliError::usage)?;
-        progress.say(&format!(
-            "{} from {} to {}",
-            knob.load_name(),
-            range.load_min,
-            range.load_max
-        ));
-        before::reach(&resolved, &mut progress)?;
+    if !before::begins(&resolved, &steps, &mut progress)? {
         return Ok(Exit::Ok);
     }
     let destroy = options.destroy.clone();

@@ -5,20 +5,13 @@ use std::path::Path;
 use clap::Args;
 use plimsoll_plan::{DurationNs, Plan, SizeBytes, SweepRequest, sizes_from_text, sweep_plan};
 
+use crate::commands::chosen::{Changes, wrong};
 use crate::error::CliError;
 
 /// A sweep without a plan.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Sweeps without a plan")]
 pub struct Flags {
-    /// A directory to make files in.
-    #[arg(long, value_name = "DIR", conflicts_with = "plan")]
-    path: Option<String>,
-    /// A block device.
-    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["plan", "path"])]
-    device: Option<String>,
-    /// An NFS export, nfs://host/export; each is a share.
-    #[arg(long, value_name = "EXPORT", conflicts_with_all = ["plan", "path", "device"])]
-    nfs: Vec<String>,
     /// Sizes of one transfer: 4KiB..128KiB doubles, or a list.
     #[arg(long, value_name = "SIZES", conflicts_with = "plan")]
     sizes: Option<String>,
@@ -57,15 +50,13 @@ impl Flags {
     ///
     /// # Errors
     /// No target, or values that no plan takes.
-    pub(super) fn plan(&self) -> Result<Plan, CliError> {
+    pub(super) fn plan(&self, changes: &Changes) -> Result<Plan, CliError> {
         let default = SweepRequest::default();
-        let mut targets: Vec<String> = self.nfs.clone();
-        targets.extend(self.path.clone());
-        targets.extend(self.device.clone());
-        if targets.is_empty() {
+        if !changes.names_a_place() {
             return Err(CliError::usage("there is nothing to sweep over")
-                .hint("name a plan, or a target with --path, --device or --nfs"));
+                .hint("name a plan, or a target with --path, --device, --nfs or --model"));
         }
+        let targets = changes.places()?;
         let sizes = match &self.sizes {
             Some(text) => sizes(text)?,
             None => default.sizes,
@@ -92,19 +83,19 @@ impl Flags {
             metadata_percent: self.metadata.unwrap_or(default.metadata_percent),
             clients: self.clients,
             files: self.files.unwrap_or(default.files),
-            file_size: self.file_size.or_else(|| self.beyond_memory(default.files)),
+            file_size: self.file_size.or_else(|| self.beyond_memory(changes, default.files)),
             measure: self.measure.or(default.measure),
             quick: self.quick,
         };
-        sweep_plan(&request).map_err(|errors| CliError::usage(errors.to_string()))
+        changes.set_in(&sweep_plan(&request).map_err(|errors| wrong(&errors))?)
     }
 }
 
 impl Flags {
     /// A size of files that the host's memory does not hold; `None`: what a plan takes, where this is a first look,
     /// where there is no room for more, or where the host does not tell.
-    fn beyond_memory(&self, files: u32) -> Option<SizeBytes> {
-        let path = self.path.as_ref().filter(|_| !self.quick)?;
+    fn beyond_memory(&self, changes: &Changes, files: u32) -> Option<SizeBytes> {
+        let path = changes.path.first().filter(|_| !self.quick)?;
         let seen = plimsoll_observe::environment::collect(&[Path::new(path)]);
         let free_bytes = seen.mounts.first()?.free_bytes?;
         file_size(seen.memory_bytes?, free_bytes, self.files.unwrap_or(files))
