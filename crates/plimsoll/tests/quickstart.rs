@@ -19,7 +19,8 @@ fn it_gives_a_verdict_and_cleans_up() {
     };
     ran.says(word);
     // What it would carry, by rate and by space, and what to run next on this very path.
-    let parts = ["by rate", "by space", "light", "medium", "heavy", "95 % intervals", "are free"];
+    let parts =
+        ["What this storage would carry", "light", "medium", "heavy", "95 % intervals", "are free"];
     parts.iter().for_each(|says| ran.says(says));
     let cache = sandbox.path("cache/plimsoll");
     let next = ran.stdout.lines().find(|line| line.trim().starts_with("plimsoll run ")).unwrap();
@@ -35,7 +36,8 @@ fn it_gives_a_verdict_and_cleans_up() {
     // The same in the report's forms, and for programs.
     let id = run_of(report);
     let markdown = sandbox.run(&["report", &id, "--format", "markdown"]).expect(0).stdout;
-    for says in parts.iter().copied().chain(["limited by", "plimsoll run exchange-1000-heavy"]) {
+    let headings = ["by rate", "by space", "limited by", "plimsoll run exchange-1000-heavy"];
+    for says in parts.into_iter().chain(headings) {
         assert!(page.contains(says) && markdown.contains(says), "{says:?} is not in\n{markdown}");
     }
     let answer = sandbox.run(&["judge", &id, "--json"]).json()["would_carry"].clone();

@@ -19,7 +19,7 @@ pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
     section = match (&answer.next, answer.promised) {
         (Some(next), Some(mailboxes)) => section.with(Block::Listing {
             caption: format!(
-                "Next, what these figures promise, for two hours on {mailboxes} heavy mailboxes:"
+                "Next, what these figures promise, for two hours on {mailboxes} heavy mailboxes"
             ),
             text: next.clone(),
         }),
