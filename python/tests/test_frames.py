@@ -39,7 +39,8 @@ class Frames(unittest.TestCase):
 
     def test_a_study_has_a_row_a_run(self):
         study = pf.open_study(BUNDLES)
-        self.assertEqual(len(study.runs), 2)
+        self.assertEqual(len(study.runs), len(list(BUNDLES.rglob("run.json"))))
+        self.assertGreater(len(study.runs), 1)
         self.assertTrue((study.runs["rate_per_s"] > 0).all())
         self.assertEqual(set(study.classes["run_id"]), set(study.runs["run_id"]))
 
