@@ -1,6 +1,6 @@
 //! Did more come over a link than it carries, or did an operation come faster than any link?
 
-use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported};
+use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported, Stage};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{moved, size, usable, whose};
@@ -31,17 +31,17 @@ fn check(reported: &Reported, declared: &Declared) -> Seen {
     }
     for (part, operation) in reported.operations().filter(|(_, o)| o.kind.moves_data()) {
         let Some(size) = size(operation) else { continue };
-        let latencies = operation.latencies.iter();
+        // Neither a submission nor a completion alone is an operation's life: where a file is cached, the
+        // submission moves the data, and the completion takes no time.
+        let submits = operation.latencies.iter().any(|l| l.stage == Stage::Submission);
+        let whole = |stage: Stage| match stage {
+            Stage::Submission => false,
+            Stage::Completion => !submits,
+            _ => true,
+        };
+        let latencies = operation.latencies.iter().filter(|l| whole(l.stage));
         for figure in latencies.filter_map(|l| l.min_ns.as_ref().or(l.mean_ns.as_ref())) {
-            // A submission alone moves nothing.
-            let is_submission = operation.latencies.iter().any(|l| {
-                l.stage == plimsoll_evidence::reported::Stage::Submission
-                    && [&l.min_ns, &l.mean_ns]
-                        .into_iter()
-                        .flatten()
-                        .any(|f| std::ptr::eq(f, figure))
-            });
-            if !is_submission && usable(figure) && figure.most > 0.0 {
+            if usable(figure) && figure.most > 0.0 {
                 seen.check(one(part, operation, size, figure, declared));
             }
         }
@@ -88,7 +88,8 @@ fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
     }
     (sum.least > link * (1.0 + LINK_SLACK)).then(|| {
         let says = format!(
-            "{amount} {word} over a link that carries {} each way: one way alone it is {} as much, and              possible only where {} or more went the other way",
+            "{amount} {word} over a link that carries {} each way: one way alone it is {} as much, and \
+             possible only where {} or more went the other way",
             words::bytes_per_s(link),
             words::times(sum.value / link),
             words::percent(1.0 - link / sum.value)
@@ -166,5 +167,30 @@ mod tests {
         assert_eq!(gravities(3e9, 300e3, Some(3.125e9)), [Gravity::Doubtful]);
         // 1 MiB in 900 ns is 1.2 TB/s.
         assert_eq!(gravities(3e9, 900.0, None), [Gravity::Impossible]);
+    }
+
+    #[test]
+    fn a_completion_after_a_submission_that_moved_the_data_takes_no_time() {
+        let of = |stage: Stage, min_ns: f64| Latency {
+            stage,
+            min_ns: Some(Figure::exact(min_ns, "min")),
+            ..Latency::default()
+        };
+        let found = |latencies: Vec<Latency>| {
+            let operation = Operation {
+                size_bytes: Some(Figure::exact(262_144.0, "bs")),
+                latencies,
+                ..Operation::of(Kind::Read)
+            };
+            let parts = vec![Part { operations: vec![operation], ..Part::default() }];
+            check(&Reported { parts, ..Reported::default() }, &Declared::default()).findings.len()
+        };
+        let (submitted, completed) = (of(Stage::Submission, 8_431.0), of(Stage::Completion, 223.0));
+        assert_eq!(found(vec![submitted, completed.clone(), of(Stage::Total, 8_784.0)]), 0);
+        assert_eq!(
+            found(vec![completed]),
+            1,
+            "without a submission the completion is all there is"
+        );
     }
 }

@@ -12,6 +12,8 @@ const SHARE_MIN: f64 = 0.5;
 /// Share by which the ends of the run may put the mean number in flight up: figures of threads that did not
 /// begin and end together are divided by the longest of their times.
 const ENDS: f64 = 0.01;
+/// Operations for each place in flight from which on their beginning and end weigh little.
+const ROUNDS_MIN: f64 = 10.0;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -67,6 +69,8 @@ struct Flight {
     /// True where the latencies cover all of an operation's life.
     whole: bool,
     longest_share: f64,
+    /// Operations of all parts, where they are counted.
+    count: Option<f64>,
 }
 
 /// The latency whose mean counts all of an operation's life, or else the longest part of it.
@@ -87,6 +91,7 @@ impl Flight {
             fields: Vec::new(),
             whole: true,
             longest_share: 0.0,
+            count: None,
         };
         for part in parts {
             let divided = part.operations.iter().any(|o| o.kind.moves_data() && mean(o).is_some());
@@ -106,6 +111,9 @@ impl Flight {
                 flight.fields.push(mean.field.clone());
                 flight.fields.extend(fields);
                 flight.whole &= latency.stage == Stage::Total;
+                if let Some(count) = operation.count.iter().find(|count| usable(count)) {
+                    flight.count = Some(flight.count.unwrap_or(0.0) + count.value);
+                }
                 if let Some((longest, window)) =
                     latency.max_ns.as_ref().zip(super::window(part, operation))
                 {
@@ -163,7 +171,9 @@ impl Flight {
             );
         }
         let short = Span::from(most).scaled(SHARE_MIN).is_above(self.mean);
-        (kept && self.whole && short).then(|| {
+        // A few operations of each begin and end apart: that is no load that was kept up.
+        let few = self.count.is_some_and(|count| count < most.value * ROUNDS_MIN);
+        (kept && self.whole && short && !few).then(|| {
             let says = format!(
                 "{sum} all the time: the latency leaves out {} of it, or part of the load was not there",
                 words::percent(1.0 - self.mean.value / most.value)
@@ -209,6 +219,15 @@ mod tests {
         assert_eq!(gravity(&result(10_000.0, 820_000.0, true), &none), Some(Gravity::Impossible));
         assert_eq!(gravity(&result(10_000.0, 380_000.0, true), &none), Some(Gravity::Doubtful));
         assert_eq!(gravity(&result(10_000.0, 380_000.0, false), &none), None);
+    }
+
+    #[test]
+    fn a_handful_of_operations_keeps_nothing_up() {
+        let mut reported = result(10_000.0, 380_000.0, true);
+        reported.parts[0].operations[0].count = vec![Figure::exact(8.0, "entries")];
+        assert_eq!(gravity(&reported, &Declared::default()), None);
+        reported.parts[0].operations[0].count = vec![Figure::exact(80.0, "entries")];
+        assert_eq!(gravity(&reported, &Declared::default()), Some(Gravity::Doubtful));
     }
 
     #[test]

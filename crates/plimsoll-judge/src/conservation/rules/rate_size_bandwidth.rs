@@ -13,7 +13,8 @@ pub const RULE: Rule = Rule {
     asks: "do rate, size, bandwidth, amounts and time fit each other?",
     explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is an amount over the \
         time of the run; a figure that is printed twice has to be the same. The tolerance is the rounding \
-        of the printed digits and nothing else. Where an equation is off by the ratio of two units that \
+        of the printed digits, and where a warm-up went before, the operations that were in flight when it \
+        ended: some tools count their bytes and not themselves. Where an equation is off by the ratio of two units that \
         are mistaken for each other (8, 1.024, 1.048576, 1000), the finding says so. Of the figures in a \
         failed equation the ones that stand in no other that holds are named first.",
     needs: "a rate, a size and a bandwidth, or an amount and the time it took",
@@ -75,7 +76,7 @@ fn equations<'r>(part: &'r Part, operation: &'r Operation) -> Vec<Equation<'r>> 
             }));
         }
     }
-    with_size(&mut equations, operation);
+    with_size(&mut equations, part, operation);
     equations
 }
 
@@ -97,13 +98,14 @@ fn restated<'r>(
     }));
 }
 
-fn with_size<'r>(equations: &mut Vec<Equation<'r>>, operation: &'r Operation) {
+fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &'r Operation) {
     let Some(size) = operation.size_bytes.as_ref().filter(|size| usable(size)) else { return };
     // A transfer that ended early moved less than its size.
     if operation.short.as_ref().is_some_and(|short| short.most > 0.0) {
         return;
     }
     let transfer = words::transfer(size.value);
+    let edge = in_flight_share(part, operation);
     let pairs: [(_, _, _, InWords, InWords); 2] = [
         (&operation.count, &operation.bytes, "the amount", words::number, words::bytes),
         (
@@ -118,7 +120,7 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, operation: &'r Operation) {
         let (Some(count), Some(sum)) = (first(counts), first(sums)) else { continue };
         equations.push(Equation {
             left_says: format!("{} × {transfer}", count_in_words(count.value)),
-            left: Span::from(count).times(size.into()),
+            left: Span::from(count).times(size.into()).widened(edge),
             right_says: says.into(),
             right: sum.into(),
             in_words,
@@ -127,10 +129,21 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, operation: &'r Operation) {
     }
 }
 
+/// Share of the operations that may have been in flight when a warm-up ended: their bytes are counted, and they
+/// themselves are not, or the other way round.
+fn in_flight_share(part: &Part, operation: &Operation) -> f64 {
+    if part.setting.warm_up_ns.is_none() {
+        return 0.0;
+    }
+    let depth = part.setting.outstanding.as_ref().filter(|o| usable(&o.most));
+    let (Some(depth), Some(count)) = (depth, first(&operation.count)) else { return 0.0 };
+    if count.value > 0.0 { (depth.most.value / count.value).min(1.0) } else { 0.0 }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::Kind;
+    use plimsoll_evidence::reported::{Kind, Outstanding};
 
     use super::super::super::Gravity;
     use super::*;
@@ -187,6 +200,22 @@ mod tests {
         assert_eq!(found(&reported), ["bs", "bs"]);
         reported.parts[0].operations[0].short = Some(Figure::exact(1.0, "short_ios"));
         assert!(found(&reported).is_empty());
+    }
+
+    #[test]
+    fn what_was_in_flight_when_a_warm_up_ended_is_allowed_for() {
+        let mut reported = reads();
+        let part = &mut reported.parts[0];
+        part.operations[0].bytes = vec![Figure::exact(2_457_862_144.0, "io_bytes")];
+        part.operations[0].bandwidth_per_s.clear();
+        part.setting.outstanding =
+            Some(Outstanding { most: Figure::exact(64.0, "iodepth"), kept: true });
+        assert_eq!(found(&reported), ["io_bytes"]);
+        reported.parts[0].setting.warm_up_ns = Some(Figure::exact(2e9, "ramp_time"));
+        assert!(found(&reported).is_empty());
+        reported.parts[0].operations[0].bytes[0].most += 4096.0 * 64.0;
+        reported.parts[0].operations[0].bytes[0].least += 4096.0 * 64.0;
+        assert_eq!(found(&reported), ["io_bytes"], "that is twice what was in flight");
     }
 
     #[test]
