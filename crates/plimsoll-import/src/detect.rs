@@ -1,8 +1,8 @@
 //! The form of a file, told from how it begins.
 
 use crate::{
-    diskspd, elbencho, fio, io500, ior, iozone, jetstress, mdtest, pgbench_log, table, terminal,
-    text, vdbench, warp, warp_csv,
+    diskspd, elbencho, fio, io500, ior, iozone, jetstress, mdtest, pgbench_log, sysbench, table,
+    terminal, text, vdbench, warp, warp_csv,
 };
 
 /// A form that is known.
@@ -60,6 +60,8 @@ pub enum Format {
     VdbenchSummary,
     /// Jetstress's HTML report.
     Jetstress,
+    /// Jetstress's XML report.
+    JetstressXml,
     /// sysbench's fileio report.
     Sysbench,
     /// pgbench's report.
@@ -105,6 +107,7 @@ impl Format {
             Self::VdbenchFlat => "vdbench flat file",
             Self::VdbenchSummary => "vdbench summary",
             Self::Jetstress => "Jetstress HTML",
+            Self::JetstressXml => "Jetstress XML",
             Self::Sysbench => "sysbench fileio",
             Self::Pgbench => "pgbench",
             Self::PgbenchLog => "pgbench log",
@@ -150,6 +153,7 @@ const OTHERS: &[(Is, Format)] = &[
     (io500::is_result, Format::Io500Result),
     (io500::is_summary, Format::Io500Summary),
     (io500::is_ranks, Format::Io500Ranks),
+    (jetstress::is_xml, Format::JetstressXml),
     (jetstress::is, Format::Jetstress),
     (vdbench::is_flat, Format::VdbenchFlat),
     (vdbench::is_summary, Format::VdbenchSummary),
@@ -157,7 +161,7 @@ const OTHERS: &[(Is, Format)] = &[
     (fio::terse::is, Format::FioTerse),
     (fio::text::is, Format::FioText),
     (terminal::is_kubestr, Format::Kubestr),
-    (terminal::is_sysbench, Format::Sysbench),
+    (sysbench::is, Format::Sysbench),
     (terminal::is_pgbench, Format::Pgbench),
     (pgbench_log::is, Format::PgbenchLog),
     (terminal::is_dd, Format::Dd),

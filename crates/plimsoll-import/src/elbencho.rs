@@ -14,6 +14,8 @@ use crate::parts::{Columns, Digits, figure, latency, source, unix_s};
 const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_US: f64 = 1e3;
+/// The line after each phase of the table on a terminal.
+const END: &str = "---";
 
 /// True where a text is elbencho's CSV.
 #[must_use]
@@ -72,7 +74,19 @@ pub fn is_text(text: &str) -> bool {
 pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     let mut all: Vec<Reported> = Vec::new();
     let mut command: Option<&str> = None;
+    // A line of dashes ends a phase. Where another begins before it, or figures follow it, several programs
+    // wrote at once, and a line may be of any of them.
+    let divided = text.lines().any(|line| line.trim() == END);
+    let (mut open, mut mixed) = (false, false);
+    let mut left_aside = Vec::new();
     for (index, line) in text.lines().enumerate() {
+        if divided && line.trim() == END {
+            if std::mem::take(&mut mixed) {
+                left_aside.push(all.len());
+            }
+            open = false;
+            continue;
+        }
         let place = |name: &str| format!("line {} ({name})", index + 1);
         if line.starts_with("elbencho ")
             || line.contains("$ elbencho ")
@@ -89,6 +103,10 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
         if let Some(phase) = phase.filter(|_| name.starts_with("Elapsed")) {
             let mut reported = Reported::of(source("elbencho", "elbencho text", file));
             reported.source.place = Some(format!("line {}", index + 1));
+            if std::mem::replace(&mut open, divided) {
+                left_aside.push(all.len());
+                mixed = true;
+            }
             let last = values.split_whitespace().last();
             let window = last
                 .filter(|_| name == "Elapsed ms")
@@ -101,13 +119,25 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
             all.push(reported);
             continue;
         }
+        if divided && !open {
+            continue;
+        }
         let operation = all.last_mut().and_then(|r| r.parts.first_mut()?.operations.first_mut());
         let Some(operation) = operation else { continue };
         text_line(operation, name, values, &place(name));
     }
+    let mut number = 0;
     all.retain(|reported| {
-        reported.operations().any(|(_, o)| !o.rate_per_s.is_empty() || !o.bytes.is_empty())
+        number += 1;
+        let told = |o: &Operation| !o.rate_per_s.is_empty() || !o.bytes.is_empty();
+        !left_aside.contains(&number) && reported.operations().any(|(_, o)| told(o))
     });
+    if let Some(first) = all.first_mut().filter(|_| !left_aside.is_empty()) {
+        first.remarks.push(format!(
+            "{} phases were left aside: the lines of several programs are mixed there",
+            left_aside.len()
+        ));
+    }
     if all.is_empty() { Err("it has no phase of elbencho with figures".into()) } else { Ok(all) }
 }
 
@@ -425,5 +455,19 @@ mod tests {
         assert_eq!(write.latencies[0].bins[1].count, 500.0);
         assert_eq!(reported.parts[0].setting.durability, Some(Durability::Nothing));
         assert!(read_json(&text[..200], "r").is_err());
+    }
+
+    #[test]
+    fn lines_of_several_programs_are_told_apart_or_left_aside() {
+        let phase = "WRITE     Elapsed ms       :      45248      45248\n          IOPS             :        948        948\n\
+            Total MiB        :        167        167\n";
+        let head = "OPERATION RESULT TYPE        FIRST DONE  LAST DONE\n";
+        let (begun, rest) = phase.split_once('\n').unwrap();
+        let text = format!("{head}{phase}---\n\n{begun}\n{phase}---\n{rest}---\n{phase}---\n");
+        let all = read_text(&text, "x").unwrap();
+        let places: Vec<_> = all.iter().map(|r| r.source.place.as_deref().unwrap()).collect();
+        assert_eq!(places, ["line 2", "line 15"]);
+        assert!(all.iter().all(|r| r.parts[0].operations[0].rate_per_s.len() == 1));
+        assert!(all[0].remarks[0].starts_with("2 phases"), "{:?}", all[0].remarks);
     }
 }

@@ -1,4 +1,4 @@
-//! Jetstress (Microsoft): the HTML report of a performance or stress test.
+//! Jetstress (Microsoft): the report of a performance or stress test, in HTML and in XML.
 //!
 //! Tables are told by the headings of their columns and rows, as their order differs between versions. The
 //! achieved rate is the sum of the reads and writes of all databases; those of logs and of maintenance
@@ -17,7 +17,13 @@ const ACHIEVED_SLACK: f64 = 0.005;
 /// True for such a report.
 #[must_use]
 pub fn is(text: &str) -> bool {
-    text.contains("Jetstress") && text.contains("<t") && text.contains("Transactional I/O")
+    text.contains("Jetstress") && text.contains("<td") && text.contains("Transactional I/O")
+}
+
+/// True for the XML report: sections of named elements, and of counters of each instance.
+#[must_use]
+pub fn is_xml(text: &str) -> bool {
+    text.contains("<output") && text.contains("<disk-subsystem-total") && text.contains("counter")
 }
 
 /// A row of a table: the texts of its cells.
@@ -71,12 +77,82 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
     let mut reported = Reported::of(source("Jetstress", "Jetstress HTML", file));
     let named = |name: &str| {
         let found = rows.iter().find(|(_, row)| row.first().is_some_and(|cell| cell == name));
-        found.and_then(|(_, row)| row.get(1)).map(String::as_str)
+        found.and_then(|(_, row)| row.get(1)).cloned()
     };
-    reported.source.version = named("Jetstress Version").map(str::to_owned);
-    for name in ["Overall Test Result", "Test Description", "Jetstress Version", "Thread count"] {
-        let value = named(name).map(|value| (name.to_owned(), value.to_owned()));
-        reported.options.extend(value);
+    summary(&mut reported, named);
+    instances(&mut reported, &rows);
+    if reported.parts.is_empty() {
+        return Err("it has no table of transactional I/O with databases".into());
+    }
+    achieved(&mut reported, named);
+    Ok(reported)
+}
+
+/// Reads the XML report.
+///
+/// # Errors
+/// A text that is no XML, or a report without counters of databases.
+pub fn read_xml(text: &str, file: &str) -> Result<Reported, String> {
+    let document = roxmltree::Document::parse(text).map_err(|error| error.to_string())?;
+    let mut reported = Reported::of(source("Jetstress", "Jetstress XML", file));
+    // What belongs to an element stands in an attribute, or in an element within it.
+    let of = |node: roxmltree::Node<'_, '_>, name: &str| -> Option<String> {
+        let within = || node.children().find(|child| child.has_tag_name(name))?.text();
+        node.attribute(name).or_else(within).map(|text| text.trim().to_owned())
+    };
+    let named = |name: &str| {
+        let is = |node: &roxmltree::Node<'_, '_>| {
+            node.has_tag_name("element") && of(*node, "name").as_deref() == Some(name)
+        };
+        document.descendants().find(is).and_then(|node| of(node, "value"))
+    };
+    summary(&mut reported, named);
+    // Maintenance and replication have sections of their own, and are in no rate of these.
+    let sections = document.descendants().filter(|node| node.has_tag_name("disk-subsystem-total"));
+    for instance in sections
+        .flat_map(|section| section.descendants())
+        .filter(|node| node.has_tag_name("instance"))
+    {
+        let name = of(instance, "name").unwrap_or_default();
+        let counters: Vec<(String, String)> = instance
+            .children()
+            .filter(|node| node.has_tag_name("counter"))
+            .filter_map(|node| Some((of(node, "name")?, of(node, "average")?)))
+            .collect();
+        let is_total = name.eq_ignore_ascii_case("_total");
+        let value = |wanted: &str| {
+            counters
+                .iter()
+                .find(|(name, _)| name.contains(wanted))
+                .map(|(_, average)| average.clone())
+        };
+        let before = reported.parts.len();
+        instance_parts(&mut reported, &name, value);
+        reported.parts[before..].iter_mut().for_each(|part| part.is_total = is_total);
+    }
+    // A single total is all that there is.
+    if reported.parts.iter().all(|part| part.is_total) {
+        reported.parts.iter_mut().for_each(|part| part.is_total = false);
+    }
+    if reported.parts.is_empty() {
+        return Err("it has no counters of databases in disk-subsystem-total".into());
+    }
+    achieved(&mut reported, named);
+    Ok(reported)
+}
+
+/// Version, result and what was asked for.
+fn summary(reported: &mut Reported, named: impl Fn(&str) -> Option<String>) {
+    reported.source.version = named("Jetstress Version");
+    let names = [
+        "Overall Test Result",
+        "Test Description",
+        "Jetstress Version",
+        "Thread count",
+        "Thread Count",
+    ];
+    for name in names {
+        reported.options.extend(named(name).map(|value| (name.to_owned(), value)));
     }
     if let Some(result) = named("Overall Test Result").filter(|word| word.contains("Fail")) {
         reported.complaints.push(Complaint {
@@ -85,19 +161,19 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
             field: "Overall Test Result".into(),
         });
     }
-    instances(&mut reported, &rows);
-    if reported.parts.is_empty() {
-        return Err("it has no table of transactional I/O with databases".into());
-    }
-    let achieved = named("Achieved Transactional I/O per Second");
+}
+
+/// The achieved rate is the sum of those of the databases.
+fn achieved(reported: &mut Reported, named: impl Fn(&str) -> Option<String>) {
     let name = "Achieved Transactional I/O per Second";
-    if let Some(total) = achieved.and_then(|text| number(text, 1.0, name.to_owned())) {
-        let database = reported.operations().filter(|(part, _)| part.name.ends_with("database"));
+    if let Some(total) = named(name).and_then(|text| number(&text, 1.0, name.to_owned())) {
+        let database = reported
+            .operations()
+            .filter(|(part, _)| part.name.ends_with("database") && !part.is_total);
         let of: Vec<Figure> = database.filter_map(|(_, o)| o.rate_per_s.first().cloned()).collect();
         let what = "the achieved rate of all databases".to_owned();
         reported.combined.push(Combined { what, how: How::Sum, total, of, slack: ACHIEVED_SLACK });
     }
-    Ok(reported)
 }
 
 /// The table that has a column of reads per second of databases: a row an instance.
@@ -112,27 +188,34 @@ fn instances(reported: &mut Reported, rows: &[(usize, Row)]) {
             continue;
         }
         let instance = row.first().cloned().unwrap_or_default();
-        for scope in ["Database", "Log"] {
-            let mut part =
-                Part { name: format!("{instance} {}", scope.to_lowercase()), ..Part::default() };
-            for (kind, word) in [(Kind::Read, "Reads"), (Kind::Write, "Writes")] {
-                let take = |measure: &str, unit: f64| {
-                    let name = format!("{scope} {word}{measure}");
-                    let column = header.iter().position(|cell| cell.contains(&name))?;
-                    number(row.get(column)?, unit, format!("{instance}, {name}"))
-                };
-                let mut operation = Operation::of(kind);
-                operation.rate_per_s.extend(take("/sec", 1.0));
-                operation.size_bytes = take(" Average Bytes", 1.0).filter(|size| size.value > 0.0);
-                let mean = take(" Average Latency", NS_PER_MS).filter(|mean| mean.value > 0.0);
-                operation.latencies.extend(latency(Stage::Total, |l| l.mean_ns = mean));
-                if !operation.is_idle() && !operation.rate_per_s.is_empty() {
-                    part.operations.push(operation);
-                }
+        instance_parts(reported, &instance, |name| {
+            let column = header.iter().position(|cell| cell.contains(name))?;
+            row.get(column).cloned()
+        });
+    }
+}
+
+/// Database and log of an instance, by the names of their counters.
+fn instance_parts(reported: &mut Reported, instance: &str, value: impl Fn(&str) -> Option<String>) {
+    for scope in ["Database", "Log"] {
+        let mut part =
+            Part { name: format!("{instance} {}", scope.to_lowercase()), ..Part::default() };
+        for (kind, word) in [(Kind::Read, "Reads"), (Kind::Write, "Writes")] {
+            let take = |measure: &str, unit: f64| {
+                let name = format!("{scope} {word}{measure}");
+                number(&value(&name)?, unit, format!("{instance}, {name}"))
+            };
+            let mut operation = Operation::of(kind);
+            operation.rate_per_s.extend(take("/sec", 1.0));
+            operation.size_bytes = take(" Average Bytes", 1.0).filter(|size| size.value > 0.0);
+            let mean = take(" Average Latency", NS_PER_MS).filter(|mean| mean.value > 0.0);
+            operation.latencies.extend(latency(Stage::Total, |l| l.mean_ns = mean));
+            if !operation.is_idle() && !operation.rate_per_s.is_empty() {
+                part.operations.push(operation);
             }
-            if !part.operations.is_empty() {
-                reported.parts.push(part);
-            }
+        }
+        if !part.operations.is_empty() {
+            reported.parts.push(part);
         }
     }
 }
@@ -178,5 +261,40 @@ mod tests {
                 .is_err()
         );
         assert!(read("<html>Jetstress <td <table", "x").is_err());
+    }
+
+    // The layout of Jetstress 2013, with figures of our own.
+    const XML: &str = "<?xml version=\"1.0\"?><output><test-summary><element name=\"Overall Test Result\" value=\"Fail\"/>\
+        <element><name>Jetstress Version</name><value>15.00.0775.000</value></element></test-summary><database-sizing>\
+        <element name=\"Achieved Transactional I/O per Second\" value=\"1300.5\"/></database-sizing><disk-subsystem-total>\
+        <object name=\"MSExchange Database\"><instance name=\"Instance1.1\"><counter name=\"I/O Database Reads Average \
+        Latency\" average=\"12.5\"/><counter name=\"I/O Database Reads/sec\" average=\"800.5\"/><counter name=\"I/O Database \
+        Writes/sec\" average=\"500\"/><counter name=\"I/O Log Writes/sec\" average=\"60\"/></instance><instance \
+        name=\"_Total\"><counter name=\"I/O Database Reads/sec\" average=\"800.5\"/></instance></object>\
+        </disk-subsystem-total><disk-subsystem-of-dbmaintenance><object><instance name=\"Instance1.1\"><counter \
+        name=\"I/O Database Reads/sec\" average=\"9\"/></instance></object></disk-subsystem-of-dbmaintenance></output>";
+
+    #[test]
+    fn the_xml_report_says_the_same() {
+        assert!(is_xml(XML) && !is_xml(HTML) && !is(XML));
+        let reported = read_xml(XML, "Performance.xml").unwrap();
+        assert_eq!(reported.source.version.as_deref(), Some("15.00.0775.000"));
+        assert_eq!(reported.complaints.len(), 1);
+        let names: Vec<(&str, bool)> =
+            reported.parts.iter().map(|part| (part.name.as_str(), part.is_total)).collect();
+        let expected = [
+            ("Instance1.1 database", false),
+            ("Instance1.1 log", false),
+            ("_Total database", true),
+        ];
+        assert_eq!(names, expected, "maintenance is none of them");
+        assert_eq!(
+            reported.parts[0].operations[0].latencies[0].mean_ns.as_ref().unwrap().value,
+            12.5e6
+        );
+        let sum = &reported.combined[0];
+        assert_eq!((sum.total.value, sum.of.len()), (1300.5, 2));
+        assert!(read_xml("<output><disk-subsystem-total/></output>", "x").is_err());
+        assert!(read_xml("<output>", "x").is_err());
     }
 }

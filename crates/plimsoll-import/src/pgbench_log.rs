@@ -302,7 +302,7 @@ mod tests {
     fn a_log_beside_its_report_has_as_many_transactions() {
         let whole = text();
         let found = |text: &str| {
-            let mut results = vec![terminal::read_pgbench(REPORT, "a/out.txt").unwrap()];
+            let mut results = terminal::read_pgbench(REPORT, "a/out.txt").unwrap();
             attach(&mut results, vec![read(text, "a/pgbench_log.1").unwrap()]);
             assert_eq!(results.len(), 1);
             (results[0].memberships[0].found, results[0].remarks.len())
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_sample_has_lost_nothing() {
         let sample: String = text().lines().step_by(7).map(|line| format!("{line}\n")).collect();
-        let mut results = vec![terminal::read_pgbench(REPORT, "a/out.txt").unwrap()];
+        let mut results = terminal::read_pgbench(REPORT, "a/out.txt").unwrap();
         attach(&mut results, vec![read(&sample, "a/pgbench_log.1").unwrap()]);
         assert!(results[0].memberships.is_empty());
         assert!(results[0].remarks[0].contains("sample"));

@@ -10,7 +10,7 @@ use crate::json::{self, At};
 use crate::walk::{Visitor, walk};
 use crate::{
     ImportError, diskspd, elbencho, fio, io500, ior, iozone, jetstress, kv_cache, mdtest, mlperf,
-    pgbench_log, table, terminal, text, vdbench, warp, warp_csv,
+    pgbench_log, sysbench, table, terminal, text, vdbench, warp, warp_csv,
 };
 
 /// What was found in the files that were named.
@@ -98,6 +98,8 @@ impl Visitor for Reader {
             Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
             // Many files have a line that could be a heading. Only one that was named has to be a table.
             Err(_) if format == Format::Table && !self.named => self.study.passed_over += 1,
+            // The source of a program names what it looks for.
+            Err(_) if !self.named && is_program(path, &text) => self.study.passed_over += 1,
             Err(says) => self.study.unreadable.push(ImportError { file, says }),
         }
     }
@@ -107,12 +109,24 @@ impl Visitor for Reader {
     }
 }
 
+/// True for the source of a program or a page about one: by its first line, or by its name.
+fn is_program(path: &str, text: &str) -> bool {
+    const ENDINGS: [&str; 28] = [
+        "awk", "bash", "bat", "c", "cc", "cpp", "cs", "go", "h", "hpp", "in", "ipynb", "j2",
+        "java", "js", "lua", "md", "php", "pl", "ps1", "py", "rb", "rs", "rst", "sh", "t", "ts",
+        "yml",
+    ];
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    text.starts_with("#!") || ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
+}
+
 impl Reader {
     fn parse(&mut self, format: Format, text: &str, file: &str) -> Result<(), String> {
         let results = &mut self.study.results;
         match format {
             Format::FioTerse => results.push(fio::terse::read(text, file)?),
-            Format::FioText => results.push(fio::text::read(text, file)?),
+            Format::FioText => results.extend(fio::text::read_all(text, file)?),
             Format::DiskspdXml => results.extend(diskspd::read_xml(text, file)?),
             Format::DiskspdText => results.extend(diskspd::read_text(text, file)?),
             Format::ElbenchoCsv => results.extend(elbencho::read_csv(text, file)?),
@@ -126,8 +140,9 @@ impl Reader {
             Format::VdbenchFlat => results.extend(vdbench::read_flat(text, file)?),
             Format::VdbenchSummary => results.extend(vdbench::read_summary(text, file)?),
             Format::Jetstress => results.push(jetstress::read(text, file)?),
-            Format::Sysbench => results.push(terminal::read_sysbench(text, file)?),
-            Format::Pgbench => results.push(terminal::read_pgbench(text, file)?),
+            Format::JetstressXml => results.push(jetstress::read_xml(text, file)?),
+            Format::Sysbench => results.extend(sysbench::read(text, file)?),
+            Format::Pgbench => results.extend(terminal::read_pgbench(text, file)?),
             Format::PgbenchLog => self.pieces.pgbench_logs.push(pgbench_log::read(text, file)?),
             Format::Mdtest => results.push(mdtest::read(text, file)?),
             Format::WarpSegments => results.push(warp_csv::read_segments(text, file)?),

@@ -12,42 +12,13 @@ use plimsoll_evidence::reported::{
 use crate::number::{self, Commas, Measure, Unit};
 use crate::parts::source;
 
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Role {
-    Rate,
-    Bandwidth,
-    Latency(Which),
-    Size,
-    Depth,
-    Threads,
-    ReadPercent,
-    Pattern,
-    Duration,
-    Kind,
-    Name,
-}
+mod column;
 
-/// Which latency.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Which {
-    Mean,
-    Min,
-    Max,
-    Stddev,
-    /// A quantile.
-    At(f64),
-}
+use column::{Column, Role, Which, columns};
 
-/// A column whose heading is known.
-#[derive(Clone, Debug, PartialEq)]
-struct Column {
-    role: Role,
-    /// Of reads or writes alone; `None` where the heading does not say.
-    kind: Option<Kind>,
-    unit: Option<Unit>,
-    heading: String,
-}
+/// Share by which a mean of samples may lie off the mean of all operations. fio's `iops_mean` and `bw_mean` of
+/// one job lie up to 5 % off each other where an interval holds a few operations.
+const SAMPLED_SLACK: f64 = 0.05;
 
 /// Headings of a Markdown table may stand anywhere in a text, those of CSV come first.
 #[must_use]
@@ -65,7 +36,9 @@ fn over_time(header: &[String]) -> bool {
     let word = first.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
     let times =
         ["time", "timestamp", "interval", "sec", "secs", "second", "seconds", "elapsed", "t"];
-    word.is_some_and(|word| times.contains(&word))
+    // elbencho's live statistics have a label before the time.
+    let live = header.iter().any(|name| name.eq_ignore_ascii_case("RuntimeMS"));
+    live || word.is_some_and(|word| times.contains(&word))
 }
 
 /// Enough for a result: a rate, a bandwidth or a latency, and one thing more.
@@ -142,144 +115,6 @@ fn separated(text: &str) -> Option<Block> {
         (line, cells(&record))
     });
     Some(Block { rows: rows.filter(|(_, row)| row.len() == header.len()).collect(), header })
-}
-
-fn columns(header: &[String]) -> Vec<Option<Column>> {
-    header.iter().map(|heading| column(heading)).collect()
-}
-
-/// Splits off a unit in brackets, after a comma or slash-less underscore, then knows the rest by its words.
-fn column(heading: &str) -> Option<Column> {
-    let lower = heading.trim().to_lowercase();
-    // `ops_per_s` as `ops/s`.
-    let spelled = heading.trim().replace("_per_s", "/s");
-    let (name, unit) = split_heading(&spelled);
-    let unit = unit.and_then(unit_of);
-    let words: Vec<String> = name
-        .to_lowercase()
-        .split(|c: char| !(c.is_alphanumeric() || c == '%' || c == '.'))
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect();
-    let has = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
-    let kind = match (has(&["read", "reads", "r", "rd"]), has(&["write", "writes", "w", "wr"])) {
-        (true, false) => Some(Kind::Read),
-        (false, true) => Some(Kind::Write),
-        _ => None,
-    };
-    let measure = unit.map(|unit| unit.measure);
-    let share = has(&["%", "percent", "pct", "ratio", "mix", "percentage"])
-        || lower.contains("read%")
-        || lower.contains("rwmixread")
-        || measure == Some(Measure::Percent);
-    let other = has(&["hit", "hits", "cache", "cpu", "util", "utilization"]);
-    let role = if share && !other && (lower.contains("read") || lower.contains("rw")) {
-        Role::ReadPercent
-    } else if has(&["iops", "ops", "tps", "io"]) && !has(&["depth", "size"])
-        || lower.contains("iops")
-        || has(&["rate"]) && measure != Some(Measure::BytesPerS)
-        || measure == Some(Measure::Count)
-    {
-        Role::Rate
-    } else if has(&["latency", "lat", "response", "resp", "rt", "clat"])
-        || which_alone(&words).is_some()
-    {
-        Role::Latency(which(&words))
-    } else if has(&["bw", "bandwidth", "throughput", "speed"])
-        || measure == Some(Measure::BytesPerS)
-    {
-        Role::Bandwidth
-    } else if has(&["bs", "blocksize", "block", "iosize", "xfersize"])
-        || has(&["size"]) && !has(&["file", "dataset", "data"])
-    {
-        Role::Size
-    } else if has(&["qd", "iodepth", "depth", "outstanding", "queue"]) {
-        Role::Depth
-    } else if has(&[
-        "threads",
-        "jobs",
-        "numjobs",
-        "thread",
-        "clients",
-        "hosts",
-        "vms",
-        "workers",
-        "nodes",
-        "procs",
-        "processes",
-    ]) {
-        Role::Threads
-    } else if has(&["pattern", "access"]) {
-        Role::Pattern
-    } else if has(&["seconds", "duration", "runtime", "time"]) {
-        Role::Duration
-    } else if has(&["rw", "operation", "op", "workload", "test", "mode"]) {
-        Role::Kind
-    } else if has(&["name", "system", "host", "device", "run", "config"]) {
-        Role::Name
-    } else {
-        return None;
-    };
-    let wrong = match (role, measure) {
-        (Role::Rate, Some(measure)) => !matches!(measure, Measure::Count | Measure::Bytes),
-        (Role::Latency(_) | Role::Duration, Some(measure)) => measure != Measure::Time,
-        (Role::Bandwidth, Some(measure)) => {
-            measure != Measure::BytesPerS && measure != Measure::Bytes
-        }
-        _ => false,
-    };
-    // `io_kib` is the size of an operation; `Throughput (ms)` is nothing that is known.
-    let sized = role == Role::Rate && measure == Some(Measure::Bytes);
-    let role = if sized { Role::Size } else { role };
-    (!wrong).then(|| Column { role, kind, unit, heading: heading.to_owned() })
-}
-
-/// `BW (MB/s)`, `BW [MB/s]`, `lat_us`, `bandwidth MiB/s`, `MB/s`.
-fn split_heading(heading: &str) -> (&str, Option<&str>) {
-    for (open, close) in [('(', ')'), ('[', ']')] {
-        if let Some((name, rest)) = heading.split_once(open) {
-            let unit = rest.split(close).next().unwrap_or_default().trim();
-            if number::unit(unit).is_some() {
-                return (name, Some(unit));
-            }
-        }
-    }
-    if number::unit(heading).is_some() {
-        return (heading, Some(heading));
-    }
-    match heading.rsplit_once([' ', '_', ',']) {
-        Some((name, unit)) if number::unit(unit).is_some() => (name, Some(unit)),
-        _ => (heading, None),
-    }
-}
-
-/// `p99`, `99th`, `99%`, `median`: headings that need no word of latency.
-fn which_alone(words: &[String]) -> Option<f64> {
-    words.iter().find_map(|word| {
-        let digits = word
-            .strip_prefix('p')
-            .or_else(|| word.strip_suffix("th"))
-            .or_else(|| word.strip_suffix('%'))?;
-        let percent: f64 = digits.parse().ok()?;
-        // `p999` is 99.9.
-        let percent =
-            if percent > 100.0 { percent / 10f64.powi(digits.len() as i32 - 2) } else { percent };
-        (50.0..100.0).contains(&percent).then_some((percent * 1e10).round() / 1e12)
-    })
-}
-
-fn which(words: &[String]) -> Which {
-    let has = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
-    if let Some(quantile) = which_alone(words) {
-        return Which::At(quantile);
-    }
-    match () {
-        () if has(&["median"]) => Which::At(0.5),
-        () if has(&["max", "maximum", "worst"]) => Which::Max,
-        () if has(&["min", "minimum", "best"]) => Which::Min,
-        () if has(&["stddev", "std", "stdev", "deviation"]) => Which::Stddev,
-        () => Which::Mean,
-    }
 }
 
 /// Reads all tables of a text: a result for each row.
@@ -366,7 +201,8 @@ fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Fig
     if wanted == Measure::BytesPerS && unit.measure == Measure::Bytes {
         unit.measure = Measure::BytesPerS;
     }
-    (unit.measure == wanted).then(|| number::figure(parsed, unit, field))
+    let figure = (unit.measure == wanted).then(|| number::figure(parsed, unit, field))?;
+    Some(if column.sampled { figure.widened(SAMPLED_SLACK) } else { figure })
 }
 
 /// A unit in a cell: `4k` is a size where a size is asked for, and a thousand elsewhere.

@@ -1,30 +1,29 @@
-//! What tools leave on a terminal: sysbench's fileio, `dd`, pgbench, kubestr.
+//! What tools leave on a terminal: `dd`, pgbench, kubestr.
 
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::reported::{
-    Combined, Durability, Figure, How, Kind, Operation, Outstanding, Part, Pattern, Reported,
-    Setting, Stage,
+    Figure, Kind, Operation, Outstanding, Part, Pattern, Reported, Setting, Stage,
 };
 
-use crate::number;
-use crate::parts::{Digits, figure, latency, percentile, source};
+use crate::parts::{Digits, figure, latency, source};
+use crate::{number, runs};
 
 const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
-/// Share by which sysbench's sum of rates may lie off its events over its time: the rates leave out the
-/// flush at the end.
-const EVENTS_SLACK: f64 = 0.02;
 /// Share by which the bandwidth of kubestr's default jobs lies above rate times size: fio counts bytes
 /// that were in flight when the warm-up ended, and not their operations.
 const RAMP_SLACK: f64 = 0.05;
 
-/// Lines of `name: value`, by their names, with the number of the line; the first of each name.
-type Lines<'t> = BTreeMap<&'t str, (&'t str, usize)>;
+/// Mean latencies that pgbench's last transactions may take: all clients wait for theirs after the time is up.
+const LAST_MEANS: f64 = 5.0;
 
-fn lines(text: &str) -> Lines<'_> {
+/// Lines of `name: value`, by their names, with the number of the line; the first of each name.
+pub(crate) type Lines<'t> = BTreeMap<&'t str, (&'t str, usize)>;
+
+pub(crate) fn lines(text: &str) -> Lines<'_> {
     let mut lines = Lines::new();
     for (index, line) in text.lines().enumerate() {
         if let Some((name, value)) = line.split_once(':') {
@@ -34,96 +33,10 @@ fn lines(text: &str) -> Lines<'_> {
     lines
 }
 
-fn of(lines: &Lines<'_>, name: &str, digits: Digits, unit: f64) -> Option<Figure> {
+pub(crate) fn of(lines: &Lines<'_>, name: &str, digits: Digits, unit: f64) -> Option<Figure> {
     let (value, line) = lines.get(name)?;
     let value = value.split_whitespace().next()?.trim_end_matches('s');
     figure(value, digits, unit, format!("line {line} ({name})"))
-}
-
-/// True for the report of sysbench's fileio.
-#[must_use]
-pub fn is_sysbench(text: &str) -> bool {
-    text.contains("sysbench ") && (text.contains("reads/s:") || text.contains("total file size"))
-}
-
-/// Reads the report of sysbench's fileio (version 1.0 and later).
-///
-/// # Errors
-/// A report without figures.
-pub fn read_sysbench(text: &str, file: &str) -> Result<Reported, String> {
-    let all = lines(text);
-    let mut reported = Reported::of(source("sysbench", "sysbench fileio", file));
-    let version = text.lines().find_map(|line| line.strip_prefix("sysbench "));
-    reported.source.version =
-        version.and_then(|rest| rest.split_whitespace().next()).map(str::to_owned);
-    let rounded = |name: &str, unit| of(&all, name, Digits::Rounded, unit);
-    let size = text.lines().enumerate().find_map(|(index, line)| {
-        let size = line.strip_prefix("Block size ")?;
-        let (digits, unit) = number::split_unit(size);
-        let field = format!("line {} (Block size)", index + 1);
-        figure(digits, Digits::Exact, number::unit(unit)?.other, field)
-    });
-    let mut part = Part { window_ns: rounded("total time", NS_PER_S), ..Part::default() };
-    let threads = of(&all, "Number of threads", Digits::Exact, 1.0);
-    let sync = text.contains("Using synchronous I/O mode");
-    let paced = text.contains("Target transaction rate");
-    part.setting = Setting {
-        outstanding: threads
-            .clone()
-            .filter(|_| sync)
-            .map(|most| Outstanding { most, kept: !paced }),
-        threads,
-        pattern: pattern(text),
-        durability: text.contains("Periodic FSYNC enabled").then_some(Durability::Flushed),
-        ..Setting::default()
-    };
-    for (kind, rate, moved) in [
-        (Kind::Read, "reads/s", "read, MiB/s"),
-        (Kind::Write, "writes/s", "written, MiB/s"),
-        (Kind::Sync, "fsyncs/s", ""),
-    ] {
-        let mut operation = Operation::of(kind);
-        operation.rate_per_s.extend(rounded(rate, 1.0));
-        operation.bandwidth_per_s.extend(rounded(moved, MIB));
-        operation.size_bytes = size.clone().filter(|_| operation.kind.moves_data());
-        if !operation.is_idle() && !operation.rate_per_s.is_empty() {
-            part.operations.push(operation);
-        }
-    }
-    if part.operations.is_empty() {
-        return Err("it has no rates: the run did not end, or its version is older than 1.0".into());
-    }
-    let rates = part.operations.iter().filter_map(|o| o.rate_per_s.first().cloned()).collect();
-    // Latencies are of all events together, flushes among them.
-    let mut events = Operation::of(Kind::Other("events".into()));
-    events.count.extend(of(&all, "total number of events", Digits::Exact, 1.0));
-    if let (Some(count), Some(window)) = (events.count.first(), &part.window_ns) {
-        let rate = Figure {
-            value: count.value / window.value * NS_PER_S,
-            least: count.least / window.most * NS_PER_S,
-            most: count.most / window.least * NS_PER_S,
-            field: format!("{} over total time", count.field),
-        };
-        let what = "the rates of reads, writes and flushes".to_owned();
-        let (how, total) = (How::Sum, rate);
-        reported.combined.push(Combined { what, how, total, of: rates, slack: EVENTS_SLACK });
-    }
-    events.latencies.extend(latency(Stage::Total, |l| {
-        (l.min_ns, l.mean_ns, l.max_ns) =
-            (rounded("min", NS_PER_MS), rounded("avg", NS_PER_MS), rounded("max", NS_PER_MS));
-        l.sum_ns = rounded("sum", NS_PER_MS);
-        l.count = events.count.first().cloned();
-        l.percentiles.extend(percentile(95.0, rounded("95th percentile", NS_PER_MS)));
-        l.percentiles.extend(percentile(99.0, rounded("99th percentile", NS_PER_MS)));
-    }));
-    part.operations.push(events);
-    reported.parts.push(part);
-    Ok(reported)
-}
-
-fn pattern(text: &str) -> Option<Pattern> {
-    let doing = text.lines().find(|line| line.starts_with("Doing "))?;
-    if doing.contains("random") { Some(Pattern::Random) } else { Some(Pattern::Sequential) }
 }
 
 /// True for what `dd` leaves: the line of its amount and time.
@@ -190,16 +103,21 @@ pub fn is_pgbench(text: &str) -> bool {
     text.contains("number of transactions actually processed:") && text.contains("tps = ")
 }
 
-/// Reads pgbench's report.
+/// Reads pgbench's reports, one after the other.
 ///
 /// # Errors
 /// A report without a rate.
-pub fn read_pgbench(text: &str, file: &str) -> Result<Reported, String> {
+pub fn read_pgbench(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    runs::read_each(text, |line| line.starts_with("transaction type: "), |text| pgbench(text, file))
+}
+
+fn pgbench(text: &str, file: &str) -> Result<Reported, String> {
     let all = lines(text);
     let mut reported = Reported::of(source("pgbench", "pgbench", file));
     let equals = |name: &str, unit: f64| {
         text.lines().enumerate().find_map(|(index, line)| {
-            let value = line.trim().strip_prefix(name)?.trim_start().strip_prefix('=')?;
+            // Before PostgreSQL 10 a colon stood after some names.
+            let value = line.trim().strip_prefix(name)?.trim_start().strip_prefix(['=', ':'])?;
             let digits = value.split_whitespace().next()?;
             figure(digits, Digits::Rounded, unit, format!("line {} ({name})", index + 1))
         })
@@ -222,8 +140,13 @@ pub fn read_pgbench(text: &str, file: &str) -> Result<Reported, String> {
     let clients = of(&all, "number of clients", Digits::Exact, 1.0).filter(|_| !paced);
     // The time of the rate leaves connecting out, and holds the last transactions' ends.
     let window = of(&all, "duration", Digits::Exact, NS_PER_S);
-    let window_ns =
-        window.map(|w| Figure { least: w.value * 0.9 - 0.5e9, most: w.value * 1.1 + 0.5e9, ..w });
+    let last =
+        operation.latencies.iter().find_map(|l| l.mean_ns.as_ref()).map_or(0.0, |mean| mean.value);
+    let window_ns = window.map(|w| Figure {
+        least: w.value * 0.9 - 0.5e9,
+        most: w.value * 1.1 + 0.5e9 + last * LAST_MEANS,
+        ..w
+    });
     let failed = all.get("number of failed transactions").and_then(|(value, line)| {
         let digits = value.split_whitespace().next()?;
         figure(digits, Digits::Exact, 1.0, format!("line {line} (number of failed transactions)"))
@@ -308,28 +231,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // Made by running version 1.0.20.
-    const SYSBENCH: &str = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nNumber of threads: 1\n4 files, 16MiB \
-        each\n64MiB total file size\nBlock size 16KiB\nPeriodic FSYNC enabled, calling fsync() each 100 requests.\nUsing \
-        synchronous I/O mode\nDoing sequential write (creation) test\n\nFile operations:\n    reads/s:  0.00\n    \
-        writes/s:                     6121.06\n    fsyncs/s:                     246.17\n\nThroughput:\n    read, MiB/s:  \
-        0.00\n    written, MiB/s:               95.64\n\nGeneral statistics:\n    total time:   3.0200s\n    total number \
-        of events:              19240\n\nLatency (ms):\n         min:  0.00\n         avg:  0.16\n         max:  \
-        13.17\n         95th percentile:  0.04\n         sum:  2993.18\n";
-
-    #[test]
-    fn sysbench_is_read() {
-        assert!(is_sysbench(SYSBENCH));
-        let reported = read_sysbench(SYSBENCH, "s.txt").unwrap();
-        let part = &reported.parts[0];
-        assert_eq!(part.operations.len(), 3, "writes, flushes, and all of them");
-        assert_eq!(part.operations[0].size_bytes.as_ref().unwrap().value, 16384.0);
-        assert_eq!(part.operations[2].latencies[0].max_ns.as_ref().unwrap().value, 13.17e6);
-        assert_eq!(part.window_ns.as_ref().unwrap().value, 3.02e9);
-        assert_eq!(part.setting.pattern, Some(Pattern::Sequential));
-        assert!(read_sysbench("sysbench 1.0\n64MiB total file size\n", "x").is_err());
-    }
-
     #[test]
     fn dd_is_read_in_both_of_its_forms() {
         let gnu = "64+0 records in\n64+0 records out\n67108864 bytes (67 MB, 64 MiB) copied, 0.212157 s, 316 MB/s\n";
@@ -351,13 +252,18 @@ mod tests {
             406\nnumber of failed transactions: 0 (0.000%)\nlatency average = 7.374 ms\nlatency stddev = 5.263 ms\n\
             initial connection time = 13.327 ms\ntps = 101.875436 (without initial connection time)\n";
         assert!(is_pgbench(text));
-        let reported = read_pgbench(text, "x").unwrap();
+        let reported = pgbench(text, "x").unwrap();
         let part = &reported.parts[0];
         assert_eq!(part.operations[0].rate_per_s[0].value, 101.875436);
         assert_eq!(part.operations[0].latencies[0].mean_ns.as_ref().unwrap().value, 7.374e6);
         assert!(part.setting.outstanding.is_some());
+        let old = "duration: 5 s\nnumber of transactions actually processed: 77\nlatency average: 1108.418 ms\n\
+            tps = 12.580114 (including connections establishing)\n";
+        let slow = &pgbench(old, "x").unwrap().parts[0];
+        assert_eq!(slow.operations[0].latencies[0].mean_ns.as_ref().unwrap().value, 1_108.418e6);
+        assert!(slow.window_ns.as_ref().unwrap().most > 77.0 / 12.580114 * 1e9);
         let paced = format!("{text}rate limit schedule lag: avg 1.109 (max 18.869) ms\n");
-        assert!(read_pgbench(&paced, "x").unwrap().parts[0].setting.outstanding.is_none());
+        assert!(pgbench(&paced, "x").unwrap().parts[0].setting.outstanding.is_none());
     }
 
     #[test]

@@ -255,21 +255,57 @@ fn thinned(points: Vec<Point>) -> Vec<Point> {
 pub fn attach(results: &mut [Reported], logs: Vec<Log>) -> Vec<Log> {
     let mut by_directory: std::collections::BTreeMap<String, Vec<usize>> =
         std::collections::BTreeMap::new();
-    for (index, result) in
-        results.iter().enumerate().filter(|(_, result)| result.source.tool == "fio")
-    {
-        by_directory.entry(directory(&result.source.file).to_owned()).or_default().push(index);
+    let of_fio = |result: &&Reported| result.source.tool == "fio";
+    for (index, result) in results.iter().enumerate().filter(|(_, result)| of_fio(result)) {
+        // People keep the logs of `randread.out` beside it, or in `randread`.
+        let file = &result.source.file;
+        let own = file.rsplit_once('.').map_or(file.as_str(), |(stem, _)| stem);
+        for place in [directory(file), own] {
+            by_directory.entry(place.to_owned()).or_default().push(index);
+        }
     }
     let mut left = Vec::new();
     for log in logs {
         let near = by_directory.get(directory(&log.file)).map_or(&[][..], Vec::as_slice);
         let owner = near.iter().find(|index| names(&results[**index], &log));
+        let of_text =
+            || near.iter().find_map(|index| Some((index, named_part(&results[*index], &log)?)));
         match owner {
-            Some(index) if !log.several_runs => put(&mut results[*index], &log),
+            Some(index) if !log.several_runs => put(&mut results[*index], &log, None),
+            None if !log.several_runs => match of_text() {
+                Some((index, part)) => put(&mut results[*index], &log, Some(part)),
+                None => left.push(log),
+            },
             _ => left.push(log),
         }
     }
     left
+}
+
+/// The job that a log is of by its name, where the result does not say how it called its logs: fio's text leaves
+/// that out. `randread-SDA_bw.log` beside `randread.out` is of the job `SDA`.
+fn named_part(result: &Reported, log: &Log) -> Option<usize> {
+    const OPTIONS: [&str; 4] =
+        ["write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log"];
+    if result.source.format != "fio text"
+        || OPTIONS.iter().any(|option| result.options.contains_key(*option))
+    {
+        return None;
+    }
+    let file = result.source.file.rsplit('/').next().unwrap_or_default();
+    let own = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+    let stem = log.stem.as_str();
+    let rest = stem.strip_prefix(own).map(|rest| rest.trim_start_matches(['-', '_', '.']));
+    let mut of_name = result
+        .parts
+        .iter()
+        .enumerate()
+        .filter(|(_, part)| part.name == stem || rest == Some(part.name.as_str()));
+    let (index, part) = of_name.next()?;
+    // A part that stands for several jobs has a log of each, or one of all of them with lines of each.
+    let alone = part.setting.threads.as_ref().is_some_and(|jobs| jobs.value == 1.0);
+    let first = log.job.is_none_or(|job| job == index + 1 || result.parts.len() == 1);
+    (alone && first && of_name.next().is_none()).then_some(index)
 }
 
 fn directory(file: &str) -> &str {
@@ -292,18 +328,17 @@ fn names(result: &Reported, log: &Log) -> bool {
     stem == log.stem
 }
 
-fn put(result: &mut Reported, log: &Log) {
+fn put(result: &mut Reported, log: &Log, named: Option<usize>) {
     let interval = result.options.get("log_avg_msec").and_then(|text| text.parse::<f64>().ok());
     let version = result.source.version.clone();
     let parts = result.parts.len();
     // A log of all jobs belongs to a part only where there is one.
-    let index = match log.job {
-        Some(job) if parts > 1 => job - 1.min(job),
+    let index = match (named, log.job) {
+        (Some(index), _) => index,
+        (None, Some(job)) if parts > 1 => job - 1.min(job),
+        (None, None) if parts > 1 => return,
         _ => 0,
     };
-    if log.job.is_none() && parts > 1 {
-        return;
-    }
     let Some(part) = result.parts.get_mut(index) else { return };
     part.series.extend(log.series(interval, version.as_deref()));
     if log.what == Some(What::Histogram) {
@@ -323,7 +358,7 @@ fn put(result: &mut Reported, log: &Log) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::{Part, Source};
+    use plimsoll_evidence::reported::{Figure, Part, Source};
 
     use super::*;
 
@@ -376,5 +411,35 @@ mod tests {
         let series = &results[0].parts[1].series;
         assert_eq!(series.len(), 2);
         assert_eq!((series[0].interval_s, series[0].points[1].value), (Some(1.0), 120.0 * 1024.0));
+    }
+
+    #[test]
+    fn a_log_beside_a_text_goes_to_the_job_that_it_is_named_after() {
+        let part = |name: &str, jobs: f64| {
+            let mut part = Part { name: name.into(), ..Part::default() };
+            part.setting.threads = Some(Figure::exact(jobs, "jobs"));
+            part
+        };
+        let mut result = Reported::of(Source {
+            tool: "fio".into(),
+            format: "fio text".into(),
+            version: Some("fio-3.33".into()),
+            file: "hdd/read-1M.out".into(),
+            ..Source::default()
+        });
+        result.parts = vec![part("SDA", 1.0), part("SDB", 1.0), part("four", 4.0)];
+        let text = "510, 100, 0, 0\n1017, 120, 0, 0\n1520, 110, 0, 0\n";
+        let files = [
+            "hdd/read-1M/read-1M-SDB_bw.log",
+            "hdd/SDA_iops.log",
+            "hdd/read-1M-four_bw.1.log",
+            "hdd/x_bw.log",
+        ];
+        let mut results = [result];
+        let left = attach(&mut results, files.map(|file| read(text, file)).to_vec());
+        let left: Vec<&str> = left.iter().map(|log| log.file.as_str()).collect();
+        assert_eq!(left, files[2..]);
+        let counts: Vec<usize> = results[0].parts.iter().map(|part| part.series.len()).collect();
+        assert_eq!(counts, [1, 1, 0]);
     }
 }

@@ -12,6 +12,7 @@ use super::printed::{
     DIRECTIONS, NS_PER_MS, Tail, amount, announced_options, bandwidth_samples, direction, field,
     figure, issued, latency, latency_line, percentiles, percentiles_header, sampled, value,
 };
+use crate::runs;
 
 /// True where the text holds the line that begins a job's figures.
 #[must_use]
@@ -52,11 +53,29 @@ fn announced(line: &str) -> Option<(&str, &str, &str)> {
     rest.starts_with("rw=").then_some((name.trim(), group, rest))
 }
 
-/// Reads all jobs of a text.
+/// Reads all runs of a text: what is announced after figures is another run.
 ///
 /// # Errors
 /// A text without the figures of a job.
-pub fn read(text: &str, file: &str) -> Result<Reported, String> {
+pub fn read_all(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    // Clients announce their jobs one after the other.
+    let clients = text.lines().any(|line| client(line).is_some());
+    let (mut any, mut figures) = (false, false);
+    let begins = |line: &str| {
+        figures |= job_line(line).is_some();
+        let new = announced(line).is_some() && !clients && (figures || !any);
+        any |= new;
+        figures &= !new;
+        new
+    };
+    runs::read_each(text, begins, |text| read(text, file))
+}
+
+/// Reads all jobs of one run.
+///
+/// # Errors
+/// A text without the figures of a job.
+fn read(text: &str, file: &str) -> Result<Reported, String> {
     let version = text.lines().map(bare).find_map(|line| {
         let version = line.trim();
         version.starts_with("fio-").then(|| version.split_whitespace().next().unwrap_or(version))

@@ -78,3 +78,33 @@ fn what_is_no_table_of_results_is_none() {
     let both = "iops,latency (ms)\n\"1.000,5\",\"1,000.5\"\n";
     assert!(read(both, "x").unwrap_err().contains("two ways"));
 }
+
+#[test]
+fn deviations_extremes_and_other_things_restate_nothing() {
+    let rates = |text: &str| -> Vec<(String, f64)> {
+        let reported = one(text);
+        let all = reported.parts[0].operations.iter();
+        all.flat_map(|o| o.rate_per_s.iter().chain(&o.bandwidth_per_s))
+            .map(|figure| (figure.field.clone(), figure.value))
+            .collect()
+    };
+    let text = "bs,Read IOPS,Read IOPS Stddev,Read IOPS min,Read lat (ms)\n4k,699,86.4,500,1\n";
+    assert_eq!(rates(text), [("line 2 (Read IOPS)".to_owned(), 699.0)]);
+    // A disk with and without a cache are two things; a figure in two units is one.
+    let two = "name,Disk Read (MB/s),Cache Disk Read (MB/s),lat (ms),qd\nx,41.89,39.02,3,1\n";
+    assert!(rates(two).is_empty());
+    let units = "bs,read MB/s,read MiB/s\n4k,104.9,100\n";
+    assert_eq!(rates(units).len(), 2);
+    assert!(!is("Label,Phase,RuntimeMS,Rank,Done%,MiB/s,IOPS\n,WRITE,5001,Total,0,7838,7838\n"));
+}
+
+#[test]
+fn means_of_samples_may_lie_a_little_apart() {
+    let part =
+        &one("blocksize,read-iops-mean,read-bw-mean(KiB/s)\n4M,237.139123,1020445.98\n").parts[0];
+    let read = &part.operations[0];
+    let (rate, bandwidth) = (&read.rate_per_s[0], &read.bandwidth_per_s[0]);
+    let size = read.size_bytes.as_ref().unwrap().value;
+    assert!(rate.most * size > bandwidth.least && rate.value * size < bandwidth.value);
+    assert!(rate.most < rate.value * 1.06);
+}

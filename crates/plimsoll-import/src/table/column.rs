@@ -1,0 +1,261 @@
+//! What the columns of a table hold, by their headings.
+
+use plimsoll_evidence::reported::Kind;
+
+use super::unit_of;
+use crate::number::{self, Measure, Unit};
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Role {
+    Rate,
+    Bandwidth,
+    Latency(Which),
+    Size,
+    Depth,
+    Threads,
+    ReadPercent,
+    Pattern,
+    Duration,
+    Kind,
+    Name,
+}
+
+/// Which latency.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Which {
+    Mean,
+    Min,
+    Max,
+    Stddev,
+    /// A quantile.
+    At(f64),
+}
+
+/// A column whose heading is known.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Column {
+    pub role: Role,
+    /// Of reads or writes alone; `None` where the heading does not say.
+    pub kind: Option<Kind>,
+    pub unit: Option<Unit>,
+    /// True for a mean of samples, whose product with another one is not quite the mean of the products.
+    pub sampled: bool,
+    pub heading: String,
+}
+
+/// What each heading says; `None` where it says nothing that is known, or what cannot be told apart.
+pub(super) fn columns(header: &[String]) -> Vec<Option<Column>> {
+    let mut columns: Vec<Option<Column>> = header.iter().map(|heading| column(heading)).collect();
+    // Two columns are one figure in two units, or two things: `Disk read (MB/s)` beside `Cache read (MB/s)`.
+    for role in [Role::Rate, Role::Bandwidth] {
+        for kind in [None, Some(Kind::Read), Some(Kind::Write)] {
+            let alike: Vec<usize> = (0..columns.len())
+                .filter(|at| {
+                    columns[*at].as_ref().is_some_and(|c| c.role == role && c.kind == kind)
+                })
+                .collect();
+            let qualified = |at: &usize| !qualifiers(&header[*at]).is_empty();
+            let same = alike
+                .windows(2)
+                .all(|two| qualifiers(&header[two[0]]) == qualifiers(&header[two[1]]));
+            if same {
+                continue;
+            }
+            let bare = alike.iter().any(|at| !qualified(at));
+            for at in alike.iter().filter(|at| !bare || qualified(at)) {
+                columns[*at] = None;
+            }
+        }
+    }
+    columns
+}
+
+/// Words of a heading.
+fn words_of(name: &str) -> Vec<String> {
+    let lower = name.to_lowercase();
+    let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '%' || c == '.'));
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// Words of a heading that are no unit and do not say what is measured: what tells two columns apart.
+fn qualifiers(heading: &str) -> Vec<String> {
+    const MEASURES: [&str; 21] = [
+        "iops",
+        "ops",
+        "io",
+        "ios",
+        "rate",
+        "bw",
+        "bandwidth",
+        "throughput",
+        "speed",
+        "read",
+        "reads",
+        "r",
+        "rd",
+        "write",
+        "writes",
+        "w",
+        "wr",
+        "per",
+        "s",
+        "sec",
+        "second",
+    ];
+    let spelled = heading.trim().replace("_per_s", "/s");
+    let mut words = words_of(split_heading(&spelled).0);
+    words.retain(|word| {
+        !MEASURES.contains(&word.as_str()) && number::unit(&format!("{word}/s")).is_none()
+    });
+    words.sort_unstable();
+    words
+}
+
+/// Splits off a unit in brackets, after a comma or slash-less underscore, then knows the rest by its words.
+fn column(heading: &str) -> Option<Column> {
+    let lower = heading.trim().to_lowercase();
+    // `ops_per_s` as `ops/s`.
+    let spelled = heading.trim().replace("_per_s", "/s");
+    let (name, unit) = split_heading(&spelled);
+    let unit = unit.and_then(unit_of);
+    let words = words_of(name);
+    let has = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
+    let kind = match (has(&["read", "reads", "r", "rd"]), has(&["write", "writes", "w", "wr"])) {
+        (true, false) => Some(Kind::Read),
+        (false, true) => Some(Kind::Write),
+        _ => None,
+    };
+    let measure = unit.map(|unit| unit.measure);
+    let share = has(&["%", "percent", "pct", "ratio", "mix", "percentage"])
+        || lower.contains("read%")
+        || lower.contains("rwmixread")
+        || measure == Some(Measure::Percent);
+    let other = has(&["hit", "hits", "cache", "cpu", "util", "utilization"]);
+    let role = if share && !other && (lower.contains("read") || lower.contains("rw")) {
+        Role::ReadPercent
+    } else if has(&["iops", "ops", "tps", "io"]) && !has(&["depth", "size"])
+        || lower.contains("iops")
+        || has(&["rate"]) && measure != Some(Measure::BytesPerS)
+        || measure == Some(Measure::Count)
+    {
+        Role::Rate
+    } else if has(&["latency", "lat", "response", "resp", "rt", "clat"])
+        || which_alone(&words).is_some()
+    {
+        Role::Latency(which(&words))
+    } else if has(&["bw", "bandwidth", "throughput", "speed"])
+        || measure == Some(Measure::BytesPerS)
+    {
+        Role::Bandwidth
+    } else if has(&["bs", "blocksize", "block", "iosize", "xfersize"])
+        || has(&["size"]) && !has(&["file", "dataset", "data"])
+    {
+        Role::Size
+    } else if has(&["qd", "iodepth", "depth", "outstanding", "queue"]) {
+        Role::Depth
+    } else if has(&[
+        "threads",
+        "jobs",
+        "numjobs",
+        "thread",
+        "clients",
+        "hosts",
+        "vms",
+        "workers",
+        "nodes",
+        "procs",
+        "processes",
+    ]) {
+        Role::Threads
+    } else if has(&["pattern", "access"]) {
+        Role::Pattern
+    } else if has(&["seconds", "duration", "runtime", "time"]) {
+        Role::Duration
+    } else if has(&["rw", "operation", "op", "workload", "test", "mode"]) {
+        Role::Kind
+    } else if has(&["name", "system", "host", "device", "run", "config"]) {
+        Role::Name
+    } else {
+        return None;
+    };
+    let wrong = match (role, measure) {
+        (Role::Rate, Some(measure)) => !matches!(measure, Measure::Count | Measure::Bytes),
+        (Role::Latency(_) | Role::Duration, Some(measure)) => measure != Measure::Time,
+        (Role::Bandwidth, Some(measure)) => {
+            measure != Measure::BytesPerS && measure != Measure::Bytes
+        }
+        _ => false,
+    };
+    // Extremes and deviations of a rate's samples are figures of their own.
+    let of_samples = [
+        "stddev",
+        "std",
+        "stdev",
+        "deviation",
+        "variance",
+        "cv",
+        "error",
+        "min",
+        "minimum",
+        "max",
+        "maximum",
+        "peak",
+    ];
+    if matches!(role, Role::Rate | Role::Bandwidth) && has(&of_samples) {
+        return None;
+    }
+    let sampled = matches!(role, Role::Rate | Role::Bandwidth) && has(&["mean", "avg", "average"]);
+    // `io_kib` is the size of an operation; `Throughput (ms)` is nothing that is known.
+    let sized = role == Role::Rate && measure == Some(Measure::Bytes);
+    let role = if sized { Role::Size } else { role };
+    (!wrong).then(|| Column { role, kind, unit, sampled, heading: heading.to_owned() })
+}
+
+/// `BW (MB/s)`, `BW [MB/s]`, `lat_us`, `bandwidth MiB/s`, `MB/s`.
+fn split_heading(heading: &str) -> (&str, Option<&str>) {
+    for (open, close) in [('(', ')'), ('[', ']')] {
+        if let Some((name, rest)) = heading.split_once(open) {
+            let unit = rest.split(close).next().unwrap_or_default().trim();
+            if number::unit(unit).is_some() {
+                return (name, Some(unit));
+            }
+        }
+    }
+    if number::unit(heading).is_some() {
+        return (heading, Some(heading));
+    }
+    match heading.rsplit_once([' ', '_', ',']) {
+        Some((name, unit)) if number::unit(unit).is_some() => (name, Some(unit)),
+        _ => (heading, None),
+    }
+}
+
+/// `p99`, `99th`, `99%`, `median`: headings that need no word of latency.
+fn which_alone(words: &[String]) -> Option<f64> {
+    words.iter().find_map(|word| {
+        let digits = word
+            .strip_prefix('p')
+            .or_else(|| word.strip_suffix("th"))
+            .or_else(|| word.strip_suffix('%'))?;
+        let percent: f64 = digits.parse().ok()?;
+        // `p999` is 99.9.
+        let percent =
+            if percent > 100.0 { percent / 10f64.powi(digits.len() as i32 - 2) } else { percent };
+        (50.0..100.0).contains(&percent).then_some((percent * 1e10).round() / 1e12)
+    })
+}
+
+fn which(words: &[String]) -> Which {
+    let has = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
+    if let Some(quantile) = which_alone(words) {
+        return Which::At(quantile);
+    }
+    match () {
+        () if has(&["median"]) => Which::At(0.5),
+        () if has(&["max", "maximum", "worst"]) => Which::Max,
+        () if has(&["min", "minimum", "best"]) => Which::Min,
+        () if has(&["stddev", "std", "stdev", "deviation"]) => Which::Stddev,
+        () => Which::Mean,
+    }
+}
