@@ -14,6 +14,7 @@ use serde::Serialize;
 
 mod equation;
 mod headline;
+pub mod repeats;
 mod span;
 mod verdict;
 mod words;

@@ -11,6 +11,10 @@ use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
 use crate::text::{self, Style};
 
+mod spread;
+
+pub use spread::{sides_document, sides_json};
+
 /// Things to ask for that are shown at most.
 const ASKED_MAX: usize = 6;
 /// Findings of one result that are shown at most.
@@ -181,6 +185,7 @@ pub fn study_document(
         Section::brief("results", "Results").with(Block::Table(study_table(judged))),
         verdicts(judged),
     ];
+    sections.extend(spread::section(judged));
     sections.extend(hits(judged));
     sections.extend(arithmetic(judged));
     if !unreadable.is_empty() {

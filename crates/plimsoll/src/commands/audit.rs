@@ -7,6 +7,8 @@ mod rules;
 mod sort;
 mod study;
 
+pub use study::write;
+
 use std::path::PathBuf;
 
 use clap::Args;

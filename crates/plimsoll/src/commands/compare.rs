@@ -1,5 +1,5 @@
 //! `plimsoll compare A B…`: experiments side by side; `plimsoll compare PLAN`: the targets of a plan,
-//! run in turns.
+//! run in turns; `plimsoll compare BEFORE AFTER`: results that other tools made.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use plimsoll_judge::compare::{Comparison, Side, compare_for};
 use plimsoll_plan::{Change, Plan, ready};
 use plimsoll_report::comparison_document;
 use plimsoll_runner::compare::{
-    Given, Taken, compare_arms, compare_sides, holding_bundles, read_side, sweeps,
+    Given, Taken, compare_arms, compare_sides, holding_bundles, named, read_side, sweeps,
 };
 use toml::Value;
 
 use super::after::After;
 use super::chosen::Changes;
 use super::sides::{exit_of, show, tell_custody};
-use super::{bundle, compare_sweeps, sides};
+use super::{bundle, compare_reported, compare_sweeps, sides};
 use crate::common::Common;
 use crate::custody::{Reader, Together};
 use crate::error::CliError;
@@ -35,7 +35,9 @@ use crate::progress::StderrProgress;
     cells.html\n\nA side is an experiment or run as `plimsoll runs` lists it, or a directory that holds bundles; \
     NAME=SIDE names it. One directory is compared within itself: its directories of repeats, or its runs by \
     plan. A plan that names several targets is run: each target in turn, in random order. Two sweeps are \
-    compared cell by cell; a directory with several sweeps of one plan is one side.\nExit code 3: conditions \
+    compared cell by cell; a directory with several sweeps of one plan is one side. Two \
+    directories, files or archives of results that other tools made are compared by what was done in \
+    them, with the scatter of their repeats.\nExit code 3: conditions \
     differ that were not accepted, so no winner is called."
 )]
 pub struct Options {
@@ -157,6 +159,12 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let (compared, read) = match &options.sides[..] {
         [one] => compare_within(one, options)?,
         several => {
+            if let [a, b] = &several[..] {
+                let (a, b) = (named(a), named(b));
+                if compare_reported::is_elsewhere(a.1) && compare_reported::is_elsewhere(b.1) {
+                    return compare_reported::carry_out([a, b], options.html.as_deref(), common);
+                }
+            }
             let given = sides::given(several)?;
             let taken = [&options.accept[..], &options.factor[..]].concat();
             if let Some(compared) = sweeps::compare_given(&given, &taken)? {

@@ -1,0 +1,386 @@
+//! Results that repeat each other, and what two sides of them say of a difference.
+//!
+//! Results repeat each other where the same tool did the same: parts of the same names, kinds, sizes, order of
+//! addresses, depth and threads. Within one study their files have to lie alike too, up to numbers in their
+//! paths (`run-1/randread.json`, `run-2/randread.json`): whose systems they are, no result says. What a result
+//! does not say of itself cannot set it apart.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::reported::{Figure, Part, Reported};
+use serde::Serialize;
+
+use super::{Audit, Credibility, Headline, headline, words};
+use crate::stats::welch::{RUNS_MIN, compare_at};
+use crate::stats::{Repeats, repeats};
+
+/// Confidence of the interval of a ratio.
+const CONFIDENCE: f64 = 0.95;
+
+/// A figure of results that repeat each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Of {
+    /// Operations per second.
+    RatePerS,
+    /// Bytes per second.
+    BandwidthBytesPerS,
+    /// Mean latency.
+    LatencyNsMean,
+}
+
+impl Of {
+    /// All of them; where a rate is told, a bandwidth beside it says the same.
+    const ALL: [Self; 3] = [Self::RatePerS, Self::BandwidthBytesPerS, Self::LatencyNsMean];
+
+    fn value(self, figures: &Headline) -> Option<f64> {
+        match self {
+            Self::RatePerS => figures.rate_per_s,
+            Self::BandwidthBytesPerS => figures.bandwidth_per_s,
+            Self::LatencyNsMean => figures.latency_ns,
+        }
+    }
+
+    /// True where more of it is better.
+    pub fn more_is_better(self) -> bool {
+        self != Self::LatencyNsMean
+    }
+}
+
+/// Results that repeat each other.
+#[derive(Clone, Debug)]
+pub struct Group<'r> {
+    /// What was done, in words.
+    pub label: String,
+    /// The results.
+    pub results: Vec<&'r Reported>,
+}
+
+/// What results that repeat each other say of one figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spread {
+    /// Of which figure.
+    pub of: Of,
+    /// One value for each result that has one.
+    pub values: Vec<f64>,
+    /// Their mean, its interval and their spread.
+    pub repeats: Repeats,
+}
+
+/// Groups of two or more results of a study that repeat each other.
+pub fn groups<'r>(results: impl IntoIterator<Item = &'r Reported>) -> Vec<Group<'r>> {
+    let mut groups: BTreeMap<(String, String), Vec<&Reported>> = BTreeMap::new();
+    for result in results {
+        let told = headline(result);
+        if Of::ALL.iter().all(|of| of.value(&told).is_none()) {
+            continue;
+        }
+        groups.entry((without_numbers(&result.label()), key(result))).or_default().push(result);
+    }
+    let more = groups.into_iter().filter(|(_, results)| results.len() > 1);
+    let group = |((path, _), results): ((String, String), Vec<&'r Reported>)| {
+        let done = label(results.first().copied());
+        Group { label: format!("{path} ({done})"), results }
+    };
+    more.map(group).collect()
+}
+
+impl Group<'_> {
+    /// The spread of each figure that all of them have.
+    pub fn spreads(&self) -> Vec<Spread> {
+        let told: Vec<Headline> = self.results.iter().map(|result| headline(result)).collect();
+        Of::ALL.iter().filter_map(|of| spread(*of, &told)).collect()
+    }
+}
+
+fn spread(of: Of, told: &[Headline]) -> Option<Spread> {
+    let values: Vec<f64> = told.iter().filter_map(|figures| of.value(figures)).collect();
+    let whole = values.len() == told.len() && values.len() > 1;
+    let repeats = whole.then(|| repeats(&values)).and_then(Result::ok)?;
+    Some(Spread { of, values, repeats })
+}
+
+/// Paths without their numbers: repeats are told apart by them.
+fn without_numbers(text: &str) -> String {
+    let mut short = String::new();
+    for letter in text.chars() {
+        let letter = if letter.is_ascii_digit() { '#' } else { letter };
+        if letter != '#' || !short.ends_with('#') {
+            short.push(letter);
+        }
+    }
+    short
+}
+
+/// Names without long numbers, which are times and process numbers.
+fn name(text: &str) -> String {
+    let is_long = |word: &str| word.len() >= 5 && word.bytes().all(|b| b.is_ascii_digit());
+    let words = text.split_inclusive(|c: char| !c.is_ascii_digit());
+    words
+        .map(
+            |word| {
+                if is_long(word.trim_end_matches(|c: char| !c.is_ascii_digit())) {
+                    "#"
+                } else {
+                    word
+                }
+            },
+        )
+        .collect()
+}
+
+/// What was done, as far as a result says so: equal for results that repeat each other.
+fn key(result: &Reported) -> String {
+    let mut parts: Vec<String> =
+        result.parts.iter().filter(|part| !part.is_total).map(part_key).collect();
+    parts.sort_unstable();
+    format!("{}|{}", result.source.tool, parts.join("\n"))
+}
+
+fn part_key(part: &Part) -> String {
+    let setting = &part.setting;
+    let value = |figure: Option<&Figure>| figure.map(|figure| figure.value);
+    let operations: Vec<String> = part
+        .operations
+        .iter()
+        .map(|o| format!("{} {:?}", o.kind.word(), value(o.size_bytes.as_ref())))
+        .collect();
+    format!(
+        "{} {operations:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        name(&part.name),
+        value(setting.outstanding.as_ref().map(|o| &o.most)),
+        value(setting.outstanding_of_each.as_ref()),
+        value(setting.threads.as_ref()),
+        value(setting.read_percent.as_ref()),
+        setting.pattern,
+        setting.direct,
+        setting.durability,
+    )
+}
+
+/// `randread: read of 4 KiB, 32 in flight`.
+fn label(result: Option<&Reported>) -> String {
+    let Some(result) = result else { return String::new() };
+    let parts: Vec<&Part> = result.parts.iter().filter(|part| !part.is_total).collect();
+    let Some(first) = parts.first() else { return result.source.tool.clone() };
+    let kinds = first.operations.iter().map(|o| match &o.size_bytes {
+        Some(size) => format!("{} of {}", o.kind.word(), words::transfer(size.value)),
+        None => o.kind.word().to_owned(),
+    });
+    let mut label = kinds.collect::<Vec<_>>().join(" and ");
+    if !first.name.is_empty() {
+        label = format!("{}: {label}", name(&first.name));
+    }
+    let flight = parts
+        .iter()
+        .filter_map(|part| part.setting.outstanding.as_ref())
+        .map(|o| o.most.value)
+        .sum::<f64>();
+    if flight > 0.0 {
+        label.push_str(&format!(", {} in flight", words::number(flight)));
+    }
+    label
+}
+
+/// What a figure of two sides says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Difference {
+    /// The second side is better, by more than the runs scatter.
+    Better,
+    /// The second side is worse, by more than the runs scatter.
+    Worse,
+    /// The difference is within what the runs scatter.
+    NotShown,
+    /// There are too few runs to tell.
+    TooFew,
+    /// A result of one side is impossible: nothing follows from it.
+    Impossible,
+}
+
+/// One figure of results on two sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Pair {
+    /// Of which figure.
+    pub of: Of,
+    /// A value for each result, first side and second side.
+    pub values: [Vec<f64>; 2],
+    /// Mean of each side.
+    pub means: [f64; 2],
+    /// Largest less least over the mean, of each side with more than one result.
+    pub spreads: [Option<f64>; 2],
+    /// Second over first, with its 95 % interval where each side has two results.
+    pub ratio: f64,
+    /// The interval.
+    pub ratio_interval: Option<(f64, f64)>,
+    /// What follows.
+    pub says: Difference,
+}
+
+/// The same work on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What was done, in words.
+    pub label: String,
+    /// Its figures.
+    pub pairs: Vec<Pair>,
+}
+
+/// Two sides of results.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Sides {
+    /// Work that both sides did.
+    pub rows: Vec<Row>,
+    /// What only one side did, with the number of the side.
+    pub alone: Vec<(usize, String)>,
+    /// Results whose figures are impossible.
+    pub impossible: Vec<String>,
+}
+
+/// Compares results of two sides: those that did the same, each with the scatter of its repeats.
+pub fn compare(sides: [&[(&Reported, Audit)]; 2]) -> Sides {
+    type Side<'s> = Vec<&'s (&'s Reported, Audit)>;
+    let mut work: BTreeMap<String, [Side<'_>; 2]> = BTreeMap::new();
+    for (index, side) in sides.iter().enumerate() {
+        for result in *side {
+            work.entry(key(result.0)).or_default()[index].push(result);
+        }
+    }
+    let is_bad = |(_, audit): &&&(&Reported, Audit)| audit.verdict == Credibility::Impossible;
+    let mut all = Sides::default();
+    for side in sides {
+        all.impossible.extend(side.iter().filter(|r| is_bad(&r)).map(|(result, _)| result.label()));
+    }
+    for (_, [first, second]) in work {
+        let done = label(first.first().or(second.first()).map(|(result, _)| *result));
+        match (first.is_empty(), second.is_empty()) {
+            (false, true) => all.alone.push((0, done)),
+            (true, false) => all.alone.push((1, done)),
+            _ => {
+                let bad = first.iter().chain(&second).any(|result| is_bad(&result));
+                let told = [&first, &second].map(|side| {
+                    side.iter().map(|(result, _)| headline(result)).collect::<Vec<_>>()
+                });
+                let pairs =
+                    Of::ALL.iter().filter_map(|of| pair(*of, &told, bad)).collect::<Vec<_>>();
+                if pairs.is_empty() {
+                    continue;
+                }
+                all.rows.push(Row { label: done, pairs });
+            }
+        }
+    }
+    all
+}
+
+fn pair(of: Of, told: &[Vec<Headline>; 2], impossible: bool) -> Option<Pair> {
+    let values =
+        [0, 1].map(|side| told[side].iter().filter_map(|f| of.value(f)).collect::<Vec<f64>>());
+    let [a, b] = [repeats(&values[0]).ok()?, repeats(&values[1]).ok()?];
+    if a.mean <= 0.0 || b.mean <= 0.0 {
+        return None;
+    }
+    let compared = compare_at(&values[0], &values[1], CONFIDENCE).ok();
+    let few = values.iter().any(|values| values.len() < RUNS_MIN);
+    let ratio = compared.as_ref().map_or(b.mean / a.mean, |compared| compared.ratio.mean);
+    let says = match &compared {
+        _ if impossible => Difference::Impossible,
+        _ if few => Difference::TooFew,
+        Some(compared) if compared.significant && (ratio > 1.0) == of.more_is_better() => {
+            Difference::Better
+        }
+        Some(compared) if compared.significant => Difference::Worse,
+        _ => Difference::NotShown,
+    };
+    let ratio_interval = compared.map(|compared| (compared.ratio.low, compared.ratio.high));
+    Some(Pair {
+        of,
+        values,
+        means: [a.mean, b.mean],
+        spreads: [a.spread, b.spread],
+        ratio,
+        ratio_interval,
+        says,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_evidence::reported::{Kind, Operation, Source};
+
+    use super::super::{Declared, audit};
+    use super::*;
+
+    fn result(file: &str, rate: f64, size: f64) -> Reported {
+        let operation = Operation {
+            rate_per_s: vec![Figure::exact(rate, "iops")],
+            size_bytes: Some(Figure::exact(size, "bs")),
+            bandwidth_per_s: vec![Figure::exact(rate * size, "bw")],
+            ..Operation::of(Kind::Read)
+        };
+        let part = Part { name: "randread".into(), operations: vec![operation], ..Part::default() };
+        let source = Source { tool: "fio".into(), file: file.into(), ..Source::default() };
+        Reported { parts: vec![part], ..Reported::of(source) }
+    }
+
+    fn judged(results: &[Reported]) -> Vec<(&Reported, Audit)> {
+        results.iter().map(|result| (result, audit(result, &Declared::default()))).collect()
+    }
+
+    #[test]
+    fn repeats_did_the_same_and_lie_alike() {
+        let all = [
+            result("a/run-1.json", 100.0, 4096.0),
+            result("a/run-02.json", 110.0, 4096.0),
+            result("a/run-3.json", 90.0, 8192.0),
+            result("b/run-1.json", 500.0, 4096.0),
+        ];
+        let found = groups(&all);
+        assert_eq!(found.len(), 1, "another size and another directory are no repeats: {found:?}");
+        assert_eq!(found[0].label, "a/run-#.json (randread: read of 4 KiB)");
+        let spreads = found[0].spreads();
+        assert_eq!(spreads[0].values, [100.0, 110.0]);
+        assert!((spreads[0].repeats.spread.unwrap() - 10.0 / 105.0).abs() < 1e-12);
+        assert_eq!(spreads.len(), 2, "no latency is told");
+    }
+
+    #[test]
+    fn a_difference_is_told_from_the_scatter_of_enough_runs() {
+        let results = |rates: &[f64]| -> Vec<Reported> {
+            let numbered = rates.iter().enumerate();
+            numbered.map(|(i, rate)| result(&i.to_string(), *rate, 4096.0)).collect()
+        };
+        let says = |a: &[f64], b: &[f64]| {
+            let sides = [results(a), results(b)];
+            let judged = [0, 1].map(|side: usize| judged(&sides[side]));
+            compare([&judged[0], &judged[1]]).rows[0].pairs[0].says
+        };
+        assert_eq!(
+            says(&[100.0, 101.0, 99.0, 100.0], &[120.0, 121.0, 119.0, 120.0]),
+            Difference::Better
+        );
+        assert_eq!(
+            says(&[120.0, 121.0, 119.0, 120.0], &[100.0, 101.0, 99.0, 100.0]),
+            Difference::Worse
+        );
+        assert_eq!(
+            says(&[100.0, 140.0, 80.0, 110.0], &[105.0, 90.0, 150.0, 100.0]),
+            Difference::NotShown
+        );
+        assert_eq!(says(&[100.0, 101.0], &[200.0, 202.0]), Difference::TooFew);
+    }
+
+    #[test]
+    fn what_one_side_did_alone_and_impossible_results_decide_nothing() {
+        let (one, other) = (result("a", 100.0, 4096.0), result("b", 100.0, 8192.0));
+        let mut bad = result("c", 100.0, 4096.0);
+        bad.parts[0].operations[0].bandwidth_per_s[0] = Figure::exact(9e9, "bw");
+        let [one, other, bad] = [[one], [other], [bad]];
+        let sides = compare([&judged(&one), &judged(&other)]);
+        assert_eq!((sides.rows.len(), sides.alone.len()), (0, 2));
+        let sides = compare([&judged(&one), &judged(&bad)]);
+        assert_eq!(sides.rows[0].pairs[0].says, Difference::Impossible);
+        assert_eq!(sides.impossible, ["c"]);
+    }
+}

@@ -1,0 +1,76 @@
+//! `plimsoll compare BEFORE AFTER` of results that other tools made: files, directories or archives of them.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::reported::Reported;
+use plimsoll_judge::conservation::repeats::{Difference, Sides, compare};
+use plimsoll_judge::conservation::{Audit, Declared, audit};
+use plimsoll_report::{reported, text};
+use plimsoll_runner::audit as runner;
+
+use super::bundle;
+use crate::common::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// True for a path that holds no bundle, whatever else: a file, an archive, a directory of results.
+pub fn is_elsewhere(path: &str) -> bool {
+    let path = Path::new(path);
+    path.is_file() || path.is_dir() && !holds_bundles(path, 3)
+}
+
+/// Whether a bundle lies within, so many directories deep.
+fn holds_bundles(directory: &Path, depth: usize) -> bool {
+    if directory.join("run.json").is_file() || directory.join("experiment.json").is_file() {
+        return true;
+    }
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    depth > 0
+        && entries
+            .map(|entry| entry.path())
+            .any(|path| path.is_dir() && holds_bundles(&path, depth - 1))
+}
+
+/// Compares the two sides.
+///
+/// # Errors
+/// A side without a result, output that cannot be written.
+pub fn carry_out(
+    named: [(Option<&str>, &str); 2],
+    html: Option<&Path>,
+    common: &Common,
+) -> Result<Exit, CliError> {
+    let side = |path: &str| -> Result<_, CliError> {
+        let paths = [PathBuf::from(path)];
+        let study = runner::study(&paths)?;
+        if study.results.is_empty() {
+            return Err(runner::nothing(&paths, &study));
+        }
+        Ok(study)
+    };
+    let studies = [side(named[0].1)?, side(named[1].1)?];
+    let judged = [0, 1].map(|index: usize| {
+        let results = studies[index].results.iter();
+        results
+            .map(|result| (result, audit(result, &Declared::default())))
+            .collect::<Vec<(&Reported, Audit)>>()
+    });
+    let sides = compare([&judged[0], &judged[1]]);
+    let names = named.map(|(name, path)| name.unwrap_or(path));
+    let document = reported::sides_document(names, &sides);
+    if let Some(path) = html {
+        super::audit::write(path, &bundle::document_html(&document)?)?;
+    }
+    bundle::print(&match common.json {
+        true => bundle::json(&reported::sides_json(names, &sides))?,
+        false => text::document(&document, &bundle::style(common)),
+    })?;
+    Ok(exit_of(&sides))
+}
+
+/// Nothing is decided where nothing was alike, or a result cannot be true.
+fn exit_of(sides: &Sides) -> Exit {
+    let mut pairs = sides.rows.iter().flat_map(|row| &row.pairs).peekable();
+    let told = pairs.peek().is_some() && pairs.all(|pair| pair.says != Difference::Impossible);
+    if told { Exit::Ok } else { Exit::NoVerdict }
+}
