@@ -1,6 +1,9 @@
 //! `plimsoll observe -- CMD…`: another benchmark under our eyes (tier T2).
 
+mod found;
+
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use clap::Args;
 use plimsoll_runner::observe::{self, Observation, Signals};
@@ -18,8 +21,9 @@ use crate::progress::StderrProgress;
 #[command(
     after_help = "Examples:\n  plimsoll observe --path /mnt/san --result out.json -- fio --filename=/mnt/san/f \
     --size=10g \\\n      --rw=randread --direct=1 --output-format=json+ --output=out.json --name=a\n  plimsoll \
-    observe --path /mnt/san -- ./my-benchmark\n\nThe exit code is that of the verdict; a command that fails makes \
-    it 5. Signals are\npassed on to the command, a second one as SIGKILL."
+    observe --path /mnt/san -- ./my-benchmark\n\nFiles and devices that the command works on are found from its processes, and results of a \
+    known\nform that its command line names are held against themselves. The exit code is that of the verdict; a \
+    command that fails makes it 5. Signals are\npassed on to the command, a second one as SIGKILL."
 )]
 pub struct Options {
     /// What the command works on: a directory, file or device. Several may be named.
@@ -53,7 +57,14 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let asked = interrupt::flag_on_signal()?;
     let signals = Signals { asked: &asked, latest: &interrupt::latest };
     let mut progress = StderrProgress::new(common.quiet);
+    let since = SystemTime::now();
     let finished = observe::carry_out(&observation, &signals, &mut progress)?;
     bundle::show(&finished.directory, &finished.evidence, &finished.verdict, common)?;
-    Ok(finished.exit())
+    let left = found::results(&options.command, since, options.result.as_deref());
+    if !common.json {
+        let style = bundle::style(common);
+        bundle::print(&found::text(&finished.evidence, &options.path, &left, &style))?;
+    }
+    let exit = finished.exit();
+    Ok(if exit == Exit::Ok && found::is_impossible(&left) { Exit::NoVerdict } else { exit })
 }

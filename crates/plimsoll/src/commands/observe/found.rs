@@ -1,0 +1,148 @@
+//! What a watched command worked on, and the results that it left: found without being named.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::{Command, Moved, OpenedFile};
+use plimsoll_evidence::reported::Reported;
+use plimsoll_import::detect::detect;
+use plimsoll_import::walk::HEAD_BYTES;
+use plimsoll_judge::conservation::{Audit, Declared, audit};
+use plimsoll_report::Style;
+use plimsoll_report::number::{Letters, Unit};
+use plimsoll_report::reported::figures_text;
+
+/// A result is not larger than this; the data that was measured is.
+const RESULT_BYTES_MAX: u64 = 64 << 20;
+/// Files and results that are told of at most.
+const TOLD_MAX: usize = 5;
+/// Files' times are of the kernel's last tick.
+const TICK: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// A result that the command left, with what its figures were found to be.
+pub struct Left {
+    file: PathBuf,
+    result: Reported,
+    audit: Audit,
+}
+
+/// Results of a known form that words of the command line name and that were written since.
+pub fn results(command: &[String], since: SystemTime, named: Option<&Path>) -> Vec<Left> {
+    let separators =
+        |c: char| c.is_whitespace() || matches!(c, '=' | '>' | '<' | '|' | ';' | '&' | '"' | '\'');
+    let words =
+        command.iter().flat_map(|argument| argument.split(separators).chain([argument.as_str()]));
+    let mut files: Vec<PathBuf> = Vec::new();
+    for file in words.filter(|word| !word.is_empty()).map(PathBuf::from) {
+        let is_new = !files.contains(&file) && named != Some(file.as_path());
+        if is_new && is_result(&file, since) {
+            files.push(file);
+        }
+    }
+    let read = |file: PathBuf| {
+        let results =
+            plimsoll_import::read(&[file.as_path()]).map(|study| study.results).unwrap_or_default();
+        results.into_iter().map(move |result| {
+            let audit = audit(&result, &Declared::default());
+            Left { file: file.clone(), result, audit }
+        })
+    };
+    files.into_iter().flat_map(read).collect()
+}
+
+fn is_result(file: &Path, since: SystemTime) -> bool {
+    use std::io::Read;
+    let Ok(metadata) = std::fs::metadata(file) else { return false };
+    let written = metadata.modified().is_ok_and(|at| at + TICK >= since);
+    if !metadata.is_file() || !written || metadata.len() > RESULT_BYTES_MAX {
+        return false;
+    }
+    let mut head = Vec::new();
+    let opened = std::fs::File::open(file);
+    let read = opened.and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head));
+    read.is_ok() && detect(&head).is_some()
+}
+
+/// What the command did and worked on, below its report.
+pub fn text(evidence: &Bundle, paths: &[PathBuf], left: &[Left], style: &Style) -> String {
+    let mut text = String::new();
+    if let Some(command) = &evidence.observed.command {
+        text.push_str("\nThe command\n");
+        for line in lines(command, paths) {
+            text.push_str(&format!("  {line}\n"));
+        }
+    }
+    for Left { file, result, audit } in left.iter().take(TOLD_MAX) {
+        text.push_str(&format!(
+            "\n{} ({}), found on the command line\n",
+            file.display(),
+            result.source.format
+        ));
+        text.push_str(&figures_text(audit, style));
+    }
+    text
+}
+
+fn lines(command: &Command, paths: &[PathBuf]) -> Vec<String> {
+    let size = |bytes: u64| Unit::Size.show(bytes as f64, Letters::Ascii);
+    let mut lines = Vec::new();
+    let moved = command.moved.map_or(
+        "how much is not known".to_owned(),
+        |Moved { read_bytes, written_bytes }| {
+            format!("{} read and {} written", size(read_bytes), size(written_bytes))
+        },
+    );
+    lines
+        .push(format!("processes: {}; moved to and from storage: {moved}", command.processes_seen));
+    for file in command.files.iter().take(TOLD_MAX) {
+        lines.push(told(file));
+    }
+    let more = (command.files_seen as usize).saturating_sub(TOLD_MAX);
+    if more > 0 {
+        lines.push(format!("and {more} more files"));
+    }
+    if command.files.is_empty() {
+        lines.push(
+            "it opened no file of a MiB or more and no block device: where a server works for it, name the \
+             server's data with --path"
+                .into(),
+        );
+    }
+    let canonical: Vec<PathBuf> =
+        paths.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
+    let outside =
+        |file: &&OpenedFile| !canonical.iter().any(|path| Path::new(&file.path).starts_with(path));
+    if let Some(file) = command.files.iter().find(outside) {
+        let place =
+            if file.device { Some(Path::new(&file.path)) } else { Path::new(&file.path).parent() };
+        let place = place.unwrap_or(Path::new("/")).display();
+        lines.push(format!(
+            "{} lies outside of what --path names: watch it with --path {place}",
+            file.path
+        ));
+    }
+    lines
+}
+
+fn told(file: &OpenedFile) -> String {
+    let mut words = Vec::new();
+    words.extend(file.size_bytes.map(|size| Unit::Size.show(size as f64, Letters::Ascii)));
+    words.push(match (file.read, file.written) {
+        (true, true) => "read and written".to_owned(),
+        (false, true) => "written".to_owned(),
+        _ => "read".to_owned(),
+    });
+    words.extend((file.direct == Some(true)).then(|| "direct".to_owned()));
+    words.extend(file.file_system.clone());
+    if !file.on.is_empty() {
+        words.push(format!("on {}", file.on.join(", ")));
+    }
+    format!("{} ({})", file.path, words.join(", "))
+}
+
+/// True where a result that was found cannot be true.
+pub fn is_impossible(left: &[Left]) -> bool {
+    use plimsoll_judge::conservation::Credibility;
+    left.iter().any(|left| left.audit.verdict == Credibility::Impossible)
+}
