@@ -14,6 +14,7 @@ use plimsoll_plan::Plan;
 
 use crate::custody::{Loaded, Reader, Together};
 use crate::error::RunnerError;
+use crate::experiment::FILE;
 
 /// Differences that no winner is withheld for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -184,6 +185,51 @@ fn names_of(named: &[(Option<&str>, &str)], plans: &[String]) -> Result<Vec<Stri
         false => Err(RunnerError::usage(format!("two sides have one name: {}", names.join(", ")))
             .hint("give each a name of its own: old=A new=B")),
     }
+}
+
+/// One experiment or directory: its arms, its directories of repeats, or its runs by plan.
+///
+/// # Errors
+/// Fewer than two sides, or one that can't be read.
+pub fn compare_within(
+    directory: &Path,
+    taken: Taken<'_>,
+) -> Result<(Comparison, Vec<Together>), RunnerError> {
+    if !directory.join(FILE).is_file() && !directory.join("run.json").is_file() {
+        let mut within = holding_bundles(directory);
+        if within.len() > 1 {
+            within.sort();
+            let given: Vec<Given> = within.into_iter().map(within_one).collect();
+            return compare_sides(&given, taken);
+        }
+    }
+    let together = read_side(&Reader::new(), directory)?;
+    let judged = together.judged();
+    let mut plans: Vec<&str> = Vec::new();
+    for (bundle, _) in &judged {
+        if !plans.contains(&bundle.run.name.as_str()) {
+            plans.push(&bundle.run.name);
+        }
+    }
+    let has_arms = judged.iter().any(|(bundle, _)| bundle.run.experiment.is_some());
+    let compared = if plans.len() > 1 && !has_arms {
+        let side = |plan: &&str| {
+            let of = judged.iter().filter(|(bundle, _)| bundle.run.name == **plan);
+            Side { name: (*plan).to_owned(), runs: of.copied().collect() }
+        };
+        let sides: Vec<Side<'_>> = plans.iter().map(side).collect();
+        compare_for(&sides, taken.accept, taken.factors)
+    } else {
+        compare_arms(directory, &judged, taken)?
+    };
+    Ok((compared, vec![together]))
+}
+
+/// A side that lies in the directory that was named: called by its own name.
+fn within_one(directory: PathBuf) -> Given {
+    let called = directory.display().to_string();
+    let name = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+    Given { name, called, directory }
 }
 
 #[cfg(test)]

@@ -23,10 +23,7 @@ pub fn told(
 ) -> Result<Exit, CliError> {
     let document = sweeps_document(compared);
     if let Some(path) = html {
-        let page = bundle::document_html(&document)?;
-        std::fs::write(path, page).map_err(|error| {
-            CliError::environment(format!("cannot write {}: {error}", path.display()))
-        })?;
+        super::audit::write(path, &bundle::document_html(&document)?)?;
     }
     if common.json {
         bundle::print(&bundle::json(compared)?)?;

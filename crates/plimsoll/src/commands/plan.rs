@@ -1,19 +1,20 @@
 //! `plimsoll plan`: the plans that are built in, a plan of one's own, every default filled in or every error, a fio
 //! job as a plan.
 
+mod import;
 mod list;
 mod new;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll_import::fio_job::{FioImport, import_fio, import_stages};
 use plimsoll_plan::Plan;
 use plimsoll_runner::before;
 use plimsoll_runner::run::check_accepted;
 
+use self::import::import;
+use super::bundle;
 use super::chosen::{Changes, wrong};
-use super::{bundle, job};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -95,33 +96,6 @@ fn check(name: &str, changes: &Changes, common: &Common) -> Result<Exit, CliErro
         bundle::print(&bundle::json(&plan.check().map_err(usage)?)?)?;
     } else {
         bundle::print(&plan.resolve().to_toml().map_err(usage)?)?;
-    }
-    Ok(Exit::Ok)
-}
-
-fn import(job: &Path, out: Option<&Path>, common: &Common) -> Result<Exit, CliError> {
-    let (text, name) = (job::read(job)?, job::name(job));
-    let tell = |imported: &FioImport| job::tell(imported, common);
-    if let Some(directory) = out {
-        let stages = import_stages(&text, &name).map_err(|errors| wrong(&errors))?;
-        std::fs::create_dir_all(directory).map_err(|error| {
-            CliError::environment(format!("cannot make {}: {error}", directory.display()))
-        })?;
-        for (name, imported) in &stages {
-            tell(imported);
-            let path = directory.join(format!("{name}.toml"));
-            new::write(&path, imported.plan.text())?;
-            bundle::print(&format!("plimsoll run {}\n", path.display()))?;
-        }
-        return Ok(Exit::Ok);
-    }
-    let imported = import_fio(&text, &name).map_err(|errors| wrong(&errors))?;
-    tell(&imported);
-    if common.json {
-        let plan = imported.plan.check().map_err(|error| CliError::usage(error.to_string()))?;
-        bundle::print(&bundle::json(&plan)?)?;
-    } else {
-        bundle::print(imported.plan.text())?;
     }
     Ok(Exit::Ok)
 }

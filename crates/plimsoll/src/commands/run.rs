@@ -1,6 +1,7 @@
 //! `plimsoll run PLAN`: prepare, measure, verify, judge, report; as often as the plan says.
 
 mod line;
+mod show;
 mod stages;
 
 use std::path::Path;
@@ -10,18 +11,18 @@ use clap::Args;
 use plimsoll_plan::Plan;
 use plimsoll_runner::asked::Asked;
 use plimsoll_runner::before::{self, Before};
-use plimsoll_runner::repeat::{self, Repeated};
+use plimsoll_runner::repeat;
 use plimsoll_runner::search::{Fewest, with_fewest_threads};
 
+use self::show::show;
 use super::after::After;
 use super::chosen::Changes;
-use super::{arms, bundle, job};
+use super::{arms, job};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::interrupt;
-use crate::keys;
 use crate::progress::StderrProgress;
+use crate::{interrupt, keys};
 
 /// Options of `run`.
 #[derive(Debug, Args)]
@@ -116,24 +117,4 @@ pub fn run_plan(
         progress.say(&format!("the data was kept in {directory}"));
     }
     Ok(repeated.exit())
-}
-
-/// Shows the verdict of a single run, or the runs of an experiment together.
-fn show(repeated: &Repeated, common: &Common) -> Result<(), CliError> {
-    let Repeated { finished, experiment, .. } = repeated;
-    if let ([only], None) = (&finished[..], experiment) {
-        return bundle::show(&only.directory, &only.evidence, &only.verdict, common);
-    }
-    let together = repeated.together();
-    if common.json {
-        return bundle::print(&bundle::json(&together)?);
-    }
-    let mut text = plimsoll_report::experiment(&together, &bundle::style(common));
-    for run in finished {
-        text.push_str(&format!("report: {}\n", run.directory.join("report.html").display()));
-    }
-    if let Some(experiment) = experiment {
-        text.push_str(&format!("together: {}\n", experiment.report().display()));
-    }
-    bundle::print(&text)
 }

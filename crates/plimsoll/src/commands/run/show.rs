@@ -1,0 +1,30 @@
+//! What a plan that was run, once or several times, came to.
+
+use plimsoll_runner::repeat::Repeated;
+
+use crate::commands::bundle;
+use crate::common::Common;
+use crate::error::CliError;
+
+/// Shows the verdict of a single run, or the runs of an experiment together.
+///
+/// # Errors
+/// Stdout that cannot be written.
+pub fn show(repeated: &Repeated, common: &Common) -> Result<(), CliError> {
+    let Repeated { finished, experiment, .. } = repeated;
+    if let ([only], None) = (&finished[..], experiment) {
+        return bundle::show(&only.directory, &only.evidence, &only.verdict, common);
+    }
+    let together = repeated.together();
+    if common.json {
+        return bundle::print(&bundle::json(&together)?);
+    }
+    let mut text = plimsoll_report::experiment(&together, &bundle::style(common));
+    for run in finished {
+        text.push_str(&format!("report: {}\n", run.directory.join("report.html").display()));
+    }
+    if let Some(experiment) = experiment {
+        text.push_str(&format!("together: {}\n", experiment.report().display()));
+    }
+    bundle::print(&text)
+}
