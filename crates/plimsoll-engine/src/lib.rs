@@ -3,6 +3,7 @@
 
 pub mod aside;
 pub mod backend;
+mod barrier;
 mod caches;
 pub mod calibrate;
 pub mod defect;

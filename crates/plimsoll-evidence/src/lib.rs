@@ -10,7 +10,7 @@
 //! | `observed.json` | [`observed`], with [`inside`] where the system is a model |
 //! | `SHA256SUMS` | [`seal`] |
 //!
-//! [`foreign`] says what is known of results that were made elsewhere; [`reported`] holds one as its tool reports it,
+//! [`fleet`] holds what several hosts did together, beside the bundle of each. [`foreign`] says what is known of results that were made elsewhere; [`reported`] holds one as its tool reports it,
 //! figure by figure; [`cells`] reads tables that people write.
 //! Beside the bundles lies the [`ledger`]: every run in the order started, each entry holding the
 //! hash of the one before, so that the best of N is seen as such.
@@ -20,6 +20,7 @@ pub mod cells;
 pub mod elsewhere;
 pub mod environment;
 pub mod error;
+pub mod fleet;
 pub mod foreign;
 pub mod inside;
 pub mod latency;

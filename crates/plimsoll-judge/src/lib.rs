@@ -12,6 +12,7 @@ pub mod conservation;
 pub mod experiment;
 pub mod figures;
 pub mod finding;
+pub mod fleet;
 pub mod inside;
 pub mod judge;
 pub mod metrics;

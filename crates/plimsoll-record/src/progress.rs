@@ -1,5 +1,7 @@
 //! What a run tells while it goes on.
 
+use std::fmt::Debug;
+
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
 
@@ -24,6 +26,13 @@ pub struct Progress {
 
 /// Is told how a run goes.
 pub trait Watcher {
+    /// When a phase may begin that drives the target and is ready to from `ready_ns` on, both on the driver's clock,
+    /// as is the start of the run, `run_start_ns`. `None`: not yet, ask again. Whoever has several hosts start together
+    /// waits here for the last of them.
+    fn begins_at(&mut self, kind: PhaseKind, run_start_ns: u64, ready_ns: u64) -> Option<u64> {
+        let _ = (kind, run_start_ns);
+        Some(ready_ns)
+    }
     /// A phase begins.
     fn begin(&mut self, kind: PhaseKind);
     /// It goes on.
@@ -34,6 +43,12 @@ pub trait Watcher {
     }
     /// It has ended.
     fn end(&mut self, phase: &Phase);
+}
+
+/// Says when phases begin ([`Watcher::begins_at`]), for watchers that are made elsewhere.
+pub trait Gate: Debug + Send + Sync {
+    /// As [`Watcher::begins_at`].
+    fn begins_at(&self, kind: PhaseKind, run_start_ns: u64, ready_ns: u64) -> Option<u64>;
 }
 
 /// A [`Watcher`] that looks away.

@@ -99,6 +99,14 @@ impl Recording {
         (self.phases.len() - 1) as u32
     }
 
+    /// Has a phase that has begun, and was held back since, begin then.
+    pub fn put_off(&mut self, phase: u32, driver_ns: u64) {
+        let start_ns = self.since_start_ns(driver_ns);
+        if let Some(phase) = self.phases.get_mut(phase as usize) {
+            phase.start_ns = start_ns;
+        }
+    }
+
     /// Ends a phase.
     pub fn finish(&mut self, phase: u32, driver_ns: u64, reached: bool, note: impl Into<String>) {
         let now_ns = self.since_start_ns(driver_ns);

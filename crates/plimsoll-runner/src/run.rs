@@ -15,7 +15,7 @@ use plimsoll_judge::finding::Finding;
 use plimsoll_judge::judge::NOT_ACCEPTED;
 use plimsoll_judge::rules;
 use plimsoll_plan::{Plan, ResolvedPlan};
-use plimsoll_record::progress::{Progress, Watcher};
+use plimsoll_record::progress::{Gate, Progress, Watcher};
 use rustix::process::Signal;
 
 use crate::asked::Asked;
@@ -42,13 +42,15 @@ pub struct Options {
     pub witness: Option<PathBuf>,
     /// Devices whose data may be overwritten.
     pub destroy: Vec<PathBuf>,
+    /// Says when phases begin, where others have a say in it.
+    pub gate: Option<Arc<dyn Gate>>,
 }
 
 impl Options {
     /// The bundle goes to the catalogue of these places, and the data is removed.
     #[must_use]
     pub fn new(places: Places) -> Self {
-        Self { places, bundles: None, keep: false, witness: None, destroy: Vec::new() }
+        Self { places, bundles: None, keep: false, witness: None, destroy: Vec::new(), gate: None }
     }
 }
 
@@ -125,7 +127,7 @@ impl Runner {
             let term = Signalled { number: Signal::TERM.as_raw(), by_terminal: false };
             let latest = || stop.load(Ordering::Relaxed).then_some(term);
             let signals = Signals { asked: stop, latest: &latest };
-            let mut teller = Teller { events, plan: None, told: None };
+            let mut teller = Teller { events, plan: None, gate: None, told: None };
             observe::carry_out(&observation, &signals, &mut teller).map(drop)
         })
     }
@@ -232,7 +234,8 @@ fn carry_out(
         places: &options.places,
         interrupt,
     };
-    let mut teller = Teller { events, plan: Some(&resolved), told: None };
+    let gate = options.gate.as_deref();
+    let mut teller = Teller { events, plan: Some(&resolved), gate, told: None };
     let repeated = repeat::carry_out(&asked, &mut teller)?;
     for directory in &repeated.handed_on {
         teller.say(&format!("the data was kept in {directory}"));
@@ -248,6 +251,8 @@ struct Teller<'a> {
     events: &'a Sender<Event>,
     /// The plan of the runs, where there is one.
     plan: Option<&'a ResolvedPlan>,
+    /// Says when phases begin.
+    gate: Option<&'a dyn Gate>,
     /// When progress was told last.
     told: Option<Instant>,
 }
@@ -260,6 +265,10 @@ impl Teller<'_> {
 }
 
 impl Watcher for Teller<'_> {
+    fn begins_at(&mut self, kind: PhaseKind, run_start_ns: u64, ready_ns: u64) -> Option<u64> {
+        self.gate.map_or(Some(ready_ns), |gate| gate.begins_at(kind, run_start_ns, ready_ns))
+    }
+
     fn begin(&mut self, kind: PhaseKind) {
         self.told = None;
         let expected_ns = self.plan.map(|plan| &plan.phases).and_then(|phases| match kind {

@@ -51,6 +51,8 @@ pub enum Command {
     Audit(commands::audit::Options),
     /// Run any other benchmark and record what the system beneath did.
     Observe(commands::observe::Options),
+    /// Be one of many hosts: carry out what `run --fleet` sends.
+    Agent(commands::agent::Options),
     /// Measure this host's own ceilings.
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, the blocks of a data set, or the evidence of a run.
@@ -90,6 +92,7 @@ pub fn carry_out(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Tune(options) => commands::tune::carry_out(&options, common),
         Command::Compare(options) => commands::compare::carry_out(&options, common),
         Command::Sweep(options) => commands::sweep::carry_out(&options, common),
+        Command::Agent(options) => commands::agent::carry_out(&options, common),
         Command::Audit(options) => commands::audit::carry_out(&options, common),
         Command::Observe(options) => commands::observe::carry_out(&options, common),
         Command::Judge(options) => commands::judge::carry_out(&options, common),

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod after;
+pub mod agent;
 pub mod arms;
 pub mod audit;
 pub mod bundle;

@@ -20,8 +20,8 @@ use super::profiled::Profiled;
 use super::run::Latest;
 use super::running::Running;
 use super::witness::CommitWitness;
-use crate::EngineError;
 use crate::step::{Control, Ended, Event, Glance, run_stage};
+use crate::{EngineError, barrier};
 
 /// Counters that are levels and not sums: their change over a phase says nothing.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
@@ -43,8 +43,9 @@ impl Running<'_> {
             groups.push(group);
         }
         let classes: Vec<Vec<Class>> = groups.iter().map(|g| g.classes().to_vec()).collect();
-        let started_ns = clock::monotonic_ns();
-        let phase = self.recording.begin(PhaseKind::WarmUp, started_ns);
+        let (run_ns, warm_up) = (self.recording.start_ns, PhaseKind::WarmUp);
+        let started_ns = barrier::wait(self.mail.watcher, self.mail.interrupt, warm_up, run_ns);
+        let phase = self.recording.begin(warm_up, started_ns);
         self.mail.watcher.begin(PhaseKind::WarmUp);
         let control = Arc::new(Control::new(phase, started_ns));
         let latest = Latest::new(&classes, |class| class.group == ClassGroup::Transactional);
@@ -221,7 +222,13 @@ impl<'r, 'a> Conductor<'r, 'a> {
         }
         match self.kind {
             PhaseKind::WarmUp if self.latest.ready() || elapsed_ns >= warm_up_ns => {
-                self.measure();
+                // Hosts of a fleet go on warming up until the last of them is ready.
+                let run_ns = self.running.recording.start_ns;
+                let ready_ns = now_ns + drain::AHEAD_NS;
+                let watcher = &mut self.running.mail.watcher;
+                if let Some(at_ns) = watcher.begins_at(PhaseKind::Measure, run_ns, ready_ns) {
+                    self.measure(at_ns);
+                }
             }
             PhaseKind::Measure => {
                 self.tell_intervals();
@@ -275,8 +282,8 @@ impl<'r, 'a> Conductor<'r, 'a> {
         (operations, written_bytes)
     }
 
-    /// Ends the warm-up and begins to measure.
-    fn measure(&mut self) {
+    /// Ends the warm-up and begins to measure, not before `from_ns`.
+    fn measure(&mut self, from_ns: u64) {
         let ready = self.latest.ready();
         let note = if ready { String::new() } else { self.warm_up_note() };
         // The time that all this takes is the warm-up's, not the measurement's.
@@ -287,7 +294,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         self.running.mail.ending.begin(PhaseKind::Measure, &sizes_bytes, 0);
         let now_ns = clock::monotonic_ns();
         self.observer.begin(self.running.recording.since_start_ns(now_ns));
-        let at_ns = clock::monotonic_ns() + drain::AHEAD_NS;
+        let at_ns = from_ns.max(clock::monotonic_ns() + drain::AHEAD_NS);
         self.running.recording.finish(self.phase, at_ns, ready, note);
         let warm_up = self.begin_phase(PhaseKind::Measure, at_ns);
         self.boundary_error_ns = self.control.measure(self.phase, at_ns);

@@ -23,7 +23,7 @@ use super::running::{MailRun, Running};
 use super::{caches, settings};
 use crate::backend::BackendReport;
 use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
-use crate::{EngineError, defect, issue};
+use crate::{EngineError, barrier, defect, issue};
 
 /// Damage that is listed in the bundle; more is only counted.
 const DAMAGE_LISTED_MAX: usize = 100;
@@ -162,7 +162,8 @@ impl Running<'_> {
         parts: Vec<W>,
     ) -> Result<(Vec<Ended<W>>, u32), EngineError> {
         let classes: Vec<_> = parts.iter().map(|part| part.classes().to_vec()).collect();
-        let started_ns = clock::monotonic_ns();
+        let run_ns = self.recording.start_ns;
+        let started_ns = barrier::wait(self.mail.watcher, self.mail.interrupt, kind, run_ns);
         let phase = self.recording.begin(kind, started_ns);
         self.mail.watcher.begin(kind);
         let control = Arc::new(Control::new(phase, started_ns));

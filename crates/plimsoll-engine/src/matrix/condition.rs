@@ -15,8 +15,8 @@ use plimsoll_workload::step::{Class, ClassGroup};
 use super::data::Pass;
 use super::pulse::{Pulse, whole};
 use super::running::Running;
-use crate::EngineError;
 use crate::stream::run::{Event, watch};
+use crate::{EngineError, barrier};
 
 /// Operations that each client keeps outstanding while it conditions, where the plan has fewer: flash
 /// is brought to its long-term state sooner.
@@ -89,7 +89,7 @@ impl Running<'_> {
         let names = classes.iter().map(|class| class.name.clone()).collect();
         let config = self.run_config(names, 0, plan.phases.condition_max_ns);
         let kind = PhaseKind::Condition;
-        let started_ns = monotonic_ns();
+        let mut started_ns = monotonic_ns();
         let phase = self.recording.begin(kind, started_ns);
         self.matrix.watcher.begin(kind);
         let sizes_bytes = self.sizes_bytes();
@@ -100,6 +100,15 @@ impl Running<'_> {
         let stop = AtomicBool::new(false);
         let (recording, matrix) = (&mut self.recording, &mut self.matrix);
         let outcome = watch(&config, groups, &stop, &mut |event| match event {
+            Event::Ready { start_ns } => {
+                let (run_ns, ready_ns) = (recording.start_ns, *start_ns);
+                let (watcher, stop) = (&mut *matrix.watcher, matrix.interrupt);
+                let at_ns = barrier::begins_at(watcher, stop, kind, run_ns, ready_ns);
+                if at_ns > ready_ns {
+                    (*start_ns, started_ns) = (at_ns, at_ns);
+                    recording.put_off(phase, at_ns);
+                }
+            }
             Event::Starts { measure_from_ns } => phases.measure_from_ns = measure_from_ns,
             Event::Row(row) => {
                 pulse.take(row, config.interval_ns);

@@ -9,9 +9,9 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::inject;
 
 use super::pulse::{Pulse, whole};
-use super::running::Running;
-use crate::caches;
+use super::running::{MatrixRun, Running};
 use crate::stream::run::{Event, RunConfig, RunReport};
+use crate::{barrier, caches};
 
 /// Counters of the system are read at most this often.
 const SAMPLE_NS_MIN: u64 = 200_000_000;
@@ -77,6 +77,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
             self.measure(now_ns);
         }
         match event {
+            Event::Ready { start_ns } => self.begins(start_ns),
             Event::Starts { measure_from_ns } => {
                 self.phases.measure_from_ns = measure_from_ns;
                 self.note_residency_before();
@@ -89,6 +90,19 @@ impl<'r, 'a> Conductor<'r, 'a> {
                 }
             }
             Event::Tick => self.tick(now_ns),
+        }
+    }
+
+    /// Puts the start off until the load may begin. What was waited for is none of the warm-up.
+    fn begins(&mut self, start_ns: &mut u64) {
+        let running = &mut *self.running;
+        let run_start_ns = running.recording.start_ns;
+        let MatrixRun { watcher, interrupt, .. } = &mut running.matrix;
+        let at_ns =
+            barrier::begins_at(*watcher, interrupt, PhaseKind::WarmUp, run_start_ns, *start_ns);
+        if at_ns > *start_ns {
+            *start_ns = at_ns;
+            running.recording.put_off(self.phases.measure, at_ns);
         }
     }
 

@@ -26,7 +26,7 @@ use crate::stream::matrix::Checks;
 use crate::stream::run::{
     Event, Group, GroupReport, INTERVAL_NS_MIN, RunConfig, RunReport, Target, UNTIL_DONE_NS, watch,
 };
-use crate::{EngineError, caches, defect, issue};
+use crate::{EngineError, barrier, caches, defect, issue};
 
 /// Carries the run out. Whatever happens, what was recorded up to then comes back, with the home.
 pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataHome) {
@@ -243,7 +243,7 @@ impl Running<'_> {
                 spin_ns: 0,
             })
             .collect();
-        let started_ns = monotonic_ns();
+        let mut started_ns = monotonic_ns();
         let phase = self.recording.begin(kind, started_ns);
         self.matrix.watcher.begin(kind);
         let classes = pass_classes();
@@ -254,6 +254,15 @@ impl Running<'_> {
         let mut pulse = Pulse::new(scribe.classes().len());
         let (recording, matrix) = (&mut self.recording, &mut self.matrix);
         let outcome = watch(&config, groups, matrix.interrupt, &mut |event| match event {
+            Event::Ready { start_ns } => {
+                let (run_ns, ready_ns) = (recording.start_ns, *start_ns);
+                let (watcher, stop) = (&mut *matrix.watcher, matrix.interrupt);
+                let at_ns = barrier::begins_at(watcher, stop, kind, run_ns, ready_ns);
+                if at_ns > ready_ns {
+                    (*start_ns, started_ns) = (at_ns, at_ns);
+                    recording.put_off(phase, at_ns);
+                }
+            }
             Event::Starts { measure_from_ns } => phases.measure_from_ns = measure_from_ns,
             Event::Row(row) => {
                 pulse.take(row, config.interval_ns);

@@ -14,7 +14,12 @@ const TICK: Duration = Duration::from_millis(20);
 /// What the calling thread is told while a run goes on.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// All threads are ready: the measurement will start then (`CLOCK_MONOTONIC`).
+    /// All threads are ready, and would start then: the start may be put off (`CLOCK_MONOTONIC`).
+    Ready {
+        /// When.
+        start_ns: &'a mut u64,
+    },
+    /// The threads are told: the measurement will start then (`CLOCK_MONOTONIC`).
     Starts {
         /// When.
         measure_from_ns: u64,

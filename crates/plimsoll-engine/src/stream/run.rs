@@ -196,7 +196,10 @@ pub fn watch<S: Source + Send + 'static>(
     drop(ready_out);
     let flags = Arc::clone(&crew.flags);
     let is_ready = are_ready(&ready_in, gates.len(), stop, &mut crew, hear);
-    let start_ns = monotonic_ns() + LEAD_NS;
+    let mut start_ns = monotonic_ns() + LEAD_NS;
+    if is_ready {
+        hear(Event::Ready { start_ns: &mut start_ns });
+    }
     let measure_from_ns = start_ns + config.warm_up_ns;
     if is_ready {
         hear(Event::Starts { measure_from_ns });

@@ -2,8 +2,10 @@
 //! another machine, now or in a year.
 
 use clap::Args;
+use plimsoll_fleet::evidence::{is_fleet, read, write_derived};
 
 use super::bundle;
+use super::run::fleet;
 use crate::common::Common;
 use crate::custody::Reader;
 use crate::error::CliError;
@@ -27,6 +29,12 @@ pub struct Options {
 /// No bundle, a bundle of a later version, or one that was changed.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
+    if is_fleet(&directory) {
+        let left = read(&directory)?;
+        write_derived(&left)?;
+        fleet::show(&left, common)?;
+        return Ok(left.exit);
+    }
     let reader = if options.anew { Reader::to_write_anew() } else { Reader::new() };
     let loaded = reader.load(&directory)?;
     reader.write_anew(&loaded)?;

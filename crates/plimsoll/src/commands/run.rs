@@ -1,5 +1,6 @@
 //! `plimsoll run PLAN`: prepare, measure, verify, judge, report; as often as the plan says.
 
+pub mod fleet;
 mod line;
 mod show;
 mod stages;
@@ -41,6 +42,8 @@ pub struct Options {
     #[command(flatten)]
     line: line::Line,
     #[command(flatten)]
+    fleet: fleet::Fleet,
+    #[command(flatten)]
     after: After,
 }
 
@@ -50,6 +53,10 @@ pub struct Options {
 /// A plan that is wrong, a target that cannot be used.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     if let Some(name) = options.plan.as_deref().filter(|name| job::is_one(name)) {
+        if options.fleet.is_asked_for() {
+            return Err(CliError::usage("a fleet does not carry fio jobs")
+                .hint("`plimsoll plan import` makes a plan of one"));
+        }
         let (file, mut progress) = (Path::new(name), StderrProgress::new(common.quiet));
         let all = stages::read(file, &options.changes, common)?;
         let interrupt = interrupt::flag_on_signal()?;
@@ -68,6 +75,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let mut progress = StderrProgress::new(common.quiet);
     meant.iter().for_each(|says| progress.say(says));
     let interrupt = interrupt::flag_on_signal()?;
+    if options.fleet.is_asked_for() {
+        return options.fleet.run(&plan, &options.after, common, &mut progress, &interrupt);
+    }
     run_plan(&plan, &options.after, common, &mut progress, &interrupt)
 }
 

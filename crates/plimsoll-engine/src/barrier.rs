@@ -1,0 +1,47 @@
+//! Where a phase waits for leave to begin ([`Watcher::begins_at`]): hosts of a fleet start together.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_record::progress::Watcher;
+use plimsoll_sys::clock::monotonic_ns;
+
+/// Leave is asked for this often.
+const ASK_EVERY: Duration = Duration::from_millis(1);
+
+/// When a phase begins that is ready to from `ready_ns` on: never before, and at once where the operator wants the run
+/// to end.
+pub(crate) fn begins_at(
+    watcher: &mut dyn Watcher,
+    interrupt: &AtomicBool,
+    kind: PhaseKind,
+    run_start_ns: u64,
+    ready_ns: u64,
+) -> u64 {
+    loop {
+        if let Some(at_ns) = watcher.begins_at(kind, run_start_ns, ready_ns) {
+            return at_ns.max(ready_ns);
+        }
+        if interrupt.load(Ordering::Relaxed) {
+            return ready_ns;
+        }
+        sleep(ASK_EVERY);
+    }
+}
+
+/// As [`begins_at`], for a phase that begins as soon as it is driven: returns when its time has come.
+pub(crate) fn wait(
+    watcher: &mut dyn Watcher,
+    interrupt: &AtomicBool,
+    kind: PhaseKind,
+    run_start_ns: u64,
+) -> u64 {
+    let ready_ns = monotonic_ns();
+    let at_ns = begins_at(watcher, interrupt, kind, run_start_ns, ready_ns);
+    while at_ns > monotonic_ns() && !interrupt.load(Ordering::Relaxed) {
+        sleep(Duration::from_nanos(at_ns.saturating_sub(monotonic_ns())).min(ASK_EVERY * 20));
+    }
+    at_ns.min(monotonic_ns())
+}

@@ -1,0 +1,349 @@
+//! Evidence of several hosts as one: counts and sums added, histograms added bucket by bucket, series laid on the
+//! common clock. Nothing is averaged.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use hdrhistogram::Histogram;
+
+use super::{Class, Common};
+use crate::bundle::Bundle;
+use crate::error::EvidenceError;
+use crate::latency::{self, Interval, Packed, histogram};
+use crate::run::Phase;
+use crate::series::{Data, Row, drained_class};
+
+/// A host's evidence.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Its bundle.
+    pub bundle: Bundle,
+    /// Every interval of its `latency.hlog` that is of the measured phase.
+    pub spans: Vec<Interval>,
+    /// Start of its run on the fleet's clock.
+    pub start_ns: u64,
+    /// By how much that may be wrong.
+    pub error_ns: u64,
+}
+
+impl Part {
+    /// Reads a host's bundle; its seal is checked.
+    ///
+    /// # Errors
+    /// As [`Bundle::read`].
+    pub fn read(directory: &Path, start_ns: u64, error_ns: u64) -> Result<Self, EvidenceError> {
+        let bundle = Bundle::read(directory)?;
+        let path = directory.join("latency.hlog");
+        let text = fs::read(&path).map_err(|error| EvidenceError::io("read", &path, error))?;
+        let spans = match bundle.run.measure() {
+            Some(phase) => {
+                let window = latency::Window::new(phase.start_ns, phase.duration_ns);
+                let measured = latency::read_measured(&text, window, |_| true);
+                measured.map_err(|reason| EvidenceError::Malformed { path, reason })?.spans
+            }
+            None => Vec::new(),
+        };
+        Ok(Self { bundle, spans, start_ns, error_ns })
+    }
+}
+
+/// What hosts did together.
+#[derive(Clone, Debug, Default)]
+pub struct Merged {
+    /// By part, in their order: what it did within the window, and for how long it did so.
+    pub hosts: Vec<(Vec<Class>, u64)>,
+    /// All of them together.
+    pub classes: Vec<Class>,
+    /// Latencies by tag.
+    pub latency: BTreeMap<String, Histogram<u64>>,
+    /// The same interval by interval.
+    pub intervals: Vec<Interval>,
+    /// Class rows of all hosts together; the only phase is the window.
+    pub series: Vec<Row>,
+}
+
+/// Where a host's measured phase lies on the fleet's clock.
+fn measured(part: &Part) -> Option<(u64, u64)> {
+    let phase: &Phase = part.bundle.run.measure()?;
+    let start_ns = part.start_ns + phase.start_ns;
+    Some((start_ns, start_ns + phase.duration_ns))
+}
+
+/// The intervals that all hosts measured. Those of a host are cut away that lie outside, interval by interval: a host
+/// counts an I/O in the interval in which it completed.
+fn common(parts: &[Part], interval_ns: u64) -> Option<Common> {
+    let spans: Vec<(u64, u64)> = parts.iter().map(measured).collect::<Option<_>>()?;
+    let start = |pick: fn(u64, u64) -> u64| spans.iter().map(|s| s.0).reduce(pick);
+    let end = |pick: fn(u64, u64) -> u64| spans.iter().map(|s| s.1).reduce(pick);
+    let (first_ns, start_ns) = (start(u64::min)?, start(u64::max)?);
+    let (end_ns, last_ns) = (end(u64::min)?, end(u64::max)?);
+    let duration_ns = end_ns.checked_sub(start_ns).filter(|duration_ns| *duration_ns > 0)?;
+    let (start_skew_ns, end_skew_ns) = (start_ns - first_ns, last_ns - end_ns);
+    let mut errors: Vec<u64> = parts.iter().map(|part| part.error_ns).collect();
+    errors.sort_unstable();
+    Some(Common {
+        start_ns,
+        duration_ns,
+        start_skew_ns,
+        start_skew_error_ns: errors.iter().rev().take(2).sum(),
+        end_skew_ns,
+        intervals: (duration_ns.saturating_add(interval_ns / 2) / interval_ns).max(1),
+        cut: start_skew_ns.max(end_skew_ns) >= interval_ns / 2,
+    })
+}
+
+/// Adds up what hosts did in the time in which all of them measured. `None` where there is no such time, or no host.
+///
+/// # Errors
+/// A histogram whose values have no place in the sum's.
+pub fn merge(parts: &[Part], interval_ns: u64) -> Result<Option<(Common, Merged)>, String> {
+    let interval_ns = interval_ns.max(1);
+    let Some(window) = common(parts, interval_ns) else { return Ok(None) };
+    let mut merged = Merged::default();
+    let mut rows: BTreeMap<(u64, String), (u64, u64, u64, u64)> = BTreeMap::new();
+    let mut spans: BTreeMap<(u64, String), Histogram<u64>> = BTreeMap::new();
+    for part in parts {
+        let grid = Grid { window, interval_ns, part };
+        let (classes, measured_ns) = grid.classes();
+        for class in &classes {
+            match merged.classes.iter_mut().find(|known| known.name == class.name) {
+                Some(known) => known.add(class),
+                None => merged.classes.push(class.clone()),
+            }
+        }
+        merged.hosts.push((classes, measured_ns));
+        for (number, row) in grid.rows() {
+            let Data::Class { count, sum_ns, bytes, max_ns } = row.data else { continue };
+            let sums = rows.entry((number, row.name.clone())).or_default();
+            *sums = (sums.0 + count, sums.1 + sum_ns, sums.2 + bytes, sums.3.max(max_ns));
+        }
+        for (number, span) in grid.spans() {
+            let values = span.histogram.unpack();
+            let key = (number, span.tag.clone());
+            let into = spans.entry(key).or_insert_with(histogram);
+            into.add(&values).map_err(|error| error.to_string())?;
+            let whole = merged.latency.entry(span.tag.clone()).or_insert_with(histogram);
+            whole.add(&values).map_err(|error| error.to_string())?;
+        }
+    }
+    let start = |number: u64| window.start_ns + number * interval_ns;
+    merged.series = rows
+        .into_iter()
+        .map(|((number, name), (count, sum_ns, bytes, max_ns))| Row {
+            phase: 0,
+            start_ns: start(number),
+            duration_ns: interval_ns,
+            name,
+            data: Data::Class { count, sum_ns, bytes, max_ns },
+        })
+        .collect();
+    merged.intervals = spans
+        .into_iter()
+        .map(|((number, tag), histogram)| Interval {
+            tag,
+            start_ns: start(number),
+            duration_ns: interval_ns,
+            histogram: Packed::from(&histogram),
+        })
+        .collect();
+    Ok(Some((window, merged)))
+}
+
+/// The window's intervals, as a host's fall into them.
+struct Grid<'p> {
+    window: Common,
+    interval_ns: u64,
+    part: &'p Part,
+}
+
+impl Grid<'_> {
+    /// The window's interval that a host's belongs to: that in which its middle lies. Where nothing is cut away, what
+    /// reaches beyond an end belongs to the first or last.
+    fn number(&self, start_ns: u64, duration_ns: u64) -> Option<u64> {
+        let middle_ns = self.part.start_ns + start_ns + duration_ns / 2;
+        let number = middle_ns.checked_sub(self.window.start_ns).map(|ns| ns / self.interval_ns);
+        match number {
+            Some(number) if number < self.window.intervals => Some(number),
+            _ if self.window.cut => None,
+            Some(_) => Some(self.window.intervals - 1),
+            None => Some(0),
+        }
+    }
+
+    /// The rows of the measured phase's own classes.
+    fn rows(&self) -> impl Iterator<Item = (u64, &Row)> {
+        let run = &self.part.bundle.run;
+        let phase = run.phases.iter().position(|p| p.kind == crate::run::PhaseKind::Measure);
+        let ours = move |row: &&Row| {
+            Some(row.phase as usize) == phase
+                && matches!(row.data, Data::Class { .. })
+                && drained_class(&row.name).is_none()
+                && run.classes.iter().any(|class| class.name == row.name)
+        };
+        let rows = self.part.bundle.series.iter().filter(ours);
+        rows.filter_map(|row| Some((self.number(row.start_ns, row.duration_ns)?, row)))
+    }
+
+    /// The histograms of the measured phase.
+    fn spans(&self) -> impl Iterator<Item = (u64, &Interval)> {
+        let spans = self.part.spans.iter();
+        spans.filter_map(|span| Some((self.number(span.start_ns, span.duration_ns)?, span)))
+    }
+
+    /// What the host did, by class, and for how long.
+    fn classes(&self) -> (Vec<Class>, u64) {
+        let run = &self.part.bundle.run;
+        let whole_ns = run.measure().map_or(0, |phase| phase.duration_ns);
+        let mut classes: Vec<Class> = run
+            .classes
+            .iter()
+            .map(|totals| Class {
+                name: totals.name.clone(),
+                group: totals.group.clone(),
+                is_read: totals.is_read,
+                count: totals.count_within(),
+                size_bytes: totals.bytes_within(),
+                latency_count: totals.count,
+                latency_ns_sum: totals.latency_ns_sum,
+                latency_ns_max: totals.latency_ns_max,
+                errors: totals.errors,
+            })
+            .collect();
+        if !self.window.cut {
+            return (classes, whole_ns);
+        }
+        for class in &mut classes {
+            (class.count, class.size_bytes, class.latency_ns_sum) = (0, 0, 0);
+            class.latency_ns_max = 0;
+        }
+        for (_, row) in self.rows() {
+            let Data::Class { count, sum_ns, bytes, max_ns } = row.data else { continue };
+            let Some(class) = classes.iter_mut().find(|class| class.name == row.name) else {
+                continue;
+            };
+            class.count += count;
+            class.size_bytes += bytes;
+            class.latency_ns_sum = class.latency_ns_sum.saturating_add(sum_ns);
+            class.latency_ns_max = class.latency_ns_max.max(max_ns);
+        }
+        classes.iter_mut().for_each(|class| class.latency_count = class.count);
+        (classes, whole_ns.min(self.window.intervals * self.interval_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+    use crate::observed::Observed;
+    use crate::run::fixtures::run;
+    use crate::run::{ClassTotals, PhaseKind};
+
+    const SECOND: u64 = 1_000_000_000;
+    const PLAN: &str = "version = 1\nname = \"p\"\n[target]\npath = \"/x\"\n[workload.matrix]\n\
+        file_size = \"1GiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n";
+
+    /// A host that did `per_second` reads in each of `seconds`, from its run's first second on, each `latency_ns` long.
+    fn part(start_ns: u64, seconds: u64, per_second: u64, latency_ns: u64) -> Part {
+        let mut run = run();
+        run.phases = vec![Phase {
+            kind: PhaseKind::Measure,
+            start_ns: SECOND,
+            duration_ns: seconds * SECOND,
+            read_bytes: 0,
+            written_bytes: 0,
+            reached: true,
+            note: String::new(),
+            boundary_error_ns: None,
+        }];
+        let count = seconds * per_second;
+        run.classes = vec![ClassTotals {
+            count,
+            size_bytes: count * 10,
+            latency_ns_sum: count * latency_ns,
+            latency_ns_max: latency_ns,
+            ..ClassTotals::empty("load.read".into(), "transactional".into(), 0, true)
+        }];
+        let at = |second: u64| (1 + second) * SECOND;
+        let series = (0..seconds).map(|second| Row {
+            phase: 0,
+            start_ns: at(second),
+            duration_ns: SECOND,
+            name: "load.read".into(),
+            data: Data::Class {
+                count: per_second,
+                sum_ns: per_second * latency_ns,
+                bytes: per_second * 10,
+                max_ns: latency_ns,
+            },
+        });
+        let spans = (0..seconds).map(|second| {
+            let mut values = histogram();
+            values.record_n(latency_ns, per_second).unwrap();
+            Interval {
+                tag: "load.read".into(),
+                start_ns: at(second),
+                duration_ns: SECOND,
+                histogram: Packed::from(&values),
+            }
+        });
+        let plan = plimsoll_plan::Plan::parse(PLAN, "p").unwrap();
+        let bundle = Bundle {
+            run,
+            plan_text: PLAN.into(),
+            job_text: None,
+            plan: plan.resolve(),
+            environment: Environment::default(),
+            series: series.collect(),
+            observed: Observed::default(),
+            latency: BTreeMap::new(),
+            latency_spans: Vec::new(),
+            seal_sha256: None,
+        };
+        Part { bundle, spans: spans.collect(), start_ns, error_ns: 1_000 }
+    }
+
+    #[test]
+    fn hosts_that_measured_together_are_added_whole() {
+        let parts = [part(0, 4, 100, 2_000_000), part(3_000_000, 4, 50, 9_000_000)];
+        let (window, merged) = merge(&parts, SECOND).unwrap().unwrap();
+        assert!(!window.cut);
+        assert_eq!((window.start_skew_ns, window.start_skew_error_ns), (3_000_000, 2_000));
+        assert_eq!((window.intervals, window.duration_ns), (4, 4 * SECOND - 3_000_000));
+        let all = &merged.classes[0];
+        assert_eq!((all.count, all.size_bytes, all.latency_count), (600, 6_000, 600));
+        assert_eq!(all.latency_ns_max, 9_000_000);
+        let read = &merged.latency["load.read"];
+        assert_eq!(read.len(), 600);
+        // The worst third is the slow host's: a percentile of both is none that either has, averaged.
+        assert!(read.equivalent(read.value_at_quantile(0.6), 2_000_000));
+        assert!(read.equivalent(read.value_at_quantile(0.7), 9_000_000));
+        assert_eq!(merged.series.len(), 4);
+        assert!(merged.series.iter().all(|row| matches!(row.data, Data::Class { count: 150, .. })));
+        assert_eq!(merged.hosts.iter().map(|host| host.1).collect::<Vec<_>>(), [4 * SECOND; 2]);
+    }
+
+    #[test]
+    fn of_hosts_that_lie_apart_only_the_common_intervals_count() {
+        let parts = [part(0, 4, 100, 2_000_000), part(SECOND + 5_000_000, 4, 50, 9_000_000)];
+        let (window, merged) = merge(&parts, SECOND).unwrap().unwrap();
+        assert!(window.cut);
+        assert_eq!(window.intervals, 3);
+        assert_eq!(merged.classes[0].count, 3 * 150);
+        assert_eq!(merged.latency["load.read"].len(), 3 * 150);
+        let counts: Vec<u64> = merged.hosts.iter().map(|host| host.0[0].count).collect();
+        assert_eq!(counts, [300, 150]);
+        assert!(merged.hosts.iter().all(|host| host.1 == 3 * SECOND));
+    }
+
+    #[test]
+    fn hosts_that_never_measured_together_have_no_sum() {
+        let parts = [part(0, 4, 100, 2_000_000), part(9 * SECOND, 4, 50, 9_000_000)];
+        assert!(merge(&parts, SECOND).unwrap().is_none());
+        assert!(merge(&[], SECOND).unwrap().is_none());
+        let mut never = part(0, 4, 100, 2_000_000);
+        never.bundle.run.phases.clear();
+        assert!(merge(&[parts[0].clone(), never], SECOND).unwrap().is_none());
+    }
+}

@@ -1,0 +1,255 @@
+//! The agent: tells the broker that it is there, takes orders, carries plans out, sends their evidence.
+
+mod gate;
+mod part;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, pull};
+use futures_util::StreamExt;
+use plimsoll_plan::Plan;
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::places::Places;
+use plimsoll_sys::clock;
+
+use crate::allow::Allow;
+use crate::broker::{Broker, Server};
+use crate::card::{Card, boot_id, is_name};
+use crate::message::{Stamp, Told};
+use crate::on_a_runtime;
+use crate::order::{Order, Signed, Taken, check};
+
+/// A card is written this often.
+const BEAT: Duration = Duration::from_secs(1);
+/// It is looked this often whether the agent is to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// What is told waits this long for the broker before it is told again.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// What an agent is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The broker.
+    pub server: Server,
+    /// Its name in the fleet.
+    pub name: String,
+    /// Public keys that it takes plans of.
+    pub trust: Vec<String>,
+    /// What plans may work on.
+    pub allow: Allow,
+    /// Ledger, catalogue and state of this host.
+    pub places: Places,
+    /// Directory for bundles, instead of the catalogue.
+    pub bundles: Option<PathBuf>,
+}
+
+/// Is an agent until `stop` is set. `say` is told what happens, a line each.
+///
+/// # Errors
+/// A name that is none or taken, no key to trust, a broker that can't be reached.
+pub fn run(
+    options: &Options,
+    stop: &AtomicBool,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), RunnerError> {
+    if !is_name(&options.name) {
+        let says = format!("{:?} can't be an agent's name", options.name);
+        return Err(RunnerError::usage(says).hint("use letters, digits, - and _ (--name)"));
+    }
+    if options.trust.is_empty() {
+        return Err(RunnerError::usage("no key is trusted: every plan would be refused")
+            .hint("name the public key that plans are signed with (--trust KEY)"));
+    }
+    on_a_runtime(serve(options, stop, say))
+}
+
+/// Ends a task of the runtime when it is dropped.
+struct Task(tokio::task::JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn serve(
+    options: &Options,
+    stop: &AtomicBool,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), RunnerError> {
+    let broker =
+        Broker::connect(&options.server, &format!("plimsoll agent {}", options.name)).await?;
+    let card = Arc::new(Mutex::new(card(options, &broker)));
+    let instance = locked(&card).instance.clone();
+    if let Ok(Some(text)) = broker.agents.get(options.name.as_str()).await
+        && let Ok(other) = serde_json::from_slice::<Card>(&text)
+        && other.boot_id != locked(&card).boot_id
+    {
+        let says = format!("an agent named {} is there already, on {}", other.name, other.host);
+        return Err(RunnerError::usage(says).hint("give this one another name (--name)"));
+    }
+    let consumer = pull::Config {
+        durable_name: Some(format!("agent-{}", options.name)),
+        filter_subject: format!("plimsoll.order.{}", options.name),
+        ack_policy: AckPolicy::Explicit,
+        ..pull::Config::default()
+    };
+    let failed = |error: String| {
+        RunnerError::environment(format!("{} gives no orders: {error}", options.server.url))
+    };
+    let durable = format!("agent-{}", options.name);
+    let consumer = broker.stream.get_or_create_consumer(&durable, consumer).await;
+    let consumer = consumer.map_err(|error| failed(error.to_string()))?;
+    let mut orders = consumer.messages().await.map_err(|error| failed(error.to_string()))?;
+    let clock = broker.client.subscribe(format!("plimsoll.clock.{}", options.name)).await;
+    let clock = clock.map_err(|error| failed(error.to_string()))?;
+    let _clock = Task(tokio::spawn(tell_the_time(broker.clone(), clock)));
+    // Its card is last: who reads it finds an agent that answers.
+    let _beats = Task(tokio::spawn(beat(broker.clone(), Arc::clone(&card))));
+    let allows = locked(&card).allows.join(", ");
+    say(&format!(
+        "agent {} ({instance}) waits for plans at {}; allowed: {}",
+        options.name,
+        options.server.url,
+        if allows.is_empty() { "nothing that writes" } else { &allows }
+    ));
+    let mut look = tokio::time::interval(LOOK);
+    loop {
+        let message = tokio::select! {
+            message = orders.next() => message,
+            _ = look.tick() => {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                continue;
+            }
+        };
+        let Some(message) = message else { return Err(failed("it closed the stream".to_owned())) };
+        // An outage of the broker: it is asked again.
+        let Ok(message) = message else {
+            tokio::time::sleep(AGAIN).await;
+            continue;
+        };
+        // Taken or refused, it is done with: a plan is never carried out because it was not answered for.
+        let _ = message.ack().await;
+        answer(options, &broker, &card, &message.payload, stop, say).await;
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    let _ = broker.agents.delete(options.name.as_str()).await;
+    say(&format!("agent {} ends", options.name));
+    Ok(())
+}
+
+fn locked(card: &Mutex<Card>) -> std::sync::MutexGuard<'_, Card> {
+    card.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn card(options: &Options, broker: &Broker) -> Card {
+    let host = rustix::system::uname();
+    let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    Card {
+        name: options.name.clone(),
+        instance: format!("{:x}-{}", clock::realtime_ns(), std::process::id()),
+        host: text(host.nodename()),
+        address: broker.client.server_info().client_ip,
+        boot_id: boot_id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        build: plimsoll_report::BUILD.to_owned(),
+        cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+        kernel: text(host.release()),
+        allows: options.allow.words(),
+        trusts: options.trust.clone(),
+        busy_with: None,
+    }
+}
+
+/// Writes the card each second. What the broker does not take now it takes a second later.
+async fn beat(broker: Broker, card: Arc<Mutex<Card>>) {
+    let mut beats = tokio::time::interval(BEAT);
+    beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        beats.tick().await;
+        let (name, text) = {
+            let card = locked(&card);
+            (card.name.clone(), serde_json::to_vec(&*card))
+        };
+        if let Ok(text) = text {
+            let _ = tokio::time::timeout(BEAT, broker.agents.put(name, text.into())).await;
+        }
+    }
+}
+
+/// Answers who asks for this host's clock.
+async fn tell_the_time(broker: Broker, mut asked: async_nats::Subscriber) {
+    while let Some(question) = asked.next().await {
+        let received_ns = clock::monotonic_ns();
+        let Some(reply) = question.reply else { continue };
+        let stamp = Stamp { received_ns, sent_ns: clock::monotonic_ns() };
+        let Ok(text) = serde_json::to_vec(&stamp) else { continue };
+        let _ = broker.client.publish(reply, text.into()).await;
+        // It leaves at once, not with whatever is written next.
+        let _ = broker.client.flush().await;
+    }
+}
+
+/// Takes an order, or refuses it and says why.
+async fn answer(
+    options: &Options,
+    broker: &Broker,
+    card: &Mutex<Card>,
+    payload: &[u8],
+    stop: &AtomicBool,
+    say: &mut dyn FnMut(&str),
+) {
+    let (run_id, taken) = take(options, payload);
+    let subject = format!("plimsoll.told.{run_id}.{}", options.name);
+    match taken {
+        Ok((order, plan)) => {
+            say(&format!("carries out {} ({})", order.run_id, plan.name()));
+            locked(card).busy_with = Some(order.run_id.clone());
+            part::carry_out(options, broker, &order, &plan, stop, say).await;
+            locked(card).busy_with = None;
+        }
+        Err(reason) => {
+            say(&format!("refused {run_id}: {reason}"));
+            let id = format!("{run_id}-{}-refused", options.name);
+            let told = Told::Refused { reason };
+            // Who waits for the answer sees that none comes.
+            let _ = broker.leave(subject, &told, &id).await;
+        }
+    }
+}
+
+/// The run that an order is of, as far as it says, and the plan, where everything about it is in order.
+fn take(options: &Options, payload: &[u8]) -> (String, Result<(Order, Plan), String>) {
+    let Ok(signed) = serde_json::from_slice::<Signed>(payload) else {
+        return ("unknown".to_owned(), Err("it is no order".to_owned()));
+    };
+    let said = serde_json::from_str::<serde_json::Value>(&signed.order).ok();
+    let said = said.and_then(|order| order["run_id"].as_str().map(str::to_owned));
+    // It becomes part of a subject.
+    let is_safe = |id: &String| {
+        !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+    };
+    let run_id = said.filter(is_safe).unwrap_or_else(|| "unknown".to_owned());
+    let checked = || {
+        let order = check(&signed, &options.trust, &options.name, clock::realtime_ns())?;
+        if order.run_id != run_id {
+            return Err("the name of its run can't be one".to_owned());
+        }
+        let text = order.plan_text.replace("{host}", &options.name);
+        let plan = Plan::parse(&text, &order.plan_name)
+            .map_err(|errors| errors.to_string().trim_start_matches("error: ").trim().to_owned())?;
+        options.allow.check(&plan.resolve())?;
+        let taken = Taken::at(options.places.state.join("fleet-orders-taken"));
+        taken.take(&order, &options.name)?;
+        Ok((order, plan))
+    };
+    let checked = checked();
+    (run_id, checked)
+}

@@ -1,0 +1,223 @@
+//! A host's part of a fleet's run: the plan carried out on threads of its own, what happens told, the evidence sent.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use plimsoll_catalogue as archive;
+use plimsoll_evidence::seal;
+use plimsoll_plan::Plan;
+use plimsoll_runner::run::{self, Event, Runner};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::gate::Gate;
+use super::{AGAIN, LOOK, Options};
+use crate::broker::Broker;
+use crate::message::{Ended, Go, Live, Told};
+use crate::order::Order;
+
+/// What could not be told in so long stays untold: the evidence is on this host.
+const TELLING: Duration = Duration::from_secs(600);
+/// Progress is told this often at most.
+const LIVE_EVERY: Duration = Duration::from_secs(1);
+
+/// Carries a plan out and tells its end, whatever that is.
+pub(super) async fn carry_out(
+    options: &Options,
+    broker: &Broker,
+    order: &Order,
+    plan: &Plan,
+    stop: &AtomicBool,
+    say: &mut dyn FnMut(&str),
+) {
+    let (tell, mut outbox) = unbounded_channel();
+    let subject = format!("plimsoll.told.{}.{}", order.run_id, options.name);
+    let id = format!("{}-{}", order.run_id, options.name);
+    let sending = send_all(broker, subject, id, &mut outbox);
+    let working = async {
+        let _ = tell.send(Told::Accepted);
+        let ended = work(options, broker, order, plan, stop, &tell, say).await;
+        if !ended.says.is_empty() {
+            say(&format!("{}: {}", order.run_id, ended.says));
+        }
+        let _ = tell.send(Told::Ended(ended));
+        drop(tell);
+    };
+    tokio::join!(working, sending);
+}
+
+/// Tells everything in its order, each until the broker has it.
+async fn send_all(
+    broker: &Broker,
+    subject: String,
+    id: String,
+    outbox: &mut UnboundedReceiver<Told>,
+) {
+    let mut number = 0;
+    while let Some(told) = outbox.recv().await {
+        number += 1;
+        let began = Instant::now();
+        while broker.leave(subject.clone(), &told, &format!("{id}-{number}")).await.is_err() {
+            if began.elapsed() > TELLING {
+                break;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+}
+
+async fn work(
+    options: &Options,
+    broker: &Broker,
+    order: &Order,
+    plan: &Plan,
+    stop: &AtomicBool,
+    tell: &UnboundedSender<Told>,
+    say: &mut dyn FnMut(&str),
+) -> Ended {
+    let failed = |says: String| Ended { says, ..Ended::default() };
+    let go = format!("plimsoll.go.{}.{}", order.run_id, options.name);
+    let mut go = match broker.follow(go).await {
+        Ok(go) => go,
+        Err(error) => return failed(error.message),
+    };
+    let gate = Arc::new(Gate::new(tell.clone()));
+    let mut run_options = run::Options::new(options.places.clone());
+    run_options.bundles.clone_from(&options.bundles);
+    run_options.gate = Some(Arc::clone(&gate) as Arc<dyn plimsoll_record::progress::Gate>);
+    let handle = match Runner::start(plan, run_options) {
+        Ok(handle) => handle,
+        Err(error) => return failed(error.to_string()),
+    };
+    let stopper = handle.stopper();
+    let (pass_on, mut events) = unbounded_channel();
+    let thread = std::thread::Builder::new().name("events".to_owned()).spawn(move || {
+        handle.for_each(|event| drop(pass_on.send(event)));
+    });
+    if let Err(error) = thread {
+        return failed(format!("cannot start a thread: {error}"));
+    }
+    let mut part = Part { options, broker, order, tell, directory: None, failed: None, live: None };
+    let mut look = tokio::time::interval(LOOK);
+    let mut asked = false;
+    loop {
+        tokio::select! {
+            event = events.recv() => match event {
+                Some(event) => part.hear(event).await,
+                None => break,
+            },
+            message = go.next() => match message.map(|m| m.map(|m| serde_json::from_slice(&m.payload))) {
+                Some(Ok(Ok(Go::Begin { number, at_ns }))) => gate.give_leave(number, at_ns),
+                Some(Ok(Ok(Go::Stop { says }))) => {
+                    say(&format!("{} is to end: {says}", order.run_id));
+                    stopper.store(true, Ordering::Relaxed);
+                    gate.open();
+                }
+                // Of another version, or an outage of the broker.
+                _ => tokio::time::sleep(LOOK).await,
+            },
+            _ = look.tick() => if stop.load(Ordering::Relaxed) && !asked {
+                asked = true;
+                stopper.store(true, Ordering::Relaxed);
+                gate.open();
+            },
+        }
+    }
+    let (run_start_ns, starts) = gate.told();
+    let ended = Ended { run_start_ns, starts, ..part.end().await };
+    if let Some(run_id) = &ended.run_id {
+        say(&format!("{} has ended; its evidence here is {run_id}", order.run_id));
+    }
+    ended
+}
+
+/// A run under way.
+struct Part<'a> {
+    options: &'a Options,
+    broker: &'a Broker,
+    order: &'a Order,
+    tell: &'a UnboundedSender<Told>,
+    /// Its bundle.
+    directory: Option<PathBuf>,
+    failed: Option<String>,
+    /// When progress was told last.
+    live: Option<Instant>,
+}
+
+impl Part<'_> {
+    async fn hear(&mut self, event: Event) {
+        match event {
+            Event::Progress { kind, progress } => {
+                if self.live.is_some_and(|live| live.elapsed() < LIVE_EVERY) {
+                    return;
+                }
+                self.live = Some(Instant::now());
+                let live = Live {
+                    kind,
+                    ops_per_s: progress.rate_ops_per_s,
+                    bytes_per_s: progress.rate_bytes_per_s,
+                    latency_ns_avg: progress.latency_ns_avg,
+                };
+                let subject = format!("plimsoll.live.{}.{}", self.order.run_id, self.options.name);
+                if let Ok(text) = serde_json::to_vec(&live) {
+                    let _ = self.broker.client.publish(subject, text.into()).await;
+                }
+            }
+            Event::PhaseEnded(phase) => drop(self.tell.send(Told::PhaseEnded { phase })),
+            Event::Warning(says) => drop(self.tell.send(Told::Warning { says })),
+            Event::Finished { directory, .. } => self.directory = Some(directory),
+            Event::Failed(error) => self.failed = Some(error.to_string()),
+            Event::PhaseBegan { .. }
+            | Event::Interval(_)
+            | Event::Note(_)
+            | Event::Finding(_)
+            | Event::Together { .. } => {}
+        }
+    }
+
+    /// Sends the evidence.
+    async fn end(self) -> Ended {
+        let Some(directory) = self.directory else {
+            let says = self.failed.unwrap_or_else(|| "the run left no evidence".to_owned());
+            return Ended { says, ..Ended::default() };
+        };
+        let run_id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+        let seal = std::fs::read(directory.join(seal::FILE)).ok();
+        let seal_sha256 = seal.map(|bytes| seal::sha256_hex(&bytes));
+        let object = format!("{}/{}", self.order.run_id, self.options.name);
+        let began = Instant::now();
+        loop {
+            let sent = send(self.broker, &directory, &object).await;
+            let says = match sent {
+                Ok(()) => {
+                    let object = Some(object);
+                    return Ended { run_id, seal_sha256, object, ..Ended::default() };
+                }
+                Err(says) => says,
+            };
+            if began.elapsed() > TELLING {
+                return Ended { run_id, seal_sha256, says, ..Ended::default() };
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+}
+
+async fn send(broker: &Broker, directory: &Path, object: &str) -> Result<(), String> {
+    let directory = directory.to_path_buf();
+    // Not on this thread, which tells the broker meanwhile that the agent lives.
+    let packed = tokio::task::spawn_blocking(move || {
+        let packed = directory.with_extension(format!("{}.tar.gz", std::process::id()));
+        let bytes = archive::export(&directory, &packed)
+            .map_err(|error| error.to_string())
+            .and_then(|()| std::fs::read(&packed).map_err(|error| error.to_string()));
+        // Half of it would be in the way of the next try.
+        let _ = std::fs::remove_file(&packed);
+        bytes
+    });
+    let bytes = packed.await.map_err(|error| error.to_string())??;
+    let put = broker.evidence.put(object, &mut bytes.as_slice()).await;
+    put.map(drop).map_err(|error| format!("the evidence could not be sent: {error}"))
+}

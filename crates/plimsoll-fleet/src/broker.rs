@@ -1,0 +1,159 @@
+//! The NATS server: how it is reached, and what Plimsoll keeps there.
+//!
+//! | what | name | holds |
+//! |---|---|---|
+//! | bucket of keys | `plimsoll-agents` | each agent's card, written anew each second; gone some seconds after its last |
+//! | stream | `plimsoll` | `plimsoll.order.AGENT` signed plans, `plimsoll.told.RUN.AGENT` what agents tell, `plimsoll.go.RUN.AGENT` when phases begin; for a day |
+//! | bucket of objects | `plimsoll-evidence` | `RUN/AGENT`: a host's bundle on its way; for a day |
+//! | subject | `plimsoll.clock.AGENT` | answers with the agent's clock |
+//! | subject | `plimsoll.live.RUN.AGENT` | progress, kept nowhere |
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::jetstream::stream::{self, Stream};
+use async_nats::jetstream::{Context, kv, object_store};
+use async_nats::{Client, ConnectOptions, jetstream};
+use plimsoll_runner::error::RunnerError;
+use serde::Serialize;
+
+/// How long a card stays after it was written.
+pub const CARD_STAYS: Duration = Duration::from_secs(10);
+/// What is on its way stays for so long.
+const STAYS: Duration = Duration::from_secs(24 * 3600);
+/// How long a server is waited for that does not answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How the server is reached.
+#[derive(Clone, Debug, Default)]
+pub struct Server {
+    /// Its addresses, `nats://host:port` or `tls://host:port`, with commas between several.
+    pub url: String,
+    /// A file with credentials, as `nsc` writes it.
+    pub credentials: Option<PathBuf>,
+    /// A file with the seed of an nkey.
+    pub nkey: Option<PathBuf>,
+    /// Authorities that the server's certificate is checked against, beside the host's own.
+    pub authorities: Option<PathBuf>,
+    /// This side's certificate and its key, where the server asks for one.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// A connection, with what Plimsoll keeps on the server.
+#[derive(Clone)]
+pub(crate) struct Broker {
+    pub(crate) client: Client,
+    pub(crate) jetstream: Context,
+    pub(crate) stream: Stream,
+    pub(crate) agents: kv::Store,
+    pub(crate) evidence: object_store::ObjectStore,
+}
+
+impl Broker {
+    /// Connects, and makes what is not there yet.
+    pub(crate) async fn connect(server: &Server, name: &str) -> Result<Self, RunnerError> {
+        let urls: Vec<&str> = server.url.split(',').map(str::trim).collect();
+        let client = options(server)?.name(name).connect(&urls[..]).await;
+        let client = client.map_err(|error| {
+            RunnerError::environment(format!("no connection to {}: {error}", server.url))
+                .hint("is a nats-server running there, and may this host use it?")
+        })?;
+        let jetstream = jetstream::new(client.clone());
+        let failed = |what: &str, error: &dyn std::fmt::Display| {
+            RunnerError::environment(format!("{}: {what}: {error}", server.url))
+                .hint("the server needs JetStream (`nats-server -js`), and this user may have to be allowed to use it")
+        };
+        let stream = jetstream.get_or_create_stream(stream::Config {
+            name: "plimsoll".to_owned(),
+            subjects: ["order", "told", "go"].map(|part| format!("plimsoll.{part}.>")).to_vec(),
+            max_age: STAYS,
+            ..stream::Config::default()
+        });
+        let stream = stream.await.map_err(|error| failed("the stream `plimsoll`", &error))?;
+        // As the client's own call makes it, but for a question that servers before 2.10 answer in another form.
+        let cards = jetstream.get_or_create_stream(stream::Config {
+            name: "KV_plimsoll-agents".to_owned(),
+            subjects: vec!["$KV.plimsoll-agents.>".to_owned()],
+            max_messages_per_subject: 1,
+            max_age: CARD_STAYS,
+            discard: stream::DiscardPolicy::New,
+            allow_rollup: true,
+            deny_delete: true,
+            allow_direct: true,
+            ..stream::Config::default()
+        });
+        let no_bucket = "the bucket `plimsoll-agents`";
+        cards.await.map_err(|error| failed(no_bucket, &error))?;
+        let agents = jetstream.get_key_value("plimsoll-agents").await;
+        let agents = agents.map_err(|error| failed(no_bucket, &error))?;
+        let evidence = match jetstream.get_object_store("plimsoll-evidence").await {
+            Ok(store) => Ok(store),
+            Err(_) => {
+                let config = object_store::Config {
+                    bucket: "plimsoll-evidence".to_owned(),
+                    max_age: STAYS,
+                    ..object_store::Config::default()
+                };
+                jetstream.create_object_store(config).await
+            }
+        };
+        let evidence =
+            evidence.map_err(|error| failed("the bucket `plimsoll-evidence`", &error))?;
+        Ok(Self { client, jetstream, stream, agents, evidence })
+    }
+
+    /// Leaves a message in the stream. One with an identity that is there already is not left twice.
+    pub(crate) async fn leave(
+        &self,
+        subject: String,
+        message: &impl Serialize,
+        id: &str,
+    ) -> Result<(), String> {
+        let text = serde_json::to_vec(message).map_err(|error| error.to_string())?;
+        let message = jetstream::message::PublishMessage::build().payload(text.into());
+        let sent = self.jetstream.send_publish(subject, message.message_id(id));
+        sent.await.map_err(|error| error.to_string())?.await.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    /// The messages of a subject in the stream, from the first on, whatever becomes of the connection.
+    pub(crate) async fn follow(
+        &self,
+        subject: String,
+    ) -> Result<jetstream::consumer::pull::Ordered, RunnerError> {
+        let config = jetstream::consumer::pull::OrderedConfig {
+            filter_subject: subject,
+            ..Default::default()
+        };
+        let failed = |error: String| {
+            RunnerError::environment(format!("the NATS server gives no messages: {error}"))
+        };
+        let consumer = self.stream.create_consumer(config).await;
+        let consumer = consumer.map_err(|error| failed(error.to_string()))?;
+        consumer.messages().await.map_err(|error| failed(error.to_string()))
+    }
+}
+
+fn options(server: &Server) -> Result<ConnectOptions, RunnerError> {
+    let mut options = ConnectOptions::new().connection_timeout(PATIENCE).max_reconnects(None);
+    let unreadable = |path: &PathBuf, error: &dyn std::fmt::Display| {
+        RunnerError::usage(format!("{}: {error}", path.display()))
+    };
+    if let Some(path) = &server.credentials {
+        // Small, and read once.
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        options = options.credentials(&text).map_err(|error| unreadable(path, &error))?;
+    }
+    if let Some(path) = &server.nkey {
+        let seed = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        options = options.nkey(seed.trim().to_owned());
+    }
+    if let Some(path) = &server.authorities {
+        options = options.add_root_certificates(path.clone()).require_tls(true);
+    }
+    if let Some((certificate, key)) = &server.certificate {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+        options = options.require_tls(true);
+    }
+    Ok(options)
+}

@@ -1,0 +1,185 @@
+//! What the coordinator knows of one host during a run.
+
+use std::time::{Duration, Instant};
+
+use plimsoll_evidence::fleet::Offset;
+use plimsoll_evidence::run::PhaseKind;
+
+use crate::card::Card;
+use crate::evidence::Came;
+use crate::message::{Ended, Told};
+
+/// A phase that waits for leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) kind: PhaseKind,
+    pub(super) number: u32,
+}
+
+/// A host that was asked.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) card: Card,
+    /// Its clock: before the run, and after it.
+    pub(super) offsets: Vec<Offset>,
+    pub(super) accepted: bool,
+    pub(super) refused: Option<String>,
+    pub(super) waiting: Option<Waiting>,
+    pub(super) ended: Option<Ended>,
+    /// Why it is lost.
+    pub(super) lost: Option<String>,
+    /// What went wrong with its evidence.
+    pub(super) says: String,
+    /// Its bundle, packed.
+    pub(super) archive: Option<Vec<u8>>,
+    last_phase: Option<PhaseKind>,
+    heard: Instant,
+}
+
+impl Asked {
+    /// One whose clock was measured.
+    pub(super) fn new(card: Card, offset: Offset) -> Self {
+        Self {
+            card,
+            offsets: vec![offset],
+            accepted: false,
+            refused: None,
+            waiting: None,
+            ended: None,
+            lost: None,
+            says: String::new(),
+            archive: None,
+            last_phase: None,
+            heard: Instant::now(),
+        }
+    }
+
+    /// Its clock before the run.
+    pub(super) fn before(&self) -> Offset {
+        self.offsets.first().copied().unwrap_or(Offset { offset_ns: 0, error_ns: 0, at_ns: 0 })
+    }
+
+    /// Whether nothing more is to be expected of it.
+    pub(super) fn is_over(&self) -> bool {
+        self.ended.is_some() || self.lost.is_some() || self.refused.is_some()
+    }
+
+    /// Whether it waits for the others.
+    pub(super) fn waits(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// How long it has said nothing.
+    pub(super) fn silent(&self) -> Duration {
+        self.heard.elapsed()
+    }
+
+    /// The connection is down: its silence says nothing.
+    pub(super) fn cannot_be_heard(&mut self) {
+        self.heard = Instant::now();
+    }
+
+    /// What it did last, in words.
+    pub(super) fn doing(&self) -> String {
+        match (self.last_phase, self.accepted) {
+            (Some(kind), _) => format!("after it was let into {}", kind.label()),
+            (None, true) => "after it took the plan".to_owned(),
+            (None, false) => "and did not answer the plan".to_owned(),
+        }
+    }
+
+    /// It is lost; the first reason stays.
+    pub(super) fn lose(&mut self, why: String) {
+        self.lost.get_or_insert(why);
+    }
+
+    /// Hears what it tells.
+    pub(super) fn hear(&mut self, told: Told) {
+        self.heard = Instant::now();
+        match told {
+            Told::Accepted => self.accepted = true,
+            Told::Refused { reason } => self.refused = Some(reason),
+            Told::Ready { kind, number, .. } => {
+                self.last_phase = Some(kind);
+                self.waiting = Some(Waiting { kind, number });
+            }
+            // What was lost and comes back has not coordinated: its evidence is kept on its host.
+            Told::Ended(ended) if self.lost.is_none() => {
+                self.waiting = None;
+                self.ended = Some(ended);
+            }
+            Told::Ended(_) | Told::PhaseEnded { .. } | Told::Warning { .. } => {}
+        }
+    }
+
+    /// Hears its heartbeat.
+    pub(super) fn beat(&mut self, card: &Card) {
+        self.heard = Instant::now();
+        if card.instance != self.card.instance && !self.is_over() {
+            let doing = self.doing();
+            self.lose(format!("its agent was started again, {doing}"));
+        }
+    }
+
+    /// What came of it.
+    pub(super) fn into_came(self) -> Came {
+        Came {
+            card: self.card,
+            offsets: self.offsets,
+            refused: self.refused,
+            lost: self.lost,
+            ended: self.ended,
+            says: self.says,
+            archive: self.archive,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Asked {
+        let card = Card {
+            name: "a".into(),
+            instance: "1".into(),
+            host: String::new(),
+            address: String::new(),
+            boot_id: String::new(),
+            version: String::new(),
+            build: String::new(),
+            cpus: 1,
+            kernel: String::new(),
+            allows: Vec::new(),
+            trusts: Vec::new(),
+            busy_with: None,
+        };
+        Asked::new(card, Offset { offset_ns: 5, error_ns: 1, at_ns: 0 })
+    }
+
+    #[test]
+    fn an_agent_that_was_started_again_is_lost_and_stays_so() {
+        let mut host = asked();
+        host.hear(Told::Accepted);
+        host.hear(Told::Ready { kind: PhaseKind::WarmUp, number: 1, run_start_ns: 0, ready_ns: 1 });
+        assert!(host.waits() && !host.is_over());
+        let again = Card { instance: "2".into(), ..host.card.clone() };
+        host.beat(&again);
+        assert_eq!(
+            host.lost.as_deref(),
+            Some("its agent was started again, after it was let into warm-up")
+        );
+        host.hear(Told::Ended(Ended::default()));
+        assert!(host.ended.is_none(), "what comes of it afterwards is not of this run");
+    }
+
+    #[test]
+    fn a_beat_of_the_same_agent_is_no_loss() {
+        let mut host = asked();
+        let same = host.card.clone();
+        host.beat(&same);
+        assert!(!host.is_over() && host.before().offset_ns == 5);
+        host.hear(Told::Refused { reason: "no".into() });
+        assert!(host.is_over());
+    }
+}

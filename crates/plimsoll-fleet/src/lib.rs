@@ -1,0 +1,35 @@
+//! One load from many hosts: agents that carry a plan out on theirs, and the coordinator that has them start together and
+//! adds up what they measured. Both talk through a NATS server with JetStream; nothing of it is on the data path.
+//!
+//! - [`broker`]: how the server is reached; which subjects, streams and buckets there are.
+//! - [`card`]: what an agent says of itself; [`message`]: what agents and coordinator tell each other.
+//! - [`order`]: a plan that was signed, and what an agent asks before it takes one; [`allow`]: what its operator allows.
+//! - [`agent`]: the agent. [`coordinator`]: the other end. [`offset`]: how far apart their clocks are.
+//! - [`evidence`]: what a fleet's run leaves, written and read. [`local`]: a private server and agents, to try it.
+//!
+//! An asynchronous runtime lives here and in no crate below: agents drive `plimsoll-runner` on threads of its own.
+
+pub mod agent;
+pub mod allow;
+pub mod broker;
+pub mod card;
+pub mod coordinator;
+pub mod evidence;
+pub mod local;
+pub mod message;
+pub mod offset;
+pub mod order;
+
+use std::future::Future;
+
+use plimsoll_runner::error::RunnerError;
+
+/// Carries a future out on a runtime of its own, on the calling thread.
+fn on_a_runtime<T>(work: impl Future<Output = Result<T, RunnerError>>) -> Result<T, RunnerError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        RunnerError::environment(format!("cannot start an asynchronous runtime: {error}"))
+            .hint("raise the limit of open files (ulimit -n)")
+    })?;
+    runtime.block_on(work)
+}

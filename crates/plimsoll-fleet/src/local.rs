@@ -1,0 +1,170 @@
+//! A private server and agents on this host, to try a fleet. All of it ends with it, by process id.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plimsoll_runner::error::RunnerError;
+
+use crate::broker::Server;
+
+/// The server and each agent have so long to be there.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// They have so long to end in order.
+const END: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A process that ends with its owner: asked first, then killed.
+#[derive(Debug)]
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let term = rustix::process::Signal::TERM;
+        if let Some(pid) = rustix::process::Pid::from_raw(self.0.id() as i32) {
+            // It may have ended by itself.
+            let _ = rustix::process::kill_process(pid, term);
+        }
+        let asked = Instant::now();
+        while asked.elapsed() < END {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A private NATS server with JetStream on a free port of the loopback interface.
+#[derive(Debug)]
+pub struct PrivateServer {
+    _process: Process,
+    url: String,
+}
+
+impl PrivateServer {
+    /// Starts one that keeps its data in `directory`, which is made.
+    ///
+    /// # Errors
+    /// No `nats-server`, or one that does not come up.
+    pub fn start(directory: &Path, stop: &AtomicBool) -> Result<Self, RunnerError> {
+        let failed = |error: std::io::Error| {
+            RunnerError::environment(format!("nats-server in {}: {error}", directory.display()))
+        };
+        fs::create_dir_all(directory).map_err(failed)?;
+        let log = File::create(directory.join("nats-server.log")).map_err(failed)?;
+        let program = program();
+        let mut command = Command::new(&program);
+        command.args(["-a", "127.0.0.1", "-p", "-1", "-js", "-sd"]).arg(directory);
+        command.arg("--ports_file_dir").arg(directory);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let process = command.spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => RunnerError::environment(
+                "a local fleet needs nats-server, which is not on the PATH",
+            )
+            .hint("install the package nats-server (Debian, Ubuntu: `apt install nats-server`)"),
+            _ => failed(error),
+        })?;
+        let mut process = Process(process);
+        let ports = directory.join(format!("{}_{}.ports", name(&program), process.0.id()));
+        let began = Instant::now();
+        loop {
+            if let Some(url) = fs::read(&ports).ok().and_then(|text| address(&text)) {
+                return Ok(Self { _process: process, url });
+            }
+            let ended = !matches!(process.0.try_wait(), Ok(None));
+            if ended || began.elapsed() > PATIENCE || stop.load(Ordering::Relaxed) {
+                let log = fs::read_to_string(directory.join("nats-server.log")).unwrap_or_default();
+                let last = log.lines().last().unwrap_or("it said nothing").to_owned();
+                return Err(RunnerError::environment(format!(
+                    "nats-server does not start: {last}"
+                )));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// The server: on the PATH, or where Debian puts it, which is not on every user's.
+fn program() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|directory| directory.join("nats-server"));
+    let found = found.chain([PathBuf::from("/usr/sbin/nats-server")]).find(|path| path.is_file());
+    found.unwrap_or_else(|| "nats-server".into())
+}
+
+fn name(program: &Path) -> String {
+    program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The address in a file of ports, once it is whole.
+fn address(text: &[u8]) -> Option<String> {
+    let ports: serde_json::Value = serde_json::from_slice(text).ok()?;
+    Some(ports["nats"][0].as_str()?.to_owned())
+}
+
+/// A fleet on this host.
+#[derive(Debug)]
+pub struct Local {
+    _agents: Vec<Process>,
+    server: PrivateServer,
+}
+
+impl Local {
+    /// Starts a server and `count` agents, that keep what is theirs below `directory`; `program` is this one, `trust` the
+    /// key that they take plans of, `allow` the directory below which these may work.
+    ///
+    /// # Errors
+    /// As [`PrivateServer::start`], and an agent that can't be started.
+    pub fn start(
+        directory: &Path,
+        count: u32,
+        program: &Path,
+        trust: &str,
+        allow: Option<&Path>,
+        stop: &AtomicBool,
+    ) -> Result<Self, RunnerError> {
+        let server = PrivateServer::start(&directory.join("nats"), stop)?;
+        let mut agents = Vec::new();
+        for number in 1..=count {
+            let own = directory.join(format!("agent-{number}"));
+            let failed = |error: std::io::Error| {
+                RunnerError::environment(format!("agent {number}: {error}"))
+            };
+            fs::create_dir_all(&own).map_err(failed)?;
+            let log = File::create(own.join("log")).map_err(failed)?;
+            let mut agent = Command::new(program);
+            agent.args(["agent", "--server", server.url(), "--trust", trust, "--name"]);
+            agent.arg(format!("local-{number}"));
+            if let Some(allow) = allow {
+                agent.arg("--allow-path").arg(allow);
+            }
+            for (variable, name) in [
+                ("XDG_STATE_HOME", "state"),
+                ("XDG_DATA_HOME", "share"),
+                ("XDG_CACHE_HOME", "cache"),
+            ] {
+                agent.env(variable, own.join(name));
+            }
+            agent.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+            agents.push(Process(agent.spawn().map_err(failed)?));
+        }
+        Ok(Self { _agents: agents, server })
+    }
+
+    /// How it is reached.
+    #[must_use]
+    pub fn server(&self) -> Server {
+        Server { url: self.server.url().to_owned(), ..Server::default() }
+    }
+}

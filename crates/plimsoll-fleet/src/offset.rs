@@ -1,0 +1,124 @@
+//! How far an agent's clock is from the coordinator's: four time stamps of a question and its answer (RFC 5905,
+//! section 8). Of several exchanges the quickest is taken, as its error is the smallest.
+
+use std::time::Duration;
+
+use plimsoll_evidence::fleet::Offset;
+use plimsoll_sys::clock::monotonic_ns;
+
+use crate::broker::Broker;
+use crate::message::Stamp;
+
+/// Questions that are asked in a row.
+const QUESTIONS: u32 = 16;
+/// After so many without an answer nobody is asked any more.
+const FAILURES_MAX: u32 = 3;
+/// An answer that takes longer is none.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// What one exchange tells: asked at `asked_ns`, answered at `answered_ns` of the own clock.
+#[must_use]
+pub fn exchange(asked_ns: u64, stamp: Stamp, answered_ns: u64) -> Offset {
+    let away_ns = stamp.sent_ns.saturating_sub(stamp.received_ns);
+    let travelled_ns = answered_ns.saturating_sub(asked_ns).saturating_sub(away_ns);
+    let there = i128::from(stamp.received_ns) - i128::from(asked_ns);
+    let back = i128::from(stamp.sent_ns) - i128::from(answered_ns);
+    Offset {
+        offset_ns: i64::try_from((there + back) / 2).unwrap_or(i64::MAX),
+        // Rounded up, and a nanosecond for the halved offset.
+        error_ns: travelled_ns.div_ceil(2) + 1,
+        at_ns: i64::try_from(asked_ns).unwrap_or(i64::MAX),
+    }
+}
+
+/// Asks an agent for the time. `None` where it does not answer.
+pub(crate) async fn measure(broker: &Broker, agent: &str) -> Option<Offset> {
+    let (mut best, mut failures): (Option<Offset>, u32) = (None, 0);
+    for _ in 0..QUESTIONS {
+        let asked_ns = monotonic_ns();
+        let asked = broker.client.request(format!("plimsoll.clock.{agent}"), "".into());
+        let answer = tokio::time::timeout(ANSWER, asked).await;
+        let answered_ns = monotonic_ns();
+        let Ok(Ok(answer)) = answer else {
+            failures += 1;
+            if failures == FAILURES_MAX {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let Ok(stamp) = serde_json::from_slice(&answer.payload) else { continue };
+        let found = exchange(asked_ns, stamp, answered_ns);
+        if best.is_none_or(|best| found.error_ns < best.error_ns) {
+            best = Some(found);
+        }
+    }
+    best
+}
+
+/// A moment of an agent's clock on the coordinator's.
+#[must_use]
+pub fn here_ns(agent_ns: u64, offset: Offset) -> i64 {
+    i64::try_from(agent_ns).unwrap_or(i64::MAX).saturating_sub(offset.offset_ns)
+}
+
+/// A moment of the coordinator's clock on an agent's.
+#[must_use]
+pub fn there_ns(here_ns: u64, offset: Offset) -> u64 {
+    let here_ns = i64::try_from(here_ns).unwrap_or(i64::MAX);
+    u64::try_from(here_ns.saturating_add(offset.offset_ns)).unwrap_or(0)
+}
+
+/// The offset at a moment between two measurements, and by how much it may be wrong: as clocks may have run apart
+/// unevenly, what they ran apart beyond both errors counts too.
+#[must_use]
+pub fn between(measured: &[Offset], at_ns: i64) -> Option<Offset> {
+    let (first, last) = (measured.first()?, measured.last()?);
+    let apart_ns = last.offset_ns.abs_diff(first.offset_ns);
+    let span_ns = (last.at_ns - first.at_ns).max(1);
+    let share = ((at_ns - first.at_ns) as f64 / span_ns as f64).clamp(0.0, 1.0);
+    let moved_ns = (last.offset_ns - first.offset_ns) as f64 * share;
+    let both_ns = first.error_ns + last.error_ns;
+    Some(Offset {
+        offset_ns: first.offset_ns + moved_ns as i64,
+        error_ns: first.error_ns.max(last.error_ns) + apart_ns.saturating_sub(both_ns),
+        at_ns,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offset_is_known_to_half_of_the_way() {
+        // The agent's clock shows 1,000,000 more; the way there takes 300, the answer 50, the way back 100.
+        for (there, back) in [(300u64, 100u64), (0, 400), (400, 0), (1, 0)] {
+            let asked = 5_000u64;
+            let received = asked + there + 1_000_000;
+            let stamp = Stamp { received_ns: received, sent_ns: received + 50 };
+            let found = exchange(asked, stamp, asked + there + 50 + back);
+            assert!(found.offset_ns.abs_diff(1_000_000) <= found.error_ns, "{found:?}");
+            assert!(found.error_ns <= (there + back) / 2 + 2, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn an_agent_that_was_started_later_has_a_clock_behind() {
+        let stamp = Stamp { received_ns: 1_100, sent_ns: 1_200 };
+        let found = exchange(9_000_000, stamp, 9_000_300);
+        assert_eq!(found.offset_ns, -8_999_000);
+        assert_eq!(here_ns(1_100, found), 9_000_100);
+        assert_eq!(there_ns(9_000_100, found), 1_100);
+    }
+
+    #[test]
+    fn between_two_measurements_a_clock_runs_evenly_and_what_it_ran_is_in_its_error() {
+        let at = |offset_ns, error_ns, at_ns| Offset { offset_ns, error_ns, at_ns };
+        let measured = [at(100, 10, 0), at(300, 20, 1_000)];
+        let found = between(&measured, 500).unwrap();
+        assert_eq!((found.offset_ns, found.error_ns), (200, 20 + 170));
+        assert_eq!(between(&measured[..1], 500).unwrap().offset_ns, 100);
+        assert!(between(&[], 0).is_none());
+    }
+}

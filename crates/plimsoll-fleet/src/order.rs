@@ -1,0 +1,230 @@
+//! A plan on its way to the agents: signed, for some hosts, once, and not for long.
+//!
+//! Reaching the broker must not be enough to write to a disk: an agent takes an order only where a key that its operator
+//! named signed it, its time is not over, and it did not take it before.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::signature::{self, Signer};
+use plimsoll_runner::error::RunnerError;
+use serde::{Deserialize, Serialize};
+
+/// The version of orders.
+const VERSION: u32 = 1;
+/// How long an order can be taken.
+pub const VALID_NS: u64 = 60_000_000_000;
+/// Clocks of hosts may differ by so much.
+const CLOCKS_APART_NS: u64 = 10_000_000_000;
+
+/// An order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// [`VERSION`].
+    pub order_version: u32,
+    /// The fleet's run.
+    pub run_id: String,
+    /// What no other order has.
+    pub nonce: String,
+    /// When it was made, nanoseconds since 1970.
+    pub issued_unix_ns: u64,
+    /// When it ends to hold.
+    pub expires_unix_ns: u64,
+    /// The agents that it is for.
+    pub agents: Vec<String>,
+    /// What the plan's file is called.
+    pub plan_name: String,
+    /// The plan, as every host gets it.
+    pub plan_text: String,
+}
+
+/// An order as it is sent: signed is the text to the byte.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Signed {
+    /// The order as JSON.
+    pub order: String,
+    /// Its signature as minisign writes it; empty where it was not signed.
+    pub signature: String,
+}
+
+impl Order {
+    /// A new one for these agents.
+    ///
+    /// # Errors
+    /// No randomness to be had.
+    pub fn new(
+        run_id: &str,
+        agents: Vec<String>,
+        plan: (&str, &str),
+        now_unix_ns: u64,
+    ) -> Result<Self, RunnerError> {
+        let mut random = [0u8; 16];
+        let read = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
+        read.map_err(|error| RunnerError::environment(format!("/dev/urandom: {error}")))?;
+        Ok(Self {
+            order_version: VERSION,
+            run_id: run_id.to_owned(),
+            nonce: random.iter().map(|byte| format!("{byte:02x}")).collect(),
+            issued_unix_ns: now_unix_ns,
+            expires_unix_ns: now_unix_ns.saturating_add(VALID_NS),
+            agents,
+            plan_name: plan.0.to_owned(),
+            plan_text: plan.1.to_owned(),
+        })
+    }
+
+    /// Signs it.
+    ///
+    /// # Errors
+    /// As [`Signer::sign`].
+    pub fn sign(&self, signer: &Signer) -> Result<Signed, RunnerError> {
+        let order = serde_json::to_string(self)
+            .map_err(|error| RunnerError::usage(format!("the plan has no JSON form: {error}")))?;
+        let signature = signer.sign(order.as_bytes(), &comment(&self.run_id))?;
+        Ok(Signed { order, signature })
+    }
+}
+
+fn comment(run_id: &str) -> String {
+    format!("order of {run_id}")
+}
+
+/// Reads an order for `agent`, where one of `trusted` signed it and it holds now.
+///
+/// # Errors
+/// A sentence that says why it is refused.
+pub fn check(
+    signed: &Signed,
+    trusted: &[String],
+    agent: &str,
+    now_unix_ns: u64,
+) -> Result<Order, String> {
+    if signed.signature.is_empty() {
+        return Err("the plan is not signed".to_owned());
+    }
+    let holds = |key: &String| signature::check(key, signed.order.as_bytes(), &signed.signature);
+    let Some(said) = trusted.iter().find_map(|key| holds(key).ok()) else {
+        return Err("no key that this agent trusts signed the plan".to_owned());
+    };
+    let order: Order = serde_json::from_str(&signed.order)
+        .map_err(|error| format!("what was signed is no order of this version: {error}"))?;
+    if order.order_version != VERSION || said != comment(&order.run_id) {
+        return Err("what was signed is no order of this version".to_owned());
+    }
+    if !order.agents.iter().any(|name| name == agent) {
+        return Err(format!("the plan is for {}, and not for {agent}", order.agents.join(", ")));
+    }
+    let valid_ns = order.expires_unix_ns.saturating_sub(order.issued_unix_ns);
+    if now_unix_ns > order.expires_unix_ns || valid_ns > VALID_NS {
+        return Err("the plan's time is over".to_owned());
+    }
+    if order.issued_unix_ns > now_unix_ns.saturating_add(CLOCKS_APART_NS) {
+        return Err("the plan was signed in the future: set the clocks of both hosts".to_owned());
+    }
+    Ok(order)
+}
+
+/// The orders that an agent took, in a file that outlives it.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    path: PathBuf,
+}
+
+impl Taken {
+    /// Those in this file.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Notes an order as taken by `agent`, on the disk, before anything of it is carried out.
+    ///
+    /// # Errors
+    /// A sentence that says why it is refused: it was taken before, or can't be noted.
+    pub fn take(&self, order: &Order, agent: &str) -> Result<(), String> {
+        let failed = |error: std::io::Error| {
+            format!("that it was taken can't be noted in {}: {error}", self.path.display())
+        };
+        let known = match fs::read_to_string(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(failed(error)),
+        };
+        let entry = format!("{} {agent}", order.nonce);
+        if known.lines().any(|line| line == entry) {
+            return Err("the plan was taken before: it is replayed".to_owned());
+        }
+        if let Some(parent) = self.path.parent() {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        append(&self.path, &entry).map_err(failed)
+    }
+}
+
+fn append(path: &Path, entry: &str) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(path)?;
+    file.write_all(format!("{entry}\n").as_bytes())?;
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_evidence::signature::make_keys;
+
+    use super::*;
+
+    const NOW: u64 = 1_800_000_000_000_000_000;
+
+    fn signer(directory: &Path, name: &str) -> Signer {
+        let path = directory.join(name);
+        make_keys(&path, None).unwrap();
+        Signer::read(&path, || None).unwrap()
+    }
+
+    fn order() -> Order {
+        Order::new("run", vec!["a".into(), "b".into()], ("p.toml", "version = 1"), NOW).unwrap()
+    }
+
+    #[test]
+    fn an_order_is_taken_of_a_trusted_key_by_those_it_is_for_and_while_it_holds() {
+        let directory = tempfile::tempdir().unwrap();
+        let (own, foreign) = (signer(directory.path(), "own"), signer(directory.path(), "foreign"));
+        let trusted = [own.public().to_owned()];
+        let order = order();
+        let signed = order.sign(&own).unwrap();
+        assert_eq!(check(&signed, &trusted, "a", NOW + 1).unwrap(), order);
+        let refused = |signed: &Signed, agent: &str, now, says: &str| {
+            let error = check(signed, &trusted, agent, now).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        };
+        refused(&signed, "c", NOW, "and not for c");
+        refused(&signed, "a", NOW + VALID_NS + 1, "time is over");
+        refused(&signed, "a", NOW - CLOCKS_APART_NS - 1, "in the future");
+        refused(&order.sign(&foreign).unwrap(), "a", NOW, "no key that this agent trusts");
+        let unsigned = Signed { signature: String::new(), ..signed.clone() };
+        refused(&unsigned, "a", NOW, "not signed");
+        let changed = signed.order.replace("version = 1", "version = 2");
+        refused(&Signed { order: changed, ..signed.clone() }, "a", NOW, "no key");
+        let for_ever = Order { expires_unix_ns: u64::MAX, ..order.clone() };
+        refused(&for_ever.sign(&own).unwrap(), "a", NOW, "time is over");
+        // What the same key signed for another end is no order: evidence, for one.
+        let seal = own.sign(signed.order.as_bytes(), "seal of run").unwrap();
+        refused(&Signed { signature: seal, ..signed }, "a", NOW, "no order");
+    }
+
+    #[test]
+    fn an_order_is_taken_once_also_by_an_agent_that_was_started_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state/taken");
+        let order = order();
+        Taken::at(path.clone()).take(&order, "a").unwrap();
+        let again = Taken::at(path.clone()).take(&order, "a").unwrap_err();
+        assert!(again.contains("replayed"), "{again}");
+        Taken::at(path).take(&order, "b").unwrap();
+        let nowhere = Taken::at("/proc/nowhere/taken".into()).take(&order, "a").unwrap_err();
+        assert!(nowhere.contains("can't be noted"), "{nowhere}");
+    }
+}

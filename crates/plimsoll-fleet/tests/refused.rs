@@ -1,0 +1,203 @@
+//! What an agent refuses, with a real server: an order is left for it as anybody could who reaches the broker.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use plimsoll_evidence::signature::{Signer, make_keys};
+use plimsoll_fleet::agent;
+use plimsoll_fleet::allow::Allow;
+use plimsoll_fleet::broker::Server;
+use plimsoll_fleet::local::PrivateServer;
+use plimsoll_fleet::order::{Order, Signed, VALID_NS};
+use plimsoll_runner::places::Places;
+use plimsoll_sys::clock::realtime_ns;
+use tempfile::TempDir;
+
+/// Something that takes longer has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Set {
+    root: TempDir,
+    server: PrivateServer,
+    own: Signer,
+    said: Arc<Mutex<Vec<String>>>,
+    stop: Arc<AtomicBool>,
+    agent: Option<std::thread::JoinHandle<Result<(), String>>>,
+}
+
+fn key(root: &Path, name: &str) -> Signer {
+    let path = root.join(name);
+    make_keys(&path, None).unwrap();
+    Signer::read(&path, || None).unwrap()
+}
+
+impl Set {
+    fn new() -> Self {
+        let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        fs::create_dir(root.path().join("data")).unwrap();
+        fs::create_dir(root.path().join("secret")).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let server = PrivateServer::start(&root.path().join("nats"), &stop).unwrap();
+        let own = key(root.path(), "own");
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let mut set = Self { root, server, own, said, stop, agent: None };
+        set.start();
+        set
+    }
+
+    fn server(&self) -> Server {
+        Server { url: self.server.url().to_owned(), ..Server::default() }
+    }
+
+    fn start(&mut self) {
+        let root = self.root.path();
+        let options = agent::Options {
+            server: self.server(),
+            name: "a".to_owned(),
+            trust: vec![self.own.public().to_owned()],
+            allow: Allow::new(&[root.join("data")], &[], &[]).unwrap(),
+            places: Places {
+                state: root.join("state"),
+                runs: root.join("runs"),
+                cache: root.join("cache"),
+                signer: None,
+            },
+            bundles: None,
+        };
+        self.stop.store(false, Ordering::Relaxed);
+        let (said, stop) = (Arc::clone(&self.said), Arc::clone(&self.stop));
+        self.agent = Some(std::thread::spawn(move || {
+            let mut say = |text: &str| said.lock().unwrap().push(text.to_owned());
+            let ended = agent::run(&options, &stop, &mut say).map_err(|error| error.to_string());
+            said.lock().unwrap().push(format!("the agent ended: {ended:?}"));
+            ended
+        }));
+        self.wait_for("waits for plans");
+    }
+
+    fn end(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.agent.take().unwrap().join().unwrap().unwrap();
+        self.said.lock().unwrap().clear();
+    }
+
+    fn wait_for(&self, words: &str) -> String {
+        let began = Instant::now();
+        loop {
+            let said = self.said.lock().unwrap().clone();
+            if let Some(line) = said.iter().find(|line| line.contains(words)) {
+                return line.clone();
+            }
+            assert!(began.elapsed() < PATIENCE, "{words:?} is not in {said:#?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// An order of a plan on `path` that was made `before_ns` ago.
+    fn order(&self, path: &Path, before_ns: u64) -> Order {
+        let text = format!(
+            "version = 1\nname = \"p\"\ndemonstration = true\n[target]\npath = {:?}\n\
+             [workload.matrix]\nfile_size = \"1MiB\"\nsizes = \"4KiB\"\n[phases]\nwarm_up = \"100ms\"\n\
+             measure = \"1s\"\n[evidence]\nmin_measure = \"1s\"\n",
+            path.display().to_string()
+        );
+        let plan = ("p.toml", text.as_str());
+        Order::new("run-1", vec!["a".to_owned()], plan, realtime_ns() - before_ns).unwrap()
+    }
+
+    fn leave(&self, signed: &Signed) {
+        let text = serde_json::to_vec(signed).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = async_nats::connect(self.server.url()).await.unwrap();
+            let jetstream = async_nats::jetstream::new(client);
+            jetstream.publish("plimsoll.order.a", text.into()).await.unwrap().await.unwrap();
+        });
+    }
+
+    #[track_caller]
+    fn refuses(&self, signed: &Signed, why: &str) {
+        self.said.lock().unwrap().clear();
+        self.leave(signed);
+        let line = self.wait_for("refused");
+        assert!(line.contains(why), "{line}");
+        let runs = self.root.path().join("runs");
+        assert!(!runs.exists(), "nothing ran");
+    }
+}
+
+impl Drop for Set {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(agent) = self.agent.take() {
+            let _ = agent.join();
+        }
+    }
+}
+
+#[test]
+fn reaching_the_broker_is_not_enough() {
+    let mut set = Set::new();
+    let root = set.root.path().to_path_buf();
+    let (inside, secret) = (root.join("data"), root.join("secret"));
+    std::os::unix::fs::symlink(&secret, inside.join("way")).unwrap();
+    let own = |order: &Order| order.sign(&set.own).unwrap();
+
+    let good = set.order(&inside, 0);
+    set.refuses(&Signed { signature: String::new(), ..own(&good) }, "not signed");
+    let foreign = key(&root, "foreign");
+    set.refuses(&good.sign(&foreign).unwrap(), "no key that this agent trusts");
+    let changed = own(&good).order.replace("data", "secret");
+    set.refuses(&Signed { order: changed, ..own(&good) }, "no key that this agent trusts");
+    set.refuses(&own(&set.order(&inside, VALID_NS + 1_000_000_000)), "time is over");
+    set.refuses(&own(&set.order(&secret, 0)), "outside of every --allow-path");
+    set.refuses(&own(&set.order(&inside.join("way"), 0)), "outside of every --allow-path");
+    let other = Order { agents: vec!["b".to_owned()], ..good.clone() };
+    set.refuses(&own(&other), "not for a");
+    let nonsense = Signed { order: "{}".into(), signature: "x".into() };
+    set.refuses(&nonsense, "no key");
+    assert_eq!(fs::read_dir(&secret).unwrap().count(), 0);
+
+    // What is in order is taken, once: neither the agent nor the one that is started after it takes it again.
+    let signed = own(&good);
+    set.said.lock().unwrap().clear();
+    set.leave(&signed);
+    set.wait_for("carries out run-1");
+    set.end();
+    set.start();
+    set.said.lock().unwrap().clear();
+    set.leave(&signed);
+    let line = set.wait_for("refused");
+    assert!(line.contains("replayed"), "{line}");
+}
+
+#[test]
+fn a_name_that_is_none_and_an_agent_that_trusts_nobody_do_not_start() {
+    let root = tempfile::tempdir().unwrap();
+    let options = |name: &str, trust: &[&str]| agent::Options {
+        server: Server::default(),
+        name: name.to_owned(),
+        trust: trust.iter().map(|key| (*key).to_owned()).collect(),
+        allow: Allow::default(),
+        places: Places {
+            state: root.path().into(),
+            runs: root.path().into(),
+            cache: root.path().into(),
+            signer: None,
+        },
+        bundles: None,
+    };
+    let stop = AtomicBool::new(true);
+    let refused = |options: &agent::Options, says: &str| {
+        let error = agent::run(options, &stop, &mut |_| ()).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    };
+    refused(&options("a.b", &["key"]), "can't be an agent's name");
+    refused(&options("a", &[]), "no key is trusted");
+    let nowhere = Server { url: "nats://127.0.0.1:1".to_owned(), ..Server::default() };
+    refused(&agent::Options { server: nowhere, ..options("a", &["key"]) }, "no connection");
+}

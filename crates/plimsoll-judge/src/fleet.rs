@@ -1,0 +1,447 @@
+//! The verdict on what several hosts did together.
+//!
+//! Each host is judged by itself, from its own bundle and by the rules of every run: a fleet passes where each of its
+//! hosts does. Beside them stand rules that only a fleet has: that every host that was asked took part, that they
+//! measured at the same time, that their sum is the sum of all. A host that is missing makes the run INVALID: what is
+//! left is a smaller load than the one that was asked for, and no figure of it.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use plimsoll_evidence::fleet::{Class, Common, Fleet, Host, HostEnd, Merged};
+use plimsoll_evidence::run::PhaseKind;
+use serde::{Deserialize, Serialize};
+
+use crate::finding::{Finding, Outcome};
+use crate::stats::percentile::percentile_gate;
+use crate::verdict::{RULES_VERSION, Verdict, VerdictKind};
+
+/// Every host that was asked left its evidence.
+pub const COMPLETE: &str = "fleet-complete";
+/// All hosts measured at the same time.
+pub const TOGETHER: &str = "fleet-together";
+/// What is shown of all is the sum of the hosts' own evidence.
+pub const SUMS: &str = "fleet-sums";
+/// The agents are of one build.
+pub const ALIKE: &str = "fleet-alike";
+/// No host carried much less than the others.
+pub const BALANCE: &str = "fleet-balance";
+
+/// Starts this far apart are told. Phases of storage loads are seconds long at the least, and a hypervisor's scheduler
+/// takes a host away for a few milliseconds as a matter of course.
+const SKEW_NS_TOLD: u64 = 5_000_000;
+/// Where less than this share of the planned time is common to all hosts, they were not loaded together.
+const COMMON_SHARE_MIN: f64 = 0.9;
+/// A host that carries less than this share of the average is told.
+const BALANCE_SHARE_MIN: f64 = 0.9;
+
+/// The judgement of a fleet's run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FleetVerdict {
+    /// The judgement.
+    pub verdict: VerdictKind,
+    /// The one sentence why.
+    pub reason: String,
+    /// All hosts together, within the time in which all of them measured; `None` where there is no such time, or a host
+    /// is missing.
+    pub total: Option<Total>,
+    /// Each host that was asked.
+    pub hosts: Vec<HostLine>,
+    /// Outcomes of the rules of fleets other than `pass`, worst first.
+    pub findings: Vec<Finding>,
+    /// Identifiers of those that passed.
+    pub passed: Vec<String>,
+    /// Version of the rules of runs that the hosts were judged by.
+    pub rules_version: u32,
+    /// The fleet's run.
+    pub run_id: String,
+}
+
+/// Figures of all hosts together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Total {
+    /// I/Os per second of all hosts.
+    pub ops_per_s: f64,
+    /// Bytes per second of all hosts.
+    pub bytes_per_s: f64,
+    /// Average of the hosts' I/Os per second.
+    pub host_ops_per_s_avg: f64,
+    /// The largest less the smallest, over the average.
+    pub host_ops_spread: f64,
+    /// The host that carried least.
+    pub slowest_host: String,
+    /// By class.
+    pub classes: Vec<ClassLine>,
+}
+
+/// Latencies of a class over all hosts: percentiles of the histograms' sum.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassLine {
+    /// Its name.
+    pub name: String,
+    /// I/Os that completed within the window.
+    pub count: u64,
+    /// Their bytes.
+    pub size_bytes: u64,
+    /// I/Os that the latencies are of.
+    pub latency_count: u64,
+    /// Mean, from the intended start to the completion.
+    pub latency_ns_avg: Option<u64>,
+    /// Median.
+    pub latency_ns_p50: Option<u64>,
+    /// `None`: too few samples.
+    pub latency_ns_p99: Option<u64>,
+    /// `None`: too few samples.
+    pub latency_ns_p999: Option<u64>,
+    /// The largest.
+    pub latency_ns_max: u64,
+    /// I/Os that ended in an error.
+    pub errors: u64,
+}
+
+/// A host in the table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostLine {
+    /// The agent's name.
+    pub name: String,
+    /// Verdict on its own bundle; `None` where there is none.
+    pub verdict: Option<VerdictKind>,
+    /// Why; or what became of it.
+    pub reason: String,
+    /// I/Os per second within the window.
+    pub ops_per_s: Option<f64>,
+    /// Bytes per second within the window.
+    pub bytes_per_s: Option<f64>,
+    /// Mean latency of all its I/Os.
+    pub latency_ns_avg: Option<u64>,
+    /// Its largest latency.
+    pub latency_ns_max: Option<u64>,
+    /// By how much its measured phase began after that of the first host.
+    pub start_late_ns: Option<u64>,
+    /// The error of its clock's offset.
+    pub clock_error_ns: Option<u64>,
+    /// Its phases and how long each took.
+    pub phases: Vec<(PhaseKind, u64)>,
+}
+
+/// Judges a fleet's evidence. `verdicts` are those of the hosts' own bundles by the agents' names, `merged` is what the
+/// bundles add up to, where they do.
+#[must_use]
+pub fn judge_fleet(
+    fleet: &Fleet,
+    verdicts: &BTreeMap<String, Verdict>,
+    merged: Option<&Merged>,
+) -> FleetVerdict {
+    let hosts: Vec<HostLine> = fleet.hosts.iter().map(|host| line(fleet, host, verdicts)).collect();
+    let all = [
+        complete(fleet, verdicts),
+        together(fleet),
+        sums(fleet, merged),
+        alike(fleet),
+        balance(fleet, &hosts, verdicts),
+    ];
+    let passed = all.iter().filter(|finding| finding.outcome == Outcome::Pass);
+    let passed = passed.map(|finding| finding.rule.clone()).collect();
+    let mut findings: Vec<Finding> =
+        all.into_iter().filter(|finding| finding.outcome != Outcome::Pass).collect();
+    findings.sort_by_key(|finding| finding.outcome);
+    let (verdict, reason) = weigh(fleet, &findings, &hosts);
+    let is_whole = fleet.hosts.iter().all(|host| host.end == HostEnd::Reported);
+    let total = fleet.window.filter(|_| is_whole).and_then(|_| total(fleet, &hosts, merged?));
+    FleetVerdict {
+        verdict,
+        reason,
+        total,
+        hosts,
+        findings,
+        passed,
+        rules_version: RULES_VERSION,
+        run_id: fleet.run_id.clone(),
+    }
+}
+
+/// INVALID before FAIL before INCONCLUSIVE before PASS, of the fleet's rules and the hosts' verdicts.
+fn weigh(fleet: &Fleet, findings: &[Finding], hosts: &[HostLine]) -> (VerdictKind, String) {
+    let first = |outcome| findings.iter().find(|finding| finding.outcome == outcome);
+    if let Some(failed) = first(Outcome::Fail) {
+        return (VerdictKind::Invalid, failed.says.clone());
+    }
+    let of = |kind| hosts.iter().find(|host| host.verdict == Some(kind));
+    let said = |host: &HostLine| format!("{}: {}", host.name, host.reason);
+    for kind in [VerdictKind::Invalid, VerdictKind::Fail] {
+        if let Some(host) = of(kind) {
+            return (kind, said(host));
+        }
+    }
+    if let Some(unknown) = first(Outcome::Unknown) {
+        return (VerdictKind::Inconclusive, unknown.says.clone());
+    }
+    if !fleet.ended_early.is_empty() {
+        return (VerdictKind::Inconclusive, fleet.ended_early.clone());
+    }
+    if let Some(host) = of(VerdictKind::Inconclusive) {
+        return (VerdictKind::Inconclusive, said(host));
+    }
+    let count = hosts.len();
+    match of(VerdictKind::Measured) {
+        Some(_) => (
+            VerdictKind::Measured,
+            format!("{count} hosts measured together; no requirement was stated"),
+        ),
+        None => (VerdictKind::Pass, format!("each of {count} hosts met the requirement, together")),
+    }
+}
+
+fn line(fleet: &Fleet, host: &Host, verdicts: &BTreeMap<String, Verdict>) -> HostLine {
+    let verdict = verdicts.get(&host.name);
+    let run = host.run.as_ref();
+    let in_window = fleet.window.is_some();
+    let sum = |of: fn(&Class) -> u64| -> u64 {
+        run.map_or(0, |run| run.classes.iter().map(of).sum::<u64>())
+    };
+    let counted = sum(|class| class.latency_count);
+    let starts =
+        fleet.hosts.iter().filter_map(|host| host.run.as_ref()?.began_ns(PhaseKind::Measure));
+    let first = starts.min();
+    let began = run.and_then(|run| run.began_ns(PhaseKind::Measure));
+    HostLine {
+        name: host.name.clone(),
+        verdict: verdict.map(|verdict| verdict.verdict),
+        reason: match verdict {
+            Some(verdict) if host.says.is_empty() => verdict.reason.clone(),
+            _ => host.says.clone(),
+        },
+        ops_per_s: run.filter(|_| in_window).and_then(|run| run.ops_per_s()),
+        bytes_per_s: run.filter(|_| in_window).and_then(|run| run.bytes_per_s()),
+        latency_ns_avg: sum(|class| class.latency_ns_sum).checked_div(counted),
+        latency_ns_max: run
+            .and_then(|run| run.classes.iter().map(|class| class.latency_ns_max).max()),
+        start_late_ns: first.zip(began).map(|(first, began)| began - first),
+        clock_error_ns: host.clock.iter().map(|offset| offset.error_ns).max(),
+        phases: run.map_or(Vec::new(), |run| {
+            run.phases.iter().map(|phase| (phase.kind, phase.duration_ns)).collect()
+        }),
+    }
+}
+
+fn complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Finding {
+    let what = |host: &Host| match host.end {
+        HostEnd::Reported if verdicts.contains_key(&host.name) => None,
+        HostEnd::Reported => Some(format!("{} has no verdict", host.name)),
+        HostEnd::Lost => Some(format!("{} was lost ({})", host.name, host.says)),
+        HostEnd::Failed => Some(format!("{} could not run ({})", host.name, host.says)),
+        HostEnd::WithoutEvidence => {
+            Some(format!("the evidence of {} did not arrive ({})", host.name, host.says))
+        }
+    };
+    let missing: Vec<String> = fleet.hosts.iter().filter_map(what).collect();
+    let (asked, count) = (fleet.hosts.len(), missing.len());
+    if asked == 0 {
+        return Finding::new(COMPLETE, Outcome::Fail, "no host was asked");
+    }
+    if missing.is_empty() {
+        let says = format!("all of {asked} hosts left their evidence");
+        return Finding::new(COMPLETE, Outcome::Pass, says).with("hosts", asked);
+    }
+    let says = format!("{count} of {asked} hosts did not carry their part: {}", missing.join("; "));
+    Finding::new(COMPLETE, Outcome::Fail, says)
+        .with("hosts", asked)
+        .with("hosts_missing", count)
+        .advise("see to the host and run again; what it measured is in the catalogue of its agent")
+}
+
+/// The host whose measured phase began last.
+fn latest(fleet: &Fleet) -> Option<&Host> {
+    let began = |host: &&Host| host.run.as_ref()?.began_ns(PhaseKind::Measure);
+    fleet.hosts.iter().filter(|host| began(host).is_some()).max_by_key(|host| began(host))
+}
+
+fn together(fleet: &Fleet) -> Finding {
+    let late = latest(fleet).map_or("nobody", |host| host.name.as_str());
+    let Some(window) = fleet.window else {
+        let says = "there is no time in which all hosts measured";
+        // What was ended early is no fault of how it was done.
+        let outcome = match fleet.ended_early.is_empty() {
+            true => Outcome::Fail,
+            false => Outcome::Unknown,
+        };
+        return Finding::new(TOGETHER, outcome, says)
+            .advise("see above which host did not, and why");
+    };
+    let Common { duration_ns, start_skew_ns, start_skew_error_ns, end_skew_ns, .. } = window;
+    let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
+    let apart = format!(
+        "the measured phases began {} apart (known to {}), {late} last",
+        ms(start_skew_ns),
+        ms(start_skew_error_ns)
+    );
+    let finding = |outcome, says: String| {
+        Finding::new(TOGETHER, outcome, says)
+            .with("start_skew_ns", start_skew_ns)
+            .with("start_skew_error_ns", start_skew_error_ns)
+            .with("end_skew_ns", end_skew_ns)
+            .with("common_ns", duration_ns)
+    };
+    let planned_ns = fleet.planned_measure_ns;
+    // What was ended early is told by who ended it.
+    let is_short = (duration_ns as f64) < planned_ns as f64 * COMMON_SHARE_MIN;
+    if is_short && fleet.ended_early.is_empty() && window.cut {
+        let says = format!(
+            "all hosts measured together for {:.1} s of {:.1} s: {apart}",
+            duration_ns as f64 / 1e9,
+            planned_ns as f64 / 1e9
+        );
+        return finding(Outcome::Fail, says).advise("a phase before it took that host longer");
+    }
+    if window.cut {
+        let says = format!("whole intervals were cut away that not all hosts measured: {apart}");
+        return finding(Outcome::Unknown, says).advise("the sums are of the time that is left");
+    }
+    if start_skew_ns.saturating_sub(start_skew_error_ns) > SKEW_NS_TOLD {
+        return finding(Outcome::Warn, apart)
+            .advise("look whether that host has CPUs to spare, and its clock is steady");
+    }
+    if start_skew_error_ns > SKEW_NS_TOLD {
+        return finding(Outcome::Warn, apart)
+            .advise("the way to that agent is slow or busy: its clock is not known better");
+    }
+    finding(Outcome::Pass, apart)
+}
+
+fn sums(fleet: &Fleet, merged: Option<&Merged>) -> Finding {
+    let Some(merged) = merged else {
+        return match fleet.classes.is_empty() {
+            true => Finding::new(SUMS, Outcome::Unknown, "there is nothing to add up"),
+            false => Finding::new(SUMS, Outcome::Fail, "sums are stated that no evidence gives"),
+        };
+    };
+    let stated = fleet.hosts.iter().filter_map(|host| host.run.as_ref());
+    let hosts_agree = stated.clone().count() == merged.hosts.len()
+        && stated.zip(&merged.hosts).all(|(run, (classes, _))| &run.classes == classes);
+    let added = |name: &str| {
+        let of = |(classes, _): &(Vec<Class>, u64)| -> u64 {
+            classes.iter().filter(|class| class.name == name).map(|class| class.count).sum()
+        };
+        merged.hosts.iter().map(of).sum::<u64>()
+    };
+    let adds_up = merged.classes.iter().all(|class| {
+        let histogram = merged.latency.get(&class.name).map_or(0, Histogram::len);
+        class.count == added(&class.name) && class.latency_count == histogram
+    });
+    if !hosts_agree || fleet.classes != merged.classes || !adds_up {
+        let says = "what is stated of all hosts is not the sum of their bundles";
+        return Finding::new(SUMS, Outcome::Fail, says)
+            .advise("the evidence was changed, or is not of this run");
+    }
+    let count: u64 = merged.classes.iter().map(|class| class.count).sum();
+    Finding::new(SUMS, Outcome::Pass, format!("{count} I/Os are the sum of the hosts' bundles"))
+}
+
+fn alike(fleet: &Fleet) -> Finding {
+    let mut builds: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for host in &fleet.hosts {
+        builds.entry((&host.version, &host.build)).or_default().push(&host.name);
+    }
+    let mut boots: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for host in fleet.hosts.iter().filter(|host| !host.boot_id.is_empty()) {
+        boots.entry(&host.boot_id).or_default().push(&host.name);
+    }
+    if builds.len() > 1 {
+        let named: Vec<String> = builds
+            .iter()
+            .map(|((version, build), names)| format!("{version} ({build}) on {}", names.join(", ")))
+            .collect();
+        let says = format!("the agents are of several builds: {}", named.join("; "));
+        return Finding::new(ALIKE, Outcome::Warn, says).advise("install one build on all hosts");
+    }
+    if let Some(names) = boots.values().find(|names| names.len() > 1) {
+        let says =
+            format!("{} run on one machine: they share its CPUs and links", names.join(", "));
+        return Finding::new(ALIKE, Outcome::Warn, says).advise(
+            "a fleet of one machine shows how it works, and no more load than one run does",
+        );
+    }
+    Finding::new(ALIKE, Outcome::Pass, "the agents are of one build, on machines of their own")
+}
+
+fn balance(fleet: &Fleet, hosts: &[HostLine], verdicts: &BTreeMap<String, Verdict>) -> Finding {
+    let rates: Vec<(&HostLine, f64)> =
+        hosts.iter().filter_map(|host| Some((host, host.ops_per_s?))).collect();
+    let average = rates.iter().map(|(_, rate)| rate).sum::<f64>() / rates.len().max(1) as f64;
+    let slowest = rates.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((host, rate)) = slowest.filter(|_| rates.len() == fleet.hosts.len() && average > 0.0)
+    else {
+        return Finding::new(BALANCE, Outcome::Unknown, "not every host has a rate");
+    };
+    let share = rate / average;
+    if share >= BALANCE_SHARE_MIN {
+        let says = format!(
+            "the slowest host, {}, carries {:.1} % of the average",
+            host.name,
+            share * 100.0
+        );
+        return Finding::new(BALANCE, Outcome::Pass, says);
+    }
+    // What its own evidence says, and the others' does not.
+    let told = |name: &str| verdicts.get(name).map(|verdict| &verdict.findings);
+    let elsewhere = |rule: &str| {
+        let others = hosts.iter().filter(|other| other.name != host.name);
+        others.filter_map(|o| told(&o.name)).flatten().any(|finding| finding.rule == rule)
+    };
+    let own = told(&host.name).into_iter().flatten().filter(|finding| !elsewhere(&finding.rule));
+    let cause = own.map(|finding| finding.says.as_str()).next();
+    let says = format!(
+        "{} carries {rate:.1}/s, {:.1} % of the average of {average:.1}/s: {}",
+        host.name,
+        share * 100.0,
+        cause.unwrap_or("its own evidence does not show why")
+    );
+    Finding::new(BALANCE, Outcome::Warn, says)
+        .with("ops_per_s", *rate)
+        .with("average_ops_per_s", average)
+        .advise("compare that host's report with another's: CPU, link, steal, device")
+}
+
+fn total(fleet: &Fleet, hosts: &[HostLine], merged: &Merged) -> Option<Total> {
+    let rates: Vec<(&str, f64)> = hosts
+        .iter()
+        .map(|host| Some((host.name.as_str(), host.ops_per_s?)))
+        .collect::<Option<_>>()?;
+    let bytes_per_s = hosts.iter().map(|host| host.bytes_per_s).sum::<Option<f64>>()?;
+    let ops_per_s: f64 = rates.iter().map(|(_, rate)| rate).sum();
+    let average = ops_per_s / rates.len().max(1) as f64;
+    let largest = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let (slowest, least) = *rates.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let class = |class: &Class| {
+        let histogram = merged.latency.get(&class.name);
+        let at = |p: f64| {
+            let histogram = histogram?;
+            let n = histogram.len();
+            percentile_gate(n as usize, n as f64, p).ok()?;
+            Some(histogram.value_at_quantile(p))
+        };
+        ClassLine {
+            name: class.name.clone(),
+            count: class.count,
+            size_bytes: class.size_bytes,
+            latency_count: class.latency_count,
+            latency_ns_avg: class.latency_ns_sum.checked_div(class.latency_count),
+            latency_ns_p50: at(0.5),
+            latency_ns_p99: at(0.99),
+            latency_ns_p999: at(0.999),
+            latency_ns_max: class.latency_ns_max,
+            errors: class.errors,
+        }
+    };
+    Some(Total {
+        ops_per_s,
+        bytes_per_s,
+        host_ops_per_s_avg: average,
+        host_ops_spread: if average > 0.0 { (largest - least) / average } else { 0.0 },
+        slowest_host: slowest.to_owned(),
+        classes: fleet.classes.iter().map(class).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

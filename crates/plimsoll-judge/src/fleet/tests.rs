@@ -1,0 +1,225 @@
+use plimsoll_evidence::fleet::{HostPhase, HostRun, Offset};
+
+use super::*;
+use crate::finding::Finding;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn class(count: u64) -> Class {
+    Class {
+        name: "load.read".into(),
+        group: "transactional".into(),
+        is_read: true,
+        count,
+        size_bytes: count * 4096,
+        latency_count: count,
+        latency_ns_sum: count * 1_000_000,
+        latency_ns_max: 2_000_000,
+        errors: 0,
+    }
+}
+
+fn host(name: &str, count: u64, start_ns: u64) -> Host {
+    Host {
+        name: name.into(),
+        host: name.into(),
+        address: "10.0.0.1".into(),
+        boot_id: name.into(),
+        version: "1".into(),
+        build: "b".into(),
+        clock: vec![Offset { offset_ns: 0, error_ns: 100_000, at_ns: -1 }],
+        end: HostEnd::Reported,
+        says: String::new(),
+        run: Some(HostRun {
+            run_id: format!("run-{name}"),
+            seal_sha256: String::new(),
+            start_ns: 0,
+            starts: Vec::new(),
+            phases: vec![HostPhase {
+                kind: PhaseKind::Measure,
+                start_ns,
+                duration_ns: 10 * SECOND,
+                bytes: 0,
+                reached: true,
+            }],
+            measured_ns: 10 * SECOND,
+            classes: vec![class(count)],
+            counters: BTreeMap::new(),
+        }),
+    }
+}
+
+fn verdict(kind: VerdictKind) -> Verdict {
+    let mut verdict = crate::judge(&crate::rules::fixtures::reads());
+    verdict.verdict = kind;
+    verdict.reason = "as it was made".into();
+    verdict.findings.clear();
+    verdict
+}
+
+/// A fleet of hosts with so many I/Os each, all of whose hosts have this verdict.
+fn fleet(counts: &[u64], kind: VerdictKind) -> (Fleet, BTreeMap<String, Verdict>, Merged) {
+    let names = ["a", "b", "c", "d"];
+    let hosts: Vec<Host> = counts.iter().zip(names).map(|(n, name)| host(name, *n, 0)).collect();
+    let verdicts = hosts.iter().map(|host| (host.name.clone(), verdict(kind))).collect();
+    let count = counts.iter().sum();
+    let mut read = plimsoll_evidence::latency::histogram();
+    read.record_n(1_000_000, count).unwrap();
+    let merged = Merged {
+        hosts: counts.iter().map(|count| (vec![class(*count)], 10 * SECOND)).collect(),
+        classes: vec![class(count)],
+        latency: BTreeMap::from([("load.read".to_owned(), read)]),
+        ..Merged::default()
+    };
+    let fleet = Fleet {
+        fleet_version: 1,
+        tool_version: "1".into(),
+        build: "b".into(),
+        run_id: "fleet".into(),
+        name: "p".into(),
+        plan_sha256: String::new(),
+        signed_by: String::new(),
+        started_unix_ns: 0,
+        planned_measure_ns: 10 * SECOND,
+        interval_ns: SECOND,
+        ended_early: String::new(),
+        window: Some(Common {
+            start_ns: 0,
+            duration_ns: 10 * SECOND,
+            start_skew_ns: 1_000,
+            start_skew_error_ns: 200_000,
+            end_skew_ns: 1_000,
+            intervals: 10,
+            cut: false,
+        }),
+        hosts,
+        classes: merged.classes.clone(),
+    };
+    (fleet, verdicts, merged)
+}
+
+fn found<'v>(verdict: &'v FleetVerdict, rule: &str) -> &'v Finding {
+    verdict.findings.iter().find(|f| f.rule == rule).unwrap_or_else(|| panic!("{verdict:#?}"))
+}
+
+#[test]
+fn a_fleet_passes_where_each_host_does_and_its_figures_are_sums() {
+    let (fleet, verdicts, merged) = fleet(&[1_000, 1_100], VerdictKind::Pass);
+    let judged = judge_fleet(&fleet, &verdicts, Some(&merged));
+    assert_eq!(judged.verdict, VerdictKind::Pass, "{judged:#?}");
+    assert_eq!(judged.passed, [COMPLETE, TOGETHER, SUMS, ALIKE, BALANCE]);
+    let total = judged.total.unwrap();
+    assert!((total.ops_per_s - 210.0).abs() < 1e-9, "{}", total.ops_per_s);
+    assert!((total.host_ops_per_s_avg - 105.0).abs() < 1e-9);
+    assert_eq!((total.slowest_host.as_str(), total.classes[0].count), ("a", 2_100));
+    assert!(total.classes[0].latency_ns_p99.is_some());
+    assert!(total.classes[0].latency_ns_p999.is_none(), "2,100 samples bear no p99.9");
+}
+
+#[test]
+fn the_worst_of_the_hosts_verdicts_is_the_fleets_and_names_its_host() {
+    use VerdictKind as V;
+    for (mine, expected) in [
+        (V::Invalid, V::Invalid),
+        (V::Fail, V::Fail),
+        (V::Inconclusive, V::Inconclusive),
+        (V::Measured, V::Measured),
+    ] {
+        let (fleet, mut verdicts, merged) = fleet(&[1_000, 1_000], V::Pass);
+        verdicts.insert("b".into(), verdict(mine));
+        let judged = judge_fleet(&fleet, &verdicts, Some(&merged));
+        assert_eq!(judged.verdict, expected);
+        assert!(mine == V::Measured || judged.reason.starts_with("b: "), "{}", judged.reason);
+    }
+}
+
+#[test]
+fn a_host_that_is_missing_makes_it_invalid_by_name_and_leaves_no_sum() {
+    for end in [HostEnd::Lost, HostEnd::Failed, HostEnd::WithoutEvidence] {
+        let (mut fleet, mut verdicts, merged) = fleet(&[1_000, 1_000, 1_000], VerdictKind::Pass);
+        fleet.hosts[1].end = end;
+        fleet.hosts[1].says = "no heartbeat for 10 s".into();
+        fleet.hosts[1].run = None;
+        verdicts.remove("b");
+        let judged = judge_fleet(&fleet, &verdicts, Some(&merged));
+        assert_eq!(judged.verdict, VerdictKind::Invalid, "{end:?}");
+        assert!(
+            judged.reason.contains('b') && judged.reason.contains("no heartbeat"),
+            "{judged:?}"
+        );
+        assert!(judged.total.is_none(), "a smaller sum is none");
+    }
+}
+
+#[test]
+fn hosts_that_did_not_measure_together_are_told_by_the_last_ones_name() {
+    let (mut apart, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
+    apart.hosts[1] = host("b", 1_000, 9_000_000);
+    apart.window.as_mut().unwrap().start_skew_ns = 9_000_000;
+    let judged = judge_fleet(&apart, &verdicts, Some(&merged));
+    assert_eq!(judged.verdict, VerdictKind::Pass);
+    assert_eq!(found(&judged, TOGETHER).outcome, Outcome::Warn);
+    assert!(found(&judged, TOGETHER).says.contains("b last"));
+
+    let window = apart.window.as_mut().unwrap();
+    (window.cut, window.duration_ns) = (true, 9_400_000_000);
+    let judged = judge_fleet(&apart, &verdicts, Some(&merged));
+    assert_eq!(judged.verdict, VerdictKind::Inconclusive);
+
+    apart.window.as_mut().unwrap().duration_ns = 5 * SECOND;
+    let judged = judge_fleet(&apart, &verdicts, Some(&merged));
+    assert_eq!(judged.verdict, VerdictKind::Invalid);
+    assert!(judged.reason.contains("b last"), "{}", judged.reason);
+
+    apart.window = None;
+    let judged = judge_fleet(&apart, &verdicts, Some(&merged));
+    assert_eq!(judged.verdict, VerdictKind::Invalid);
+    assert!(judged.total.is_none());
+
+    apart.ended_early = "the operator interrupted it".into();
+    let judged = judge_fleet(&apart, &verdicts, Some(&merged));
+    assert_eq!(judged.verdict, VerdictKind::Inconclusive);
+}
+
+#[test]
+fn a_sum_that_is_none_is_refuted() {
+    let (mut more, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
+    more.classes[0].count += 1;
+    let judged = judge_fleet(&more, &verdicts, Some(&merged));
+    assert_eq!(
+        (judged.verdict, judged.reason.contains("not the sum")),
+        (VerdictKind::Invalid, true)
+    );
+    let (mut more, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
+    if let Some(run) = more.hosts[0].run.as_mut() {
+        run.classes[0].count += 1;
+    }
+    let judged = judge_fleet(&more, &verdicts, Some(&merged));
+    assert_eq!(judged.verdict, VerdictKind::Invalid);
+}
+
+#[test]
+fn a_slow_host_is_told_with_what_only_its_own_evidence_shows() {
+    let (slow, mut verdicts, merged) = fleet(&[1_000, 400, 1_000], VerdictKind::Pass);
+    for (name, own) in [("a", "both"), ("b", "both"), ("b", "cpu-steal"), ("c", "both")] {
+        let finding = Finding::new(own, Outcome::Warn, format!("{own} of {name}"));
+        verdicts.get_mut(name).unwrap().findings.push(finding);
+    }
+    let judged = judge_fleet(&slow, &verdicts, Some(&merged));
+    let says = &found(&judged, BALANCE).says;
+    assert!(
+        says.starts_with("b carries 40.0/s, 50.0 %") && says.ends_with("cpu-steal of b"),
+        "{says}"
+    );
+}
+
+#[test]
+fn agents_of_one_machine_or_of_several_builds_are_told() {
+    let (mut one, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
+    one.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
+    let judged = judge_fleet(&one, &verdicts, Some(&merged));
+    assert!(found(&judged, ALIKE).says.contains("one machine"));
+    one.hosts[1].build = "other".into();
+    let judged = judge_fleet(&one, &verdicts, Some(&merged));
+    assert!(found(&judged, ALIKE).says.contains("several builds"));
+}

@@ -1,0 +1,185 @@
+//! What several hosts did together: a row for each, their sum, their average and spread, the slowest of them.
+
+use plimsoll_evidence::fleet::Fleet;
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_judge::VerdictKind;
+use plimsoll_judge::fleet::{FleetVerdict, HostLine, Total};
+
+use crate::document::{Block, Document, Fact, Headline, Section};
+use crate::number::Unit;
+use crate::run::findings;
+use crate::run::verdict_tone;
+use crate::table::{Cell, Column, Table, Tone};
+
+/// Phases whose lengths are worth a column: what a host does by itself.
+const TIMED: [PhaseKind; 4] =
+    [PhaseKind::Create, PhaseKind::Duplicate, PhaseKind::FormatLogs, PhaseKind::Verify];
+
+/// A fleet's run as a document.
+#[must_use]
+pub fn fleet_document(fleet: &Fleet, verdict: &FleetVerdict) -> Document {
+    let mut figures = Vec::new();
+    if let Some(total) = &verdict.total {
+        figures.push(Fact::new("all hosts", Cell::number(Unit::Rate, total.ops_per_s)));
+        figures.push(Fact::new("bandwidth", Cell::number(Unit::Bandwidth, total.bytes_per_s)));
+    }
+    figures.push(Fact::new("hosts", Cell::count(fleet.hosts.len() as u64)));
+    if let Some(window) = fleet.window {
+        figures.push(
+            Fact::new("starts apart", Cell::number(Unit::Latency, window.start_skew_ns as f64))
+                .note(format!("± {:.2} ms", window.start_skew_error_ns as f64 / 1e6)),
+        );
+    }
+    Document {
+        title: fleet.name.clone(),
+        identity: vec![
+            ("run".to_owned(), fleet.run_id.clone()),
+            ("version".to_owned(), fleet.tool_version.clone()),
+            ("plan signed by".to_owned(), fleet.signed_by.clone()),
+        ],
+        headline: Headline {
+            word: verdict.verdict.label().to_owned(),
+            tone: verdict_tone(verdict.verdict),
+            reason: verdict.reason.clone(),
+            figures,
+        },
+        sections: vec![
+            hosts(verdict),
+            latencies(verdict.total.as_ref()),
+            findings::list(&verdict.findings, "No rule over the hosts found anything."),
+            phases(verdict),
+            agents(fleet, verdict),
+        ],
+        ..Document::default()
+    }
+}
+
+fn verdict_cell(verdict: Option<VerdictKind>) -> Cell {
+    match verdict {
+        Some(verdict) => Cell::text(verdict.label()).tone(verdict_tone(verdict)),
+        None => Cell::text("no evidence").tone(Tone::Bad),
+    }
+}
+
+fn hosts(verdict: &FleetVerdict) -> Section {
+    let columns = vec![
+        Column::words("host", "host"),
+        Column::words("verdict", "verdict"),
+        Column::of(Unit::Rate, "I/Os", "ops_per_s"),
+        Column::of(Unit::Bandwidth, "bandwidth", "bytes_per_s"),
+        Column::of(Unit::Latency, "mean latency", "latency_ns_avg"),
+        Column::of(Unit::Latency, "largest", "latency_ns_max").rank(2),
+        Column::of(Unit::Latency, "started late", "start_late_ns").rank(1),
+    ];
+    let mut table = Table::new("Each host within the time in which all measured", columns);
+    let number = |unit, base: Option<u64>| Cell::maybe(unit, base.map(|base| base as f64));
+    for host in &verdict.hosts {
+        table.rows.push(vec![
+            Cell::text(host.name.as_str()),
+            verdict_cell(host.verdict),
+            Cell::maybe(Unit::Rate, host.ops_per_s),
+            Cell::maybe(Unit::Bandwidth, host.bytes_per_s),
+            number(Unit::Latency, host.latency_ns_avg),
+            number(Unit::Latency, host.latency_ns_max),
+            number(Unit::Latency, host.start_late_ns),
+        ]);
+    }
+    let Some(total) = &verdict.total else {
+        table.note = "There is no sum: not every host carried its part.".to_owned();
+        return Section::brief("hosts", "Hosts").with(Block::Table(table));
+    };
+    let row = |name: &str, ops: f64, bytes: f64| {
+        let mut row = vec![
+            Cell::text(name).tone(Tone::Strong),
+            Cell::empty(),
+            Cell::number(Unit::Rate, ops).tone(Tone::Strong),
+            Cell::number(Unit::Bandwidth, bytes).tone(Tone::Strong),
+        ];
+        row.resize(7, Cell::empty());
+        row
+    };
+    let count = verdict.hosts.len().max(1) as f64;
+    table.totals = vec![
+        row("all", total.ops_per_s, total.bytes_per_s),
+        row("average", total.host_ops_per_s_avg, total.bytes_per_s / count),
+    ];
+    table.note = format!(
+        "Spread of the hosts' rates: {:.1} % of their average. Slowest: {}.",
+        total.host_ops_spread * 100.0,
+        total.slowest_host
+    );
+    Section::brief("hosts", "Hosts").with(Block::Table(table))
+}
+
+fn latencies(total: Option<&Total>) -> Section {
+    let latency = |title: &str, key: &str| Column::of(Unit::Latency, title, key);
+    let columns = vec![
+        Column::words("class", "class"),
+        Column::of(Unit::Count, "I/Os", "latency_count"),
+        latency("mean", "latency_ns_avg"),
+        latency("p50", "latency_ns_p50"),
+        latency("p99", "latency_ns_p99"),
+        latency("p99.9", "latency_ns_p999"),
+        latency("max", "latency_ns_max"),
+    ];
+    let mut table = Table::new("Latencies of all hosts' I/Os: of their histograms' sum", columns);
+    for class in total.map_or(&[][..], |total| &total.classes) {
+        let number = |base: Option<u64>| Cell::maybe(Unit::Latency, base.map(|base| base as f64));
+        table.rows.push(vec![
+            Cell::text(class.name.as_str()),
+            Cell::count(class.latency_count),
+            number(class.latency_ns_avg),
+            number(class.latency_ns_p50),
+            number(class.latency_ns_p99),
+            number(class.latency_ns_p999),
+            number(Some(class.latency_ns_max)),
+        ]);
+    }
+    Section::brief("latencies", "Latencies").with(Block::Table(table))
+}
+
+fn phases(verdict: &FleetVerdict) -> Section {
+    let took = |host: &HostLine, kind| {
+        let of_kind = host.phases.iter().filter(|(of, _)| *of == kind).map(|(_, ns)| *ns);
+        Some(of_kind.sum::<u64>()).filter(|ns| *ns > 0)
+    };
+    let timed =
+        TIMED.into_iter().filter(|kind| verdict.hosts.iter().any(|h| took(h, *kind).is_some()));
+    let kinds: Vec<PhaseKind> = timed.collect();
+    let mut columns = vec![Column::words("host", "host")];
+    columns.extend(kinds.iter().map(|kind| Column::numbers(kind.label(), kind.label())));
+    let mut table = Table::new("How long each host took", columns);
+    for host in verdict.hosts.iter().filter(|_| !kinds.is_empty()) {
+        let mut row = vec![Cell::text(host.name.as_str())];
+        row.extend(
+            kinds
+                .iter()
+                .map(|kind| Cell::maybe(Unit::Elapsed, took(host, *kind).map(|ns| ns as f64))),
+        );
+        table.rows.push(row);
+    }
+    Section::brief("phases", "Phases").with(Block::Table(table))
+}
+
+fn agents(fleet: &Fleet, verdict: &FleetVerdict) -> Section {
+    let columns = vec![
+        Column::words("agent", "agent"),
+        Column::words("host", "host"),
+        Column::words("address", "address"),
+        Column::of(Unit::Latency, "clock known to", "clock_error_ns"),
+        Column::words("run", "run"),
+        Column::remarks("why", "reason"),
+    ];
+    let mut table = Table::new("Agents; the evidence of each lies beside this report", columns);
+    for (host, line) in fleet.hosts.iter().zip(&verdict.hosts) {
+        table.rows.push(vec![
+            Cell::text(host.name.as_str()),
+            Cell::text(host.host.as_str()),
+            Cell::text(host.address.as_str()),
+            Cell::observed(Unit::Latency, line.clock_error_ns.map(|ns| ns as f64)),
+            Cell::text(host.run.as_ref().map_or("none", |run| run.run_id.as_str())),
+            Cell::text(line.reason.as_str()),
+        ]);
+    }
+    Section::full("agents", "Agents").with(Block::Table(table))
+}
