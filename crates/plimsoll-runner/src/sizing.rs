@@ -98,9 +98,9 @@ impl Answer {
     pub fn page(&self) -> Document {
         let mut document = self.document();
         let (load, asked) = (&self.asked.load, &self.asked);
-        let show = |unit: Unit, value: f64| unit.show(value, Letters::Unicode);
+        let show = |unit: Unit, value: f64| unit.show_round(value, Letters::Unicode);
         document.description = format!(
-            "How many it takes for {} of a mail store in {} databases of {}, with reads within {} and log writes \
+            "How many it takes to carry the I/Os of a mail store, {} in {} databases of {}, with reads within {} and log writes \
              within {} on average. This is a model's answer: nothing was measured.",
             show(Unit::Rate, load.rate_ios_per_s),
             show(Unit::Count, f64::from(load.databases)),
@@ -177,9 +177,10 @@ fn band_says(line: f64, required: f64, band: Option<Band>) -> String {
     } else {
         "At the low end it does not carry the load: plan for more."
     };
+    let [line, low, high] = [line, low, high].map(|rate| Unit::Rate.show(rate, Letters::Unicode));
     format!(
-        "The load line of {line:.0} I/Os/s may be {low:.0} to {high:.0}: in {} published settings the model gave \
-         {least:.2} to {largest:.2} times what was published. {sure}",
+        "The load line of {line} may be {low} to {high}: in {} published settings the model gave {least:.2} to \
+         {largest:.2} times what was published. {sure}",
         band.settings
     )
 }

@@ -136,9 +136,15 @@ impl Axis {
                 .collect(),
             AxisScale::Linear => {
                 let divisor = fitted.divisor;
+                let counted = self.unit == Unit::Count;
                 let step = ticks::nice_step((high - low) / divisor, count);
+                let step = if counted { step.max(1.0) } else { step };
                 ticks::linear(low / divisor, high / divisor, count)
                     .into_iter()
+                    // There are no halves of what is counted.
+                    .filter(|value| {
+                        !counted || divisor > 1.0 || (value - value.round()).abs() < 1e-9
+                    })
                     .map(|value| TickMark::new(value * divisor, step_label(value, step)))
                     .collect()
             }
@@ -156,7 +162,7 @@ fn titled(title: &str, suffix: &str) -> String {
 
 /// Digits enough to tell neighbouring marks apart.
 fn step_label(value: f64, step: f64) -> String {
-    let places = (-step.log10() + 1e-9).ceil().clamp(0.0, 9.0) as usize;
+    let places = (-step.log10() - 1e-9).ceil().clamp(0.0, 9.0) as usize;
     // 2.5 needs one place more than its power of ten.
     let power = 10f64.powi(places as i32);
     let more = usize::from(((step * power).round() - step * power).abs() > 1e-6);
@@ -259,6 +265,12 @@ mod tests {
         );
         let axis = Axis::linear("time", Unit::Elapsed).from_to(0.0, 7_200e9);
         assert_eq!(labels(&axis, (0.0, 1.0))[1], "0:30:00");
+    }
+
+    #[test]
+    fn what_is_counted_has_no_halves() {
+        let axis = Axis::linear("nodes", Unit::Count);
+        assert_eq!(labels(&axis, (0.0, 3.0)), ["0", "1", "2", "3"]);
     }
 
     #[test]
