@@ -23,6 +23,7 @@ pub mod manifest;
 mod pulse;
 mod read_back;
 pub mod remote;
+mod replay;
 mod request;
 pub mod run;
 mod running;

@@ -6,6 +6,7 @@ mod command;
 mod files;
 mod generator;
 mod host;
+mod replay;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ pub use generator::{Generator, GeneratorThread, Lag};
 pub use host::{
     ClockWatch, Cpu, Elsewhere, Memory, Neighbours, Pause, PauseKind, Pressure, Server,
 };
+pub use replay::{Replay, TraceBegun, TraceDue, TraceFile, TraceMapping};
 
 /// Totals of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -96,6 +98,9 @@ pub struct Observed {
     /// tracer, and mounts over what it tells in `/proc` and `/sys`; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<Vec<String>>,
+    /// The trace that was replayed, where one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Box<Replay>>,
     /// What could not be observed.
     pub unknown: Vec<Unknown>,
 }

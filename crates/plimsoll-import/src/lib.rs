@@ -29,6 +29,7 @@ pub mod sysbench;
 pub mod table;
 pub mod terminal;
 pub mod text;
+pub mod trace;
 pub mod vdbench;
 pub mod walk;
 pub mod warp;

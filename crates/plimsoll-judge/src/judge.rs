@@ -18,7 +18,8 @@ pub fn judge(bundle: &Bundle) -> Verdict {
         rules::ALL.iter().filter_map(|rule| (rule.check)(bundle)).collect();
     let claimed = claimed(bundle);
     let requirement = bundle.plan.requirement.as_ref();
-    let checks = requirement.map_or_else(Vec::new, |r| checks::all(bundle, r));
+    let mut checks = requirement.map_or_else(Vec::new, |r| checks::all(bundle, r));
+    checks.extend(rules::replay::checks(bundle));
     let required = requirement.and_then(|r| r.iops_per_s);
     let achieved = figures::rate_per_s(bundle, Pick::Transactional);
     let headroom = match (achieved, required) {
@@ -186,6 +187,7 @@ fn proved_by_a_rule_of_its_own(findings: &[Finding], claim: Claim) -> bool {
         Claim::DurableWrite => &["volatile-cache-unflushed"],
         Claim::TailLatency => &["percentile-samples"],
         Claim::InMemory => &["in-memory-shown"],
+        Claim::TraceReplay => &["trace-other"],
     };
     findings.iter().any(|f| own.contains(&f.rule.as_str()) && f.outcome == Outcome::Pass)
 }
@@ -225,7 +227,13 @@ impl Case<'_> {
             return (VerdictKind::Inconclusive, says);
         }
         if self.bundle.plan.requirement.is_none() {
-            return (VerdictKind::Measured, self.qualified("no requirement was stated".to_owned()));
+            let says = match self.bundle.plan.workload.trace() {
+                Some(trace) if trace.speed.is_some() => {
+                    "the replay kept to the trace; no requirement was stated"
+                }
+                _ => "no requirement was stated",
+            };
+            return (VerdictKind::Measured, self.qualified(says.to_owned()));
         }
         if self.checks.iter().all(|check| check.ok.is_none()) {
             let says =

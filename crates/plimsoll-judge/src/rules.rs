@@ -58,6 +58,7 @@ pub mod pool_full;
 pub mod raid_degraded;
 pub mod rate_capped;
 mod reads;
+pub mod replay;
 pub mod seeks_exceeded;
 pub(crate) mod seen;
 pub mod served_from_cache_below;
@@ -176,6 +177,10 @@ pub const ALL: &[Rule] = &[
     misaligned::RULE,
     one_run_only::RULE,
     best_of_many::RULE,
+    replay::not_replayed::RULE,
+    replay::other::RULE,
+    replay::late::RULE,
+    replay::left_out::RULE,
 ];
 
 /// Rules of earlier versions, with those that ask the same now.

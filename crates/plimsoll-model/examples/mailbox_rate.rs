@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Modelled::load(model, set)?;
     let started = std::time::Instant::now();
     let recording = run_plan(ModelRun {
+        trace: None,
         plan: &plan,
         model: &model,
         seed: plan.seed,

@@ -48,6 +48,7 @@ fn hash(text: &str) -> String {
     let model = Modelled::load(model, set).unwrap();
     let (seed, interrupt) = (plan.seed, AtomicBool::new(false));
     let run = ModelRun {
+        trace: None,
         plan: &plan,
         model: &model,
         seed,

@@ -30,7 +30,7 @@ fn run(plan: &ResolvedPlan, interrupt: &AtomicBool, watcher: &mut dyn Watcher) -
     let TargetKind::Model { model, set } = &plan.targets[0].kind else { panic!("no model") };
     let model = Modelled::load(model, set).unwrap();
     let seed = plan.seed;
-    run_plan(ModelRun { plan, model: &model, seed, interrupt, watcher }).unwrap()
+    run_plan(ModelRun { trace: None, plan, model: &model, seed, interrupt, watcher }).unwrap()
 }
 
 fn carried_out(plan: &ResolvedPlan) -> Recording {

@@ -41,6 +41,7 @@ mod resolve;
 mod resolved;
 mod shown;
 mod sweep;
+mod trace_request;
 mod units;
 
 pub use check::{Need, PlanCheck, PlanFault};
@@ -56,6 +57,7 @@ pub use reference::reference_markdown;
 pub use resolved::*;
 pub use shown::{one_line, printable};
 pub use sweep::{SweepRequest, sweep_plan};
+pub use trace_request::{TraceRequest, trace_plan};
 pub use units::{
     BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError, sizes_from_text,
 };

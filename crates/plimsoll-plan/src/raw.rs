@@ -6,6 +6,7 @@ mod requirement;
 mod root;
 mod surroundings;
 mod target;
+mod trace;
 
 pub(crate) use mailbox::{MailboxRaw, MixRaw};
 pub(crate) use matrix::{FioRaw, MatrixRaw, MetadataMixRaw, SizeShareRaw};
@@ -15,6 +16,7 @@ pub(crate) use surroundings::{
     CompareRaw, EngineRaw, EvidenceRaw, MetricsRaw, ObserveRaw, PhasesRaw, RepeatRaw,
 };
 pub(crate) use target::TargetRaw;
+pub(crate) use trace::TraceRaw;
 
 use crate::read::section::{FieldDoc, Section};
 
@@ -51,6 +53,7 @@ pub(crate) const SECTIONS: &[SectionDoc] = &[
     documented::<SizeShareRaw>("workload.matrix.size_mix"),
     documented::<MetadataMixRaw>("workload.matrix.metadata_mix"),
     documented::<FioRaw>("workload.fio"),
+    documented::<TraceRaw>("workload.trace"),
     documented::<PhasesRaw>("phases"),
     documented::<EvidenceRaw>("evidence"),
     documented::<ObserveRaw>("observe"),

@@ -5,6 +5,7 @@
 
 pub(crate) mod list;
 pub(crate) mod section;
+pub(crate) mod speed;
 pub(crate) mod value;
 pub(crate) mod word;
 

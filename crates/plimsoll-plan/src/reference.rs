@@ -140,8 +140,12 @@ mod tests {
         let matrix = format!("[workload.matrix]\nname = \"m\"\n{context}");
         let head = "claims = [\"media-read\"]\nlatency_avg = \"1s\"\nlatency_max = \"2s\"";
         let mailbox = "[workload.mailbox]\nmailboxes = 100\nmailbox_size = \"100MiB\"\n";
+        let trace = "[workload.trace]\nfile = \"t\"\nsha256 = \"0\"\noperations = 9\nspan = \"20m\"\n\
+                     reads = 50\nsize_mix = [{ size = \"4KiB\", share = 100 }]\nfile_size = \"1GiB\"\n";
         let (workload, requirement) = if section.starts_with("workload.mailbox") {
             (mailbox, "db_read_latency_max = \"1s\"")
+        } else if section == "workload.trace" {
+            (trace, head)
         } else {
             (matrix.as_str(), head)
         };
@@ -151,6 +155,7 @@ mod tests {
             "target" => "[target]",
             "workload.mailbox" => "[workload.mailbox]",
             "workload.matrix" => "[workload.matrix]",
+            "workload.trace" => "[workload.trace]",
             "observe.metrics" => "[observe.metrics]",
             _ => "NEW",
         };

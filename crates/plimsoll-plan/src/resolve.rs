@@ -8,6 +8,7 @@ mod phases;
 mod requirement;
 mod surroundings;
 mod target;
+mod trace;
 
 use crate::job::JobSource;
 use crate::raw::Root;
@@ -35,14 +36,16 @@ pub(crate) fn resolve(
             matrix::resolve(streams, &targets, &engine, cx).map(Loaded::matrix)
         }
         Source::Fio(raw) => fio::resolve(raw, job, &targets, &engine, cx),
+        Source::Trace(raw) => trace::resolve(raw, &targets, &engine, cx),
     };
     let phases = phases::resolve(root, loaded.as_ref(), cx);
     let loaded = loaded?;
-    let evidence = phases::evidence(root, &phases, cx);
+    let evidence = phases::evidence(root, &loaded.workload, &phases, cx);
     let requirement = requirement::resolve(root, &loaded.workload, &phases, &targets, cx);
     let claims = requirement::claims(root, requirement.is_some(), &loaded.workload, &targets, cx);
     let stated = root.requirement.as_ref().is_some_and(|r| r.value.fields.claims.is_some());
-    let claims_assumed = requirement.is_none() && !stated;
+    let replays = loaded.workload.trace().is_some();
+    let claims_assumed = requirement.is_none() && !stated && !replays;
     let name = root.name.as_ref().map_or_else(|| stem.to_owned(), |n| n.value.0.clone());
     Some(ResolvedPlan {
         resolved_version: RESOLVED_VERSION,
@@ -100,6 +103,7 @@ enum Source<'r> {
     Mailbox(&'r crate::raw::MailboxRaw),
     Matrix(&'r [(crate::raw::MatrixRaw, crate::read::At)]),
     Fio(&'r crate::raw::FioRaw),
+    Trace(&'r crate::raw::TraceRaw),
 }
 
 fn check_version(root: &Root, cx: &mut Cx) {
@@ -113,7 +117,7 @@ fn check_version(root: &Root, cx: &mut Cx) {
 /// The one workload of the plan.
 fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     let Some(given) = &root.workload else {
-        let help = "add [workload.mailbox], [workload.matrix] or [workload.fio]";
+        let help = "add [workload.mailbox], [workload.matrix], [workload.fio] or [workload.trace]";
         cx.missing(&root.at.unwritten("workload"), "is missing", help);
         return None;
     };
@@ -121,13 +125,14 @@ fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     let mailbox = raw.mailbox.as_ref().map(|g| (Source::Mailbox(&g.value), &g.at));
     let matrix = raw.matrix.as_ref().map(|g| (Source::Matrix(g.value.items.as_slice()), &g.at));
     let fio = raw.fio.as_ref().map(|g| (Source::Fio(&g.value), &g.at));
-    let mut given_kinds = [mailbox, matrix, fio].into_iter().flatten();
+    let trace = raw.trace.as_ref().map(|g| (Source::Trace(&g.value), &g.at));
+    let mut given_kinds = [mailbox, matrix, fio, trace].into_iter().flatten();
     let first = given_kinds.next();
     if let Some((_, second)) = given_kinds.next() {
         cx.fail(second, "is a second workload", "a plan has one: make two plans");
     }
     if first.is_none() {
-        let help = "add [workload.mailbox], [workload.matrix] or [workload.fio]";
+        let help = "add [workload.mailbox], [workload.matrix], [workload.fio] or [workload.trace]";
         cx.missing(&given.at, "names no workload", help);
     }
     first.map(|(source, _)| source)

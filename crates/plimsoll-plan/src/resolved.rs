@@ -15,6 +15,7 @@ mod space;
 mod surroundings;
 mod target;
 mod text;
+mod trace;
 mod words;
 
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,7 @@ pub use space::DirectoryNeed;
 pub use surroundings::{EngineChoice, EvidenceNeeds, MetricsEndpoint, Observe};
 pub use target::{Target, TargetKind};
 pub use text::ResolvedError;
+pub use trace::{TraceMap, TraceSource};
 pub use words::{
     CacheState, Claim, Condition, DirectIo, Durability, IoChoice, Layout, Media, Pace, SyncKind,
 };
@@ -97,12 +99,13 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// `mailbox`, `matrix`, or `fio` for an imported job.
+    /// `mailbox`, `matrix`, `fio` for an imported job, `trace` for one that is replayed.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Mailbox(_) => "mailbox",
             Self::Matrix(m) if m.imported.is_some() => "fio",
+            Self::Matrix(_) if self.trace().is_some() => "trace",
             Self::Matrix(_) => "matrix",
         }
     }
@@ -114,6 +117,12 @@ impl Workload {
             Self::Mailbox(m) => Some(m),
             Self::Matrix(_) => None,
         }
+    }
+
+    /// The trace that is replayed, if one is.
+    #[must_use]
+    pub fn trace(&self) -> Option<&TraceSource> {
+        self.matrix()?.streams.iter().find_map(|stream| stream.trace.as_ref())
     }
 
     /// The matrix, if that is the workload.

@@ -70,7 +70,7 @@ pub fn sweep_plan(request: &SweepRequest) -> Result<Plan, PlanErrors> {
     Plan::parse(&text(request), &request.name)
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
@@ -78,7 +78,7 @@ fn list<T>(values: &[T], show: impl Fn(&T) -> String) -> String {
     format!("[{}]", values.iter().map(show).collect::<Vec<_>>().join(", "))
 }
 
-fn target(targets: &[String]) -> String {
+pub(crate) fn target(targets: &[String]) -> String {
     let first = targets.first().map_or("", String::as_str);
     if targets.iter().any(|t| t.starts_with("nfs://")) || targets.len() > 1 {
         return format!("nfs = {}", list(targets, |t| quoted(t)));

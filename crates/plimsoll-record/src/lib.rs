@@ -17,5 +17,6 @@ pub mod late;
 pub mod progress;
 pub mod recorder;
 pub mod recording;
+pub mod replay;
 pub mod scribe;
 mod tally;

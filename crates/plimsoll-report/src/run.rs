@@ -16,6 +16,7 @@ mod io;
 pub(crate) mod kinds;
 mod method;
 mod phases;
+mod replay;
 mod sizing;
 mod timeline;
 
@@ -39,6 +40,7 @@ pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
         carried::section(bundle, verdict),
         findings::section(verdict),
         findings::claims_line(verdict),
+        replay::section(bundle),
         inside::brief(bundle),
         io::brief(bundle),
         timeline::section(bundle, verdict),

@@ -10,6 +10,7 @@
 //! - [`kept_data`]: what a run leaves for the next; [`experiment`]: runs that belong together.
 //! - [`custody`]: how evidence is read and judged; [`verify`]: what was left, held against what should be there;
 //!   [`ledger`]: its signed statements; [`render`]: the forms that a bundle keeps it in.
+//! - [`trace`]: traces that are replayed, read for a plan and for its run.
 //! - [`before`]: what a run will take, said before it begins.
 //! - [`places`]: where Plimsoll keeps its own files; [`evidence_place`]: where a bundle goes.
 //! - [`error`], [`exit`]: what went wrong, and what scripts act on.
@@ -43,5 +44,6 @@ pub mod session;
 pub mod sizing;
 pub mod stages;
 pub mod sweep;
+pub mod trace;
 pub mod until_steady;
 pub mod verify;

@@ -5,6 +5,7 @@ use plimsoll_model::run::{ModelRun, Modelled, RunError, check_plan, run_plan};
 use plimsoll_model::spec::ModelError;
 use plimsoll_plan::{ResolvedPlan, TargetKind};
 use plimsoll_record::recording::Recording;
+use plimsoll_record::replay::ToReplay;
 
 use crate::asked::Request;
 use crate::error::{RunnerError, engine_error};
@@ -38,12 +39,14 @@ pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<Modelled, RunnerEr
 pub fn carry_out(
     request: &Request<'_>,
     model: &Modelled,
+    trace: Option<ToReplay>,
     progress: &mut dyn Listener,
 ) -> Result<Recording, RunnerError> {
     let number = request.experiment.as_ref().map_or(1, |place| place.number);
     run_plan(ModelRun {
         plan: request.asked.resolved,
         model,
+        trace,
         seed: seed_of(request.asked.resolved.seed, number),
         interrupt: request.asked.interrupt,
         watcher: progress,

@@ -25,6 +25,7 @@ use crate::kept_data::{Data, Held};
 use crate::listener::Listener;
 use crate::modelled;
 use crate::run_id::RunId;
+use crate::trace;
 use crate::until_steady::UntilSteady;
 
 /// Carries one run out. From the moment that its data is begun it leaves a bundle, whatever happens.
@@ -65,9 +66,10 @@ fn run_model(
     progress: &mut dyn Listener,
 ) -> Result<Finished, RunnerError> {
     let model = modelled::load(request.asked.resolved, kind)?;
+    let trace = trace::of_plan(request.asked.resolved)?;
     let id = RunId::now(&request.asked.resolved.name);
     let session = Session::begin(request, &[], id, None, progress)?;
-    let recording = match defect::caught(|| modelled::carry_out(request, &model, progress)) {
+    let recording = match defect::caught(|| modelled::carry_out(request, &model, trace, progress)) {
         Ok(recording) => recording?,
         Err(defect) => {
             let mut recording = Recording::new(clock::monotonic_ns());
@@ -157,6 +159,8 @@ fn run_matrix(
     progress: &mut dyn Listener,
 ) -> Result<Finished, RunnerError> {
     let mut ending = UntilSteady::new(request.asked.resolved)?;
+    // A trace that is not the plan's is told before anything is written.
+    let trace = trace::of_plan(request.asked.resolved)?;
     let overwriting = random_overwrite(matrix);
     let id = RunId::now(&request.asked.resolved.name);
     let held = request.data.take();
@@ -173,6 +177,7 @@ fn run_matrix(
         let (recording, home) = matrix::run(MatrixRun {
             plan: request.asked.resolved,
             matrix,
+            trace,
             home,
             interrupt: request.asked.interrupt,
             watcher: progress,

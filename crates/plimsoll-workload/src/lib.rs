@@ -9,3 +9,4 @@ pub mod matrix;
 pub mod planned;
 pub mod stamp;
 pub mod step;
+pub mod trace;

@@ -5,6 +5,7 @@ mod error;
 pub mod pace;
 pub mod store;
 pub mod streams;
+pub mod trace;
 
 pub use error::PlannedError;
 pub use pace::StreamPace;

@@ -38,6 +38,7 @@ pub fn random_overwrite(matrix: &Matrix) -> Matrix {
         pattern: Pattern::Random,
         arrival: Arrival::Closed { rate_cap_per_s: None },
         sync: SyncPolicy { kind: SyncKind::None, every_writes: 1 },
+        trace: None,
         ..stream.clone()
     };
     let mut overwriting = matrix.clone();

@@ -30,8 +30,8 @@ pub(super) struct Conductor<'r, 'a> {
     kind: PhaseKind,
     /// Ends the load.
     stop: &'r AtomicBool,
-    /// Whether it ended because whoever judges said that it may.
-    may_end: bool,
+    /// Whether it ended because whoever judges said that it may, or its trace was over.
+    pub(super) may_end: bool,
 }
 
 impl<'r, 'a> Conductor<'r, 'a> {

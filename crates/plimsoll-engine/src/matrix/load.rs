@@ -8,12 +8,13 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_observe::AccessProfiler;
-use plimsoll_record::scribe;
+use plimsoll_record::{drain, scribe};
 use plimsoll_workload::matrix::{StreamConfig, stream_classes};
 use plimsoll_workload::planned::StreamPace;
 use plimsoll_workload::planned::pace::Pace;
 
 use super::conductor::Conductor;
+use super::replay;
 use super::running::Running;
 use crate::EngineError;
 use crate::backend::BackendConfig;
@@ -57,7 +58,8 @@ impl Running<'_> {
             let (stream, config) = (&self.matrix.matrix.streams[number], &configs[number]);
             let size_bytes_max = config.size_bytes_max();
             let read = |path: &Path| fs::read_to_string(path);
-            let pace = StreamPace::new(stream, size_bytes_max, config.seed, read)?;
+            let pace = StreamPace::new(stream, size_bytes_max, config.seed, read)?
+                .replaying(config.trace.as_ref());
             let spin_ns = if pace.is_open() { SPIN_NS } else { 0 };
             let (pace, cap) = pace.group(&clients);
             let places = match &pace {
@@ -159,6 +161,10 @@ impl Running<'_> {
         let clients: u32 = configs.iter().map(|config| config.clients).sum();
         let config = RunConfig {
             per_client: clients <= CLIENTS_APART_MAX,
+            backlog_ns: match configs.iter().any(|config| config.trace.is_some()) {
+                true => plimsoll_record::replay::BACKLOG_NS,
+                false => drain::BACKLOG_NS,
+            },
             ..self.run_config(names, warm_up_ns, measure_ns)
         };
         let stop = AtomicBool::new(false);
@@ -174,7 +180,9 @@ impl Running<'_> {
             }
         };
         let access_profile = access_profile_of(&sources);
+        conductor.may_end |= replay::is_over(&sources, &report);
         conductor.end(&report);
+        self.note_replay(configs, &report);
         let classes = stream_classes(configs);
         for (source, group) in sources.iter().zip(&report.collected.groups) {
             let Some(source) = source else { continue };

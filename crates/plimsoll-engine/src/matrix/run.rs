@@ -38,7 +38,7 @@ pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataHome) {
         _ => placement::waits_for(&places),
     };
     let recording = Recording::new(monotonic_ns());
-    let mut running = Running { recording, places, cpus, waits_for, matrix };
+    let mut running = Running { recording, places, cpus, waits_for, matrix, replay: None };
     running.recording.engine.clock = issue::clock();
     match defect::caught(|| running.phases()) {
         Ok(Ok(())) => {}
@@ -56,7 +56,8 @@ impl Running<'_> {
     fn phases(&mut self) -> Result<(), EngineError> {
         let plan = self.matrix.plan;
         let device_bytes = self.matrix.home.device_bytes();
-        let configs = streams::streams(self.matrix.matrix, plan.seed, device_bytes)?;
+        let mut configs = streams::streams(self.matrix.matrix, plan.seed, device_bytes)?;
+        self.lay_trace(&mut configs)?;
         self.recording.instances = self.instances(&configs);
         if let (Some(remote), Some(config)) = (&mut self.matrix.home.remote, configs.first()) {
             self.matrix.home.is_made &= remote.fit(config)?;

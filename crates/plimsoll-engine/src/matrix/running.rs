@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use plimsoll_evidence::observed::Replay;
 use plimsoll_plan::{Matrix, ResolvedPlan};
 use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
+use plimsoll_record::replay::ToReplay;
 
 use super::home::DataHome;
 use crate::ending::Ending;
@@ -17,6 +19,8 @@ pub struct MatrixRun<'a> {
     pub plan: &'a ResolvedPlan,
     /// Its matrix.
     pub matrix: &'a Matrix,
+    /// The trace that it replays, where it replays one.
+    pub trace: Option<ToReplay>,
     /// The data; made first where it isn't yet.
     pub home: DataHome,
     /// Turns true when the operator wants it to end.
@@ -38,4 +42,6 @@ pub(super) struct Running<'a> {
     pub(super) cpus: Vec<usize>,
     /// What the driving threads wait for.
     pub(super) waits_for: WaitsFor,
+    /// What is known of the trace that is replayed, from when it was laid onto the target.
+    pub(super) replay: Option<Replay>,
 }

@@ -102,6 +102,9 @@ pub struct DriveEnd {
     pub intervals_merged: u64,
     /// The first operation that failed.
     pub failure: Option<Failure>,
+    /// How long after its time the last operation was handed over; where some that were due never were, how long the
+    /// first of them had waited at the end.
+    pub lag_end_ns: u64,
     /// When it stopped starting operations: as planned, when it was told to, or at its first failure.
     pub stop_ns: u64,
     /// When the thread ended.

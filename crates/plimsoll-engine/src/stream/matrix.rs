@@ -139,6 +139,8 @@ pub struct MatrixSource {
     profiler: Option<Box<AccessProfiler>>,
     /// Whether the target carries those.
     has_names: bool,
+    /// Whether the operations are those of a trace, of which none may be passed over.
+    replays: bool,
 }
 
 impl MatrixSource {
@@ -192,8 +194,18 @@ impl MatrixSource {
         let first = clients.iter().copied().min().unwrap_or(0);
         let end = clients.iter().copied().max().map_or(0, |last| last.saturating_add(1));
         let has_names = config.metadata_percent > 0.0;
+        let replays = config.trace.is_some();
         let part = StreamPart::new(config, first..end)?;
-        Ok(Self { part, clients, first_class: 0, work, names: None, profiler: None, has_names })
+        Ok(Self {
+            part,
+            clients,
+            first_class: 0,
+            work,
+            names: None,
+            profiler: None,
+            has_names,
+            replays,
+        })
     }
 
     /// Counts its classes from `first_class` on, where several streams are recorded side by side.
@@ -213,6 +225,12 @@ impl MatrixSource {
     #[must_use]
     pub fn first_class(&self) -> u16 {
         self.first_class
+    }
+
+    /// Whether it replays a trace, and has given all of it.
+    #[must_use]
+    pub fn is_replayed(&self) -> bool {
+        self.part.is_replayed()
     }
 
     /// Has what the operations are counted.
@@ -348,7 +366,7 @@ impl MatrixSource {
                     match followed.tracker.begin_write(file, offset, size) {
                         Some(begun) => begun,
                         // Six writes of one unit are in flight: another operation instead.
-                        None if tries < ELSEWHERE_MAX => {
+                        None if tries < ELSEWHERE_MAX && !self.replays => {
                             next = self.part.next(client)?;
                             if let matrix::OpKind::Metadata(kind) = next.kind {
                                 return Some(self.named(kind, client, &next));

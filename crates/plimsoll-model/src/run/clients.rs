@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use plimsoll_observe::AccessProfiler;
 use plimsoll_plan::Matrix;
+use plimsoll_record::replay::{LagTally, Lags};
 use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart, stream_classes};
 use plimsoll_workload::planned::pace::{Pace, Turns};
 use plimsoll_workload::planned::{PlannedError, StreamPace};
@@ -55,6 +56,8 @@ pub struct Clients {
     in_flight: u32,
     /// What was asked since the measurement began.
     profiler: AccessProfiler,
+    /// Of a trace: how long after their times its operations began.
+    lag: Option<Box<LagTally>>,
 }
 
 impl Clients {
@@ -78,7 +81,8 @@ impl Clients {
             let size_bytes_max = config.size_bytes_max();
             let pace = StreamPace::new(stream, size_bytes_max, config.seed, |path| {
                 fs::read_to_string(path)
-            })?;
+            })?
+            .replaying(config.trace.as_ref());
             let (pace, cap) = pace.group(&clients.clone().collect::<Vec<u32>>());
             let of =
                 StreamPart::new(config.clone(), clients.clone()).map_err(PlannedError::numbers)?;
@@ -125,7 +129,13 @@ impl Clients {
             stopping: false,
             stop_ns: None,
             in_flight: 0,
+            lag: configs.iter().any(|config| config.trace.is_some()).then(Box::default),
         })
+    }
+
+    /// How long after their times the operations of a trace began.
+    pub fn lags(&mut self, now_ns: u64) -> Lags {
+        self.lag.as_mut().map_or_else(Lags::default, |lag| lag.end(now_ns))
     }
 
     /// Forgets what was asked: the measurement begins.
@@ -243,6 +253,9 @@ impl Clients {
                 };
                 let number = stream.first + client;
                 let is_read = kind == IoKind::Read;
+                if let Some(lag) = &mut self.lag {
+                    lag.begun(now_ns.saturating_sub(intended_ns));
+                }
                 self.profiler.operation(number, op.file, is_read, op.offset_bytes, op.size_bytes);
                 out.push(Io {
                     token: token.into(),
@@ -318,7 +331,9 @@ impl StepWorkload for Clients {
             if self.stop_ns.is_none() {
                 self.begin_stop(now_ns);
             }
-            if self.stop_ns.is_some_and(|from_ns| now_ns < from_ns.saturating_add(BACKLOG_NS)) {
+            let backlog_ns =
+                if self.lag.is_some() { plimsoll_record::replay::BACKLOG_NS } else { BACKLOG_NS };
+            if self.stop_ns.is_some_and(|from_ns| now_ns < from_ns.saturating_add(backlog_ns)) {
                 self.issue(now_ns, out);
             }
             return if self.is_idle() { Wait::Done } else { Wait::Completion };
@@ -340,6 +355,9 @@ impl StepWorkload for Clients {
         for stream in &mut self.streams {
             let Stream { part, waiting, clients, first_class, .. } = stream;
             for (client, due_ns) in waiting.drain(..) {
+                if let Some(lag) = &mut self.lag {
+                    lag.never(due_ns);
+                }
                 if let Some(op) = part.next(clients.start + client) {
                     each(*first_class + op.class, due_ns);
                 }

@@ -10,6 +10,7 @@ use plimsoll_plan::ResolvedPlan;
 use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_record::recorder::Snapshot;
 use plimsoll_record::recording::Recording;
+use plimsoll_record::replay::ToReplay;
 use plimsoll_workload::planned::PlannedError;
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 use thiserror::Error;
@@ -48,6 +49,8 @@ pub struct ModelRun<'a> {
     pub model: &'a Modelled,
     /// Seed of the load and of the system's own choices.
     pub seed: u64,
+    /// The trace that it replays, where it replays one.
+    pub trace: Option<ToReplay>,
     /// Turns true when the operator wants it to end.
     pub interrupt: &'a AtomicBool,
     /// Is told how it goes.
@@ -196,6 +199,10 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
             if !self.run_until((now_ns + interval_ns).min(end_ns)) {
                 self.running.stuck();
                 return false;
+            }
+            if self.time.has_ended() {
+                // A schedule that has come to its end; a trace is then whole.
+                return self.running.run.plan.workload.trace().is_some();
             }
             let now_ns = self.time.now_ns();
             if now_ns >= sample_ns || now_ns >= end_ns {

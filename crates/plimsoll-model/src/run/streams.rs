@@ -8,10 +8,12 @@ use plimsoll_evidence::run::{Instance, PhaseKind};
 use plimsoll_plan::{CacheState, Layout, Matrix};
 use plimsoll_record::drain;
 use plimsoll_record::recording::Recording;
+use plimsoll_record::replay;
 use plimsoll_record::scribe::clip;
 use plimsoll_workload::matrix::StreamConfig;
 use plimsoll_workload::planned::PlannedError;
 use plimsoll_workload::planned::streams::streams;
+use plimsoll_workload::planned::trace;
 use plimsoll_workload::step::FileSpec;
 
 use super::clients::Clients;
@@ -30,7 +32,13 @@ const WARMING_DEPTH: u64 = 32;
 /// # Errors
 /// [`RunError`]: a plan or model whose numbers do not fit. What happens later is in the recording.
 pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunError> {
-    let configs = streams(matrix, run.seed, None)?;
+    let mut run = run;
+    let mut configs = streams(matrix, run.seed, None)?;
+    let mut about = None;
+    if let Some(to_replay) = run.trace.take() {
+        trace::lay(&mut configs, matrix, to_replay.trace, run.plan.phases.measure_ns)?;
+        about = Some(to_replay.about);
+    }
     let mut system = run.model.build(run.seed)?;
     let nodes = u32::from(system.compute_nodes());
     let most = configs.iter().map(|config| config.clients).max().unwrap_or(1);
@@ -50,7 +58,12 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
         let time = VirtualTime::new(&mut system, on_nodes(clients), place, warm_up, histograms_ns);
         let watch = Watch { begins: Clients::measure_begins, access_profile };
         let load = Load::new(&mut running, time, None).watched(watch);
-        load.drained_within(drain::IN_FLIGHT_NS).carry_out(warm_up, Clients::is_idle);
+        let parts = load.drained_within(drain::IN_FLIGHT_NS).carry_out(warm_up, Clients::is_idle);
+        let laid = configs.iter().find_map(|config| config.trace.as_ref());
+        if let (Some(about), Some(laid)) = (about, laid) {
+            let lags = parts.into_iter().next().map(|mut part| part.lags(system.now_ns()));
+            replay::note(&mut running.recording, about, laid, lags);
+        }
     }
     clip(&mut running.recording);
     Ok(running.recording)

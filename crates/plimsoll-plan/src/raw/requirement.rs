@@ -30,7 +30,7 @@ section! {
         page_fault_stalls_max: NotNegative = 1.0, "Jetstress fails above 1 per second";
         /// What the run is said to show. A stated requirement is always claimed too: other claims add their rules
         /// to its own.
-        claims: List<Claim> | "`requirement` if one is stated, else `media-read` and `sustained-write` by the operations; `comparative` too with several targets";
+        claims: List<Claim> | "`requirement` if one is stated, else `media-read` and `sustained-write` by the operations; `comparative` too with several targets; of a trace `trace-replay`, in any case";
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     CompareRaw, EngineRaw, EvidenceRaw, FioRaw, MailboxRaw, MatrixRaw, ObserveRaw, PhasesRaw,
-    RepeatRaw, RequirementRaw, TargetRaw,
+    RepeatRaw, RequirementRaw, TargetRaw, TraceRaw,
 };
 use crate::read::list::OneOrMore;
 use crate::read::section::section;
@@ -50,10 +50,12 @@ section! {
     /// Where operations come from: exactly one of these.
     WorkloadRaw {
         /// The mail store.
-        mailbox: MailboxRaw | "one of the three";
+        mailbox: MailboxRaw | "one of the four";
         /// Reads, writes and metadata operations; `[[workload.matrix]]` for several streams at once.
-        matrix: OneOrMore<MatrixRaw> | "one of the three";
+        matrix: OneOrMore<MatrixRaw> | "one of the four";
         /// A fio job, turned into streams.
-        fio: FioRaw | "one of the three";
+        fio: FioRaw | "one of the four";
+        /// A block trace, replayed.
+        trace: TraceRaw | "one of the four";
     }
 }

@@ -18,9 +18,9 @@ section! {
         condition_max: DurationNs = "6h";
         /// Length of the warm-up. For a mail store it is the longest: it ends when the cache is full
         /// and a checkpoint depth has been logged, or the report says that it was not reached.
-        warm_up: DurationNs | "10 min for a mail store, 10 s for a matrix";
+        warm_up: DurationNs | "10 min for a mail store, 10 s for a matrix, none before a trace";
         /// Length of the measured phase.
-        measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store, 10 min for a matrix, the job's runtime for fio, until-steady where it has steadystate", "Jetstress: 2 h";
+        measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store, 10 min for a matrix, the job's runtime for fio, until-steady where it has steadystate, all of a trace", "Jetstress: 2 h";
         /// The longest that measuring may take (`until-steady`).
         measure_max: DurationNs | "25 rounds", "SNIA SSS PTS 2.0.2: give up after 25 rounds";
         /// Length of a round of the steady-state rule.
@@ -33,8 +33,8 @@ section! {
 section! {
     /// How much must be measured, and how finely.
     EvidenceRaw {
-        /// A shorter measured phase is INCONCLUSIVE. Whatever it says, nothing below 30 s and 1,000
-        /// operations is PASS.
+        /// A shorter measured phase is INCONCLUSIVE; of a trace, all of it will do. Whatever it says, nothing below
+        /// 30 s and 1,000 operations is PASS.
         min_measure: DurationNs = "10m";
         /// Rules of the audit (`plimsoll audit --rules`) that may stay unknown: the run can PASS without them, and
         /// its verdict names each. A rule that fails is not accepted by this, nor one that asks whether the run

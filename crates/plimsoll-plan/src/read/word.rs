@@ -110,7 +110,8 @@ word_value!(
     r::Layout,
     r::SyncKind,
     r::Media,
-    r::Claim
+    r::Claim,
+    r::TraceMap
 );
 
 /// The word of a pattern, without its parameters.

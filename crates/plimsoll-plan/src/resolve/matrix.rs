@@ -199,6 +199,7 @@ fn stream(
         },
         files,
         metadata_mix: metadata_mix(raw, cx),
+        trace: None,
     };
     check(raw, &stream, axes, targets, cx);
     Some(stream)
@@ -265,7 +266,7 @@ fn refuse_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
     }
 }
 
-fn size_mix(mix: &Given<List<SizeShareRaw>>, cx: &mut Cx) -> Option<Vec<SizeShare>> {
+pub(super) fn size_mix(mix: &Given<List<SizeShareRaw>>, cx: &mut Cx) -> Option<Vec<SizeShare>> {
     let mut sizes = Vec::new();
     for entry in &mix.value.0 {
         let (Some(size), Some(share)) = (&entry.size, &entry.share) else {

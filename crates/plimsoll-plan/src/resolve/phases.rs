@@ -43,6 +43,7 @@ pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phas
         cx.fail(&round.at, "is 0", "write a duration such as \"1m\"");
     }
     check_verify(root, loaded, cx);
+    check_trace(root, loaded, cx);
     let default_warm_up = if is_mailbox { 600 * S } else { 10 * S };
     let warm_up = raw.warm_up.as_ref().map(|g| g.value.0);
     Phases {
@@ -71,13 +72,50 @@ fn check_verify(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) {
     }
 }
 
+/// A trace has its own beginning and end.
+fn check_trace(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) {
+    if loaded.is_none_or(|loaded| loaded.workload.trace().is_none()) {
+        return;
+    }
+    let raw = &root.phases.value;
+    if let Some(warm_up) = raw.warm_up.as_ref().filter(|given| given.value.0 > 0) {
+        let help = "take it away, or write cache = \"warm\"";
+        cx.fail(
+            &warm_up.at,
+            "has no place before a trace, which begins with its first operation",
+            help,
+        );
+    }
+    if let Some(measure) = raw.measure.as_ref().filter(|g| matches!(g.value, WordOr::Word(_))) {
+        let help = "take it away, or write how much of the trace is replayed, such as \"10m\"";
+        cx.fail(
+            &measure.at,
+            "has no place beside a trace, which does not go on until it is steady",
+            help,
+        );
+    }
+    if let Some(verify) = raw.verify.as_ref().filter(|given| given.value) {
+        let help = "write verify = false: a sample of all writes is read back in any case";
+        cx.fail(&verify.at, "cannot follow every write of a trace, which may overlap", help);
+    }
+}
+
 /// Intervals of the series: below 10 ms the recorder would be measured too.
 const INTERVAL_MIN: DurationNs = DurationNs::ms(10);
 const INTERVAL_MAX: DurationNs = DurationNs::s(3600);
 
-pub(super) fn evidence(root: &Root, phases: &Phases, cx: &mut Cx) -> EvidenceNeeds {
+pub(super) fn evidence(
+    root: &Root,
+    workload: &Workload,
+    phases: &Phases,
+    cx: &mut Cx,
+) -> EvidenceNeeds {
     let raw = &root.evidence.value;
-    let (min, interval) = (raw.min_measure.value, raw.interval.value);
+    let (mut min, interval) = (raw.min_measure.value, raw.interval.value);
+    // A trace is as long as it is, and one that goes as fast as the target is over when it is.
+    if let Some(trace) = workload.trace().filter(|_| !raw.min_measure.written) {
+        min.0 = if trace.speed.is_some() { min.0.min(phases.measure_ns) } else { 0 };
+    }
     if interval < INTERVAL_MIN || interval > INTERVAL_MAX {
         let help = format!("write a duration from \"{INTERVAL_MIN}\" to \"{INTERVAL_MAX}\"");
         cx.fail(&raw.interval.at, format!("\"{interval}\" is out of range"), help);

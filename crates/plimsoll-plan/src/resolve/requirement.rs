@@ -194,9 +194,12 @@ pub(super) fn claims(
     targets: &[Target],
     cx: &mut Cx,
 ) -> Vec<Claim> {
+    let replays = workload.trace().is_some();
     let stated = root.requirement.as_ref().and_then(|r| r.value.fields.claims.as_ref());
     let Some(stated) = stated else {
         let mut claims = match workload {
+            _ if replays && has_requirement => vec![Claim::Requirement, Claim::TraceReplay],
+            _ if replays => vec![Claim::TraceReplay],
             _ if has_requirement => vec![Claim::Requirement],
             // What nothing does shows nothing of a storage system.
             _ if targets.iter().all(|target| target.kind == TargetKind::Null) => Vec::new(),
@@ -220,9 +223,14 @@ pub(super) fn claims(
     let mut claims = stated.value.0.clone();
     // Claims add to what a requirement asks for, and never take from it.
     claims.extend(has_requirement.then_some(Claim::Requirement));
+    claims.extend(replays.then_some(Claim::TraceReplay));
     if claims.contains(&Claim::Requirement) && !has_requirement {
         let help = "state iops, bandwidth, capacity or a latency ceiling";
         cx.fail(&stated.at, "claims a requirement that is not stated", help);
+    }
+    if claims.contains(&Claim::TraceReplay) && !replays {
+        let help = "take it away, or write [workload.trace]";
+        cx.fail(&stated.at, "claims the replay of a trace, and none is replayed", help);
     }
     claims.sort_unstable();
     claims.dedup();

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::trace::TraceSource;
 use super::words::{DirectIo, Layout, SyncKind};
 
 /// Streams that run at the same time, and the points of a sweep.
@@ -80,6 +81,9 @@ pub struct Stream {
     pub files: FileSet,
     /// Shares of the metadata operations.
     pub metadata_mix: MetadataMix,
+    /// The trace whose operations these are, at its places and in its order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceSource>,
 }
 
 /// A size of transfers and its share.
@@ -131,10 +135,12 @@ pub enum Pattern {
         /// Share of the space that one pass touches.
         density: f64,
     },
+    /// Where the operations of a trace go.
+    Trace,
 }
 
 impl Pattern {
-    /// The words in a plan.
+    /// The words in a plan; a trace has a section of its own.
     pub const WORDS: &'static [&'static str] = &[
         "random",
         "permutation",
@@ -160,6 +166,7 @@ impl Pattern {
             Self::HotCold { .. } => "hot-cold",
             Self::Normal { .. } => "normal",
             Self::Skipping { .. } => "skipping",
+            Self::Trace => "trace",
         }
     }
 

@@ -175,5 +175,7 @@ words! {
         Comparative = "comparative",
         /// The application's requirement.
         Requirement = "requirement",
+        /// The load was that of the trace: its operations, their places, order and times.
+        TraceReplay = "trace-replay",
     }
 }

@@ -88,6 +88,9 @@ pub(crate) fn label(name: &str) -> String {
         "page_fault_stalls" => return "page-fault stalls".to_owned(),
         "checksum_errors" => return "checksum errors".to_owned(),
         "bandwidth" | "capacity" => return name.to_owned(),
+        "trace_rate" => return "rate of the trace".to_owned(),
+        "trace_lag_p99" => return "lag behind the trace, 99th percentile".to_owned(),
+        "trace_lag_end" => return "lag behind the trace, at its end".to_owned(),
         _ => {}
     }
     let (what, statistic) = name.rsplit_once('_').unwrap_or((name, ""));

@@ -157,6 +157,7 @@ fn meaning(claim: &str) -> &'static str {
         "sustained-write" => "writes would be taken at this rate for as long as one likes",
         "durable-write" => "acknowledged writes survive a loss of power",
         "tail-latency" => "the high percentiles of latency are what users would see",
+        "trace-replay" => "the load was the trace's: its operations, their order and times",
         "in-memory" => "the target is this host's memory, and said to be",
         "comparative" => "one system is faster or slower than another",
         _ => "",

@@ -1,7 +1,10 @@
 //! What a stream is to be.
 
+use std::sync::Arc;
+
 use super::{FileSet, MetadataMix};
 use crate::address::{AddressError, Pattern};
+use crate::trace::Replay;
 
 /// A size of transfers and its share.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,6 +70,8 @@ pub struct StreamConfig {
     pub metadata_mix: MetadataMix,
     /// Small files that each client has when the stream starts, for removes and renames.
     pub names_per_client: u32,
+    /// The trace whose operations these are; what is said above of sizes, mix and places is then of no effect.
+    pub trace: Option<Arc<Replay>>,
 }
 
 /// Why a stream can't be.

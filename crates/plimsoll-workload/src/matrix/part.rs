@@ -8,6 +8,7 @@ use super::{
     SyncKind,
 };
 use crate::address::{Walk, Walks, mix};
+use crate::trace::{Cursor, Event};
 
 /// The clients of a stream that one thread drives.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct StreamPart {
     each: Vec<Client>,
     read_sizes: Vec<u32>,
     write_sizes: Vec<u32>,
+    /// Of a stream that replays a trace: where it stands.
+    cursor: Option<Cursor>,
 }
 
 /// What one client has decided so far.
@@ -64,7 +67,9 @@ impl StreamPart {
         } else {
             chosen(&config.write_sizes)
         };
-        let mut part = Self { clients, walks, each: Vec::new(), read_sizes, write_sizes, config };
+        let cursor = config.trace.as_ref().map(crate::trace::Replay::cursor);
+        let each = Vec::new();
+        let mut part = Self { clients, walks, each, read_sizes, write_sizes, cursor, config };
         for client in part.clients.clone() {
             part.each.extend(part.client(client, &read_weights, &write_weights));
         }
@@ -119,6 +124,12 @@ impl StreamPart {
         self.clients.clone()
     }
 
+    /// Whether it replays a trace, and has given all of it.
+    #[must_use]
+    pub fn is_replayed(&self) -> bool {
+        self.cursor.as_ref().is_some_and(Cursor::is_at_end)
+    }
+
     /// Removes and renames that became creates because there were too few names.
     #[must_use]
     pub fn names_replaced(&self) -> u64 {
@@ -135,6 +146,9 @@ impl StreamPart {
     /// The next operation of a client (its number in the stream); `None` if it isn't one of this part's.
     #[inline]
     pub fn next(&mut self, client: u32) -> Option<Op> {
+        if let Some(cursor) = &mut self.cursor {
+            return cursor.take().map(|event| replayed(&self.config, event));
+        }
         let at = client.checked_sub(self.clients.start)? as usize;
         let client = self.each.get_mut(at)?;
         if let Some(file) = client.sync_due.take() {
@@ -165,6 +179,16 @@ impl StreamPart {
             name: 0,
             new_name: 0,
         })
+    }
+}
+
+/// An operation of a trace, on the stream's file.
+fn replayed(config: &StreamConfig, event: Event) -> Op {
+    let kind = if event.is_read { OpKind::Read } else { OpKind::Write };
+    Op {
+        offset_bytes: config.files.offset_bytes + event.offset_bytes,
+        size_bytes: event.size_bytes,
+        ..Op::bare(kind, 0, config.files.first_file)
     }
 }
 

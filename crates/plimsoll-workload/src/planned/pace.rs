@@ -1,12 +1,14 @@
 //! When the operations of a stream start, from what the plan says.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_plan::{Arrival, Stream};
 use plimsoll_sys::SysError;
 
 use super::PlannedError;
 use crate::arrival::{Rate, Recording, Schedule, Warp};
+use crate::trace::Replay;
 
 /// Times at which operations start, in nanoseconds from the start, ascending.
 pub type Turns = Box<dyn Iterator<Item = u64> + Send>;
@@ -75,6 +77,7 @@ pub struct StreamPace {
     clients: u32,
     size_bytes_max: u32,
     seed: u64,
+    replay: Option<Arc<Replay>>,
 }
 
 impl StreamPace {
@@ -109,6 +112,8 @@ impl StreamPace {
                 let warp = Warp::Bursts { on_ns: *on_ns, off_ns: *off_ns };
                 Some(Schedule::Poisson { rate: rate(*rate_per_s)?, warp })
             }
+            // A trace has its times beside its operations ([`replayed`]).
+            Arrival::Recorded { .. } if stream.trace.is_some() => None,
             Arrival::Recorded { file } => {
                 Some(Schedule::Recorded(recording(Path::new(file), read)?))
             }
@@ -122,7 +127,14 @@ impl StreamPace {
             clients: stream.clients,
             size_bytes_max,
             seed,
+            replay: None,
         })
+    }
+
+    /// At the times of a trace, where the stream replays one.
+    #[must_use]
+    pub fn replaying(self, replay: Option<&Arc<Replay>>) -> Self {
+        Self { replay: replay.cloned(), ..self }
     }
 
     /// Whether operations start whether or not earlier ones have completed.
@@ -135,6 +147,9 @@ impl StreamPace {
     #[must_use]
     pub fn group(&self, clients: &[u32]) -> (Pace, Option<CapTurns>) {
         let depth = self.depth.max(1);
+        if let Some(replay) = &self.replay {
+            return (replayed(replay, depth), None);
+        }
         let part = |client: u32| -> Option<Turns> {
             let schedule = self.schedule.as_ref()?;
             let all = u64::from(self.clients.max(1));
@@ -157,6 +172,20 @@ impl StreamPace {
         let turns: Option<Vec<Turns>> = clients.iter().copied().map(part).collect();
         (pace, turns.map(|turns| CapTurns(merged(turns))))
     }
+}
+
+/// When the operations of a trace start: at its times with at most `depth` in flight, or `depth` of them at any time.
+fn replayed(replay: &Arc<Replay>, depth: u32) -> Pace {
+    if !replay.at_times() {
+        return Pace::Closed { depth };
+    }
+    let (replay, mut next) = (Arc::clone(replay), 0);
+    let turns: Turns = Box::new(std::iter::from_fn(move || {
+        let event = replay.events().get(next)?;
+        next += 1;
+        Some(event.at_ns)
+    }));
+    Pace::Open { arrivals: vec![turns], places: depth }
 }
 
 /// The turns of several clients in order of time.

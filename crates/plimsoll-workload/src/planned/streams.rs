@@ -83,6 +83,7 @@ fn config(
         metadata_percent: stream.metadata_percent,
         metadata_mix: mix(&stream.metadata_mix),
         names_per_client: if stream.metadata_percent > 0.0 { NAMES_PER_CLIENT } else { 0 },
+        trace: None,
     })
 }
 
@@ -101,7 +102,8 @@ fn sizes(stream: &plan::Stream, sizes: &[plan::SizeShare]) -> Result<Vec<SizeSha
 
 fn pattern(pattern: &plan::Pattern) -> Pattern {
     match *pattern {
-        plan::Pattern::Random => Pattern::Random,
+        // The places of a trace are its own.
+        plan::Pattern::Random | plan::Pattern::Trace => Pattern::Random,
         plan::Pattern::Permutation => Pattern::Permutation,
         plan::Pattern::Sequential => Pattern::Sequential,
         plan::Pattern::SequentialShared => Pattern::SequentialShared,

@@ -49,13 +49,13 @@ enum What {
         #[command(flatten)]
         changes: Changes,
     },
-    /// Turn a fio job into a plan. What cannot be carried over is said in comments and on stderr.
+    /// Turn a fio job, or a block trace, into a plan. What cannot be carried over is said in comments and on stderr.
     #[command(
         after_help = "Examples:\n  plimsoll plan import randread.fio > randread.toml\n  cat job.fio | \
-        plimsoll plan import -"
+        plimsoll plan import -\n  plimsoll plan import app.iolog > replay.toml"
     )]
     Import {
-        /// The fio job file; `-` is stdin.
+        /// The fio job file, or the trace; `-` is stdin (a job).
         job: PathBuf,
         /// Directory to write a plan to for each stage of the job: with stonewall, jobs wait for those before them.
         #[arg(long, value_name = "DIR")]

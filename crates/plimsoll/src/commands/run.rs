@@ -2,8 +2,11 @@
 
 pub mod fleet;
 mod line;
+mod replay;
 mod show;
 mod stages;
+
+pub use replay::import as import_trace;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -30,7 +33,8 @@ use crate::{interrupt, keys};
 #[command(
     after_help = "Examples:\n  plimsoll run exchange-1000-heavy --path /mnt/db --logs /mnt/log --set \
     phases.measure=10m\n  plimsoll run plan.toml --keep --json\n  plimsoll run job.fio --path /mnt/x --dry-run\n  plimsoll run --path /mnt/x --size 4KiB \
-    --reads 70 --depth 32 --for 60s\n  plimsoll run --path /mnt/x --rw randread --bs 4k --iodepth 32 --runtime 60\n\n\
+    --reads 70 --depth 32 --for 60s\n  plimsoll run --path /mnt/x --rw randread --bs 4k --iodepth 32 --runtime 60\n  \
+    plimsoll run --trace app.iolog --path /mnt/x\n  plimsoll run --trace web.csv.gz --pace 2x --model adsf-hybrid\n\n\
     `plimsoll plan list` lists the plans that are built in."
 )]
 pub struct Options {
@@ -43,6 +47,8 @@ pub struct Options {
     line: line::Line,
     #[command(flatten)]
     fleet: fleet::Fleet,
+    #[command(flatten)]
+    replay: replay::Replay,
     #[command(flatten)]
     after: After,
 }
@@ -70,12 +76,19 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     let (plan, meant) = match &options.plan {
         Some(name) => (options.changes.plan(name)?, Vec::new()),
+        None if options.replay.is_asked() => {
+            options.replay.plan(&options.line, &options.changes)?
+        }
         None => options.line.plan(&options.changes)?,
     };
     let mut progress = StderrProgress::new(common.quiet);
     meant.iter().for_each(|says| progress.say(says));
     let interrupt = interrupt::flag_on_signal()?;
     if options.fleet.is_asked_for() {
+        if plan.resolve().workload.trace().is_some() {
+            return Err(CliError::usage("a fleet does not replay a trace, which has one order")
+                .hint("replay it from one host"));
+        }
         return options.fleet.run(&plan, &options.after, common, &mut progress, &interrupt);
     }
     run_plan(&plan, &options.after, common, &mut progress, &interrupt)

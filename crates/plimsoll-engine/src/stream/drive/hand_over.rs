@@ -73,7 +73,9 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             flown.submitted_ns = now_ns;
             let lag = &mut snapshot.lag;
             let tally = if flown.held { &mut lag.full } else { &mut lag.own };
-            tally.record(now_ns.saturating_sub(flown.intended_ns));
+            let lag_ns = now_ns.saturating_sub(flown.intended_ns);
+            tally.record(lag_ns);
+            self.end.lag_end_ns = lag_ns;
         }
     }
 

@@ -29,6 +29,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         pacing.never_started(&mut |client, intended_ns| {
             let Some(class) = source.never_started(client) else { return };
             end.never_started += 1;
+            end.lag_end_ns = end.lag_end_ns.max(ended_ns.saturating_sub(intended_ns));
             if let Some(cell) = snapshot.cells.get_mut(cell_of(client, class, config)) {
                 cell.leave(ended_ns.saturating_sub(intended_ns));
             }

@@ -1,21 +1,33 @@
-//! A fio job as a plan, or as one for each of its stages.
+//! A fio job as a plan, or as one for each of its stages; a trace as the plan that replays it.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use plimsoll_import::fio_job::{FioImport, import_fio, import_stages};
+use plimsoll_plan::Plan;
 
 use super::new;
 use crate::commands::chosen::wrong;
+use crate::commands::run::import_trace;
 use crate::commands::{bundle, job};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::notes;
 
-/// Prints the plan of a job, or writes those of its stages to a directory.
+/// Prints the plan of a job or a trace, or writes those of its stages to a directory.
 ///
 /// # Errors
-/// Everything that is wrong with the job.
+/// Everything that is wrong with the job or trace.
 pub fn import(job: &Path, out: Option<&Path>, common: &Common) -> Result<Exit, CliError> {
+    if job != Path::new("-") && out.is_none() && is_trace(job) {
+        let (plan, survey) = import_trace(job)?;
+        if !common.quiet {
+            notes::tell(&format!("note: {}", survey.says()));
+        }
+        return shown(&plan, common);
+    }
     let (text, name) = (job::read(job)?, job::name(job));
     let tell = |imported: &FioImport| job::tell(imported, common);
     if let Some(directory) = out {
@@ -33,11 +45,26 @@ pub fn import(job: &Path, out: Option<&Path>, common: &Common) -> Result<Exit, C
     }
     let imported = import_fio(&text, &name).map_err(|errors| wrong(&errors))?;
     tell(&imported);
+    shown(&imported.plan, common)
+}
+
+fn shown(plan: &Plan, common: &Common) -> Result<Exit, CliError> {
     if common.json {
-        let plan = imported.plan.check().map_err(|error| CliError::usage(error.to_string()))?;
+        let plan = plan.check().map_err(|error| CliError::usage(error.to_string()))?;
         bundle::print(&bundle::json(&plan)?)?;
     } else {
-        bundle::print(imported.plan.text())?;
+        bundle::print(plan.text())?;
     }
     Ok(Exit::Ok)
+}
+
+/// Whether a file begins as a trace does.
+fn is_trace(path: &Path) -> bool {
+    const HEAD_BYTES: u64 = 64 << 10;
+    let mut head = Vec::new();
+    let Ok(file) = File::open(path) else { return false };
+    if !file.metadata().is_ok_and(|about| about.is_file()) {
+        return false;
+    }
+    file.take(HEAD_BYTES).read_to_end(&mut head).is_ok() && plimsoll_import::trace::opens(&head)
 }

@@ -49,6 +49,21 @@ pub struct Line {
 }
 
 impl Line {
+    /// Operations in flight, where they are said.
+    pub fn depth(&self) -> Option<u32> {
+        self.depth
+    }
+
+    /// Size of a file, where it is said.
+    pub fn file_size(&self) -> Option<SizeBytes> {
+        self.file_size
+    }
+
+    /// How long it is measured, where that is said.
+    pub fn measure(&self) -> Option<DurationNs> {
+        self.measure
+    }
+
     /// The plan that the flags say, and what each of fio's words was taken for.
     ///
     /// # Errors
@@ -153,7 +168,11 @@ fn no(text: &str, word: &str, such: &str) -> CliError {
         .hint(format!("write such as --{word} {such}"))
 }
 
-fn places(changes: &Changes) -> Result<Vec<String>, CliError> {
+/// The places that are named.
+///
+/// # Errors
+/// None, or several of a kind that takes one.
+pub fn places(changes: &Changes) -> Result<Vec<String>, CliError> {
     if !changes.names_a_place() {
         return Err(CliError::usage("there is nothing to run")
             .hint("name a plan (`plimsoll plan list` lists those that are built in)")

@@ -1,0 +1,59 @@
+//! A trace that is replayed: laid onto the target before anything is driven, noted when the load has ended.
+
+use plimsoll_record::histogram::Totals;
+use plimsoll_record::replay::{Lags, note};
+use plimsoll_workload::matrix::StreamConfig;
+use plimsoll_workload::planned;
+
+use super::running::Running;
+use crate::EngineError;
+use crate::stream::matrix::MatrixSource;
+use crate::stream::run::RunReport;
+
+impl Running<'_> {
+    /// Lays the trace, where there is one, onto the file of its stream.
+    pub(super) fn lay_trace(&mut self, configs: &mut [StreamConfig]) -> Result<(), EngineError> {
+        let plan = self.matrix.plan;
+        let Some(to_replay) = self.matrix.trace.take() else { return Ok(()) };
+        let measure_ns = plan.phases.measure_ns;
+        planned::trace::lay(configs, self.matrix.matrix, to_replay.trace, measure_ns)?;
+        self.replay = Some(to_replay.about);
+        Ok(())
+    }
+
+    /// Notes how the trace was replayed.
+    pub(super) fn note_replay(&mut self, configs: &[StreamConfig], report: &RunReport) {
+        let laid = configs.iter().find_map(|config| config.trace.as_ref());
+        let (Some(about), Some(laid)) = (self.replay.take(), laid) else { return };
+        note(&mut self.recording, about, laid, Some(lags(report)));
+    }
+}
+
+/// How late the operations of all threads were, whether the target or the generator made them so.
+fn lags(report: &RunReport) -> Lags {
+    let mut lags =
+        Lags { times: Totals::new(), threads: report.groups.len() as u32, ..Lags::default() };
+    for group in &report.collected.groups {
+        lags.times.merge(&group.lag_own);
+        lags.times.merge(&group.lag_full);
+        let sum_ns = group.lag_own_ns_sum.saturating_add(group.lag_full_ns_sum);
+        lags.sum_ns = lags.sum_ns.saturating_add(sum_ns);
+    }
+    for group in &report.groups {
+        lags.never += group.end.never_started;
+        lags.end_ns = lags.end_ns.max(group.end.lag_end_ns);
+    }
+    lags
+}
+
+/// Whether a trace was replayed to its end.
+pub(super) fn is_over(sources: &[Option<MatrixSource>], report: &RunReport) -> bool {
+    let given =
+        |source: &Option<MatrixSource>| source.as_ref().is_some_and(MatrixSource::is_replayed);
+    !sources.is_empty()
+        && sources.iter().all(given)
+        && report
+            .groups
+            .iter()
+            .all(|group| group.end.never_started == 0 && group.end.failure.is_none())
+}

@@ -1,0 +1,424 @@
+//! Block traces: what an application or a host once asked of its storage, operation by operation.
+//!
+//! | form | told by | times |
+//! |---|---|---|
+//! | blkparse text | `8,0 3 11 0.009507758 697 Q W 223490 + 8 [x]` | seconds with nine digits |
+//! | fio iolog, version 2 | `fio version 2 iolog` | none but `wait` lines, microseconds |
+//! | fio iolog, version 3 | `fio version 3 iolog` | microseconds from the beginning |
+//! | MSR Cambridge CSV | seven fields, the fourth `Read` or `Write` | Windows file times, 100 ns |
+//! | Alibaba block-trace CSV | five fields, the second `R` or `W` | microseconds |
+//!
+//! The form is told from the content. A trace is read line by line, so that its size does not matter; gzip is unpacked on
+//! the way. What is no read or write (discards, flushes) is counted by name and left out, a line that is none of the
+//! form is counted as unreadable, and nothing panics.
+
+mod alibaba;
+mod blkparse;
+mod fields;
+mod iolog;
+mod lines;
+mod msr;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use sha2::{Digest, Sha256};
+
+use crate::ImportError;
+use lines::Lines;
+
+/// Bytes from which the form is told.
+const HEAD_BYTES: usize = 64 << 10;
+/// How gzip begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Lines of these that are looked at.
+const HEAD_LINES: usize = 200;
+/// Devices or files that a trace may have.
+const VOLUMES_MAX: usize = 1 << 16;
+/// Larger than any transfer of the block layer, or of anything that issues to it.
+const SIZE_BYTES_MAX: u64 = 16 << 20;
+/// A byte beyond this is none of any device.
+const OFFSET_BYTES_MAX: u64 = 1 << 60;
+/// A file of which more than this share of its lines cannot be read is no trace of that form.
+const UNREADABLE_SHARE_MAX: f64 = 0.05;
+
+/// The form of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// What blkparse prints.
+    Blkparse,
+    /// What fio writes by `write_iolog`, version 2.
+    IologV2,
+    /// What fio writes by `write_iolog`, version 3.
+    IologV3,
+    /// The traces of Microsoft Research Cambridge.
+    Msr,
+    /// The block traces of Alibaba.
+    Alibaba,
+}
+
+impl Format {
+    /// Every form.
+    pub const ALL: [Self; 5] =
+        [Self::Blkparse, Self::IologV2, Self::IologV3, Self::Msr, Self::Alibaba];
+
+    /// Its name, for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Blkparse => "blkparse text",
+            Self::IologV2 => "fio iolog version 2",
+            Self::IologV3 => "fio iolog version 3",
+            Self::Msr => "MSR Cambridge CSV",
+            Self::Alibaba => "Alibaba block-trace CSV",
+        }
+    }
+}
+
+/// Which of the events that blkparse prints of an operation stands for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// It was queued: what the application asked for, before it was merged or split.
+    Queued,
+    /// It was issued to the device.
+    Issued,
+    /// It completed.
+    Completed,
+}
+
+impl Stage {
+    /// Its letter in blkparse's text.
+    #[must_use]
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Queued => 'Q',
+            Self::Issued => 'D',
+            Self::Completed => 'C',
+        }
+    }
+}
+
+/// A read or write of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it was asked for, on the trace's own clock.
+    pub at_ns: u64,
+    /// Of which device or file, by its number in [`Account::volumes`].
+    pub volume: u16,
+    /// From which byte on.
+    pub offset_bytes: u64,
+    /// How many bytes; never 0.
+    pub size_bytes: u32,
+    /// Whether it reads.
+    pub is_read: bool,
+}
+
+/// A device or file of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Volume {
+    /// As the trace names it.
+    pub name: String,
+    /// Reads and writes of it.
+    pub operations: u64,
+}
+
+/// What a trace held beside its reads and writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its form.
+    pub format: Format,
+    /// Of blkparse: which events stand for the operations.
+    pub stage: Option<Stage>,
+    /// SHA-256 of the file.
+    pub sha256: String,
+    /// Its bytes.
+    pub file_bytes: u64,
+    /// Its lines.
+    pub lines: u64,
+    /// Lines that are none of its form.
+    pub unreadable: u64,
+    /// Its devices or files, in the order in which they came.
+    pub volumes: Vec<Volume>,
+    /// What was left out, by name.
+    pub left_out: BTreeMap<String, u64>,
+    /// Whether it says when operations were asked for.
+    pub timed: bool,
+}
+
+/// What a line is.
+enum Line {
+    /// A read or write: volume, and the record but for its number.
+    Moves { at_ns: u64, offset_bytes: u64, size_bytes: u64, is_read: bool, forced: bool },
+    /// Something that is left out.
+    Left(&'static str),
+    /// Nothing to be replayed or missed: a header, a summary, another event of an operation.
+    Nothing,
+    /// None of this form.
+    Unreadable,
+}
+
+/// Reads lines of one form.
+trait Form {
+    /// What a line is; the name of its device or file goes to `volume`, which comes empty.
+    fn line(&mut self, line: &str, volume: &mut String) -> Line;
+}
+
+/// Reads a trace, and hands its reads and writes to `each` in the order of the file, which need not be that of time.
+/// `each` gives false to end it.
+///
+/// # Errors
+/// A file that cannot be read, is no trace of a known form, or holds no read or write.
+pub fn read(path: &Path, each: &mut dyn FnMut(&Record) -> bool) -> Result<Account, ImportError> {
+    let wrong = |says: String| ImportError { file: path.display().to_string(), says };
+    let unread = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
+    let file = File::open(path).map_err(unread)?;
+    if !file.metadata().map_err(unread)?.is_file() {
+        return Err(wrong("is no file".to_owned()));
+    }
+    let hashed = Hashed { file, digest: Sha256::new(), bytes: 0 };
+    let mut raw = BufReader::with_capacity(1 << 20, hashed);
+    let is_gzip = std::io::BufRead::fill_buf(&mut raw).map_err(unread)?.starts_with(&GZIP);
+    let (mut account, raw) = if is_gzip {
+        let mut unpacked = BufReader::with_capacity(1 << 20, MultiGzDecoder::new(raw));
+        let account = parse(&mut unpacked, each).map_err(wrong)?;
+        (account, unpacked.into_inner().into_inner())
+    } else {
+        let account = parse(&mut raw, each).map_err(wrong)?;
+        (account, raw)
+    };
+    // What follows the trace within the file belongs to what is named by the digest.
+    let mut raw = raw;
+    std::io::copy(&mut raw, &mut std::io::sink()).map_err(unread)?;
+    let Hashed { digest, bytes, .. } = raw.into_inner();
+    account.sha256 = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    account.file_bytes = bytes;
+    let lines = account.lines.max(1) as f64;
+    if account.unreadable as f64 > lines * UNREADABLE_SHARE_MAX {
+        let (unreadable, lines) = (account.unreadable, account.lines);
+        let form = account.format.name();
+        return Err(wrong(format!(
+            "begins as {form}, but {unreadable} of its {lines} lines are not"
+        )));
+    }
+    if account.volumes.iter().all(|volume| volume.operations == 0) {
+        return Err(wrong(format!("holds no read or write ({})", account.format.name())));
+    }
+    Ok(account)
+}
+
+/// The form of a trace that begins so, and of blkparse the events that stand for its operations.
+#[must_use]
+pub fn detect(head: &[u8]) -> Option<(Format, Option<Stage>)> {
+    let text = String::from_utf8_lossy(head);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    match lines.clone().next()? {
+        "fio version 2 iolog" => return Some((Format::IologV2, None)),
+        "fio version 3 iolog" => return Some((Format::IologV3, None)),
+        _ => {}
+    }
+    let mut stage = None;
+    for line in lines.by_ref().take(HEAD_LINES) {
+        if let Some(found) = blkparse::stage(line) {
+            stage = Some(stage.map_or(found, |known: Stage| known.min(found)));
+        } else if stage.is_none() && msr::is_line(line) {
+            return Some((Format::Msr, None));
+        } else if stage.is_none() && alibaba::is_line(line) {
+            return Some((Format::Alibaba, None));
+        }
+    }
+    stage.map(|stage| (Format::Blkparse, Some(stage)))
+}
+
+/// Whether a file that begins so is a trace, plain or gzipped.
+#[must_use]
+pub fn opens(head: &[u8]) -> bool {
+    if !head.starts_with(&GZIP) {
+        return detect(head).is_some();
+    }
+    let mut unpacked = Vec::new();
+    // What was cut off ends in an error: what came before it is there.
+    let _ = MultiGzDecoder::new(head).take(HEAD_BYTES as u64).read_to_end(&mut unpacked);
+    detect(&unpacked).is_some()
+}
+
+fn parse<R: Read>(
+    source: &mut BufReader<R>,
+    each: &mut dyn FnMut(&Record) -> bool,
+) -> Result<Account, String> {
+    let mut head = vec![0; HEAD_BYTES];
+    let mut filled = 0;
+    while filled < head.len() {
+        match source.read(&mut head[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(format!("cannot be read: {error}")),
+        }
+    }
+    head.truncate(filled);
+    let whole = head.iter().rposition(|byte| *byte == b'\n').map_or(head.len(), |at| at + 1);
+    let Some((format, stage)) = detect(&head[..whole]) else {
+        return Err(
+            "is no trace that is known: blkparse text, fio iolog version 2 or 3, MSR Cambridge \
+                    CSV, Alibaba block-trace CSV"
+                .to_owned(),
+        );
+    };
+    let mut reading = Reading::new(format, stage);
+    match (format, stage) {
+        (Format::Blkparse, stage) => {
+            let mut form = blkparse::Blkparse::new(stage.unwrap_or(Stage::Queued));
+            reading.all(&head, source, &mut form, each)?;
+        }
+        (Format::IologV2, _) => reading.all(&head, source, &mut iolog::V2::default(), each)?,
+        (Format::IologV3, _) => reading.all(&head, source, &mut iolog::V3, each)?,
+        (Format::Msr, _) => reading.all(&head, source, &mut msr::Msr, each)?,
+        (Format::Alibaba, _) => reading.all(&head, source, &mut alibaba::Alibaba, each)?,
+    }
+    Ok(reading.account)
+}
+
+/// A trace that is being read.
+struct Reading {
+    account: Account,
+    numbers: BTreeMap<String, u16>,
+    /// The device or file of the last line, and its number: most lines have the same.
+    last: (String, u16),
+    first_ns: Option<u64>,
+}
+
+impl Reading {
+    fn new(format: Format, stage: Option<Stage>) -> Self {
+        let account = Account {
+            format,
+            stage,
+            sha256: String::new(),
+            file_bytes: 0,
+            lines: 0,
+            unreadable: 0,
+            volumes: Vec::new(),
+            left_out: BTreeMap::new(),
+            timed: false,
+        };
+        Self { account, numbers: BTreeMap::new(), last: (String::new(), 0), first_ns: None }
+    }
+
+    fn all<R: Read>(
+        &mut self,
+        head: &[u8],
+        source: &mut BufReader<R>,
+        form: &mut dyn Form,
+        each: &mut dyn FnMut(&Record) -> bool,
+    ) -> Result<(), String> {
+        let mut lines = Lines::new(head.chain(source));
+        let mut volume = String::new();
+        while let Some(line) =
+            lines.next_line().map_err(|error| format!("cannot be read: {error}"))?
+        {
+            self.account.lines += 1;
+            let Some(line) = line else {
+                self.account.unreadable += 1;
+                continue;
+            };
+            volume.clear();
+            match form.line(line, &mut volume) {
+                Line::Nothing => {}
+                Line::Unreadable => self.account.unreadable += 1,
+                Line::Left(what) => self.leave(what),
+                Line::Moves { at_ns, offset_bytes, size_bytes, is_read, forced } => {
+                    if forced {
+                        self.leave("forced to media, replayed as plain writes");
+                    }
+                    if let Some(record) =
+                        self.record(&volume, at_ns, offset_bytes, size_bytes, is_read)
+                        && !each(&record)
+                    {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, what: &str) {
+        match self.account.left_out.get_mut(what) {
+            Some(count) => *count += 1,
+            None => drop(self.account.left_out.insert(what.to_owned(), 1)),
+        }
+    }
+
+    fn record(
+        &mut self,
+        name: &str,
+        at_ns: u64,
+        offset_bytes: u64,
+        size_bytes: u64,
+        is_read: bool,
+    ) -> Option<Record> {
+        if size_bytes == 0 {
+            self.leave("of no bytes");
+            return None;
+        }
+        let size = u32::try_from(size_bytes).ok().filter(|_| size_bytes <= SIZE_BYTES_MAX);
+        let Some(size_bytes) = size else {
+            self.leave("larger than 16 MiB");
+            return None;
+        };
+        if offset_bytes > OFFSET_BYTES_MAX {
+            self.leave("beyond any device");
+            return None;
+        }
+        let Some(volume) = self.volume(name) else {
+            self.leave("of more devices than 65,536");
+            return None;
+        };
+        self.account.volumes[usize::from(volume)].operations += 1;
+        match self.first_ns {
+            None => self.first_ns = Some(at_ns),
+            Some(first_ns) => self.account.timed |= first_ns != at_ns,
+        }
+        Some(Record { at_ns, volume, offset_bytes, size_bytes, is_read })
+    }
+
+    fn volume(&mut self, name: &str) -> Option<u16> {
+        if !self.account.volumes.is_empty() && self.last.0 == name {
+            return Some(self.last.1);
+        }
+        let number = match self.numbers.get(name) {
+            Some(number) => *number,
+            None if self.account.volumes.len() >= VOLUMES_MAX => return None,
+            None => {
+                let number = self.account.volumes.len() as u16;
+                self.numbers.insert(name.to_owned(), number);
+                self.account.volumes.push(Volume { name: name.to_owned(), operations: 0 });
+                number
+            }
+        };
+        self.last = (name.to_owned(), number);
+        Some(number)
+    }
+}
+
+/// A file whose bytes are hashed as they are read.
+struct Hashed {
+    file: File,
+    digest: Sha256,
+    bytes: u64,
+}
+
+impl Read for Hashed {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.digest.update(&buffer[..read]);
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests;

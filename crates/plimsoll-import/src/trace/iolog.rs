@@ -1,0 +1,91 @@
+//! What fio writes by `write_iolog` (fio(1), "Trace file format"): version 2 has no times but the waits between
+//! operations, version 3 has a time for each, in microseconds.
+
+use super::fields::whole;
+use super::{Form, Line};
+
+const US: u64 = 1_000;
+
+/// A line without its time.
+enum Action<'l> {
+    /// A file is added, opened or closed.
+    File,
+    /// File, action, offset, length.
+    Io(&'l str, &'l str, u64, u64),
+}
+
+/// File names may hold blanks, so that a line is read from its end.
+fn action(line: &str) -> Option<Action<'_>> {
+    let line = line.trim_end();
+    let (rest, last) = line.rsplit_once(char::is_whitespace)?;
+    if matches!(last, "add" | "open" | "close") {
+        return Some(Action::File);
+    }
+    let length = whole(last)?;
+    let (rest, offset) = rest.trim_end().rsplit_once(char::is_whitespace)?;
+    let (file, word) = rest.trim_end().rsplit_once(char::is_whitespace)?;
+    Some(Action::Io(file.trim(), word, whole(offset)?, length))
+}
+
+fn io(volume: &mut String, at_ns: u64, file: &str, word: &str, offset: u64, length: u64) -> Line {
+    let is_read = match word {
+        "read" => true,
+        "write" => false,
+        "sync" | "datasync" | "sync_file_range" => return Line::Left("flushes"),
+        "trim" => return Line::Left("discards"),
+        _ => return Line::Unreadable,
+    };
+    volume.push_str(file);
+    Line::Moves { at_ns, offset_bytes: offset, size_bytes: length, is_read, forced: false }
+}
+
+/// Version 2.
+#[derive(Default)]
+pub(super) struct V2 {
+    now_ns: u64,
+}
+
+impl Form for V2 {
+    fn line(&mut self, line: &str, volume: &mut String) -> Line {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with("fio version") {
+            return Line::Nothing;
+        }
+        match action(line) {
+            None => Line::Unreadable,
+            Some(Action::File) => Line::Nothing,
+            Some(Action::Io(_, "wait", us, _)) => {
+                self.now_ns = self.now_ns.saturating_add(us.saturating_mul(US));
+                Line::Nothing
+            }
+            Some(Action::Io(file, word, offset, length)) => {
+                io(volume, self.now_ns, file, word, offset, length)
+            }
+        }
+    }
+}
+
+/// Version 3.
+pub(super) struct V3;
+
+impl Form for V3 {
+    fn line(&mut self, line: &str, volume: &mut String) -> Line {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with("fio version") {
+            return Line::Nothing;
+        }
+        let Some((at, rest)) = line.split_once(char::is_whitespace) else {
+            return Line::Unreadable;
+        };
+        let Some(at_ns) = whole(at).and_then(|us| us.checked_mul(US)) else {
+            return Line::Unreadable;
+        };
+        match action(rest.trim_start()) {
+            None => Line::Unreadable,
+            Some(Action::File) => Line::Nothing,
+            Some(Action::Io(file, word, offset, length)) => {
+                io(volume, at_ns, file, word, offset, length)
+            }
+        }
+    }
+}

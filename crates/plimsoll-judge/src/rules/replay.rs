@@ -1,0 +1,82 @@
+//! A trace that was replayed: rules that apply to nothing else, and the rows that its times are judged by.
+//!
+//! A target that is too slow for a trace leaves a true replay that is late: FAIL, by the rows. A replay that was not the
+//! trace's (other operations, a generator that was late itself, errors) is INVALID.
+
+pub mod late;
+pub mod left_out;
+pub mod not_replayed;
+pub mod other;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::{Replay, TraceBegun};
+use plimsoll_plan::TraceSource;
+
+use crate::figures::measured;
+use crate::verdict::{Check, Quantity};
+
+/// Rate, mix and bytes within this share of the trace's are the trace's.
+pub const SLACK: f64 = 0.02;
+
+/// The trace that the plan names.
+fn planned(bundle: &Bundle) -> Option<&TraceSource> {
+    bundle.plan.workload.trace()
+}
+
+/// What was begun of it, where the measured phase came to its end.
+fn begun(bundle: &Bundle) -> Option<(&Replay, &TraceBegun)> {
+    measured(bundle).filter(|phase| phase.reached)?;
+    let replay = bundle.observed.replay.as_deref()?;
+    Some((replay, replay.begun.as_ref()?))
+}
+
+/// A number of operations over a time.
+fn rate_per_s(operations: u64, ns: u64) -> Option<f64> {
+    (ns > 0).then(|| operations as f64 / (ns as f64 / 1e9))
+}
+
+/// The trace's own rate at the replay's pace, and that at which its operations began.
+fn rates_per_s(replay: &Replay, begun: &TraceBegun) -> Option<(f64, f64)> {
+    let asked = rate_per_s(replay.due.operations, replay.due.span_ns)?;
+    Some((asked, rate_per_s(begun.operations, begun.took_ns?)?))
+}
+
+/// Rows that a replay at the trace's times is judged by; none for one that went as fast as the target.
+pub fn checks(bundle: &Bundle) -> Vec<Check> {
+    let Some(source) = planned(bundle).filter(|source| source.speed.is_some()) else {
+        return Vec::new();
+    };
+    let Some((replay, begun)) = begun(bundle) else { return Vec::new() };
+    let mut checks = Vec::new();
+    if let Some((asked, measured)) = rates_per_s(replay, begun) {
+        // What a last start may be late by, the rate of a short trace may be low by.
+        let (span_ns, lag_ns) = (replay.due.span_ns as f64, source.lag_max_ns as f64);
+        let limit_per_s = asked * span_ns / (span_ns + lag_ns.max(span_ns * SLACK));
+        let quantity = Quantity::Rate { limit_per_s, measured_per_s: Some(measured) };
+        let check = Check::open("trace_rate", quantity, true);
+        let note = "starts; within 2 % of the trace's, or `lag_max`, counts as reached";
+        checks.push(check.decided(Some(measured >= limit_per_s)).noted(note));
+    }
+    let lags = [
+        ("trace_lag_p99", begun.lag.as_ref().map(|lag| lag.wait_ns_p99), "of all starts"),
+        ("trace_lag_end", begun.lag_end_ns, "of the last start"),
+    ];
+    for (name, measured_ns, note) in lags {
+        let quantity = Quantity::Latency { limit_ns: source.lag_max_ns, measured_ns };
+        let ok = measured_ns.map(|ns| ns <= source.lag_max_ns);
+        checks.push(Check::open(name, quantity, false).decided(ok).noted(note));
+    }
+    checks
+}
+
+/// A time in words.
+fn time(ns: u64) -> String {
+    match ns {
+        0..1_000_000 => format!("{:.0} µs", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.2} s", ns as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! `[workload.trace]`: one stream whose operations are those of a trace.
+
+use super::target::small;
+use super::{Loaded, matrix};
+use crate::raw::TraceRaw;
+use crate::read::{Cx, Given};
+use crate::resolved::{
+    Arrival, Content, DirectIo, EngineChoice, FileSet, Matrix, MatrixAxes, MetadataMix, Pattern,
+    Stream, SyncKind, SyncPolicy, Target, TargetKind, TraceSource, Workload,
+};
+use crate::units::DurationNs;
+
+/// Name of the stream.
+const NAME: &str = "trace";
+/// Unit of direct I/O on any device that Linux knows.
+const SECTOR_BYTES: u64 = 512;
+/// Boundaries beyond this are no device's.
+const ALIGN_BYTES_MAX: u64 = 1 << 20;
+/// What buffers may take without being asked for.
+const BUFFERS_BYTES: u64 = 256 << 20;
+/// Operations in flight without being asked for: the least, and the most.
+const DEPTHS: (u64, u64) = (16, 256);
+/// Most operations in flight.
+const DEPTH_MAX: u64 = 4096;
+/// A replay that goes as fast as the target is given at least so long.
+const AS_FAST_MIN: DurationNs = DurationNs::s(60);
+
+/// The stream that replays the trace.
+pub(super) fn resolve(
+    raw: &TraceRaw,
+    targets: &[Target],
+    engine: &EngineChoice,
+    cx: &mut Cx,
+) -> Option<Loaded> {
+    check_targets(raw, targets, cx);
+    let (source, read_percent) = source(raw, cx)?;
+    let align_bytes = align(raw, cx);
+    let mut sizes = matrix::size_mix(raw.size_mix.as_ref()?, cx)?;
+    for size in &mut sizes {
+        size.size_bytes = size.size_bytes.next_multiple_of(align_bytes.max(1));
+    }
+    let largest = sizes.iter().map(|size| size.size_bytes).max()?;
+    let queue_depth = match &raw.queue_depth {
+        Some(given) => small(given.value.0, DEPTH_MAX, &given.at, cx),
+        None => (BUFFERS_BYTES / largest.max(1)).clamp(DEPTHS.0, DEPTHS.1) as u32,
+    };
+    let files = files(raw, targets, largest, cx)?;
+    let direct = raw.direct.as_ref().map_or(engine.direct, |given| given.value);
+    if direct != DirectIo::Off && !align_bytes.is_multiple_of(SECTOR_BYTES) {
+        cx.fail(&raw.align.at, "can't be direct I/O", "write a multiple of \"512B\"");
+    }
+    let arrival = match source.speed {
+        Some(_) => Arrival::Recorded { file: source.file.clone() },
+        None => Arrival::Closed { rate_cap_per_s: None },
+    };
+    // The last operation is due when the span is over, and the phase ends behind it.
+    let measure_ns = match source.speed {
+        Some(speed) => ((source.span_ns as f64 / speed).ceil() as u64).saturating_add(1),
+        None => source.span_ns.max(AS_FAST_MIN.0),
+    };
+    let axes = MatrixAxes {
+        patterns: vec![Pattern::Trace],
+        queue_depths: vec![queue_depth],
+        sizes_bytes: Vec::new(),
+        read_percents: vec![read_percent],
+    };
+    let stream = Stream {
+        name: NAME.to_owned(),
+        clients: 1,
+        queue_depth,
+        batch: false,
+        read_percent,
+        metadata_percent: 0.0,
+        align_bytes,
+        think_time_ns: 0,
+        direct,
+        layout: raw.layout.value,
+        verify_reads: false,
+        sizes,
+        write_sizes: Vec::new(),
+        pattern: Pattern::Trace,
+        arrival,
+        sync: SyncPolicy { kind: SyncKind::None, every_writes: 1 },
+        content: Content {
+            compressibility: raw.compressibility.value.0,
+            duplicate_share: 0.0,
+            stamps: raw.stamps.value,
+        },
+        files,
+        metadata_mix: no_metadata(),
+        trace: Some(source),
+    };
+    let matrix = Matrix { axes, streams: vec![stream], imported: None };
+    Some(Loaded {
+        workload: Workload::Matrix(matrix),
+        measure_ns: Some(measure_ns),
+        warm_up_ns: Some(0),
+        round_ns: None,
+    })
+}
+
+const fn no_metadata() -> MetadataMix {
+    MetadataMix {
+        getattr_percent: 0.0,
+        lookup_percent: 0.0,
+        access_percent: 0.0,
+        readdir_percent: 0.0,
+        create_percent: 0.0,
+        remove_percent: 0.0,
+        rename_percent: 0.0,
+        setattr_percent: 0.0,
+    }
+}
+
+/// What the trace is, and its share of reads.
+fn source(raw: &TraceRaw, cx: &mut Cx) -> Option<(TraceSource, f64)> {
+    fn of<'r, T>(
+        given: Option<&'r Given<T>>,
+        name: &str,
+        raw: &TraceRaw,
+        cx: &mut Cx,
+    ) -> Option<&'r T> {
+        if given.is_none() {
+            let help = "`plimsoll plan import TRACE` writes a plan with what the trace is";
+            cx.missing(&raw.at.unwritten(name), "is missing", help);
+        }
+        given.map(|given| &given.value)
+    }
+    let file = of(raw.file.as_ref(), "file", raw, cx);
+    let sha256 = of(raw.sha256.as_ref(), "sha256", raw, cx);
+    let operations = of(raw.operations.as_ref(), "operations", raw, cx);
+    let span = of(raw.span.as_ref(), "span", raw, cx);
+    let reads = of(raw.reads.as_ref(), "reads", raw, cx);
+    let sizes = of(raw.size_mix.as_ref(), "size_mix", raw, cx);
+    let speed = raw.pace.value.0;
+    if let (Some(span), Some(_)) = (&raw.span, speed)
+        && span.value.0 == 0
+    {
+        let help = "write pace = \"as-fast\"";
+        cx.fail(&span.at, "is 0: the trace does not say when its operations were due", help);
+    }
+    let source = TraceSource {
+        file: file?.0.clone(),
+        sha256: sha256?.0.clone(),
+        operations: operations?.0,
+        span_ns: span?.0,
+        speed,
+        map: raw.map.value,
+        lag_max_ns: raw.lag_max.value.0,
+    };
+    sizes?;
+    Some((source, reads?.0))
+}
+
+fn align(raw: &TraceRaw, cx: &mut Cx) -> u64 {
+    let align = raw.align.value.0;
+    if !align.is_power_of_two() || align > ALIGN_BYTES_MAX {
+        let help = "write a power of two up to \"1MiB\", such as \"4KiB\"";
+        cx.fail(&raw.align.at, format!("\"{}\" is not a boundary", raw.align.value), help);
+    }
+    align
+}
+
+fn files(raw: &TraceRaw, targets: &[Target], largest: u64, cx: &mut Cx) -> Option<FileSet> {
+    let is_device = targets.iter().any(|t| matches!(t.kind, TargetKind::Device { .. }));
+    let file_size_bytes = raw.file_size.as_ref().map(|given| given.value.0);
+    match &raw.file_size {
+        None if !is_device => {
+            let help = "write the size of the file, such as file_size = \"1GiB\"";
+            cx.missing(&raw.at.unwritten("file_size"), "is missing", help);
+            return None;
+        }
+        Some(given) if given.value.0 < largest => {
+            let message = format!("\"{}\" is less than the largest operation", given.value);
+            cx.fail(&given.at, message, "write a larger one");
+        }
+        _ => {}
+    }
+    Some(FileSet {
+        shares: 1,
+        files_per_share: 1,
+        file_size_bytes,
+        offset_bytes: 0,
+        working_set_bytes: None,
+        tree_levels: 0,
+        tree_fan_out: 0,
+    })
+}
+
+/// A trace goes to one file or device.
+fn check_targets(raw: &TraceRaw, targets: &[Target], cx: &mut Cx) {
+    if targets.iter().any(|target| target.share_count() > 1) {
+        let help = "name one directory, device or export";
+        cx.fail(&raw.at, "is replayed on one file, and the target names several places", help);
+    }
+    if targets.iter().any(|target| matches!(target.kind, TargetKind::S3 { .. })) {
+        let help = "name a directory, a device, an NFS export or a model";
+        cx.fail(&raw.at, "cannot be replayed on a bucket: objects are written whole", help);
+    }
+}

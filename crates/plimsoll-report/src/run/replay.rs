@@ -1,0 +1,137 @@
+//! A trace that was replayed: which one, how it was laid onto the target, how late its operations began, what was left out.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::{Replay, TraceBegun};
+
+use super::nothing;
+use crate::document::{Block, Fact, Section};
+use crate::number::{Letters, Unit, elapsed};
+use crate::table::Cell;
+
+/// Digits of a hash that tell one file from another for people.
+const HASH_DIGITS: usize = 12;
+
+/// Everything of it; nothing where none was replayed.
+pub(super) fn section(bundle: &Bundle) -> Section {
+    let Some(replay) = bundle.observed.replay.as_deref() else { return nothing() };
+    let mut facts = vec![trace(replay), asked(replay), places(replay)];
+    match &replay.begun {
+        Some(begun) => facts.extend(began(replay, begun)),
+        None => facts.push(Fact::new("replayed", Cell::unknown())),
+    }
+    facts.push(Fact::new("left out", Cell::text(left_out(replay))));
+    Section::brief("replay", "Trace replay").with(Block::Facts(facts))
+}
+
+fn size(bytes: u64) -> String {
+    Unit::Size.show(bytes as f64, Letters::Unicode)
+}
+
+fn latency(ns: u64) -> String {
+    Unit::Latency.show(ns as f64, Letters::Unicode)
+}
+
+fn trace(replay: &Replay) -> Fact {
+    let trace = &replay.trace;
+    let hash: String = trace.sha256.chars().take(HASH_DIGITS).collect();
+    let stage = trace.stage.as_ref().map_or(String::new(), |stage| format!(", events {stage}"));
+    let volumes = match trace.volumes_count {
+        1 => String::new(),
+        n => format!(", {n} devices or files, one after the other"),
+    };
+    Fact::new("trace", Cell::text(trace.file.clone()))
+        .note(format!("{}{stage}{volumes}, sha256 {hash}…", trace.format))
+}
+
+fn share(part: u64, all: u64) -> String {
+    if all == 0 {
+        return "no operations".to_owned();
+    }
+    format!("{:.1} % reads", part as f64 / all as f64 * 100.0)
+}
+
+fn asked(replay: &Replay) -> Fact {
+    let due = &replay.due;
+    let of = match due.operations == replay.operations {
+        true => String::new(),
+        false => format!(" of {}", replay.operations),
+    };
+    let pace = match replay.speed {
+        None => "as fast as the target goes".to_owned(),
+        Some(1.0) => "at the recorded pace".to_owned(),
+        Some(speed) => format!("{speed} times as fast as recorded"),
+    };
+    let text = format!(
+        "{}{of} operations, {}, {} in {}",
+        due.operations,
+        share(due.reads, due.operations),
+        size(due.size_bytes),
+        elapsed(due.span_ns as f64)
+    );
+    Fact::new("asked for", Cell::text(text)).note(pace)
+}
+
+fn places(replay: &Replay) -> Fact {
+    let mapping = &replay.mapping;
+    let share = |n: u64| n as f64 / replay.operations.max(1) as f64 * 100.0;
+    let mut note = format!("{:.1} % of the operations moved", share(mapping.moved));
+    for (n, what) in [
+        (mapping.folded, "fall together with other places of the trace"),
+        (mapping.rounded, "rounded to the boundary"),
+    ] {
+        if n > 0 {
+            note.push_str(&format!(", {:.1} % {what}", share(n)));
+        }
+    }
+    let text = format!(
+        "{}: {} of addresses, {} touched, on {}",
+        mapping.rule,
+        size(mapping.extent_bytes),
+        size(mapping.touched_bytes),
+        size(mapping.target_bytes)
+    );
+    Fact::new("places", Cell::text(text)).note(note)
+}
+
+fn began(replay: &Replay, begun: &TraceBegun) -> Vec<Fact> {
+    let never = match begun.never {
+        0 => String::new(),
+        n => format!(", {n} never began"),
+    };
+    let took = begun.took_ns.map_or(String::new(), |ns| format!(" in {}", elapsed(ns as f64)));
+    let order = match (begun.threads, replay.trace.out_of_order) {
+        (0 | 1, 0) => "in the order of the trace".to_owned(),
+        (0 | 1, n) => format!("in the order of time; {n} were written down later"),
+        (n, _) => format!("by {n} threads, so that their order is not kept"),
+    };
+    let text = format!("{} operations{took}{never}", begun.operations);
+    let mut facts = vec![Fact::new("replayed", Cell::text(text)).note(order)];
+    if let Some(lag) = &begun.lag {
+        let end =
+            begun.lag_end_ns.map_or(String::new(), |ns| format!(", at the end {}", latency(ns)));
+        let text = format!(
+            "p50 {}, p99 {}, largest {}{end}",
+            latency(lag.wait_ns_p50),
+            latency(lag.wait_ns_p99),
+            latency(lag.wait_ns_max)
+        );
+        facts
+            .push(Fact::new("lag", Cell::text(text)).note("starts after their times in the trace"));
+    }
+    facts
+}
+
+fn left_out(replay: &Replay) -> String {
+    let trace = &replay.trace;
+    let mut parts: Vec<String> =
+        trace.left_out.iter().map(|(what, count)| format!("{count} {what}")).collect();
+    for (n, what) in [
+        (trace.unreadable_lines, "lines that cannot be read"),
+        (replay.mapping.outside, "operations beyond the target"),
+    ] {
+        if n > 0 {
+            parts.push(format!("{n} {what}"));
+        }
+    }
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+}

@@ -1,0 +1,37 @@
+//! A trace as the operations of a plan's stream.
+
+use std::sync::Arc;
+
+use plimsoll_plan as plan;
+
+use super::PlannedError;
+use crate::matrix::{SizeShare, StreamConfig};
+use crate::trace::{Replay, Trace};
+
+/// Lays a trace onto the file of the stream that replays it, for a measured phase of `measure_ns`.
+///
+/// # Errors
+/// A stream that replays none, and a trace of which nothing fits its file.
+pub fn lay(
+    configs: &mut [StreamConfig],
+    matrix: &plan::Matrix,
+    trace: Trace,
+    measure_ns: u64,
+) -> Result<(), PlannedError> {
+    let mut streams = configs.iter_mut().zip(&matrix.streams);
+    let found = streams.find_map(|(config, stream)| Some((config, stream.trace.as_ref()?)));
+    let Some((config, source)) = found else {
+        return Err(PlannedError::Numbers("the plan has no stream that replays a trace".into()));
+    };
+    let files = &config.files;
+    let target_bytes = files.file_size_bytes.saturating_sub(files.offset_bytes);
+    let replay = Replay::new(trace, source, target_bytes, config.align_bytes, measure_ns)
+        .map_err(PlannedError::numbers)?;
+    let largest = replay.size_bytes_max();
+    if config.all_sizes_bytes().last().is_none_or(|planned| *planned < u64::from(largest)) {
+        // Rounded up to a boundary it is larger than the trace had it.
+        config.sizes.push(SizeShare { size_bytes: largest, share: f64::MIN_POSITIVE });
+    }
+    config.trace = Some(Arc::new(replay));
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Recorded operations as a source of operations: what a trace asks for, laid onto a target of any size, at the trace's own
+//! times, faster, slower, or as fast as it goes.
+//!
+//! A [`Trace`] is what was recorded, in the order of time; [`Replay`] is the same on a target. Devices of a trace lie one
+//! after the other in its address space. One client gives the operations, so that they are handed over in the order of the
+//! trace; [`Cursor`] is that client's.
+
+mod figures;
+mod map;
+mod replay;
+
+pub use figures::{Figures, SizeCount};
+pub use map::Mapping;
+pub use replay::{Cursor, Due, NothingFits, Replay};
+
+/// Places are told apart by pieces of this size: what a trace touches, and what is moved as one.
+pub const CHUNK_BYTES: u64 = 1 << 20;
+
+/// A recorded read or write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When it was asked for, from the first one on.
+    pub at_ns: u64,
+    /// From which byte of its device on.
+    pub offset_bytes: u64,
+    /// How many bytes.
+    pub size_bytes: u32,
+    /// Number of its device.
+    pub volume: u16,
+    /// Whether it reads.
+    pub is_read: bool,
+}
+
+/// Recorded operations in the order of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    events: Vec<Event>,
+    /// By device: where it begins in the address space of the whole.
+    bases: Vec<u64>,
+    extent_bytes: u64,
+    out_of_order: u64,
+}
+
+impl Trace {
+    /// Operations in the order in which they were written down, on any clock.
+    #[must_use]
+    pub fn new(mut events: Vec<Event>) -> Self {
+        let mut latest_ns = 0;
+        let mut out_of_order = 0;
+        for event in &events {
+            out_of_order += u64::from(event.at_ns < latest_ns);
+            latest_ns = latest_ns.max(event.at_ns);
+        }
+        if out_of_order > 0 {
+            // Stable: what has one time stays in the order of the file.
+            events.sort_by_key(|event| event.at_ns);
+        }
+        let first_ns = events.first().map_or(0, |event| event.at_ns);
+        events.iter_mut().for_each(|event| event.at_ns -= first_ns);
+        let (bases, extent_bytes) = bases(&events);
+        Self { events, bases, extent_bytes, out_of_order }
+    }
+
+    /// The operations.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// How many were written down after a later one.
+    #[must_use]
+    pub fn out_of_order(&self) -> u64 {
+        self.out_of_order
+    }
+
+    /// Where an operation begins in the address space of all devices.
+    fn place(&self, event: &Event) -> u64 {
+        let base = self.bases.get(usize::from(event.volume)).copied().unwrap_or(0);
+        base.saturating_add(event.offset_bytes)
+    }
+}
+
+/// Where each device begins when they lie one after the other, on whole pieces, and where the last one ends.
+fn bases(events: &[Event]) -> (Vec<u64>, u64) {
+    let mut ends: Vec<u64> = Vec::new();
+    for event in events {
+        let at = usize::from(event.volume);
+        if ends.len() <= at {
+            ends.resize(at + 1, 0);
+        }
+        let end = event.offset_bytes.saturating_add(u64::from(event.size_bytes));
+        ends[at] = ends[at].max(end);
+    }
+    let (mut bases, mut next, mut extent) = (Vec::with_capacity(ends.len()), 0u64, 0u64);
+    for end in ends {
+        bases.push(next);
+        extent = next.saturating_add(end);
+        next = extent.div_ceil(CHUNK_BYTES).saturating_mul(CHUNK_BYTES);
+    }
+    (bases, extent)
+}
+
+/// The pieces that a stretch of bytes lies in.
+fn chunks(offset_bytes: u64, size_bytes: u32) -> std::ops::RangeInclusive<u64> {
+    let last = offset_bytes.saturating_add(u64::from(size_bytes.max(1)) - 1);
+    offset_bytes / CHUNK_BYTES..=last / CHUNK_BYTES
+}
+
+#[cfg(test)]
+mod tests;

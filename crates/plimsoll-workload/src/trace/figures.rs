@@ -1,0 +1,116 @@
+//! What a trace is, in numbers.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::{CHUNK_BYTES, Trace, chunks};
+
+/// Sizes that are kept apart.
+const SIZES_MAX: usize = 64;
+/// Boundaries that are looked for: a sector, and the block of most devices and file systems.
+const ALIGN_BYTES: [u64; 4] = [4096, 2048, 1024, 512];
+
+/// A size of transfers, and how many have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeCount {
+    /// Bytes of one.
+    pub size_bytes: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// What a trace is, in numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Reads and writes.
+    pub operations: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+    /// Bytes of reads.
+    pub read_bytes: u64,
+    /// From the first to the last.
+    pub span_ns: u64,
+    /// Where the last byte of the address space ends.
+    pub extent_bytes: u64,
+    /// Bytes of the pieces that are touched at all.
+    pub touched_bytes: u64,
+    /// The largest boundary up to 4 KiB that every offset and size is a multiple of; 512 where there is none.
+    pub align_bytes: u64,
+    /// Sizes with how many have them, the smallest first. Of more than 64 the rarest are counted with the next larger
+    /// one that is kept.
+    pub sizes: Vec<SizeCount>,
+}
+
+impl Trace {
+    /// What it is, in numbers.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let mut figures = Figures {
+            operations: self.events.len() as u64,
+            reads: 0,
+            bytes: 0,
+            read_bytes: 0,
+            span_ns: self.events.last().map_or(0, |event| event.at_ns),
+            extent_bytes: self.extent_bytes,
+            touched_bytes: 0,
+            align_bytes: 512,
+            sizes: Vec::new(),
+        };
+        let (mut sizes, mut bits) = (BTreeMap::new(), 0);
+        for event in &self.events {
+            let size = u64::from(event.size_bytes);
+            figures.bytes += size;
+            if event.is_read {
+                figures.reads += 1;
+                figures.read_bytes += size;
+            }
+            *sizes.entry(size).or_insert(0u64) += 1;
+            bits |= size | event.offset_bytes;
+        }
+        let fits = |align: &&u64| bits.is_multiple_of(**align);
+        figures.align_bytes = ALIGN_BYTES.iter().find(fits).copied().unwrap_or(512);
+        figures.touched_bytes = self.touched().len() as u64 * CHUNK_BYTES;
+        figures.sizes = fold(sizes);
+        figures
+    }
+
+    /// The pieces that are touched, in order.
+    pub(super) fn touched(&self) -> Vec<u64> {
+        let mut all = HashSet::new();
+        let mut last = None;
+        for event in &self.events {
+            let range = chunks(self.place(event), event.size_bytes);
+            if last.as_ref() != Some(&range) {
+                all.extend(range.clone());
+                last = Some(range);
+            }
+        }
+        let mut all: Vec<u64> = all.into_iter().collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// The commonest sizes and the largest; the others are counted with the next larger one.
+fn fold(sizes: BTreeMap<u64, u64>) -> Vec<SizeCount> {
+    let mut all: Vec<SizeCount> =
+        sizes.into_iter().map(|(size_bytes, count)| SizeCount { size_bytes, count }).collect();
+    if all.len() <= SIZES_MAX {
+        return all;
+    }
+    let largest = all.last().map_or(0, |size| size.size_bytes);
+    let mut by_count: Vec<SizeCount> = all.clone();
+    by_count.sort_by_key(|size| std::cmp::Reverse((size.size_bytes == largest, size.count)));
+    let kept: HashSet<u64> = by_count.iter().take(SIZES_MAX).map(|size| size.size_bytes).collect();
+    let mut waiting = 0;
+    all.retain_mut(|size| {
+        if kept.contains(&size.size_bytes) {
+            size.count += std::mem::take(&mut waiting);
+            return true;
+        }
+        waiting += size.count;
+        false
+    });
+    all
+}

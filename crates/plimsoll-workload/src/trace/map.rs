@@ -1,0 +1,150 @@
+//! Where the operations of a trace go on a target of another size.
+//!
+//! | rule | place of a byte | what it keeps |
+//! |---|---|---|
+//! | keep | its own | everything; what lies beyond the target is left out |
+//! | compact | the pieces of 1 MiB that the trace touches are laid one after the other, in their order | order, alignment, runs across touched pieces |
+//! | wrap | its own, modulo the target's size | alignment and runs; places a target's size apart fall together |
+//! | scale | its piece times the target's pieces over the trace's; its place within the piece | the spread, alignment, runs within a piece |
+//! | fit | keep where the address space fits, else compact, else compact and then wrap | |
+//!
+//! An operation that would run over the target's end begins as much earlier as it takes. Offsets are rounded down and sizes
+//! up to the boundary that the plan states.
+
+use plimsoll_plan::TraceMap;
+
+use super::{CHUNK_BYTES, Event, Trace};
+
+/// How a trace was laid onto a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// The rule that was applied, in a word or two.
+    pub rule: &'static str,
+    /// Bytes of the target.
+    pub target_bytes: u64,
+    /// Bytes of the trace's address space.
+    pub extent_bytes: u64,
+    /// Bytes of the pieces that it touches.
+    pub touched_bytes: u64,
+    /// Operations that went to another place than their own.
+    pub moved: u64,
+    /// Operations whose place other places of the trace fall on too.
+    pub folded: u64,
+    /// Operations whose offset or size was rounded.
+    pub rounded: u64,
+    /// Operations that were left out, as they lie beyond the target.
+    pub outside: u64,
+}
+
+/// A rule with what it takes.
+enum Rule {
+    Keep,
+    Wrap,
+    Scale { from: u64, to: u64 },
+    Compact { touched: Vec<u64> },
+    CompactWrap { touched: Vec<u64> },
+}
+
+impl Rule {
+    fn new(map: TraceMap, trace: &Trace, touched: Vec<u64>, target_bytes: u64) -> Self {
+        let compact_bytes = touched.len() as u64 * CHUNK_BYTES;
+        let fits = trace.extent_bytes <= target_bytes;
+        match map {
+            TraceMap::Keep => Self::Keep,
+            TraceMap::Wrap if fits => Self::Keep,
+            TraceMap::Wrap => Self::Wrap,
+            TraceMap::Scale => Self::Scale {
+                from: trace.extent_bytes.div_ceil(CHUNK_BYTES).max(1),
+                to: (target_bytes / CHUNK_BYTES).max(1),
+            },
+            TraceMap::Fit if fits => Self::Keep,
+            TraceMap::Fit | TraceMap::Compact if compact_bytes <= target_bytes => {
+                Self::Compact { touched }
+            }
+            TraceMap::Fit | TraceMap::Compact => Self::CompactWrap { touched },
+        }
+    }
+
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Wrap => "wrap",
+            Self::Scale { .. } => "scale",
+            Self::Compact { .. } => "compact",
+            Self::CompactWrap { .. } => "compact and wrap",
+        }
+    }
+
+    /// Where a byte goes, and whether others may fall on it.
+    fn place(&self, at: u64, target_bytes: u64) -> (u64, bool) {
+        let dense = |touched: &[u64]| {
+            // Every piece that an operation begins in is among them.
+            let rank = touched.binary_search(&(at / CHUNK_BYTES)).unwrap_or_else(|rank| rank);
+            (rank as u64).saturating_mul(CHUNK_BYTES).saturating_add(at % CHUNK_BYTES)
+        };
+        let wrapped = |at: u64| (at % target_bytes.max(1), at >= target_bytes);
+        match self {
+            Self::Keep => (at, false),
+            Self::Wrap => wrapped(at),
+            Self::Compact { touched } => (dense(touched), false),
+            Self::CompactWrap { touched } => wrapped(dense(touched)),
+            Self::Scale { from, to } => {
+                let chunk = u128::from(at / CHUNK_BYTES) * u128::from(*to) / u128::from(*from);
+                let place = u64::try_from(chunk).unwrap_or(u64::MAX).saturating_mul(CHUNK_BYTES);
+                (place.saturating_add(at % CHUNK_BYTES), from > to)
+            }
+        }
+    }
+}
+
+/// Lays a trace onto `target_bytes`, on multiples of `align_bytes`.
+pub(super) fn map(
+    mut trace: Trace,
+    rule: TraceMap,
+    target_bytes: u64,
+    align_bytes: u64,
+) -> (Vec<Event>, Mapping) {
+    let align = align_bytes.max(1);
+    let target_bytes = target_bytes / align * align;
+    let touched = trace.touched();
+    let mut mapping = Mapping {
+        rule: "",
+        target_bytes,
+        extent_bytes: trace.extent_bytes,
+        touched_bytes: touched.len() as u64 * CHUNK_BYTES,
+        moved: 0,
+        folded: 0,
+        rounded: 0,
+        outside: 0,
+    };
+    let rule = Rule::new(rule, &trace, touched, target_bytes);
+    mapping.rule = rule.word();
+    let (bases, mut events) = (std::mem::take(&mut trace.bases), trace.events);
+    events.retain_mut(|event| {
+        let base = bases.get(usize::from(event.volume)).copied().unwrap_or(0);
+        let own = base.saturating_add(event.offset_bytes);
+        let from = own / align * align;
+        let to =
+            own.saturating_add(u64::from(event.size_bytes)).div_ceil(align).saturating_mul(align);
+        let size = to.saturating_sub(from);
+        let rounded = from != own || size != u64::from(event.size_bytes);
+        let (place, folds) = rule.place(from, target_bytes);
+        let is_kept = matches!(rule, Rule::Keep);
+        let Some(room) = target_bytes.checked_sub(size) else {
+            mapping.outside += 1;
+            return false;
+        };
+        if is_kept && place > room {
+            mapping.outside += 1;
+            return false;
+        }
+        let place = place.min(room);
+        mapping.moved += u64::from(place != from);
+        mapping.folded += u64::from(folds);
+        mapping.rounded += u64::from(rounded);
+        event.offset_bytes = place;
+        event.size_bytes = u32::try_from(size).unwrap_or(u32::MAX);
+        true
+    });
+    (events, mapping)
+}

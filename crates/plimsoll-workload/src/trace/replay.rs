@@ -1,0 +1,140 @@
+//! A trace on a target, and the client that gives its operations.
+
+use std::sync::Arc;
+
+use plimsoll_plan::TraceSource;
+
+use super::map::map;
+use super::{Event, Mapping, Trace};
+
+/// A trace of which nothing can be asked of a target.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no operation of the trace {file} fits into {target_bytes} bytes")]
+pub struct NothingFits {
+    /// The trace.
+    pub file: String,
+    /// Bytes of the target.
+    pub target_bytes: u64,
+}
+
+/// What was to be asked for in the measured phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Due {
+    /// Reads and writes.
+    pub operations: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+    /// From the first one to the last.
+    pub span_ns: u64,
+}
+
+/// A trace on a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// In the order of time; times are those at which operations are to start.
+    events: Vec<Event>,
+    mapping: Mapping,
+    due: Due,
+    out_of_order: u64,
+    at_times: bool,
+}
+
+impl Replay {
+    /// Lays a trace onto `target_bytes`, on multiples of `align_bytes`, for a measured phase of `measure_ns`.
+    ///
+    /// # Errors
+    /// A trace of which nothing can be asked of that target.
+    pub fn new(
+        trace: Trace,
+        source: &TraceSource,
+        target_bytes: u64,
+        align_bytes: u64,
+        measure_ns: u64,
+    ) -> Result<Self, NothingFits> {
+        let out_of_order = trace.out_of_order();
+        let (mut events, mapping) = map(trace, source.map, target_bytes, align_bytes);
+        if events.is_empty() {
+            return Err(NothingFits { file: source.file.clone(), target_bytes });
+        }
+        if let Some(speed) = source.speed.filter(|speed| *speed != 1.0) {
+            let scaled = |ns: u64| (ns as f64 / speed).round() as u64;
+            events.iter_mut().for_each(|event| event.at_ns = scaled(event.at_ns));
+        }
+        let at_times = source.speed.is_some();
+        let mut due = Due::default();
+        for event in events.iter().take_while(|event| !at_times || event.at_ns < measure_ns) {
+            due.operations += 1;
+            due.reads += u64::from(event.is_read);
+            due.bytes += u64::from(event.size_bytes);
+            due.span_ns = event.at_ns;
+        }
+        Ok(Self { events, mapping, due, out_of_order, at_times })
+    }
+
+    /// How it was laid onto the target.
+    #[must_use]
+    pub fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    /// What was to be asked for in the measured phase.
+    #[must_use]
+    pub fn due(&self) -> Due {
+        self.due
+    }
+
+    /// How many operations the trace had written down after a later one.
+    #[must_use]
+    pub fn out_of_order(&self) -> u64 {
+        self.out_of_order
+    }
+
+    /// Whether operations start at the trace's times.
+    #[must_use]
+    pub fn at_times(&self) -> bool {
+        self.at_times
+    }
+
+    /// The operations on the target, in the order of time.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The largest operation.
+    #[must_use]
+    pub fn size_bytes_max(&self) -> u32 {
+        self.events.iter().map(|event| event.size_bytes).max().unwrap_or(0)
+    }
+
+    /// Its operations from the first on.
+    #[must_use]
+    pub fn cursor(self: &Arc<Self>) -> Cursor {
+        Cursor { replay: Arc::clone(self), next: 0 }
+    }
+}
+
+/// Gives the operations of a replay, one after the other.
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    replay: Arc<Replay>,
+    next: usize,
+}
+
+impl Cursor {
+    /// The next operation; `None` after the last.
+    #[inline]
+    pub fn take(&mut self) -> Option<Event> {
+        let event = self.replay.events.get(self.next)?;
+        self.next += 1;
+        Some(*event)
+    }
+
+    /// Whether all operations were given.
+    #[must_use]
+    pub fn is_at_end(&self) -> bool {
+        self.next >= self.replay.events.len()
+    }
+}

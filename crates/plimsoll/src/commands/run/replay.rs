@@ -1,0 +1,121 @@
+//! `plimsoll run --trace FILE`: a block trace, replayed.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use plimsoll_plan::{DurationNs, Plan, SizeBytes, TraceMap, TraceRequest, overlay, trace_plan};
+use plimsoll_runner::trace::{Survey, survey};
+
+use crate::commands::chosen::{Changes, wrong};
+use crate::commands::run::line::{Line, places};
+use crate::error::CliError;
+
+/// The replay of a trace.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Replay of a trace")]
+pub struct Replay {
+    /// Replay the reads and writes of a block trace: blkparse text, fio's write_iolog (2 and 3), MSR Cambridge or Alibaba
+    /// CSV, plain or gzipped.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "size", "reads", "pattern", "clients", "files",
+          "bs", "rw", "runtime"])]
+    trace: Option<PathBuf>,
+    /// When operations start: recorded, so many times as fast (2x, 0.5x), or as-fast as the target goes.
+    #[arg(long, value_name = "PACE", requires = "trace")]
+    pace: Option<String>,
+    /// Where operations go on a target of another size: fit, keep, compact, wrap, scale; fit unless said otherwise.
+    #[arg(long, value_name = "RULE", requires = "trace", value_parser = map_word)]
+    map: Option<TraceMap>,
+}
+
+fn map_word(word: &str) -> Result<TraceMap, String> {
+    TraceMap::from_word(word).ok_or_else(|| format!("one of: {}", TraceMap::WORDS.join(", ")))
+}
+
+impl Replay {
+    /// Whether a trace is named.
+    pub fn is_asked(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    /// The plan that replays it, and what the trace is.
+    ///
+    /// # Errors
+    /// A file that is no trace, no place, values that no plan takes.
+    pub fn plan(&self, line: &Line, changes: &Changes) -> Result<(Plan, Vec<String>), CliError> {
+        let Some(path) = &self.trace else { return Err(CliError::usage("no trace is named")) };
+        let places = places(changes)?;
+        let [target] = &places[..] else {
+            let says = "a trace is replayed on one file or device, and several places are named";
+            return Err(CliError::usage(says).hint("name one --path, --device, --nfs or --model"));
+        };
+        let survey = survey(path)?;
+        let is_device = target.starts_with("/dev/");
+        let file_size = match line.file_size() {
+            Some(size) => Some(size),
+            None => (!is_device).then(|| survey.file_size()),
+        };
+        let pace = self.pace.clone().unwrap_or_else(|| "recorded".to_owned());
+        let mut request = request("plimsoll run", path, &survey)?;
+        (request.pace, request.map) = (Some(pace.clone()), self.map);
+        (request.depth, request.measure) = (line.depth(), line.measure());
+        (request.target, request.file_size) = (Some(target.clone()), file_size);
+        let plan = trace_plan(&request).map_err(|errors| wrong(&errors))?;
+        let mut meant = vec![format!("{}: {}", path.display(), survey.says())];
+        let place = file_size
+            .map_or("the whole device".to_owned(), |size| format!("a file of {}", size.about()));
+        meant.push(format!("replayed at pace {pace} on {place}"));
+        let set = Changes { set: changes.set.clone(), ..Changes::default() }.fields()?;
+        if set.is_empty() {
+            return Ok((plan, meant));
+        }
+        let text = overlay(plan.text(), plan.source_name(), &set);
+        let plan = text.and_then(|text| Plan::parse(&text, plan.source_name()));
+        Ok((plan.map_err(|errors| wrong(&errors))?, meant))
+    }
+}
+
+/// The plan that replays a trace, with a place to be named.
+///
+/// # Errors
+/// A file that is no trace.
+pub fn import(path: &Path) -> Result<(Plan, Survey), CliError> {
+    let survey = survey(path)?;
+    let mut request = request("plimsoll plan import", path, &survey)?;
+    request.file_size = Some(survey.file_size());
+    if survey.span() == DurationNs(0) {
+        request.pace = Some("as-fast".to_owned());
+    }
+    let plan = trace_plan(&request).map_err(|errors| wrong(&errors))?;
+    Ok((plan, survey))
+}
+
+/// What a trace is, for a plan.
+fn request(made_by: &'static str, path: &Path, survey: &Survey) -> Result<TraceRequest, CliError> {
+    let whole = std::fs::canonicalize(path)
+        .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
+    let Some(file) = whole.to_str() else {
+        let says = format!("{} is no text, and a plan cannot name it", whole.display());
+        return Err(CliError::usage(says).hint("rename the trace"));
+    };
+    let stem = path.file_stem().map_or("trace".into(), |stem| stem.to_string_lossy());
+    let figures = &survey.figures;
+    let sizes = figures.sizes.iter().map(|size| (SizeBytes(size.size_bytes), size.count));
+    Ok(TraceRequest {
+        name: format!("trace-{}", plimsoll_plan::printable(&stem)),
+        made_by,
+        target: None,
+        says: survey.says(),
+        file: file.to_owned(),
+        sha256: survey.account.sha256.clone(),
+        operations: figures.operations,
+        reads: figures.reads,
+        span: survey.span(),
+        sizes: sizes.collect(),
+        align: SizeBytes(figures.align_bytes),
+        file_size: None,
+        pace: None,
+        map: None,
+        depth: None,
+        measure: None,
+    })
+}
