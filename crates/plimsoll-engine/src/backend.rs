@@ -260,7 +260,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
                 break;
             }
             let now_ns = self.now_ns();
-            while self.reap(SETTLED_MAX, now_ns, &mut out) > 0 {
+            while self.arrived() > 0 {
+                self.reap(SETTLED_MAX, now_ns, &mut out);
                 out.clear();
             }
         }

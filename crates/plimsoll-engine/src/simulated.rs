@@ -61,6 +61,8 @@ pub(crate) struct Costs {
     pub(crate) call_ns: u64,
     /// The kernel's work on each operation of a call.
     pub(crate) work_ns: u64,
+    /// Until it goes on after a wait.
+    pub(crate) wake_ns: u64,
 }
 
 /// When operations are done.
@@ -136,6 +138,7 @@ impl<D: Device> Queue for Simulated<D> {
         {
             self.ticked |= deadline < *first;
             self.world.advance_to((*first).min(deadline));
+            self.spend(self.costs.wake_ns);
         }
         Ok(())
     }
@@ -150,7 +153,7 @@ impl<D: Device> Queue for Simulated<D> {
         if let Some(beside) = &mut self.beside {
             beside();
         }
-        self.ticked = false;
+        let most = most.saturating_sub(usize::from(std::mem::take(&mut self.ticked)));
         let there = self.arrived().min(most);
         for _ in 0..there {
             let Some(Reverse((.., user_data, size))) = self.in_flight.pop() else { break };

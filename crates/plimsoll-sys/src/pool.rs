@@ -406,9 +406,8 @@ impl Pool {
         if let Some((index, answer)) = self.inline_answer.take() {
             return usize::from(self.end(index, answer, each));
         }
-        let (mut ended, mut left) = (0, self.arrived());
-        while ended < most && left > 0 {
-            left -= 1;
+        let mut ended = 0;
+        for _ in 0..self.arrived().min(most) {
             let Some(index) = self.done.pop_front() else { break };
             let seat = &self.shared.seats[index as usize];
             debug_assert_eq!(seat.state.load(Ordering::Acquire), DONE, "listed when it is done");

@@ -254,16 +254,16 @@ impl Ring {
         self.ring.as_mut().map_or(0, |ring| ring.completion().len())
     }
 
-    /// Hands up to `most` of the completions that are there to `each`, in the order in which they came,
-    /// with user data and bytes or `errno`. Short transfers are queued again for their rest,
-    /// interrupted ones for another try. Returns how many were handed out. No system call.
+    /// Takes up to `most` of the completions that are there and hands those of operations to `each`, in the order
+    /// in which they came, with user data and bytes or `errno`. Short transfers are queued again for their rest,
+    /// interrupted ones for another try; they and a tick count for `most`, so that what came later than the first
+    /// `most` is never handed out among them. Returns how many were handed out. No system call.
     #[inline]
     pub fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         let Some(ring) = &mut self.ring else { return 0 };
         let (_, mut submissions, mut completions) = ring.split();
         let mut ended = 0;
-        while ended < most {
-            let Some(completion) = completions.next() else { break };
+        for completion in completions.by_ref().take(most) {
             if completion.user_data() == TICK {
                 if let Some(tick) = &self.tick {
                     self.queued += u32::from(arm(tick, &mut submissions));

@@ -57,8 +57,9 @@ pub trait Queue {
     }
     /// Completions that are there to be reaped. No system call.
     fn arrived(&mut self) -> usize;
-    /// Hands up to `most` of the completions that are there to `each`, in the order in which they
-    /// came, with user data and bytes or `errno`.
+    /// Takes up to `most` of the completions that are there, and hands those of operations to `each`, in the order
+    /// in which they came, with user data and bytes or `errno`. Returns how many it handed out: fewer where some were
+    /// no ends of operations (the ring's own timer, a transfer that goes on).
     fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize;
     /// Bytes of the arena that no operation in flight uses. None where a target has no arena.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {

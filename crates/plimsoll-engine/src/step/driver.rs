@@ -236,8 +236,9 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             (self.seen, self.seen_ns) = (backend.arrived(), backend.now_ns());
         }
         let most = self.batch.len().min(self.seen);
-        let taken = backend.reap(most, self.seen_ns, completions);
-        self.seen = self.seen.saturating_sub(taken);
+        backend.reap(most, self.seen_ns, completions);
+        // Whether or not they ended an operation: the next is not as old as they are.
+        self.seen -= most;
         backend.now_ns()
     }
 

@@ -349,13 +349,6 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// How many of those that were seen are still to be taken. Where fewer came than were asked for, the rest of what
-    /// was seen were no operations (the ring's own timer is one): the next completion is not as old as they are.
-    #[inline(always)]
-    fn left_of_seen(&self, most: usize, taken: usize) -> usize {
-        if taken < most { 0 } else { self.seen.saturating_sub(taken) }
-    }
-
     /// When a place whose operation was taken at `now_ns` is ready for its next. By a schedule, when
     /// it was taken; otherwise when its completion was first there to be taken: what it waited for
     /// since was this thread, with completions before it.
@@ -404,7 +397,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 }
                 pacing.completed(place as u32, ready_ns);
             });
-            self.seen = self.left_of_seen(most, taken);
+            // Whether or not they were operations (the ring's own timer is none): the next is not as old as they are.
+            self.seen -= most;
             // Before anything starts in that place again.
             if let Some((place, op)) = look_at {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
@@ -439,7 +433,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             came.push((place as u32, result));
             pacing.completed(place as u32, ready_ns);
         });
-        self.seen = self.left_of_seen(most, taken);
+        self.seen -= most;
         self.settle(snapshot, came_ns)?;
         Ok(taken)
     }

@@ -154,6 +154,20 @@ fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
     }
 }
 
+/// As many completions as were asked for, and the timer among them: the one that is left is of an operation that has not
+/// been handed over yet.
+#[test]
+fn a_timer_among_a_full_batch_makes_nothing_older_than_it_is() {
+    for depth in [1, 2, 8, 16] {
+        // A wait ends by its time, and before the thread goes on all operations come back.
+        let mut queue = Served::queue(&World::default(), 16, SECOND + 50);
+        queue.costs.wake_ns = 100;
+        let (_, collected, _) = go(queue, Closed::new(&[depth], 0), config(20 * SECOND));
+        let fast = collected.totals[0].latency.min_ns().unwrap();
+        assert!(fast >= SECOND, "depth {depth}: {fast}");
+    }
+}
+
 fn constant(rate_per_s: f64) -> Open<plimsoll_workload::arrival::Arrivals> {
     let rate = Rate::per_s(rate_per_s).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };

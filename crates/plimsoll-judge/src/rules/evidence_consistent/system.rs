@@ -37,9 +37,11 @@ fn devices(bundle: &Bundle, measure: &Phase, held: &mut Ledgered) {
         let (sum, largest) = gauges.entry(row.name.as_str()).or_default();
         (*sum, *largest) = (*sum + value, largest.max(value));
     }
-    // A run that did not come to its end, for a thread that hung, reads the totals later.
+    // A run that did not come to its end, for a thread that hung, reads the totals later. So does one whose operations
+    // were waited for after the end.
     let whole = bundle.run.end.kind == EndKind::Completed;
-    let longest_ns = match whole {
+    let drained = bundle.run.classes.iter().any(|class| class.drained > 0);
+    let longest_ns = match whole && !drained {
         true => measure.duration_ns,
         false => bundle.run.duration_ns.saturating_sub(measure.start_ns).max(measure.duration_ns),
     };
