@@ -18,7 +18,8 @@ impl Piped {
     /// Length of the device's pipe, and what each operation takes of its capacity.
     pub(crate) const PIPE_NS: u64 = 250_000;
     pub(crate) const SERVICE_NS: u64 = 10_000;
-    pub(crate) const COSTS: Costs = Costs { step_ns: 200, call_ns: 300, work_ns: 2_000, wake_ns: 0 };
+    pub(crate) const COSTS: Costs =
+        Costs { step_ns: 200, call_ns: 300, work_ns: 2_000, wake_ns: 0 };
 
     pub(crate) fn queue(world: &World, depth: u32, held_ns: u64) -> Simulated<Self> {
         Simulated::new(world, depth as usize, Self { held_ns, free_ns: 0 })
