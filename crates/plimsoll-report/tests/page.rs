@@ -119,6 +119,51 @@ fn a_hypervisor_without_a_name_is_named_once_and_a_run_without_a_measurement_say
     assert!(text.contains("came to no measurement") && !text.contains("not at all"), "{text}");
 }
 
+/// Phrases that readers stumbled over, in the reports of runs that ended in every way: none of them comes back.
+#[test]
+fn no_report_says_one_of_many_or_ends_before_its_list() {
+    use plimsoll_evidence::run::EndKind;
+    const OF_MANY: [&str; 9] = [
+        "runs",
+        "threads",
+        "intervals",
+        "operations",
+        "reads",
+        "writes",
+        "errors",
+        "processes",
+        "hosts",
+    ];
+    let style = plimsoll_report::text::Style { full: true, ..Default::default() };
+    let slow = Sample { read_ms: 40.0, buffered: true, ..QUICK };
+    for (sample, end) in [
+        (QUICK, EndKind::Completed),
+        (QUARTER, EndKind::Completed),
+        (slow, EndKind::Completed),
+        (QUICK, EndKind::Interrupted),
+        (slow, EndKind::NoSpace),
+    ] {
+        let mut bundle = common::bundle(sample);
+        bundle.run.end.kind = end;
+        (bundle.run.engine.threads, bundle.run.engine.sessions) = (1, 1);
+        let verdict = judge(&bundle);
+        let text = plimsoll_report::text(&bundle, &verdict, &style);
+        let page = plimsoll_report::html(&bundle, &verdict).unwrap();
+        for said in [&text, &page] {
+            for phrase in
+                ["complete: .", "needs rotating disks", "measured for not at all", "of a other"]
+            {
+                assert!(!said.contains(phrase), "{phrase}: {said}");
+            }
+            let words: Vec<&str> = said.split_whitespace().collect();
+            for two in words.windows(2) {
+                let noun = two[1].trim_end_matches(|c: char| !c.is_alphabetic());
+                assert!(two[0] != "1" || !OF_MANY.contains(&noun), "{} {}", two[0], two[1]);
+            }
+        }
+    }
+}
+
 /// Words that are the project's own are explained where they first appear.
 #[test]
 fn words_of_our_own_are_explained_where_they_first_appear() {
