@@ -11,11 +11,11 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::{AckPolicy, pull};
 use futures_util::StreamExt;
 use plimsoll_plan::Plan;
+use plimsoll_runner::allow::Allow;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::places::Places;
 use plimsoll_sys::clock;
 
-use crate::allow::Allow;
 use crate::broker::{Broker, Server};
 use crate::card::{Card, boot_id, is_name};
 use crate::message::{Stamp, Told};

@@ -3,14 +3,14 @@
 //!
 //! - [`broker`]: how the server is reached; which subjects, streams and buckets there are.
 //! - [`card`]: what an agent says of itself; [`message`]: what agents and coordinator tell each other.
-//! - [`order`]: a plan that was signed, and what an agent asks before it takes one; [`allow`]: what its operator allows.
+//! - [`order`]: a plan that was signed, and what an agent asks before it takes one; what its operator allows
+//!   is [`plimsoll_runner::allow`].
 //! - [`agent`]: the agent. [`coordinator`]: the other end. [`offset`]: how far apart their clocks are.
 //! - [`evidence`]: what a fleet's run leaves, written and read. [`local`]: a private server and agents, to try it.
 //!
 //! An asynchronous runtime lives here and in no crate below: agents drive `plimsoll-runner` on threads of its own.
 
 pub mod agent;
-pub mod allow;
 pub mod broker;
 pub mod card;
 pub mod coordinator;

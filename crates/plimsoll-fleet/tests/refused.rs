@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use plimsoll_evidence::signature::{Signer, make_keys};
 use plimsoll_fleet::agent;
-use plimsoll_fleet::allow::Allow;
 use plimsoll_fleet::broker::Server;
 use plimsoll_fleet::local::PrivateServer;
 use plimsoll_fleet::order::{Order, Signed, VALID_NS};
+use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
 use plimsoll_sys::clock::realtime_ns;
 use tempfile::TempDir;

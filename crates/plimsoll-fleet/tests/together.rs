@@ -11,13 +11,13 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::fleet::HostEnd;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::signature::{Signer, make_keys};
-use plimsoll_fleet::allow::Allow;
 use plimsoll_fleet::broker::Server;
 use plimsoll_fleet::evidence::{Left, read};
 use plimsoll_fleet::local::PrivateServer;
 use plimsoll_fleet::{agent, coordinator};
 use plimsoll_judge::VerdictKind;
 use plimsoll_plan::Plan;
+use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
 
 /// I/Os per second that each host's plan asks for: no target's limit.

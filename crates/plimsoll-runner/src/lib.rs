@@ -11,10 +11,11 @@
 //! - [`custody`]: how evidence is read and judged; [`verify`]: what was left, held against what should be there;
 //!   [`ledger`]: its signed statements; [`render`]: the forms that a bundle keeps it in.
 //! - [`trace`]: traces that are replayed, read for a plan and for its run.
-//! - [`before`]: what a run will take, said before it begins.
+//! - [`before`]: what a run will take, said before it begins; [`allow`]: what an operator lets others run plans on.
 //! - [`places`]: where Plimsoll keeps its own files; [`evidence_place`]: where a bundle goes.
 //! - [`error`], [`exit`]: what went wrong, and what scripts act on.
 
+pub mod allow;
 pub mod arms;
 pub mod asked;
 pub mod audit;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use plimsoll_evidence::signature;
 use plimsoll_fleet::agent;
-use plimsoll_fleet::allow::Allow;
 use plimsoll_fleet::broker::Server;
+use plimsoll_runner::allow::Allow;
 
 use crate::common::Common;
 use crate::error::CliError;

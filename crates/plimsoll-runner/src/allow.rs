@@ -1,10 +1,12 @@
-//! What an agent's operator allows plans to be run on. Without it every write is refused.
+//! What an operator allows plans to be run on that others send: to an agent of a fleet, to the web page. Without it
+//! every write is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{Arrival, ResolvedPlan, TargetKind};
-use plimsoll_runner::error::RunnerError;
+
+use crate::error::RunnerError;
 
 /// What is allowed, every path without links in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,7 +47,13 @@ impl Allow {
         Ok(Self { paths, devices, exports: exports.collect() })
     }
 
-    /// In words, for the agent's card.
+    /// Whether nothing that writes is allowed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.devices.is_empty() && self.exports.is_empty()
+    }
+
+    /// In words, an entry each.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let paths = self.paths.iter().map(|path| format!("path {}", path.display()));
@@ -54,37 +62,52 @@ impl Allow {
         paths.chain(devices).chain(exports).collect()
     }
 
-    /// Whether a plan stays within what is allowed, and asks for what an agent can do.
+    /// Whether a plan stays within what is allowed, and asks for what can be done for others. A directory that is
+    /// missing in one that is allowed is made.
     ///
     /// # Errors
     /// A sentence that says what does not.
     pub fn check(&self, plan: &ResolvedPlan) -> Result<(), String> {
+        self.look(plan, true)
+    }
+
+    /// As [`Self::check`], and nothing is made: whether the plan would be taken.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn would_take(&self, plan: &ResolvedPlan) -> Result<(), String> {
+        self.look(plan, false)
+    }
+
+    fn look(&self, plan: &ResolvedPlan, makes: bool) -> Result<(), String> {
         let [target] = &plan.targets[..] else {
-            return Err("the plan names several targets: a fleet runs one".to_owned());
+            return Err("the plan names several targets: one is run for others".to_owned());
         };
         if !plan.observe.metrics.is_empty() {
             return Err("[observe.metrics] would have this host ask other servers".to_owned());
         }
         if let Some(file) = files_read(plan).next() {
-            return Err(format!("the plan reads {file}, which a fleet does not carry"));
+            return Err(format!(
+                "the plan reads {file}: files of this host are not read for others"
+            ));
         }
         match &target.kind {
             TargetKind::Null => Ok(()),
-            TargetKind::Path { path } => self.path(path),
+            TargetKind::Path { path } => self.path(path, makes),
             TargetKind::Directories { databases, logs } => {
-                databases.iter().chain(logs).try_for_each(|path| self.path(path))
+                databases.iter().chain(logs).try_for_each(|path| self.path(path, makes))
             }
             TargetKind::Device { device } => self.device(device),
             TargetKind::Nfs { exports, .. } => exports.iter().try_for_each(|e| self.export(e)),
-            TargetKind::S3 { .. } => Err("a fleet does not drive S3 yet".to_owned()),
-            TargetKind::Model { .. } => Err("a fleet does not drive models".to_owned()),
+            TargetKind::S3 { .. } => Err("S3 is not driven for others yet".to_owned()),
+            TargetKind::Model { .. } => Err("a model is not driven for others".to_owned()),
         }
     }
 
     /// The directory that a plan names, its links followed.
-    fn path(&self, path: &str) -> Result<(), String> {
+    fn path(&self, path: &str, makes: bool) -> Result<(), String> {
         let found = Path::new(path);
-        let real = found.canonicalize().or_else(|error| self.make(found).ok_or(error));
+        let real = found.canonicalize().or_else(|error| self.beside(found, makes).ok_or(error));
         let real = real.map_err(|error| format!("{path}: {error}"))?;
         if self.paths.iter().any(|allowed| real.starts_with(allowed)) {
             return Ok(());
@@ -92,17 +115,19 @@ impl Allow {
         let shown =
             if real == found { path.to_owned() } else { format!("{path} ({})", real.display()) };
         Err(match self.paths.is_empty() {
-            true => format!("{shown} is not allowed: this agent was started without --allow-path"),
-            false => format!("{shown} lies outside of every --allow-path of this agent"),
+            true => format!("{shown} is not allowed: there is no --allow-path here"),
+            false => format!("{shown} lies outside of every --allow-path"),
         })
     }
 
-    /// Makes a directory that is missing in one that is allowed, as a host's own may be.
-    fn make(&self, path: &Path) -> Option<PathBuf> {
+    /// A directory that is missing in one that is allowed, as a host's own may be; it is made where it shall be.
+    fn beside(&self, path: &Path, makes: bool) -> Option<PathBuf> {
         let parent = path.parent()?.canonicalize().ok()?;
         let real = parent.join(path.file_name()?);
         let is_allowed = self.paths.iter().any(|allowed| parent.starts_with(allowed));
-        (is_allowed && fs::create_dir(&real).is_ok()).then_some(real)
+        // A link to nowhere is there.
+        let is_missing = !makes && real.symlink_metadata().is_err();
+        (is_allowed && (is_missing || makes && fs::create_dir(&real).is_ok())).then_some(real)
     }
 
     fn device(&self, device: &str) -> Result<(), String> {
@@ -110,9 +135,7 @@ impl Allow {
             Path::new(device).canonicalize().map_err(|error| format!("{device}: {error}"))?;
         match self.devices.contains(&real) {
             true => Ok(()),
-            false => {
-                Err(format!("{device} is not allowed: no --allow-device of this agent names it"))
-            }
+            false => Err(format!("{device} is not allowed: no --allow-device names it")),
         }
     }
 
@@ -124,17 +147,20 @@ impl Allow {
         let climbs = export.split('/').any(|part| part == "..");
         match self.exports.iter().any(is_below) && !climbs {
             true => Ok(()),
-            false => Err(format!("{export} is not allowed: no --allow-nfs of this agent names it")),
+            false => Err(format!("{export} is not allowed: no --allow-nfs names it")),
         }
     }
 }
 
-/// Files that a plan's arrivals are read from.
+/// Files that a plan's arrivals and operations are read from.
 fn files_read(plan: &ResolvedPlan) -> impl Iterator<Item = &str> {
     let streams = plan.workload.matrix().into_iter().flat_map(|matrix| &matrix.streams);
-    streams.filter_map(|stream| match &stream.arrival {
-        Arrival::Recorded { file } => Some(file.as_str()),
-        _ => None,
+    streams.flat_map(|stream| {
+        let arrivals = match &stream.arrival {
+            Arrival::Recorded { file } => Some(file.as_str()),
+            _ => None,
+        };
+        arrivals.into_iter().chain(stream.trace.as_ref().map(|trace| trace.file.as_str()))
     })
 }
 
@@ -164,10 +190,12 @@ mod tests {
         fs::create_dir_all(in_it.join("deep")).unwrap();
         fs::create_dir(&beside).unwrap();
         let error = Allow::default().check(&at(&in_it)).unwrap_err();
-        assert!(error.contains("without --allow-path"), "{error}");
+        assert!(error.contains("there is no --allow-path"), "{error}");
         let allow = Allow::new(std::slice::from_ref(&in_it), &[], &[]).unwrap();
         allow.check(&at(&in_it)).unwrap();
         allow.check(&at(&in_it.join("deep"))).unwrap();
+        allow.would_take(&at(&in_it.join("made"))).unwrap();
+        assert!(!in_it.join("made").exists(), "to ask makes nothing");
         allow.check(&at(&in_it.join("made"))).unwrap();
         assert!(in_it.join("made").is_dir(), "a host's own directory is made");
         for outside in [beside.clone(), in_it.join("../in-not"), root.path().into(), "/".into()] {
@@ -188,6 +216,7 @@ mod tests {
         std::os::unix::fs::symlink(&secret, in_it.join("way")).unwrap();
         let allow = Allow::new(std::slice::from_ref(&in_it), &[], &[]).unwrap();
         for way in ["way", "way/deep", "way/made", "way/.."] {
+            assert!(allow.would_take(&at(&in_it.join(way))).is_err(), "{way}");
             let error = allow.check(&at(&in_it.join(way))).unwrap_err();
             assert!(error.contains("outside") || error.contains("No such"), "{way}: {error}");
         }
@@ -202,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_exports_and_what_a_fleet_does_not_drive() {
+    fn devices_exports_and_what_is_not_driven_for_others() {
         let exports = ["nfs://filer/vol1/".to_owned()];
         let allow = Allow::new(&[], &["/dev/null".into()], &exports).unwrap();
         allow.check(&plan("device = \"/dev/null\"")).unwrap();
