@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_record::progress::Watcher;
+use plimsoll_record::recording::Recording;
 use plimsoll_sys::clock::monotonic_ns;
 
 /// Leave is asked for this often.
@@ -13,7 +14,7 @@ const ASK_EVERY: Duration = Duration::from_millis(1);
 
 /// When a phase begins that is ready to from `ready_ns` on: never before, and at once where the operator wants the run
 /// to end.
-pub(crate) fn begins_at(
+fn begins_at(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
     kind: PhaseKind,
@@ -29,6 +30,24 @@ pub(crate) fn begins_at(
         }
         sleep(ASK_EVERY);
     }
+}
+
+/// Puts the start of a phase that is ready off until it may begin, and says whether it did: what was waited for is no
+/// part of the phase.
+pub(crate) fn put_off(
+    watcher: &mut dyn Watcher,
+    interrupt: &AtomicBool,
+    recording: &mut Recording,
+    (kind, phase): (PhaseKind, u32),
+    start_ns: &mut u64,
+) -> bool {
+    let at_ns = begins_at(watcher, interrupt, kind, recording.start_ns, *start_ns);
+    let is_late = at_ns > *start_ns;
+    if is_late {
+        *start_ns = at_ns;
+        recording.put_off(phase, at_ns);
+    }
+    is_late
 }
 
 /// As [`begins_at`], for a phase that begins as soon as it is driven: returns when its time has come.

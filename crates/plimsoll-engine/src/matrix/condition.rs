@@ -102,12 +102,10 @@ impl Running<'_> {
         let (recording, matrix) = (&mut self.recording, &mut self.matrix);
         let outcome = watch(&config, groups, &stop, &mut |event| match event {
             Event::Ready { start_ns } => {
-                let (run_ns, ready_ns) = (recording.start_ns, *start_ns);
-                let (watcher, stop) = (&mut *matrix.watcher, matrix.interrupt);
-                let at_ns = barrier::begins_at(watcher, stop, kind, run_ns, ready_ns);
-                if at_ns > ready_ns {
-                    (*start_ns, started_ns) = (at_ns, at_ns);
-                    recording.put_off(phase, at_ns);
+                let (watcher, interrupt) = (&mut *matrix.watcher, matrix.interrupt);
+                let of = (kind, phase);
+                if barrier::put_off(watcher, interrupt, recording, of, start_ns) {
+                    started_ns = *start_ns;
                 }
             }
             Event::Starts { measure_from_ns } => phases.measure_from_ns = measure_from_ns,

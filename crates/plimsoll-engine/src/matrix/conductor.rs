@@ -96,14 +96,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
     /// Puts the start off until the load may begin. What was waited for is none of the warm-up.
     fn begins(&mut self, start_ns: &mut u64) {
         let running = &mut *self.running;
-        let run_start_ns = running.recording.start_ns;
         let MatrixRun { watcher, interrupt, .. } = &mut running.matrix;
-        let at_ns =
-            barrier::begins_at(*watcher, interrupt, PhaseKind::WarmUp, run_start_ns, *start_ns);
-        if at_ns > *start_ns {
-            *start_ns = at_ns;
-            running.recording.put_off(self.phases.measure, at_ns);
-        }
+        let of = (PhaseKind::WarmUp, self.phases.measure);
+        barrier::put_off(*watcher, interrupt, &mut running.recording, of, start_ns);
     }
 
     fn note_residency_before(&mut self) {
