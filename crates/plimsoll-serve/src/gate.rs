@@ -44,6 +44,8 @@ pub struct Gate {
     pub sessions: Sessions,
     /// Names of this host, in lower case.
     pub names: Vec<String>,
+    /// It is asked over TLS alone, so that cookies are sent over nothing else.
+    pub is_secure: bool,
 }
 
 impl Gate {
@@ -67,12 +69,18 @@ impl Gate {
         Ok(Who { role, csrf, session: session.map(str::to_owned), named_token: false })
     }
 
-    /// Lets somebody in who knows a token; what the cookie holds.
+    /// Lets somebody in who knows a token or a password; what the cookie holds. A password takes some tens of
+    /// milliseconds to compare.
     ///
     /// # Errors
-    /// A token that is none, too many of these.
-    pub fn let_in(&self, token: &str) -> Result<String, Problem> {
-        let role = self.tokens.as_ref().and_then(|tokens| tokens.role(token));
+    /// What is neither, too many of these.
+    pub fn let_in(&self, secret: &str) -> Result<String, Problem> {
+        let tokens = self.tokens.as_ref();
+        let role = tokens.and_then(|tokens| match tokens.role(secret) {
+            // Comparing a password costs so much that it is not done for whoever has tried too often.
+            None if self.sessions.is_open() => tokens.role_of_password(secret),
+            role => role,
+        });
         let Some(role) = role else { return Err(self.wrong_token()) };
         let begun = self.sessions.begin(role);
         begun.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
@@ -80,8 +88,8 @@ impl Gate {
 
     fn wrong_token(&self) -> Problem {
         match self.sessions.may_be_wrong() {
-            true => Problem::new(StatusCode::UNAUTHORIZED, "this is no token of this server"),
-            false => Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens")
+            true => Problem::new(StatusCode::UNAUTHORIZED, "this opens nothing here"),
+            false => Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong ones")
                 .hint("wait a minute"),
         }
     }
@@ -174,7 +182,7 @@ mod tests {
 
     fn gate(names: &[&str]) -> Gate {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Gate { tokens: None, sessions: Sessions::new().unwrap(), names }
+        Gate { tokens: None, sessions: Sessions::new().unwrap(), names, is_secure: false }
     }
 
     fn parts(headers: &[(&str, &str)]) -> Parts {

@@ -8,6 +8,7 @@
 //! | `gate`, `tokens` | who may ask for what: roles, sessions, forged requests, names of this host |
 //! | `known` | the catalogue, by which alone a request reaches a file |
 //! | `shown` | reports that were drawn, so that they are not drawn for each viewer |
+//! | `tls` | the certificate that the page is served with |
 //! | `site` | the frame around every page, and its templates |
 //! | `pages` | a page a file; `api` gives the same to programs |
 //!
@@ -22,6 +23,7 @@ mod routes;
 mod server;
 mod shown;
 mod site;
+mod tls;
 mod tokens;
 
 use std::net::SocketAddr;
@@ -30,7 +32,8 @@ use plimsoll_catalogue::Roots;
 use plimsoll_runner::places::Places;
 
 pub use server::serve;
-pub use tokens::{Tokens, TokensError};
+pub use tls::{Tls, TlsError};
+pub use tokens::{PasswordError, Tokens, TokensError, hashed};
 
 /// Where a user's runs lie, as of now.
 pub type FindRoots = Box<dyn Fn() -> Roots + Send + Sync>;
@@ -41,6 +44,8 @@ pub struct ServeOptions {
     pub listen: SocketAddr,
     /// Who may ask; `None`: whoever reaches it may do everything.
     pub tokens: Option<Tokens>,
+    /// The certificate that it is served with; `None`: plain HTTP.
+    pub tls: Option<Tls>,
     /// Names that this host is called by, beside `localhost` and addresses.
     pub names: Vec<String>,
     /// Ledger and bundles.
@@ -63,6 +68,9 @@ pub enum ServeError {
     /// Everybody who reaches the address could do everything, and nobody said that this is meant.
     #[error("{0} can be reached from other hosts, and no token is asked for")]
     Open(SocketAddr),
+    /// What is typed on the page could be read on the way, and nobody said that this is meant.
+    #[error("{0} can be reached from other hosts, and what is sent there could be read on the way")]
+    Plain(SocketAddr),
     /// Threads, random numbers.
     #[error("{0}")]
     System(String),

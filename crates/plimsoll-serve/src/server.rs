@@ -8,8 +8,10 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 
 use crate::gate::Gate;
 use crate::known::Known;
@@ -32,21 +34,25 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Serves until `stop` turns true. `ready` is told where, once it answers.
 ///
 /// # Errors
-/// [`ServeError`]: an address that is taken, or that others reach without a token.
+/// [`ServeError`]: an address that is taken, or that others reach without a token or without TLS.
 pub fn serve(
     options: ServeOptions,
     insecure: bool,
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
-    let ServeOptions { listen, tokens, names, places, roots } = options;
+    let ServeOptions { listen, tokens, tls, names, places, roots } = options;
     if tokens.is_none() && !listen.ip().is_loopback() && !insecure {
         return Err(ServeError::Open(listen));
+    }
+    let is_secure = tls.is_some();
+    if !is_secure && !listen.ip().is_loopback() && !insecure {
+        return Err(ServeError::Plain(listen));
     }
     let system = |error: std::io::Error| ServeError::System(error.to_string());
     let sessions = Sessions::new().map_err(system)?;
     let names = names.iter().map(|name| name.to_ascii_lowercase()).collect();
-    let gate = Gate { tokens, sessions, names };
+    let gate = Gate { tokens, sessions, names, is_secure };
     let site = Arc::new(Site::new(gate, Known::new(roots), places.cache)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -64,7 +70,7 @@ pub fn serve(
             }
         };
         tokio::select! {
-            () = accept_all(listener, &site) => {}
+            () = accept_all(listener, &site, tls.map(|tls| tls.acceptor())) => {}
             () = until_stopped => {}
         }
         Ok(())
@@ -73,7 +79,7 @@ pub fn serve(
     result
 }
 
-async fn accept_all(listener: TcpListener, site: &Arc<Site>) {
+async fn accept_all(listener: TcpListener, site: &Arc<Site>, tls: Option<TlsAcceptor>) {
     let router = router(site);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
@@ -88,15 +94,32 @@ async fn accept_all(listener: TcpListener, site: &Arc<Site>) {
             }
         };
         let service = TowerToHyperService::new(router.clone());
+        let tls = tls.clone();
         tokio::spawn(async move {
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD)
-                .max_buf_size(HEAD_BYTES_MAX)
-                .serve_connection(TokioIo::new(stream), service);
-            // Whatever became of it, it has ended.
-            let _ = connection.await;
+            match tls {
+                None => carry(stream, service).await,
+                Some(tls) => {
+                    // Who does not shake hands in time, or speaks no TLS, is let go of.
+                    let secured = tokio::time::timeout(HEAD, tls.accept(stream)).await;
+                    if let Ok(Ok(stream)) = secured {
+                        carry(stream, service).await;
+                    }
+                }
+            }
             drop(slot);
         });
     }
+}
+
+/// Answers on one connection until it ends, whatever becomes of it.
+async fn carry(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    service: TowerToHyperService<axum::Router>,
+) {
+    let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, Salt, SaltString};
+use argon2::{Argon2, password_hash};
 use sha2::{Digest, Sha256};
 
 /// What somebody may do.
@@ -42,10 +44,49 @@ const SESSIONS_MAX: usize = 1_024;
 /// Wrong tokens that are answered in a minute.
 const WRONG_PER_MINUTE_MAX: usize = 20;
 
-/// The tokens of a file: a line is `view TOKEN` or `run TOKEN`. Only their digests are kept.
+/// How the hash of a password begins in a token file.
+const HASH: &str = "$argon2";
+/// A shorter password could be guessed, slow as that is.
+const PASSWORD_LENGTH_MIN: usize = 10;
+
+/// The tokens of a file: a line is `view TOKEN` or `run TOKEN`, or has the hash of a password in a token's place. Only
+/// digests and hashes are kept.
 #[derive(Debug)]
 pub struct Tokens {
     known: Vec<([u8; 32], Role)>,
+    /// Hashes in the PHC form (`$argon2id$v=19$m=…`).
+    passwords: Vec<(String, Role)>,
+    /// Comparing takes 19 MiB: one at a time.
+    comparing: Mutex<()>,
+}
+
+/// Why a password was not hashed.
+#[derive(Debug, thiserror::Error)]
+pub enum PasswordError {
+    /// It is too short.
+    #[error("a password has at least {PASSWORD_LENGTH_MIN} characters")]
+    Short,
+    /// The system gives no random numbers.
+    #[error("no random numbers: {0}")]
+    Random(#[from] std::io::Error),
+    /// Argon2 refuses it.
+    #[error("{0}")]
+    Hash(password_hash::Error),
+}
+
+/// The hash of a password for a token file: Argon2id (RFC 9106) with what OWASP's cheat sheet on password storage asks for
+/// (19 MiB, two passes, one lane: the library's own choice), and a salt of 16 bytes.
+///
+/// # Errors
+/// [`PasswordError`].
+pub fn hashed(password: &str) -> Result<String, PasswordError> {
+    if password.chars().count() < PASSWORD_LENGTH_MIN {
+        return Err(PasswordError::Short);
+    }
+    let salt = SaltString::encode_b64(&random()?[..Salt::RECOMMENDED_LENGTH]);
+    let salt = salt.map_err(PasswordError::Hash)?;
+    let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
+    Ok(hash.map_err(PasswordError::Hash)?.to_string())
 }
 
 /// What is wrong with a file of tokens.
@@ -95,7 +136,7 @@ impl Tokens {
     }
 
     fn of(text: &str, path: &Path) -> Result<Self, TokensError> {
-        let mut known = Vec::new();
+        let (mut known, mut passwords) = (Vec::new(), Vec::new());
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -115,14 +156,23 @@ impl Tokens {
                 _ => return Err(wrong("a role is `view` or `run`")),
             };
             let token = token.trim();
+            if token.starts_with(HASH) {
+                let hash = PasswordHash::new(token)
+                    .map_err(|error| wrong(&format!("a password's hash: {error}")))?;
+                if hash.salt.is_none() || hash.hash.is_none() {
+                    return Err(wrong("a password's hash: its end is missing"));
+                }
+                passwords.push((token.to_owned(), role));
+                continue;
+            }
             if token.len() < TOKEN_LENGTH_MIN {
                 return Err(wrong("a token has at least 16 characters: `openssl rand -hex 16`"));
             }
             known.push((digest(token.as_bytes()), role));
         }
-        match known.is_empty() {
+        match known.is_empty() && passwords.is_empty() {
             true => Err(TokensError::Empty(path.to_path_buf())),
-            false => Ok(Self { known }),
+            false => Ok(Self { known, passwords, comparing: Mutex::default() }),
         }
     }
 
@@ -131,6 +181,17 @@ impl Tokens {
         let given = digest(token.trim().as_bytes());
         let found = self.known.iter().filter(|(known, _)| *known == given).map(|(_, role)| *role);
         found.max()
+    }
+
+    /// What a password lets do. That takes tens of milliseconds for each that is kept.
+    pub fn role_of_password(&self, password: &str) -> Option<Role> {
+        let _one = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.passwords.iter().filter_map(|(text, role)| {
+            let hash = PasswordHash::new(text).ok()?;
+            let same = Argon2::default().verify_password(password.as_bytes(), &hash);
+            same.is_ok().then_some(*role)
+        });
+        known.max()
     }
 }
 
@@ -197,6 +258,13 @@ impl Sessions {
         open.sessions.remove(&digest(id.as_bytes()));
     }
 
+    /// Whether less than the most of a minute were wrong.
+    pub fn is_open(&self) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.wrong.retain(|at| at.elapsed() < Duration::from_secs(60));
+        open.wrong.len() < WRONG_PER_MINUTE_MAX
+    }
+
     /// Whether another wrong token is answered; it is counted.
     pub fn may_be_wrong(&self) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -249,6 +317,23 @@ mod tests {
             let error = of(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_password_is_kept_as_a_hash_and_opens_the_page() {
+        let (look, run) =
+            (hashed("correct horse battery").unwrap(), hashed("staple staple").unwrap());
+        assert_ne!(look, hashed("correct horse battery").unwrap(), "each has a salt of its own");
+        assert!(look.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{look}");
+        let tokens = Tokens::of(&format!("view {look}\nrun {run}\n"), Path::new("t")).unwrap();
+        assert_eq!(tokens.role_of_password("correct horse battery"), Some(Role::View));
+        assert_eq!(tokens.role_of_password("staple staple"), Some(Role::Run));
+        assert_eq!(tokens.role_of_password("staple"), None);
+        // The hash itself opens nothing.
+        assert_eq!((tokens.role(&look), tokens.role_of_password(&look)), (None, None));
+        assert!(matches!(hashed("short"), Err(PasswordError::Short)));
+        let cut = Tokens::of("view $argon2id$v=19$m=1", Path::new("t")).unwrap_err().to_string();
+        assert!(cut.contains("line 1: a password's hash"), "{cut}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -63,7 +63,7 @@ impl Server {
         }
         let said: Value = serde_json::from_str(&said).unwrap();
         let url = said["url"].as_str().unwrap();
-        let address = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+        let address = url.rsplit_once("://").unwrap().1.trim_end_matches('/').to_owned();
         Self { child, address }
     }
 
@@ -297,4 +297,112 @@ fn others_need_a_token_and_it_has_to_be_kept_from_them() {
     server.ask("GET", "/api/runs", &bearer("0123456789abcdeX"), "").expect(401);
     server.ask("POST", "/runs/x/labels", &bearer("0123456789abcdef"), "").expect(403);
     server.ask("POST", "/runs/x/labels", &bearer("fedcba9876543210"), "").expect(404);
+}
+
+/// A private key, and a certificate of it for this host.
+fn certificate(sandbox: &Sandbox) -> [String; 2] {
+    let [certificate, key] =
+        ["page.pem", "page.key"].map(|name| sandbox.path(name).display().to_string());
+    let subject = ["-subj", "/CN=page", "-addext", "subjectAltName=IP:127.0.0.1"];
+    let output = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+        ])
+        .args(subject)
+        .args(["-keyout", &key, "-out", &certificate])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    [certificate, key]
+}
+
+/// What comes back over TLS, with the certificate checked.
+fn over_tls(server: &Server, authority: &str, request: &str) -> String {
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-quiet", "-verify_return_error", "-CAfile", authority])
+        .args(["-connect", &server.address])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    client.stdin.as_mut().unwrap().write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    client.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    client.wait().unwrap();
+    text
+}
+
+#[test]
+fn others_reach_the_page_over_tls_with_a_password() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command(&["serve", "--hash-password"]);
+    let mut hashing = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    hashing.stdin.take().unwrap().write_all(b"correct horse battery\n").unwrap();
+    let hash = hashing.wait_with_output().unwrap();
+    let hash = String::from_utf8(hash.stdout).unwrap();
+    assert!(hash.starts_with("$argon2id$"), "{hash}");
+    let file = sandbox.path("tokens");
+    std::fs::write(&file, format!("view 0123456789abcdef\nrun {hash}")).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let tokens = ["--token-file", file.to_str().unwrap()];
+    let plain = ["serve", "--listen", "0.0.0.0:0", tokens[0], tokens[1]];
+    sandbox.run(&plain).expect(2).says("--tls-cert");
+    let [certificate, key] = certificate(&sandbox);
+    let other = sandbox.path("nothing.pem");
+    std::fs::write(&other, "nothing").unwrap();
+    let other = other.display().to_string();
+    for (certificate, key, says) in [
+        (&certificate, &other, "nothing.pem: it holds no private key"),
+        (&key, &key, "page.key: it holds no certificate"),
+    ] {
+        let tls = ["serve", "--listen", "0", "--tls-cert", certificate, "--tls-key", key];
+        sandbox.run(&tls).expect(5).says(says);
+    }
+    let tls = ["--tls-cert", certificate.as_str(), "--tls-key", key.as_str()];
+    let server = Server::start(&sandbox, &[&tls[..], &tokens[..]].concat());
+    let ask = |method: &str, path: &str, headers: &str, body: &str| {
+        let length = body.len();
+        over_tls(
+            &server,
+            &certificate,
+            &format!(
+                "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}Content-Length: \
+                 {length}\r\n\r\n{body}",
+                server.address
+            ),
+        )
+    };
+    let answer = ask("GET", "/api/runs", "Authorization: Bearer 0123456789abcdef\r\n", "");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // A password is for the page that asks for it, not for programs.
+    let answer = ask("GET", "/api/runs", "Authorization: Bearer correct horse battery\r\n", "");
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    let page = ask("GET", "/login", "", "");
+    let csrf = page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let log_in =
+        |password: &str| ask("POST", "/login", form, &format!("csrf={csrf}&token={password}"));
+    let wrong = log_in("wrong+horse+battery");
+    assert!(wrong.starts_with("HTTP/1.1 401"), "{wrong}");
+    let let_in = log_in("correct+horse+battery");
+    assert!(let_in.starts_with("HTTP/1.1 303"), "{let_in}");
+    assert!(let_in.contains("HttpOnly; SameSite=Strict; Secure"), "{let_in}");
+    let cookie = let_in.split("set-cookie: ").nth(1).unwrap().split(';').next().unwrap();
+    let shown = ask("GET", "/", &format!("Cookie: {cookie}\r\n"), "");
+    assert!(shown.starts_with("HTTP/1.1 200"), "{shown}");
+    // Who speaks no TLS gets nothing, and the server goes on.
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    assert!(!String::from_utf8_lossy(&bytes).contains("HTTP/1.1"), "{bytes:?}");
+    assert!(ask("GET", "/login", "", "").starts_with("HTTP/1.1 200"));
 }

@@ -1,4 +1,4 @@
-//! Lets people in who know a token.
+//! Lets people in who know a token or a password.
 
 use minijinja::context;
 
@@ -7,7 +7,7 @@ use crate::ask::Ask;
 use crate::gate::COOKIE_NAME;
 use crate::site::Site;
 
-/// Asks for a token.
+/// Asks for it.
 ///
 /// # Errors
 /// None but a defect.
@@ -18,10 +18,10 @@ pub fn ask(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
 /// Lets in who knows one.
 ///
 /// # Errors
-/// A token that is none.
+/// What opens nothing.
 pub fn enter(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
     let session = site.gate.let_in(ask.field("token").unwrap_or_default())?;
-    let cookie = format!("{COOKIE_NAME}={session}; Path=/; HttpOnly; SameSite=Strict");
+    let cookie = cookie(site, &session);
     Ok(Answer::ToWith("/".to_owned(), cookie))
 }
 
@@ -33,6 +33,11 @@ pub fn leave(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
     if let Some(session) = &ask.who.session {
         site.gate.sessions.end(session);
     }
-    let cookie = format!("{COOKIE_NAME}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
-    Ok(Answer::ToWith("/login".to_owned(), cookie))
+    Ok(Answer::ToWith("/login".to_owned(), format!("{}; Max-Age=0", cookie(site, ""))))
+}
+
+/// What a browser sends back with every request, and lets no script read.
+fn cookie(site: &Site, session: &str) -> String {
+    let secure = if site.gate.is_secure { "; Secure" } else { "" };
+    format!("{COOKIE_NAME}={session}; Path=/; HttpOnly; SameSite=Strict{secure}")
 }

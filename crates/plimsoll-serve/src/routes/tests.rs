@@ -25,7 +25,8 @@ fn site(directory: &Path, asks: bool) -> Arc<Site> {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&file, mode).unwrap();
     let tokens = asks.then(|| Tokens::read(&file).unwrap());
-    let gate = Gate { tokens, sessions: Sessions::new().unwrap(), names: Vec::new() };
+    let gate =
+        Gate { tokens, sessions: Sessions::new().unwrap(), names: Vec::new(), is_secure: false };
     let roots = Roots {
         directories: vec![directory.join("runs")],
         ledger: directory.join("ledger.jsonl"),

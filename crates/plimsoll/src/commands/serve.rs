@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_serve::{ServeError, ServeOptions, Tokens, TokensError, serve};
+use plimsoll_serve::{ServeError, ServeOptions, Tls, Tokens, TokensError, hashed, serve};
 use serde_json::json;
 
 use super::bundle;
@@ -21,9 +21,9 @@ use crate::places::Places;
 #[command(
     after_help = "Examples:\n  plimsoll serve                      look at this user's runs: \
     http://127.0.0.1:7460\n  plimsoll serve --listen 0           on a port that is free\n  plimsoll serve \
-    --listen 192.0.2.7:7460 --token-file /etc/plimsoll/tokens\n  ssh -L 7460:127.0.0.1:7460 HOST     to look \
-    from elsewhere without opening a port\n\nA line of the token file is `view TOKEN` or `run TOKEN`. The page is \
-    plain HTTP: put a proxy with TLS before\nit where others share the network. docs/serve.md says more."
+    --listen 192.0.2.7:7460 --token-file /etc/plimsoll/tokens --tls-cert page.pem --tls-key page.key\n  ssh -L 7460:127.0.0.1:7460 HOST     to look \
+    from elsewhere without opening a port\n\nA line of the token file is `view TOKEN` or `run TOKEN`; in a token's \
+    place may stand what `plimsoll serve --hash-password`\nprints for a password. docs/serve.md says more."
 )]
 pub struct Options {
     /// Where the page answers; port 0 takes a free one. Without an address this host alone can reach it.
@@ -32,12 +32,21 @@ pub struct Options {
     /// Who may look and who may change something: a file with a role and a token on each line.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Serve over TLS with this certificate, those of authorities between it and a root after it (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// A name that this host is called by, beside its addresses. May be given several times.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
-    /// Serve on an address that others reach without asking for a token.
-    #[arg(long, conflicts_with = "token_file")]
+    /// Serve on an address that others reach without asking for a token, or without TLS.
+    #[arg(long)]
     insecure: bool,
+    /// Read a password from standard input, print its hash for the token file, and end.
+    #[arg(long, exclusive = true)]
+    hash_password: bool,
 }
 
 /// Serves until a signal ends it.
@@ -45,26 +54,33 @@ pub struct Options {
 /// # Errors
 /// An address that is taken or that others reach, a token file that is none.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+    if options.hash_password {
+        return hash_password();
+    }
     let places = Places::from_environment()?;
     let tokens = options.token_file.as_deref().map(Tokens::read).transpose().map_err(no_tokens)?;
+    let files = options.tls_cert.as_deref().zip(options.tls_key.as_deref());
+    let tls = files.map(|(certificate, key)| Tls::read(certificate, key)).transpose();
+    let tls = tls.map_err(|error| CliError::environment(error.to_string()))?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let interrupt = interrupt::flag_on_signal()?;
     if options.insecure && !options.listen.ip().is_loopback() {
-        notes::tell(&format!(
-            "warning: whoever reaches {} can read all evidence and note something on it: it asks \
-             for no token",
-            options.listen
-        ));
+        let open = "can read all evidence and note something on it: it asks for no token";
+        let plain = "is not protected from those on the way, who can read tokens and evidence";
+        let says = if tokens.is_none() { open } else { plain };
+        notes::tell(&format!("warning: whoever reaches {} {says}", options.listen));
     }
     let of = places.clone();
     let serving = ServeOptions {
         listen: options.listen,
         tokens,
+        tls,
         names: options.name.clone(),
         places,
         roots: Box::new(move || catalogue::roots(&of)),
     };
     let mut unsaid = None;
-    let told = |at: SocketAddr| unsaid = say(at, common).err();
+    let told = |at: SocketAddr| unsaid = say(scheme, at, common).err();
     serve(serving, options.insecure, &interrupt, told).map_err(|error| {
         let says = CliError::environment(error.to_string());
         match error {
@@ -72,6 +88,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
             ServeError::Open(_) => CliError::usage(error.to_string())
                 .hint("name a file of tokens: --token-file FILE")
                 .hint("or say that everybody may do everything: --insecure"),
+            ServeError::Plain(_) => CliError::usage(error.to_string())
+                .hint("name a certificate and its key: --tls-cert FILE --tls-key FILE")
+                .hint("or say that it is meant, such as behind a proxy: --insecure"),
             ServeError::Template(_) => CliError::new(Exit::Defect, error.to_string()),
             ServeError::System(_) => says,
         }
@@ -90,10 +109,21 @@ fn no_tokens(error: TokensError) -> CliError {
     }
 }
 
+/// Prints the hash of a password that is read from standard input.
+fn hash_password() -> Result<Exit, CliError> {
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    read.map_err(|error| CliError::environment(format!("cannot read a password: {error}")))?;
+    let hash = hashed(line.trim_end_matches(['\r', '\n']));
+    let hash = hash.map_err(|error| CliError::usage(error.to_string()))?;
+    bundle::print(&format!("{hash}\n"))?;
+    Ok(Exit::Ok)
+}
+
 /// Says where it answers, on stdout, so that scripts can wait for it.
-fn say(at: SocketAddr, common: &Common) -> Result<(), CliError> {
+fn say(scheme: &str, at: SocketAddr, common: &Common) -> Result<(), CliError> {
     if common.json {
-        return bundle::print(&bundle::json(&json!({"url": format!("http://{at}/")}))?);
+        return bundle::print(&bundle::json(&json!({"url": format!("{scheme}://{at}/")}))?);
     }
-    bundle::print(&format!("the page is at http://{at}/\n"))
+    bundle::print(&format!("the page is at {scheme}://{at}/\n"))
 }

@@ -1,0 +1,81 @@
+//! The certificate that the page is served with.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::{Error, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// What is wrong with a certificate or its key.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file that can't be read, or is no PEM.
+    #[error("{path}: {says}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        says: String,
+    },
+    /// They can't be used, such as a key of another certificate.
+    #[error("{certificate} with {key}: {says}")]
+    Unusable {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// Why.
+        says: String,
+    },
+}
+
+/// A certificate with its key, both read.
+#[derive(Clone)]
+pub struct Tls {
+    config: Arc<ServerConfig>,
+}
+
+impl Tls {
+    /// Reads a certificate, those of the authorities between it and a root after it, and its key; all PEM.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        let unreadable = |path: &Path, holds_none: &str| {
+            let (path, none) = (path.to_path_buf(), format!("it holds no {holds_none}"));
+            move |error| {
+                let says =
+                    if matches!(error, Error::NoItemsFound) { none } else { error.to_string() };
+                TlsError::Unreadable { path, says }
+            }
+        };
+        let no_certificate = || unreadable(certificate, "certificate");
+        let chain = CertificateDer::pem_file_iter(certificate).map_err(no_certificate())?;
+        let chain = chain.collect::<Result<Vec<_>, _>>().map_err(no_certificate())?;
+        if chain.is_empty() {
+            return Err(no_certificate()(Error::NoItemsFound));
+        }
+        let secret = PrivateKeyDer::from_pem_file(key).map_err(unreadable(key, "private key"))?;
+        let unusable = |error: rustls::Error| TlsError::Unusable {
+            certificate: certificate.to_path_buf(),
+            key: key.to_path_buf(),
+            says: error.to_string(),
+        };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?
+            .with_no_client_auth()
+            .with_single_cert(chain, secret)
+            .map_err(unusable)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self { config: Arc::new(config) })
+    }
+
+    /// What shakes hands with whoever connects.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.config))
+    }
+}
