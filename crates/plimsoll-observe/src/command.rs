@@ -19,6 +19,10 @@ use rustix::process::{Pid, WaitOptions};
 
 use crate::{between, mount, stack};
 
+mod kept;
+
+use kept::Kept;
+
 /// Files smaller than this are settings, libraries and logs.
 const DATA_BYTES_MIN: u64 = 4 << 10;
 /// Processes and files that are kept by name; those that moved most, and the largest.
@@ -41,12 +45,18 @@ struct Known {
     files: BTreeSet<(u64, u64)>,
     looks: u32,
     alive: bool,
+    /// It has ended, and was not waited for when it was last looked at closely.
+    ended: bool,
 }
 
 /// Watches the processes of a command.
 #[derive(Debug)]
 pub struct CommandWatch {
     root: i32,
+    /// The files of this process itself.
+    own: Option<Kept>,
+    /// The files of the command's processes that live, and when each began.
+    kept: BTreeMap<i32, (Kept, Option<u64>)>,
     processes: BTreeMap<(i32, u64), Known>,
     files: BTreeMap<(u64, u64), OpenedFile>,
     unreadable: BTreeSet<i32>,
@@ -79,6 +89,8 @@ impl CommandWatch {
         let own = own();
         let mut watch = Self {
             root,
+            own: i32::try_from(std::process::id()).ok().and_then(|own| Kept::open(own).ok()),
+            kept: BTreeMap::new(),
             processes: BTreeMap::new(),
             files: BTreeMap::new(),
             unreadable: BTreeSet::new(),
@@ -100,7 +112,7 @@ impl CommandWatch {
             return;
         }
         let began = Instant::now();
-        self.look();
+        self.look_at_all(false);
         if now_ns >= self.sums.last().map_or(0, |(at_ns, _)| at_ns + SUM_EVERY_NS) {
             let sum = self.sum();
             self.sums.extend(sum.map(|sum| (now_ns, sum)));
@@ -126,28 +138,74 @@ impl CommandWatch {
         self.processes.iter().filter(|(_, p)| p.alive).map(|((pid, _), _)| *pid).collect()
     }
 
-    /// Looks at its processes and their files.
+    /// Looks closely at its processes and their files.
     pub fn look(&mut self) {
-        let alive = descendants(i32::try_from(std::process::id()).unwrap_or(0));
+        self.look_at_all(true);
+    }
+
+    fn look_at_all(&mut self, closely: bool) {
+        let (mut of_this, mut alive) = (Vec::new(), Vec::new());
+        if let Some(own) = &mut self.own {
+            own.children(&mut of_this);
+        }
+        let mut fresh = of_this.clone();
+        while let Some(pid) = fresh.pop() {
+            alive.push(pid);
+            let there = self.kept.get_mut(&pid).is_some_and(|(kept, _)| kept.children(&mut fresh));
+            if !there {
+                self.kept.remove(&pid);
+                if let Ok(mut kept) = Kept::open(pid) {
+                    kept.children(&mut fresh);
+                    self.kept.insert(pid, (kept, None));
+                }
+            }
+        }
+        let living: BTreeSet<i32> = alive.iter().copied().collect();
+        self.kept.retain(|pid, _| living.contains(pid));
         self.processes.values_mut().for_each(|process| process.alive = false);
-        for pid in &alive {
-            self.look_at(*pid);
+        for pid in alive {
+            if closely || !self.glance_at(pid) {
+                self.look_at(pid);
+            }
         }
         // Orphans that ended are waited for, so that their counters are kept. The root is its starter's.
-        for pid in alive.into_iter().filter(|pid| *pid != self.root) {
+        for pid in of_this.into_iter().filter(|pid| *pid != self.root) {
             if let Some(pid) = Pid::from_raw(pid) {
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
             }
         }
     }
 
+    /// Reads again what a process moved, where it is known and its files were listed often enough for now; false where it
+    /// is to be looked at closely.
+    fn glance_at(&mut self, pid: i32) -> bool {
+        let Some((kept, Some(began))) = self.kept.get(&pid) else { return false };
+        let Some(known) = self.processes.get_mut(&(pid, *began)) else { return false };
+        if known.looks < EARLY_LOOKS || (known.looks + 1).is_multiple_of(LATE_EVERY) {
+            return false;
+        }
+        known.looks += 1;
+        known.alive = !known.ended;
+        match kept.io() {
+            Ok((moved, cancelled)) => (known.moved, known.cancelled) = (Some(moved), cancelled),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied && known.alive => {
+                self.unreadable.insert(pid);
+            }
+            Err(_) => {}
+        }
+        true
+    }
+
     fn look_at(&mut self, pid: i32) {
         let Ok(process) = Process::new(pid) else { return };
         let Ok(stat) = process.stat() else { return };
+        if let Some((_, began)) = self.kept.get_mut(&pid) {
+            *began = Some(stat.starttime);
+        }
         let known = self.processes.entry((pid, stat.starttime)).or_default();
         // One that has ended and is not waited for yet keeps its number, and shows nothing any more.
         let ended = stat.state == 'Z';
-        (known.name, known.alive) = (stat.comm, !ended);
+        (known.name, known.alive, known.ended) = (stat.comm, !ended, ended);
         match process.io() {
             Ok(io) => {
                 let moved = Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
@@ -313,29 +371,6 @@ fn open_flags(pid: i32, fd: i32) -> Option<u64> {
 
 /// What the kernel writes behind the name of a file that has none any more.
 const GONE: &str = " (deleted)";
-
-/// All processes that descend from `ancestor`, without itself.
-fn descendants(ancestor: i32) -> Vec<i32> {
-    let (mut found, mut fresh) = (Vec::new(), vec![ancestor]);
-    while let Some(pid) = fresh.pop() {
-        for child in children(pid) {
-            found.push(child);
-            fresh.push(child);
-        }
-    }
-    found
-}
-
-fn children(pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    tasks
-        .flatten()
-        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
-        .flat_map(|text| {
-            text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
-        })
-        .collect()
-}
 
 /// With the names of the devices that a file lies on directly, and the kind of its file system.
 fn lies_on(mut file: OpenedFile) -> OpenedFile {

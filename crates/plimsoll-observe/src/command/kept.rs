@@ -1,0 +1,176 @@
+//! Files of `/proc` that stay open while a process lives: reading one again is one call, finding it anew is ten.
+//!
+//! An open file stays that of its process: once that has ended nothing is read from it any more, also where its number is used
+//! again (fs/proc/base.c, `get_proc_task`).
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use plimsoll_evidence::observed::Moved;
+
+/// Threads whose files are kept; of a process with more, they are looked up each time: this process may open 1,024 files.
+const THREADS_MAX: usize = 8;
+/// Links of a directory without threads in it.
+const LINKS: u64 = 2;
+
+/// The files of one process.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pid: i32,
+    io: Option<File>,
+    tasks: File,
+    /// `children` of each thread: what a thread started is told there alone.
+    children: Vec<File>,
+}
+
+impl Kept {
+    /// Opens the files of a process.
+    pub(super) fn open(pid: i32) -> io::Result<Self> {
+        let tasks = File::open(format!("/proc/{pid}/task"))?;
+        let io = File::open(format!("/proc/{pid}/io")).ok();
+        let mut kept = Self { pid, io, tasks, children: Vec::new() };
+        kept.list();
+        Ok(kept)
+    }
+
+    /// How many threads it has; 0 once it has ended and was waited for (`proc_task_getattr` counts them as links).
+    fn threads(&self) -> usize {
+        let links = self.tasks.metadata().map_or(0, |about| about.nlink());
+        usize::try_from(links.saturating_sub(LINKS)).unwrap_or(usize::MAX)
+    }
+
+    fn list(&mut self) {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten();
+        let open = |task: fs::DirEntry| File::open(task.path().join("children")).ok();
+        self.children = tasks.flatten().take(THREADS_MAX).filter_map(open).collect();
+    }
+
+    /// Adds the numbers of the processes that it started and that are there; false where it has itself ended.
+    pub(super) fn children(&mut self, found: &mut Vec<i32>) -> bool {
+        let threads = self.threads();
+        if threads == 0 {
+            return false;
+        }
+        if threads > THREADS_MAX {
+            found.extend(looked_up(self.pid));
+            return true;
+        }
+        if threads != self.children.len() {
+            self.list();
+        }
+        let before = found.len();
+        if !self.read_children(found) {
+            // A thread ended and another began.
+            found.truncate(before);
+            self.list();
+            self.read_children(found);
+        }
+        true
+    }
+
+    fn read_children(&self, found: &mut Vec<i32>) -> bool {
+        self.children.iter().all(|file| {
+            let Ok(text) = text(file) else { return false };
+            found.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+            true
+        })
+    }
+
+    /// What it moved to and from storage, and what it took back.
+    ///
+    /// # Errors
+    /// A process that has ended, or whose account this user may not read.
+    pub(super) fn io(&self) -> io::Result<(Moved, u64)> {
+        let Some(file) = &self.io else { return Err(io::ErrorKind::NotFound.into()) };
+        let text = text(file)?;
+        let of = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+            line.trim().parse::<u64>().ok()
+        };
+        let counted = (of("read_bytes"), of("write_bytes"), of("cancelled_write_bytes"));
+        match counted {
+            (Some(read_bytes), Some(written_bytes), Some(cancelled)) => {
+                Ok((Moved { read_bytes, written_bytes }, cancelled))
+            }
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// A file of `/proc` from its beginning.
+fn text(file: &File) -> io::Result<String> {
+    let mut text = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        match file.read_at(&mut buffer, text.len() as u64)? {
+            0 => break,
+            read => text.extend_from_slice(&buffer[..read]),
+        }
+        // Shorter than a page: there is no more.
+        if text.len() % buffer.len() != 0 {
+            break;
+        }
+    }
+    String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// The processes that any thread of a process started.
+fn looked_up(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    tasks
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|text| {
+            text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn children_of_any_thread_are_found_and_an_ended_process_is_gone() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let mut kept = Kept::open(own).unwrap();
+        assert!(kept.io().is_ok());
+        for threads in [0, 3, THREADS_MAX + 4] {
+            let stay = std::sync::Arc::new(std::sync::Barrier::new(threads + 2));
+            let other = |stay: std::sync::Arc<std::sync::Barrier>| {
+                std::thread::spawn(move || {
+                    stay.wait();
+                    stay.wait();
+                })
+            };
+            let all: Vec<_> = (0..threads).map(|_| other(std::sync::Arc::clone(&stay))).collect();
+            // The last of them starts a process.
+            let (told, started) = std::sync::mpsc::channel();
+            let parent = std::thread::spawn({
+                let stay = std::sync::Arc::clone(&stay);
+                move || {
+                    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+                    told.send(i32::try_from(child.id()).unwrap()).unwrap();
+                    stay.wait();
+                    stay.wait();
+                    child.kill().unwrap();
+                    child.wait().unwrap();
+                }
+            });
+            let child = started.recv().unwrap();
+            let mut of_child = Kept::open(child).unwrap();
+            stay.wait();
+            let mut found = Vec::new();
+            assert!(kept.children(&mut found));
+            assert!(found.contains(&child), "{threads} threads: {found:?}");
+            let mut none = Vec::new();
+            assert!(of_child.children(&mut none) && none.is_empty());
+            stay.wait();
+            parent.join().unwrap();
+            all.into_iter().for_each(|thread| thread.join().unwrap());
+            assert!(!of_child.children(&mut none) && of_child.io().is_err());
+        }
+    }
+}
