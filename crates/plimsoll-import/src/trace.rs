@@ -9,8 +9,8 @@
 //! | Alibaba block-trace CSV | five fields, the second `R` or `W` | microseconds |
 //!
 //! The form is told from the content. A trace is read line by line, so that its size does not matter; gzip is unpacked on
-//! the way. What is no read or write (discards, flushes) is counted by name and left out, a line that is none of the
-//! form is counted as unreadable, and nothing panics.
+//! the way. What is no read, write or flush (discards, operations on zones) is counted by name and left out, a line that is none
+//! of the form is counted as unreadable, and nothing panics.
 
 mod alibaba;
 mod blkparse;
@@ -101,19 +101,42 @@ impl Stage {
     }
 }
 
-/// A read or write of a trace.
+/// What an operation of a trace asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To read.
+    Read,
+    /// To write.
+    Write,
+    /// To write, and to have it on stable storage when it is done (FUA).
+    WriteDurable,
+    /// To have on stable storage what was written (`fsync`).
+    Sync,
+    /// The same without what a file's data can be read without (`fdatasync`, a device's flush).
+    DataSync,
+}
+
+impl Asked {
+    /// Whether it moves data; a flush does not.
+    #[must_use]
+    pub const fn moves(self) -> bool {
+        !matches!(self, Self::Sync | Self::DataSync)
+    }
+}
+
+/// A read, write or flush of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// When it was asked for, on the trace's own clock.
     pub at_ns: u64,
     /// Of which device or file, by its number in [`Account::volumes`].
     pub volume: u16,
-    /// From which byte on.
+    /// From which byte on; 0 for a flush.
     pub offset_bytes: u64,
-    /// How many bytes; never 0.
+    /// How many bytes; 0 for a flush, and for nothing else.
     pub size_bytes: u32,
-    /// Whether it reads.
-    pub is_read: bool,
+    /// What it asks for.
+    pub asked: Asked,
 }
 
 /// A device or file of a trace.
@@ -142,6 +165,8 @@ pub struct Account {
     pub unreadable: u64,
     /// Its devices or files, in the order in which they came.
     pub volumes: Vec<Volume>,
+    /// Its flushes.
+    pub flushes: u64,
     /// What was left out, by name.
     pub left_out: BTreeMap<String, u64>,
     /// Whether it says when operations were asked for.
@@ -150,8 +175,10 @@ pub struct Account {
 
 /// What a line is.
 enum Line {
-    /// A read or write: volume, and the record but for its number.
-    Moves { at_ns: u64, offset_bytes: u64, size_bytes: u64, is_read: bool, forced: bool },
+    /// A read or write: volume, and the record but for its number; `flush_before`: what was written before it is flushed first.
+    Moves { at_ns: u64, offset_bytes: u64, size_bytes: u64, asked: Asked, flush_before: bool },
+    /// A flush of the volume.
+    Flushes { at_ns: u64, asked: Asked },
     /// Something that is left out.
     Left(&'static str),
     /// Nothing to be replayed or missed: a header, a summary, another event of an operation.
@@ -166,7 +193,7 @@ trait Form {
     fn line(&mut self, line: &str, volume: &mut String) -> Line;
 }
 
-/// Reads a trace, and hands its reads and writes to `each` in the order of the file, which need not be that of time.
+/// Reads a trace, and hands its reads, writes and flushes to `each` in the order of the file, which need not be that of time.
 /// `each` gives false to end it.
 ///
 /// # Errors
@@ -301,6 +328,7 @@ impl Reading {
             lines: 0,
             unreadable: 0,
             volumes: Vec::new(),
+            flushes: 0,
             left_out: BTreeMap::new(),
             timed: false,
         };
@@ -329,14 +357,17 @@ impl Reading {
                 Line::Nothing => {}
                 Line::Unreadable => self.account.unreadable += 1,
                 Line::Left(what) => self.leave(what),
-                Line::Moves { at_ns, offset_bytes, size_bytes, is_read, forced } => {
-                    if forced {
-                        self.leave("forced to media, replayed as plain writes");
-                    }
-                    if let Some(record) =
-                        self.record(&volume, at_ns, offset_bytes, size_bytes, is_read)
+                Line::Flushes { at_ns, asked } => {
+                    if let Some(record) = self.flush(&volume, at_ns, asked)
                         && !each(&record)
                     {
+                        return Ok(());
+                    }
+                }
+                Line::Moves { at_ns, offset_bytes, size_bytes, asked, flush_before } => {
+                    let flush = flush_before.then(|| self.flush(&volume, at_ns, Asked::DataSync));
+                    let moves = self.record(&volume, at_ns, offset_bytes, size_bytes, asked);
+                    if flush.flatten().into_iter().chain(moves).any(|record| !each(&record)) {
                         return Ok(());
                     }
                 }
@@ -352,13 +383,22 @@ impl Reading {
         }
     }
 
+    fn flush(&mut self, name: &str, at_ns: u64, asked: Asked) -> Option<Record> {
+        let Some(volume) = self.volume(name) else {
+            self.leave("of more devices than 65,536");
+            return None;
+        };
+        self.account.flushes += 1;
+        Some(Record { at_ns, volume, offset_bytes: 0, size_bytes: 0, asked })
+    }
+
     fn record(
         &mut self,
         name: &str,
         at_ns: u64,
         offset_bytes: u64,
         size_bytes: u64,
-        is_read: bool,
+        asked: Asked,
     ) -> Option<Record> {
         if size_bytes == 0 {
             self.leave("of no bytes");
@@ -382,7 +422,7 @@ impl Reading {
             None => self.first_ns = Some(at_ns),
             Some(first_ns) => self.account.timed |= first_ns != at_ns,
         }
-        Some(Record { at_ns, volume, offset_bytes, size_bytes, is_read })
+        Some(Record { at_ns, volume, offset_bytes, size_bytes, asked })
     }
 
     fn volume(&mut self, name: &str) -> Option<u16> {

@@ -100,6 +100,7 @@ pub fn note(
         due: TraceDue {
             operations: due.operations,
             reads: due.reads,
+            flushes: due.flushes,
             size_bytes: due.bytes,
             span_ns: due.span_ns,
         },

@@ -6,7 +6,7 @@ use plimsoll_evidence::observed::{Replay, TraceFile};
 use plimsoll_import::trace::{self, Account};
 use plimsoll_plan::{DurationNs, ResolvedPlan, SizeBytes};
 use plimsoll_record::replay::ToReplay;
-use plimsoll_workload::trace::{Event, Figures, Trace};
+use plimsoll_workload::trace::{Asked, Event, Figures, Trace};
 
 use crate::error::RunnerError;
 
@@ -41,7 +41,7 @@ pub fn survey(path: &Path) -> Result<Survey, RunnerError> {
 pub fn of_plan(plan: &ResolvedPlan) -> Result<Option<ToReplay>, RunnerError> {
     let Some(source) = plan.workload.trace() else { return Ok(None) };
     let (account, trace) = read(Path::new(&source.file))?;
-    let operations = trace.events().len() as u64;
+    let operations = trace.operations();
     if account.sha256 != source.sha256 || operations != source.operations {
         let says = format!("{} is another trace than the one that the plan names", source.file);
         return Err(RunnerError::usage(says)
@@ -76,6 +76,17 @@ fn file(path: &str, account: &Account) -> TraceFile {
     }
 }
 
+/// What a record asks for, as the workload's own word.
+fn asked(asked: trace::Asked) -> Asked {
+    match asked {
+        trace::Asked::Read => Asked::Read,
+        trace::Asked::Write => Asked::Write,
+        trace::Asked::WriteDurable => Asked::WriteDurable,
+        trace::Asked::Sync => Asked::Sync,
+        trace::Asked::DataSync => Asked::DataSync,
+    }
+}
+
 fn read(path: &Path) -> Result<(Account, Trace), RunnerError> {
     let mut events = Vec::new();
     let mut too_many = false;
@@ -87,7 +98,7 @@ fn read(path: &Path) -> Result<(Account, Trace), RunnerError> {
                 offset_bytes: record.offset_bytes,
                 size_bytes: record.size_bytes,
                 volume: record.volume,
-                is_read: record.is_read,
+                asked: asked(record.asked),
             });
         }
         !too_many
@@ -119,6 +130,9 @@ impl Survey {
             SizeBytes(figures.touched_bytes).about(),
             SizeBytes(figures.extent_bytes).about(),
         );
+        if figures.flushes > 0 {
+            says.push_str(&format!(", {} flushes", figures.flushes));
+        }
         if account.volumes.len() > 1 {
             says.push_str(&format!(", {} devices or files", account.volumes.len()));
         }

@@ -16,19 +16,42 @@ pub use replay::{Cursor, Due, NothingFits, Replay};
 /// Places are told apart by pieces of this size: what a trace touches, and what is moved as one.
 pub const CHUNK_BYTES: u64 = 1 << 20;
 
-/// A recorded read or write.
+/// What a recorded operation asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To read.
+    Read,
+    /// To write.
+    Write,
+    /// To write, and to have it on stable storage when it is done.
+    WriteDurable,
+    /// To have on stable storage what was written (`fsync`).
+    Sync,
+    /// The same without what the data can be read without (`fdatasync`).
+    DataSync,
+}
+
+impl Asked {
+    /// Whether it moves data; a flush does not.
+    #[must_use]
+    pub const fn moves(self) -> bool {
+        !matches!(self, Self::Sync | Self::DataSync)
+    }
+}
+
+/// A recorded read, write or flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When it was asked for, from the first one on.
     pub at_ns: u64,
-    /// From which byte of its device on.
+    /// From which byte of its device on; a flush has no place.
     pub offset_bytes: u64,
-    /// How many bytes.
+    /// How many bytes; 0 for a flush.
     pub size_bytes: u32,
     /// Number of its device.
     pub volume: u16,
-    /// Whether it reads.
-    pub is_read: bool,
+    /// What it asks for.
+    pub asked: Asked,
 }
 
 /// Recorded operations in the order of time.
@@ -65,6 +88,12 @@ impl Trace {
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// How many reads and writes it has.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.events.iter().filter(|event| event.asked.moves()).count() as u64
     }
 
     /// How many were written down after a later one.

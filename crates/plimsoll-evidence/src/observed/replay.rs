@@ -63,16 +63,23 @@ pub struct TraceDue {
     pub operations: u64,
     /// Reads.
     pub reads: u64,
-    /// Bytes of both.
+    /// Flushes, which are begun at their times like reads and writes.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub flushes: u64,
+    /// Bytes of reads and writes.
     pub size_bytes: u64,
     /// From the first one to the last.
     pub span_ns: u64,
 }
 
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 /// What was begun of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceBegun {
-    /// Reads and writes that were handed to the target.
+    /// Reads, writes and flushes that were handed to the target.
     pub operations: u64,
     /// How many were never handed to it although they were due.
     pub never: u64,

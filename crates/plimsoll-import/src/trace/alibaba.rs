@@ -2,7 +2,7 @@
 //! `device_id,opcode,offset,length,timestamp`.
 
 use super::fields::whole;
-use super::{Form, Line};
+use super::{Asked, Form, Line};
 
 const US: u64 = 1_000;
 
@@ -37,6 +37,7 @@ impl Form for Alibaba {
         }
         let Some([device, word, offset, size, at]) = fields(line) else { return Line::Unreadable };
         let Some(is_read) = is_read(word) else { return Line::Unreadable };
+        let asked = if is_read { Asked::Read } else { Asked::Write };
         let at_ns = whole(at).and_then(|us| us.checked_mul(US));
         let (Some(at_ns), Some(offset_bytes), Some(size_bytes)) =
             (at_ns, whole(offset), whole(size))
@@ -44,6 +45,6 @@ impl Form for Alibaba {
             return Line::Unreadable;
         };
         volume.push_str(device);
-        Line::Moves { at_ns, offset_bytes, size_bytes, is_read, forced: false }
+        Line::Moves { at_ns, offset_bytes, size_bytes, asked, flush_before: false }
     }
 }

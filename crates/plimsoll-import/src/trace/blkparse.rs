@@ -2,7 +2,7 @@
 //! (blkparse(1)). One operation has several lines, one for each stage; one of these stands for it.
 
 use super::fields::{seconds_ns, whole};
-use super::{Form, Line, Stage};
+use super::{Asked, Form, Line, Stage};
 
 /// Sectors of the block layer.
 const SECTOR_BYTES: u64 = 512;
@@ -60,16 +60,21 @@ impl Form for Blkparse {
         // Flags in their order: a flush before it, discard or write or read, forced to media, ahead, barrier, synchronous,
         // metadata.
         let rwbs = event.rwbs.as_bytes();
+        let flushes = rwbs.first() == Some(&b'F');
+        let flush = |volume: &mut String| {
+            volume.push_str(event.device);
+            Line::Flushes { at_ns: event.at_ns, asked: Asked::DataSync }
+        };
         let at = rwbs.iter().position(|flag| matches!(flag, b'R' | b'W' | b'D' | b'N' | b'Z'));
-        let (is_read, forced) = match at.map(|at| rwbs[at]) {
+        let asked = match at.map(|at| rwbs[at]) {
             Some(b'D') => return Line::Left("discards"),
             Some(b'Z') => return Line::Left("operations on zones"),
-            Some(b'R') => (true, false),
+            Some(b'R') => Asked::Read,
             Some(b'W') => {
                 let after = at.map_or(&[][..], |at| &rwbs[at + 1..]);
-                (false, after.contains(&b'F'))
+                if after.contains(&b'F') { Asked::WriteDurable } else { Asked::Write }
             }
-            _ if rwbs.first() == Some(&b'F') => return Line::Left("flushes"),
+            _ if flushes => return flush(volume),
             _ => return Line::Left("commands that move no data"),
         };
         let (sector, plus, sectors) = (event.rest.next(), event.rest.next(), event.rest.next());
@@ -78,15 +83,15 @@ impl Form for Blkparse {
                 sector.checked_mul(SECTOR_BYTES).zip(sectors.checked_mul(SECTOR_BYTES))
             }
             // An empty write that only carries a flush: `FWS [process]`.
-            _ if rwbs.first() == Some(&b'F') => return Line::Left("flushes"),
+            _ if flushes => return flush(volume),
             _ => None,
         };
         let Some((offset_bytes, size_bytes)) = place else { return Line::Unreadable };
-        if size_bytes == 0 && rwbs.first() == Some(&b'F') {
-            return Line::Left("flushes");
+        if size_bytes == 0 && flushes {
+            return flush(volume);
         }
         volume.push_str(event.device);
-        Line::Moves { at_ns: event.at_ns, offset_bytes, size_bytes, is_read, forced }
+        Line::Moves { at_ns: event.at_ns, offset_bytes, size_bytes, asked, flush_before: flushes }
     }
 }
 

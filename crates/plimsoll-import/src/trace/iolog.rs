@@ -2,7 +2,7 @@
 //! operations, version 3 has a time for each, in microseconds.
 
 use super::fields::whole;
-use super::{Form, Line};
+use super::{Asked, Form, Line};
 
 const US: u64 = 1_000;
 
@@ -28,15 +28,21 @@ fn action(line: &str) -> Option<Action<'_>> {
 }
 
 fn io(volume: &mut String, at_ns: u64, file: &str, word: &str, offset: u64, length: u64) -> Line {
-    let is_read = match word {
-        "read" => true,
-        "write" => false,
-        "sync" | "datasync" | "sync_file_range" => return Line::Left("flushes"),
+    let asked = match word {
+        "read" => Asked::Read,
+        "write" => Asked::Write,
+        "sync" => Asked::Sync,
+        "datasync" => Asked::DataSync,
+        // It waits for writes, and flushes no device (sync_file_range(2)).
+        "sync_file_range" => return Line::Left("sync_file_range"),
         "trim" => return Line::Left("discards"),
         _ => return Line::Unreadable,
     };
     volume.push_str(file);
-    Line::Moves { at_ns, offset_bytes: offset, size_bytes: length, is_read, forced: false }
+    if !asked.moves() {
+        return Line::Flushes { at_ns, asked };
+    }
+    Line::Moves { at_ns, offset_bytes: offset, size_bytes: length, asked, flush_before: false }
 }
 
 /// Version 2.

@@ -2,7 +2,7 @@
 //! SNIA's IOTTA repository has them: `timestamp,host,disk,type,offset,size,response time`.
 
 use super::fields::whole;
-use super::{Form, Line};
+use super::{Asked, Form, Line};
 
 /// Windows counts in units of 100 ns.
 const TICK_NS: u64 = 100;
@@ -40,6 +40,7 @@ impl Form for Msr {
             return Line::Unreadable;
         };
         let Some(is_read) = is_read(word) else { return Line::Unreadable };
+        let asked = if is_read { Asked::Read } else { Asked::Write };
         let at_ns = whole(at).and_then(|ticks| ticks.checked_mul(TICK_NS));
         let (Some(at_ns), Some(offset_bytes), Some(size_bytes)) =
             (at_ns, whole(offset), whole(size))
@@ -49,6 +50,6 @@ impl Form for Msr {
         volume.push_str(host);
         volume.push('.');
         volume.push_str(disk);
-        Line::Moves { at_ns, offset_bytes, size_bytes, is_read, forced: false }
+        Line::Moves { at_ns, offset_bytes, size_bytes, asked, flush_before: false }
     }
 }

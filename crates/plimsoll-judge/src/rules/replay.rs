@@ -37,7 +37,8 @@ fn rate_per_s(operations: u64, ns: u64) -> Option<f64> {
 
 /// The trace's own rate at the replay's pace, and that at which its operations began.
 fn rates_per_s(replay: &Replay, begun: &TraceBegun) -> Option<(f64, f64)> {
-    let asked = rate_per_s(replay.due.operations, replay.due.span_ns)?;
+    let due = &replay.due;
+    let asked = rate_per_s(due.operations + due.flushes, due.span_ns)?;
     Some((asked, rate_per_s(begun.operations, begun.took_ns?)?))
 }
 

@@ -61,8 +61,12 @@ fn asked(replay: &Replay) -> Fact {
         Some(1.0) => "at the recorded pace".to_owned(),
         Some(speed) => format!("{speed} times as fast as recorded"),
     };
+    let flushes = match due.flushes {
+        0 => String::new(),
+        n => format!(", {n} flushes"),
+    };
     let text = format!(
-        "{}{of} operations, {}, {} in {}",
+        "{}{of} operations, {}{flushes}, {} in {}",
         due.operations,
         share(due.reads, due.operations),
         size(due.size_bytes),
@@ -104,7 +108,8 @@ fn began(replay: &Replay, begun: &TraceBegun) -> Vec<Fact> {
         (0 | 1, n) => format!("in the order of time; {n} were written down later"),
         (n, _) => format!("by {n} threads, so that their order is not kept"),
     };
-    let text = format!("{} operations{took}{never}", begun.operations);
+    let all = if replay.due.flushes > 0 { "operations and flushes" } else { "operations" };
+    let text = format!("{} {all}{took}{never}", begun.operations);
     let mut facts = vec![Fact::new("replayed", Cell::text(text)).note(order)];
     if let Some(lag) = &begun.lag {
         let end =

@@ -8,7 +8,7 @@ use super::{
     SyncKind,
 };
 use crate::address::{Walk, Walks, mix};
-use crate::trace::{Cursor, Event};
+use crate::trace::{Asked, Cursor, Event};
 
 /// The clients of a stream that one thread drives.
 #[derive(Clone, Debug)]
@@ -184,11 +184,18 @@ impl StreamPart {
 
 /// An operation of a trace, on the stream's file.
 fn replayed(config: &StreamConfig, event: Event) -> Op {
-    let kind = if event.is_read { OpKind::Read } else { OpKind::Write };
+    let file = config.files.first_file;
+    let kind = match event.asked {
+        Asked::Read => OpKind::Read,
+        Asked::Write => OpKind::Write,
+        Asked::WriteDurable => OpKind::WriteDurable,
+        Asked::Sync => return Op::bare(OpKind::Fsync, 0, file),
+        Asked::DataSync => return Op::bare(OpKind::Fdatasync, 0, file),
+    };
     Op {
         offset_bytes: config.files.offset_bytes + event.offset_bytes,
         size_bytes: event.size_bytes,
-        ..Op::bare(kind, 0, config.files.first_file)
+        ..Op::bare(kind, 0, file)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{CHUNK_BYTES, Trace, chunks};
+use super::{Asked, CHUNK_BYTES, Trace, chunks};
 
 /// Sizes that are kept apart.
 const SIZES_MAX: usize = 64;
@@ -25,6 +25,8 @@ pub struct Figures {
     pub operations: u64,
     /// Reads.
     pub reads: u64,
+    /// Flushes.
+    pub flushes: u64,
     /// Bytes of both.
     pub bytes: u64,
     /// Bytes of reads.
@@ -47,8 +49,9 @@ impl Trace {
     #[must_use]
     pub fn figures(&self) -> Figures {
         let mut figures = Figures {
-            operations: self.events.len() as u64,
+            operations: 0,
             reads: 0,
+            flushes: 0,
             bytes: 0,
             read_bytes: 0,
             span_ns: self.events.last().map_or(0, |event| event.at_ns),
@@ -59,9 +62,14 @@ impl Trace {
         };
         let (mut sizes, mut bits) = (BTreeMap::new(), 0);
         for event in &self.events {
+            if !event.asked.moves() {
+                figures.flushes += 1;
+                continue;
+            }
             let size = u64::from(event.size_bytes);
+            figures.operations += 1;
             figures.bytes += size;
-            if event.is_read {
+            if event.asked == Asked::Read {
                 figures.reads += 1;
                 figures.read_bytes += size;
             }
@@ -79,7 +87,7 @@ impl Trace {
     pub(super) fn touched(&self) -> Vec<u64> {
         let mut all = HashSet::new();
         let mut last = None;
-        for event in &self.events {
+        for event in self.events.iter().filter(|event| event.asked.moves()) {
             let range = chunks(self.place(event), event.size_bytes);
             if last.as_ref() != Some(&range) {
                 all.extend(range.clone());

@@ -121,6 +121,9 @@ pub(super) fn map(
     mapping.rule = rule.word();
     let (bases, mut events) = (std::mem::take(&mut trace.bases), trace.events);
     events.retain_mut(|event| {
+        if !event.asked.moves() {
+            return true;
+        }
         let base = bases.get(usize::from(event.volume)).copied().unwrap_or(0);
         let own = base.saturating_add(event.offset_bytes);
         let from = own / align * align;

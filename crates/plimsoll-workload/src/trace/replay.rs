@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_plan::TraceSource;
 
 use super::map::map;
-use super::{Event, Mapping, Trace};
+use super::{Asked, Event, Mapping, Trace};
 
 /// A trace of which nothing can be asked of a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,9 @@ pub struct Due {
     pub operations: u64,
     /// Reads.
     pub reads: u64,
-    /// Bytes of both.
+    /// Flushes.
+    pub flushes: u64,
+    /// Bytes of reads and writes.
     pub bytes: u64,
     /// From the first one to the last.
     pub span_ns: u64,
@@ -55,7 +57,7 @@ impl Replay {
     ) -> Result<Self, NothingFits> {
         let out_of_order = trace.out_of_order();
         let (mut events, mapping) = map(trace, source.map, target_bytes, align_bytes);
-        if events.is_empty() {
+        if events.iter().all(|event| !event.asked.moves()) {
             return Err(NothingFits { file: source.file.clone(), target_bytes });
         }
         if let Some(speed) = source.speed.filter(|speed| *speed != 1.0) {
@@ -65,8 +67,9 @@ impl Replay {
         let at_times = source.speed.is_some();
         let mut due = Due::default();
         for event in events.iter().take_while(|event| !at_times || event.at_ns < measure_ns) {
-            due.operations += 1;
-            due.reads += u64::from(event.is_read);
+            due.operations += u64::from(event.asked.moves());
+            due.flushes += u64::from(!event.asked.moves());
+            due.reads += u64::from(event.asked == Asked::Read);
             due.bytes += u64::from(event.size_bytes);
             due.span_ns = event.at_ns;
         }

@@ -11,9 +11,9 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "trace-left-out",
     asks: "was anything of a trace left out of its replay, or moved?",
-    explains: "Reads and writes are replayed. Flushes, discards, operations on zones and commands that move no data are \
-        counted by name and left out, and writes that were forced to media are replayed as plain ones: storage that is \
-        not asked to flush may answer faster than it did to the application. Lines that cannot be read, operations beyond \
+    explains: "Reads, writes and flushes are replayed. Discards, operations on zones and commands that move no data are \
+        counted by name and left out: storage that is not asked for them may answer otherwise than it did to the \
+        application. Lines that cannot be read, operations beyond \
         the target, offsets that were rounded, and places that fall together because the target is smaller than the \
         trace's are counted too: a cache sees a smaller working set then. It is a warning.",
     bears_on: &[(Claim::TraceReplay, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],

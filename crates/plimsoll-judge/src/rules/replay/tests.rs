@@ -49,6 +49,7 @@ fn replayed(pace: &str) -> Bundle {
         speed,
         mapping: TraceMapping { rule: "keep".into(), ..TraceMapping::default() },
         due: TraceDue {
+            flushes: 0,
             operations,
             reads: operations,
             size_bytes: operations * 4096,
