@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use plimsoll_judge::conservation::{Declared, audit};
+use plimsoll_judge::conservation::Declared;
+use plimsoll_judge::conservation::study::audits;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,8 +24,8 @@ fn main() {
         };
         let read = began.elapsed();
         let (mut verdicts, mut rules) = (BTreeMap::new(), BTreeMap::new());
-        for result in &study.results {
-            let audit = audit(result, &Declared::default());
+        let results: Vec<_> = study.results.iter().collect();
+        for (result, audit) in results.iter().zip(audits(&results, &Declared::default())) {
             *verdicts
                 .entry((result.source.format.clone(), audit.verdict.label()))
                 .or_insert(0usize) += 1;

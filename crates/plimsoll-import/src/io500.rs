@@ -119,6 +119,10 @@ pub fn read_result(text: &str, file: &str) -> Result<Reported, String> {
     let mut sections: Vec<(String, Entries<'_>)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
+        if let Some(says) = line.strip_prefix("; ERROR INVALID") {
+            reported.complaints.push(called_invalid(says.trim(), text, index + 1));
+            continue;
+        }
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             sections.push((normal(name), BTreeMap::new()));
             continue;
@@ -166,6 +170,23 @@ fn of_run(reported: &mut Reported, entries: &Entries<'_>) {
     reported.source.version = entries.get("version").map(|(value, _)| (*value).to_owned());
 }
 
+/// What IO500 remarks as `; ERROR INVALID`. It says so of a stonewall time that is not the least one of its build too, also
+/// where it is longer (`phase_dbg.c`, `opt.stonewall != opt.minwrite`): what the phases were started with decides.
+fn called_invalid(says: &str, text: &str, line: usize) -> Complaint {
+    let least = says
+        .strip_prefix("stonewall-time <")
+        .and_then(|rest| rest.trim().trim_end_matches('s').parse::<f64>().ok());
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let told = words.windows(2).filter(|pair| ["-D", "-W"].contains(&pair[0]));
+    let times: Vec<f64> = told.filter_map(|pair| pair[1].parse().ok()).collect();
+    let refuted = least.is_some_and(|least| !times.is_empty() && times.iter().all(|t| *t >= least));
+    Complaint {
+        weight: if refuted { Weight::Warning } else { Weight::Invalid },
+        says: format!("IO500 calls the run invalid: {says}"),
+        field: format!("line {line}"),
+    }
+}
+
 /// `score = INVALID`, or words behind the number.
 fn complain(reported: &mut Reported, entries: &Entries<'_>, key: &str, section: &str) {
     if let Some((value, line)) = entries.get(key).filter(|(v, _)| v.contains("INVALID")) {
@@ -205,6 +226,7 @@ fn of_phase(reported: &mut Reported, entries: &Entries<'_>, name: &str) {
 pub fn read_summary(text: &str, file: &str) -> Result<Reported, String> {
     let mut reported = Reported::of(source("IO500", "IO500 summary", file));
     let (mut totals, mut repeated) = ([None, None, None], 0);
+    let mut marks: BTreeMap<String, Complaint> = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         if let Some(version) = line.strip_prefix("IO500 version ") {
             reported.source.version = Some(version.to_owned());
@@ -218,7 +240,7 @@ pub fn read_summary(text: &str, file: &str) -> Result<Reported, String> {
             let field = format!("line {} ({name})", index + 1);
             Some((normal(name), figure(digits, Digits::Rounded, 1.0, field)?))
         };
-        if line.starts_with("[SCORE ]") || line.starts_with("[SCORE]") {
+        if ["[SCORE ]", "[SCORE]", "[SCORE-invalid]"].iter().any(|mark| line.starts_with(mark)) {
             let after = |word: &str| {
                 let at = words.iter().position(|w| w.eq_ignore_ascii_case(word))?;
                 figure(
@@ -243,17 +265,29 @@ pub fn read_summary(text: &str, file: &str) -> Result<Reported, String> {
             repeated += earlier - reported.parts.len();
             reported.parts.push(phase(&name, Some(score), window));
         }
-        if line.contains("INVALID") {
-            reported.complaints.push(Complaint {
+        // Of what stands there again only the last counts, as for the scores themselves.
+        let about = match words.first() {
+            Some(word) if word.starts_with("[SCORE") => "the score".to_owned(),
+            Some(word) if word.starts_with("[RESULT") => {
+                before(&["GiB/s", "GB/s", "kIOPS"]).map_or_else(String::new, |(name, _)| name)
+            }
+            _ => format!("line {}", index + 1),
+        };
+        marks.remove(&about);
+        let marked = words.first().is_some_and(|word| word.ends_with("-invalid]"));
+        if marked || line.contains("INVALID") {
+            let complaint = Complaint {
                 weight: Weight::Invalid,
                 says: format!("IO500 marks as invalid: {}", line.trim()),
                 field: format!("line {}", index + 1),
-            });
+            };
+            marks.insert(about, complaint);
         }
     }
     if reported.parts.is_empty() {
         return Err("it has no phase of IO500".into());
     }
+    reported.complaints.extend(marks.into_values());
     if repeated > 0 {
         let says = format!("{repeated} phases of earlier runs in the same file were left aside");
         reported.remarks.push(says);
@@ -362,6 +396,11 @@ fn together(results: &mut Vec<Reported>, directory: impl Fn(&str) -> String) {
             operation.rate_per_s.extend(stated.rate_per_s.iter().map(named));
         }
         result.complaints.extend(summary.complaints);
+        result.combined.extend(summary.combined.into_iter().map(|mut combined| {
+            combined.what.push_str(" of its summary");
+            combined.total.field = format!("result_summary.txt {}", combined.total.field);
+            combined
+        }));
     }
     *results = others;
 }
@@ -491,5 +530,29 @@ mod tests {
             1,5,,,9e3,450\n2,5,5e3,822,,\n";
         let ranks = read_ranks(text, "a/mdtest-easy-stat.csv").unwrap();
         assert_eq!((ranks.ranks.len(), ranks.times_ns), (3, vec![491e9, 450e9]));
+    }
+
+    #[test]
+    fn what_io500_calls_invalid_is_repeated_and_a_remark_that_its_own_commands_refute_decides_nothing()
+     {
+        let weight = |remark: &str, exe: &str| {
+            let text =
+                format!("[run]\n; ERROR INVALID {remark}\n{}\nexe = ./ior {exe}\n", &RESULT[6..]);
+            let complaints = read_result(&text, "x").unwrap().complaints;
+            complaints.iter().find(|c| c.says.contains(remark)).unwrap().weight
+        };
+        assert_eq!(weight("stonewall-time < 300s", "-D 30 -a POSIX"), Weight::Invalid);
+        assert_eq!(weight("stonewall-time < 30s", "-D 300 -a POSIX"), Weight::Warning);
+        assert_eq!(weight("stonewall-time < 30s", ""), Weight::Invalid);
+        assert_eq!(
+            weight("Runtime of phase (0.1) is below stonewall time.", "-D 300"),
+            Weight::Invalid
+        );
+        let marked =
+            "[RESULT-invalid]       ior-easy-write        0.000000 GiB/s  : time 0.000 seconds\n";
+        assert_eq!(read_summary(marked, "x").unwrap().complaints.len(), 1);
+        // A later run in the same log that is whole.
+        let again = format!("{marked}{}", marked.replace("-invalid", "").replace("0.000", "3.100"));
+        assert!(read_summary(&again, "x").unwrap().complaints.is_empty());
     }
 }

@@ -5,6 +5,8 @@
 //! with `mean` and `stdev` in them. Bandwidth is samples per second times the length of a record, in MiB
 //! under the name of MB.
 
+use std::collections::BTreeMap;
+
 use plimsoll_evidence::reported::{
     Combined, Complaint, Figure, How, Kind, Membership, Operation, Part, Pass, Reported, Weight,
 };
@@ -18,6 +20,8 @@ const NS_PER_S: f64 = 1e9;
 /// Share by which an epoch's rate times its time may differ from the samples: rates are of steps without
 /// the first and the last ones (3,300 epochs of version 1.0 differ by 0.94 to 1.12).
 const EPOCH_SLACK: f64 = 0.25;
+/// Share by which what is stated twice, or summed over ranks, may differ: digits of both.
+const RANKS_SLACK: f64 = 1e-3;
 
 /// True for a `summary.json`.
 #[must_use]
@@ -97,7 +101,7 @@ pub fn read_summary(root: &At<'_, '_>, file: &str) -> Reported {
     hosts(&mut reported, root);
     passes(&mut reported, root, &metric);
     let mut part = Part { name: "training".into(), ..Part::default() };
-    part.setting.working_set_bytes = total(&root.key("data_size_per_host_GB"));
+    part.setting.working_set_bytes = data_of_all_hosts(root);
     part.setting.memory_bytes = total(&root.key("host_memory_GB"));
     part.start_unix_s = reported.source.taken_unix_s;
     let samples = metric.key("train_throughput_mean_samples_per_second");
@@ -121,6 +125,14 @@ fn record(metric: &At<'_, '_>) -> Option<Figure> {
     let field =
         format!("{}.train_io_stdev_MB_per_second over train_throughput_stdev", metric.path());
     Some(Figure::exact(moved / rate * MIB, field).widened(1e-9))
+}
+
+/// Data of all hosts: what each has of it times their number, where one value stands for each of them.
+fn data_of_all_hosts(root: &At<'_, '_>) -> Option<Figure> {
+    let each = root.key("data_size_per_host_GB");
+    let listed = each.items().next().is_some();
+    let hosts = if listed { 1.0 } else { root.key("num_hosts").number().unwrap_or(1.0) };
+    (hosts > 0.0).then_some(total(&each)?.scaled(hosts))
 }
 
 /// Sum over hosts of a list, or one value; GB that are powers of 1024.
@@ -237,10 +249,76 @@ pub fn read_epochs(root: &At<'_, '_>, file: &str) -> Epochs {
     epochs
 }
 
-/// A rank that left its output: its file and number.
+/// What one rank left of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rank {
+    /// The file.
+    pub file: String,
+    /// Its samples per second in each epoch, by the epoch's number.
+    rates: BTreeMap<usize, Figure>,
+}
+
+/// Reads the output of a rank (`3_output.json`).
 #[must_use]
-pub fn rank(file: &str) -> Option<u64> {
+pub fn read_rank(root: &At<'_, '_>, file: &str) -> Rank {
+    let epochs = root.entries().filter_map(|(name, epoch)| Some((name.parse().ok()?, epoch)));
+    let rate = |at: At<'_, '_>| at.key("throughput").key("block1").float();
+    let rates = epochs.filter_map(|(epoch, at)| Some((epoch, rate(at)?))).collect();
+    Rank { file: file.to_owned(), rates }
+}
+
+/// The number of a rank, which its file is named by.
+fn number_of(file: &str) -> Option<u64> {
     file.rsplit('/').next()?.split_once('_')?.0.parse().ok()
+}
+
+/// The rate of an epoch is the sum over all ranks (DLIO's `StatsCounter`).
+fn sum_over_ranks(result: &mut Reported, ranks: &[&Rank]) {
+    let mut combined = Vec::new();
+    for (index, pass) in result.passes.iter().enumerate() {
+        let Some(total) = pass.rate_per_s.clone() else { continue };
+        let named = |rank: &&Rank| {
+            let figure = rank.rates.get(&(index + 1))?;
+            let name = rank.file.rsplit('/').next().unwrap_or(&rank.file);
+            Some(Figure { field: format!("{name} {}", figure.field), ..figure.clone() })
+        };
+        let of: Vec<Figure> = ranks.iter().filter_map(named).collect();
+        if of.len() == ranks.len() && !of.is_empty() {
+            let what = format!("samples per second of {} over all ranks", pass.name);
+            combined.push(Combined { what, how: How::Sum, total, of, slack: RANKS_SLACK });
+        }
+    }
+    result.combined.extend(combined);
+}
+
+/// A report over repeats states each run's rate again: it has to be that of the summary that lies in the run's directory.
+fn of_reports(results: &mut [Reported]) {
+    let is_summary = |r: &&Reported| r.source.format == "MLPerf Storage summary";
+    let stated = |r: &Reported| r.parts.first()?.operations.first()?.rate_per_s.first().cloned();
+    let summaries: Vec<(String, Figure)> = results
+        .iter()
+        .filter(is_summary)
+        .filter_map(|r| Some((r.source.file.clone(), stated(r)?)))
+        .collect();
+    for report in results.iter_mut().filter(|r| r.source.format == "MLPerf Storage report") {
+        let home = directory(&report.source.file).to_owned();
+        let mut combined = Vec::new();
+        let means = report.combined.iter().filter(|c| c.how == How::Mean);
+        for (run, total) in means.flat_map(|c| &c.of).filter_map(|rate| Some((run_of(rate)?, rate)))
+        {
+            let below = if home.is_empty() { format!("{run}/") } else { format!("{home}/{run}/") };
+            let mut of = summaries.iter().filter(|(file, _)| file.starts_with(&below));
+            let (Some((file, rate)), None) = (of.next(), of.next()) else { continue };
+            combined.push(Combined {
+                what: format!("samples per second of {run} and of its own summary"),
+                how: How::Sum,
+                total: total.clone(),
+                of: vec![Figure { field: format!("{file} {}", rate.field), ..rate.clone() }],
+                slack: RANKS_SLACK,
+            });
+        }
+        report.combined.extend(combined);
+    }
 }
 
 fn directory(file: &str) -> &str {
@@ -248,8 +326,9 @@ fn directory(file: &str) -> &str {
 }
 
 /// Puts epochs and ranks to the summary in their directory. Gives back how many belong to none.
-pub fn attach(results: &mut [Reported], epochs: Vec<Epochs>, ranks: &[String]) -> usize {
+pub fn attach(results: &mut [Reported], epochs: Vec<Epochs>, ranks: &[Rank]) -> usize {
     let is_summary = |r: &Reported| r.source.format == "MLPerf Storage summary";
+    of_reports(results);
     let mut alone = 0;
     for epochs in epochs {
         let home = directory(&epochs.file);
@@ -261,10 +340,13 @@ pub fn attach(results: &mut [Reported], epochs: Vec<Epochs>, ranks: &[String]) -
     }
     for result in results.iter_mut().filter(|r| is_summary(r)) {
         let home = directory(&result.source.file);
-        let found: Vec<u64> =
-            ranks.iter().filter(|file| directory(file) == home).filter_map(|f| rank(f)).collect();
+        let here: Vec<&Rank> = ranks.iter().filter(|rank| directory(&rank.file) == home).collect();
+        let found: Vec<u64> = here.iter().filter_map(|rank| number_of(&rank.file)).collect();
         let stated =
             result.options.get("num_accelerators").and_then(|text| text.parse::<f64>().ok());
+        if stated == Some(found.len() as f64) {
+            sum_over_ranks(result, &here);
+        }
         if let Some(stated) = stated.filter(|_| !found.is_empty()) {
             let missing = (0..stated as u64).filter(|rank| !found.contains(rank));
             result.memberships.push(Membership {
@@ -312,6 +394,11 @@ fn of_epochs(result: &mut Reported, epochs: Epochs) {
     }
     result.combined.extend(combined);
     result.combined.extend(epochs.combined);
+}
+
+/// The run that a rate of a report is of, by its field.
+fn run_of(rate: &Figure) -> Option<&str> {
+    rate.field.strip_prefix("runs.")?.strip_suffix(".train_throughput_samples_per_second")
 }
 
 /// Reads the report over repeats: its mean and deviation are of the runs below it.
@@ -400,7 +487,8 @@ mod tests {
         assert!(is_epochs(&At::root(&json)));
         let epochs = read_epochs(&At::root(&json), "run/per_epoch_stats.json");
         let mut results = vec![summary(SUMMARY)];
-        let ranks = ["run/0_output.json".to_owned(), "other/1_output.json".to_owned()];
+        let rank = |file: &str| Rank { file: file.into(), ..Rank::default() };
+        let ranks = [rank("run/0_output.json"), rank("other/1_output.json")];
         assert_eq!(attach(&mut results, vec![epochs], &ranks), 0);
         let lost: Vec<(&str, f64, u64)> = results[0]
             .memberships
@@ -421,5 +509,39 @@ mod tests {
         let reported = read_report(&At::root(&json), "x");
         assert_eq!(reported.combined.len(), 2);
         assert_eq!(reported.memberships[0].found, 2);
+    }
+
+    #[test]
+    fn rates_of_epochs_are_the_sums_of_their_ranks() {
+        let of = |number: usize, first: f64| {
+            let text = format!(
+                r#"{{"1": {{"throughput": {{"block1": {first}}}}}, "2": {{"throughput": {{"block1": 55.0}}}}, "hostname": "a"}}"#
+            );
+            let (json, _) = json::parse(&text).unwrap();
+            read_rank(&At::root(&json), &format!("run/{number}_output.json"))
+        };
+        let sums = |first: f64| {
+            let mut results = vec![summary(SUMMARY)];
+            attach(&mut results, Vec::new(), &[of(0, 50.0), of(1, first)]);
+            let sums = results.remove(0).combined.into_iter();
+            sums.filter(|c| c.what.contains("over all ranks")).collect::<Vec<_>>()
+        };
+        let found = sums(50.0);
+        assert_eq!((found.len(), found[0].total.value, found[1].of.len()), (2, 100.0, 2));
+        let of_first: f64 = found[0].of.iter().map(|figure| figure.value).sum();
+        assert_eq!(of_first, 100.0);
+        assert!(found[0].of[1].field.starts_with("1_output.json 1.throughput"), "{found:?}");
+    }
+
+    #[test]
+    fn a_report_is_held_against_the_summaries_of_its_runs() {
+        let text = r#"{"overall": {"num_benchmark_runs": 1, "train_throughput_mean_samples_per_second": 232.0},
+            "runs": {"run1": {"train_throughput_samples_per_second": 232.0}}}"#;
+        let (json, _) = json::parse(text).unwrap();
+        let mut results = vec![read_report(&At::root(&json), "acc/report.json"), summary(SUMMARY)];
+        results[1].source.file = "acc/run1/2024/summary.json".into();
+        attach(&mut results, Vec::new(), &[]);
+        let own = results[0].combined.iter().find(|c| c.what.contains("its own summary")).unwrap();
+        assert_eq!((own.total.value, own.of[0].value), (232.0, 105.0));
     }
 }

@@ -34,7 +34,7 @@ struct Pieces {
     fio_logs: Vec<fio::log::Log>,
     io500_ranks: Vec<io500::Ranks>,
     mlperf_epochs: Vec<mlperf::Epochs>,
-    mlperf_ranks: Vec<String>,
+    mlperf_ranks: Vec<mlperf::Rank>,
     pgbench_logs: Vec<pgbench_log::Log>,
 }
 
@@ -175,7 +175,7 @@ impl Reader {
                 return Ok(());
             }
             Format::MlperfRank if mlperf::is_rank(&root) => {
-                self.pieces.mlperf_ranks.push(file.to_owned());
+                self.pieces.mlperf_ranks.push(mlperf::read_rank(&root, file));
                 return Ok(());
             }
             Format::FioJson => {

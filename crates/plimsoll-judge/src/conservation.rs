@@ -16,6 +16,7 @@ mod equation;
 mod headline;
 pub mod repeats;
 mod span;
+pub mod study;
 mod verdict;
 mod words;
 

@@ -10,7 +10,7 @@ use crate::text::wrap;
 /// Columns of an explanation.
 const COLUMNS: usize = 98;
 
-/// A rule of one run, of an experiment or of a reported result, for showing.
+/// A rule of one run, of an experiment, of a reported result or of a study of them, for showing.
 pub struct Shown {
     /// What it is called.
     pub id: &'static str,
@@ -39,9 +39,15 @@ pub fn all() -> Vec<Shown> {
         explains: r.explains,
         bears_on: &[],
     });
+    let of_studies = conservation::study::ALL.iter().map(|r| Shown {
+        id: r.id,
+        asks: r.asks,
+        explains: r.explains,
+        bears_on: &[],
+    });
     // Some laws are asked of runs and of reported results: they are explained once, for runs.
     let mut all: Vec<Shown> = single.chain(several).collect();
-    for rule in reported {
+    for rule in reported.chain(of_studies) {
         if all.iter().all(|known| known.id != rule.id) {
             all.push(rule);
         }

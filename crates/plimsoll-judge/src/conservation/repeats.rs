@@ -54,6 +54,8 @@ pub struct Group<'r> {
     pub label: String,
     /// The results.
     pub results: Vec<&'r Reported>,
+    /// Where each of them stands among those that were given.
+    pub at: Vec<usize>,
 }
 
 /// What results that repeat each other say of one figure.
@@ -69,18 +71,22 @@ pub struct Spread {
 
 /// Groups of two or more results of a study that repeat each other.
 pub fn groups<'r>(results: impl IntoIterator<Item = &'r Reported>) -> Vec<Group<'r>> {
-    let mut groups: BTreeMap<(String, String), Vec<&Reported>> = BTreeMap::new();
-    for result in results {
+    let mut groups: BTreeMap<(String, String), Vec<(usize, &Reported)>> = BTreeMap::new();
+    for (at, result) in results.into_iter().enumerate() {
         let told = headline(result);
         if Of::ALL.iter().all(|of| of.value(&told).is_none()) {
             continue;
         }
-        groups.entry((without_numbers(&result.label()), key(result))).or_default().push(result);
+        groups
+            .entry((without_numbers(&result.label()), key(result)))
+            .or_default()
+            .push((at, result));
     }
     let more = groups.into_iter().filter(|(_, results)| results.len() > 1);
-    let group = |((path, _), results): ((String, String), Vec<&'r Reported>)| {
+    let group = |((path, _), results): ((String, String), Vec<(usize, &'r Reported)>)| {
+        let (at, results): (Vec<usize>, Vec<&Reported>) = results.into_iter().unzip();
         let done = label(results.first().copied());
-        Group { label: format!("{path} ({done})"), results }
+        Group { label: format!("{path} ({done})"), results, at }
     };
     more.map(group).collect()
 }
@@ -101,7 +107,7 @@ fn spread(of: Of, told: &[Headline]) -> Option<Spread> {
 }
 
 /// Paths without their numbers: repeats are told apart by them.
-fn without_numbers(text: &str) -> String {
+pub(super) fn without_numbers(text: &str) -> String {
     let mut short = String::new();
     for letter in text.chars() {
         let letter = if letter.is_ascii_digit() { '#' } else { letter };
@@ -137,13 +143,18 @@ fn key(result: &Reported) -> String {
     format!("{}|{}", result.source.tool, parts.join("\n"))
 }
 
+/// A size as its digits tell it: one that was made of other figures differs from run to run by their rounding.
+fn size(figure: &Figure) -> String {
+    format!("{:.3e}", figure.value)
+}
+
 fn part_key(part: &Part) -> String {
     let setting = &part.setting;
     let value = |figure: Option<&Figure>| figure.map(|figure| figure.value);
     let operations: Vec<String> = part
         .operations
         .iter()
-        .map(|o| format!("{} {:?}", o.kind.word(), value(o.size_bytes.as_ref())))
+        .map(|o| format!("{} {:?}", o.kind.word(), o.size_bytes.as_ref().map(size)))
         .collect();
     format!(
         "{} {operations:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",

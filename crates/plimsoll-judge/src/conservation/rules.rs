@@ -7,6 +7,7 @@ use super::{Rule, Span, words};
 pub mod beyond_any_link;
 pub mod contradiction;
 pub mod device_floor;
+pub mod fits_memory;
 pub mod latency_within_run;
 pub mod later_passes_faster;
 pub mod littles_law;
@@ -38,6 +39,7 @@ pub const ALL: &[Rule] = &[
     lost_parts::RULE,
     stragglers::RULE,
     later_passes_faster::RULE,
+    fits_memory::RULE,
     series_agrees::RULE,
     series_covers_run::RULE,
     queue_grows::RULE,

@@ -97,11 +97,9 @@ fn bodies(pasted: &Pasted, declared: &Declared) -> Result<Vec<Value>, Problem> {
             }
         },
         Pasted::Figures(study) => {
-            let audits: Vec<(_, Audit)> = study
-                .results
-                .iter()
-                .map(|result| (result, conservation::audit(result, &declared.reported())))
-                .collect();
+            let results: Vec<_> = study.results.iter().collect();
+            let audits = conservation::study::audits(&results, &declared.reported());
+            let audits: Vec<(_, Audit)> = results.into_iter().zip(audits).collect();
             match &audits[..] {
                 [(result, audit)] => vec![reported::result_document(result, audit)],
                 several => {

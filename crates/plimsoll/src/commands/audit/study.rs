@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::reported::Reported;
+use plimsoll_judge::conservation::study::audits;
 use plimsoll_judge::conservation::{Audit, Credibility, Declared, audit};
 use plimsoll_report::document::Document;
 use plimsoll_report::{reported, text};
@@ -32,8 +33,9 @@ pub fn carry_out(
     if let ([only], [], false) = (&study.results[..], &study.unreadable[..], options.table) {
         return one(only, declared, options, common);
     }
-    let mut judged: Vec<(&Reported, Audit)> =
-        study.results.iter().map(|result| (result, audit(result, declared))).collect();
+    let results: Vec<&Reported> = study.results.iter().collect();
+    let audits = audits(&results, declared);
+    let mut judged: Vec<(&Reported, Audit)> = results.into_iter().zip(audits).collect();
     options.sort.apply(&mut judged);
     let unreadable: Vec<String> = study.unreadable.iter().map(ToString::to_string).collect();
     let document = reported::study_document(&judged, &unreadable, study.passed_over);

@@ -1,0 +1,93 @@
+//! Could memory have held all that was read?
+
+use plimsoll_evidence::reported::{Figure, Kind, Part, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::usable;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "fits-memory",
+    asks: "is the data that was read larger than the memory that could have held it?",
+    explains: "Data that is no larger than the memory of the hosts that read it, or than the caches of the \
+        storage, can be answered from there once it was read or written before: such a rate says nothing of \
+        the storage below. Memory is what the result states of its hosts, or what is declared (`--memory`, \
+        `--array-cache`). Where the page cache was passed by, the hosts' memory does not count. MLPerf \
+        Storage asks for five times the memory.",
+    needs: "the size of the data, and memory as stated or declared (`--memory`, `--array-cache`)",
+    check,
+};
+
+fn check(reported: &Reported, declared: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for part in reported.parts.iter().filter(|part| reads(part)) {
+        let Some(data) = part.setting.working_set_bytes.as_ref().filter(|d| usable(d)) else {
+            continue;
+        };
+        let stated = part.setting.memory_bytes.clone();
+        let memory = stated.or(declared.memory_bytes.map(|m| Figure::exact(m, "--memory")));
+        let memory = memory.filter(|_| part.setting.direct != Some(true));
+        let cache = declared.cache_bytes.map(|bytes| Figure::exact(bytes, "--array-cache"));
+        for (room, whose) in [(memory, "memory of the hosts"), (cache, "cache of the storage")] {
+            if let Some(room) = room.filter(|room| usable(room) && room.value > 0.0) {
+                seen.check(within(data, &room, whose));
+            }
+        }
+    }
+    seen
+}
+
+/// True for a part that read; samples of a training are read.
+fn reads(part: &Part) -> bool {
+    part.operations.iter().any(|o| matches!(o.kind, Kind::Read | Kind::All | Kind::Other(_)))
+}
+
+fn within(data: &Figure, room: &Figure, whose: &str) -> Option<Finding> {
+    (data.most <= room.least).then(|| {
+        let says = format!(
+            "{} of data are read, and the {whose} is {}: all of it may have been answered from there",
+            words::bytes(data.value),
+            words::bytes(room.value)
+        );
+        Finding::new(Gravity::Doubtful, says)
+            .of([&data.field, &room.field])
+            .ask("what the media read meanwhile, or a run over more data than memory holds")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::Operation;
+
+    use super::*;
+
+    fn findings(
+        data: f64,
+        memory: Option<f64>,
+        direct: bool,
+        declared: &Declared,
+    ) -> (usize, usize) {
+        let operations = vec![Operation::of(Kind::Other("samples".into()))];
+        let mut part = Part { operations, ..Part::default() };
+        part.setting.working_set_bytes = Some(Figure::exact(data, "data"));
+        part.setting.memory_bytes = memory.map(|memory| Figure::exact(memory, "memory"));
+        part.setting.direct = direct.then_some(true);
+        let seen = check(&Reported { parts: vec![part], ..Reported::default() }, declared);
+        (seen.checked, seen.findings.len())
+    }
+
+    #[test]
+    fn data_within_memory_is_doubted_and_more_is_not() {
+        let none = Declared::default();
+        assert_eq!(findings(160e9, Some(247e9), false, &none), (1, 1));
+        assert_eq!(findings(500e9, Some(247e9), false, &none), (1, 0));
+        assert_eq!(
+            findings(160e9, Some(247e9), true, &none),
+            (0, 0),
+            "the page cache was passed by"
+        );
+        assert_eq!(findings(160e9, None, false, &none), (0, 0));
+        let cache = Declared { cache_bytes: Some(512e9), ..Declared::default() };
+        assert_eq!(findings(160e9, None, true, &cache), (1, 1));
+    }
+}

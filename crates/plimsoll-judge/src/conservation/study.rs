@@ -1,0 +1,69 @@
+//! Rules over all results of a study: what one of them alone cannot show, such as that it is the best of its repeats.
+
+use plimsoll_evidence::reported::Reported;
+
+use super::repeats::{Group, groups};
+use super::{Audit, Declared, Finding, audit};
+
+mod best_of_repeats;
+mod repeats_missing;
+
+/// A rule over the results of a study.
+pub struct StudyRule {
+    /// Identifier.
+    pub id: &'static str,
+    /// What it asks, in one line.
+    pub asks: &'static str,
+    /// How it is found, its tolerance, and what a failure means.
+    pub explains: &'static str,
+    /// Looks at all results and the groups among them that repeat each other; each finding with the place of the result
+    /// that it is told of.
+    check: fn(&[&Reported], &[Group<'_>]) -> Vec<(usize, Finding)>,
+}
+
+/// All of them.
+pub const ALL: &[StudyRule] = &[best_of_repeats::RULE, repeats_missing::RULE];
+
+/// Judges all results of a study, each by itself and among the others; in the order in which they are given.
+pub fn audits(results: &[&Reported], declared: &Declared) -> Vec<Audit> {
+    let mut audits: Vec<Audit> = results.iter().map(|result| audit(result, declared)).collect();
+    let groups = groups(results.iter().copied());
+    for rule in ALL {
+        for (at, finding) in (rule.check)(results, &groups) {
+            if let Some(audit) = audits.get_mut(at) {
+                audit.add([Finding { rule: rule.id.to_owned(), ..finding }]);
+            }
+        }
+    }
+    audits
+}
+
+/// The directory of a result's file.
+fn directory(result: &Reported) -> &str {
+    result.source.file.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
+/// Results as the tests of these rules need them.
+#[cfg(test)]
+mod fixtures {
+    use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported, Source};
+
+    /// Reads of 4 KiB at that rate, printed as whole numbers.
+    pub(super) fn reads(tool: &str, file: &str, rate: f64) -> Reported {
+        let operation = Operation {
+            rate_per_s: vec![Figure::rounded(rate, 1.0, "iops")],
+            size_bytes: Some(Figure::exact(4096.0, "bs")),
+            bandwidth_per_s: vec![Figure::rounded(rate * 4096.0, 4096.0, "bw")],
+            ..Operation::of(Kind::Read)
+        };
+        let parts = vec![Part { operations: vec![operation], ..Part::default() }];
+        let source = Source { tool: tool.into(), file: file.into(), ..Source::default() };
+        Reported { parts, ..Reported::of(source) }
+    }
+
+    /// Repeats of one run in directories of their own.
+    pub(super) fn repeats(rates: &[f64]) -> Vec<Reported> {
+        let each = rates.iter().enumerate();
+        each.map(|(n, rate)| reads("fio", &format!("sut/run{}/r.json", n + 1), *rate)).collect()
+    }
+}

@@ -1,0 +1,224 @@
+//! Is a figure the best of its repeats, or the mean of the best of them?
+
+use plimsoll_evidence::reported::{Figure, Kind, Operation, Reported};
+
+use super::super::repeats::Group;
+use super::super::rules::usable;
+use super::super::{Finding, Gravity, Span, words};
+use super::{StudyRule, directory};
+
+/// Repeats below which no choice can be told from the whole.
+const REPEATS_MIN: usize = 3;
+/// How far the best have to lie above the mean of all: nearer ones make no difference.
+const ABOVE_MIN: f64 = 0.01;
+/// A figure tells the best from the whole where its rounding is finer than that distance by so much, for each of the choices
+/// that it is held against.
+const FINER: f64 = 8.0;
+
+/// The rule.
+pub const RULE: StudyRule = StudyRule {
+    id: "best-of-repeats",
+    asks: "is a figure that is printed beside its repeats that of all of them, or of the best?",
+    explains: "A table, a report or another result that lies above repeats of one run is held against them. Where its \
+        figure is the mean, the median or the least of them, it speaks for all. Where it is the best of them, or the \
+        mean of the best few, to the rounding of its digits, and at least 1 % above the mean of all, the others were \
+        left out. Asked only where digits are fine enough that no such figure comes by chance, and never of rows that \
+        list the repeats one by one.",
+    check,
+};
+
+fn check(results: &[&Reported], groups: &[Group<'_>]) -> Vec<(usize, Finding)> {
+    let mut findings = Vec::new();
+    let repeated: Vec<usize> = groups.iter().flat_map(|group| group.at.iter().copied()).collect();
+    for group in groups.iter().filter(|group| group.results.len() >= REPEATS_MIN) {
+        let above = |result: &Reported| {
+            let home = directory(result);
+            let below = |file: &str| {
+                home.is_empty() || file.strip_prefix(home).is_some_and(|rest| rest.starts_with('/'))
+            };
+            group.results.iter().all(|repeat| below(&repeat.source.file))
+        };
+        let others: Vec<(usize, &Reported)> = results
+            .iter()
+            .enumerate()
+            .filter(|(at, result)| !repeated.contains(at) && above(result))
+            .map(|(at, result)| (at, *result))
+            .collect();
+        for (at, result) in &others {
+            // Rows that list the repeats are no choice among them.
+            let same_file: Vec<&Reported> = others
+                .iter()
+                .filter(|(other, r)| other != at && r.source.file == result.source.file)
+                .map(|(_, r)| *r)
+                .collect();
+            findings.extend(of(result, &same_file, group).map(|finding| (*at, finding)));
+        }
+    }
+    findings
+}
+
+/// Figures of which more is better, by operation and measure.
+const MEASURES: [fn(&Operation) -> &[Figure]; 2] = [|o| &o.rate_per_s, |o| &o.bandwidth_per_s];
+
+fn of(result: &Reported, beside: &[&Reported], group: &Group<'_>) -> Option<Finding> {
+    for operation in only(result)? {
+        for (measure, figures) in MEASURES.iter().enumerate() {
+            let Some(figure) = figures(operation).iter().find(|figure| usable(figure)) else {
+                continue;
+            };
+            let alike = |repeat: &&Reported| -> Option<f64> {
+                let mut of = only(repeat)?.iter().filter(|o| same(o, operation));
+                let figure = figures(of.next()?).iter().find(|figure| usable(figure))?;
+                of.next().is_none().then_some(figure.value)
+            };
+            let mut values: Vec<f64> = group.results.iter().filter_map(alike).collect();
+            if values.len() != group.results.len() {
+                continue;
+            }
+            values.sort_by(|a, b| b.total_cmp(a));
+            let listed = beside.iter().any(|row| {
+                let row = alike(row);
+                row.is_some_and(|row| {
+                    values[1..].iter().any(|value| (row / value - 1.0).abs() < ABOVE_MIN / 2.0)
+                })
+            });
+            if let Some(count) = best(figure.into(), &values).filter(|_| !listed) {
+                let in_words: words::InWords =
+                    if measure == 0 { per_s } else { words::bytes_per_s };
+                return Some(finding(figure, &values, count, group, in_words));
+            }
+        }
+    }
+    None
+}
+
+fn per_s(rate: f64) -> String {
+    format!("{}/s", words::number(rate))
+}
+
+/// The operations of the one part that a result is of; nothing where it is divided.
+fn only(result: &Reported) -> Option<&[Operation]> {
+    let mut parts = result.parts.iter().filter(|part| !part.is_total);
+    let first = parts.next()?;
+    parts.next().is_none().then_some(&first.operations)
+}
+
+/// Whether two operations may be of one kind and size, as far as both say so.
+fn same(one: &Operation, other: &Operation) -> bool {
+    let kinds = one.kind == other.kind || one.kind == Kind::All || other.kind == Kind::All;
+    let sizes = one.size_bytes.as_ref().zip(other.size_bytes.as_ref());
+    kinds && sizes.is_none_or(|(a, b)| Span::from(a).meets(b.into()))
+}
+
+/// How many of the best make the figure, which all of them do not; values are sorted, the best first.
+fn best(figure: Span, values: &[f64]) -> Option<usize> {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (all, count) = (mean(values), values.len());
+    let median = f64::midpoint(values[count / 2], values[(count - 1) / 2]);
+    // Without the best and the least is a way to treat outliers that favours neither.
+    let trimmed = mean(&values[1..count - 1]);
+    let whole = [all, median, trimmed, values[count - 1]];
+    let coarse = figure.coarseness();
+    if all <= 0.0 || whole.iter().any(|value| figure.meets(Span::exact(*value))) {
+        return None;
+    }
+    let apart = |best: f64| best / all - 1.0;
+    (1..count).find(|first| {
+        let best = mean(&values[..*first]);
+        let fine = coarse * FINER * (count - 1) as f64 <= apart(best);
+        // What is printed with few digits of a figure with many is as near as its own rounding.
+        apart(best) >= ABOVE_MIN && fine && figure.widened(1e-9).meets(Span::exact(best))
+    })
+}
+
+fn finding(
+    figure: &Figure,
+    values: &[f64],
+    count: usize,
+    group: &Group<'_>,
+    in_words: words::InWords,
+) -> Finding {
+    let all = values.iter().sum::<f64>() / values.len() as f64;
+    let of = match count {
+        1 => "the best".to_owned(),
+        count => format!("the mean of the best {count}"),
+    };
+    let says = format!(
+        "{} is {of} of {} repeats ({}); the mean of all is {} and the least {}: {} less",
+        in_words(figure.value),
+        values.len(),
+        group.label,
+        in_words(all),
+        in_words(values[values.len() - 1]),
+        words::percent(1.0 - all / figure.value)
+    );
+    let repeats = group.results.iter().take(8).map(|result| result.label());
+    Finding::new(Gravity::Doubtful, says)
+        .of(std::iter::once(figure.field.clone()).chain(repeats))
+        .ask("why the other repeats were left out, and the mean and spread of all of them")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::audits;
+    use super::super::fixtures::{reads, repeats};
+    use super::*;
+    use crate::conservation::Declared;
+
+    const RATES: [f64; 5] = [10_012.0, 10_640.0, 9_700.0, 10_233.0, 9_415.0];
+
+    /// What is said of figures that stand in `sut/table.csv` beside five repeats.
+    fn says(printed: &[f64]) -> Vec<String> {
+        let mut all = repeats(&RATES);
+        all.extend(printed.iter().map(|rate| reads("", "sut/table.csv", *rate)));
+        all.iter_mut()
+            .skip(5)
+            .enumerate()
+            .for_each(|(n, row)| row.source.place = Some(format!("line {n}")));
+        let all: Vec<&Reported> = all.iter().collect();
+        let findings =
+            audits(&all, &Declared::default()).into_iter().flat_map(|audit| audit.findings);
+        findings.filter(|f| f.rule == RULE.id).map(|finding| finding.says).collect()
+    }
+
+    #[test]
+    fn the_best_and_the_best_few_are_told_from_all() {
+        assert!(
+            says(&[10_640.0])[0].contains("10,640/s is the best of 5 repeats"),
+            "{:?}",
+            says(&[10_640.0])
+        );
+        assert!(says(&[10_640.0])[0].contains("mean of all is 10,000/s"));
+        let three = (10_640.0 + 10_233.0 + 10_012.0) / 3.0;
+        assert!(says(&[f64::round(three)])[0].contains("the mean of the best 3 of 5"));
+        for whole in [10_000.0, 10_012.0, 9_982.0, 9_415.0, 10_500.0] {
+            assert!(says(&[whole]).is_empty(), "{whole}");
+        }
+        assert!(
+            says(&[10_640.0, 9_700.0]).is_empty(),
+            "a list of the repeats chooses none of them"
+        );
+    }
+
+    #[test]
+    fn digits_that_are_too_coarse_and_results_from_elsewhere_accuse_nobody() {
+        let found = |other: Reported| {
+            let mut all = repeats(&RATES);
+            all.push(other);
+            let all: Vec<&Reported> = all.iter().collect();
+            audits(&all, &Declared::default())
+                .iter()
+                .any(|a| a.findings.iter().any(|f| f.rule == RULE.id))
+        };
+        assert!(found(reads("", "table.csv", 10_640.0)));
+        assert!(!found(reads("", "other/table.csv", 10_640.0)));
+        let mut coarse = reads("", "table.csv", 10_640.0);
+        coarse.parts[0].operations[0].rate_per_s = vec![Figure::rounded(11_000.0, 1_000.0, "iops")];
+        coarse.parts[0].operations[0].bandwidth_per_s.clear();
+        assert!(!found(coarse));
+        let mut writes = reads("", "table.csv", 10_640.0);
+        writes.parts[0].operations[0].kind = Kind::Write;
+        assert!(!found(writes));
+    }
+}
