@@ -24,6 +24,9 @@ pub struct Entry {
     pub started_unix_ns: u64,
     /// How it ended; `None`: it never did, or is under way.
     pub end: Option<String>,
+    /// Whether it is under way: a process holds what its bundle will take. One that was killed holds nothing.
+    #[serde(default)]
+    pub is_under_way: bool,
     /// The verdict in capitals.
     pub verdict: Option<String>,
     /// The one sentence why.
@@ -88,9 +91,10 @@ impl Entry {
         let mut remarks: Vec<String> = match self.end.as_deref() {
             Some("completed") => Vec::new(),
             Some(end) => vec![end.to_owned()],
-            None => vec!["did not end, or is under way".to_owned()],
+            None if self.is_under_way => vec!["under way".to_owned()],
+            None => vec!["did not end: it was killed, or its host was".to_owned()],
         };
-        if self.bundle.is_none() {
+        if self.bundle.is_none() && self.end.is_some() {
             remarks.push("bundle removed".to_owned());
         }
         remarks.extend(self.experiment.as_ref().map(|experiment| format!("in {experiment}")));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::ledger::{self, Event, Ledger, TornTail};
+use plimsoll_evidence::reserve;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::entry::{Entry, Together};
@@ -47,6 +48,8 @@ pub struct Filter {
 #[derive(Debug)]
 pub struct Catalogue {
     connection: Connection,
+    /// Where bundles lie, the first that has one of a name counts.
+    directories: Vec<PathBuf>,
     /// What a killed writer left at the end of the ledger.
     pub torn: Option<TornTail>,
 }
@@ -73,7 +76,10 @@ impl Catalogue {
         let mut reason = String::new();
         for open in tries {
             match open().and_then(refreshed) {
-                Ok(connection) => return Ok(Self { connection, torn }),
+                Ok(connection) => {
+                    let directories = roots.directories.clone();
+                    return Ok(Self { connection, directories, torn });
+                }
                 Err(error) => reason = error.to_string(),
             }
         }
@@ -144,9 +150,27 @@ impl Catalogue {
         let rows = statement.query_map(with, |row| row.get::<_, String>(0)).map_err(damaged)?;
         let mut entries = Vec::new();
         for text in rows {
-            entries.push(parsed(&text.map_err(damaged)?).map_err(damaged)?);
+            let entry = parsed(&text.map_err(damaged)?).map_err(damaged)?;
+            entries.push(Entry { is_under_way: self.is_under_way(&entry)?, ..entry });
         }
         Ok(entries)
+    }
+
+    /// Whether a process holds the place of a run's bundle: in a directory of the catalogue, or in that of its
+    /// experiment.
+    fn is_under_way(&self, entry: &Entry) -> Result<bool, CatalogueError> {
+        if entry.end.is_some() || entry.bundle.is_some() {
+            return Ok(false);
+        }
+        let is_held = |parent: &Path| reserve::is_held(&parent.join(&entry.run_id));
+        let Some(id) = &entry.experiment else {
+            return Ok(self.directories.iter().any(|parent| is_held(parent)));
+        };
+        let known = self.experiments(id)?;
+        let known = known.iter().filter(|one| one.id == *id).map(|one| one.directory.clone());
+        // One whose first run is under way is not known yet.
+        let mut all = self.directories.iter().map(|parent| parent.join(id)).chain(known);
+        Ok(all.any(|parent| is_held(&parent)))
     }
 }
 

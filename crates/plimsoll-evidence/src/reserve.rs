@@ -36,7 +36,12 @@ impl Reserve {
         let file = File::create_new(&path).map_err(io)?;
         // Best effort: the lock says that the run lives, and not every file system has locks.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        let held = match fallocate(&file, FallocateFlags::empty(), 0, size_bytes.max(1)) {
+        let asked = match size_bytes {
+            // Nothing is to be held but the lock.
+            0 => Ok(()),
+            bytes => fallocate(&file, FallocateFlags::empty(), 0, bytes),
+        };
+        let held = match asked {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => match statvfs(directory) {
                 Ok(space) if space.f_blocks > 0 => {
                     let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
@@ -74,13 +79,27 @@ impl Reserve {
 
 /// Whether the space held in `directory` was left by a run that was killed.
 pub fn is_left_over(directory: &Path) -> bool {
+    locked(directory) == Some(false)
+}
+
+/// Whether a run lives that makes its bundle in `directory`.
+pub fn is_held(directory: &Path) -> bool {
+    locked(directory) == Some(true)
+}
+
+/// Whether somebody has the lock; `None`: there is none, or the file system does not tell.
+fn locked(directory: &Path) -> Option<bool> {
     let path = directory.join(FILE);
     // Nothing else of that name is opened: a pipe would wait for a writer.
     if !std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
-        return false;
+        return None;
     }
-    let Ok(file) = File::open(&path) else { return false };
-    flock(&file, FlockOperation::NonBlockingLockShared).is_ok()
+    let file = File::open(&path).ok()?;
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Some(false),
+        Err(Errno::WOULDBLOCK) => Some(true),
+        Err(_) => None,
+    }
 }
 
 /// Removes space that a killed run left held in `directory`; returns how many bytes it was.

@@ -53,7 +53,7 @@ pub use merge::merge_plans;
 pub use overlay::{Change, overlay};
 pub use plan::Plan;
 pub use quickstart::{QuickstartError, QuickstartFacts, quickstart};
-pub use reference::reference_markdown;
+pub use reference::{FieldSays, field_says, reference_markdown};
 pub use resolved::*;
 pub use shown::{one_line, printable};
 pub use sweep::{SweepRequest, sweep_plan};

@@ -50,6 +50,28 @@ pub fn reference_markdown() -> String {
     text
 }
 
+/// What the reference says of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldSays {
+    /// What it means.
+    pub meaning: &'static str,
+    /// What may be written.
+    pub value: String,
+    /// What holds where nothing is written.
+    pub default: String,
+}
+
+/// What the reference says of a field by its full name, such as `phases.measure`; `None`: there is no such field.
+#[must_use]
+pub fn field_says(name: &str) -> Option<FieldSays> {
+    let (section, name) = name.rsplit_once('.').unwrap_or(("", name));
+    let section = SECTIONS.iter().find(|known| known.name == section)?;
+    let field = section.fields.iter().find(|known| known.name == name)?;
+    let plain = |text: String| text.replace('`', "").replace("\\|", "|");
+    let (value, default) = (plain((field.kind)()), plain(default(field)));
+    Some(FieldSays { meaning: field.doc.trim(), value, default: default.replace('"', "") })
+}
+
 // Writing to a string can't fail, so results are dropped below.
 
 fn write_section(section: &SectionDoc, text: &mut String) {

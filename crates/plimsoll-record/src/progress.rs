@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
 
@@ -40,6 +41,10 @@ pub trait Watcher {
     /// Rows of the series that have come about since the last call: intervals of classes, and gauges.
     fn rows(&mut self, rows: &[Row]) {
         let _ = rows;
+    }
+    /// Histograms that have come about since the last call: one of each class and thread a second, or less often.
+    fn latencies(&mut self, intervals: &[Interval]) {
+        let _ = intervals;
     }
     /// It has ended.
     fn end(&mut self, phase: &Phase);

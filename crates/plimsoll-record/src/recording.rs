@@ -53,8 +53,8 @@ pub struct Recording {
     pub generator: Measured,
     /// A thread waits in a call to the target that does not return: who touches the target may, too.
     pub left_behind: bool,
-    /// Rows that were told.
-    told: usize,
+    /// Rows that were told, and histograms.
+    told: (usize, usize),
 }
 
 impl Recording {
@@ -74,7 +74,7 @@ impl Recording {
             observed: Observed::default(),
             generator: Measured::default(),
             left_behind: false,
-            told: 0,
+            told: (0, 0),
         }
     }
 
@@ -117,13 +117,17 @@ impl Recording {
         }
     }
 
-    /// Tells the rows that have come about since the last call.
+    /// Tells the rows and histograms that have come about since the last call.
     pub fn tell(&mut self, watcher: &mut dyn Watcher) {
-        let rows = self.series.get(self.told..).unwrap_or_default();
+        let rows = self.series.get(self.told.0..).unwrap_or_default();
         if !rows.is_empty() {
             watcher.rows(rows);
-            self.told = self.series.len();
         }
+        let latencies = self.intervals.get(self.told.1..).unwrap_or_default();
+        if !latencies.is_empty() {
+            watcher.latencies(latencies);
+        }
+        self.told = (self.series.len(), self.intervals.len());
     }
 
     /// Notes why the run ends early. The first reason stays, but that a defect comes before all others.

@@ -54,6 +54,6 @@ fn line(event: &Event) -> Option<Value> {
         }),
         Event::Together { directory } => json!({"event": "together", "experiment": directory}),
         Event::Failed(error) => json!({"event": "failed", "says": error.message}),
-        Event::Progress { .. } => return None,
+        Event::Latencies(_) | Event::Progress { .. } => return None,
     })
 }

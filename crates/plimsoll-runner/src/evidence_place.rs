@@ -56,9 +56,7 @@ pub fn expected_bytes(plan: &ResolvedPlan) -> u64 {
 /// A directory that cannot be made, or too little space.
 pub fn begin(parent: &Path, run_id: &str, hold_bytes: u64) -> Result<BundleWriter, RunnerError> {
     let mut writer = BundleWriter::create(parent, run_id)?;
-    if hold_bytes == 0 {
-        return Ok(writer);
-    }
+    // Nothing to hold: the lock alone, which says that the run lives.
     if let Err(error) = writer.reserve(hold_bytes) {
         // Nothing is in it yet.
         drop(writer.discard());

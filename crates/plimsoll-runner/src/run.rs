@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use plimsoll_engine::defect;
+use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
 use plimsoll_judge::Verdict;
@@ -75,6 +76,9 @@ pub enum Event {
     /// An interval of one class of operations, whose name holds its instance (`db3.read`), or a gauge:
     /// a row of the evidence's `series.csv`.
     Interval(Row),
+    /// A histogram of a class over a second or more (`db3.read`; `db3.read.service` without its waits), or of the load
+    /// generator's own waits. There may be several of one class and time, which add up.
+    Latencies(Interval),
     /// A phase has ended.
     PhaseEnded(Phase),
     /// What goes on beside the phases.
@@ -289,6 +293,10 @@ impl Watcher for Teller<'_> {
 
     fn rows(&mut self, rows: &[Row]) {
         rows.iter().for_each(|row| self.tell(Event::Interval(row.clone())));
+    }
+
+    fn latencies(&mut self, intervals: &[Interval]) {
+        intervals.iter().for_each(|interval| self.tell(Event::Latencies(interval.clone())));
     }
 
     fn end(&mut self, phase: &Phase) {

@@ -9,6 +9,8 @@ use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::exit::Exit;
 use serde::Serialize;
 
+use crate::watched::Viewer;
+
 /// What a page gives back.
 #[derive(Debug)]
 pub enum Answer {
@@ -22,6 +24,8 @@ pub enum Answer {
     Text(&'static str, String),
     /// A file to keep, with its name.
     File(&'static str, String, Vec<u8>),
+    /// Events as they come about.
+    Events(Box<Viewer>),
     /// Another page, to be asked for (GET).
     To(String),
     /// Another page, with a cookie.
@@ -144,6 +148,9 @@ impl Answer {
                     response.headers_mut().insert(CONTENT_DISPOSITION, value);
                 }
                 response
+            }
+            Self::Events(viewer) => {
+                response(status, "text/event-stream", Body::from_stream(viewer.stream()))
             }
             Self::To(path) => to(&path),
             Self::ToWith(path, cookie) => {

@@ -6,6 +6,9 @@
 //! | `routes` | every route with the role that it asks for: the router is made of this table |
 //! | `ask`, `answer` | a request as pages get it, and what they give back |
 //! | `gate`, `tokens` | who may ask for what: roles, sessions, forged requests, names of this host |
+//! | `live` | the one run that this server carries out, and what is known of it |
+//! | `watched` | what is sent to those who watch it |
+//! | `drafted` | a plan from a form: what is wrong with it, whether it may be started here, what it will take |
 //! | `known` | the catalogue, by which alone a request reaches a file |
 //! | `shown` | reports that were drawn, so that they are not drawn for each viewer |
 //! | `tls` | the certificate that the page is served with |
@@ -16,8 +19,10 @@
 
 mod answer;
 mod ask;
+mod drafted;
 mod gate;
 mod known;
+mod live;
 mod pages;
 mod routes;
 mod server;
@@ -25,10 +30,12 @@ mod shown;
 mod site;
 mod tls;
 mod tokens;
+mod watched;
 
 use std::net::SocketAddr;
 
 use plimsoll_catalogue::Roots;
+use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
 
 pub use server::serve;
@@ -48,6 +55,8 @@ pub struct ServeOptions {
     pub tls: Option<Tls>,
     /// Names that this host is called by, beside `localhost` and addresses.
     pub names: Vec<String>,
+    /// What plans may be started on; without it nothing that writes is started.
+    pub allow: Allow,
     /// Ledger and bundles.
     pub places: Places,
     /// Where runs lie.

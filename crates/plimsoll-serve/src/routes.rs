@@ -15,7 +15,7 @@ use axum::routing::{get, post};
 use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, pairs};
 use crate::gate::sent_by_our_page;
-use crate::pages::{api, assets, audit, compare, login, one, overview, runs};
+use crate::pages::{api, assets, audit, compare, live, login, one, overview, runs, start};
 use crate::site::Site;
 use crate::tokens::Role;
 
@@ -80,6 +80,10 @@ const fn api(
     Route { method, path, role: Role::View, form: Form::Api, answer }
 }
 
+const fn api_run(path: &'static str, answer: fn(&Site, &Ask) -> Result<Answer, Problem>) -> Route {
+    Route { method: Method::Post, path, role: Role::Run, form: Form::Api, answer }
+}
+
 /// All of them.
 pub const ROUTES: &[Route] = &[
     page(Method::Get, "/", Role::View, overview::show),
@@ -90,6 +94,10 @@ pub const ROUTES: &[Route] = &[
     page(Method::Get, "/compare", Role::View, compare::show),
     page(Method::Get, "/audit", Role::View, audit::ask),
     page(Method::Post, "/audit", Role::View, audit::show),
+    page(Method::Get, "/live", Role::View, live::show),
+    page(Method::Post, "/live/stop", Role::Run, live::stop),
+    page(Method::Get, "/start", Role::Run, start::ask),
+    page(Method::Post, "/start", Role::Run, start::start),
     page(Method::Get, "/login", Role::Anyone, login::ask),
     page(Method::Post, "/login", Role::Anyone, login::enter),
     page(Method::Post, "/logout", Role::View, login::leave),
@@ -100,6 +108,11 @@ pub const ROUTES: &[Route] = &[
     api(Method::Get, "/api/runs/{id}", api::one),
     api(Method::Get, "/api/compare", api::compare),
     api(Method::Post, "/api/audit", api::audit),
+    api(Method::Get, "/api/live", live::told),
+    api(Method::Get, "/api/live/events", live::events),
+    api_run("/api/live/stop", live::told_stop),
+    api_run("/api/plans/check", start::check),
+    api_run("/api/runs", start::told),
     api(Method::Get, "/api/openapi.json", api::description),
     api(Method::Get, "/metrics", api::metrics),
 ];

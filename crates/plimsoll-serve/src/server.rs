@@ -41,7 +41,7 @@ pub fn serve(
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
-    let ServeOptions { listen, tokens, tls, names, places, roots } = options;
+    let ServeOptions { listen, tokens, tls, names, allow, places, roots } = options;
     if tokens.is_none() && !listen.ip().is_loopback() && !insecure {
         return Err(ServeError::Open(listen));
     }
@@ -53,7 +53,7 @@ pub fn serve(
     let sessions = Sessions::new().map_err(system)?;
     let names = names.iter().map(|name| name.to_ascii_lowercase()).collect();
     let gate = Gate { tokens, sessions, names, is_secure };
-    let site = Arc::new(Site::new(gate, Known::new(roots), places.cache)?);
+    let site = Arc::new(Site::new(gate, Known::new(roots), places, allow)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(PAGES_MAX)
@@ -76,6 +76,7 @@ pub fn serve(
         Ok(())
     });
     runtime.shutdown_timeout(LOOK);
+    site.live.end();
     result
 }
 

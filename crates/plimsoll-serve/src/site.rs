@@ -1,20 +1,24 @@
 //! The frame around every page.
 
-use std::sync::Mutex;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use minijinja::value::Value;
 use minijinja::{Environment, context};
 use plimsoll_report::html;
+use plimsoll_runner::allow::Allow;
+use plimsoll_runner::places::Places;
 
 use crate::ServeError;
 use crate::answer::{Answer, Problem};
 use crate::ask::Ask;
 use crate::gate::Gate;
 use crate::known::Known;
+use crate::live::Live;
 use crate::shown::Drawn;
 use crate::tokens::Role;
 
-const TEMPLATES: [(&str, &str); 9] = [
+const TEMPLATES: [(&str, &str); 13] = [
     ("layout.html", include_str!("pages/layout.html")),
     ("rows.html", include_str!("pages/rows.html")),
     ("overview.html", include_str!("pages/overview.html")),
@@ -22,6 +26,10 @@ const TEMPLATES: [(&str, &str); 9] = [
     ("one.html", include_str!("pages/one.html")),
     ("compare.html", include_str!("pages/compare.html")),
     ("audit.html", include_str!("pages/audit.html")),
+    ("start.html", include_str!("pages/start.html")),
+    ("live.html", include_str!("pages/live.html")),
+    ("live_now.html", include_str!("pages/live_now.html")),
+    ("live_more.html", include_str!("pages/live_more.html")),
     ("login.html", include_str!("pages/login.html")),
     ("problem.html", include_str!("pages/problem.html")),
 ];
@@ -31,14 +39,18 @@ pub struct Site {
     /// Who may ask.
     pub gate: Gate,
     /// The runs.
-    pub known: Known,
+    pub known: Arc<Known>,
+    /// The run that goes on.
+    pub live: Live,
+    /// What plans may be started on.
+    pub allow: Allow,
     /// Reports.
     pub drawn: Drawn,
     /// Archives are packed one at a time: each is held in memory.
     pub packing: Mutex<()>,
     /// Where they are packed.
-    pub cache: std::path::PathBuf,
-    templates: Environment<'static>,
+    pub cache: PathBuf,
+    templates: Arc<Environment<'static>>,
 }
 
 impl Site {
@@ -46,15 +58,17 @@ impl Site {
     ///
     /// # Errors
     /// A defect in one of these.
-    pub fn new(gate: Gate, known: Known, cache: std::path::PathBuf) -> Result<Self, ServeError> {
+    pub fn new(gate: Gate, known: Known, places: Places, allow: Allow) -> Result<Self, ServeError> {
         let mut templates = html::environment();
         for (name, text) in TEMPLATES {
             templates
                 .add_template(name, text)
                 .map_err(|error| ServeError::Template(error.to_string()))?;
         }
-        let (drawn, packing) = (Drawn::default(), Mutex::default());
-        Ok(Self { gate, known, drawn, packing, cache, templates })
+        let (drawn, packing, known) = (Drawn::default(), Mutex::default(), Arc::new(known));
+        let (templates, cache) = (Arc::new(templates), places.cache.clone());
+        let live = Live::new(places, Arc::clone(&templates));
+        Ok(Self { gate, known, live, allow, drawn, packing, cache, templates })
     }
 
     /// A page. `within` is the entry of the menu that it belongs to.

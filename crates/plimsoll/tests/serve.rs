@@ -406,3 +406,137 @@ fn others_reach_the_page_over_tls_with_a_password() {
     assert!(!String::from_utf8_lossy(&bytes).contains("HTTP/1.1"), "{bytes:?}");
     assert!(ask("GET", "/login", "", "").starts_with("HTTP/1.1 200"));
 }
+
+/// A plan for `/api/runs`, on a directory, that measures for so long.
+fn plan_on(directory: &Path, measure: &str) -> String {
+    let mut plan = SmallPlan::on(directory);
+    (plan.mailboxes, plan.measure) = (8, measure.into());
+    plan.text()
+}
+
+impl Server {
+    /// Asks with the header that programs name.
+    fn send(&self, path: &str, body: &str) -> Answer {
+        let headers = format!("X-CSRF-Token: {}\r\nContent-Type: text/plain\r\n", self.csrf());
+        self.ask("POST", path, &headers, body)
+    }
+
+    fn live(&self) -> Value {
+        self.get("/api/live").expect(200).json()
+    }
+}
+
+#[test]
+fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time() {
+    let sandbox = Sandbox::new();
+    let allowed = sandbox.data();
+    let server = Server::start(&sandbox, &["--allow-path", allowed.to_str().unwrap()]);
+    server.get("/live").expect(200);
+    server.get("/api/live").expect(404);
+    server.send("/api/live/stop", "").expect(409);
+    let plan = plan_on(&allowed, "600s");
+    let checked = server.send("/api/plans/check", &plan).expect(200).json();
+    assert_eq!(checked["can_start"], true, "{checked:#}");
+    let takes = checked["takes"].to_string();
+    assert!(takes.contains("takes 10 min") && takes.contains("needed"), "{takes}");
+    assert!(sandbox.bundles().is_empty(), "to ask makes nothing");
+    server.send("/api/runs", &plan).expect(200);
+    let second = server.send("/api/runs", &plan).expect(409).json();
+    let says = second["error"]["message"].as_str().unwrap();
+    assert!(says.contains("one at a time"), "{says}");
+    // Its percentiles come a second after it began to measure.
+    support::wait_until("percentiles", || {
+        let live = server.live();
+        assert_eq!(live["failed"], Value::Null, "{live:#}");
+        let classes = live["classes"].as_object().unwrap();
+        let is_told = |class: &Value| class["latency_ns_p99"].as_u64().is_some_and(|ns| ns > 0);
+        live["phase"]["kind"] == "measure" && classes.values().any(is_told)
+    });
+    let live = server.live();
+    assert!(live["classes"]["db0.read"]["count"].as_u64().unwrap() > 0, "{live:#}");
+    assert!(live["phase"]["left_ns"].as_u64().unwrap() > 0, "{live:#}");
+    // Those who watch are sent what the page holds.
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    write!(stream, "GET /api/live/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "event: now"));
+    assert!(lines.any(|line| line == "event: charts"));
+    // Whoever looks without a script sees the same.
+    let page = server.get("/live").expect(200).text();
+    for says in ["db0.read", "<dt>left</dt>", "http-equiv=\"refresh\"", "live-heat"] {
+        assert!(page.contains(says), "{says}\n{page:.3000}");
+    }
+    let overview = server.get("/").expect(200).text();
+    assert!(
+        overview.contains("Under way") && !overview.contains("Never ended"),
+        "{overview:.2000}"
+    );
+    server.send("/api/live/stop", "").expect(200);
+    // The end is sent too, and where the report is.
+    let end = lines.skip_while(|line| line != "event: end").nth(1).unwrap();
+    let path = end.strip_prefix("data: ").unwrap();
+    assert_eq!(server.live()["is_under_way"], false);
+    assert_eq!(server.live()["ended"][0]["verdict"], "INCONCLUSIVE");
+    let report = server.get(path).expect(200).text();
+    assert!(report.contains("INCONCLUSIVE"), "{report:.2000}");
+    sandbox.run(&["verify", "last"]).expect(0);
+    // It is noted as a run of the command line is, and the next may begin.
+    sandbox.run(&["runs"]).expect(0).says("small");
+    server.send("/api/runs", &plan_on(&allowed, "1s")).expect(200);
+    support::wait_until("its end", || server.live()["is_under_way"] == false);
+    assert_eq!(sandbox.bundles().len(), 2);
+}
+
+#[test]
+fn nothing_is_started_that_is_not_allowed() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = Sandbox::new();
+    let (inside, outside) = (sandbox.data(), sandbox.path("outside"));
+    std::fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, inside.join("way")).unwrap();
+    let without = Server::start(&sandbox, &[]);
+    let refused = without.send("/api/runs", &plan_on(&inside, "1s")).expect(403).text();
+    assert!(refused.contains("there is no --allow-path"), "{refused}");
+    assert!(without.get("/start").expect(200).text().contains("Nothing that writes"));
+    drop(without);
+    let file = sandbox.path("tokens");
+    std::fs::write(&file, "view 0123456789abcdef\nrun fedcba9876543210\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let options =
+        ["--allow-path", inside.to_str().unwrap(), "--token-file", file.to_str().unwrap()];
+    let server = Server::start(&sandbox, &options);
+    let send = |token: &str, plan: &str| {
+        let headers = format!("Authorization: Bearer {token}\r\nContent-Type: text/plain\r\n");
+        server.ask("POST", "/api/runs", &headers, plan)
+    };
+    send("0123456789abcdef", &plan_on(&inside, "1s")).expect(403);
+    for (place, status) in [(outside.clone(), 403), (inside.join("way"), 403), ("/".into(), 403)] {
+        let refused = send("fedcba9876543210", &plan_on(&place, "1s")).expect(status).text();
+        assert!(refused.contains("outside of every --allow-path"), "{refused}");
+    }
+    for target in ["device = \"/dev/null\"", "model = \"adsf-hybrid\"", "nfs = \"nfs://h/e\""] {
+        let load = "[workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nmeasure = \"10m\"\n";
+        send("fedcba9876543210", &format!("[target]\n{target}\n{load}")).expect(403);
+    }
+    send("fedcba9876543210", HOSTILE).expect(400);
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    assert!(sandbox.bundles().is_empty());
+}
+
+#[test]
+fn a_run_that_was_killed_is_not_shown_as_one_that_runs() {
+    let sandbox = Sandbox::new();
+    let plan = sandbox.path("long.toml");
+    std::fs::write(&plan, plan_on(&sandbox.data(), "600s")).unwrap();
+    let mut run = sandbox.start(&["run", plan.to_str().unwrap(), "-q"]);
+    let server = Server::start(&sandbox, &[]);
+    support::wait_until("the run", || server.get("/").text().contains("Under way"));
+    let listed = server.get("/api/runs").expect(200).json();
+    assert_eq!(listed[0]["is_under_way"], true, "{listed:#}");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let page = server.get("/").expect(200).text();
+    assert!(page.contains("Never ended") && !page.contains("Under way"), "{page:.3000}");
+    sandbox.run(&["runs"]).expect(0).says("did not end");
+}

@@ -171,6 +171,7 @@ impl Part<'_> {
             Event::Failed(error) => self.failed = Some(error.to_string()),
             Event::PhaseBegan { .. }
             | Event::Interval(_)
+            | Event::Latencies(_)
             | Event::Note(_)
             | Event::Finding(_)
             | Event::Together { .. } => {}

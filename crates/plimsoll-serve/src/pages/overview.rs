@@ -33,11 +33,15 @@ pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
     runs.reverse();
     let (open, ended): (Vec<&Entry>, Vec<&Entry>) =
         runs.iter().partition(|run| run.end.is_none() && run.bundle.is_none());
+    let (under_way, cut_off): (Vec<&Entry>, Vec<&Entry>) =
+        open.into_iter().partition(|run| run.is_under_way);
     let rows = |runs: &[&Entry], most: usize| -> Vec<Value> {
         runs.iter().take(most).map(|run| Value::from(Serde(Row::of(run)))).collect()
     };
     let values = context! {
-        open => rows(&open, LATEST),
+        under_way => rows(&under_way, LATEST),
+        cut_off => rows(&cut_off, LATEST),
+        is_live => site.live.with(|state| state.is_under_way).unwrap_or(false),
         latest => rows(&ended, LATEST),
         trends => trends(&ended),
         is_empty => runs.is_empty(),

@@ -11,4 +11,67 @@
     // The file itself is not sent.
     input.removeAttribute("name");
   }
+
+  // A run is followed: what is sent takes the place of what is shown.
+  const live = document.querySelector("[data-events]");
+  if (live) {
+    const told = new EventSource(live.dataset.events);
+    const put = (id) => (event) => { document.getElementById(id).innerHTML = event.data; };
+    told.addEventListener("now", put("live-now"));
+    told.addEventListener("more", put("live-more"));
+    told.addEventListener("charts", put("live-charts"));
+    const over = () => {
+      told.close();
+      for (const one of live.querySelectorAll("[data-while-live]")) one.remove();
+    };
+    told.addEventListener("end", over);
+    // Too many watch, or the server has gone: the page is loaded again after a while.
+    told.addEventListener("error", () => {
+      if (told.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 10000);
+    });
+  }
+
+  // What is asked for is checked while it is written.
+  const draft = document.querySelector("form[data-check]");
+  if (draft) {
+    const said = draft.querySelector("[data-said]");
+    const text = draft.querySelector("[data-text]");
+    const start = draft.querySelector("[data-start]");
+    const line = (words, refused) => {
+      const p = document.createElement("p");
+      p.textContent = words;
+      if (refused) p.className = "refused";
+      return p;
+    };
+    let asked = 0;
+    let waiting;
+    const check = async () => {
+      const number = ++asked;
+      const body = new URLSearchParams(new FormData(draft));
+      let told;
+      try {
+        const answer = await fetch(draft.dataset.check, { method: "POST", body });
+        told = await answer.json();
+      } catch {
+        told = { error: { message: "the server does not answer" } };
+      }
+      // A later question has its own answer.
+      if (number !== asked) return;
+      const lines = [];
+      if (told.error) lines.push(line(told.error.message, true));
+      if (told.refused) lines.push(line(told.refused, true));
+      for (const one of told.problems || []) {
+        const what = one.field || `line ${one.line}`;
+        lines.push(line(`${what} ${one.message}${one.help ? `: ${one.help}` : ""}`, true));
+      }
+      for (const one of told.takes || []) lines.push(line(one, false));
+      said.replaceChildren(...lines);
+      if (text && told.text !== undefined) text.textContent = told.text;
+      if (start) start.disabled = !told.can_start;
+    };
+    draft.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(check, 300);
+    });
+  }
 })();

@@ -7,6 +7,8 @@ use std::path::Path;
 use axum::http::Request;
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, SET_COOKIE};
 use plimsoll_catalogue::Roots;
+use plimsoll_runner::allow::Allow;
+use plimsoll_runner::places::Places;
 use tower::ServiceExt;
 
 use super::*;
@@ -33,7 +35,10 @@ fn site(directory: &Path, asks: bool) -> Arc<Site> {
         index: directory.join("index.sqlite3"),
     };
     let known = Known::new(Box::new(move || roots.clone()));
-    Arc::new(Site::new(gate, known, directory.to_path_buf()).unwrap())
+    let state = directory.join("state");
+    let (runs, cache) = (directory.join("runs"), directory.to_path_buf());
+    let places = Places { state, runs, cache, signer: None };
+    Arc::new(Site::new(gate, known, places, Allow::default()).unwrap())
 }
 
 /// What comes back: status, headers, text.

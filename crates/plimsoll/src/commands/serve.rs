@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use plimsoll_runner::allow::Allow;
 use plimsoll_serve::{ServeError, ServeOptions, Tls, Tokens, TokensError, hashed, serve};
 use serde_json::json;
 
@@ -21,7 +22,8 @@ use crate::places::Places;
 #[command(
     after_help = "Examples:\n  plimsoll serve                      look at this user's runs: \
     http://127.0.0.1:7460\n  plimsoll serve --listen 0           on a port that is free\n  plimsoll serve \
-    --listen 192.0.2.7:7460 --token-file /etc/plimsoll/tokens --tls-cert page.pem --tls-key page.key\n  ssh -L 7460:127.0.0.1:7460 HOST     to look \
+    --listen 192.0.2.7:7460 --token-file /etc/plimsoll/tokens --tls-cert page.pem --tls-key page.key\n  plimsoll serve \
+    --allow-path /mnt/test     runs may be started there from the page\n  ssh -L 7460:127.0.0.1:7460 HOST     to look \
     from elsewhere without opening a port\n\nA line of the token file is `view TOKEN` or `run TOKEN`; in a token's \
     place may stand what `plimsoll serve --hash-password`\nprints for a password. docs/serve.md says more."
 )]
@@ -41,6 +43,16 @@ pub struct Options {
     /// A name that this host is called by, beside its addresses. May be given several times.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
+    /// Directory in which plans may work that are started from the page; links that lead out of it are refused. Without
+    /// this option and the next two nothing that writes is started. May be given several times.
+    #[arg(long, value_name = "DIR")]
+    allow_path: Vec<PathBuf>,
+    /// Block device that such plans may work on. One that holds anything is refused all the same.
+    #[arg(long, value_name = "DEVICE")]
+    allow_device: Vec<PathBuf>,
+    /// NFS export below which such plans may work, nfs://host/export.
+    #[arg(long, value_name = "EXPORT")]
+    allow_nfs: Vec<String>,
     /// Serve on an address that others reach without asking for a token, or without TLS.
     #[arg(long)]
     insecure: bool,
@@ -59,13 +71,15 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     let places = Places::from_environment()?;
     let tokens = options.token_file.as_deref().map(Tokens::read).transpose().map_err(no_tokens)?;
+    let allow = Allow::new(&options.allow_path, &options.allow_device, &options.allow_nfs)?;
     let files = options.tls_cert.as_deref().zip(options.tls_key.as_deref());
     let tls = files.map(|(certificate, key)| Tls::read(certificate, key)).transpose();
     let tls = tls.map_err(|error| CliError::environment(error.to_string()))?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let interrupt = interrupt::flag_on_signal()?;
     if options.insecure && !options.listen.ip().is_loopback() {
-        let open = "can read all evidence and note something on it: it asks for no token";
+        let open = "can read all evidence, note something on it and start what is allowed: it asks for \
+                    no token";
         let plain = "is not protected from those on the way, who can read tokens and evidence";
         let says = if tokens.is_none() { open } else { plain };
         notes::tell(&format!("warning: whoever reaches {} {says}", options.listen));
@@ -76,6 +90,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         tokens,
         tls,
         names: options.name.clone(),
+        allow,
         places,
         roots: Box::new(move || catalogue::roots(&of)),
     };

@@ -1,0 +1,367 @@
+//! A plan from a form, or from its text: what is wrong with it, whether it may be started here, and what it will take.
+
+use plimsoll_evidence::run::{Phase, PhaseKind};
+use plimsoll_plan::{Change, Plan, PlanError, PlanErrors, ResolvedPlan, Workload, overlay, ready};
+use plimsoll_record::progress::{Progress, Watcher};
+use plimsoll_runner::allow::Allow;
+use plimsoll_runner::before::{self, Before};
+use plimsoll_runner::listener::Listener;
+use plimsoll_runner::run::check_accepted;
+use serde::Serialize;
+
+use crate::answer::Problem;
+
+/// What a plan is called in what is said of it.
+const NAME: &str = "plan.toml";
+/// A plan is no longer than that.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// How a field of a form is written into the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// In quotes, whatever it is.
+    Text,
+    /// A number, `true` and `false` as they are, all else in quotes.
+    Value,
+    /// As [`Written::Value`], and as a list where commas part it.
+    Values,
+}
+
+/// A field of a form.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// The field of the plan.
+    pub name: &'static str,
+    /// What people read.
+    pub label: &'static str,
+    /// What stands in it at first.
+    pub first: &'static str,
+    /// How it is written.
+    pub written: Written,
+}
+
+const fn field(
+    name: &'static str,
+    label: &'static str,
+    first: &'static str,
+    written: Written,
+) -> Field {
+    Field { name, label, first, written }
+}
+
+use Written::{Text, Value, Values};
+
+/// What every form has.
+pub const COMMON: &[Field] = &[
+    field("phases.warm_up", "Warm-up", "10s", Value),
+    field("phases.measure", "Measure", "60s", Value),
+    field("evidence.min_measure", "Least to be judged", "30s", Value),
+    field("repeat.runs", "Runs", "", Value),
+];
+
+/// Of a mail store.
+pub const MAILBOX: &[Field] = &[
+    field("workload.mailbox.mailboxes", "Mailboxes", "100", Value),
+    field("workload.mailbox.mailbox_size", "Size of one", "16MiB", Value),
+    field("workload.mailbox.iops_per_mailbox", "I/Os per second and mailbox", "0.2", Value),
+    field("workload.mailbox.databases", "Databases", "2", Value),
+    field("workload.mailbox.threads", "Sessions", "", Value),
+    field("workload.mailbox.pace", "Pace", "", Text),
+    field("requirement.iops", "Required I/Os per second", "", Value),
+    field("phases.verify", "Read all back", "", Value),
+];
+
+/// Of a matrix.
+pub const MATRIX: &[Field] = &[
+    field("workload.matrix.sizes", "Size of a transfer", "4KiB", Value),
+    field("workload.matrix.reads", "Reads", "70%", Value),
+    field("workload.matrix.patterns", "Pattern", "random", Text),
+    field("workload.matrix.queue_depth", "Queue depth", "8", Value),
+    field("workload.matrix.clients", "Clients", "", Value),
+    field("workload.matrix.files", "Files", "", Value),
+    field("workload.matrix.file_size", "Size of a file", "256MiB", Value),
+    field("workload.matrix.rate", "Operations per second", "", Value),
+    field("workload.matrix.sync", "Durable writes", "", Text),
+    field("requirement.iops", "Required operations per second", "", Value),
+    field("requirement.latency_p99", "Required latency, p99", "", Value),
+];
+
+/// What the target can be here, in the order of the choice, with what a place of it looks like.
+pub const PLACES: [(&str, &str, &str); 3] = [
+    ("path", "directory", "/mnt/test"),
+    ("device", "block device", "/dev/nvme0n1"),
+    ("nfs", "NFS export", "nfs://host/export"),
+];
+
+/// The fields of a form of this kind: `mailbox`, `matrix`, `text`, or the name of a plan of the gallery; `None`: there
+/// is no such kind.
+pub fn fields(kind: &str) -> Option<Vec<Field>> {
+    let own: &[Field] = match kind {
+        "mailbox" => MAILBOX,
+        "matrix" => MATRIX,
+        "text" => return Some(Vec::new()),
+        _ => {
+            ready(kind)?;
+            // What the plan says stays, but for what is written.
+            return Some(COMMON.iter().map(|one| Field { first: "", ..*one }).collect());
+        }
+    };
+    Some(own.iter().chain(COMMON).copied().collect())
+}
+
+/// The text of the plan that a form asks for.
+///
+/// # Errors
+/// A kind that there is none of, changes that are none.
+pub fn text(given: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
+    let kind = given("kind").unwrap_or_default();
+    let wrong = || Problem::wrong("there is no such form");
+    let fields = fields(&kind).ok_or_else(wrong)?;
+    if kind == "text" {
+        let text = given("plan").unwrap_or_default();
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(Problem::wrong("a plan has at most 1 MiB"));
+        }
+        return Ok(text.replace("\r\n", "\n"));
+    }
+    let place_kind = given("place_kind").filter(|kind| PLACES.iter().any(|(of, _, _)| of == kind));
+    let place_kind = place_kind.unwrap_or_else(|| "path".to_owned());
+    // Exports may be several.
+    let written = if place_kind == "nfs" { Values } else { Text };
+    let place = given("place")
+        .map(|place| (format!("target.{place_kind}"), literal(written, place.trim())));
+    let name = given("name").map(|name| ("name".to_owned(), quoted_text(&name)));
+    let written = fields.iter().filter_map(|field| {
+        Some((field.name.to_owned(), literal(field.written, given(field.name)?.trim())))
+    });
+    let all = name.into_iter().chain(place).chain(written);
+    let base = match ready(&kind) {
+        Some(plan) => {
+            let changes: Vec<String> =
+                all.map(|(field, value)| format!("{field}={value}")).collect();
+            changed(plan.text, &changes)?
+        }
+        None => sections(all),
+    };
+    let more = given("more").unwrap_or_default();
+    let more: Vec<String> =
+        more.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    if more.is_empty() { Ok(base) } else { changed(&base, &more) }
+}
+
+fn changed(text: &str, changes: &[String]) -> Result<String, Problem> {
+    let changes = changes.iter().map(|one| Change::parse(one)).collect::<Result<Vec<_>, _>>();
+    let changes = changes.map_err(Problem::wrong)?;
+    overlay(text, NAME, &changes).map_err(|errors| Problem::wrong(errors.to_string()))
+}
+
+/// Fields with their values as TOML, each section once, in the order in which they come.
+fn sections(fields: impl Iterator<Item = (String, String)>) -> String {
+    let mut sections: Vec<(String, Vec<String>)> =
+        vec![(String::new(), vec!["version = 1".to_owned()])];
+    for (field, value) in fields {
+        let (section, name) = field.rsplit_once('.').unwrap_or(("", &field));
+        let line = format!("{name} = {value}");
+        match sections.iter_mut().find(|(known, _)| known == section) {
+            Some((_, lines)) => lines.push(line),
+            None => sections.push((section.to_owned(), vec![line])),
+        }
+    }
+    let text = sections.into_iter().map(|(section, lines)| {
+        let head = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+        format!("{head}{}\n", lines.join("\n"))
+    });
+    text.collect::<Vec<_>>().join("\n")
+}
+
+fn literal(written: Written, text: &str) -> String {
+    let bare = text.parse::<f64>().is_ok_and(f64::is_finite) || ["true", "false"].contains(&text);
+    match written {
+        Text => quoted_text(text),
+        Values if text.contains(',') => {
+            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+            format!("[{}]", parts.map(|part| literal(Value, part)).collect::<Vec<_>>().join(", "))
+        }
+        // What TOML takes for a number, and Rust does not write otherwise.
+        Value | Values
+            if bare && text.starts_with(|c: char| c.is_ascii_digit()) && !text.ends_with('.') =>
+        {
+            text.to_owned()
+        }
+        Value | Values if ["true", "false"].contains(&text) => text.to_owned(),
+        Value | Values => quoted_text(text),
+    }
+}
+
+/// A string of TOML.
+fn quoted_text(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.trim().chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// What is said of a plan before it is started.
+#[derive(Debug, Default, Serialize)]
+pub struct Checked {
+    /// Its text.
+    pub text: String,
+    /// What is wrong with it.
+    pub problems: Vec<PlanError>,
+    /// Why it is not started here; `None`: it may be.
+    pub refused: Option<String>,
+    /// What it will take: time, bytes, space.
+    pub takes: Vec<String>,
+    /// With every default filled in.
+    pub resolved: Option<String>,
+    /// Whether it can be started.
+    pub can_start: bool,
+    /// The plan.
+    #[serde(skip)]
+    pub plan: Option<Plan>,
+}
+
+/// Looks at the text of a plan. Nothing is made or written, and no place is looked at that is not allowed.
+pub fn check(text: &str, allow: &Allow) -> Checked {
+    let mut checked = Checked { text: text.to_owned(), ..Checked::default() };
+    let plan = match Plan::parse(text, NAME) {
+        Ok(plan) => plan,
+        Err(PlanErrors { errors, .. }) => {
+            checked.problems = errors;
+            return checked;
+        }
+    };
+    let resolved = plan.resolve();
+    checked.resolved = resolved.to_toml().ok();
+    checked.refused = refused(&resolved, allow).err();
+    if checked.refused.is_none() {
+        let mut said = Said::default();
+        let begins = before::begins(&resolved, &Before::runs(&resolved, false, false), &mut said);
+        checked.takes = said.0;
+        if let Err(error) = begins {
+            let hints = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
+            checked.refused = Some(format!("{}{hints}", error.message));
+        }
+    }
+    checked.can_start = checked.refused.is_none();
+    checked.plan = Some(plan);
+    checked
+}
+
+fn refused(plan: &ResolvedPlan, allow: &Allow) -> Result<(), String> {
+    let elsewhere = |what: &str| Err(format!("{what} is carried out from the command line alone"));
+    match &plan.workload {
+        Workload::Matrix(matrix) if matrix.point_count() > 1 => return elsewhere("a sweep"),
+        Workload::Mailbox(mailbox) if mailbox.threads_auto => {
+            return elsewhere("a search for the fewest threads");
+        }
+        _ => {}
+    }
+    check_accepted(&plan.evidence.accept_unknown).map_err(|error| error.message)?;
+    allow.would_take(plan)
+}
+
+/// What a plan will take, sentence by sentence.
+#[derive(Debug, Default)]
+struct Said(Vec<String>);
+
+impl Watcher for Said {
+    fn begin(&mut self, _: PhaseKind) {}
+    fn progress(&mut self, _: PhaseKind, _: &Progress) {}
+    fn end(&mut self, _: &Phase) {}
+}
+
+impl Listener for Said {
+    fn say(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_plan::{field_says, gallery};
+
+    use super::*;
+
+    fn form<'a>(fields: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |name| fields.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    #[test]
+    fn every_field_of_a_form_is_one_of_plans_and_every_first_form_reads_as_a_plan() {
+        for field in MAILBOX.iter().chain(MATRIX).chain(COMMON) {
+            let latency = field.name.starts_with("requirement.latency_");
+            assert!(latency || field_says(field.name).is_some(), "{}", field.name);
+        }
+        for kind in ["mailbox", "matrix"].into_iter().chain(gallery().iter().map(|one| one.name)) {
+            let fields = fields(kind).unwrap();
+            let first = |name: &str| match name {
+                "kind" => Some(kind.to_owned()),
+                "place" => Some("/nowhere/at \"all\"".to_owned()),
+                name => {
+                    let field = fields.iter().find(|field| field.name == name)?;
+                    Some(field.first.to_owned()).filter(|first| !first.is_empty())
+                }
+            };
+            let text = text(&first).unwrap();
+            let checked = check(&text, &Allow::default());
+            assert_eq!(checked.problems, Vec::new(), "{kind}: {text}");
+            assert!(!checked.can_start && checked.takes.is_empty(), "{kind}");
+            let refused = checked.refused.unwrap();
+            assert!(
+                refused.contains("--allow-") || refused.contains("No such"),
+                "{kind}: {refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_written_in_a_field_can_say_nothing_of_another() {
+        let hostile = "x\"\nnull = true\n#";
+        let fields = [("kind", "matrix"), ("place", hostile), ("workload.matrix.sizes", hostile)];
+        let text = text(&form(&fields)).unwrap();
+        let checked = check(&text, &Allow::default());
+        assert!(!text.lines().any(|line| line.starts_with("null")), "{text}");
+        assert!(checked.problems.iter().any(|p| p.field == "workload.matrix.sizes"), "{checked:?}");
+    }
+
+    #[test]
+    fn only_what_is_allowed_and_one_run_can_start() {
+        let root = tempfile::tempdir().unwrap();
+        let allow = Allow::new(&[root.path().to_path_buf()], &[], &[]).unwrap();
+        let place = root.path().display().to_string();
+        let with = |more: &str| {
+            let fields = [
+                ("kind", "matrix"),
+                ("place", place.as_str()),
+                ("workload.matrix.file_size", "1MiB"),
+                ("phases.measure", "30s"),
+                ("evidence.min_measure", "30s"),
+                ("more", more),
+            ];
+            check(&text(&form(&fields)).unwrap(), &allow)
+        };
+        let fine = with("");
+        assert!(fine.can_start, "{fine:?}");
+        assert!(fine.takes.iter().any(|line| line.starts_with("takes ")), "{:?}", fine.takes);
+        assert!(fine.takes.iter().any(|line| line.contains("needed")), "{:?}", fine.takes);
+        let sweep = with("workload.matrix.queue_depth=[1, 2]");
+        assert!(sweep.refused.unwrap().contains("a sweep"));
+        let outside = with("target.path=/");
+        assert!(outside.refused.unwrap().contains("outside of every --allow-path"));
+        let long = with("phases.measure=1000000h");
+        assert!(long.refused.unwrap().contains("years"));
+        assert!(text(&form(&[("kind", "nothing")])).is_err());
+    }
+}

@@ -1,0 +1,217 @@
+//! The one run that this server carries out, or carried out last, and those who watch it.
+//!
+//! A thread takes the run's events in ([`state`]) and draws what is shown of them ([`shown`]) at most twice a second,
+//! once for all who watch.
+
+mod shown;
+pub mod state;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use minijinja::Environment;
+use plimsoll_plan::Plan;
+use plimsoll_runner::places::Places;
+use plimsoll_runner::run::{Options, RunHandle, Runner};
+use tokio::sync::Semaphore;
+use tokio::sync::watch;
+
+use self::state::State;
+use crate::answer::Problem;
+use crate::ask::quoted;
+use crate::watched::{Frames, Viewer, event};
+
+/// Those who watch at a time; the page of a further one shows the last state.
+pub const VIEWERS_MAX: usize = 100;
+/// What is shown changes this often at most.
+const DRAWN_EVERY: Duration = Duration::from_millis(500);
+/// And charts this often.
+const CHARTS_EVERY: Duration = Duration::from_secs(2);
+/// The run.
+pub struct Live {
+    places: Places,
+    templates: Arc<Environment<'static>>,
+    current: Mutex<Option<Current>>,
+    viewers: Arc<Semaphore>,
+}
+
+struct Current {
+    state: Arc<Mutex<State>>,
+    stop: Arc<AtomicBool>,
+    frames: watch::Receiver<Frames>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a page holds of a run, as HTML.
+#[derive(Debug)]
+pub struct Shown {
+    /// The phase, what is left of it, rates.
+    pub now: String,
+    /// Tables.
+    pub more: String,
+    /// Charts.
+    pub charts: String,
+}
+
+impl Live {
+    /// Nothing was started yet.
+    pub fn new(places: Places, templates: Arc<Environment<'static>>) -> Self {
+        let viewers = Arc::new(Semaphore::new(VIEWERS_MAX));
+        Self { places, templates, current: Mutex::new(None), viewers }
+    }
+
+    /// Starts a plan that was found to be allowed. `after` is done when it has ended.
+    ///
+    /// # Errors
+    /// A run that is under way, a thread that can't be started.
+    pub fn start(&self, plan: &Plan, after: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
+        let mut current = self.lock();
+        if let Some(known) = current.as_ref().map(|one| lock(&one.state)).filter(|s| s.is_under_way)
+        {
+            let says = format!(
+                "a run of {} is under way: this server carries out one at a time",
+                known.plan
+            );
+            return Err(Problem::new(StatusCode::CONFLICT, says)
+                .hint("wait for its end, or stop it: /live shows it"));
+        }
+        let handle = Runner::start(plan, Options::new(self.places.clone()))?;
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        let state = Arc::new(Mutex::new(State::new(plan.name(), now)));
+        let stop = handle.stopper();
+        let (sender, frames) = watch::channel(Frames::default());
+        let (of, templates) = (Arc::clone(&state), Arc::clone(&self.templates));
+        let follow = move || {
+            follow(handle, &of, &templates, &sender);
+            after();
+        };
+        let thread = std::thread::Builder::new().name("live".to_owned()).spawn(follow);
+        let thread = thread.map_err(|error| {
+            let says = format!("cannot start a thread: {error}");
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, says)
+        })?;
+        *current = Some(Current { state, stop, frames, thread: Some(thread) });
+        Ok(())
+    }
+
+    /// Asks the run to stop in order: what it measured so far is kept.
+    ///
+    /// # Errors
+    /// None is under way.
+    pub fn stop(&self) -> Result<(), Problem> {
+        let current = self.lock();
+        let known = current.as_ref().filter(|one| lock(&one.state).is_under_way);
+        let Some(known) = known else {
+            return Err(Problem::new(StatusCode::CONFLICT, "no run of this server is under way")
+                .hint("runs of other processes are stopped where they were started"));
+        };
+        known.stop.store(true, Ordering::Relaxed);
+        lock(&known.state).is_stopping = true;
+        Ok(())
+    }
+
+    /// Stops it and waits for its end: the server ends.
+    pub fn end(&self) {
+        let mut current = self.lock();
+        let Some(known) = current.as_mut() else { return };
+        known.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = known.thread.take() {
+            // Its panics are those of a run, and were caught.
+            drop(thread.join());
+        }
+    }
+
+    /// Asks what is known of it; `None`: this server started none.
+    pub fn with<T>(&self, ask: impl FnOnce(&State) -> T) -> Option<T> {
+        let state = self.lock().as_ref().map(|one| Arc::clone(&one.state));
+        state.map(|state| ask(&lock(&state)))
+    }
+
+    /// What a page holds of it; `None`: this server started none.
+    ///
+    /// # Errors
+    /// A defect in its template.
+    pub fn shown(&self) -> Result<Option<Shown>, Problem> {
+        let told = self.with(|state| {
+            let (now, more) = shown::now(state, &self.templates)?;
+            Ok::<_, minijinja::Error>(Shown { now, more, charts: shown::charts(state) })
+        });
+        Ok(told.transpose()?)
+    }
+
+    /// Somebody watches.
+    ///
+    /// # Errors
+    /// No run was started here, or too many watch.
+    pub fn watch(&self) -> Result<Viewer, Problem> {
+        let frames = self.lock().as_ref().map(|one| one.frames.clone());
+        let frames = frames.ok_or_else(|| Problem::nothing("this server started no run yet"))?;
+        let slot = Arc::clone(&self.viewers).try_acquire_owned().map_err(|_| {
+            let says = format!("{VIEWERS_MAX} watch already");
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, says)
+                .hint("load the page again now and then")
+        })?;
+        Ok(Viewer::new(frames, slot))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Current>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes events in until the last, and draws what is shown now and then.
+fn follow(
+    handle: RunHandle,
+    state: &Mutex<State>,
+    templates: &Environment<'_>,
+    frames: &watch::Sender<Frames>,
+) {
+    let (mut drawn, mut charts) = (None::<Instant>, None::<Instant>);
+    let is_due =
+        |last: Option<Instant>, every: Duration| last.is_none_or(|at| at.elapsed() >= every);
+    for event in handle {
+        let mut known = lock(state);
+        known.take(event);
+        if is_due(drawn, DRAWN_EVERY) {
+            let with_charts = is_due(charts, CHARTS_EVERY);
+            tell(&known, templates, frames, with_charts);
+            drop(known);
+            drawn = Some(Instant::now());
+            if with_charts {
+                charts = drawn;
+            }
+        }
+    }
+    let mut known = lock(state);
+    known.end();
+    tell(&known, templates, frames, true);
+}
+
+fn tell(
+    state: &State,
+    templates: &Environment<'_>,
+    frames: &watch::Sender<Frames>,
+    with_charts: bool,
+) {
+    // A template that is defective shows on the page itself, which is drawn by the same.
+    let (now, more) = shown::now(state, templates).unwrap_or_default();
+    let charts = with_charts.then(|| event("charts", &shown::charts(state)));
+    frames.send_modify(|frames| {
+        frames.now = [event("now", &now), event("more", &more)].concat().into();
+        if let Some(charts) = charts {
+            (frames.charts, frames.charts_number) = (charts, frames.charts_number + 1);
+        }
+        if !state.is_under_way {
+            let path = state.report().map(|id| format!("/runs/{}", quoted(id)));
+            frames.end = Some(event("end", &path.unwrap_or_default()));
+        }
+    });
+}

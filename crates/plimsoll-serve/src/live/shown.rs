@@ -1,0 +1,215 @@
+//! A run under way as a part of a page: what changes all the time, and its charts.
+
+use minijinja::value::{Serde, Value};
+use minijinja::{Environment, context};
+use plimsoll_report::chart::plot::{HeatMap, Series as Line};
+use plimsoll_report::chart::{Axis, Mark, Plot};
+use plimsoll_report::number::{Letters, Unit, elapsed};
+use plimsoll_report::time::utc;
+
+use super::state::{ClassNow, PER_DECADE, State};
+use crate::ask::quoted;
+
+/// Kinds of operations that have a line of their own.
+const LINES_MAX: usize = 4;
+
+/// What changes all the time, as HTML: the head, and the tables.
+///
+/// # Errors
+/// A defect in a template.
+pub fn now(
+    state: &State,
+    templates: &Environment<'_>,
+) -> Result<(String, String), minijinja::Error> {
+    let show = |unit: Unit, value: f64| unit.show(value, Letters::Unicode);
+    let maybe = |unit: Unit, value: Option<f64>| value.map_or("n/a".into(), |v| show(unit, v));
+    let phase = state.phase.as_ref().map(|phase| {
+        let lasts_ns = phase.left_ns.map(|left| left.saturating_add(phase.elapsed_ns));
+        let share = match lasts_ns {
+            Some(lasts_ns) if lasts_ns > 0 => Some(phase.elapsed_ns as f64 / lasts_ns as f64),
+            _ => None,
+        };
+        context! {
+            kind => phase.kind,
+            elapsed => elapsed(phase.elapsed_ns as f64),
+            left => phase.left_ns.map(|ns| elapsed(ns as f64)),
+            share => share.map(|share| (100.0 * share.clamp(0.0, 1.0)).round()),
+            done => (phase.done_bytes < phase.total_bytes).then(|| show(Unit::Size, phase.done_bytes as f64)),
+            total => show(Unit::Size, phase.total_bytes as f64),
+        }
+    });
+    let class = |(name, class): (&String, &ClassNow)| {
+        let latency = |ns: Option<u64>| maybe(Unit::Latency, ns.map(|ns| ns as f64));
+        context! {
+            name,
+            rate => show(Unit::Rate, class.rate_ops_per_s),
+            bytes => show(Unit::Bandwidth, class.rate_bytes_per_s),
+            avg => latency(class.latency_ns_avg),
+            p50 => latency(class.latency_ns_p50),
+            p99 => latency(class.latency_ns_p99),
+            p999 => latency(class.latency_ns_p999),
+            max => latency(Some(class.latency_ns_max)),
+        }
+    };
+    let device = |(name, device): (&String, &super::state::DeviceNow)| {
+        context! {
+            name,
+            reads => show(Unit::Rate, device.reads_per_s),
+            read_bytes => show(Unit::Bandwidth, device.read_bytes_per_s),
+            writes => show(Unit::Rate, device.writes_per_s),
+            written_bytes => show(Unit::Bandwidth, device.written_bytes_per_s),
+            busy => maybe(Unit::Share, device.busy_share),
+        }
+    };
+    let ended = state.ended.iter().map(|ended| {
+        context! {
+            path => quoted(&ended.run_id),
+            run_id => ended.run_id.as_str(),
+            verdict => ended.verdict.as_str(),
+            reason => ended.reason.as_str(),
+            tone => tone(&ended.verdict),
+        }
+    });
+    let phases = state.phases.iter().map(|phase| {
+        context! { kind => phase.kind, took => elapsed(phase.duration_ns as f64), note => phase.note.as_str() }
+    });
+    let findings = state.findings.iter().map(|finding| {
+        let outcome = format!("{:?}", finding.outcome).to_lowercase();
+        context! { rule => finding.rule.as_str(), outcome, says => finding.says.as_str() }
+    });
+    let reads_at_devices = reads_at_devices(state);
+    let values = context! {
+        plan => state.plan.as_str(),
+        started => utc(state.started_unix_ns),
+        is_under_way => state.is_under_way,
+        is_stopping => state.is_stopping,
+        phase,
+        phases => phases.collect::<Vec<_>>(),
+        rate => maybe(Unit::Rate, state.rate_ops_per_s),
+        bytes => maybe(Unit::Bandwidth, state.rate_bytes_per_s),
+        cpu => state.cpu_busy_share.map(|share| show(Unit::Share, share)),
+        classes => state.classes.iter().map(class).collect::<Vec<_>>(),
+        devices => state.devices.iter().map(device).collect::<Vec<_>>(),
+        reads_at_devices,
+        findings => findings.collect::<Vec<_>>(),
+        notes => Value::from(Serde(&state.notes)),
+        ended => ended.collect::<Vec<_>>(),
+        together => state.together.as_deref().map(quoted),
+        failed => state.failed.as_ref().map(|failed| Value::from(Serde(failed))),
+    };
+    let drawn = |name: &str| templates.get_template(name)?.render(&values);
+    Ok((drawn("live_now.html")?, drawn("live_more.html")?))
+}
+
+/// Where reads came from, in a sentence; `None`: nothing was read, or no device is seen.
+fn reads_at_devices(state: &State) -> Option<String> {
+    let (name, most) = state.devices.iter().max_by_key(|(_, device)| device.read_bytes)?;
+    if state.read_bytes == 0 {
+        return None;
+    }
+    let share = most.read_bytes as f64 / state.read_bytes as f64;
+    let shown = Unit::Share.show(share, Letters::Unicode);
+    Some(match share {
+        0.0..1.05 => format!(
+            "In this phase {name} was read for {shown} of the bytes that the load read; the rest came from other \
+             devices or a cache."
+        ),
+        _ => format!(
+            "In this phase {name} was read for {shown} of the bytes that the load read: blocks are larger than what was \
+             asked for, or others read too."
+        ),
+    })
+}
+
+/// How a verdict is set off.
+fn tone(verdict: &str) -> &'static str {
+    match verdict {
+        "PASS" => "good",
+        "FAIL" | "INVALID" => "bad",
+        "INCONCLUSIVE" => "warn",
+        _ => "plain",
+    }
+}
+
+/// Its charts, as HTML; empty before anything was told.
+pub fn charts(state: &State) -> String {
+    [rate(state), latency(state), heat(state)].into_iter().flatten().map(|p| p.figure()).collect()
+}
+
+fn kinds(state: &State) -> Vec<&str> {
+    let mut counts = std::collections::BTreeMap::<&str, u64>::new();
+    for (kind, sums) in state.series.columns.values().flatten() {
+        *counts.entry(kind).or_default() += sums.count;
+    }
+    let mut kinds: Vec<(&str, u64)> = counts.into_iter().collect();
+    kinds.sort_by_key(|(kind, count)| (std::cmp::Reverse(*count), *kind));
+    kinds.into_iter().take(LINES_MAX).map(|(kind, _)| kind).collect()
+}
+
+/// Lines over time, one for each kind of operation.
+fn lines(state: &State, value: impl Fn(&super::state::Sums) -> Option<f64>) -> Vec<Mark> {
+    let columns = &state.series.columns;
+    let line = |(colour, kind): (usize, &str)| {
+        let points = columns
+            .iter()
+            .map(|(start_ns, column)| (*start_ns as f64, column.get(kind).and_then(&value)));
+        let name = kind.replace('_', " ");
+        Mark::Line(Line { name, colour: colour as u8, points: points.collect() })
+    };
+    kinds(state).into_iter().enumerate().map(line).collect()
+}
+
+fn drawn(id: &str, title: &str, y: Axis, marks: Vec<Mark>) -> Option<Plot> {
+    let is_empty = marks.iter().all(|mark| match mark {
+        Mark::Line(line) => line.points.len() < 2,
+        _ => false,
+    });
+    let plot = Plot::new(id, title, Axis::linear("time of the run", Unit::Elapsed), y);
+    (!marks.is_empty() && !is_empty).then_some(Plot { marks, ..plot }.size(860.0, 200.0))
+}
+
+fn rate(state: &State) -> Option<Plot> {
+    let width_s = state.series.width_ns as f64 / 1e9;
+    let marks = lines(state, |sums| Some(sums.count as f64 / width_s));
+    drawn("live-rate", "Rate", Axis::linear("operations", Unit::Rate), marks)
+}
+
+fn latency(state: &State) -> Option<Plot> {
+    let mean = |sums: &super::state::Sums| {
+        (sums.count > 0).then(|| sums.sum_ns as f64 / sums.count as f64)
+    };
+    let marks = lines(state, mean);
+    drawn("live-latency", "Mean latency", Axis::linear("mean latency", Unit::Latency), marks)
+}
+
+fn heat(state: &State) -> Option<Plot> {
+    let columns = &state.heat.columns;
+    let rows = columns.values().flat_map(|column| column.keys());
+    let (low, high) = (rows.clone().min()?, rows.max()?);
+    let (first, last) = (columns.keys().next()?, columns.keys().next_back()?);
+    let width_ns = state.heat.width_ns;
+    let count = (last - first) / width_ns + 1;
+    let x_edges = (0..=count).map(|at| (first + at * width_ns) as f64).collect();
+    let y_edges = (*low..=high + 1).map(|row| 10f64.powf(f64::from(row) / PER_DECADE)).collect();
+    let cell = |row: i32, at: u64| columns.get(&(first + at * width_ns))?.get(&row).copied();
+    let cells = (*low..=*high).flat_map(|row| (0..count).map(move |at| (row, at)));
+    let cells = cells.map(|(row, at)| cell(row, at).map(|n| n as f64)).collect();
+    let map = HeatMap {
+        x_edges,
+        y_edges,
+        cells,
+        unit: Unit::Count,
+        title: "I/Os".to_owned(),
+        log: true,
+        about: None,
+        values: false,
+    };
+    let x = Axis::linear("time of the run", Unit::Elapsed);
+    let plot = Plot::new(
+        "live-heat",
+        "How many I/Os took how long",
+        x,
+        Axis::log("latency", Unit::Latency),
+    );
+    Some(plot.mark(Mark::Heat(map)).size(860.0, 240.0))
+}

@@ -1,0 +1,477 @@
+//! What is known of a run under way: its events, added up. A pure function of them; bounded whatever comes.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::latency::Interval;
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_evidence::series::{Data, Row, drained_class};
+use plimsoll_judge::finding::Finding;
+use plimsoll_record::progress::Progress;
+use plimsoll_runner::run::Event;
+use serde::Serialize;
+
+/// Columns of a chart: with more, each comes to stand for twice the time.
+const COLUMNS_MAX: usize = 300;
+/// Classes that are told apart; a plan may have thousands of databases.
+const CLASSES_MAX: usize = 128;
+/// Devices that are told apart.
+const DEVICES_MAX: usize = 32;
+/// Sentences that are kept, the latest.
+const NOTES_MAX: usize = 40;
+/// Runs of one plan that are listed, the latest.
+const ENDED_MAX: usize = 50;
+/// Rows of the heat map for each power of ten of latency.
+pub const PER_DECADE: f64 = 5.0;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A run under way, or the last one.
+#[derive(Debug, Default, Serialize)]
+pub struct State {
+    /// Name of its plan.
+    pub plan: String,
+    /// When it was started.
+    pub started_unix_ns: u64,
+    /// Whether it goes on.
+    pub is_under_way: bool,
+    /// Whether it was asked to stop.
+    pub is_stopping: bool,
+    /// The phase that goes on.
+    pub phase: Option<PhaseNow>,
+    /// Those that have ended.
+    pub phases: Vec<PhaseDone>,
+    /// I/Os per second in the last interval: transactional ones where there are any.
+    pub rate_ops_per_s: Option<f64>,
+    /// Bytes per second in the last interval.
+    pub rate_bytes_per_s: Option<f64>,
+    /// Each class of operations in the phase, by its name, which holds its database or stream.
+    pub classes: BTreeMap<String, ClassNow>,
+    /// What reached block devices in the last interval that was looked at.
+    pub devices: BTreeMap<String, DeviceNow>,
+    /// Bytes that the load read in the phase so far, from wherever they came.
+    pub read_bytes: u64,
+    /// Share of the processors that was busy.
+    pub cpu_busy_share: Option<f64>,
+    /// Outcomes of rules other than `pass`; they come when a run is judged.
+    pub findings: Vec<Finding>,
+    /// Sentences and warnings, the latest last.
+    pub notes: Vec<Note>,
+    /// Runs of the plan that have ended.
+    pub ended: Vec<Ended>,
+    /// What all of them say together lies there.
+    pub together: Option<String>,
+    /// Why it left no verdict.
+    pub failed: Option<Failed>,
+    /// Latency over time, by what was done (`read`), over all databases and streams.
+    #[serde(skip)]
+    pub series: Series,
+    /// How many I/Os took how long, over time.
+    #[serde(skip)]
+    pub heat: Heat,
+}
+
+/// The phase that goes on.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PhaseNow {
+    /// Its name.
+    pub kind: &'static str,
+    /// How long it lasts at most; `None`: that depends on something else.
+    pub expected_ns: Option<u64>,
+    /// Since it began.
+    pub elapsed_ns: u64,
+    /// What is left of it at its pace so far; `None`: that can't be said yet.
+    pub left_ns: Option<u64>,
+    /// Bytes done, and of how many; 0 where bytes are not what it goes by.
+    pub done_bytes: u64,
+    /// All of them.
+    pub total_bytes: u64,
+}
+
+/// A phase that has ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct PhaseDone {
+    /// Its name.
+    pub kind: &'static str,
+    /// How long it took.
+    pub duration_ns: u64,
+    /// What is to be said of it.
+    pub note: String,
+}
+
+/// A class of operations.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ClassNow {
+    /// Operations per second in the last interval.
+    pub rate_ops_per_s: f64,
+    /// Bytes per second in the last interval.
+    pub rate_bytes_per_s: f64,
+    /// Mean latency of the last interval.
+    pub latency_ns_avg: Option<u64>,
+    /// The largest latency of the phase.
+    pub latency_ns_max: u64,
+    /// Operations of the phase so far.
+    pub count: u64,
+    /// Percentiles of the phase so far; `None`: no histogram has come yet.
+    pub latency_ns_p50: Option<u64>,
+    /// As above.
+    pub latency_ns_p99: Option<u64>,
+    /// As above.
+    pub latency_ns_p999: Option<u64>,
+    /// Values and how often they came.
+    #[serde(skip)]
+    histogram: BTreeMap<u64, u64>,
+}
+
+/// A block device in the last interval that was looked at.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DeviceNow {
+    /// Reads per second that reached it.
+    pub reads_per_s: f64,
+    /// Bytes read of it per second.
+    pub read_bytes_per_s: f64,
+    /// Writes per second.
+    pub writes_per_s: f64,
+    /// Bytes written to it per second.
+    pub written_bytes_per_s: f64,
+    /// Share of the time in which it had something to do.
+    pub busy_share: Option<f64>,
+    /// Bytes read of it in the phase so far.
+    pub read_bytes: u64,
+}
+
+/// A sentence.
+#[derive(Clone, Debug, Serialize)]
+pub struct Note {
+    /// Whether it has to be known.
+    pub is_warning: bool,
+    /// It.
+    pub says: String,
+}
+
+/// A run that has ended and was judged.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ended {
+    /// Its name.
+    pub run_id: String,
+    /// The verdict in capitals.
+    pub verdict: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Why there is no verdict.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failed {
+    /// What happened.
+    pub says: String,
+    /// What to do.
+    pub hints: Vec<String>,
+}
+
+/// Sums by time and by what was done.
+#[derive(Debug, Default)]
+pub struct Series {
+    /// Length of a column; 0: none yet.
+    pub width_ns: u64,
+    /// By its start.
+    pub columns: BTreeMap<u64, BTreeMap<String, Sums>>,
+}
+
+/// Sums of an interval.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums {
+    /// Operations.
+    pub count: u64,
+    /// Sum of their latencies.
+    pub sum_ns: u64,
+}
+
+/// Counts by time and latency.
+#[derive(Debug, Default)]
+pub struct Heat {
+    /// Length of a column; 0: none yet.
+    pub width_ns: u64,
+    /// By its start, by the number of the row.
+    pub columns: BTreeMap<u64, BTreeMap<i32, u64>>,
+}
+
+impl State {
+    /// Of a plan that is started now.
+    pub fn new(plan: &str, started_unix_ns: u64) -> Self {
+        Self { plan: plan.to_owned(), started_unix_ns, is_under_way: true, ..Self::default() }
+    }
+
+    /// Takes an event in.
+    pub fn take(&mut self, event: Event) {
+        match event {
+            Event::PhaseBegan { kind, expected_ns } => self.begin(kind, expected_ns),
+            Event::Progress { progress, .. } => self.progress(&progress),
+            Event::Interval(row) => self.row(row),
+            Event::Latencies(interval) => self.latencies(&interval),
+            Event::PhaseEnded(phase) => {
+                self.phase = None;
+                let kind = phase.kind.label();
+                let (duration_ns, note) = (phase.duration_ns, phase.note);
+                self.phases.push(PhaseDone { kind, duration_ns, note });
+                keep_latest(&mut self.phases, NOTES_MAX);
+            }
+            Event::Note(says) => self.note(false, says),
+            Event::Warning(says) => self.note(true, says),
+            Event::Finding(finding) => {
+                self.findings.push(finding);
+                keep_latest(&mut self.findings, NOTES_MAX);
+            }
+            Event::Finished { directory, verdict, .. } => {
+                let run_id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+                let verdict = *verdict;
+                self.ended.push(Ended {
+                    run_id: run_id.unwrap_or_default(),
+                    verdict: verdict.verdict.label().to_owned(),
+                    reason: verdict.reason,
+                });
+                keep_latest(&mut self.ended, ENDED_MAX);
+            }
+            Event::Together { directory } => {
+                let id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+                self.together = id;
+            }
+            Event::Failed(error) => {
+                self.failed = Some(Failed { says: error.message, hints: error.hints });
+            }
+        }
+    }
+
+    /// Nothing more comes.
+    pub fn end(&mut self) {
+        (self.is_under_way, self.phase) = (false, None);
+    }
+
+    /// What the page of its report is called by: the runs together where there are several.
+    pub fn report(&self) -> Option<&str> {
+        self.together.as_deref().or(self.ended.last().map(|ended| ended.run_id.as_str()))
+    }
+
+    fn begin(&mut self, kind: PhaseKind, expected_ns: Option<u64>) {
+        if self.phases.last().is_some_and(|last| last.kind == PhaseKind::CleanUp.label()) {
+            // The next of several runs.
+            self.phases.clear();
+        }
+        self.phase = Some(PhaseNow { kind: kind.label(), expected_ns, ..PhaseNow::default() });
+        self.classes.clear();
+        self.read_bytes = 0;
+        self.devices.values_mut().for_each(|device| device.read_bytes = 0);
+        (self.rate_ops_per_s, self.rate_bytes_per_s) = (None, None);
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        let Some(phase) = &mut self.phase else { return };
+        phase.elapsed_ns = progress.elapsed_ns;
+        (phase.done_bytes, phase.total_bytes) = (progress.done_bytes, progress.total_bytes);
+        let share = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
+        let lasts_ns = Some(progress.total_ns).filter(|ns| *ns > 0).or(phase.expected_ns);
+        phase.left_ns = match lasts_ns {
+            Some(lasts_ns) => Some(lasts_ns.saturating_sub(progress.elapsed_ns)),
+            None if share > 0.01 => {
+                Some((progress.elapsed_ns as f64 * (1.0 - share).max(0.0) / share) as u64)
+            }
+            None => None,
+        };
+        self.rate_ops_per_s = Some(progress.rate_ops_per_s);
+        self.rate_bytes_per_s = Some(progress.rate_bytes_per_s);
+    }
+
+    fn row(&mut self, row: Row) {
+        let Row { start_ns, duration_ns, name, data, .. } = row;
+        let seconds = duration_ns.max(1) as f64 / SECOND_NS as f64;
+        match data {
+            Data::Class { count, sum_ns, bytes, max_ns } => {
+                let name = drained_class(&name).map(str::to_owned).unwrap_or(name);
+                let kind = name.rsplit('.').next().unwrap_or_default().to_owned();
+                if kind.contains("read") {
+                    self.read_bytes = self.read_bytes.saturating_add(bytes);
+                }
+                self.series.add(start_ns, duration_ns, kind, Sums { count, sum_ns });
+                let Some(class) = entry(&mut self.classes, name, CLASSES_MAX) else { return };
+                class.rate_ops_per_s = count as f64 / seconds;
+                class.rate_bytes_per_s = bytes as f64 / seconds;
+                class.latency_ns_avg = sum_ns.checked_div(count);
+                class.latency_ns_max = class.latency_ns_max.max(max_ns);
+                class.count += count;
+            }
+            Data::Gauge(value) => self.gauge(&name, value, seconds),
+        }
+    }
+
+    fn gauge(&mut self, name: &str, value: f64, seconds: f64) {
+        if name == "cpu.busy_share" {
+            self.cpu_busy_share = Some(value);
+        }
+        let Some((device, what)) =
+            name.strip_prefix("device.").and_then(|rest| rest.rsplit_once('.'))
+        else {
+            return;
+        };
+        let Some(device) = entry(&mut self.devices, device.to_owned(), DEVICES_MAX) else { return };
+        match what {
+            "reads" => device.reads_per_s = value / seconds,
+            "read_bytes" => {
+                device.read_bytes_per_s = value / seconds;
+                device.read_bytes = device.read_bytes.saturating_add(value as u64);
+            }
+            "writes" => device.writes_per_s = value / seconds,
+            "written_bytes" => device.written_bytes_per_s = value / seconds,
+            "busy_share" => device.busy_share = Some(value),
+            _ => {}
+        }
+    }
+
+    fn latencies(&mut self, interval: &Interval) {
+        // What is told of a class beside its latency has a longer name, and the generator's own waits another.
+        let Some(class) = self.classes.get_mut(&interval.tag) else { return };
+        let column = self.heat.column(interval.start_ns, interval.duration_ns);
+        for value in interval.histogram.unpack().iter_recorded() {
+            let (ns, count) = (value.value_iterated_to(), value.count_at_value());
+            *class.histogram.entry(ns).or_default() += count;
+            let row = ((ns.max(1) as f64).log10() * PER_DECADE).floor() as i32;
+            *column.entry(row).or_default() += count;
+        }
+        let at = |share: f64| percentile(&class.histogram, share);
+        let [p50, p99, p999] = [at(0.5), at(0.99), at(0.999)];
+        (class.latency_ns_p50, class.latency_ns_p99, class.latency_ns_p999) = (p50, p99, p999);
+    }
+
+    fn note(&mut self, is_warning: bool, says: String) {
+        self.notes.push(Note { is_warning, says });
+        keep_latest(&mut self.notes, NOTES_MAX);
+    }
+}
+
+/// The least value that this share of all values does not exceed.
+fn percentile(histogram: &BTreeMap<u64, u64>, share: f64) -> Option<u64> {
+    let total: u64 = histogram.values().sum();
+    let rank = ((total as f64 * share).ceil() as u64).max(1);
+    let mut below = 0;
+    histogram.iter().find_map(|(value, count)| {
+        below += count;
+        (below >= rank).then_some(*value)
+    })
+}
+
+fn keep_latest<T>(all: &mut Vec<T>, most: usize) {
+    if all.len() > most {
+        all.drain(..all.len() - most);
+    }
+}
+
+fn entry<V: Default>(all: &mut BTreeMap<String, V>, name: String, most: usize) -> Option<&mut V> {
+    if all.len() >= most && !all.contains_key(&name) {
+        return None;
+    }
+    Some(all.entry(name).or_default())
+}
+
+impl Series {
+    fn add(&mut self, start_ns: u64, duration_ns: u64, kind: String, sums: Sums) {
+        if self.width_ns == 0 {
+            self.width_ns = duration_ns.max(1);
+        }
+        let column = self.columns.entry(start_ns / self.width_ns * self.width_ns).or_default();
+        if let Some(known) = entry(column, kind, 8) {
+            known.count += sums.count;
+            known.sum_ns = known.sum_ns.saturating_add(sums.sum_ns);
+        }
+        if self.columns.len() > COLUMNS_MAX {
+            self.width_ns *= 2;
+            for (start_ns, column) in std::mem::take(&mut self.columns) {
+                let into =
+                    self.columns.entry(start_ns / self.width_ns * self.width_ns).or_default();
+                for (kind, sums) in column {
+                    let known = into.entry(kind).or_default();
+                    known.count += sums.count;
+                    known.sum_ns = known.sum_ns.saturating_add(sums.sum_ns);
+                }
+            }
+        }
+    }
+}
+
+impl Heat {
+    fn column(&mut self, start_ns: u64, duration_ns: u64) -> &mut BTreeMap<i32, u64> {
+        if self.width_ns == 0 {
+            self.width_ns = duration_ns.max(SECOND_NS);
+        }
+        if self.columns.len() >= COLUMNS_MAX {
+            self.width_ns *= 2;
+            for (start_ns, column) in std::mem::take(&mut self.columns) {
+                let into =
+                    self.columns.entry(start_ns / self.width_ns * self.width_ns).or_default();
+                column.into_iter().for_each(|(row, n)| *into.entry(row).or_default() += n);
+            }
+        }
+        self.columns.entry(start_ns / self.width_ns * self.width_ns).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_evidence::latency::histogram;
+
+    use super::*;
+
+    fn class(start_s: u64, name: &str, count: u64, sum_ns: u64) -> Event {
+        let data = Data::Class { count, sum_ns, bytes: count * 4_096, max_ns: sum_ns };
+        let start_ns = start_s * SECOND_NS;
+        Event::Interval(Row { phase: 0, start_ns, duration_ns: SECOND_NS, name: name.into(), data })
+    }
+
+    fn began(kind: PhaseKind) -> Event {
+        Event::PhaseBegan { kind, expected_ns: Some(10 * SECOND_NS) }
+    }
+
+    #[test]
+    fn what_is_shown_is_what_the_events_say() {
+        let mut state = State::new("p", 5);
+        state.take(began(PhaseKind::Measure));
+        let done =
+            Progress { elapsed_ns: 4 * SECOND_NS, rate_ops_per_s: 7.0, ..Progress::default() };
+        state.take(Event::Progress { kind: PhaseKind::Measure, progress: done });
+        state.take(class(1, "db1.read", 10, 1_000));
+        state.take(class(1, "db2.read", 30, 5_000));
+        let mut values = histogram();
+        (1..=1_000u64).for_each(|us| values.record(us * 1_000).unwrap());
+        let histogram = (&values).into();
+        let (start_ns, duration_ns) = (SECOND_NS, SECOND_NS);
+        let told = |tag: &str| Interval { tag: tag.into(), start_ns, duration_ns, histogram };
+        let known = told("db1.read");
+        let beside = Interval { tag: "db1.read.service".into(), ..known.clone() };
+        state.take(Event::Latencies(known));
+        state.take(Event::Latencies(beside));
+        let read = &state.classes["db1.read"];
+        assert_eq!((read.rate_ops_per_s, read.latency_ns_avg), (10.0, Some(100)));
+        let p99 = read.latency_ns_p99.unwrap();
+        assert!((990_000..=991_000).contains(&p99), "{p99}");
+        assert_eq!(state.classes["db2.read"].latency_ns_p99, None, "no histogram is no zero");
+        assert_eq!((state.classes.len(), state.read_bytes), (2, 40 * 4_096));
+        let both = state.series.columns[&SECOND_NS]["read"];
+        assert_eq!((both.count, both.sum_ns), (40, 6_000));
+        assert_eq!(state.heat.columns[&SECOND_NS].values().sum::<u64>(), 1_000);
+        assert_eq!(state.phase.as_ref().unwrap().left_ns, Some(6 * SECOND_NS));
+        state.take(began(PhaseKind::Close));
+        assert!(state.classes.is_empty(), "percentiles are those of one phase");
+    }
+
+    #[test]
+    fn however_long_it_goes_on_it_takes_no_more_room() {
+        let mut state = State::new("p", 0);
+        state.take(began(PhaseKind::Measure));
+        for second in 0..5_000 {
+            state.take(class(second, &format!("db{}.read", second % 500), 1, 1));
+            state.take(Event::Note(second.to_string()));
+        }
+        assert!(state.series.columns.len() <= COLUMNS_MAX);
+        let counted: u64 = state.series.columns.values().map(|c| c["read"].count).sum();
+        assert_eq!(counted, 5_000, "none is lost");
+        assert_eq!((state.classes.len(), state.notes.len()), (CLASSES_MAX, NOTES_MAX));
+        assert_eq!(state.notes.last().unwrap().says, "4999");
+    }
+}

@@ -1,0 +1,159 @@
+//! Starting a run: forms with the plan that they come to, what is wrong with it and what it will take.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use minijinja::context;
+use minijinja::value::{Serde, Value};
+use plimsoll_plan::{field_says, gallery, ready};
+use serde_json::json;
+
+use crate::answer::{Answer, Problem, json as answer};
+use crate::ask::Ask;
+use crate::drafted::{self, Checked, Field, PLACES};
+use crate::site::Site;
+
+/// The form that comes first.
+const FIRST: &str = "mailbox";
+
+/// Shows a form.
+///
+/// # Errors
+/// A form that there is none of.
+pub fn ask(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    let kind = ask.given("kind").unwrap_or(FIRST).to_owned();
+    let fields = fields_of(&kind)?;
+    let first_place = site.allow.words().first().and_then(|word| {
+        let (kind, place) = word.split_once(' ')?;
+        Some((kind.to_owned(), place.to_owned()))
+    });
+    let copied = ask.given("plan").and_then(ready).map(|plan| plan.text.to_owned());
+    let given = |name: &str| -> Option<String> {
+        let field = fields.iter().find(|field| field.name == name);
+        match name {
+            "kind" => Some(kind.clone()),
+            "name" if ready(&kind).is_none() => Some(format!("my-{kind}")),
+            "plan" => copied.clone(),
+            "place_kind" => first_place.as_ref().map(|(kind, _)| kind.clone()),
+            "place" => first_place.as_ref().map(|(_, place)| place.clone()),
+            _ => field.map(|field| field.first.to_owned()),
+        }
+        .filter(|value| !value.is_empty())
+    };
+    let checked = drafted::check(&drafted::text(&given)?, &site.allow);
+    form(site, ask, &kind, &fields, &given, &checked)
+}
+
+/// Starts what a form asks for, or shows it again with what is wrong.
+///
+/// # Errors
+/// A form that there is none of, a run that is under way.
+pub fn start(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    let kind = ask.field("kind").unwrap_or_default().to_owned();
+    let fields = fields_of(&kind)?;
+    let given = |name: &str| ask.field(name).map(str::to_owned);
+    let checked = match drafted::text(&given) {
+        Ok(text) => drafted::check(&text, &site.allow),
+        // Changes that are none.
+        Err(problem) => Checked { refused: Some(problem.says), ..Checked::default() },
+    };
+    if ask.field("do") == Some("start") && checked.can_start {
+        begin(site, &checked)?;
+        return Ok(Answer::To("/live".to_owned()));
+    }
+    form(site, ask, &kind, &fields, &given, &checked)
+}
+
+/// What is to be said of a plan: of the form that was sent, or of the TOML in the body.
+///
+/// # Errors
+/// A form that there is none of, changes that are none.
+pub fn check(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    answer(&sent(site, ask)?)
+}
+
+/// Starts the plan in the body.
+///
+/// # Errors
+/// A plan that is wrong or not allowed, a run that is under way.
+pub fn told(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    let checked = sent(site, ask)?;
+    if let Some(first) = checked.problems.first() {
+        let says = format!("{}: {}", first.field, first.message);
+        return Err(Problem::wrong(says).hint(first.help.clone()));
+    }
+    begin(site, &checked)?;
+    let plan = checked.plan.as_ref().map(|plan| plan.name());
+    answer(&json!({"plan": plan, "live": "/api/live"}))
+}
+
+fn sent(site: &Site, ask: &Ask) -> Result<Checked, Problem> {
+    let text = match ask.form.is_empty() {
+        true => String::from_utf8_lossy(&ask.body).into_owned(),
+        false => drafted::text(&|name| ask.field(name).map(str::to_owned))?,
+    };
+    Ok(drafted::check(&text, &site.allow))
+}
+
+fn begin(site: &Site, checked: &Checked) -> Result<(), Problem> {
+    let plan = match (&checked.plan, &checked.refused) {
+        (Some(plan), None) => plan,
+        (_, why) => {
+            let why = why.clone().unwrap_or_else(|| "the plan is wrong".to_owned());
+            return Err(Problem::new(StatusCode::FORBIDDEN, why));
+        }
+    };
+    let known = Arc::clone(&site.known);
+    site.live.start(plan, move || known.forget())
+}
+
+fn fields_of(kind: &str) -> Result<Vec<Field>, Problem> {
+    drafted::fields(kind).ok_or_else(|| Problem::nothing("there is no such form"))
+}
+
+fn form(
+    site: &Site,
+    ask: &Ask,
+    kind: &str,
+    fields: &[Field],
+    given: &dyn Fn(&str) -> Option<String>,
+    checked: &Checked,
+) -> Result<Answer, Problem> {
+    let field = |field: &Field| {
+        let says = field_says(field.name);
+        let default = says.as_ref().map(|says| says.default.clone()).unwrap_or_default();
+        let meaning =
+            says.as_ref().map_or("Latency that one in a hundred may exceed.", |says| says.meaning);
+        context! {
+            name => field.name,
+            label => field.label,
+            value => given(field.name),
+            default,
+            meaning => meaning.replace('`', ""),
+            written => says.map(|says| says.value),
+        }
+    };
+    let ready_plan = ready(kind);
+    let gallery = gallery().iter().map(|plan| {
+        let about = plan.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
+        context! { name => plan.name, about }
+    });
+    let values = context! {
+        kind,
+        gallery => gallery.collect::<Vec<_>>(),
+        about => ready_plan.map(|plan| plan.says("For whom")),
+        needs => ready_plan.map(|plan| plan.says("Needs")),
+        lasts => ready_plan.map(|plan| plan.says("Takes")),
+        name => given("name"),
+        place => given("place"),
+        place_kind => given("place_kind"),
+        places => PLACES.iter().map(|(name, label, like)| context! { name => *name, label => *label, like => *like }).collect::<Vec<_>>(),
+        more => given("more"),
+        plan => given("plan"),
+        fields => fields.iter().map(field).collect::<Vec<_>>(),
+        allowed => site.allow.words(),
+        checked => Value::from(Serde(checked)),
+        is_live => site.live.with(|state| state.is_under_way).unwrap_or(false),
+    };
+    site.page("start.html", "Start a run", "start", ask, values)
+}

@@ -1,0 +1,98 @@
+//! What is sent to those who watch a run, as server-sent events.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use futures_util::Stream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::watch;
+
+/// Whoever watches is told that there is somebody this often.
+const KEPT_ALIVE: Duration = Duration::from_secs(15);
+
+/// What is sent to those who watch, as they are sent it.
+#[derive(Clone, Debug, Default)]
+pub struct Frames {
+    /// What changes all the time.
+    pub now: Bytes,
+    /// Charts.
+    pub charts: Bytes,
+    /// Changes with the charts.
+    pub charts_number: u64,
+    /// Said once, at the end.
+    pub end: Option<Bytes>,
+}
+
+/// A server-sent event (WHATWG HTML, 9.2): each line of what it says stands behind `data: `.
+pub fn event(name: &str, says: &str) -> Bytes {
+    let mut text = format!("event: {name}\n");
+    for line in says.split('\n') {
+        text.push_str("data: ");
+        text.push_str(line.trim_end_matches('\r'));
+        text.push('\n');
+    }
+    text.push('\n');
+    text.into()
+}
+
+/// Somebody who watches.
+#[derive(Debug)]
+pub struct Viewer {
+    frames: watch::Receiver<Frames>,
+    begun: bool,
+    charts_number: u64,
+    ended: bool,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Viewer {
+    /// Somebody new, who takes one of the places for those who watch.
+    pub fn new(frames: watch::Receiver<Frames>, slot: OwnedSemaphorePermit) -> Self {
+        Self { frames, begun: false, charts_number: 0, ended: false, _slot: slot }
+    }
+
+    /// What is sent, as it comes about. Whoever is slow is sent the latest, and not what was between.
+    pub fn stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
+        futures_util::stream::unfold(self, |mut viewer| async move {
+            let next = viewer.next().await?;
+            Some((Ok(next), viewer))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        if self.begun {
+            match tokio::time::timeout(KEPT_ALIVE, self.frames.changed()).await {
+                Ok(Ok(())) => {}
+                // The next run took its place.
+                Ok(Err(_)) => return None,
+                Err(_) => return Some(Bytes::from_static(b":\n\n")),
+            }
+        }
+        self.begun = true;
+        let frames = self.frames.borrow_and_update();
+        let mut all = frames.now.to_vec();
+        if frames.charts_number != self.charts_number {
+            self.charts_number = frames.charts_number;
+            all.extend_from_slice(&frames.charts);
+        }
+        if let Some(end) = &frames.end {
+            self.ended = true;
+            all.extend_from_slice(end);
+        }
+        Some(all.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_can_hold_no_event_of_its_own() {
+        let sent = event("now", "a\r\n\nevent: end\n");
+        assert_eq!(sent, "event: now\ndata: a\ndata: \ndata: event: end\ndata: \n\n");
+    }
+}
