@@ -12,6 +12,7 @@
 //! | `known` | the catalogue, by which alone a request reaches a file |
 //! | `shown` | reports that were drawn, so that they are not drawn for each viewer |
 //! | `tls` | the certificate that the page is served with |
+//! | `sized` | a question to a model, from a form |
 //! | `site` | the frame around every page, and its templates |
 //! | `pages` | a page a file; `api` gives the same to programs |
 //!
@@ -28,6 +29,7 @@ mod routes;
 mod server;
 mod shown;
 mod site;
+mod sized;
 mod tls;
 mod tokens;
 mod watched;

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod compare;
 pub mod live;
 pub mod login;
+pub mod models;
 pub mod one;
 pub mod overview;
 pub mod rows;

@@ -15,7 +15,7 @@ use axum::routing::{get, post};
 use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, pairs};
 use crate::gate::sent_by_our_page;
-use crate::pages::{api, assets, audit, compare, live, login, one, overview, runs, start};
+use crate::pages::{api, assets, audit, compare, live, login, models, one, overview, runs, start};
 use crate::site::Site;
 use crate::tokens::Role;
 
@@ -98,6 +98,9 @@ pub const ROUTES: &[Route] = &[
     page(Method::Post, "/live/stop", Role::Run, live::stop),
     page(Method::Get, "/start", Role::Run, start::ask),
     page(Method::Post, "/start", Role::Run, start::start),
+    page(Method::Get, "/models", Role::View, models::list),
+    page(Method::Get, "/models/{id}", Role::View, models::one),
+    page(Method::Post, "/models/{id}", Role::Run, models::show),
     page(Method::Get, "/login", Role::Anyone, login::ask),
     page(Method::Post, "/login", Role::Anyone, login::enter),
     page(Method::Post, "/logout", Role::View, login::leave),
@@ -113,6 +116,8 @@ pub const ROUTES: &[Route] = &[
     api_run("/api/live/stop", live::told_stop),
     api_run("/api/plans/check", start::check),
     api_run("/api/runs", start::told),
+    api(Method::Get, "/api/models", models::told_list),
+    api_run("/api/models/{id}", models::told),
     api(Method::Get, "/api/openapi.json", api::description),
     api(Method::Get, "/metrics", api::metrics),
 ];

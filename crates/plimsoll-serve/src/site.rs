@@ -18,7 +18,7 @@ use crate::live::Live;
 use crate::shown::Drawn;
 use crate::tokens::Role;
 
-const TEMPLATES: [(&str, &str); 13] = [
+const TEMPLATES: [(&str, &str); 15] = [
     ("layout.html", include_str!("pages/layout.html")),
     ("rows.html", include_str!("pages/rows.html")),
     ("overview.html", include_str!("pages/overview.html")),
@@ -30,6 +30,8 @@ const TEMPLATES: [(&str, &str); 13] = [
     ("live.html", include_str!("pages/live.html")),
     ("live_now.html", include_str!("pages/live_now.html")),
     ("live_more.html", include_str!("pages/live_more.html")),
+    ("models.html", include_str!("pages/models.html")),
+    ("model.html", include_str!("pages/model.html")),
     ("login.html", include_str!("pages/login.html")),
     ("problem.html", include_str!("pages/problem.html")),
 ];
@@ -48,6 +50,8 @@ pub struct Site {
     pub drawn: Drawn,
     /// Archives are packed one at a time: each is held in memory.
     pub packing: Mutex<()>,
+    /// Models are run one at a time.
+    pub modelling: Mutex<()>,
     /// Where they are packed.
     pub cache: PathBuf,
     templates: Arc<Environment<'static>>,
@@ -65,10 +69,11 @@ impl Site {
                 .add_template(name, text)
                 .map_err(|error| ServeError::Template(error.to_string()))?;
         }
-        let (drawn, packing, known) = (Drawn::default(), Mutex::default(), Arc::new(known));
+        let (drawn, known) = (Drawn::default(), Arc::new(known));
+        let (packing, modelling) = (Mutex::default(), Mutex::default());
         let (templates, cache) = (Arc::new(templates), places.cache.clone());
         let live = Live::new(places, Arc::clone(&templates));
-        Ok(Self { gate, known, live, allow, drawn, packing, cache, templates })
+        Ok(Self { gate, known, live, allow, drawn, packing, modelling, cache, templates })
     }
 
     /// A page. `within` is the entry of the menu that it belongs to.

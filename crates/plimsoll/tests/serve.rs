@@ -540,3 +540,30 @@ fn a_run_that_was_killed_is_not_shown_as_one_that_runs() {
     assert!(page.contains("Never ended") && !page.contains("Under way"), "{page:.3000}");
     sandbox.run(&["runs"]).expect(0).says("did not end");
 }
+
+#[test]
+fn a_model_is_changed_and_says_what_the_command_says() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox, &[]);
+    let page = server.get("/models/single-hdd").expect(200).text();
+    assert!(page.contains("hdd.rotation_rpm"), "{page:.3000}");
+    server.get("/models/nothing").expect(404);
+    let load = [("mailboxes", "100"), ("mailbox_size", "64MiB"), ("iops", "0.1"), ("to", "2")];
+    let ask = |more: &[(&str, &str)]| {
+        server.post("/api/models/single-hdd", &[&load[..], more].concat()).expect(200).json()
+    };
+    let own = ask(&[]);
+    let size = ["model", "size", "single-hdd", "--mailboxes", "100", "--mailbox-size", "64MiB"];
+    let with = ["--iops", "0.1", "--field", "hdd.count", "--from", "1", "--to", "2", "--json"];
+    let none = ["--failed-nodes", "0"];
+    let told = sandbox.run(&[&size[..], &with, &none].concat()).json();
+    assert_eq!(own, told, "the page says what the command says");
+    let faster = ask(&[("hdd.seek_ms_mean", "1")]);
+    let reads = |told: &Value| told["tried"][0]["read_latency_ns"].as_f64().unwrap();
+    assert!(reads(&faster) < reads(&own), "{faster:#} {own:#}");
+    let shown = server.post("/models/single-hdd", &load).expect(200).text();
+    assert!(shown.contains("MODELLED") && shown.contains("load line"), "{shown:.4000}");
+    let refused = server.post("/models/single-hdd", &[("mailboxes", "1e12")]).expect(200).text();
+    assert!(refused.contains("role=\"alert\""), "{refused:.3000}");
+    assert!(sandbox.bundles().is_empty());
+}

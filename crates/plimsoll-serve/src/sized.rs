@@ -1,0 +1,243 @@
+//! A question to a shipped model, from a form: bounded, so that whoever asks takes neither the memory nor the
+//! processors of the host for long. What is larger is for `plimsoll model size`.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use plimsoll_model::run::Modelled;
+use plimsoll_model::size::{Asked, MailLoad};
+use plimsoll_model::spec::{Fact, Field, Spec, shipped};
+use plimsoll_plan::{DurationNs, SizeBytes};
+use plimsoll_runner::modelled::model_error;
+use plimsoll_runner::sizing::Question;
+
+use crate::answer::Problem;
+
+/// Data that a model is asked to hold: tables of it take about 400 MB for each TiB and size.
+pub const DATA_BYTES_MAX: u64 = 4 << 40;
+/// The largest size that is tried.
+pub const SIZE_MAX: u64 = 64;
+/// Databases.
+const DATABASES_MAX: u64 = 2_000;
+/// I/Os per second.
+const RATE_PER_S_MAX: f64 = 1e6;
+/// A field may be changed to as many times what the model has, and to as small a part.
+const CHANGE_MAX: f64 = 16.0;
+/// Fields that are shown.
+const FIELDS_MAX: usize = 24;
+/// Endings of fields that may be changed: counts, times and rates. Units and extents would change how large tables
+/// become that a model holds.
+const ENDINGS: [&str; 13] = [
+    "nodes",
+    ".count",
+    ".groups",
+    ".cores",
+    ".lanes",
+    "_us",
+    "_ms_mean",
+    "_rpm",
+    "_bytes_per_s",
+    "_ops_per_s",
+    ".capacity_bytes",
+    ".data_ratio",
+    ".queue_depth",
+];
+
+/// A shipped model of this name.
+///
+/// # Errors
+/// There is none.
+pub fn spec(name: &str) -> Result<Spec, Problem> {
+    if !shipped().iter().any(|model| model.name == name) {
+        return Err(Problem::nothing(format!("there is no model {name}"))
+            .hint("/models lists those that come with the program"));
+    }
+    Ok(Spec::load(name).map_err(|error| model_error(&error))?)
+}
+
+/// Fields of a model that may be changed, those that are chosen first.
+pub fn fields(spec: &Spec) -> Vec<(String, Fact)> {
+    let facts = spec.facts().into_iter();
+    let changeable = |path: &str| {
+        !path.starts_with("load.") && ENDINGS.iter().any(|ending| path.ends_with(ending))
+    };
+    let mut all: Vec<(String, Fact)> = facts
+        .filter(|(path, _)| changeable(path))
+        .map(|(path, fact)| (path, fact.clone()))
+        .collect();
+    let rank = |path: &str| ENDINGS.iter().position(|ending| path.ends_with(ending));
+    all.sort_by_key(|(path, _)| rank(path));
+    all.truncate(FIELDS_MAX);
+    all
+}
+
+/// Fields that can be searched: those that the model names, or else what is counted in it.
+pub fn searched(spec: &Spec) -> Vec<String> {
+    let named = spec.size.as_ref().and_then(|table| table.fields.get("fields"));
+    if let Some(Field::List(fields)) = named {
+        return fields.clone();
+    }
+    let counted = |path: &str| [".count", ".groups"].iter().any(|ending| path.ends_with(ending));
+    let facts = spec.facts().into_iter().map(|(path, _)| path);
+    let found: Vec<String> = facts.filter(|path| counted(path)).collect();
+    if found.is_empty() { vec!["model.nodes".to_owned()] } else { found }
+}
+
+/// The question that a form asks.
+///
+/// # Errors
+/// A value that is none, or that is beyond what is answered here.
+pub fn question<'a>(
+    name: &'a str,
+    given: &dyn Fn(&str) -> Option<String>,
+) -> Result<Question<'a>, Problem> {
+    let spec = spec(name)?;
+    let mut set = BTreeMap::new();
+    for (path, fact) in fields(&spec) {
+        let Some(value) = given(&path) else { continue };
+        let number = number(&path, &value)?;
+        if number == fact.value {
+            continue;
+        }
+        let (low, high) = match fact.value {
+            0.0 => (0.0, CHANGE_MAX),
+            value => (value / CHANGE_MAX, value * CHANGE_MAX),
+        };
+        within(&path, number, low, high)?;
+        set.insert(path, number.to_string());
+    }
+    let known = searched(&spec);
+    let field = given("field").or_else(|| known.first().cloned()).unwrap_or_default();
+    if !known.contains(&field) {
+        return Err(Problem::wrong(format!("field: there are {}", known.join(", "))));
+    }
+    let modelled = Modelled::load(name, &set).map_err(|error| model_error(&error))?;
+    let own = modelled.spec().value(&field).unwrap_or(1.0).max(1.0);
+    let size = |which: &str, default: f64| -> Result<u64, Problem> {
+        let size = given(which).map_or(Ok(default), |value| number(which, &value))?;
+        within(which, size, 1.0, SIZE_MAX as f64)?;
+        Ok(size as u64)
+    };
+    let low = size("from", own.min(SIZE_MAX as f64))?;
+    let high = size("to", low as f64)?;
+    if high < low {
+        return Err(Problem::wrong(format!("to: {high} is smaller than {low}")));
+    }
+    let asked =
+        Asked { load: load(given)?, field: Some(field), range: (low, high), ..limits(given)? };
+    let failed_nodes =
+        given("failed_nodes").map_or(Ok(0.0), |value| number("failed_nodes", &value))?;
+    within("failed_nodes", failed_nodes, 0.0, 8.0)?;
+    Ok(Question { model: name, set, failed_nodes: failed_nodes as u64, asked })
+}
+
+fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {
+    let count =
+        |name: &str, default: f64| given(name).map_or(Ok(default), |value| number(name, &value));
+    let mailboxes = count("mailboxes", 1_000.0)?.trunc();
+    let iops = count("iops", 0.2)?;
+    let bytes = given("mailbox_size").unwrap_or_else(|| "1GiB".to_owned());
+    let bytes = bytes
+        .trim()
+        .parse::<SizeBytes>()
+        .map_err(|_| Problem::wrong("mailbox_size: write a size such as 1GiB"))?;
+    let databases = count("databases", (mailboxes / 250.0).ceil().max(1.0))?.trunc();
+    within("databases", databases, 1.0, DATABASES_MAX as f64)?;
+    let rate_ios_per_s = mailboxes * iops;
+    within("I/Os per second", rate_ios_per_s, 0.001, RATE_PER_S_MAX)?;
+    let data_bytes = mailboxes * bytes.0 as f64;
+    if data_bytes > DATA_BYTES_MAX as f64 {
+        return Err(Problem::wrong(
+            "the mailboxes have more than 4 TiB: that is not modelled on a page",
+        )
+        .hint("`plimsoll model size` has no such limit"));
+    }
+    let databases = databases as u32;
+    let database_bytes = (data_bytes / f64::from(databases)) as u64;
+    within(
+        "bytes of a database",
+        database_bytes as f64,
+        (1u64 << 20) as f64,
+        DATA_BYTES_MAX as f64,
+    )?;
+    Ok(MailLoad { databases, database_bytes, rate_ios_per_s })
+}
+
+/// A question of which only the limits of latency count.
+fn limits(given: &dyn Fn(&str) -> Option<String>) -> Result<Asked, Problem> {
+    let duration = |name: &str, default: &str| {
+        let text = given(name).unwrap_or_else(|| default.to_owned());
+        let wrong = |_| Problem::wrong(format!("{name}: write a duration such as 20ms"));
+        text.trim().parse::<DurationNs>().map(|duration| duration.0).map_err(wrong)
+    };
+    Ok(Asked {
+        load: MailLoad { databases: 1, database_bytes: 0, rate_ios_per_s: 0.0 },
+        read_ns_max: duration("read_latency", "20ms")?,
+        log_ns_max: duration("log_latency", "10ms")?,
+        field: None,
+        range: (1, 1),
+        seed: 1,
+    })
+}
+
+fn number(name: &str, text: &str) -> Result<f64, Problem> {
+    let bare = text.trim().replace([',', '_'], "");
+    let number = bare.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.ok_or_else(|| Problem::wrong(format!("{name}: write a number")))
+}
+
+fn within(name: &str, number: f64, low: f64, high: f64) -> Result<(), Problem> {
+    match (low..=high).contains(&number) {
+        true => Ok(()),
+        false => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("{name}: {number} does not lie between {low} and {high}"),
+        )
+        .hint("`plimsoll model size` has no such limits")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_shipped_model_answers_the_first_question_and_none_that_would_take_the_host() {
+        for model in shipped() {
+            let spec = spec(model.name).unwrap();
+            assert!(!fields(&spec).is_empty(), "{}", model.name);
+            let first = |name: &str| match name {
+                "mailboxes" => Some("100".to_owned()),
+                "mailbox_size" => Some("64MiB".to_owned()),
+                _ => None,
+            };
+            let question = question(model.name, &first).unwrap();
+            let answer = question.answer().unwrap().as_json();
+            assert_eq!(answer["tried"].as_array().unwrap().len(), 1, "{}", model.name);
+        }
+        for (name, value) in [
+            ("mailboxes", "1e9"),
+            ("mailboxes", "-1"),
+            ("mailboxes", "nan"),
+            ("mailbox_size", "9TiB"),
+            ("databases", "1e6"),
+            ("iops", "1e300"),
+            ("from", "0"),
+            ("to", "65"),
+            ("hdd.count", "1000"),
+            ("ssd.read_us", "0"),
+            ("field", "cache.unit_bytes"),
+            ("read_latency", "soon"),
+            ("failed_nodes", "9"),
+        ] {
+            let hostile = |of: &str| (of == name).then(|| value.to_owned());
+            let refused = question("adsf-hybrid", &hostile).map(|_| ()).unwrap_err();
+            assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{name} = {value}");
+        }
+        // What is not shown can't be changed.
+        let unit = |of: &str| (of == "cache.unit_bytes").then(|| "1".to_owned());
+        assert!(question("adsf-hybrid", &unit).unwrap().set.is_empty());
+        assert!(question("../../etc/passwd", &unit).is_err());
+    }
+}
