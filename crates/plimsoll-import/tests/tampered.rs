@@ -6,7 +6,8 @@
 
 use std::path::Path;
 
-use plimsoll_judge::conservation::{Credibility, Declared, audit};
+use plimsoll_judge::conservation::study::audits;
+use plimsoll_judge::conservation::{Audit, Credibility, Declared};
 use serde_json::{Value, json};
 
 /// SplitMix64 (G. L. Steele et al., 2014).
@@ -374,16 +375,18 @@ fn tamper(kind: usize, mut files: Files, draw: &mut Draw) -> Tampered {
 fn judged(files: &Files) -> Vec<(Credibility, Vec<(String, Vec<String>, String)>)> {
     let home = tempfile::tempdir().unwrap();
     for (name, text) in files {
-        std::fs::write(home.path().join(name), text).unwrap();
+        let path = home.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
     }
     let study = plimsoll_import::read(&[home.path()]).unwrap();
     assert!(!study.results.is_empty(), "{:?}", study.unreadable);
-    let of = |result| {
-        let audit = audit(result, &Declared::default());
+    let results: Vec<_> = study.results.iter().collect();
+    let of = |audit: Audit| {
         let all = audit.findings.into_iter().map(|f| (f.rule, f.fields, f.says));
         (audit.verdict, all.collect())
     };
-    study.results.iter().map(of).collect()
+    audits(&results, &Declared::default()).into_iter().map(of).collect()
 }
 
 #[test]
@@ -432,4 +435,118 @@ fn two_hundred_true_copies_are_not_accused() {
         }
     }
     assert!(accused.is_empty(), "{} of 200, seed {seed}:\n{}", accused.len(), accused.join("\n"));
+}
+
+/// Repeats of one run by a tool, each at a rate of its own, and that rate.
+fn repeats(draw: &mut Draw) -> (Files, Vec<f64>) {
+    let (count, usual) = (3 + draw.below(8), draw.between(2_000.0, 90_000.0));
+    let tool = draw.below(2);
+    let (mut files, mut rates) = (Vec::new(), Vec::new());
+    for number in 1..=count {
+        // Whole transactions in a minute.
+        let rate = (usual * draw.between(0.85, 1.15) * 60.0).round() / 60.0;
+        let text = if tool == 0 { dd(rate * 1e4) } else { pgbench_report(rate) };
+        files.push((format!("sut/run-{number}/out.txt"), text));
+        rates.push(if tool == 0 { rate * 1e4 } else { rate });
+    }
+    (files, rates)
+}
+
+fn dd(bytes_per_s: f64) -> String {
+    let bytes = 4_294_967_296u64;
+    let (seconds, mb) = (bytes as f64 / bytes_per_s, bytes_per_s / 1e6);
+    format!(
+        "4096+0 records in\n4096+0 records out\n{bytes} bytes (4.3 GB, 4.0 GiB) copied, {seconds:.5} s, {mb:.0} MB/s\n"
+    )
+}
+
+fn pgbench_report(per_s: f64) -> String {
+    let count = (per_s * 60.0).round();
+    let (per_s, ms) = (count / 60.0, 8.0 / (count / 60.0) * 1e3);
+    format!(
+        "pgbench (15.4)\nscaling factor: 10\nnumber of clients: 8\nnumber of threads: 1\nduration: 60 s\nnumber of transactions \
+         actually processed: {count}\nnumber of failed transactions: 0 (0.000%)\nlatency average = {ms:.3} ms\ntps = \
+         {per_s:.6} (without initial connection time)\n"
+    )
+}
+
+/// A table above the repeats, with that figure.
+fn beside(files: &[(String, String)], figures: &[f64]) -> Files {
+    let is_dd = files[0].1.contains("records in");
+    let mut text =
+        if is_dd { "Block size (KiB),MB/s\n" } else { "TPS,Mean latency (ms)\n" }.to_owned();
+    for figure in figures {
+        text.push_str(&if is_dd {
+            format!("1024,{:.4}\n", figure / 1e6)
+        } else {
+            format!("{figure:.3},{:.3}\n", 8e3 / figure)
+        });
+    }
+    [files, &[("sut/table.csv".to_owned(), text)]].concat()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[test]
+fn the_best_of_many_is_found_two_hundred_times_and_what_speaks_for_all_is_not_accused() {
+    let seed = seed();
+    println!("seed {seed}");
+    let mut draw = Draw(seed ^ 0x6265_7374);
+    let (mut missed, mut accused) = (Vec::new(), Vec::new());
+    let rule = |files: &Files, rule: &str| {
+        judged(files).iter().any(|(_, findings)| findings.iter().any(|(found, ..)| found == rule))
+    };
+    let mut tricked = 0;
+    for number in 0..200 {
+        let (files, rates) = repeats(&mut draw);
+        let mut sorted = rates.clone();
+        sorted.sort_by(|a, b| b.total_cmp(a));
+        let middle = sorted.len() / 2;
+        let whole = match draw.below(4) {
+            0 => vec![mean(&rates)],
+            1 => vec![f64::midpoint(sorted[middle], sorted[(sorted.len() - 1) / 2])],
+            2 => vec![sorted[sorted.len() - 1]],
+            // One by one, or a figure that is of none of them.
+            _ if draw.below(2) == 0 => rates.clone(),
+            _ => vec![mean(&rates) * 1.7],
+        };
+        let of_all = beside(&files, &whole);
+        for (verdict, findings) in judged(&of_all) {
+            if findings.iter().any(|(found, ..)| found.contains("repeats")) {
+                accused.push(format!("{number}: {verdict:?} {findings:?}"));
+            }
+        }
+        // The best few, where that is another figure than the whole is.
+        let best = 1 + draw.below((rates.len() / 2).max(1));
+        let chosen = mean(&sorted[..best]);
+        let middling = f64::midpoint(sorted[middle], sorted[(sorted.len() - 1) / 2]);
+        let apart = (chosen / middling - 1.0).abs();
+        if chosen / mean(&rates) < 1.015 || apart < 0.001 {
+            continue;
+        }
+        tricked += 1;
+        if !rule(&beside(&files, &[chosen]), "best-of-repeats") {
+            missed.push(format!(
+                "{number}: the best {best} of {}: {chosen} of {rates:?}",
+                rates.len()
+            ));
+        }
+        // Without one of them that is not the last.
+        let lost = draw.below(files.len() - 1);
+        let mut fewer = files.clone();
+        fewer.remove(lost);
+        if fewer.len() > 2 && !rule(&fewer, "repeats-missing") {
+            missed.push(format!("{number}: run-{} of {} taken away", lost + 1, files.len()));
+        }
+    }
+    assert!(tricked > 150, "{tricked}");
+    assert!(accused.is_empty(), "{} of 200, seed {seed}:\n{}", accused.len(), accused.join("\n"));
+    assert!(
+        missed.is_empty(),
+        "{} of {tricked}, seed {seed}:\n{}",
+        missed.len(),
+        missed.join("\n")
+    );
 }

@@ -1,9 +1,9 @@
 //! Is a figure the best of its repeats, or the mean of the best of them?
 
-use plimsoll_evidence::reported::{Figure, Kind, Operation, Reported};
+use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported};
 
 use super::super::repeats::Group;
-use super::super::rules::usable;
+use super::super::rules::{usable, window};
 use super::super::{Finding, Gravity, Span, words};
 use super::{StudyRule, directory};
 
@@ -57,35 +57,54 @@ fn check(results: &[&Reported], groups: &[Group<'_>]) -> Vec<(usize, Finding)> {
     findings
 }
 
-/// Figures of which more is better, by operation and measure.
-const MEASURES: [fn(&Operation) -> &[Figure]; 2] = [|o| &o.rate_per_s, |o| &o.bandwidth_per_s];
+/// A figure of which more is better: as it is stated, or the amount that over the time makes it.
+struct Measure {
+    stated: fn(&Operation) -> &[Figure],
+    amount: fn(&Operation) -> &[Figure],
+    in_words: words::InWords,
+}
+
+const MEASURES: [Measure; 2] = [
+    Measure { stated: |o| &o.rate_per_s, amount: |o| &o.count, in_words: per_s },
+    Measure { stated: |o| &o.bandwidth_per_s, amount: |o| &o.bytes, in_words: words::bytes_per_s },
+];
+
+impl Measure {
+    /// The figure with the most digits, and its field.
+    fn of(&self, part: &Part, operation: &Operation) -> Option<(Span, String)> {
+        let stated = (self.stated)(operation).iter().filter(|figure| usable(figure));
+        let stated = stated.map(|figure| (Span::from(figure), figure.field.clone()));
+        let amounts = (self.amount)(operation).iter().filter(|amount| usable(amount));
+        let made = amounts.filter_map(|amount| {
+            let time = Span::from(window(part, operation)?).scaled(1e-9);
+            Some((Span::from(amount).over(time)?, amount.field.clone()))
+        });
+        let all = stated.chain(made).filter(|(span, _)| span.value > 0.0);
+        all.min_by(|a, b| a.0.coarseness().total_cmp(&b.0.coarseness()))
+    }
+}
 
 fn of(result: &Reported, beside: &[&Reported], group: &Group<'_>) -> Option<Finding> {
-    for operation in only(result)? {
-        for (measure, figures) in MEASURES.iter().enumerate() {
-            let Some(figure) = figures(operation).iter().find(|figure| usable(figure)) else {
-                continue;
+    let part = only(result)?;
+    for operation in &part.operations {
+        for measure in &MEASURES {
+            let Some((figure, field)) = measure.of(part, operation) else { continue };
+            let alike = |repeat: &&Reported| -> Option<Span> {
+                let part = only(repeat)?;
+                let mut of = part.operations.iter().filter(|o| same(o, operation));
+                let (span, _) = measure.of(part, of.next()?)?;
+                of.next().is_none().then_some(span)
             };
-            let alike = |repeat: &&Reported| -> Option<f64> {
-                let mut of = only(repeat)?.iter().filter(|o| same(o, operation));
-                let figure = figures(of.next()?).iter().find(|figure| usable(figure))?;
-                of.next().is_none().then_some(figure.value)
-            };
-            let mut values: Vec<f64> = group.results.iter().filter_map(alike).collect();
+            let mut values: Vec<Span> = group.results.iter().filter_map(alike).collect();
             if values.len() != group.results.len() {
                 continue;
             }
-            values.sort_by(|a, b| b.total_cmp(a));
-            let listed = beside.iter().any(|row| {
-                let row = alike(row);
-                row.is_some_and(|row| {
-                    values[1..].iter().any(|value| (row / value - 1.0).abs() < ABOVE_MIN / 2.0)
-                })
+            values.sort_by(|a, b| b.value.total_cmp(&a.value));
+            let listed = beside.iter().filter_map(alike).any(|row| {
+                values[1..].iter().any(|v| (row.value / v.value - 1.0).abs() < ABOVE_MIN / 2.0)
             });
-            if let Some(count) = best(figure.into(), &values).filter(|_| !listed) {
-                let in_words: words::InWords =
-                    if measure == 0 { per_s } else { words::bytes_per_s };
-                return Some(finding(figure, &values, count, group, in_words));
+            if let Some(count) = best(figure, &values).filter(|_| !listed) {
+                return Some(finding(figure, field, &values, count, group, measure.in_words));
             }
         }
     }
@@ -96,11 +115,11 @@ fn per_s(rate: f64) -> String {
     format!("{}/s", words::number(rate))
 }
 
-/// The operations of the one part that a result is of; nothing where it is divided.
-fn only(result: &Reported) -> Option<&[Operation]> {
+/// The one part that a result is of; nothing where it is divided.
+fn only(result: &Reported) -> Option<&Part> {
     let mut parts = result.parts.iter().filter(|part| !part.is_total);
     let first = parts.next()?;
-    parts.next().is_none().then_some(&first.operations)
+    parts.next().is_none().then_some(first)
 }
 
 /// Whether two operations may be of one kind and size, as far as both say so.
@@ -110,35 +129,56 @@ fn same(one: &Operation, other: &Operation) -> bool {
     kinds && sizes.is_none_or(|(a, b)| Span::from(a).meets(b.into()))
 }
 
+/// The mean of some values.
+fn mean(values: &[Span]) -> Span {
+    let sum = Span::sum(values.iter().copied()).unwrap_or(Span::exact(0.0));
+    sum.scaled(1.0 / values.len().max(1) as f64)
+}
+
 /// How many of the best make the figure, which all of them do not; values are sorted, the best first.
-fn best(figure: Span, values: &[f64]) -> Option<usize> {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+fn best(figure: Span, values: &[Span]) -> Option<usize> {
     let (all, count) = (mean(values), values.len());
-    let median = f64::midpoint(values[count / 2], values[(count - 1) / 2]);
+    let median = mean(&[values[count / 2], values[(count - 1) / 2]]);
     // Without the best and the least is a way to treat outliers that favours neither.
     let trimmed = mean(&values[1..count - 1]);
     let whole = [all, median, trimmed, values[count - 1]];
-    let coarse = figure.coarseness();
-    if all <= 0.0 || whole.iter().any(|value| figure.meets(Span::exact(*value))) {
+    let readings = readings(figure);
+    if all.value <= 0.0 || readings.iter().any(|r| whole.iter().any(|value| r.meets(*value))) {
         return None;
     }
-    let apart = |best: f64| best / all - 1.0;
     (1..count).find(|first| {
         let best = mean(&values[..*first]);
-        let fine = coarse * FINER * (count - 1) as f64 <= apart(best);
-        // What is printed with few digits of a figure with many is as near as its own rounding.
-        apart(best) >= ABOVE_MIN && fine && figure.widened(1e-9).meets(Span::exact(best))
+        let apart = best.value / all.value - 1.0;
+        let fine = |reading: &Span| {
+            let coarse = reading.coarseness() + best.coarseness();
+            coarse * FINER * (count - 1) as f64 <= apart
+        };
+        apart >= ABOVE_MIN && readings.iter().any(|r| fine(r) && r.meets(best))
     })
 }
 
+/// MB that may be 10⁶ or 2²⁰ bytes, as a table's heading leaves open, span both: each is a reading of its own, as fine as its
+/// digits.
+fn readings(figure: Span) -> Vec<Span> {
+    const MIB: f64 = 1.048_576;
+    let digits = figure.most / figure.least / MIB;
+    if !(1.0..MIB).contains(&digits) {
+        return vec![figure];
+    }
+    let decimal = Span { most: figure.least * digits, ..figure };
+    let binary = Span { value: figure.value * MIB, least: figure.most / digits, ..figure };
+    vec![decimal, binary]
+}
+
 fn finding(
-    figure: &Figure,
-    values: &[f64],
+    figure: Span,
+    field: String,
+    values: &[Span],
     count: usize,
     group: &Group<'_>,
     in_words: words::InWords,
 ) -> Finding {
-    let all = values.iter().sum::<f64>() / values.len() as f64;
+    let all = mean(values).value;
     let of = match count {
         1 => "the best".to_owned(),
         count => format!("the mean of the best {count}"),
@@ -149,12 +189,12 @@ fn finding(
         values.len(),
         group.label,
         in_words(all),
-        in_words(values[values.len() - 1]),
+        in_words(values[values.len() - 1].value),
         words::percent(1.0 - all / figure.value)
     );
     let repeats = group.results.iter().take(8).map(|result| result.label());
     Finding::new(Gravity::Doubtful, says)
-        .of(std::iter::once(figure.field.clone()).chain(repeats))
+        .of(std::iter::once(field).chain(repeats))
         .ask("why the other repeats were left out, and the mean and spread of all of them")
 }
 
@@ -217,6 +257,13 @@ mod tests {
         coarse.parts[0].operations[0].rate_per_s = vec![Figure::rounded(11_000.0, 1_000.0, "iops")];
         coarse.parts[0].operations[0].bandwidth_per_s.clear();
         assert!(!found(coarse));
+        // MB of 10⁶ or 2²⁰ bytes, of which the second is that of the best.
+        let mut either = reads("", "table.csv", 10_640.0);
+        let (least, most) = (10_640.0 * 4096.0 / 1.048_576 - 2e4, 10_640.0 * 4096.0 + 2e4);
+        either.parts[0].operations[0].rate_per_s.clear();
+        either.parts[0].operations[0].bandwidth_per_s =
+            vec![Figure { value: least + 2e4, least, most, field: "MB/s".into() }];
+        assert!(found(either));
         let mut writes = reads("", "table.csv", 10_640.0);
         writes.parts[0].operations[0].kind = Kind::Write;
         assert!(!found(writes));
