@@ -567,3 +567,36 @@ fn a_model_is_changed_and_says_what_the_command_says() {
     assert!(refused.contains("role=\"alert\""), "{refused:.3000}");
     assert!(sandbox.bundles().is_empty());
 }
+
+/// Names of metrics in a text: `plimsoll_` and what follows it, without the parts that a summary adds.
+fn metric_names(text: &str) -> std::collections::BTreeSet<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let found = text.match_indices("plimsoll_").map(|(at, _)| {
+        let name = &text[at..];
+        name[..name.find(|c| !is_part(c)).unwrap_or(name.len())].to_owned()
+    });
+    found.collect()
+}
+
+#[test]
+fn the_dashboard_asks_for_metrics_that_exist() {
+    let sandbox = Sandbox::new();
+    let ids = runs(&sandbox);
+    let server = Server::start(&sandbox, &[]);
+    let mut given = metric_names(&server.get("/metrics").expect(200).text());
+    let plan = std::fs::read_to_string(sandbox.path("plan.toml")).unwrap();
+    assert!(plan.contains("[requirement]"), "limits have metrics too");
+    given.extend(metric_names(&sandbox.run(&["report", &ids[0], "--export", "prometheus"]).stdout));
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/grafana/plimsoll.json");
+    let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let mut asked = metric_names(&dashboard["templating"].to_string());
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap() {
+            let names = metric_names(target["expr"].as_str().unwrap());
+            assert!(!names.is_empty(), "{panel}");
+            asked.extend(names);
+        }
+    }
+    let unknown: Vec<&String> = asked.difference(&given).collect();
+    assert!(unknown.is_empty(), "{unknown:?} are not among {given:?}");
+}
