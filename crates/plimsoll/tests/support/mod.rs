@@ -1,6 +1,7 @@
 //! What the tests of commands share: a plimsoll with directories of its own, small plans, loop devices.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
+pub mod browser;
 pub mod draw;
 pub mod made;
 pub mod metrics;

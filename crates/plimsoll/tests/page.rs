@@ -1,0 +1,131 @@
+//! The pages of `plimsoll serve` in a browser: what somebody does there, from the form of a run to its report.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::Child;
+
+use serde_json::Value;
+use support::Sandbox;
+use support::browser::Browser;
+
+/// A server that allows runs in the sandbox's directory of data, ended when dropped.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    fn start(sandbox: &Sandbox) -> Self {
+        let allowed = sandbox.data().display().to_string();
+        let mut child =
+            sandbox.start(&["serve", "--listen", "0", "--json", "--allow-path", &allowed]);
+        let mut said = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        while serde_json::from_str::<Value>(&said).is_err() {
+            assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "it ended: {said}");
+        }
+        let said: Value = serde_json::from_str(&said).unwrap();
+        Self { child, url: said["url"].as_str().unwrap().trim_end_matches('/').to_owned() }
+    }
+}
+
+/// Fills the form of a small mail store, and starts it.
+fn start(browser: &mut Browser, server: &Server, measure: &str) {
+    browser.load(&format!("{}/start?kind=mailbox", server.url));
+    for (field, value) in [
+        ("workload.mailbox.mailboxes", "8"),
+        ("workload.mailbox.mailbox_size", "4MiB"),
+        ("phases.warm_up", "1s"),
+        ("evidence.min_measure", "1s"),
+        ("more", "demonstration=true\nevidence.interval=200ms"),
+        ("phases.measure", measure),
+    ] {
+        browser.fill(field, value);
+    }
+    browser.until("document.querySelector('[data-said]').innerText.includes('needed')");
+    let measured = format!("measure = \\\"{measure}\\\"");
+    browser.until(&format!(
+        "document.querySelector('[data-text]').innerText.includes(\"{measured}\")"
+    ));
+    browser.until("!document.querySelector('[data-start]').disabled");
+    browser.click("[data-start]");
+    browser.until("location.pathname === '/live'");
+}
+
+#[test]
+fn somebody_starts_watches_stops_compares_models_and_audits() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox);
+    let mut browser = Browser::start();
+    // What is wrong is said while it is written, and can't be started.
+    browser.load(&format!("{}/start?kind=mailbox", server.url));
+    browser.fill("workload.mailbox.mailboxes", "many");
+    browser.until("document.querySelector('.refused')");
+    browser.until("document.querySelector('[data-start]').disabled");
+    let said = browser.text();
+    assert!(said.contains("workload.mailbox.mailboxes"), "{said}");
+    browser.fill("workload.mailbox.mailboxes", "8");
+    browser.until("!document.querySelector('.refused')");
+    browser.look("start");
+    // The page follows the run without being loaded again.
+    start(&mut browser, &server, "5s");
+    browser.script("window.same = true");
+    browser.until("document.querySelector('#live-more').innerText.includes('db0.read')");
+    browser.until("document.querySelector('#live-charts svg')");
+    browser.look("live");
+    browser.until("!document.querySelector('[data-while-live]')");
+    assert_eq!(browser.script("window.same"), true);
+    browser.until("document.querySelector('.ended a')");
+    browser.look("ended");
+    browser.click(".ended a");
+    browser.until("document.querySelector('section.verdict')");
+    browser.look("report");
+    // A run that is stopped has a report too.
+    start(&mut browser, &server, "600s");
+    browser.until("document.querySelector('#live-now').innerText.includes('measure')");
+    browser.click("[data-while-live] button");
+    browser
+        .until("document.querySelector('.ended') && !document.querySelector('[data-while-live]')");
+    let stopped = browser.text();
+    assert!(stopped.contains("INCONCLUSIVE"), "{stopped}");
+    // Two side by side.
+    browser.load(&format!("{}/compare", server.url));
+    browser.script("document.querySelectorAll('[name=run]').forEach((one) => one.click())");
+    browser.click("main form button");
+    browser.until("document.body.innerText.includes('Side by side')");
+    browser.look("compare");
+    // A model with a field changed.
+    browser.load(&format!("{}/models/single-hdd", server.url));
+    browser.fill("mailboxes", "100");
+    browser.fill("mailbox_size", "64MiB");
+    browser.fill("hdd.rotation_rpm", "15000");
+    browser.click("main form button");
+    browser.until("document.querySelector('.result section.verdict')");
+    let modelled = browser.text();
+    assert!(modelled.contains("MODELLED") && modelled.contains("shipped: 7200"), "{modelled}");
+    browser.look("model");
+    // A result that is pasted.
+    let file =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../plimsoll-import/tests/results/randread.json");
+    let result = std::fs::read_to_string(file).unwrap();
+    browser.load(&format!("{}/audit", server.url));
+    browser.fill("result", &result);
+    browser.click("main form button");
+    browser.until("document.querySelector('.result section.verdict')");
+    browser.look("audit");
+    for (path, name) in [("/", "overview"), ("/runs", "runs"), ("/models", "models")] {
+        browser.load(&format!("{}{path}", server.url));
+        browser.look(name);
+    }
+    assert_eq!(browser.amiss, Vec::<String>::new());
+    assert_eq!(sandbox.bundles().len(), 2);
+}

@@ -1,0 +1,169 @@
+//! Chromium without a window, told what to do over a pair of pipes (its DevTools protocol). `./test` installs it.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{tool, wait_until};
+
+/// Widths and colours that each page is looked at in.
+const LOOKS: [(u32, bool); 4] = [(1280, false), (1280, true), (390, false), (390, true)];
+
+/// A browser with one page, ended when dropped.
+pub struct Browser {
+    child: Child,
+    asks: File,
+    told: BufReader<File>,
+    number: u64,
+    session: Option<String>,
+    /// What pages said that went wrong in them: scripts that failed, what their policy forbade.
+    pub amiss: Vec<String>,
+    _home: TempDir,
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Its own processes go with it, which a signal to this one would leave.
+        let close = json!({"id": 0, "method": "Browser.close"});
+        let _ = self.asks.write_all(format!("{close}\0").as_bytes());
+        let _ = self.child.wait();
+    }
+}
+
+impl Browser {
+    pub fn start() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let [ask, told] = ["ask", "told"].map(|name| home.path().join(name).display().to_string());
+        tool("mkfifo", &[&ask, &told]);
+        let profile = home.path().join("profile");
+        let start = "exec timeout --kill-after=5 240 chromium --headless=new --no-sandbox --disable-gpu \
+                     --disable-dev-shm-usage --remote-debugging-pipe --user-data-dir=\"$0\" about:blank 3<\"$1\" 4>\"$2\"";
+        let child = Command::new("sh")
+            .args(["-c", start])
+            .args([profile.to_str().unwrap(), &ask, &told])
+            .env("HOME", home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // In the order in which the shell opens them: each waits for the other end.
+        let asks = File::options().write(true).open(ask).unwrap();
+        let told = BufReader::new(File::open(told).unwrap());
+        let (session, amiss) = (None, Vec::new());
+        let mut browser = Self { child, asks, told, number: 0, session, amiss, _home: home };
+        let page = browser.tell("Target.createTarget", json!({"url": "about:blank"}));
+        let attach = json!({"targetId": page["targetId"], "flatten": true});
+        let attached = browser.tell("Target.attachToTarget", attach);
+        browser.session = attached["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
+            browser.tell(domain, json!({}));
+        }
+        browser
+    }
+
+    /// Asks, and waits for the answer.
+    #[track_caller]
+    fn tell(&mut self, method: &str, params: Value) -> Value {
+        let told = self.ask(method, params);
+        assert_eq!(told["error"], Value::Null, "{method}: {told:#}");
+        told["result"].clone()
+    }
+
+    /// Asks, and waits for what comes back, which may be an error.
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.number += 1;
+        let mut ask = json!({"id": self.number, "method": method, "params": params});
+        if let Some(session) = &self.session {
+            ask["sessionId"] = json!(session);
+        }
+        self.asks.write_all(format!("{ask}\0").as_bytes()).unwrap();
+        loop {
+            let mut bytes = Vec::new();
+            self.told.read_until(0, &mut bytes).unwrap();
+            assert_eq!(bytes.pop(), Some(0), "is chromium installed? it ended at {method}");
+            let told: Value = serde_json::from_slice(&bytes).unwrap();
+            if told["id"] == self.number {
+                return told;
+            }
+            let failed = match told["method"].as_str() {
+                Some("Runtime.exceptionThrown") => true,
+                Some("Log.entryAdded") => told["params"]["entry"]["level"] == "error",
+                _ => false,
+            };
+            if failed {
+                self.amiss.push(told["params"].to_string());
+            }
+        }
+    }
+
+    /// What a piece of script gives in the page.
+    pub fn script(&mut self, script: &str) -> Value {
+        let ask = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
+        let told = self.tell("Runtime.evaluate", ask);
+        assert_eq!(told["exceptionDetails"], Value::Null, "{script}: {told:#}");
+        told["result"]["value"].clone()
+    }
+
+    /// Waits until something holds in the page.
+    #[track_caller]
+    pub fn until(&mut self, what: &str) {
+        let held = format!("document.readyState === 'complete' && Boolean({what})");
+        let ask = json!({"expression": held, "returnByValue": true});
+        // While one page takes the place of another there is none to ask, and then one without what is asked for.
+        wait_until(what, || {
+            self.ask("Runtime.evaluate", ask.clone())["result"]["result"]["value"] == true
+        });
+    }
+
+    /// Loads a page.
+    pub fn load(&mut self, url: &str) {
+        self.script("window.plimsollLeft = true");
+        self.tell("Page.navigate", json!({"url": url}));
+        self.until("!window.plimsollLeft");
+    }
+
+    /// Puts a value into a field of a form, as somebody who types.
+    pub fn fill(&mut self, name: &str, value: &str) {
+        let (name, value) = (json!(format!("[name=\"{name}\"]")), json!(value));
+        self.script(&format!(
+            "{{ const field = document.querySelector({name}); field.value = {value}; \
+             field.dispatchEvent(new Event('input', {{ bubbles: true }})); }}"
+        ));
+    }
+
+    /// Clicks.
+    pub fn click(&mut self, selector: &str) {
+        self.script(&format!("document.querySelector({}).click()", json!(selector)));
+    }
+
+    /// The text of the page.
+    pub fn text(&mut self) -> String {
+        self.script("document.body.innerText").as_str().unwrap().to_owned()
+    }
+
+    /// Looks at the page on a telephone and on a screen, in light and in dark: nothing lies beyond the edge. With
+    /// `PLIMSOLL_SCREENSHOTS` it leaves pictures there.
+    pub fn look(&mut self, name: &str) {
+        for (width, dark) in LOOKS {
+            let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500});
+            self.tell("Emulation.setDeviceMetricsOverride", metrics);
+            let scheme = if dark { "dark" } else { "light" };
+            let feature = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+            self.tell("Emulation.setEmulatedMedia", json!({"features": feature}));
+            let widest = self.script("document.documentElement.scrollWidth").as_u64().unwrap();
+            assert!(widest <= u64::from(width), "{name} is {widest} px wide on {width}");
+            if let Some(directory) = std::env::var_os("PLIMSOLL_SCREENSHOTS") {
+                let taken = json!({"captureBeyondViewport": true});
+                let taken = self.tell("Page.captureScreenshot", taken);
+                let path =
+                    Path::new(&directory).join(format!("{name}-{width}-{scheme}.png.base64"));
+                std::fs::write(path, taken["data"].as_str().unwrap()).unwrap();
+            }
+        }
+    }
+}
