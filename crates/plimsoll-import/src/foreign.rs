@@ -2,6 +2,7 @@
 //! not say stays unknown. They are of tier T3, a result file alone, unless somebody watched.
 
 pub mod fio;
+pub mod reported;
 pub mod table;
 
 use plimsoll_evidence::Bundle;

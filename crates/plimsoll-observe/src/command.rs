@@ -138,6 +138,20 @@ impl CommandWatch {
         self.processes.iter().filter(|(_, p)| p.alive).map(|((pid, _), _)| *pid).collect()
     }
 
+    /// Whether its processes opened data below these paths for writing, or for reading alone; `None` where they were seen to
+    /// open none.
+    #[must_use]
+    pub fn writes_data(&self, paths: &[PathBuf]) -> Option<bool> {
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        let paths: Vec<PathBuf> = paths.iter().map(real).collect();
+        let is_data = |file: &&OpenedFile| {
+            let large = file.device || file.size_bytes >= Some(DATA_BYTES_MIN);
+            large && paths.iter().any(|path| Path::new(&file.path).starts_with(path))
+        };
+        let all = self.files.values().filter(is_data);
+        all.map(|file| file.written).reduce(|one, other| one || other)
+    }
+
     /// Looks closely at its processes and their files.
     pub fn look(&mut self) {
         self.look_at_all(true);

@@ -39,7 +39,7 @@ pub struct Observation {
     pub command: Vec<String>,
     /// What it works on: directories, files or devices.
     pub paths: Vec<PathBuf>,
-    /// The JSON that fio writes, where it does.
+    /// The result that the command writes, where it does.
     pub result: Option<PathBuf>,
     /// Directory to make the bundle in, instead of the catalogue.
     pub bundles: Option<PathBuf>,

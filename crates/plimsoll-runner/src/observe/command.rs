@@ -117,10 +117,15 @@ impl Started {
         settle(&mut processes);
         sample(&mut observer, monotonic_ns() - self.start_ns, &mut rows);
         observer.not_neighbours(processes.pids());
-        let said = observation.result.as_deref().map(result::read).transpose()?;
+        let writes = processes.writes_data(&observation.paths);
+        let said = observation.result.as_deref();
+        let said = said.map(|file| result::read(file, writes)).transpose()?;
         let result = observation.result.as_deref().zip(said.as_ref());
         let result = result.map(|(file, said)| result::describe(file, said, ran));
+        // A result without a time of its own may be of any part of the command: all that was moved counts for it.
+        let timed = said.as_ref().is_some_and(|said| said.run.started_unix_ns > 0);
         let measured_ns = result.as_ref().and_then(|result| result.measured_ns);
+        let measured_ns = measured_ns.filter(|_| timed);
         let command = observed::Command { result, ..processes.end(ran.duration_ns, measured_ns) };
         let observed = total(observer, command, ran);
         let end = if signals.asked.load(Ordering::Relaxed) {
@@ -163,7 +168,9 @@ fn settle(processes: &mut CommandWatch) {
 fn total(mut observer: Observer, command: observed::Command, ran: Ran) -> Observed {
     let is_data = |file: &&OpenedFile| {
         let result = command.result.as_ref();
-        file.there && !file.device && result.is_none_or(|result| result.is_about(file))
+        // A result that names no file is of all of them.
+        let all = result.is_none_or(|result| result.about.is_empty());
+        file.there && !file.device && (all || result.is_some_and(|result| result.is_about(file)))
     };
     let files: Vec<PathBuf> =
         command.files.iter().filter(is_data).map(|file| PathBuf::from(&file.path)).collect();

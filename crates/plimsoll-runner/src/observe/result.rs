@@ -5,6 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::ResultFile;
+use plimsoll_import::detect::{Format, detect};
 use plimsoll_import::foreign;
 
 use crate::error::RunnerError;
@@ -20,15 +21,18 @@ pub(super) struct Ran {
     pub(super) duration_ns: u64,
 }
 
-/// Reads a result's figures.
-pub(super) fn read(file: &Path) -> Result<Bundle, RunnerError> {
+/// Reads a result's figures. `writes`: whether the command was seen to write data, or to read it alone.
+pub(super) fn read(file: &Path, writes: Option<bool>) -> Result<Bundle, RunnerError> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|error| {
         RunnerError::environment(format!("cannot read the result {name}: {error}"))
             .hint("have the command write it: --output-format=json+ --output=FILE")
     })?;
-    foreign::fio::read(&text, &name)
-        .map_err(|error| RunnerError::environment(format!("{name}: {error}")))
+    let read = match detect(text.as_bytes()) {
+        Some(Format::FioJson) | None => foreign::fio::read(&text, &name),
+        Some(_) => foreign::reported::read(&text, &name, writes),
+    };
+    read.map_err(|error| RunnerError::environment(format!("{name}: {error}")))
 }
 
 /// How the result stands to the command that is said to have left it.

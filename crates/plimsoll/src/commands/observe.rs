@@ -29,7 +29,7 @@ pub struct Options {
     /// What the command works on: a directory, file or device. Several may be named.
     #[arg(long, value_name = "PATH", default_value = ".")]
     path: Vec<PathBuf>,
-    /// The JSON that fio writes: its figures are judged with what was observed.
+    /// The result that the command writes, fio's JSON or of another known form: its figures are judged with what was observed.
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
     /// Directory to make the bundle in, instead of the catalogue's.

@@ -1,0 +1,160 @@
+//! A result of any known form as evidence: the bytes and operations that it tells of, and nothing more. Laws that take its settings
+//! are asked of its figures ([`crate::read_text`]); as evidence it can be held against what was seen while it was made.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::foreign::PATTERN_NOT_STATED;
+use plimsoll_evidence::reported::{Kind, Operation, Part, Reported};
+use plimsoll_plan::Plan;
+
+use super::{ForeignError, bundle, class};
+
+/// Sector of the sizes that a plan may state.
+const SECTOR_BYTES: f64 = 512.0;
+
+/// Reads the one result of a text. `writes`: which way data went where the result does not say it (`dd`), as far as that was seen.
+///
+/// # Errors
+/// A text of no known form, of several results, or of one that tells of no bytes read or written over a time.
+pub fn read(text: &str, name: &str, writes: Option<bool>) -> Result<Bundle, ForeignError> {
+    let study = crate::read_text(name, text);
+    let result = match (&study.results[..], &study.unreadable[..]) {
+        ([only], _) => only,
+        ([], [error, ..]) => return Err(ForeignError(error.says.clone())),
+        ([], []) => return Err(ForeignError("it is no result of a known form".into())),
+        (several, _) => {
+            let says = format!("it holds {} results; have the command leave one", several.len());
+            return Err(ForeignError(says));
+        }
+    };
+    of(result, name, writes)
+}
+
+fn of(result: &Reported, name: &str, writes: Option<bool>) -> Result<Bundle, ForeignError> {
+    let tool = &result.source.tool;
+    let moved: Vec<Moved> = result
+        .parts
+        .iter()
+        .filter(|part| !part.is_total)
+        .flat_map(|part| part.operations.iter().filter_map(|o| Moved::of(part, o, writes)))
+        .collect();
+    let length_ns = moved.iter().map(|moved| moved.time_ns).fold(0.0, f64::max);
+    if moved.is_empty() || length_ns < 1.0 {
+        let says = format!("{tool} tells of no bytes read or written over a time");
+        return Err(ForeignError(says));
+    }
+    let plan_text = plan(result, &moved);
+    let plan = Plan::parse(&plan_text, name).map_err(|errors| ForeignError(errors.to_string()))?;
+    let mut bundle = bundle(name, &plan_text, plan.resolve(), length_ns as u64);
+    for (is_read, word) in [(true, "read"), (false, "write")] {
+        let alike = || moved.iter().filter(|moved| moved.is_read == is_read);
+        let mut totals = class(format!("{tool}.{word}"), is_read, 0);
+        totals.count = alike().map(|moved| moved.count as u64).sum();
+        totals.size_bytes = alike().map(|moved| moved.bytes as u64).sum();
+        totals.latency_ns_sum = alike().map(|m| (m.mean_ns * m.count) as u64).sum();
+        if totals.size_bytes > 0 {
+            bundle.run.classes.push(totals);
+        }
+    }
+    bundle.run.started_unix_ns =
+        result.source.taken_unix_s.map_or(0, |seconds| (seconds * 1e9) as u64);
+    bundle.run.counters.insert(PATTERN_NOT_STATED.into(), 1);
+    bundle.run.engine.kind.clone_from(tool);
+    bundle.run.engine.closed_loop = false;
+    bundle.run.tool_version =
+        format!("{tool} {}", result.source.version.as_deref().unwrap_or_default())
+            .trim()
+            .to_owned();
+    Ok(bundle)
+}
+
+/// What one kind of operation moved.
+struct Moved {
+    is_read: bool,
+    bytes: f64,
+    /// At least 1: what moved bytes is an operation.
+    count: f64,
+    time_ns: f64,
+    /// 0 where it is not told.
+    mean_ns: f64,
+}
+
+impl Moved {
+    fn of(part: &Part, operation: &Operation, writes: Option<bool>) -> Option<Self> {
+        let is_read = match operation.kind {
+            Kind::Read => true,
+            Kind::Write => false,
+            Kind::All => !writes?,
+            _ => return None,
+        };
+        let value = |figures: &[plimsoll_evidence::reported::Figure]| {
+            figures.iter().map(|figure| figure.value).find(|v| v.is_finite() && *v > 0.0)
+        };
+        // What is told of all together holds the reads and writes that are told of alone.
+        let divided = part.operations.iter().any(|o| o.kind.moves_data() && o.kind != Kind::All);
+        if operation.kind == Kind::All && divided {
+            return None;
+        }
+        let window = operation.window_ns.as_ref().or(part.window_ns.as_ref());
+        let time_ns = window.map(|window| window.value).filter(|ns| ns.is_finite() && *ns > 0.0)?;
+        let per_s = |rate: f64| rate * time_ns / 1e9;
+        let bytes = value(&operation.bytes);
+        let bytes = bytes.or_else(|| value(&operation.bandwidth_per_s).map(per_s))?;
+        let size = operation.size_bytes.as_ref().map(|size| size.value).filter(|size| *size > 0.0);
+        let count = value(&operation.count).or_else(|| value(&operation.rate_per_s).map(per_s));
+        let count = count.or(size.map(|size| bytes / size)).unwrap_or(1.0).max(1.0);
+        let means = operation.latencies.iter().filter_map(|latency| latency.mean_ns.as_ref());
+        let mean_ns = means.map(|mean| mean.value).find(|ns| ns.is_finite() && *ns > 0.0);
+        Some(Self { is_read, bytes, count, time_ns, mean_ns: mean_ns.unwrap_or(0.0) })
+    }
+}
+
+/// What stands for a plan: its mix, its mean size, and what it lets in flight. Where a latency is told and that is not, pauses
+/// keep the law of queues from being applied.
+fn plan(result: &Reported, moved: &[Moved]) -> String {
+    let parts = result.parts.iter().filter(|part| !part.is_total);
+    let depths = parts.filter_map(|part| part.setting.outstanding.as_ref());
+    let depth: f64 = depths.map(|depth| depth.most.value).sum();
+    let load = match depth {
+        depth if depth >= 1.0 => format!("queue_depth = {}\n", depth.min(65_536.0) as u64),
+        _ if moved.iter().all(|moved| moved.mean_ns == 0.0) => String::new(),
+        _ => "think_time = \"1ns\"\n".to_owned(),
+    };
+    let of = |reads: bool| moved.iter().filter(move |moved| moved.is_read == reads);
+    let count = |reads: bool| of(reads).map(|moved| moved.count).sum::<f64>();
+    let bytes: f64 = moved.iter().map(|moved| moved.bytes).sum();
+    let all = count(true) + count(false);
+    let size = (bytes / all / SECTOR_BYTES).round().max(1.0) * SECTOR_BYTES;
+    format!(
+        "version = 1\nname = \"result\"\n[target]\npath = \"/\"\n[workload.matrix]\nsizes = \"{}B\"\nreads = {}\n{load}",
+        size.min(1e9) as u64,
+        (count(true) / all * 1e4).round() / 1e2
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const DD: &str = "16+0 records in\n16+0 records out\n16777216 bytes (17 MB, 16 MiB) copied, 0.5 s, 33.6 MB/s\n";
+
+    #[test]
+    fn a_copy_is_a_read_or_a_write_as_it_was_seen() {
+        for (writes, is_read) in [(true, false), (false, true)] {
+            let bundle = read(DD, "out.txt", Some(writes)).unwrap();
+            let class = &bundle.run.classes[0];
+            assert_eq!((class.count, class.size_bytes, class.is_read), (16, 16 << 20, is_read));
+            assert_eq!(bundle.run.measure().unwrap().duration_ns, 500_000_000);
+            assert!(bundle.run.engine.paths.is_empty() && bundle.run.engine.kind == "dd");
+        }
+        let error = read(DD, "out.txt", None).unwrap_err().to_string();
+        assert!(error.contains("dd tells of no bytes read or written"), "{error}");
+    }
+
+    #[test]
+    fn what_tells_of_no_bytes_or_of_several_runs_is_refused() {
+        let error = |text: &str| read(text, "x", Some(true)).unwrap_err().to_string();
+        assert!(error(&DD.repeat(2)).contains("it holds 2 results"));
+        assert!(error("hello\n").contains("no known form"), "{}", error("hello\n"));
+    }
+}
