@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use plimsoll_evidence::ledger::{self, Event, Ledger, TornTail};
 use plimsoll_evidence::reserve;
@@ -10,7 +11,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::entry::{Entry, Together};
 use crate::error::CatalogueError;
-use crate::scan::{self, Lying, Roots};
+use crate::scan::{self, Lying, Roots, Seen};
 
 /// Changes with the tables: an index of another version is made anew.
 const VERSION: i32 = 1;
@@ -40,6 +41,8 @@ pub struct Filter {
     pub until_unix_ns: Option<u64>,
     /// Whose bundle is there.
     pub with_bundle: bool,
+    /// That have neither an end nor a bundle.
+    pub is_open: bool,
     /// Only so many, the latest.
     pub limit: Option<u32>,
 }
@@ -50,6 +53,8 @@ pub struct Catalogue {
     connection: Connection,
     /// Where bundles lie, the first that has one of a name counts.
     directories: Vec<PathBuf>,
+    /// What it was read from, as it lay there.
+    seen: Seen,
     /// What a killed writer left at the end of the ledger.
     pub torn: Option<TornTail>,
 }
@@ -60,8 +65,11 @@ impl Catalogue {
     /// # Errors
     /// A ledger that is broken, or an index that can't even be made in memory.
     pub fn open(roots: &Roots) -> Result<Self, CatalogueError> {
+        let begun = SystemTime::now();
         let (entries, torn) = Ledger::at(&roots.ledger).read_with_tail()?;
         let lying = scan::all(roots);
+        let experiments = lying.iter().filter(|one| one.is_experiment);
+        let seen = Seen::of(roots, experiments.map(|one| one.directory.clone()).collect(), begun);
         let refreshed = |mut connection: Connection| {
             refresh(&mut connection, &entries, &lying).map(|()| connection)
         };
@@ -78,12 +86,19 @@ impl Catalogue {
             match open().and_then(refreshed) {
                 Ok(connection) => {
                     let directories = roots.directories.clone();
-                    return Ok(Self { connection, directories, torn });
+                    return Ok(Self { connection, directories, seen, torn });
                 }
                 Err(error) => reason = error.to_string(),
             }
         }
         Err(CatalogueError::Index { path: roots.index.clone(), reason })
+    }
+
+    /// Whether nothing has come, gone or been noted since, as far as the ledger and the times of directories tell. A
+    /// file that was changed within a bundle by another program than this does not show.
+    #[must_use]
+    pub fn is_current(&self, roots: &Roots) -> bool {
+        self.seen.holds(roots)
     }
 
     /// The runs that a filter takes, in the order in which they were started.
@@ -100,6 +115,7 @@ impl Catalogue {
              AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?3))
              AND (?4 IS NULL OR started >= ?4) AND (?5 IS NULL OR started < ?5)
              AND (NOT ?6 OR bundle IS NOT NULL)
+             AND (NOT ?8 OR (bundle IS NULL AND ended IS NULL))
              ORDER BY started DESC, run_id DESC LIMIT ?7) ORDER BY started, run_id",
             params![
                 verdict,
@@ -109,6 +125,7 @@ impl Catalogue {
                 time(filter.until_unix_ns),
                 filter.with_bundle,
                 filter.limit.map_or(-1, i64::from),
+                filter.is_open,
             ],
         )
     }
@@ -226,8 +243,8 @@ fn refresh(
     lying: &[Lying],
 ) -> rusqlite::Result<()> {
     let work = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let known: BTreeMap<String, (String, String)> = {
-        let mut all = work.prepare("SELECT run_id, stamp, entry FROM runs")?;
+    let known: BTreeMap<String, (String, Option<i64>)> = {
+        let mut all = work.prepare("SELECT run_id, stamp, position FROM runs")?;
         let rows = all.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
         rows.collect::<rusqlite::Result<_>>()?
     };
@@ -236,18 +253,15 @@ fn refresh(
     for one in lying.iter().filter(|one| !one.is_experiment) {
         let Some(id) = one.directory.file_name().and_then(|name| name.to_str()) else { continue };
         let stamp = format!("{} {}", one.directory.display(), one.stamp);
-        let is_known = known.get(id).is_some_and(|(of, _)| *of == stamp);
-        let entry = match known.get(id).filter(|_| is_known) {
-            Some((_, text)) => Some(parsed(text)?),
-            None => Entry::of(one),
-        };
-        let Some(mut entry) = entry else { continue };
-        there.insert(id.to_owned());
-        let position = starts.positions.get(entry.run_id.as_str()).copied();
-        if is_known && entry.position == position {
+        // What is known as it lies there is not parsed: a bundle's directory has its run's name.
+        let position = starts.positions.get(id).and_then(|at| i64::try_from(*at).ok());
+        if known.get(id).is_some_and(|known| *known == (stamp.clone(), position)) {
+            there.insert(id.to_owned());
             continue;
         }
-        entry.position = position;
+        let Some(mut entry) = Entry::of(one) else { continue };
+        there.insert(id.to_owned());
+        entry.position = starts.positions.get(entry.run_id.as_str()).copied();
         put(&work, id, &entry, &stamp)?;
     }
     for (id, entry) in starts.entries(ledger) {

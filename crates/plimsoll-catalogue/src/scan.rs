@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::labels::labels_path;
 
@@ -79,4 +79,44 @@ fn stamp_of(path: &Path) -> String {
     let Ok(metadata) = fs::metadata(path) else { return "-".to_owned() };
     let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     format!("{}:{}", metadata.len(), changed.map_or(0, |since| since.as_nanos()))
+}
+
+/// A change this soon before, or at any time after, the reading began may not show in the time of a directory: file
+/// systems stamp with the clock's tick.
+const UNSETTLED: Duration = Duration::from_millis(100);
+
+/// What a catalogue was read from, as it lay there: the ledger, and the directories in which bundles and labels come
+/// and go.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    experiments: Vec<PathBuf>,
+    /// By place, its length and the time of its last change.
+    stamps: Vec<(PathBuf, Option<(u64, SystemTime)>)>,
+    is_settled: bool,
+}
+
+impl Seen {
+    /// As it lies there now; the reading began at `begun`.
+    pub fn of(roots: &Roots, experiments: Vec<PathBuf>, begun: SystemTime) -> Self {
+        let stamps = stamps(roots, &experiments);
+        let settled = |(_, stamp): &(PathBuf, Option<(u64, SystemTime)>)| {
+            stamp.is_none_or(|(_, changed)| changed + UNSETTLED < begun)
+        };
+        Self { is_settled: stamps.iter().all(settled), experiments, stamps }
+    }
+
+    /// Whether it lies there as it did.
+    pub fn holds(&self, roots: &Roots) -> bool {
+        self.is_settled && stamps(roots, &self.experiments) == self.stamps
+    }
+}
+
+fn stamps(roots: &Roots, experiments: &[PathBuf]) -> Vec<(PathBuf, Option<(u64, SystemTime)>)> {
+    let places = roots.directories.iter().chain([&roots.ledger]).chain(experiments);
+    let stamp = |path: &PathBuf| {
+        let known = fs::metadata(path).ok();
+        let known = known.and_then(|data| Some((data.len(), data.modified().ok()?)));
+        (path.clone(), known)
+    };
+    places.map(stamp).collect()
 }

@@ -177,3 +177,30 @@ fn what_changes_on_disk_shows_at_once() {
     let there = Filter { with_bundle: true, ..Filter::default() };
     assert!(place.ids(&there).is_empty());
 }
+
+#[test]
+fn what_was_read_is_current_until_something_comes_goes_or_is_noted() {
+    let place = Place::new();
+    let first = place.bundle("runs", "r1", "mail", 1, true);
+    // What changed just before it was read may change again without a trace in the time of its directory.
+    let settled = || loop {
+        let catalogue = place.open();
+        if catalogue.is_current(&place.roots) {
+            return catalogue;
+        }
+    };
+    let changes: [&dyn Fn(); 4] = [
+        &|| drop(place.bundle("elsewhere", "r2", "mail", 2, false)),
+        &|| drop(place.bundle("runs", "r3", "mail", 3, true)),
+        &|| Labels { note: "odd".to_owned(), ..Labels::default() }.write(&first).unwrap(),
+        &|| fs::remove_dir_all(&first).unwrap(),
+    ];
+    for change in changes {
+        let catalogue = settled();
+        assert!(catalogue.is_current(&place.roots), "nothing has changed");
+        change();
+        assert!(!catalogue.is_current(&place.roots));
+    }
+    let moved = Roots { ledger: place.root.path().join("other"), ..place.roots.clone() };
+    assert!(!settled().is_current(&moved));
+}

@@ -1,7 +1,8 @@
 //! The catalogue: the only way from a name in a request to a file.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_catalogue::{Catalogue, CatalogueError, Found};
@@ -9,15 +10,26 @@ use plimsoll_catalogue::{Catalogue, CatalogueError, Found};
 use crate::FindRoots;
 use crate::answer::Problem;
 
-/// What was read of the catalogue is taken for true so long: each reading looks at every bundle's directory.
+/// What was read of the catalogue is taken for true so long without a look.
 const FRESH: Duration = Duration::from_secs(1);
+/// And so long where ledger and directories are as they were: each reading looks at every bundle.
+const CURRENT: Duration = Duration::from_secs(30);
 /// A name is no longer than that.
 const NAME_LENGTH_MAX: usize = 200;
 
 /// The runs of one user.
 pub struct Known {
     roots: FindRoots,
-    read: Mutex<Option<(Instant, Catalogue)>>,
+    read: Mutex<Option<Read>>,
+}
+
+/// The catalogue as it was read.
+struct Read {
+    at: Instant,
+    looked: Instant,
+    catalogue: Catalogue,
+    /// What was made of it, by name.
+    made: BTreeMap<&'static str, Arc<str>>,
 }
 
 impl Known {
@@ -34,14 +46,47 @@ impl Known {
         &self,
         ask: impl FnOnce(&Catalogue) -> Result<T, CatalogueError>,
     ) -> Result<T, Problem> {
+        self.read(|read| Ok(ask(&read.catalogue)?))
+    }
+
+    /// What is made of the catalogue and of nothing else, once for as long as it does not change.
+    ///
+    /// # Errors
+    /// As [`Self::with`].
+    pub fn made(
+        &self,
+        name: &'static str,
+        make: impl FnOnce(&Catalogue) -> Result<String, Problem>,
+    ) -> Result<Arc<str>, Problem> {
+        self.read(|read| {
+            if let Some(known) = read.made.get(name) {
+                return Ok(Arc::clone(known));
+            }
+            let made: Arc<str> = make(&read.catalogue)?.into();
+            read.made.insert(name, Arc::clone(&made));
+            Ok(made)
+        })
+    }
+
+    fn read<T>(&self, ask: impl FnOnce(&mut Read) -> Result<T, Problem>) -> Result<T, Problem> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = read.take().filter(|(at, _)| at.elapsed() < FRESH);
-        let now = match fresh {
-            Some(fresh) => fresh,
-            None => (Instant::now(), Catalogue::open(&(self.roots)())?),
+        let now = match read.take() {
+            Some(known) if known.looked.elapsed() < FRESH => known,
+            known => {
+                let (roots, looked) = ((self.roots)(), Instant::now());
+                let current = |known: &Read| {
+                    known.at.elapsed() < CURRENT && known.catalogue.is_current(&roots)
+                };
+                match known.filter(current) {
+                    Some(known) => Read { looked, ..known },
+                    None => {
+                        let catalogue = Catalogue::open(&roots)?;
+                        Read { at: looked, looked, catalogue, made: BTreeMap::new() }
+                    }
+                }
+            }
         };
-        let (_, catalogue) = read.insert(now);
-        Ok(ask(catalogue)?)
+        ask(read.insert(now))
     }
 
     /// Has it read anew the next time: something was changed.

@@ -18,10 +18,11 @@ use crate::live::Live;
 use crate::shown::Drawn;
 use crate::tokens::Role;
 
-const TEMPLATES: [(&str, &str); 15] = [
+const TEMPLATES: [(&str, &str); 16] = [
     ("layout.html", include_str!("pages/layout.html")),
     ("rows.html", include_str!("pages/rows.html")),
     ("overview.html", include_str!("pages/overview.html")),
+    ("overview_ended.html", include_str!("pages/overview_ended.html")),
     ("runs.html", include_str!("pages/runs.html")),
     ("one.html", include_str!("pages/one.html")),
     ("compare.html", include_str!("pages/compare.html")),
@@ -99,6 +100,14 @@ impl Site {
             ..values
         };
         Ok(Answer::Html(self.templates.get_template(template)?.render(context)?))
+    }
+
+    /// A part of a page, which is the same whoever asks.
+    ///
+    /// # Errors
+    /// A defect in its template.
+    pub fn part(&self, template: &str, values: Value) -> Result<String, Problem> {
+        Ok(self.templates.get_template(template)?.render(values)?)
     }
 
     /// The page that says what went wrong.

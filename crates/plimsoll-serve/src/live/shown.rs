@@ -104,7 +104,7 @@ pub fn now(
 /// Where reads came from, in a sentence; `None`: nothing was read, or no device is seen.
 fn reads_at_devices(state: &State) -> Option<String> {
     let (name, most) = state.devices.iter().max_by_key(|(_, device)| device.read_bytes)?;
-    if state.read_bytes == 0 {
+    if state.read_bytes == 0 || !state.is_under_way {
         return None;
     }
     let share = most.read_bytes as f64 / state.read_bytes as f64;

@@ -47,6 +47,9 @@ pub struct State {
     pub classes: BTreeMap<String, ClassNow>,
     /// What reached block devices in the last interval that was looked at.
     pub devices: BTreeMap<String, DeviceNow>,
+    /// Classes as they were when the measurement ended: what is shown of a run that has ended.
+    #[serde(skip)]
+    measured: BTreeMap<String, ClassNow>,
     /// Bytes that the load read in the phase so far, from wherever they came.
     pub read_bytes: u64,
     /// Share of the processors that was busy.
@@ -209,6 +212,9 @@ impl State {
             Event::Latencies(interval) => self.latencies(&interval),
             Event::PhaseEnded(phase) => {
                 self.phase = None;
+                if phase.kind == PhaseKind::Measure {
+                    self.measured = self.classes.clone();
+                }
                 let kind = phase.kind.label();
                 let (duration_ns, note) = (phase.duration_ns, phase.note);
                 self.phases.push(PhaseDone { kind, duration_ns, note });
@@ -243,6 +249,9 @@ impl State {
     /// Nothing more comes.
     pub fn end(&mut self) {
         (self.is_under_way, self.phase) = (false, None);
+        if !self.measured.is_empty() {
+            self.classes = std::mem::take(&mut self.measured);
+        }
     }
 
     /// What the page of its report is called by: the runs together where there are several.
@@ -458,6 +467,8 @@ mod tests {
         assert_eq!(state.phase.as_ref().unwrap().left_ns, Some(6 * SECOND_NS));
         state.take(began(PhaseKind::Close));
         assert!(state.classes.is_empty(), "percentiles are those of one phase");
+        state.end();
+        assert_eq!(state.classes.len(), 0, "the measurement never ended");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use plimsoll_catalogue::Filter;
+use plimsoll_catalogue::{Entry, Filter};
 use plimsoll_report::exports::prometheus::escaped as label;
 use serde_json::json;
 
@@ -84,10 +84,16 @@ pub fn description(_: &Site, _: &Ask) -> Result<Answer, Problem> {
 /// # Errors
 /// A catalogue that can't be read.
 pub fn metrics(site: &Site, _: &Ask) -> Result<Answer, Problem> {
-    let runs = site.known.with(|catalogue| catalogue.runs(&Filter::default()))?;
+    let text = site
+        .known
+        .made("metrics", |catalogue| Ok(metrics_of(&catalogue.runs(&Filter::default())?)))?;
+    Ok(Answer::Text("text/plain; version=0.0.4; charset=utf-8", text.to_string()))
+}
+
+fn metrics_of(runs: &[Entry]) -> String {
     let mut verdicts = std::collections::BTreeMap::<String, u64>::new();
     let mut latest = std::collections::BTreeMap::new();
-    for run in &runs {
+    for run in runs {
         let verdict = run.verdict.as_deref().unwrap_or("none").to_lowercase();
         *verdicts.entry(verdict).or_default() += 1;
         // A modelled run's rate is no measurement.
@@ -119,5 +125,5 @@ pub fn metrics(site: &Site, _: &Ask) -> Result<Answer, Problem> {
         let (plan, at) = (label(plan), run.started_unix_ns / 1_000_000_000);
         let _ = writeln!(text, "plimsoll_last_run_started_seconds{{plan=\"{plan}\"}} {at}");
     }
-    Ok(Answer::Text("text/plain; version=0.0.4; charset=utf-8", text))
+    text
 }

@@ -28,25 +28,34 @@ const POINTS_MAX: usize = 40;
 /// # Errors
 /// A catalogue that can't be read.
 pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let latest = Filter { limit: Some(LOOKED_AT), ..Filter::default() };
-    let mut runs = site.known.with(|catalogue| catalogue.runs(&latest))?;
-    runs.reverse();
-    let (open, ended): (Vec<&Entry>, Vec<&Entry>) =
-        runs.iter().partition(|run| run.end.is_none() && run.bundle.is_none());
+    // Whether a run is under way changes without a trace in the catalogue; all else does not.
+    let open = Filter { limit: Some(LOOKED_AT), is_open: true, ..Filter::default() };
+    let mut open = site.known.with(|catalogue| catalogue.runs(&open))?;
+    open.reverse();
     let (under_way, cut_off): (Vec<&Entry>, Vec<&Entry>) =
-        open.into_iter().partition(|run| run.is_under_way);
-    let rows = |runs: &[&Entry], most: usize| -> Vec<Value> {
-        runs.iter().take(most).map(|run| Value::from(Serde(Row::of(run)))).collect()
-    };
+        open.iter().partition(|run| run.is_under_way);
+    let ended = site.known.made("overview", |catalogue| {
+        let latest = Filter { limit: Some(LOOKED_AT), ..Filter::default() };
+        let mut runs = catalogue.runs(&latest)?;
+        runs.reverse();
+        let ended: Vec<&Entry> =
+            runs.iter().filter(|run| run.end.is_some() || run.bundle.is_some()).collect();
+        let values = context! { latest => rows(&ended), trends => trends(&ended) };
+        site.part("overview_ended.html", values)
+    })?;
     let values = context! {
-        under_way => rows(&under_way, LATEST),
-        cut_off => rows(&cut_off, LATEST),
+        under_way => rows(&under_way),
+        cut_off => rows(&cut_off),
         is_live => site.live.with(|state| state.is_under_way).unwrap_or(false),
-        latest => rows(&ended, LATEST),
-        trends => trends(&ended),
-        is_empty => runs.is_empty(),
+        is_empty => open.is_empty() && ended.trim().is_empty(),
+        ended => Value::from_safe_string(ended.to_string()),
     };
     site.page("overview.html", "Overview", "overview", ask, values)
+}
+
+/// The first of these as rows.
+fn rows(runs: &[&Entry]) -> Vec<Value> {
+    runs.iter().take(LATEST).map(|run| Value::from(Serde(Row::of(run)))).collect()
 }
 
 /// The trends of plans that ran more than once; runs come latest first.

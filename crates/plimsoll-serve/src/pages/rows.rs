@@ -101,6 +101,7 @@ pub fn filter(ask: &Ask) -> Result<(Filter, u32), Problem> {
         since_unix_ns: day("since")?,
         until_unix_ns: day("until")?,
         with_bundle: false,
+        is_open: false,
         limit: Some(shown),
     };
     Ok((filter, shown))

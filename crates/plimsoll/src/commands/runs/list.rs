@@ -60,6 +60,7 @@ pub fn list(of: &Of, common: &Common) -> Result<Exit, CliError> {
         since_unix_ns: of.since,
         until_unix_ns: of.until,
         with_bundle: false,
+        is_open: false,
         limit: of.limit,
     };
     if common.json {
