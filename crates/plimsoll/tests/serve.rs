@@ -462,6 +462,19 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "event: now"));
     assert!(lines.any(|line| line == "event: charts"));
+    // No more than a hundred watch; a further one is told so, and sees the page all the same.
+    let more: Vec<TcpStream> = (1..100)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&server.address).unwrap();
+            write!(stream, "GET /api/live/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+            let mut first = [0; 12];
+            stream.read_exact(&mut first).unwrap();
+            assert_eq!(&first, b"HTTP/1.1 200");
+            stream
+        })
+        .collect();
+    server.get("/api/live/events").expect(429);
+    drop(more);
     // Whoever looks without a script sees the same.
     let page = server.get("/live").expect(200).text();
     for says in ["db0.read", "<dt>left</dt>", "http-equiv=\"refresh\"", "live-heat"] {
@@ -599,4 +612,20 @@ fn the_dashboard_asks_for_metrics_that_exist() {
     }
     let unknown: Vec<&String> = asked.difference(&given).collect();
     assert!(unknown.is_empty(), "{unknown:?} are not among {given:?}");
+}
+
+#[test]
+fn a_server_that_is_ended_ends_its_run_in_order() {
+    let sandbox = Sandbox::new();
+    let allowed = sandbox.data();
+    let mut server = Server::start(&sandbox, &["--allow-path", allowed.to_str().unwrap()]);
+    server.send("/api/runs", &plan_on(&allowed, "600s")).expect(200);
+    support::wait_until("the measurement", || server.live()["phase"]["kind"] == "measure");
+    support::signal(&server.child, "-TERM");
+    assert!(server.child.wait().unwrap().code().is_some(), "it ended of itself");
+    let listed = sandbox.run(&["runs", "--json"]).expect(0).json();
+    assert_eq!(listed[0]["end"], "interrupted", "{listed:#}");
+    assert_eq!(listed[0]["verdict"], "INCONCLUSIVE", "{listed:#}");
+    let left: Vec<_> = std::fs::read_dir(&allowed).unwrap().flatten().collect();
+    assert!(left.is_empty(), "its data is removed: {left:?}");
 }

@@ -172,10 +172,12 @@ fn step_label(value: f64, step: f64) -> String {
 /// Elapsed time as a clock shows it: `0:30`, `1:00:00`; parts of a second below a few seconds.
 fn clock_label(ns: f64, high_ns: f64) -> String {
     if high_ns < 3e9 {
-        return format!(
-            "{} s",
-            significant(ns / 1e9, 3).trim_end_matches('0').trim_end_matches('.')
-        );
+        let shown = significant(ns / 1e9, 3);
+        // Only what stands behind a point may go: the first mark is 0.
+        return match shown.contains('.') {
+            true => format!("{} s", shown.trim_end_matches('0').trim_end_matches('.')),
+            false => format!("{shown} s"),
+        };
     }
     let s = (ns / 1e9).round().max(0.0) as u64;
     if high_ns < 3.6e12 {
@@ -265,6 +267,8 @@ mod tests {
         );
         let axis = Axis::linear("time", Unit::Elapsed).from_to(0.0, 7_200e9);
         assert_eq!(labels(&axis, (0.0, 1.0))[1], "0:30:00");
+        let axis = Axis::linear("time", Unit::Elapsed).from_to(0.0, 2e9);
+        assert_eq!(labels(&axis, (0.0, 1.0)), ["0 s", "0.5 s", "1 s", "1.5 s", "2 s"]);
     }
 
     #[test]
