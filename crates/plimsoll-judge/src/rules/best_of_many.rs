@@ -17,14 +17,15 @@ const AGE_NS_MIN: u64 = 86_400_000_000_000;
 pub const RULE: Rule = Rule {
     id: "best-of-many",
     asks: "how many runs asked the same of this system before, and how many were given up?",
-    explains: "The best of seven runs overstated their median by 40 % (measured). Every run enters an \
-        append-only ledger whose lines hold the hash of the one before, aborted runs included; the \
-        bundle carries its place in it. Runs ask the same when they put the same kind of workload, with \
-        numbers within a tenth, on the same file system or device, with the same requirement: a plan's \
-        name, its directory and a few KiB make no difference, and neither does the load where a \
-        requirement is to be met. Five earlier runs, or one that was given up, are a warning: show them \
-        all (`plimsoll runs`), not this one. A ledger that began less than a day before, or that does \
-        not hold bundles which lie in the catalogue, can't tell: what came before is unknown.",
+    explains: "The best of seven runs overstated their median by 40 % (measured). Every run enters \
+        an append-only ledger whose lines hold the hash of the one before, aborted runs included; \
+        the bundle carries its place in it. Runs ask the same when they put the same kind of \
+        workload, with numbers within a tenth, on the same file system or device, with the same \
+        requirement: another plan name, another directory or a few KiB more make no difference, and \
+        neither does the load where a requirement is to be met. Five earlier runs, or one that was \
+        given up, are a warning: show them all (`plimsoll runs`), not this one. A ledger that began \
+        less than a day before, or that does not hold bundles which lie in the catalogue, cannot \
+        tell: what came before is unknown.",
     bears_on: &[(Claim::Requirement, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };

@@ -13,19 +13,20 @@ use crate::rules::balance::{self, Side, Stands};
 pub const RULE: Rule = Rule {
     id: "bytes-balance",
     asks: "did the devices move what was asked, for this process and down to the disks?",
-    explains: "What was read and written is set against what the devices moved, direct or not: below \
-        80 % the rest came from, or stayed in, something else, and the figure is that of the page cache, \
-        of a hole or of a layer between. Direct I/O is believed when it is seen: ext4 with journalled \
-        data, Btrfs on compressed files and others take the flag and buffer all the same. Others' I/O is \
-        told apart. At the top the process's own counters do that (read_bytes and write_bytes in \
-        /proc/PID/io, not rchar, which says nothing): reads count where they reach a block device, writes \
-        where they go past the page cache or make a clean page dirty, less what is still dirty at the \
-        end. Each layer is then held against the one below it, less what came in through other \
-        partitions and volumes; under a loop device by the counters of the kernel's threads and of other \
-        processes (root), by its direct-I/O flag and by what the page cache holds of its file. A server \
-        or FUSE process on this very host has to have moved the bytes itself. A reduction that the plan \
-        declares is allowed for, up to 5:1. Use direct I/O on a file system that takes it, attach \
-        loop devices with --direct-io=on, or use data much larger than memory.",
+    explains: "The rule compares what was read and written with what the devices moved, direct or \
+        not. Below 80 %, the rest came from something else or stayed in it: the figure is that of \
+        the page cache, of a hole or of a layer in between. Direct I/O is believed when it is seen: \
+        ext4 with journalled data, Btrfs on compressed files and others take the flag and buffer all \
+        the same. Others' I/O is told apart. At the top the process's own counters do that \
+        (read_bytes and write_bytes in /proc/PID/io, not rchar, which says nothing): reads count \
+        where they reach a block device, writes where they go past the page cache or make a clean \
+        page dirty, less what is still dirty at the end. Each layer is then held against the one \
+        below it, less what came in through other partitions and volumes; under a loop device by the \
+        counters of the kernel's threads and of other processes (root), by its direct-I/O flag and \
+        by what the page cache holds of its file. A server or FUSE process on this very host has to \
+        have moved the bytes itself. A reduction that the plan declares is allowed for, up to 5:1. \
+        Use direct I/O on a file system that takes it, attach loop devices with --direct-io=on, or \
+        use data much larger than memory.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

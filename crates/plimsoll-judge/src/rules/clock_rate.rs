@@ -16,11 +16,12 @@ const READING_NS: u64 = 200_000_000;
 pub const RULE: Rule = Rule {
     id: "clock-rate",
     asks: "did the clock that the run went by go as fast as the kernel's own?",
-    explains: "Rates and latencies are only as true as the clock. How long the measurement took by the clock that \
-        the run goes by is set against the kernel's account of the time since boot (/proc/uptime), less what the \
-        machine was suspended. They agree to hundredths of a second; more than 1 % and 0.2 s between them is a \
-        failure: something answers for the clock (libfaketime, a library of the kind, a tracer), and a clock \
-        that runs at half its speed doubles every rate.",
+    explains: "Rates and latencies are only as true as the clock. The length of the measurement by \
+        the run's own clock is compared with the kernel's account of the time since boot \
+        (/proc/uptime), less what the machine was suspended. They agree to hundredths of a second; \
+        more than 1 % and 0.2 s between them is a failure: something answers for the clock \
+        (libfaketime, a library of the kind, a tracer), and a clock that runs at half its speed \
+        doubles every rate.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::MediaRead, Weight::Refuting),

@@ -17,13 +17,13 @@ const TIMES_WRITTEN_MIN: f64 = 2.0;
 pub const RULE: Rule = Rule {
     id: "conditioned",
     asks: "had the storage been written as much as it takes to reach its long-term state?",
-    explains: "Fresh flash writes several times as fast as flash that has been written through, and an \
-        empty pool as one without anything to move aside. SNIA SSS PTS 2.0.2 writes twice the capacity \
-        before it measures; a test that only looks whether the rate is steady passes fresh flash too \
-        early (measured: 88 % too high). What this run wrote to its working set, preparation and \
-        conditioning included, is set against it. `phases.condition = \"fill-twice\"` does it. Rotating \
-        disks (`observe.media = \"hdd\"`) have no such state. Only the working set is known here, not \
-        the whole device: what lies outside it keeps the device's spare room.",
+    explains: "Fresh flash writes several times faster than flash that has been filled, and an empty \
+        pool has nothing to move aside. SNIA SSS PTS 2.0.2 writes twice the capacity before it \
+        measures; a test that only waits for a steady rate passes fresh flash too early (measured: \
+        88 % too high). The rule compares what this run wrote to its working set, preparation and \
+        conditioning included, with the size of that set. `phases.condition = \"fill-twice\"` does \
+        it. Rotating disks (`observe.media = \"hdd\"`) have no such state. Only the working set is \
+        known here, not the whole device: what lies outside it keeps the device's spare room.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::BurstWrite, Weight::Advisory),

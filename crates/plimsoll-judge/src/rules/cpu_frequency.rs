@@ -14,9 +14,9 @@ pub const RULE: Rule = Rule {
     id: "cpu-frequency",
     asks: "did the CPUs change their frequency while it was measured?",
     explains: "Where the kernel shows the CPUs' frequency, the mean over all of them is sampled. A \
-        lowest sample below 80 % of the highest is a warning: the load generator was not equally fast \
-        throughout. Set the governor to `performance`, and look at the temperature. Virtual machines \
-        mostly show none: then the rule says nothing.",
+        lowest sample below 80 % of the highest is a warning: the load generator did not run at one \
+        speed throughout. Set the governor to `performance`, and look at the temperature. Virtual \
+        machines mostly show none: then the rule says nothing.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };

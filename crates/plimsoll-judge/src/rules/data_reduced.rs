@@ -18,10 +18,10 @@ pub const RULE: Rule = Rule {
     explains: "A file system or array that compresses or deduplicates moves fewer bytes than were \
         read or written: the figure is that of the reduced data. Plimsoll looks at the compression \
         that is set on the files (mount options, Btrfs attributes), at extents that are stored \
-        compressed, at what the device moved, and at the system's own ratio where metrics name it. It \
-        is a failure unless the plan declares as much (`observe.data_reduction`). More than 5:1 is a \
-        failure, declared or not: makers of arrays guarantee 3:1 to 5:1 for mixed data, and no \
-        application writes what shrinks further.",
+        compressed, at what the device moved, and at the system's own ratio where metrics name it. \
+        It is a failure unless the plan declares as much (`observe.data_reduction`). More than 5:1 \
+        is a failure, declared or not: makers of arrays guarantee 3:1 to 5:1 for mixed data, and no \
+        application writes data that shrinks further.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),

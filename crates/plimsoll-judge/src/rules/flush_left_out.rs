@@ -15,8 +15,8 @@ const ADDED_MIN: f64 = 0.1;
 pub const RULE: Rule = Rule {
     id: "flush-left-out",
     asks: "does the write latency leave out the flushes that made the writes durable?",
-    explains: "Where writes are followed by fsync or fdatasync, the write's own latency is not the \
-        time to a durable write (measured: median 63 us for the write, 127 us with its flush). The \
+    explains: "Where fsync or fdatasync follows the writes, the latency of a write alone is not the \
+        time until it is durable (measured: median 63 us for the write, 127 us with its flush). The \
         flushes' time is added here and shared among the writes.",
     bears_on: &[(Claim::DurableWrite, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,

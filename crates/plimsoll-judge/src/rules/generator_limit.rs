@@ -20,13 +20,13 @@ const LAG_SHARE_MAX: f64 = 0.1;
 pub const RULE: Rule = Rule {
     id: "generator-limit",
     asks: "was the load generator itself the bottleneck?",
-    explains: "The load generator is judged by what it did wrong. How long operations that could start \
-        stood in it is set against the latency that was measured: above 10 %, on average or in an open \
-        loop at the 99th percentile, the figure is partly the generator's own. So it is where starts \
-        that were due were never given although the target had room. A thread that worked for more than \
-        90 % of the time, watching the clock for the next start left out, sees completions late, which no \
-        lag shows. In each case the storage may carry more than was asked of it: a PASS stands, a FAIL \
-        becomes INCONCLUSIVE. Use a faster host, more threads or several hosts.",
+    explains: "The rule compares the time that operations waited in the generator, although they \
+        could start, with the measured latency: above 10 %, on average or in an open loop at the \
+        99th percentile, the figure is partly the generator's own. The same holds where operations \
+        were due, the target had room, and they were never started. A thread that worked for more \
+        than 90 % of the time, watching the clock for the next start left out, sees completions \
+        late, which no lag shows. In each case the storage may carry more than was asked of it: a \
+        PASS stands, a FAIL becomes INCONCLUSIVE. Use a faster host, more threads or several hosts.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::Comparative, Weight::Mandatory),

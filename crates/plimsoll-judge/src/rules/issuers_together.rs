@@ -15,9 +15,9 @@ pub const RULE: Rule = Rule {
     id: "issuers-together",
     asks: "did all hosts or jobs start and stop together?",
     explains: "Rates of several hosts or jobs add up only for the time in which all of them ran. The \
-        time from the last start to the first end is set against that from the first start to the last \
-        end: below 95 % the sum is of loads that did not coincide. Use a barrier at the start and the \
-        same length for all.",
+        rule compares the time from the last start to the first end with that from the first start \
+        to the last end: below 95 %, the sum adds loads that did not run at the same time. Use a \
+        barrier at the start and the same length for all.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

@@ -19,10 +19,11 @@ const DISK_FLOOR_NS: u64 = 2_000_000;
 pub const RULE: Rule = Rule {
     id: "latency-floor",
     asks: "is the latency lower than the device can be?",
-    explains: "The median read is set against a floor: 5 us for anything that is storage, 15 us for \
-        flash (a NAND page takes 20 to 100 us to read), 2 ms for random reads of rotating disks (half \
-        a turn at 15,000 rpm). What is below came from somewhere else. The class is the one that the \
-        plan declares (`observe.media`): what the kernel says of virtual disks is not to be trusted.",
+    explains: "The median read latency is compared with a floor: 5 us for anything that is storage, \
+        15 us for flash (a NAND page takes 20 to 100 us to read), 2 ms for random reads of rotating \
+        disks (half a turn at 15,000 rpm). A lower median means that the data came from somewhere \
+        else. The class is the one that the plan declares (`observe.media`): what the kernel says of \
+        virtual disks is not to be trusted.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),

@@ -17,10 +17,10 @@ const DEPTH_SHARE_MIN: f64 = 0.9;
 pub const RULE: Rule = Rule {
     id: "load-not-reached",
     asks: "was the load that was asked for reached: its rate, or its queue depth?",
-    explains: "The achieved rate stands beside the requested one; the operations in flight on average \
-        (summed latency over time) beside clients × depth. Where a queue was never full, the generator \
-        did not keep up and the figure is the generator's. It is a warning: what was carried was \
-        carried, and the requirement is judged by that.",
+    explains: "The rule compares the achieved rate with the requested one, and the mean number of \
+        operations in flight (summed latency over time) with clients × depth. Where a queue was \
+        never full, the generator did not keep up and the figure is the generator's. It is a \
+        warning: what was carried was carried, and the requirement is judged by that.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::Comparative, Weight::Advisory),

@@ -18,9 +18,9 @@ pub const RULE: Rule = Rule {
     id: "misaligned",
     asks: "did transfers begin and end on the device's blocks?",
     explains: "A transfer that does not begin and end on a 4 KiB boundary makes the device read, \
-        change and write whole blocks, or touch two where one would do. The operations are counted; \
-        requests that are split on their way to the device show in its counters. A warning: the storage \
-        did what it was asked for.",
+        modify and write whole blocks, or touch two blocks instead of one. The rule counts such \
+        operations; requests that are split on their way to the device show in its counters. It is a \
+        warning only: the storage did what it was asked to do.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };

@@ -11,12 +11,13 @@ use crate::steady;
 /// The rule.
 pub const RULE: Rule = Rule {
     id: "never-settled",
-    asks: "did the measurement that waits for a steady rate see one?",
+    asks: "did the run settle, where it was to measure until it did?",
     explains: "With `measure = \"until-steady\"` the phase ends when SNIA's criteria hold over the \
-        fifths of what is left after the warm-up (they differ by at most 20 % of their mean and drift \
-        by at most 10 %, PTS 2.0.2), the mean is known to 5 %, and, for writes, twice the working set was \
-        written in all and once in the window. A phase that reaches its cap without that is \
-        INCONCLUSIVE, and its chart shows why: measure for longer, or find out what keeps moving.",
+        fifths of what is left after the warm-up (they differ by at most 20 % of their mean and \
+        drift by at most 10 %, PTS 2.0.2), the mean is known to 5 %, and, for writes, twice the \
+        working set was written in all and once in the window. A phase that reaches its cap without \
+        that is INCONCLUSIVE, and its chart shows why: measure for longer, or find out what keeps \
+        moving.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

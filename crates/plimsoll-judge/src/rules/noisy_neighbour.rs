@@ -21,11 +21,11 @@ const AGREES_MIN: f64 = 0.5;
 pub const RULE: Rule = Rule {
     id: "noisy-neighbour",
     asks: "did others use the device at the same time?",
-    explains: "What the device moved beyond what was asked of it was somebody else's, or read-ahead \
-        and metadata of the file system. Reads of 105 % are a warning; from 150 % on it is a failure \
-        for comparisons and percentiles where other processes' own counters (/proc/PID/io, which need \
-        root) show as much, and unknown where not every process shows. Processes are told apart by \
-        their number, never by their name. Run when the device is quiet.",
+    explains: "Whatever the device moved beyond what this run asked for belongs to somebody else, or \
+        is read-ahead and metadata of the file system. Reads of 105 % are a warning; from 150 % on \
+        it is a failure for comparisons and percentiles where other processes' own counters \
+        (/proc/PID/io, which need root) show as much, and unknown where not every process shows. \
+        Processes are told apart by their number, never by their name. Run when the device is quiet.",
     bears_on: &[
         (Claim::Comparative, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),

@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
     id: "not-completed",
     asks: "was the run carried out to its end?",
     explains: "A run that was interrupted keeps its evidence and is INCONCLUSIVE: what was not \
-        measured may have been worse, and whoever may stop a run may also pick the moment. A run \
+        measured may have been worse, and whoever can stop a run can also pick the moment. A run \
         whose environment failed (a path that went away, a file that could not be made), or that a \
         defect in Plimsoll ended, is INVALID.",
     bears_on: &[

@@ -23,10 +23,11 @@ pub const RULE: Rule = Rule {
     id: "not-steady",
     asks: "was the rate steady, neither still warming up nor drifting?",
     explains: "The measured phase is cut into intervals. Where a warm-up still shows (a change of \
-        level that moves the mean by more than 5 %), or the least-squares line through the rates rises \
-        or falls by more than 10 % of the mean (SNIA SSS PTS 2.0.2), the mean is of a system on its way \
-        somewhere else: the figure is not decided. Measure for longer, after a longer warm-up, or use \
-        `measure = \"until-steady\"`. Steadiness alone is not enough for flash: see `conditioned`.",
+        level that moves the mean by more than 5 %), or the least-squares line through the rates \
+        rises or falls by more than 10 % of the mean (SNIA SSS PTS 2.0.2), the mean describes a \
+        system in transition, and the figure is undecided. Measure for longer, after a longer \
+        warm-up, or use `measure = \"until-steady\"`. Steadiness alone is not enough for flash: see \
+        `conditioned`.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),

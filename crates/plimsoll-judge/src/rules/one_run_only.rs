@@ -15,8 +15,8 @@ const RUNS_MIN: u32 = 4;
 pub const RULE: Rule = Rule {
     id: "one-run-only",
     asks: "does a comparison rest on enough runs?",
-    explains: "The spread between runs is not to be seen in one of them, and a mean without its spread \
-        is no comparison. With three runs on each side the least possible p is 0.10, with four 0.03 \
+    explains: "One run does not show how far runs differ, and a mean without its spread is no basis \
+        for a comparison. With three runs on each side the least possible p is 0.10, with four 0.03 \
         (Mann and Whitney's test); five are better, in random order. `[repeat] runs = 5`.",
     bears_on: &[(Claim::Comparative, Weight::Mandatory)],
     check,

@@ -17,10 +17,10 @@ const SEQUENTIAL_SHARE_MIN: f64 = 0.8;
 pub const RULE: Rule = Rule {
     id: "pattern-other",
     asks: "did operations go where the plan says: at random, or one after the other?",
-    explains: "For each client the share of operations that begin where its last one ended is \
-        counted. Uniform random addresses give nearly none, sequential ones nearly all. Random that is \
-        sequential flatters disks and everything that reads ahead; sequential that is random hides what \
-        they can do. Merges at the device tell the same of a tool that cannot be asked.",
+    explains: "For each client the rule counts the operations that begin where the previous one \
+        ended. Uniform random addresses give nearly none, sequential ones nearly all. Random that is \
+        sequential flatters disks and everything that reads ahead; sequential that is random hides \
+        what they can do. For a tool that does not say, merged requests at the device show the same.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

@@ -15,11 +15,12 @@ const P_DEFAULT: f64 = 0.99;
 pub const RULE: Rule = Rule {
     id: "percentile-samples",
     asks: "are there enough samples for the percentiles that are judged?",
-    explains: "A percentile rests on the samples beyond it: a p99.9 of 2,000 operations on the two \
-        slowest. At least ten must lie beyond, and slow operations come together: those of one stall \
-        count as what they are, one event. So the samples are counted as the independent ones that \
-        they are worth, by how unevenly the slow ones lie over the measurement. The percentiles are those of the requirement, and p99 \
-        for a claim on tail latency. Histograms are merged; percentiles of parts are never averaged.",
+    explains: "A percentile rests on the samples beyond it: the p99.9 of 2,000 operations rests on \
+        the two slowest. At least ten must lie beyond, and slow operations come together: those of \
+        one stall count as what they are, one event. So the rule counts effective, independent \
+        samples, from how unevenly the slow ones are spread over the measurement. The percentiles \
+        are those of the requirement, and p99 for a claim on tail latency. Histograms are merged; \
+        percentiles of parts are never averaged.",
     bears_on: &[(Claim::TailLatency, Weight::Mandatory), (Claim::Requirement, Weight::Advisory)],
     check,
 };

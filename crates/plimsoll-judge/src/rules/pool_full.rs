@@ -14,8 +14,9 @@ const FREE_SHARE_MIN: f64 = 0.10;
 pub const RULE: Rule = Rule {
     id: "pool-full",
     asks: "was the file system nearly full?",
-    explains: "A file system or pool with less than a tenth free searches long for room, and flash \
-        behind it has little to turn over with. The figure is that of a full one. It is a warning.",
+    explains: "A file system or pool with less than 10 % free takes longer to find room, and the \
+        flash behind it has little spare area to work with. The figure describes a nearly full \
+        system: a warning.",
     bears_on: &[(Claim::SustainedWrite, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };

@@ -11,9 +11,9 @@ pub const RULE: Rule = Rule {
     id: "raid-degraded",
     asks: "was a RAID beneath degraded, rebuilding or scrubbing?",
     explains: "A RAID without one of its members answers reads from parity or from fewer disks, and \
-        one that rebuilds, resyncs or checks itself shares its disks with that. The kernel's own RAIDs \
-        are looked at (/sys/block/md*/md) at both ends of the measurement; an array's are its own \
-        affair. Wait until it is whole and idle.",
+        one that rebuilds, resyncs or checks itself shares its disks with that. The kernel's own \
+        RAIDs are looked at (/sys/block/md*/md) at both ends of the measurement; those inside an \
+        array cannot be seen. Wait until the RAID is complete and idle.",
     bears_on: &[
         (Claim::Comparative, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

@@ -18,8 +18,9 @@ pub const RULE: Rule = Rule {
     asks: "is the rate that of a cap, and not of the storage?",
     explains: "A plan may cap a closed loop; pauses between operations do the same. A volume with a \
         limit on its rate holds it flatter than any device: a variation below 0.5 % from interval to \
-        interval. The figure is then the cap, and says of the storage only that it carries as much. A limit that \
-        was lifted while it was measured leaves a plateau that flat before a higher one: the figure is of both.",
+        interval. The figure is then the cap: it shows that the storage carries that much, not how \
+        much more it could. A limit that was lifted while it was measured leaves a plateau that flat \
+        before a higher one: the figure is of both.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };

@@ -10,11 +10,12 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "server-outage",
     asks: "did a server of the target stay reachable, without a restart?",
-    explains: "Where the target is spoken to over the network, Plimsoll counts the connections that \
-        were lost, how long it took until there were others, and whether an NFS server's write verifier \
-        changed, which says that it had restarted (RFC 1813, 3.3.7). The run goes on, the time lost is \
-        in the latencies, and writes that the server may have forgotten are sent again. The figures are \
-        those of a system that failed and came back: no evidence of what it carries when it does not.",
+    explains: "Where the target is reached over the network, Plimsoll counts lost connections, \
+        measures how long it took to reconnect, and notes whether an NFS server's write verifier \
+        changed, which means that it restarted (RFC 1813, 3.3.7). The run goes on, the lost time is \
+        part of the latencies, and writes that the server may have forgotten are sent again. The \
+        figures are those of a system that failed and came back: no evidence of what it carries when \
+        it does not.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::MediaRead, Weight::Advisory),

@@ -11,15 +11,15 @@ use crate::place::{self, Place};
 pub const RULE: Rule = Rule {
     id: "storage-unseen",
     asks: "is it known what lies behind the target?",
-    explains: "A client of NFS or S3 sees answers and not what gives them: an array, a cache, a process \
-        with a dictionary in memory. The same holds for LUNs and network block devices, and for any device that \
-        does not show whose it is. A requirement \
-        can be met all the same, as seen by the client, and the verdict says so; that reads came from \
-        media, and that writes would go on at that rate or survive a loss of power, is not shown. Nor is it of a \
-        disk that a hypervisor gives, or a RAID controller: their caches take more than a small working set \
-        holds, however often it is written. A cache that is declared (`observe.array_cache`) and that the \
-        written working set exceeds settles it for writes, as declared. A server on this very host is \
-        followed to its process (`bytes-balance`).",
+    explains: "A client of NFS or S3 sees the answers and not where they come from: an array, a \
+        cache, or a process with a dictionary in memory. The same holds for LUNs and network block \
+        devices, and for any device that does not show whose it is. A requirement can be met all the \
+        same, as seen by the client, and the verdict says so; that reads came from media, and that \
+        writes would go on at that rate or survive a loss of power, is not shown. Nor is it of a \
+        disk that a hypervisor gives, or a RAID controller: their caches take more than a small \
+        working set holds, however often it is written. A cache that is declared \
+        (`observe.array_cache`) and that the written working set exceeds settles it for writes, as \
+        declared. A server on this very host is followed to its process (`bytes-balance`).",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::Requirement, Weight::Advisory),

@@ -18,9 +18,10 @@ const SLACK_FOREIGN: f64 = 0.12;
 pub const RULE: Rule = Rule {
     id: "transfer-size",
     asks: "is the bandwidth the rate times the size of a transfer?",
-    explains: "Bytes over operations give the mean transfer. It is set against the size that the plan, \
-        the job or the table states: more than 5 % apart (12 % in results made elsewhere) means that rate, bandwidth or size is of \
-        another load. A table whose operations are in part on names and attributes shows it too.",
+    explains: "Bytes divided by operations give the mean transfer size. The rule compares it with \
+        the size that the plan, the job or the table states: more than 5 % apart (12 % in results \
+        made elsewhere) means that rate, bandwidth or size belongs to another load. A table whose \
+        operations are in part on names and attributes shows it too.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

@@ -18,12 +18,12 @@ const SHARED_TIMES: u64 = 2;
 pub const RULE: Rule = Rule {
     id: "volatile-cache-unflushed",
     asks: "were writes flushed out of volatile caches before they counted as done?",
-    explains: "A device with a write-back cache loses what it holds when the power goes, unless it was \
-        flushed. Plimsoll looks whether the workload asks for durability (`sync`, a mail store's log), \
-        whether the devices have such a cache (queue/write_cache), and whether flushes reached them \
-        (the flush counter of the kernel, since 5.5). Writes with `dsync` may go past the cache one by one (queue/fua), \
-        which the kernel does not count. A virtual machine's disk, a LUN and a network's \
-        block device are only passed the flush on: whether what is behind them keeps it does not show \
+    explains: "A device with a write-back cache loses what it holds when the power goes, unless it \
+        was flushed. Plimsoll looks whether the workload asks for durability (`sync`, a mail store's \
+        log), whether the devices have such a cache (queue/write_cache), and whether flushes reached \
+        them (the flush counter of the kernel, since 5.5). Writes with `dsync` may go past the cache \
+        one by one (queue/fua), which the kernel does not count. A virtual disk, a LUN and a network \
+        block device pass the flush on: whether what lies behind them honours it cannot be seen from \
         here, and stays unknown. Memory keeps nothing. Plimsoll cannot pull the plug: that a device \
         keeps what it was told to keep is for a power-cut test to show.",
     bears_on: &[(Claim::DurableWrite, Weight::Mandatory), (Claim::BurstWrite, Weight::Advisory)],

@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule {
     asks: "was the page cache full, and a checkpoint depth logged, when the measurement began?",
     explains: "Until the store's page cache is full, reads need no room to be made for them, and \
         until one checkpoint depth has been logged, few dirty pages have to be written back: the \
-        figures are kinder than what follows. A longer `phases.warm_up` lets it get there.",
+        figures flatter the storage. Set a longer `phases.warm_up`.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::SustainedWrite, Weight::Mandatory),

@@ -15,12 +15,12 @@ const MEMORY_TIMES: u64 = 5;
 pub const RULE: Rule = Rule {
     id: "working-set-small",
     asks: "was the working set smaller than the memory, cache or tier that it is said to exceed?",
-    explains: "The distinct bytes that operations went to are counted. They are set against the \
-        host's memory where I/O is buffered, against the storage system's cache (`observe.array_cache`) \
-        and against its fast tier (`observe.tier`) where the plan declares them. Less than one of them \
-        is a failure for `media-read`: that is where the data was. Between one and five times the \
-        memory it is a warning (MLPerf Storage asks for five). Of a command that was watched, the sizes of \
-        the files that it worked on say how large the working set is at most.",
+    explains: "The rule counts the distinct bytes that operations touched. It compares them with the \
+        host's memory where I/O is buffered, and with the storage system's cache \
+        (`observe.array_cache`) and fast tier (`observe.tier`) where the plan declares them. Less \
+        than one of them is a failure for `media-read`: that is where the data was. Between one and \
+        five times the memory it is a warning (MLPerf Storage asks for five). Of a command that was \
+        watched, the sizes of the files that it worked on say how large the working set is at most.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),

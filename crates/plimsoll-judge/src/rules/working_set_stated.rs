@@ -16,7 +16,7 @@ pub const RULE: Rule = Rule {
     id: "working-set-stated",
     asks: "was the data that was worked on as large as the requirement says?",
     explains: "The databases hold mailboxes × mailbox size when the measurement begins, and keys are \
-        picked from all of it. Less would fit caches that the real data does not fit.",
+        picked from all of it. A smaller set would fit into caches that the real data exceeds.",
     bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };

@@ -11,8 +11,8 @@ use crate::place::{self, Place};
 pub const RULE: Rule = Rule {
     id: "write-cache",
     asks: "is it known which write caches took the burst?",
-    explains: "A burst of writes is taken by the first cache that has room. The claim `burst-write` is \
-        that of a known one: the device's own write cache, as the kernel knows it. What a network, a \
+    explains: "The first cache with room absorbs a burst of writes. The claim `burst-write` needs a \
+        known one: the device's own write cache, as the kernel reports it. What a network, a \
         hypervisor or a result file hides is unknown.",
     bears_on: &[(Claim::BurstWrite, Weight::Mandatory), (Claim::SustainedWrite, Weight::Advisory)],
     check,

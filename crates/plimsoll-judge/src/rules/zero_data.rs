@@ -15,9 +15,9 @@ pub const RULE: Rule = Rule {
     id: "zero-data",
     asks: "was the data that was read back all zeroes?",
     explains: "Zeroes are stored as nothing by every system that compresses, deduplicates or detects \
-        zeroes, and are answered from nothing. Plimsoll looks at a sample of what was read back; more \
-        than 1 % of its 4 KiB blocks zero is a failure, whatever the plan declares. Write data that \
-        does not compress: it is the default.",
+        zeroes, and reads of them need no device. Plimsoll looks at a sample of what was read back; \
+        more than 1 % of its 4 KiB blocks zero is a failure, whatever the plan declares. Write data \
+        that does not compress: it is the default.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
