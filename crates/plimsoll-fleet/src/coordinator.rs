@@ -1,6 +1,7 @@
 //! The coordinator: chooses agents, sends them the plan, has their phases begin together, collects what they measured.
 
 mod host;
+mod kept;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,13 +19,14 @@ use plimsoll_sys::clock;
 use tokio::io::AsyncReadExt;
 
 use crate::broker::{Broker, Server};
-use crate::card::{Card, is_name};
+use crate::card::{Card, boot_id, is_name};
 use crate::evidence::{self, Collected, Left};
 use crate::message::{Go, Live, Told};
 use crate::offset::{measure, there_ns};
 use crate::on_a_runtime;
 use crate::order::Order;
 use host::Asked;
+use kept::Kept;
 
 /// Cards are waited for so long: each agent writes one a second.
 const CARDS: Duration = Duration::from_millis(2_500);
@@ -36,6 +38,8 @@ const ANSWER: Duration = Duration::from_secs(15);
 const LEAD_NS: u64 = 300_000_000;
 /// An agent that says nothing for so long while it is waited for is lost.
 const LOST_AFTER: Duration = Duration::from_secs(10);
+/// What was told before a run is taken up again is waited for so long.
+const CATCH_UP: Duration = Duration::from_secs(5);
 /// It is looked this often whether something is to be done.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -193,10 +197,7 @@ async fn coordinate(
     tell: &mut dyn FnMut(Event),
 ) -> Result<Left, RunnerError> {
     let Some(signer) = options.places.signer.as_deref() else {
-        return Err(RunnerError::usage("agents take signed plans only").hint(
-            "`plimsoll ledger key FILE` makes a key; --sign FILE signs with it, and agents \
-                   are told to --trust its public half",
-        ));
+        return Err(unsigned());
     };
     let broker = Broker::connect(&options.server, "plimsoll run").await?;
     let chosen =
@@ -216,6 +217,9 @@ async fn coordinate(
     let given = (plan.source_name(), plan.text());
     let order = Order::new(&run_id, names, given, started_unix_ns)?;
     let signed = order.sign(signer)?;
+    let clocks = hosts.iter().map(|host| (host.card.clone(), host.before())).collect();
+    let kept = Kept { order, started_unix_ns, boot_id: boot_id(), hosts: clocks };
+    kept.write(&options.places)?;
     let told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
     for host in &hosts {
         let subject = format!("plimsoll.order.{}", host.card.name);
@@ -224,35 +228,97 @@ async fn coordinate(
             RunnerError::environment(format!("the plan could not be sent: {error}"))
         })?;
     }
-    let mut fleet = Fleet {
-        broker: &broker,
-        run_id: &run_id,
-        hosts,
-        stopped: None,
-        said_busy: Instant::now(),
-        live: BTreeMap::new(),
-        sent_ns: clock::monotonic_ns(),
-    };
+    let fleet = Fleet::new(&broker, &run_id, hosts);
+    finish(fleet, told, plan, &kept, options, interrupt, tell).await
+}
+
+/// Takes a run up again whose coordinator was killed: what still goes on is led to its end, what has ended is collected.
+///
+/// # Errors
+/// A run that is not under way, another's key, a broker that can't be reached, evidence that can't be written.
+pub fn resume(
+    run_id: &str,
+    options: &Options,
+    interrupt: &AtomicBool,
+    tell: &mut dyn FnMut(Event),
+) -> Result<Left, RunnerError> {
+    let kept = Kept::read(&options.places, run_id)?;
+    let run_id = kept.order.run_id.clone();
+    if options.bundles.join(&run_id).exists() {
+        let says = format!("{run_id} has left its evidence already");
+        return Err(RunnerError::usage(says).hint(format!("`plimsoll judge {run_id}` shows it")));
+    }
+    let plan = Plan::parse(&kept.order.plan_text, &kept.order.plan_name)
+        .map_err(|errors| RunnerError::usage(errors.to_string()))?;
+    on_a_runtime(async {
+        let broker = Broker::connect(&options.server, "plimsoll run").await?;
+        let mut hosts = Vec::new();
+        let is_same_boot = !kept.boot_id.is_empty() && kept.boot_id == boot_id();
+        for (card, before) in kept.hosts.clone() {
+            // Another boot has another clock: what was measured with it says nothing any more.
+            let offset = match is_same_boot {
+                true => Some(before),
+                false => measure(&broker, &card.name).await,
+            };
+            let Some(offset) = offset else {
+                let says = format!("agent {} does not answer for its clock", card.name);
+                return Err(RunnerError::environment(says).hint("is it still running?"));
+            };
+            hosts.push(Asked::new(card, offset));
+        }
+        tell(Event::Note(format!("{run_id} is taken up again on {} agents", hosts.len())));
+        let mut told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
+        let mut fleet = Fleet::new(&broker, &run_id, hosts);
+        fleet.catch_up(&mut told, tell).await;
+        finish(fleet, told, &plan, &kept, options, interrupt, tell).await
+    })
+}
+
+/// Leads a run to its end, and leaves its evidence.
+async fn finish(
+    mut fleet: Fleet<'_>,
+    told: async_nats::jetstream::consumer::pull::Ordered,
+    plan: &Plan,
+    kept: &Kept,
+    options: &Options,
+    interrupt: &AtomicBool,
+    tell: &mut dyn FnMut(Event),
+) -> Result<Left, RunnerError> {
+    let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned()) };
     fleet.follow(told, interrupt, tell).await?;
     let refused =
         fleet.hosts.iter().find_map(|host| Some((&host.card.name, host.refused.as_ref()?)));
     if let Some((name, reason)) = refused {
+        kept.forget(&options.places);
         return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}")).hint(
             "what its operator allows is stated where the agent is started (--trust, --allow-path)",
         ));
     }
-    fleet.collect(tell).await;
-    let Fleet { hosts, stopped, .. } = fleet;
-    evidence::leave(Collected {
+    let objects = fleet.collect(tell).await;
+    let Fleet { broker, hosts, stopped, .. } = fleet;
+    let left = evidence::leave(Collected {
         plan,
-        order: &order,
+        order: &kept.order,
         signed_by: signer.public(),
-        started_unix_ns,
+        started_unix_ns: kept.started_unix_ns,
         ended_early: stopped.unwrap_or_default(),
         hosts: hosts.into_iter().map(Asked::into_came).collect(),
         places: &options.places,
         bundles: &options.bundles,
-    })
+    })?;
+    // Only what lies here is taken from there; it stays on its host too.
+    for object in objects {
+        let _ = broker.evidence.delete(&object).await;
+    }
+    kept.forget(&options.places);
+    Ok(left)
+}
+
+fn unsigned() -> RunnerError {
+    RunnerError::usage("agents take signed plans only").hint(
+        "`plimsoll ledger key FILE` makes a key; --sign FILE signs with it, and agents \
+                   are told to --trust its public half",
+    )
 }
 
 /// A run under way.
@@ -267,7 +333,28 @@ struct Fleet<'a> {
     sent_ns: u64,
 }
 
-impl Fleet<'_> {
+impl<'a> Fleet<'a> {
+    fn new(broker: &'a Broker, run_id: &'a str, hosts: Vec<Asked>) -> Self {
+        let sent_ns = clock::monotonic_ns();
+        let (said_busy, live) = (Instant::now(), BTreeMap::new());
+        Self { broker, run_id, hosts, stopped: None, said_busy, live, sent_ns }
+    }
+
+    /// Hears what was told before, up to the last word: nothing is decided on half of it.
+    async fn catch_up(
+        &mut self,
+        told: &mut async_nats::jetstream::consumer::pull::Ordered,
+        tell: &mut dyn FnMut(Event),
+    ) {
+        while let Ok(Some(message)) = tokio::time::timeout(CATCH_UP, told.next()).await {
+            let Ok(message) = message else { continue };
+            self.hear(&message.subject, &message.payload, tell);
+            if message.info().is_ok_and(|info| info.pending == 0) {
+                break;
+            }
+        }
+    }
+
     /// Follows the agents until each has ended or is lost.
     async fn follow(
         &mut self,
@@ -450,8 +537,9 @@ impl Fleet<'_> {
         self.stopped = Some(says);
     }
 
-    /// Takes the evidence in, and the clocks a second time.
-    async fn collect(&mut self, tell: &mut dyn FnMut(Event)) {
+    /// Takes the evidence in, and the clocks a second time. The objects that were read.
+    async fn collect(&mut self, tell: &mut dyn FnMut(Event)) -> Vec<String> {
+        let mut objects = Vec::new();
         for host in &mut self.hosts {
             if host.lost.is_none()
                 && let Some(offset) = measure(self.broker, &host.card.name).await
@@ -464,8 +552,7 @@ impl Fleet<'_> {
             match fetch(self.broker, &object).await {
                 Ok(bytes) => {
                     host.archive = Some(bytes);
-                    // It stays on its host.
-                    let _ = self.broker.evidence.delete(&object).await;
+                    objects.push(object);
                 }
                 Err(error) => {
                     let says = format!("the evidence of {}: {error}", host.card.name);
@@ -474,6 +561,7 @@ impl Fleet<'_> {
                 }
             }
         }
+        objects
     }
 }
 

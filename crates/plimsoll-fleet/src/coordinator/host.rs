@@ -108,6 +108,10 @@ impl Asked {
                 self.waiting = None;
                 self.ended = Some(ended);
             }
+            // It was let in by a coordinator before this one.
+            Told::PhaseEnded { phase } if self.waiting.is_some_and(|w| w.kind == phase.kind) => {
+                self.waiting = None;
+            }
             Told::Ended(_) | Told::PhaseEnded { .. } | Told::Warning { .. } => {}
         }
     }

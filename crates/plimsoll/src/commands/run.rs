@@ -58,6 +58,11 @@ pub struct Options {
 /// # Errors
 /// A plan that is wrong, a target that cannot be used.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+    if let Some(run) = options.fleet.resumed() {
+        let (mut progress, interrupt) =
+            (StderrProgress::new(common.quiet), interrupt::flag_on_signal()?);
+        return options.fleet.resume(run, &options.after, common, &mut progress, &interrupt);
+    }
     if let Some(name) = options.plan.as_deref().filter(|name| job::is_one(name)) {
         if options.fleet.is_asked_for() {
             return Err(CliError::usage("a fleet does not carry fio jobs")

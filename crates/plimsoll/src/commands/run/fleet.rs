@@ -37,6 +37,10 @@ pub struct Fleet {
     /// How many agents, the first by name; without it all that are there.
     #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u32).range(1..))]
     agents: Option<u32>,
+    /// Take a fleet's run up again whose `plimsoll run` was killed: what goes on is led to its end, what has ended is
+    /// fetched from the hosts and judged.
+    #[arg(long, value_name = "RUN", requires = "fleet", conflicts_with_all = ["plan", "agents"])]
+    resume: Option<String>,
     #[command(flatten)]
     access: Access,
 }
@@ -45,6 +49,38 @@ impl Fleet {
     /// Whether a fleet is asked for.
     pub fn is_asked_for(&self) -> bool {
         self.fleet.is_some()
+    }
+
+    /// The run that is to be taken up again.
+    pub fn resumed(&self) -> Option<&str> {
+        self.resume.as_deref()
+    }
+
+    /// Takes a run up again, and shows its verdict.
+    ///
+    /// # Errors
+    /// A run that is not under way, a server that can't be reached, evidence that can't be written.
+    pub fn resume(
+        &self,
+        run_id: &str,
+        after: &After,
+        common: &Common,
+        progress: &mut StderrProgress,
+        interrupt: &AtomicBool,
+    ) -> Result<Exit, CliError> {
+        let url = self.fleet.as_deref().unwrap_or_default();
+        refuse(after)?;
+        if url.starts_with(LOCAL) {
+            return Err(CliError::usage("a local fleet ended with the command that started it")
+                .hint("name the server of the agents: --fleet nats://host:4222"));
+        }
+        let (server, places) = (self.access.server(url), keys::places(&after.sign)?);
+        let bundles = places.bundles(after.out.as_deref())?;
+        let options = coordinator::Options { server, agents: None, places, bundles };
+        let mut tell = |event: Event| tell(progress, event);
+        let left = coordinator::resume(run_id, &options, interrupt, &mut tell)?;
+        show(&left, common)?;
+        Ok(left.exit)
     }
 
     /// Runs a plan on the fleet, and shows its verdict.
@@ -95,17 +131,7 @@ impl Fleet {
     ) -> Result<Left, CliError> {
         let bundles = places.bundles(after.out.as_deref())?;
         let options = coordinator::Options { server, agents, places, bundles };
-        let mut tell = |event: Event| match event {
-            Event::Note(text) => progress.say(&text),
-            Event::Warning(text) => progress.warn(&text),
-            Event::Live { kind, hosts, ops_per_s, bytes_per_s } => progress.say(&format!(
-                "{}: {} of {} hosts, {ops_per_s:.0} IO/s, {:.1} MB/s",
-                kind.label(),
-                hosts.0,
-                hosts.1,
-                bytes_per_s / 1e6
-            )),
-        };
+        let mut tell = |event: Event| tell(progress, event);
         Ok(coordinator::run(plan, &options, interrupt, &mut tell)?)
     }
 
@@ -146,6 +172,21 @@ impl Fleet {
         progress.say(&format!("a private server and {count} agents run on this host"));
         let server = local.server();
         self.coordinate(plan, server, Some(count), places, after, progress, interrupt)
+    }
+}
+
+/// Says what happens.
+fn tell(progress: &mut StderrProgress, event: Event) {
+    match event {
+        Event::Note(text) => progress.say(&text),
+        Event::Warning(text) => progress.warn(&text),
+        Event::Live { kind, hosts, ops_per_s, bytes_per_s } => progress.say(&format!(
+            "{}: {} of {} hosts, {ops_per_s:.0} IO/s, {:.1} MB/s",
+            kind.label(),
+            hosts.0,
+            hosts.1,
+            bytes_per_s / 1e6
+        )),
     }
 }
 

@@ -1,0 +1,209 @@
+//! Servers, agents and hosts of the tests of fleets, all ended by process id.
+#![allow(dead_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use plimsoll_fleet::local::PrivateServer;
+use serde_json::Value;
+
+use crate::support::{OF_THE_HOST, Sandbox, json};
+
+/// I/Os per second that each host's plan asks for: no target's limit.
+pub const RATE: f64 = 200.0;
+/// Something that takes longer has failed.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+pub fn plan(sandbox: &Sandbox, path: &Path, measure: &str) -> String {
+    let text = format!(
+        "version = 1\nname = \"together\"\ndemonstration = true\n[target]\npath = {:?}\n\
+         [workload.matrix]\nfile_size = \"4MiB\"\nsizes = \"4KiB\"\nreads = 70\narrival = \"constant\"\n\
+         rate = {RATE}\n[phases]\nwarm_up = \"500ms\"\nmeasure = \"{measure}\"\n[evidence]\n\
+         min_measure = \"1s\"\ninterval = \"500ms\"\n",
+        path.display().to_string()
+    );
+    let file = sandbox.path("fleet.toml");
+    fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
+/// A process that ends with its test.
+pub struct Process(pub Child);
+
+impl Process {
+    pub fn start(mut command: Command) -> Self {
+        Self(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    pub fn wait(&mut self) -> i32 {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.code().unwrap_or(-1);
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The only fleet's evidence below a directory.
+pub fn fleet_in(directory: &Path) -> PathBuf {
+    let entries = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
+    let fleets: Vec<PathBuf> =
+        entries.filter(|path| path.join("all/fleet.json").is_file()).collect();
+    assert_eq!(fleets.len(), 1, "{fleets:?}");
+    fleets[0].clone()
+}
+
+pub fn count_of(class: &Value) -> u64 {
+    class["count"].as_u64().unwrap()
+}
+
+/// Whether the machine of the test was taken away from it, as far as a verdict says.
+pub fn was_disturbed(fleet: &Path) -> bool {
+    let hosts = fs::read_dir(fleet.join("hosts")).unwrap().flatten();
+    let bundles = hosts.flat_map(|host| fs::read_dir(host.path()).unwrap().flatten());
+    bundles.map(|bundle| json(&bundle.path().join("verdict.json"))).any(|verdict| {
+        let findings = verdict["findings"].as_array().unwrap();
+        findings.iter().any(|f| OF_THE_HOST.iter().any(|host| f["rule"] == *host))
+    })
+}
+
+/// That what is stated of all hosts is what their own bundles add up to, to the last I/O.
+pub fn adds_up(fleet: &Path, hosts: usize) -> f64 {
+    let stated = json(&fleet.join("all/fleet.json"));
+    let verdict = json(&fleet.join("verdict.json"));
+    assert_eq!(stated["hosts"].as_array().unwrap().len(), hosts, "{stated:#}");
+    let window = &stated["window"];
+    let (mut sum, mut latencies) = (0, 0);
+    for host in stated["hosts"].as_array().unwrap() {
+        assert_eq!(host["end"], "reported", "{host:#}");
+        let (name, run) = (host["name"].as_str().unwrap(), &host["run"]);
+        let bundle = fleet.join("hosts").join(name).join(run["run_id"].as_str().unwrap());
+        let own = json(&bundle.join("run.json"));
+        for class in own["classes"].as_array().unwrap() {
+            sum += count_of(class) - class["drained"].as_u64().unwrap();
+            latencies += count_of(class);
+        }
+        let starts = run["starts"].as_array().unwrap();
+        assert!(starts.iter().any(|start| start["kind"] == "warm-up"), "{run:#}");
+        let offsets = host["clock"].as_array().unwrap();
+        for offset in offsets {
+            // All hosts of the test have one clock: what is measured of it is wrong by its error at most.
+            let (offset, error) = (&offset["offset_ns"], &offset["error_ns"]);
+            assert!(offset.as_i64().unwrap().unsigned_abs() <= error.as_u64().unwrap(), "{host:#}");
+        }
+        assert_eq!(offsets.len(), 2, "before and after");
+    }
+    assert_eq!(window["cut"], false, "{window:#}");
+    let classes = stated["classes"].as_array().unwrap();
+    assert_eq!(classes.iter().map(count_of).sum::<u64>(), sum);
+    let counted = |class: &Value| class["latency_count"].as_u64().unwrap();
+    assert_eq!(classes.iter().map(counted).sum::<u64>(), latencies);
+    let passed = verdict["passed"].as_array().unwrap();
+    assert!(passed.iter().any(|rule| rule == "fleet-sums"), "{verdict:#}");
+    let skew_ns = window["start_skew_ns"].as_u64().unwrap();
+    let findings = verdict["findings"].as_array().unwrap();
+    let told = findings.iter().any(|finding| finding["rule"] == "fleet-together");
+    let error_ns = window["start_skew_error_ns"].as_u64().unwrap();
+    println!("{hosts} hosts: {sum} I/Os, starts {skew_ns} ns apart, known to {error_ns} ns");
+    assert!(told || skew_ns < 5_000_000 + error_ns, "{window:#}");
+    verdict["total"]["ops_per_s"].as_f64().unwrap()
+}
+
+/// A fleet of processes: a server, a key, agents that trust it.
+pub struct Fleet {
+    pub sandbox: Sandbox,
+    pub server: PrivateServer,
+}
+
+impl Fleet {
+    pub fn new() -> Self {
+        let sandbox = Sandbox::new();
+        let stop = AtomicBool::new(false);
+        let server = PrivateServer::start(&sandbox.path("nats"), &stop).unwrap();
+        let key = sandbox.path("key");
+        sandbox.run(&["ledger", "key", key.to_str().unwrap()]).expect(0);
+        Self { sandbox, server }
+    }
+
+    pub fn agent(&self, name: &str) -> Process {
+        let trust = self.sandbox.path("key.pub");
+        let allow = self.sandbox.data();
+        let arguments = ["agent", "--server", self.server.url(), "--name", name, "--trust"];
+        let mut command = self.sandbox.command(&arguments);
+        command.arg(trust).arg("--allow-path").arg(allow);
+        command.env("XDG_DATA_HOME", self.sandbox.path(&format!("share-{name}")));
+        command.env("XDG_STATE_HOME", self.sandbox.path(&format!("state-{name}")));
+        command.stdout(Stdio::null());
+        command.stderr(fs::File::create(self.sandbox.path(&format!("log-{name}"))).unwrap());
+        Process::start(command)
+    }
+}
+
+/// Hosts as network namespaces on a bridge inside one more: nothing of it can be reached from outside. They are gone
+/// when it is dropped.
+pub struct Hosts {
+    pub names: Vec<String>,
+}
+
+/// The switch's address, where the server and the coordinator are; host `i` has the one that ends in `i`.
+pub const SWITCH: &str = "10.231.7.254";
+
+pub fn ip(arguments: &str) {
+    let ran = Command::new("ip").args(arguments.split_whitespace()).output().unwrap();
+    assert!(ran.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+impl Hosts {
+    /// The switch first, then `count` hosts.
+    pub fn new(count: usize) -> Self {
+        let own = std::process::id();
+        let name = |at: usize| format!("pf{own}-{at}");
+        let mut hosts = Self { names: Vec::new() };
+        let switch = name(0);
+        ip(&format!("netns add {switch}"));
+        hosts.names.push(switch.clone());
+        ip(&format!("-n {switch} link set lo up"));
+        ip(&format!("-n {switch} link add br0 type bridge"));
+        ip(&format!("-n {switch} addr add {SWITCH}/24 dev br0"));
+        ip(&format!("-n {switch} link set br0 up"));
+        for at in 1..=count {
+            let host = name(at);
+            ip(&format!("netns add {host}"));
+            hosts.names.push(host.clone());
+            ip(&format!("-n {switch} link add p{at} type veth peer name eth0 netns {host}"));
+            ip(&format!("-n {switch} link set p{at} master br0 up"));
+            ip(&format!("-n {host} addr add 10.231.7.{at}/24 dev eth0"));
+            ip(&format!("-n {host} link set lo up"));
+            ip(&format!("-n {host} link set eth0 up"));
+        }
+        hosts
+    }
+
+    /// A command on one of them: 0 is the switch.
+    pub fn on(&self, at: usize, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[at], program]);
+        command
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = Command::new("ip").args(["netns", "del", name]).status();
+        }
+    }
+}
