@@ -117,6 +117,13 @@ fn no_winner_across_unlike_conditions_unless_each_is_accepted() {
 }
 
 #[test]
+fn whose_a_plan_is_is_no_condition() {
+    let owned = measured().replace("version = 1\n", "version = 1\nowner = \"mail team\"\n");
+    let found = compared(&five(&measured(), 300.0, 5 * MS), &five(&owned, 400.0, 5 * MS), &[]);
+    assert_eq!((found.outcome, found.unlike.len()), (Outcome::Differ, 0));
+}
+
+#[test]
 fn best_practice_on_both_sides_takes_each_sides_settings_as_they_are() {
     let practice =
         |text: &str| text.replace("version = 1\n", "version = 1\npractice = \"best practice\"\n");

@@ -51,6 +51,7 @@ pub(crate) fn resolve(
         resolved_version: RESOLVED_VERSION,
         name,
         description: root.description.value.clone(),
+        owner: root.owner.as_ref().map(|owner| owner.value.0.clone()),
         seed: root.seed.value.0,
         demonstration: root.demonstration.value,
         practice: root.practice.as_ref().map(|p| p.value.0.clone()),

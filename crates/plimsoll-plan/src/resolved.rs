@@ -53,6 +53,9 @@ pub struct ResolvedPlan {
     pub name: String,
     /// What it is for, in a sentence or two; may be empty.
     pub description: String,
+    /// Who answers for the plan; plans that name nobody are written as they always were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// Seed of every random choice.
     pub seed: u64,
     /// True for a short run that shows the tool and can't show the storage.

@@ -371,6 +371,20 @@ fn claims_add_to_a_requirement_and_unknown_rules_are_accepted_by_name() {
 }
 
 #[test]
+fn an_owner_is_part_of_plans_that_name_one_only() {
+    let text = "[target]\npath = \"/x\"\n[workload.matrix]\nreads = 70\n";
+    let plan = |top: &str| Plan::parse(&format!("{top}{text}"), "t").map(|plan| plan.resolve());
+    let owned = plan("owner = \"mail team\"\n").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(owned.owner.as_deref(), Some("mail team"));
+    let written = owned.to_toml().expect("writable");
+    assert_eq!(ResolvedPlan::from_toml(&written).expect("readable"), owned);
+    let plain = plan("").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(plain.owner, None);
+    assert!(!plain.to_toml().expect("writable").contains("owner"));
+    assert!(plan("owner = \" \"\n").is_err(), "an empty name");
+}
+
+#[test]
 fn the_question_of_a_comparison_is_part_of_plans_that_name_it_only() {
     let text = "[target]\npath = \"/x\"\n[workload.matrix]\nreads = 70\n";
     let plan = |more: &str| {

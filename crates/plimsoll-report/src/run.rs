@@ -86,6 +86,9 @@ fn threads(count: u32) -> String {
 fn identity(bundle: &Bundle) -> Vec<(String, String)> {
     let run = &bundle.run;
     let mut pairs = vec![("run".to_owned(), run.run_id.clone())];
+    if let Some(owner) = &bundle.plan.owner {
+        pairs.push(("owner".to_owned(), owner.clone()));
+    }
     pairs.push(("started".to_owned(), utc(run.started_unix_ns)));
     if let Some(phase) = measured(bundle) {
         pairs.push(("measured".to_owned(), elapsed(phase.duration_ns as f64)));

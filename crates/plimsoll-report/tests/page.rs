@@ -205,6 +205,7 @@ fn hostile(mut bundle: Bundle) -> Bundle {
     }
     bundle.plan_text = name();
     bundle.plan.description = name();
+    bundle.plan.owner = Some(name());
     bundle.plan.name = name();
     let environment = &mut bundle.environment;
     for text in [
@@ -222,6 +223,17 @@ fn hostile(mut bundle: Bundle) -> Bundle {
     bundle.observed.devices.iter_mut().for_each(|d| d.name = name());
     bundle.observed.unknown.iter_mut().for_each(|u| u.what = name());
     bundle
+}
+
+#[test]
+fn an_owner_is_shown_where_the_plan_names_one() {
+    let mut bundle = common::bundle(QUICK);
+    assert!(!page(&bundle).contains("owner"));
+    bundle.plan.owner = Some("mail <team>".into());
+    let page = page(&bundle);
+    assert!(page.contains("owner") && page.contains("mail &lt;team&gt;"));
+    let text = plimsoll_report::markdown(&bundle, &judge(&bundle));
+    assert!(text.contains("owner"), "{text}");
 }
 
 /// The tags of a page whose every name is hostile are those of the same page with a harmless name.

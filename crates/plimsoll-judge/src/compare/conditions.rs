@@ -20,12 +20,13 @@ pub(super) const INVALID_RUNS: &str = "invalid-runs";
 /// The condition of file systems and their mount options.
 const MOUNT_OPTIONS: &str = "mount-options";
 
-/// Parts of a resolved plan that are not conditions of the measurement: what the plan is called,
-/// what is compared, what is asked, and how often.
-const NOT_CONDITIONS: [&str; 9] = [
+/// Parts of a resolved plan that are not conditions of the measurement: what the plan is called and
+/// whose it is, what is compared, what is asked, and how often.
+const NOT_CONDITIONS: [&str; 10] = [
     "resolved_version",
     "name",
     "description",
+    "owner",
     "demonstration",
     "practice",
     "claims",

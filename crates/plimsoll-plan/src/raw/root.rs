@@ -17,6 +17,9 @@ section! {
         name: Name | "the name of the file";
         /// What it is for.
         description: String = "";
+        /// Who answers for the plan, in the report: a name, a team or an address. It is no condition of the
+        /// measurement.
+        owner: Name | "none";
         /// Seed of every random choice: the same seed gives the same choices per session.
         seed: Whole<0> = 42;
         /// True for a short run that shows the tool and can't show the storage; the first line of
