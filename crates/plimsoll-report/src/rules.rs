@@ -55,6 +55,14 @@ pub fn all() -> Vec<Shown> {
     all
 }
 
+/// The rules that bear on any of these claims, whatever they weigh for it; all rules where none is named.
+pub fn bearing_on(claims: &[Claim]) -> Vec<Shown> {
+    let mut all = all();
+    let bears = |rule: &Shown| rule.bears_on.iter().any(|(claim, _)| claims.contains(claim));
+    all.retain(|rule| claims.is_empty() || bears(rule));
+    all
+}
+
 fn claims(rule: &Shown, weight: Weight) -> Vec<&'static str> {
     let claims = rule.bears_on.iter().filter(|(_, w)| *w == weight);
     claims.map(|(claim, _)| claim.word()).collect()

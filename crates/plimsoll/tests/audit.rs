@@ -213,6 +213,26 @@ fn every_rule_can_be_explained() {
 }
 
 #[test]
+fn rules_are_listed_by_the_claims_that_they_bear_on() {
+    let sandbox = Sandbox::new();
+    let all = sandbox.run(&["audit", "--rules", "--json"]).expect(0).json();
+    let tail = ["audit", "--rules", "--claim", "tail-latency", "--json"];
+    let tail = sandbox.run(&tail).expect(0).json();
+    let bears = |rule: &&serde_json::Value| {
+        let claims = ["mandatory_for", "refutes", "bears_on"].map(|weight| &rule[weight]);
+        claims.iter().any(|of| of.as_array().unwrap().contains(&"tail-latency".into()))
+    };
+    let all = all.as_array().unwrap();
+    let bearing: Vec<_> = all.iter().filter(bears).cloned().collect();
+    assert!(!bearing.is_empty() && bearing.len() < all.len());
+    assert_eq!(tail.as_array(), Some(&bearing));
+    let both = ["audit", "--rules", "--claim", "tail-latency", "--claim", "trace-replay"];
+    sandbox.run(&both).expect(0).says("replay");
+    sandbox.run(&["audit", "--rules", "--claim", "speed"]).expect(2).says("is no claim");
+    sandbox.run(&["audit", "--claim", "tail-latency"]).expect(2);
+}
+
+#[test]
 fn what_is_no_result_is_refused_with_a_reason() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("x.json"), "{\"a\": 1}").unwrap();

@@ -26,17 +26,17 @@ use crate::exit::Exit;
     diskspd and others wrote\n  plimsoll audit results/ --table         every result below a \
     directory, or in an archive\n  plimsoll audit --iops 1e6 --size 4KiB --latency 0.25ms --depth 256 \
     --link 25Gb/s\n  plimsoll audit table.csv --outstanding 480 --link 5GB/s\n  plimsoll audit --explain \
-    holes-read\n  plimsoll audit --rules\n\nForms are told by content; docs/audit.md lists them. Exit \
+    holes-read\n  plimsoll audit --rules --claim tail-latency\n\nForms are told by content; docs/audit.md lists them. Exit \
     code 3: a result is IMPOSSIBLE, DOUBTFUL or INVALID.\nA result file alone (tier T3) never shows \
     where reads came from, what lasts, what\nsurvives a loss of power, or the tail. `plimsoll observe \
     -- CMD` shows more."
 )]
 pub struct Options {
     /// Results: files, directories or archives (tar, tar.gz, zip).
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", group = "claimed")]
     paths: Vec<PathBuf>,
-    /// List the rules.
-    #[arg(long, conflicts_with_all = ["paths", "explain"])]
+    /// List the rules; with `--claim` those that bear on it.
+    #[arg(long, conflicts_with_all = ["paths", "explain"], group = "claimed")]
     rules: bool,
     /// Say what a rule means, how it is found and what to do.
     #[arg(long, value_name = "RULE", conflicts_with = "paths")]
@@ -54,7 +54,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE", requires = "paths")]
     csv: Option<PathBuf>,
     /// What the figure is said to show; by default what its operations suggest.
-    #[arg(long, value_name = "CLAIM", requires = "paths")]
+    #[arg(long, value_name = "CLAIM", requires = "claimed")]
     claim: Vec<String>,
     /// Operations in flight, all clients together (a result that does not say).
     #[arg(long, visible_alias = "depth", value_name = "COUNT")]
@@ -84,7 +84,7 @@ pub struct Options {
 /// A file that cannot be read, is of no known form, or an option that says nothing.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     if options.rules {
-        return rules::list(common);
+        return rules::list(&declared::claims(&options.claim)?, common);
     }
     if let Some(id) = &options.explain {
         return rules::explain(id, common);

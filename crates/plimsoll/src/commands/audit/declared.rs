@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::reported::Figure;
 use plimsoll_import::number::{self, Measure};
-use plimsoll_plan::{Media, SizeBytes};
+use plimsoll_plan::{Claim, Media, SizeBytes};
 use plimsoll_runner::audit::Declared;
 
 use super::Options;
@@ -32,6 +32,19 @@ pub fn of(options: &Options) -> Result<Declared, CliError> {
         media: options.media.as_ref().map(media).transpose()?,
         drives: options.drives,
     })
+}
+
+/// Claims by their words.
+///
+/// # Errors
+/// A word that stands for none.
+pub fn claims(words: &[String]) -> Result<Vec<Claim>, CliError> {
+    let claim = |word: &String| {
+        Claim::from_word(word).ok_or_else(|| {
+            CliError::usage(format!("{word:?} is no claim")).hint(Claim::WORDS.join(", "))
+        })
+    };
+    words.iter().map(claim).collect()
 }
 
 /// `5GB/s`, `25Gb/s`, `10 Gbit/s`.

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use plimsoll_plan::Claim;
 use plimsoll_report::rows::rows_text;
 use plimsoll_runner::audit::{self, Declared, Judged};
 
 use super::super::bundle;
+use super::declared::claims;
 use super::{Options, study};
 use crate::common::Common;
 use crate::error::CliError;
@@ -31,15 +31,6 @@ pub fn carry_out(
         study::write(path, &bundle::html(only, verdict)?)?;
     }
     Ok(judged.exit())
-}
-
-fn claims(words: &[String]) -> Result<Vec<Claim>, CliError> {
-    let claim = |word: &String| {
-        Claim::from_word(word).ok_or_else(|| {
-            CliError::usage(format!("{word:?} is no claim")).hint(Claim::WORDS.join(", "))
-        })
-    };
-    words.iter().map(claim).collect()
 }
 
 fn show(judged: &Judged, common: &Common) -> Result<(), CliError> {

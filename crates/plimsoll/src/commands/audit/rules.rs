@@ -1,18 +1,19 @@
 //! What the rules are: `--rules` and `--explain`.
 
-use plimsoll_report::rules::{Shown, all, list_text};
+use plimsoll_plan::Claim;
+use plimsoll_report::rules::{Shown, all, bearing_on, list_text};
 
 use super::super::bundle;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Lists all rules.
+/// Lists all rules, or those that bear on any of the claims.
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn list(common: &Common) -> Result<Exit, CliError> {
-    let all = all();
+pub fn list(claims: &[Claim], common: &Common) -> Result<Exit, CliError> {
+    let all = bearing_on(claims);
     bundle::print(&match common.json {
         true => bundle::json(&all.iter().map(Shown::as_json).collect::<Vec<_>>())?,
         false => list_text(&all),
