@@ -1,8 +1,8 @@
 //! The form of a file, told from how it begins.
 
 use crate::{
-    diskspd, elbencho, fio, io500, ior, iozone, jetstress, mdtest, pgbench_log, sysbench, table,
-    terminal, text, vdbench, warp, warp_csv,
+    diskspd, elbencho, fio, io500, ioping, ior, iozone, jetstress, mdtest, pgbench_log, sysbench,
+    table, terminal, text, vdbench, warp, warp_csv,
 };
 
 /// A form that is known.
@@ -26,6 +26,8 @@ pub enum Format {
     ElbenchoJson,
     /// elbencho's table on a terminal.
     ElbenchoText,
+    /// ioping's statistics.
+    Ioping,
     /// iozone's report.
     Iozone,
     /// IOR's table of iterations, as text or CSV.
@@ -90,6 +92,7 @@ impl Format {
             Self::ElbenchoCsv => "elbencho CSV",
             Self::ElbenchoJson => "elbencho JSON",
             Self::ElbenchoText => "elbencho text",
+            Self::Ioping => "ioping",
             Self::Iozone => "iozone",
             Self::Ior => "IOR",
             Self::Io500Result => "IO500 result",
@@ -145,6 +148,7 @@ const OTHERS: &[(Is, Format)] = &[
     (diskspd::is_text, Format::DiskspdText),
     (elbencho::is_csv, Format::ElbenchoCsv),
     (elbencho::is_text, Format::ElbenchoText),
+    (ioping::is, Format::Ioping),
     (iozone::is, Format::Iozone),
     (ior::is, Format::Ior),
     (mdtest::is, Format::Mdtest),

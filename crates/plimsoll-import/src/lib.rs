@@ -13,6 +13,7 @@ pub mod fio;
 pub mod fio_job;
 pub mod foreign;
 pub mod io500;
+pub mod ioping;
 pub mod ior;
 pub mod iozone;
 pub mod jetstress;

@@ -9,8 +9,8 @@ use crate::detect::{Format, detect};
 use crate::json::{self, At};
 use crate::walk::{Visitor, walk};
 use crate::{
-    ImportError, diskspd, elbencho, fio, io500, ior, iozone, jetstress, kv_cache, mdtest, mlperf,
-    pgbench_log, sysbench, table, terminal, text, vdbench, warp, warp_csv,
+    ImportError, diskspd, elbencho, fio, io500, ioping, ior, iozone, jetstress, kv_cache, mdtest,
+    mlperf, pgbench_log, sysbench, table, terminal, text, vdbench, warp, warp_csv,
 };
 
 /// What was found in the files that were named.
@@ -131,6 +131,7 @@ impl Reader {
             Format::DiskspdText => results.extend(diskspd::read_text(text, file)?),
             Format::ElbenchoCsv => results.extend(elbencho::read_csv(text, file)?),
             Format::ElbenchoText => results.extend(elbencho::read_text(text, file)?),
+            Format::Ioping => results.extend(ioping::read(text, file)?),
             Format::Iozone => results.extend(iozone::read(text, file)?),
             Format::ElbenchoJson => results.extend(elbencho::read_json(text, file)?),
             Format::Ior => results.extend(ior::read(text, file)?),

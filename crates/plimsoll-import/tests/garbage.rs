@@ -49,6 +49,9 @@ const SAMPLES: &[&str] = &[
      random read test\n\nFile operations:\n    reads/s:  6000.00\n    writes/s:  0.00\n\nThroughput:\n    read, MiB/s:  \
      93.75\n\nGeneral statistics:\n    total time:   3.0000s\n    total number of events:              18000\n\nLatency (ms):\n  \
      min:  0.00\n  avg:  0.16\n  max:  13.17\n",
+    "--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n2.00 k requests completed in 3.00 s, 31.2 MiB written, 665 iops, \
+     10.4 MiB/s\ngenerated 2 k requests in 3.02 s, 31.2 MiB, 661 iops, 10.3 MiB/s\nmin/avg/max/mdev = 71.4 us / 1.50 ms / 25.7 \
+     ms / 2.27 ms\n",
     "FIO version - fio-3.30\nJobName: read_iops\n  blocksize=4K filesize=2G iodepth=64 rw=randread\nread:\n  IOPS=727.29 \
      BW(KiB/s)=2925\n",
     "IOR-4.0.0: MPI Coordinated Test of Parallel I/O\ntasks : 4\naggregate filesize  : 1 GiB\naccess    bw(MiB/s)  IOPS  \

@@ -233,6 +233,19 @@ fn rules_are_listed_by_the_claims_that_they_bear_on() {
 }
 
 #[test]
+fn statistics_of_ioping_are_held_against_each_other() {
+    let sandbox = Sandbox::new();
+    // As version 1.3 printed it.
+    let printed = "--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n2.00 k requests completed in 3.00 s, 31.2 \
+        MiB written, 665 iops, 10.4 MiB/s\ngenerated 2 k requests in 3.02 s, 31.2 MiB, 661 iops, 10.3 MiB/s\n\
+        min/avg/max/mdev = 71.4 us / 1.50 ms / 25.7 ms / 2.27 ms\n";
+    std::fs::write(sandbox.path("ioping.txt"), printed).unwrap();
+    sandbox.run(&["audit", "ioping.txt"]).expect(0).says("CONSISTENT");
+    std::fs::write(sandbox.path("forged.txt"), printed.replace("665 iops", "66.5 k iops")).unwrap();
+    sandbox.run(&["audit", "forged.txt"]).expect(3).says("IMPOSSIBLE");
+}
+
+#[test]
 fn what_is_no_result_is_refused_with_a_reason() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("x.json"), "{\"a\": 1}").unwrap();

@@ -1,0 +1,174 @@
+//! ioping (K. Khlebnikov, version 1.0 and later): the statistics that it prints at its end.
+
+use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported, Setting, Stage};
+
+use crate::parts::{Digits, figure, latency, source};
+use crate::{number, runs};
+
+/// Before the target, in the line that heads the statistics, and behind it.
+const HEAD: (&str, &str) = ("--- ", " ioping statistics ---");
+/// Names of the last line.
+const LATENCIES: &str = "min/avg/max/mdev = ";
+
+/// True for what ioping prints at its end.
+#[must_use]
+pub fn is(text: &str) -> bool {
+    text.lines().any(|line| target(line).is_some())
+}
+
+/// What was worked on: `--- /data (ext4 /dev/sda1 98.3 GiB) ioping statistics ---`.
+fn target(line: &str) -> Option<&str> {
+    let inner = line.trim().strip_prefix(HEAD.0)?.strip_suffix(HEAD.1)?;
+    Some(inner.rsplit_once(" (").map_or(inner, |(target, _)| target))
+}
+
+/// Reads the statistics, one after the other.
+///
+/// # Errors
+/// Statistics of no request, or of a version before 1.0.
+pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    runs::read_each(text, |line| target(line).is_some(), |text| one(text, file))
+}
+
+fn one(text: &str, file: &str) -> Result<Reported, String> {
+    let lines = || text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    let mut reported = Reported::of(source("ioping", "ioping", file));
+    let (at, completed) = lines()
+        .find_map(|(at, line)| Some((at, line.split_once(" requests completed in ")?)))
+        .ok_or("it has no requests: the run did not end")?;
+    let mut done = operation(completed, at).ok_or("its rate cannot be read")?;
+    let generated = lines().find_map(|(at, line)| {
+        let asked = line.strip_prefix("generated ")?.split_once(" requests in ")?;
+        operation(asked, at)
+    });
+    // Before 1.0 the time was that of the run, and the rate that of the requests alone.
+    let mut generated =
+        generated.ok_or("it does not say what was generated: before version 1.0")?;
+    if done.is_idle() {
+        return Err("no request was counted".into());
+    }
+    let moved = completed.1;
+    done.kind = match (moved.contains(" read,"), moved.contains(" written,")) {
+        (true, false) => Kind::Read,
+        (false, true) => Kind::Write,
+        _ => Kind::All,
+    };
+    let spent = done.window_ns.clone();
+    done.latencies.extend(lines().find_map(|(at, line)| {
+        let times: Vec<&str> = line.strip_prefix(LATENCIES)?.split(" / ").collect();
+        let time = |index: usize, name: &str| time_ns(times.get(index)?, place(at, name));
+        latency(Stage::Total, |l| {
+            (l.min_ns, l.mean_ns, l.max_ns) = (time(0, "min"), time(1, "avg"), time(2, "max"));
+            l.stddev_ns = time(3, "mdev");
+            l.sum_ns = spent.clone();
+            l.count = done.count.first().cloned();
+        })
+    }));
+    // The first request, which warms up, is generated and not counted.
+    generated.kind = Kind::Other("generated".into());
+    let part = Part {
+        window_ns: generated.window_ns.take(),
+        setting: Setting {
+            target: lines().find_map(|(_, line)| target(line)).map(str::to_owned),
+            ..Setting::default()
+        },
+        operations: vec![done, generated],
+        ..Part::default()
+    };
+    reported.parts.push(part);
+    Ok(reported)
+}
+
+fn place(line: usize, name: &str) -> String {
+    format!("line {line} ({name})")
+}
+
+/// `5`, `943.8 us, 20 KiB read, 5.30 k iops, 20.7 MiB/s`: a count, and the time, amount and rates of so many.
+fn operation((count, rest): (&str, &str), at: usize) -> Option<Operation> {
+    let mut operation = Operation::of(Kind::All);
+    operation.count.extend(counted(count, place(at, "requests")));
+    let mut parts = rest.split(", ");
+    operation.window_ns = time_ns(parts.next()?, place(at, "time"));
+    for part in parts {
+        if let Some(rate) = part.strip_suffix(" iops") {
+            operation.rate_per_s.extend(counted(rate, place(at, "iops")));
+        } else if let Some(rate) = part.strip_suffix("/s") {
+            operation.bandwidth_per_s.extend(bytes(rate, place(at, "bandwidth")));
+        } else {
+            let amount = part.trim_end_matches(" read").trim_end_matches(" written");
+            operation.bytes.extend(bytes(amount, place(at, "amount")));
+        }
+    }
+    (!operation.count.is_empty() && !operation.rate_per_s.is_empty()).then_some(operation)
+}
+
+/// `12.4 k`. Fractions are cut off before they are rounded, so that it may be either.
+fn counted(text: &str, field: String) -> Option<Figure> {
+    let (digits, prefix) = number::split_unit(text);
+    let factor = match prefix {
+        "" => 1.0,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        _ => return None,
+    };
+    figure(digits, Digits::Either, factor, field)
+}
+
+fn bytes(text: &str, field: String) -> Option<Figure> {
+    let (digits, unit) = number::split_unit(text);
+    let unit = number::unit(unit).filter(|unit| unit.measure == number::Measure::Bytes)?;
+    figure(digits, Digits::Either, unit.factor, field)
+}
+
+fn time_ns(text: &str, field: String) -> Option<Figure> {
+    let (digits, unit) = number::split_unit(text);
+    let unit = number::unit(unit).filter(|unit| unit.measure == number::Measure::Time)?;
+    figure(digits, Digits::Either, unit.factor, field)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    // Made by running version 1.3.
+    const READS: &str = "4 KiB <<< . (ext4 /dev/vda 252.0 GiB): request=1 time=99.0 us (warmup)\n4 KiB <<< . (ext4 \
+        /dev/vda 252.0 GiB): request=2 time=192.9 us\n\n--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n5 \
+        requests completed in 943.8 us, 20 KiB read, 5.30 k iops, 20.7 MiB/s\ngenerated 6 requests in 1.00 s, 24 KiB, \
+        5 iops, 24.0 KiB/s\nmin/avg/max/mdev = 126.4 us / 188.8 us / 264.3 us / 45.9 us\n";
+    const WRITES: &str = "--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n2.00 k requests completed in 3.00 s, \
+        31.2 MiB written, 665 iops, 10.4 MiB/s\ngenerated 2 k requests in 3.02 s, 31.2 MiB, 661 iops, 10.3 MiB/s\n\
+        min/avg/max/mdev = 71.4 us / 1.50 ms / 25.7 ms / 2.27 ms\n";
+    const NONE: &str = "--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n0 requests completed in 0 ns, 0 B read, \
+        0 iops, 0 B/s\ngenerated 1 requests in 2.01 ms, 4 KiB, 498 iops, 1.95 MiB/s\nmin/avg/max/mdev = 0 ns / 0 ns / \
+        0 ns / 0 ns\n";
+
+    #[test]
+    fn statistics_are_read_run_after_run() {
+        assert!(is(READS) && is(WRITES));
+        let both = read(&format!("{READS}\n{WRITES}"), "x").unwrap();
+        assert_eq!(both.len(), 2);
+        let (reads, writes) = (&both[0].parts[0], &both[1].parts[0]);
+        let read = &reads.operations[0];
+        assert_eq!((read.kind.clone(), read.rate_per_s[0].value), (Kind::Read, 5300.0));
+        assert_eq!((read.count[0].value, read.bytes[0].value), (5.0, 20480.0));
+        assert_eq!(read.latencies[0].max_ns.as_ref().unwrap().value.round(), 264_300.0);
+        // Its rate is over the time of its requests, and not over that of the run.
+        assert_eq!(read.window_ns.as_ref().unwrap().value.round(), 943_800.0);
+        assert_eq!(reads.window_ns.as_ref().unwrap().value, 1e9);
+        assert_eq!(reads.setting.target.as_deref(), Some("."));
+        let write = &writes.operations[0];
+        assert_eq!((write.kind.clone(), write.count[0].value), (Kind::Write, 2000.0));
+        assert_eq!(write.bandwidth_per_s[0].value, 10.4 * 1024.0 * 1024.0);
+    }
+
+    #[test]
+    fn what_counted_nothing_is_no_result() {
+        assert_eq!(read(NONE, "x").unwrap_err(), "no request was counted");
+        let old = READS.lines().filter(|line| !line.starts_with("generated"));
+        let old = old.collect::<Vec<_>>().join("\n");
+        assert!(read(&old, "x").unwrap_err().contains("before version 1.0"));
+        assert!(read("--- x ioping statistics ---\n", "x").is_err());
+    }
+}
