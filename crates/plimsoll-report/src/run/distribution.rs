@@ -24,6 +24,8 @@ pub(crate) const QUANTILES: [(&str, &str, f64); 7] = [
 
 /// Bins of the distribution per factor of ten of latency.
 const BINS_PER_DECADE: f64 = 24.0;
+/// So many I/Os lie beyond a percentile that is shown.
+const BEYOND_MIN: u64 = 10;
 
 pub(super) fn section(bundle: &Bundle) -> Section {
     let table = percentiles(bundle);
@@ -31,10 +33,8 @@ pub(super) fn section(bundle: &Bundle) -> Section {
         return nothing();
     }
     let section = Section::full("latency", "Latency").with(Block::Table(table));
-    match chart(bundle) {
-        Some(plot) => section.with(Block::Chart(Box::new(plot))),
-        None => section,
-    }
+    let charts = [chart(bundle), tail_chart(bundle)].into_iter().flatten();
+    charts.fold(section, |section, plot| section.with(Block::Chart(Box::new(plot))))
 }
 
 pub(crate) fn percentiles(bundle: &Bundle) -> Table {
@@ -117,19 +117,78 @@ fn chart(bundle: &Bundle) -> Option<Plot> {
         "Each step is the share of I/Os of that kind within a twenty-fourth of a factor of ten. \
          Two humps mean that two things answered: a cache and the media, for example.",
     );
-    for kind in kinds(bundle) {
-        if !matches!(kind.group.as_str(), "transactional" | "log") {
-            continue;
-        }
-        let Some(histogram) = kind.histogram(bundle, false) else { continue };
+    for (kind, histogram) in drawn(bundle) {
         let (colour, points) = (kind.colour(), bins(&histogram));
         plot = plot.mark(Mark::StepArea(Series { name: kind.label, colour, points }));
     }
     (!plot.marks.is_empty()).then_some(plot)
 }
 
+/// What of each kind took longer than any latency: the percentiles, read from the other side.
+fn tail_chart(bundle: &Bundle) -> Option<Plot> {
+    let mut plot = Plot::new(
+        "latency-beyond",
+        "Which share takes longer",
+        Axis::log("latency", Unit::Latency),
+        Axis::log("share of its I/Os that took longer", Unit::Share),
+    )
+    .size(860.0, 240.0)
+    .says(
+        "The share of I/Os of that kind that took longer than the latency below: at 1 % stands p99, at 0.1 % p99.9. A \
+         line ends where fewer than ten I/Os lie beyond.",
+    );
+    for (kind, histogram) in drawn(bundle) {
+        let (colour, points) = (kind.colour(), beyond(&histogram));
+        if points.len() > 1 {
+            plot = plot.mark(Mark::Line(Series { name: kind.label, colour, points }));
+        }
+    }
+    (!plot.marks.is_empty()).then_some(plot)
+}
+
+/// What the charts show: the I/Os of the measured load, with their latencies.
+fn drawn(bundle: &Bundle) -> impl Iterator<Item = (Kind, Histogram<u64>)> {
+    let shown = |kind: &Kind| matches!(kind.group.as_str(), "transactional" | "log");
+    kinds(bundle).into_iter().filter(shown).filter_map(|kind| {
+        let histogram = kind.histogram(bundle, false)?;
+        Some((kind, histogram))
+    })
+}
+
 /// Shares of the histogram's values in bins of equal width on a logarithmic axis.
 fn bins(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
+    let (first, counts) = counts(histogram);
+    let total = histogram.len() as f64;
+    let mut points = vec![(edge(first), Some(0.0))];
+    points.extend(
+        (first..).zip(&counts).map(|(bin, count)| (edge(bin), Some(*count as f64 / total))),
+    );
+    points.push((edge(first + counts.len() as i64), Some(0.0)));
+    points
+}
+
+/// Shares of the histogram's values above each edge of those bins, as long as enough values lie there.
+fn beyond(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
+    let (first, counts) = counts(histogram);
+    let mut left = histogram.len();
+    let mut points = vec![(edge(first), Some(1.0))];
+    for (bin, count) in (first + 1..).zip(&counts) {
+        left = left.saturating_sub(*count);
+        if left < BEYOND_MIN {
+            break;
+        }
+        points.push((edge(bin), Some(left as f64 / histogram.len() as f64)));
+    }
+    points
+}
+
+/// The latency at which a bin begins, ns.
+fn edge(bin: i64) -> f64 {
+    10f64.powf(bin as f64 / BINS_PER_DECADE)
+}
+
+/// The number of the first bin, and how many values lie in each from there on.
+fn counts(histogram: &Histogram<u64>) -> (i64, Vec<u64>) {
     let bin_of = |ns: u64| ((ns.max(1) as f64).log10() * BINS_PER_DECADE).floor() as i64;
     // A logarithmic axis has no zero: what took less than the clock tells stands in the first bin.
     let (first, last) = (bin_of(histogram.min_nz()), bin_of(histogram.max()));
@@ -139,19 +198,33 @@ fn bins(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
         let at = at.min(counts.len() - 1);
         counts[at] += value.count_at_value();
     }
-    let edge = |bin: i64| 10f64.powf(bin as f64 / BINS_PER_DECADE);
-    let total = histogram.len() as f64;
-    let mut points = vec![(edge(first), Some(0.0))];
-    points.extend(
-        (first..).zip(&counts).map(|(bin, count)| (edge(bin), Some(*count as f64 / total))),
-    );
-    points.push((edge(last + 1), Some(0.0)));
-    points
+    (first, counts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_share_beyond_falls_from_all_and_ends_with_the_samples() {
+        let mut histogram = plimsoll_evidence::latency::histogram();
+        histogram.record_n(100_000, 900).unwrap();
+        histogram.record_n(1_000_000, 90).unwrap();
+        histogram.record_n(50_000_000, 10).unwrap();
+        let points = beyond(&histogram);
+        let share_at = |ns: f64| {
+            let at = points.iter().rev().find(|(x, _)| *x <= ns);
+            at.and_then(|(_, share)| *share)
+        };
+        assert_eq!(points[0].1, Some(1.0));
+        assert_eq!((share_at(5e5), share_at(3e7)), (Some(0.1), Some(0.01)));
+        assert!(points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 >= pair[1].1));
+        // Ten lie beyond the last point: what fewer did is not drawn.
+        assert_eq!(points.last().unwrap().1, Some(0.01));
+        histogram.reset();
+        histogram.record_n(100_000, 9).unwrap();
+        assert_eq!(beyond(&histogram).len(), 1);
+    }
 
     #[test]
     fn bins_hold_every_io_once() {
