@@ -41,6 +41,7 @@ pub mod littles_law;
 pub mod load_not_reached;
 pub mod log_read_back;
 pub mod measured_too_short;
+pub mod memory_pressure;
 pub mod memory_target;
 pub mod misaligned;
 pub mod never_settled;
@@ -164,6 +165,7 @@ pub const ALL: &[Rule] = &[
     noisy_neighbour::RULE,
     cpu_steal::RULE,
     cpu_frequency::RULE,
+    memory_pressure::RULE,
     generator_limit::RULE,
     load_not_reached::RULE,
     rate_capped::RULE,

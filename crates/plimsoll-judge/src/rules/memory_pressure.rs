@@ -1,0 +1,67 @@
+//! Did the host run short of memory?
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight, seen};
+use crate::claim::Claim;
+use crate::finding::{Finding, Outcome};
+
+/// From this share of the time on, waiting for memory shows in what is measured: our choice. A host that is not
+/// short of memory has less than a thousandth.
+const SHARE_WARN: f64 = 0.05;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "memory-pressure",
+    asks: "did programs wait for memory while it was measured?",
+    explains: "The kernel counts the time in which at least one task waited for memory: for pages to be freed, \
+        read back from swap or read again into the page cache (`/proc/pressure/memory`). From 5 % of the \
+        measured phase on it is a warning: the load generator may have been among those that waited, and what \
+        the host swaps moves over devices too. Stop what uses the memory, or give the host more of it. Kernels \
+        without pressure accounting show none: then the rule says nothing.",
+    bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::TailLatency, Weight::Advisory)],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if !seen::is_real(bundle) {
+        return None;
+    }
+    let share = bundle.observed.pressure.memory_some_share?;
+    let says = format!("programs waited for memory in {} of the time", seen::percent(share));
+    let finding = if share >= SHARE_WARN {
+        Finding::new(RULE.id, Outcome::Warn, says)
+            .advise("stop what uses the memory, or give the host more of it")
+    } else {
+        Finding::new(RULE.id, Outcome::Pass, says)
+    };
+    Some(finding.with("memory_some_share", share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures;
+    use super::*;
+
+    #[test]
+    fn a_twentieth_of_the_time_warns() {
+        let mut bundle = fixtures::reads();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None, "not observed");
+        bundle.observed.pressure.memory_some_share = Some(0.049);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.pressure.memory_some_share = Some(0.05);
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Warn);
+        assert!(finding.says.contains("5.0 % of the time"), "{}", finding.says);
+    }
+
+    #[test]
+    fn it_decides_nothing() {
+        let mut bundle = fixtures::reads();
+        let calm = crate::judge(&bundle);
+        bundle.observed.pressure.memory_some_share = Some(1.0);
+        let short = crate::judge(&bundle);
+        assert_eq!(short.verdict, calm.verdict);
+        assert!(short.findings.iter().any(|finding| finding.rule == RULE.id));
+    }
+}
