@@ -6,6 +6,7 @@
 
 mod command;
 mod evidence;
+pub mod found;
 mod result;
 
 use std::path::{Path, PathBuf};

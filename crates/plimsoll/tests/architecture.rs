@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -171,6 +172,56 @@ fn picture(arrows: &Arrows) -> String {
     }
     lines.push("```".to_owned());
     lines.join("\n")
+}
+
+/// Lines of a file of a command, its tests aside: it parses, calls and prints.
+const COMMAND_LINES_MAX: usize = 120;
+
+/// Files of commands that are longer, with the lines that they may have, and why.
+const LONGER_COMMANDS: &[(&str, usize, &str)] = &[
+    ("bundle.rs", 136, "what every command prints of a bundle, and how one is called"),
+    ("chosen.rs", 181, "the flags that name places and change fields, and the plan that they give"),
+    ("run/fleet.rs", 226, "the flags of a fleet, and a coordinator with an agent in this process"),
+    ("run/line.rs", 182, "the flags of a run without a plan, in our words and in fio's"),
+    ("serve.rs", 144, "the flags of the page, and what is refused before it answers"),
+    ("sweep/flags.rs", 124, "the flags of a sweep without a plan"),
+];
+
+/// Every file below a directory of sources, by its path from there, with its lines up to its tests.
+fn lengths(directory: &Path, below: &str, all: &mut BTreeMap<String, usize>) {
+    for entry in fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        if path.is_dir() {
+            lengths(&path, &format!("{below}{name}/"), all);
+        } else {
+            let text = fs::read_to_string(&path).expect("a source");
+            let lines = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).count();
+            all.insert(format!("{below}{name}"), lines);
+        }
+    }
+}
+
+#[test]
+fn a_command_parses_calls_and_prints() {
+    let mut all = BTreeMap::new();
+    let commands = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands");
+    lengths(Path::new(commands), "", &mut all);
+    assert!(all.contains_key("run.rs") && all.contains_key("run/stages.rs"), "{all:?}");
+    for (file, lines) in &all {
+        let longer = LONGER_COMMANDS.iter().find(|(name, ..)| name == file);
+        let most = longer.map_or(COMMAND_LINES_MAX, |(_, most, _)| *most);
+        assert!(
+            *lines <= most,
+            "commands/{file} has {lines} lines, and {most} are enough to parse, call and print: what it carries out \
+             belongs in plimsoll-runner, what it shows in plimsoll-report"
+        );
+    }
+    for (file, most, why) in LONGER_COMMANDS {
+        let lines = all.get(*file).copied().unwrap_or(0);
+        assert!(lines > COMMAND_LINES_MAX, "{file} is no longer longer ({why})");
+        assert!(lines == *most, "{file} has {lines} lines by now, and may have no more again");
+    }
 }
 
 #[test]

@@ -1,12 +1,10 @@
 //! `plimsoll observe -- CMD…`: another benchmark under our eyes (tier T2).
 
-mod found;
-
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Args;
-use plimsoll_runner::observe::{self, Observation, Signals};
+use plimsoll_runner::observe::{self, Observation, Signals, found};
 
 use super::bundle;
 use crate::common::Common;

@@ -2,31 +2,26 @@
 
 pub mod fleet;
 mod line;
+mod made;
 mod replay;
 mod show;
 mod stages;
 
+pub use made::run_plan;
 pub use replay::import as import_trace;
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use plimsoll_plan::Plan;
-use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::{self, Before};
-use plimsoll_runner::repeat;
-use plimsoll_runner::search::{Fewest, with_fewest_threads};
 
-use self::show::show;
 use super::after::After;
 use super::chosen::Changes;
-use super::{arms, job};
+use super::job;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::progress::StderrProgress;
-use crate::{interrupt, keys};
 
 /// Options of `run`.
 #[derive(Debug, Args)]
@@ -68,16 +63,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
             return Err(CliError::usage("a fleet does not carry fio jobs")
                 .hint("`plimsoll plan import` makes a plan of one"));
         }
-        let (file, mut progress) = (Path::new(name), StderrProgress::new(common.quiet));
-        let all = stages::read(file, &options.changes, common)?;
-        let interrupt = interrupt::flag_on_signal()?;
-        let after = &options.after;
-        if all.len() == 1 {
-            let plan = options.changes.plan(name)?;
-            return run_plan(&plan, after, common, &mut progress, &interrupt);
-        }
-        let name = job::name(file);
-        return stages::carry_out(&name, &all, after, common, &mut progress, &interrupt);
+        return stages::of_job(Path::new(name), &options.changes, &options.after, common);
     }
     let (plan, meant) = match &options.plan {
         Some(name) => (options.changes.plan(name)?, Vec::new()),
@@ -97,52 +83,4 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         return options.fleet.run(&plan, &options.after, common, &mut progress, &interrupt);
     }
     run_plan(&plan, &options.after, common, &mut progress, &interrupt)
-}
-
-/// Runs a plan that was read or made, and shows its verdict, or that of all runs together.
-///
-/// # Errors
-/// A target that cannot be used, a bundle that cannot be written.
-pub fn run_plan(
-    plan: &Plan,
-    after: &After,
-    common: &Common,
-    progress: &mut StderrProgress,
-    interrupt: &AtomicBool,
-) -> Result<Exit, CliError> {
-    let resolved = plan.resolve();
-    if resolved.targets.len() > 1 {
-        if after.verdict_to.is_some() {
-            return Err(CliError::usage(
-                "--verdict-to: a plan of several targets has no one verdict",
-            )
-            .hint("name one target a plan"));
-        }
-        return arms::run_arms(plan, after, &[], common, progress, interrupt);
-    }
-    if !before::begins(&resolved, &Before::runs(&resolved, after.yes, after.dry_run), progress)? {
-        return Ok(Exit::Ok);
-    }
-    let places = keys::places(&after.sign)?;
-    let asked = Asked {
-        plan,
-        resolved: &resolved,
-        keep: after.keep,
-        witness: after.witness.as_deref(),
-        destroy: &after.destroy,
-        bundles: &places.bundles(after.out.as_deref())?,
-        places: &places,
-        interrupt,
-    };
-    let with_threads = match with_fewest_threads(&asked, progress)? {
-        Fewest::Known(plan) => plan,
-        Fewest::None(exit) => return Ok(exit),
-    };
-    let repeated = repeat::carry_out(&Asked { resolved: &with_threads, ..asked }, progress)?;
-    show(&repeated, common)?;
-    after.write_verdict(&repeated)?;
-    for directory in repeated.kept() {
-        progress.say(&format!("the data was kept in {directory}"));
-    }
-    Ok(repeated.exit())
 }

@@ -1,6 +1,6 @@
 //! `plimsoll model size MODEL`: how many nodes (or disks) a mail store needs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_model::size::{Asked, MailLoad};
@@ -9,6 +9,7 @@ use plimsoll_runner::sizing::Question;
 
 use super::count::count;
 use super::{settings, show};
+use crate::commands::audit::write;
 use crate::commands::bundle;
 use crate::common::Common;
 use crate::error::CliError;
@@ -104,19 +105,14 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let (set, failed_nodes) = (settings(&options.set)?, options.failed_nodes);
     let answer = Question { model: &options.model, set, failed_nodes, asked }.answer()?;
     if let Some(path) = &options.chart {
-        write(path, answer.chart().svg_document())?;
+        write(path, &answer.chart().svg_document())?;
     }
     if let Some(path) = &options.html {
-        write(path, bundle::document_html(&answer.page())?)?;
+        write(path, &bundle::document_html(&answer.page())?)?;
     }
     match common.json {
         true => bundle::print(&bundle::json(&answer.as_json())?)?,
         false => show(&answer.document(), common)?,
     }
     Ok(if answer.is_found() { Exit::Ok } else { Exit::Fail })
-}
-
-fn write(path: &Path, text: String) -> Result<(), CliError> {
-    std::fs::write(path, text)
-        .map_err(|error| CliError::environment(format!("cannot write {}: {error}", path.display())))
 }

@@ -49,21 +49,18 @@ impl Replay {
             return Err(CliError::usage(says).hint("name one --path, --device, --nfs or --model"));
         };
         let survey = survey(path)?;
-        let is_device = target.starts_with("/dev/");
-        let file_size = match line.file_size() {
-            Some(size) => Some(size),
-            None => (!is_device).then(|| survey.file_size()),
-        };
+        let of_trace = || (!target.starts_with("/dev/")).then(|| survey.file_size());
+        let file_size = line.file_size().or_else(of_trace);
         let pace = self.pace.clone().unwrap_or_else(|| "recorded".to_owned());
         let mut request = request("plimsoll run", path, &survey)?;
         (request.pace, request.map) = (Some(pace.clone()), self.map);
         (request.depth, request.measure) = (line.depth(), line.measure());
         (request.target, request.file_size) = (Some(target.clone()), file_size);
         let plan = trace_plan(&request).map_err(|errors| wrong(&errors))?;
-        let mut meant = vec![format!("{}: {}", path.display(), survey.says())];
         let place = file_size
             .map_or("the whole device".to_owned(), |size| format!("a file of {}", size.about()));
-        meant.push(format!("replayed at pace {pace} on {place}"));
+        let what = format!("{}: {}", path.display(), survey.says());
+        let meant = vec![what, format!("replayed at pace {pace} on {place}")];
         let set = Changes { set: changes.set.clone(), ..Changes::default() }.fields()?;
         if set.is_empty() {
             return Ok((plan, meant));

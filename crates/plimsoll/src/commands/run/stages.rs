@@ -10,21 +10,22 @@ use plimsoll_runner::before;
 use plimsoll_runner::run::check_accepted;
 use plimsoll_runner::stages::{self, Staged};
 
+use super::made::run_plan;
 use crate::commands::after::After;
 use crate::commands::chosen::{Changes, wrong};
 use crate::commands::{bundle, job};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::keys;
 use crate::progress::StderrProgress;
+use crate::{interrupt, keys};
 
 /// The stages of a job with changes of fields; one, where all of it runs together. What could not be carried over is
 /// said.
 ///
 /// # Errors
 /// A job that is wrong.
-pub fn read(file: &Path, changes: &Changes, common: &Common) -> Result<Vec<Staged>, CliError> {
+fn read(file: &Path, changes: &Changes, common: &Common) -> Result<Vec<Staged>, CliError> {
     let name = job::name(file);
     let imported = import_stages(&job::read(file)?, &name).map_err(|errors| wrong(&errors))?;
     let mut all = Vec::new();
@@ -40,11 +41,33 @@ pub fn read(file: &Path, changes: &Changes, common: &Common) -> Result<Vec<Stage
     Ok(all)
 }
 
+/// Runs a job: its stages one after the other, or all of it together where nothing waits.
+///
+/// # Errors
+/// A job that is wrong, a target that cannot be used, a bundle that cannot be written.
+pub fn of_job(
+    file: &Path,
+    changes: &Changes,
+    after: &After,
+    common: &Common,
+) -> Result<Exit, CliError> {
+    let mut progress = StderrProgress::new(common.quiet);
+    let all = read(file, changes, common)?;
+    let interrupt = interrupt::flag_on_signal()?;
+    match &all[..] {
+        [_] => {
+            let plan = changes.plan(&file.to_string_lossy())?;
+            run_plan(&plan, after, common, &mut progress, &interrupt)
+        }
+        _ => carry_out(&job::name(file), &all, after, common, &mut progress, &interrupt),
+    }
+}
+
 /// Runs the stages of a job one after the other, and shows the verdict of each.
 ///
 /// # Errors
 /// A target that cannot be used, a bundle that cannot be written.
-pub fn carry_out(
+fn carry_out(
     job: &str,
     all: &[Staged],
     after: &After,

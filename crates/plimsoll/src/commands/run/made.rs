@@ -1,0 +1,66 @@
+//! A plan that was read or made, run on its one target as often as it says.
+
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_plan::Plan;
+use plimsoll_runner::asked::Asked;
+use plimsoll_runner::before::{self, Before};
+use plimsoll_runner::repeat;
+use plimsoll_runner::search::{Fewest, with_fewest_threads};
+
+use super::show::show;
+use crate::commands::after::After;
+use crate::commands::arms;
+use crate::common::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::keys;
+use crate::progress::StderrProgress;
+
+/// Runs a plan that was read or made, and shows its verdict, or that of all runs together.
+///
+/// # Errors
+/// A target that cannot be used, a bundle that cannot be written.
+pub fn run_plan(
+    plan: &Plan,
+    after: &After,
+    common: &Common,
+    progress: &mut StderrProgress,
+    interrupt: &AtomicBool,
+) -> Result<Exit, CliError> {
+    let resolved = plan.resolve();
+    if resolved.targets.len() > 1 {
+        if after.verdict_to.is_some() {
+            return Err(CliError::usage(
+                "--verdict-to: a plan of several targets has no one verdict",
+            )
+            .hint("name one target a plan"));
+        }
+        return arms::run_arms(plan, after, &[], common, progress, interrupt);
+    }
+    if !before::begins(&resolved, &Before::runs(&resolved, after.yes, after.dry_run), progress)? {
+        return Ok(Exit::Ok);
+    }
+    let places = keys::places(&after.sign)?;
+    let asked = Asked {
+        plan,
+        resolved: &resolved,
+        keep: after.keep,
+        witness: after.witness.as_deref(),
+        destroy: &after.destroy,
+        bundles: &places.bundles(after.out.as_deref())?,
+        places: &places,
+        interrupt,
+    };
+    let with_threads = match with_fewest_threads(&asked, progress)? {
+        Fewest::Known(plan) => plan,
+        Fewest::None(exit) => return Ok(exit),
+    };
+    let repeated = repeat::carry_out(&Asked { resolved: &with_threads, ..asked }, progress)?;
+    show(&repeated, common)?;
+    after.write_verdict(&repeated)?;
+    for directory in repeated.kept() {
+        progress.say(&format!("the data was kept in {directory}"));
+    }
+    Ok(repeated.exit())
+}
