@@ -271,10 +271,25 @@ fn observed(bytes: u64, is_read: bool) -> Observed {
 /// What a rule finds; a test fails where it does not apply.
 #[track_caller]
 pub(crate) fn finding(rule: &Rule, bundle: &Bundle) -> Finding {
-    (rule.check)(bundle).unwrap_or_else(|| panic!("{} does not apply", rule.id))
+    advised((rule.check)(bundle).unwrap_or_else(|| panic!("{} does not apply", rule.id)))
+}
+
+/// The finding; a test fails where it warns, and does not say what the user can do.
+#[track_caller]
+fn advised(finding: Finding) -> Finding {
+    let silent = finding.outcome == Outcome::Warn && finding.advice.trim().is_empty();
+    assert!(!silent, "{} warns without an advice: {}", finding.rule, finding.says);
+    finding
 }
 
 /// Its outcome; `None` where it does not apply.
+#[track_caller]
 pub(crate) fn outcome(rule: &Rule, bundle: &Bundle) -> Option<Outcome> {
-    (rule.check)(bundle).map(|finding| finding.outcome)
+    (rule.check)(bundle).map(|finding| advised(finding).outcome)
+}
+
+#[test]
+#[should_panic(expected = "warns without an advice")]
+fn a_warning_without_an_advice_is_found() {
+    advised(Finding::new("made-up", Outcome::Warn, "something"));
 }
