@@ -116,6 +116,7 @@ async fn serve(
         options.server.url,
         if allows.is_empty() { "nothing that writes" } else { &allows }
     ));
+    let mut connections = broker.connections();
     let mut look = tokio::time::interval(LOOK);
     loop {
         let message = tokio::select! {
@@ -123,6 +124,10 @@ async fn serve(
             _ = look.tick() => {
                 if stop.load(Ordering::Relaxed) {
                     break;
+                }
+                let now = broker.connections();
+                if now != connections && let Ok(again) = consumer.messages().await {
+                    (orders, connections) = (again, now);
                 }
                 continue;
             }

@@ -11,6 +11,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::stream::{self, Stream};
 use async_nats::jetstream::{Context, kv, object_store};
 use async_nats::{Client, ConnectOptions, jetstream};
@@ -116,13 +117,29 @@ impl Broker {
         Ok(())
     }
 
-    /// The messages of a subject in the stream, from the first on, whatever becomes of the connection.
+    /// How often the connection was made. Who follows something follows it anew on a new one: by itself the client
+    /// notices only after two heartbeats, a minute, that a server that was started again does not know it any more.
+    pub(crate) fn connections(&self) -> u64 {
+        self.client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// The messages of a subject in the stream, from the first on.
     pub(crate) async fn follow(
         &self,
         subject: String,
     ) -> Result<jetstream::consumer::pull::Ordered, RunnerError> {
+        self.follow_after(subject, 0).await
+    }
+
+    /// The messages of a subject that come after one in the stream.
+    pub(crate) async fn follow_after(
+        &self,
+        subject: String,
+        sequence: u64,
+    ) -> Result<jetstream::consumer::pull::Ordered, RunnerError> {
         let config = jetstream::consumer::pull::OrderedConfig {
             filter_subject: subject,
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: sequence + 1 },
             ..Default::default()
         };
         let failed = |error: String| {

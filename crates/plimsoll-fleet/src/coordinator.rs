@@ -331,13 +331,15 @@ struct Fleet<'a> {
     said_busy: Instant,
     live: BTreeMap<String, Live>,
     sent_ns: u64,
+    /// Where in the stream the last message was that was heard.
+    last: u64,
 }
 
 impl<'a> Fleet<'a> {
     fn new(broker: &'a Broker, run_id: &'a str, hosts: Vec<Asked>) -> Self {
         let sent_ns = clock::monotonic_ns();
         let (said_busy, live) = (Instant::now(), BTreeMap::new());
-        Self { broker, run_id, hosts, stopped: None, said_busy, live, sent_ns }
+        Self { broker, run_id, hosts, stopped: None, said_busy, live, sent_ns, last: 0 }
     }
 
     /// Hears what was told before, up to the last word: nothing is decided on half of it.
@@ -348,7 +350,7 @@ impl<'a> Fleet<'a> {
     ) {
         while let Ok(Some(message)) = tokio::time::timeout(CATCH_UP, told.next()).await {
             let Ok(message) = message else { continue };
-            self.hear(&message.subject, &message.payload, tell);
+            self.hear_one(&message, tell);
             if message.info().is_ok_and(|info| info.pending == 0) {
                 break;
             }
@@ -367,12 +369,13 @@ impl<'a> Fleet<'a> {
         let mut beats = watch.map_err(|error| failed(error.to_string()))?;
         let live = self.broker.client.subscribe(format!("plimsoll.live.{}.*", self.run_id)).await;
         let mut live = live.map_err(|error| failed(error.to_string()))?;
+        let mut connections = self.broker.connections();
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !self.hosts.iter().all(Asked::is_over) {
             tokio::select! {
                 message = told.next() => match message {
-                    Some(Ok(message)) => self.hear(&message.subject, &message.payload, tell),
+                    Some(Ok(message)) => self.hear_one(&message, tell),
                     Some(Err(_)) => tokio::time::sleep(LOOK).await,
                     None => return Err(failed("it closed the stream".to_owned())),
                 },
@@ -385,10 +388,30 @@ impl<'a> Fleet<'a> {
                     Some(message) => self.show(&message.subject, &message.payload, tell),
                     None => tokio::time::sleep(LOOK).await,
                 },
-                _ = look.tick() => self.look(interrupt, tell).await,
+                _ = look.tick() => {
+                    let now = self.broker.connections();
+                    if now != connections {
+                        // Nobody is heard before this is done.
+                        self.hosts.iter_mut().for_each(Asked::cannot_be_heard);
+                        let subject = format!("plimsoll.told.{}.>", self.run_id);
+                        let again = self.broker.follow_after(subject, self.last).await;
+                        let Ok(again) = again else { continue };
+                        let Ok(watch) = self.broker.agents.watch(">").await else { continue };
+                        (told, beats, connections) = (again, watch, now);
+                        self.hosts.iter_mut().for_each(Asked::cannot_be_heard);
+                    }
+                    self.look(interrupt, tell).await;
+                }
             }
         }
         Ok(())
+    }
+
+    fn hear_one(&mut self, message: &async_nats::jetstream::Message, tell: &mut dyn FnMut(Event)) {
+        if let Ok(info) = message.info() {
+            self.last = info.stream_sequence;
+        }
+        self.hear(&message.subject, &message.payload, tell);
     }
 
     fn host(&mut self, name: &str) -> Option<&mut Asked> {

@@ -79,6 +79,7 @@ async fn work(
 ) -> Ended {
     let failed = |says: String| Ended { says, ..Ended::default() };
     let go = format!("plimsoll.go.{}.{}", order.run_id, options.name);
+    let (subject, mut last, mut connections) = (go.clone(), 0, broker.connections());
     let mut go = match broker.follow(go).await {
         Ok(go) => go,
         Err(error) => return failed(error.message),
@@ -108,21 +109,35 @@ async fn work(
                 Some(event) => part.hear(event).await,
                 None => break,
             },
-            message = go.next() => match message.map(|m| m.map(|m| serde_json::from_slice(&m.payload))) {
-                Some(Ok(Ok(Go::Begin { number, at_ns }))) => gate.give_leave(number, at_ns),
-                Some(Ok(Ok(Go::Stop { says }))) => {
-                    say(&format!("{} is to end: {says}", order.run_id));
+            message = go.next() => {
+                let said = message.and_then(Result::ok).and_then(|message| {
+                    last = message.info().map_or(last, |info| info.stream_sequence);
+                    serde_json::from_slice(&message.payload).ok()
+                });
+                match said {
+                    Some(Go::Begin { number, at_ns }) => gate.give_leave(number, at_ns),
+                    Some(Go::Stop { says }) => {
+                        say(&format!("{} is to end: {says}", order.run_id));
+                        stopper.store(true, Ordering::Relaxed);
+                        gate.open();
+                    }
+                    // Of another version, or an outage of the broker.
+                    None => tokio::time::sleep(LOOK).await,
+                }
+            },
+            _ = look.tick() => {
+                if stop.load(Ordering::Relaxed) && !asked {
+                    asked = true;
                     stopper.store(true, Ordering::Relaxed);
                     gate.open();
                 }
-                // Of another version, or an outage of the broker.
-                _ => tokio::time::sleep(LOOK).await,
-            },
-            _ = look.tick() => if stop.load(Ordering::Relaxed) && !asked {
-                asked = true;
-                stopper.store(true, Ordering::Relaxed);
-                gate.open();
-            },
+                let now = broker.connections();
+                if now != connections
+                    && let Ok(again) = broker.follow_after(subject.clone(), last).await
+                {
+                    (go, connections) = (again, now);
+                }
+            }
         }
     }
     let (run_start_ns, starts) = gate.told();
