@@ -231,6 +231,24 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_is_not_read_for_others_whatever_its_pace() {
+        let root = tempfile::tempdir().unwrap();
+        let allow = Allow::new(&[root.path().into()], &[], &[]).unwrap();
+        for pace in ["recorded", "2x", "as-fast"] {
+            let text = format!(
+                "version = 1\nname = \"p\"\n[target]\npath = {:?}\n[workload.trace]\nfile = \"/etc/shadow\"\n\
+                 sha256 = \"0\"\noperations = 9\nspan = \"20m\"\nreads = 50\npace = \"{pace}\"\n\
+                 size_mix = [{{ size = \"4KiB\", share = 100 }}]\nfile_size = \"1GiB\"\n\
+                 [phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n",
+                root.path().display().to_string()
+            );
+            let plan = Plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"));
+            let error = allow.check(&plan.resolve()).unwrap_err();
+            assert!(error.contains("reads /etc/shadow"), "{pace}: {error}");
+        }
+    }
+
+    #[test]
     fn devices_exports_and_what_is_not_driven_for_others() {
         let exports = ["nfs://filer/vol1/".to_owned()];
         let allow = Allow::new(&[], &["/dev/null".into()], &exports).unwrap();
