@@ -2,6 +2,7 @@
 
 pub mod fleet;
 mod line;
+mod local_fleet;
 mod made;
 mod replay;
 mod show;

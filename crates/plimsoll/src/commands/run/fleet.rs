@@ -1,6 +1,5 @@
 //! `plimsoll run PLAN --fleet …`: the plan on many hosts at once.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -10,12 +9,13 @@ use plimsoll_fleet::broker::Server;
 use plimsoll_fleet::coordinator::{self, Event};
 use plimsoll_fleet::evidence::Left;
 use plimsoll_fleet::local::Local;
-use plimsoll_plan::{Plan, ResolvedPlan, TargetKind};
+use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_report::fleet_document;
 
 use super::super::after::After;
 use super::super::agent::Access;
 use super::super::bundle;
+use super::local_fleet::{Scratch, place};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -203,52 +203,6 @@ fn refuse(after: &After) -> Result<(), CliError> {
         Some((option, _)) => Err(CliError::usage(format!("{option} does not go with --fleet"))
             .hint("take it away, or run the plan on one host")),
         None => Ok(()),
-    }
-}
-
-/// The directory below which a local fleet's agents work. Several need one each.
-fn place(plan: &ResolvedPlan, count: u32) -> Result<Option<PathBuf>, CliError> {
-    let path = match plan.targets.first().map(|target| &target.kind) {
-        Some(TargetKind::Path { path }) => path,
-        Some(TargetKind::Null) => return Ok(None),
-        _ => {
-            return Err(CliError::usage("a local fleet runs on `path` or `null`")
-                .hint("name a directory: path = \"/mnt/test/{host}\""));
-        }
-    };
-    let parts = Path::new(path).components();
-    let parent: PathBuf = parts.take_while(|part| !is_of_host(part.as_os_str())).collect();
-    if count > 1 && parent == Path::new(path) {
-        return Err(CliError::usage("several agents on this host need a directory each")
-            .hint(format!("write path = \"{}/{{host}}\"", path.trim_end_matches('/'))));
-    }
-    if !parent.is_dir() {
-        return Err(CliError::usage(format!("{} is no directory", parent.display()))
-            .hint("make it first, or name another"));
-    }
-    Ok(Some(parent))
-}
-
-fn is_of_host(part: &std::ffi::OsStr) -> bool {
-    part.to_string_lossy().contains("{host}")
-}
-
-/// A directory that is removed in the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn make(cache: &Path) -> Result<Self, CliError> {
-        let path = cache.join(format!("fleet-{}", std::process::id()));
-        std::fs::create_dir_all(&path)
-            .map_err(|error| CliError::environment(format!("{}: {error}", path.display())))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What is left is in the cache's directory, and says whose it was.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
