@@ -111,7 +111,7 @@ impl Format {
             Self::VdbenchSummary => "vdbench summary",
             Self::Jetstress => "Jetstress HTML",
             Self::JetstressXml => "Jetstress XML",
-            Self::Sysbench => "sysbench fileio",
+            Self::Sysbench => "sysbench",
             Self::Pgbench => "pgbench",
             Self::PgbenchLog => "pgbench log",
             Self::Dd => "dd",

@@ -1,4 +1,4 @@
-//! sysbench (A. Kopytov): the report of its fileio test.
+//! sysbench (A. Kopytov): the reports of its fileio test and of its tests of databases (OLTP).
 
 use plimsoll_evidence::reported::{
     Combined, Durability, Figure, How, Kind, Operation, Outstanding, Part, Pattern, Reported,
@@ -17,13 +17,17 @@ const NS_PER_MS: f64 = 1e6;
 /// flush at the end.
 const EVENTS_SLACK: f64 = 0.02;
 
-/// True for the report of sysbench's fileio.
+/// How the statistics of a test of a database begin, before 1.0 and since.
+const OLTP: [&str; 2] = ["OLTP test statistics:", "SQL statistics:"];
+
+/// True for a report of sysbench's fileio or OLTP.
 #[must_use]
 pub fn is(text: &str) -> bool {
-    text.contains("sysbench ") && (text.contains("reads/s:") || text.contains("total file size"))
+    let words = ["reads/s:", "total file size", OLTP[0], OLTP[1]];
+    text.contains("sysbench ") && words.iter().any(|word| text.contains(word))
 }
 
-/// Reads the reports of sysbench's fileio, one after the other.
+/// Reads the reports of sysbench, one after the other.
 ///
 /// # Errors
 /// A report without figures.
@@ -35,7 +39,63 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     runs::read_each(text, begins, |text| one(text, file))
 }
 
+/// A report of transactions: their number, rate and latency, of as many threads as there are.
+fn oltp(text: &str, file: &str) -> Result<Reported, String> {
+    let all = lines(text);
+    let mut reported = Reported::of(source("sysbench", "sysbench OLTP", file));
+    reported.source.version = version(text);
+    // `3.62ms` before 1.0, and `3.62` under a heading since.
+    let time = |name: &str| {
+        let (value, line) = all.get(name)?;
+        let digits = value.trim_end_matches("ms");
+        figure(digits, Digits::Rounded, NS_PER_MS, format!("line {line} ({name})"))
+    };
+    let mut operation = Operation::of(Kind::Other("transactions".into()));
+    let (value, line) =
+        all.get("transactions").ok_or("it has no transactions: the run did not end")?;
+    let (count, rate) = value.split_once('(').ok_or("its transactions have no rate")?;
+    let place = |word: &str| format!("line {line} (transactions, {word})");
+    operation.count.extend(figure(count.trim(), Digits::Exact, 1.0, place("count")));
+    let rate = rate.split_whitespace().next().unwrap_or_default();
+    operation.rate_per_s.extend(figure(rate, Digits::Rounded, 1.0, place("per sec.")));
+    operation.latencies.extend(latency(Stage::Total, |l| {
+        (l.min_ns, l.mean_ns, l.max_ns) = (time("min"), time("avg"), time("max"));
+        for percent in [95, 99] {
+            let names =
+                [format!("approx.  {percent} percentile"), format!("{percent}th percentile")];
+            let at = names.iter().find_map(|name| time(name));
+            l.percentiles.extend(percentile(f64::from(percent), at));
+        }
+    }));
+    let most = of(&all, "Number of threads", Digits::Exact, 1.0);
+    let paced = text.contains("Target transaction rate");
+    let setting = Setting {
+        threads: most.clone(),
+        outstanding: most.map(|most| Outstanding { most, kept: !paced }),
+        ..Setting::default()
+    };
+    let window_ns = of(&all, "total time", Digits::Rounded, NS_PER_S);
+    let operations = vec![operation];
+    reported.parts.push(Part { window_ns, setting, operations, ..Part::default() });
+    Ok(reported)
+}
+
+fn version(text: &str) -> Option<String> {
+    let rest = text.lines().find_map(|line| line.strip_prefix("sysbench "))?;
+    rest.split_whitespace().next().map(|word| word.trim_end_matches(':').to_owned())
+}
+
 fn one(text: &str, file: &str) -> Result<Reported, String> {
+    if OLTP.iter().any(|heading| text.contains(heading)) {
+        return oltp(text, file);
+    }
+    // Of a test of a database that did not end there are its intervals alone.
+    if !text.contains("total file size")
+        && !text.contains("File operations:")
+        && text.contains("tps: ")
+    {
+        return Err("it has no statistics of transactions: the run did not end".into());
+    }
     let all = lines(text);
     let mut reported = Reported::of(source("sysbench", "sysbench fileio", file));
     let version = text.lines().find_map(|line| line.strip_prefix("sysbench "));
@@ -240,5 +300,38 @@ mod tests {
             part.operations[2].rate_per_s[0].field.starts_with("line 30 "),
             "of the second run"
         );
+    }
+
+    #[test]
+    fn transactions_of_both_generations_are_read() {
+        let report = |version: &str, heading: &str, latency: &str| {
+            format!(
+                "sysbench {version}:  multi-threaded system evaluation benchmark\n\nNumber of threads: 64\n\n[  10s] threads: 64, tps: \
+                 7470.16, reads/s: 104636.43, writes/s: 29881.84 response time: 16.69ms (99%)\n{heading}\n    queries performed:\n        \
+                 read:                            1061577\n    transactions:                        1061577 (17691.92 per sec.)\n    total \
+                 time:                          60.0035s\n    total number of events:              1061577\n{latency}"
+            )
+        };
+        let old = "         min:                                  2.26ms\n         avg:                                  3.62ms\n         \
+                   max:                                  9.72ms\n         approx.  95 percentile:               3.91ms\n";
+        let new = "Latency (ms):\n         min:                                    2.26\n         avg:                                    \
+                   3.62\n         max:                                    9.72\n         95th percentile:                        3.91\n";
+        for (version, heading, latency) in
+            [("0.4.12", OLTP[0], old), ("1.0.20 (using LuaJIT)", OLTP[1], new)]
+        {
+            let text = report(version, heading, latency);
+            assert!(is(&text));
+            let reported = &read(&text, "x").unwrap()[0];
+            let (part, operation) = (&reported.parts[0], &reported.parts[0].operations[0]);
+            assert_eq!(operation.count[0].value, 1_061_577.0);
+            assert_eq!(operation.rate_per_s[0].value, 17_691.92);
+            let latency = &operation.latencies[0];
+            assert_eq!(latency.mean_ns.as_ref().unwrap().value, 3.62e6);
+            assert_eq!(latency.percentiles[0].ns.value, 3.91e6);
+            assert_eq!(part.setting.outstanding.as_ref().unwrap().most.value, 64.0);
+            assert_eq!(part.window_ns.as_ref().unwrap().value, 60.0035e9);
+        }
+        let cut = report("0.5", "", "").replace("    transactions:", "    other:");
+        assert!(read(&cut, "x").unwrap_err().contains("did not end"));
     }
 }
