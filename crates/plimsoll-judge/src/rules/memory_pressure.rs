@@ -6,8 +6,7 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// From this share of the time on, waiting for memory shows in what is measured: our choice. A host that is not
-/// short of memory has less than a thousandth.
+/// From this share of the time on, waiting for memory shows in what is measured: our choice.
 const SHARE_WARN: f64 = 0.05;
 
 /// The rule.
