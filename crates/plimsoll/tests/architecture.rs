@@ -183,7 +183,6 @@ const LONGER_COMMANDS: &[(&str, usize, &str)] = &[
     ("chosen.rs", 181, "the flags that name places and change fields, and the plan that they give"),
     ("run/fleet.rs", 221, "the flags of a fleet, and a coordinator with an agent in this process"),
     ("run/line.rs", 182, "the flags of a run without a plan, in our words and in fio's"),
-    ("serve.rs", 144, "the flags of the page, and what is refused before it answers"),
     ("sweep/flags.rs", 124, "the flags of a sweep without a plan"),
 ];
 

@@ -1,11 +1,14 @@
 //! `plimsoll serve`: the web page.
 
+mod password;
+mod refused;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_runner::allow::Allow;
-use plimsoll_serve::{ServeError, ServeOptions, Tls, Tokens, TokensError, hashed, serve};
+use plimsoll_serve::{ServeOptions, Tls, Tokens, serve};
 use serde_json::json;
 
 use super::bundle;
@@ -67,10 +70,11 @@ pub struct Options {
 /// An address that is taken or that others reach, a token file that is none.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     if options.hash_password {
-        return hash_password();
+        return password::print_hash();
     }
     let places = Places::from_environment()?;
-    let tokens = options.token_file.as_deref().map(Tokens::read).transpose().map_err(no_tokens)?;
+    let tokens =
+        options.token_file.as_deref().map(Tokens::read).transpose().map_err(refused::tokens)?;
     let allow = Allow::new(&options.allow_path, &options.allow_device, &options.allow_nfs)?;
     let files = options.tls_cert.as_deref().zip(options.tls_key.as_deref());
     let tls = files.map(|(certificate, key)| Tls::read(certificate, key)).transpose();
@@ -96,43 +100,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     };
     let mut unsaid = None;
     let told = |at: SocketAddr| unsaid = say(scheme, at, common).err();
-    serve(serving, options.insecure, &interrupt, told).map_err(|error| {
-        let says = CliError::environment(error.to_string());
-        match error {
-            ServeError::Listen { .. } => says.hint("choose another port: 0 takes a free one"),
-            ServeError::Open(_) => CliError::usage(error.to_string())
-                .hint("name a file of tokens: --token-file FILE")
-                .hint("or say that everybody may do everything: --insecure"),
-            ServeError::Plain(_) => CliError::usage(error.to_string())
-                .hint("name a certificate and its key: --tls-cert FILE --tls-key FILE")
-                .hint("or say that it is meant, such as behind a proxy: --insecure"),
-            ServeError::Template(_) => CliError::new(Exit::Defect, error.to_string()),
-            ServeError::System(_) => says,
-        }
-    })?;
+    serve(serving, options.insecure, &interrupt, told).map_err(refused::page)?;
     unsaid.map_or(Ok(Exit::Ok), Err)
-}
-
-fn no_tokens(error: TokensError) -> CliError {
-    let says = CliError::usage(error.to_string());
-    match error {
-        TokensError::Unreadable { .. } => CliError::environment(error.to_string()),
-        TokensError::Public(path) => says.hint(format!("chmod 600 {}", path.display())),
-        TokensError::Line { .. } | TokensError::Empty(_) => {
-            says.hint("a line is `view TOKEN` or `run TOKEN`")
-        }
-    }
-}
-
-/// Prints the hash of a password that is read from standard input.
-fn hash_password() -> Result<Exit, CliError> {
-    let mut line = String::new();
-    let read = std::io::stdin().read_line(&mut line);
-    read.map_err(|error| CliError::environment(format!("cannot read a password: {error}")))?;
-    let hash = hashed(line.trim_end_matches(['\r', '\n']));
-    let hash = hash.map_err(|error| CliError::usage(error.to_string()))?;
-    bundle::print(&format!("{hash}\n"))?;
-    Ok(Exit::Ok)
 }
 
 /// Says where it answers, on stdout, so that scripts can wait for it.

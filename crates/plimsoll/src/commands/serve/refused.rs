@@ -1,0 +1,34 @@
+//! Why the page does not answer, and what to do about it.
+
+use plimsoll_serve::{ServeError, TokensError};
+
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// What kept the page from answering.
+pub fn page(error: ServeError) -> CliError {
+    let says = CliError::environment(error.to_string());
+    match error {
+        ServeError::Listen { .. } => says.hint("choose another port: 0 takes a free one"),
+        ServeError::Open(_) => CliError::usage(error.to_string())
+            .hint("name a file of tokens: --token-file FILE")
+            .hint("or say that everybody may do everything: --insecure"),
+        ServeError::Plain(_) => CliError::usage(error.to_string())
+            .hint("name a certificate and its key: --tls-cert FILE --tls-key FILE")
+            .hint("or say that it is meant, such as behind a proxy: --insecure"),
+        ServeError::Template(_) => CliError::new(Exit::Defect, error.to_string()),
+        ServeError::System(_) => says,
+    }
+}
+
+/// What is wrong with a file of tokens.
+pub fn tokens(error: TokensError) -> CliError {
+    let says = CliError::usage(error.to_string());
+    match error {
+        TokensError::Unreadable { .. } => CliError::environment(error.to_string()),
+        TokensError::Public(path) => says.hint(format!("chmod 600 {}", path.display())),
+        TokensError::Line { .. } | TokensError::Empty(_) => {
+            says.hint("a line is `view TOKEN` or `run TOKEN`")
+        }
+    }
+}
