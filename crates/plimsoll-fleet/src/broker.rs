@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How the server is reached.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// Its addresses, `nats://host:port` or `tls://host:port`, with commas between several.
+    /// Its addresses, `nats://host:port` or `tls://host:port`, with commas between several; without a user or password.
     pub url: String,
     /// A file with credentials, as `nsc` writes it.
     pub credentials: Option<PathBuf>,
@@ -152,6 +152,11 @@ impl Broker {
 }
 
 fn options(server: &Server) -> Result<ConnectOptions, RunnerError> {
+    // The client leaves them out where there are options, and addresses are shown in messages.
+    if server.url.contains('@') {
+        let says = "the address of the NATS server holds a user or a password";
+        return Err(RunnerError::usage(says).hint("leave them out, and name --creds or --nkey"));
+    }
     let mut options = ConnectOptions::new().connection_timeout(PATIENCE).max_reconnects(None);
     let unreadable = |path: &PathBuf, error: &dyn std::fmt::Display| {
         RunnerError::usage(format!("{}: {error}", path.display()))
@@ -173,4 +178,19 @@ fn options(server: &Server) -> Result<ConnectOptions, RunnerError> {
         options = options.require_tls(true);
     }
     Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_password_in_the_address_is_refused_and_not_shown() {
+        let of = |url: &str| options(&Server { url: url.to_owned(), ..Server::default() });
+        let error = of("nats://one:4222,nats://user:secret@two").unwrap_err().to_string();
+        assert!(error.contains("holds a user or a password"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+        assert!(of("nats://one:4222,tls://two").is_ok());
+    }
 }
