@@ -1,0 +1,303 @@
+//! A run under way: what its hosts tell, when its phases begin, who is lost, and their evidence.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_nats::connection::State;
+use futures_util::StreamExt;
+use plimsoll_runner::error::RunnerError;
+use plimsoll_sys::clock;
+use tokio::io::AsyncReadExt;
+
+use super::Event;
+use super::host::Asked;
+use crate::broker::Broker;
+use crate::card::Card;
+use crate::message::{Go, Live, Told};
+use crate::offset::{measure, there_ns};
+
+/// An agent has so long to take the plan or to refuse it.
+const ANSWER: Duration = Duration::from_secs(15);
+/// A phase begins so long after the last host is ready: the time in which all of them are told.
+const LEAD_NS: u64 = 300_000_000;
+/// An agent that says nothing for so long while it is waited for is lost.
+const LOST_AFTER: Duration = Duration::from_secs(10);
+/// What was told before a run is taken up again is waited for so long.
+const CATCH_UP: Duration = Duration::from_secs(5);
+/// It is looked this often whether something is to be done.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A run under way.
+pub(super) struct Fleet<'a> {
+    pub(super) broker: &'a Broker,
+    run_id: &'a str,
+    pub(super) hosts: Vec<Asked>,
+    /// Why all were told to end.
+    pub(super) stopped: Option<String>,
+    said_busy: Instant,
+    live: BTreeMap<String, Live>,
+    sent_ns: u64,
+    /// Where in the stream the last message was that was heard.
+    last: u64,
+}
+
+impl<'a> Fleet<'a> {
+    pub(super) fn new(broker: &'a Broker, run_id: &'a str, hosts: Vec<Asked>) -> Self {
+        let sent_ns = clock::monotonic_ns();
+        let (said_busy, live) = (Instant::now(), BTreeMap::new());
+        Self { broker, run_id, hosts, stopped: None, said_busy, live, sent_ns, last: 0 }
+    }
+
+    /// Hears what was told before, up to the last word: nothing is decided on half of it.
+    pub(super) async fn catch_up(
+        &mut self,
+        told: &mut async_nats::jetstream::consumer::pull::Ordered,
+        tell: &mut dyn FnMut(Event),
+    ) {
+        while let Ok(Some(message)) = tokio::time::timeout(CATCH_UP, told.next()).await {
+            let Ok(message) = message else { continue };
+            self.hear_one(&message, tell);
+            if message.info().is_ok_and(|info| info.pending == 0) {
+                break;
+            }
+        }
+    }
+
+    /// Follows the agents until each has ended or is lost.
+    pub(super) async fn follow(
+        &mut self,
+        mut told: async_nats::jetstream::consumer::pull::Ordered,
+        interrupt: &AtomicBool,
+        tell: &mut dyn FnMut(Event),
+    ) -> Result<(), RunnerError> {
+        let failed = |error: String| RunnerError::environment(format!("the NATS server: {error}"));
+        let watch = self.broker.agents.watch(">").await;
+        let mut beats = watch.map_err(|error| failed(error.to_string()))?;
+        let live = self.broker.client.subscribe(format!("plimsoll.live.{}.*", self.run_id)).await;
+        let mut live = live.map_err(|error| failed(error.to_string()))?;
+        let mut connections = self.broker.connections();
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while !self.hosts.iter().all(Asked::is_over) {
+            tokio::select! {
+                message = told.next() => match message {
+                    Some(Ok(message)) => self.hear_one(&message, tell),
+                    Some(Err(_)) => tokio::time::sleep(LOOK).await,
+                    None => return Err(failed("it closed the stream".to_owned())),
+                },
+                entry = beats.next() => match entry {
+                    Some(Ok(entry)) => self.beat(&entry.key, &entry.value),
+                    Some(Err(_)) => tokio::time::sleep(LOOK).await,
+                    None => return Err(failed("it closed the agents' bucket".to_owned())),
+                },
+                message = live.next() => match message {
+                    Some(message) => self.show(&message.subject, &message.payload, tell),
+                    None => tokio::time::sleep(LOOK).await,
+                },
+                _ = look.tick() => {
+                    let now = self.broker.connections();
+                    if now != connections {
+                        // Nobody is heard before this is done.
+                        self.hosts.iter_mut().for_each(Asked::cannot_be_heard);
+                        let subject = format!("plimsoll.told.{}.>", self.run_id);
+                        let again = self.broker.follow_after(subject, self.last).await;
+                        let Ok(again) = again else { continue };
+                        let Ok(watch) = self.broker.agents.watch(">").await else { continue };
+                        (told, beats, connections) = (again, watch, now);
+                        self.hosts.iter_mut().for_each(Asked::cannot_be_heard);
+                    }
+                    self.look(interrupt, tell).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hear_one(&mut self, message: &async_nats::jetstream::Message, tell: &mut dyn FnMut(Event)) {
+        if let Ok(info) = message.info() {
+            self.last = info.stream_sequence;
+        }
+        self.hear(&message.subject, &message.payload, tell);
+    }
+
+    fn host(&mut self, name: &str) -> Option<&mut Asked> {
+        self.hosts.iter_mut().find(|host| host.card.name == name)
+    }
+
+    fn hear(&mut self, subject: &str, payload: &[u8], tell: &mut dyn FnMut(Event)) {
+        let name = subject.rsplit('.').next().unwrap_or_default().to_owned();
+        let Some(host) = self.host(&name) else { return };
+        let Ok(told) = serde_json::from_slice::<Told>(payload) else {
+            tell(Event::Warning(format!("{name}: it told something that no one here understands")));
+            return;
+        };
+        match &told {
+            Told::Warning { says } => tell(Event::Warning(format!("{name}: {says}"))),
+            Told::PhaseEnded { phase } => {
+                let seconds = phase.duration_ns as f64 / 1e9;
+                tell(Event::Note(format!("{name}: {} took {seconds:.1} s", phase.kind.label())));
+            }
+            Told::Refused { reason } => {
+                tell(Event::Warning(format!("{name} refuses the plan: {reason}")));
+            }
+            Told::Accepted | Told::Ready { .. } | Told::Ended(_) => {}
+        }
+        host.hear(told);
+    }
+
+    fn beat(&mut self, name: &str, value: &[u8]) {
+        let Ok(card) = serde_json::from_slice::<Card>(value) else { return };
+        if let Some(host) = self.host(name) {
+            host.beat(&card);
+        }
+    }
+
+    fn show(&mut self, subject: &str, payload: &[u8], tell: &mut dyn FnMut(Event)) {
+        let Ok(live) = serde_json::from_slice::<Live>(payload) else { return };
+        let name = subject.rsplit('.').next().unwrap_or_default();
+        self.live.insert(name.to_owned(), live);
+        if self.said_busy.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        self.said_busy = Instant::now();
+        let same = self.live.values().filter(|other| other.kind == live.kind);
+        tell(Event::Live {
+            kind: live.kind,
+            hosts: (same.clone().count(), self.hosts.len()),
+            ops_per_s: same.clone().map(|live| live.ops_per_s).sum(),
+            bytes_per_s: same.map(|live| live.bytes_per_s).sum(),
+        });
+    }
+
+    /// Lets phases begin that all wait for, and ends what can't go on.
+    async fn look(&mut self, interrupt: &AtomicBool, tell: &mut dyn FnMut(Event)) {
+        if interrupt.load(Ordering::Relaxed) {
+            self.stop("the operator interrupted it".to_owned(), tell).await;
+        }
+        let refused = self.hosts.iter().find_map(|host| {
+            Some(format!("{} refused the plan: {}", host.card.name, host.refused.as_ref()?))
+        });
+        if let Some(says) = refused {
+            self.stop(says, tell).await;
+        }
+        self.find_lost();
+        let lost = self.hosts.iter().find_map(|h| Some((h.card.name.clone(), h.lost.clone()?)));
+        if let Some((name, why)) = lost {
+            self.stop(format!("{name} was lost: {why}"), tell).await;
+        }
+        if self.stopped.is_none() {
+            self.begin_what_waits(tell).await;
+        }
+    }
+
+    /// Who says nothing is lost only where it is waited for: a load goes on through an outage of what coordinates it.
+    fn find_lost(&mut self) {
+        let connected = self.broker.client.connection_state() == State::Connected;
+        if !connected {
+            // Nobody can be heard; it counts from when somebody could be.
+            self.hosts.iter_mut().for_each(Asked::cannot_be_heard);
+            return;
+        }
+        let unanswered =
+            clock::monotonic_ns().saturating_sub(self.sent_ns) > ANSWER.as_nanos() as u64;
+        let stopped = self.stopped.is_some();
+        let waited_for = stopped
+            || self.hosts.iter().any(|host| !host.is_over() && host.waits())
+            || self
+                .hosts
+                .iter()
+                .filter(|host| !host.is_over())
+                .all(|host| host.silent() > LOST_AFTER);
+        for host in self.hosts.iter_mut().filter(|host| !host.is_over()) {
+            if waited_for && host.silent() > LOST_AFTER {
+                let seconds = host.silent().as_secs();
+                host.lose(format!("it has said nothing for {seconds} s, {}", host.doing()));
+            } else if !host.accepted && unanswered {
+                host.lose("it did not answer the plan".to_owned());
+            }
+        }
+    }
+
+    async fn begin_what_waits(&mut self, tell: &mut dyn FnMut(Event)) {
+        let on: Vec<&Asked> = self.hosts.iter().filter(|host| !host.is_over()).collect();
+        let Some(first) = on.first().and_then(|host| host.waiting) else { return };
+        if on.iter().any(|host| host.waiting.is_none()) {
+            return;
+        }
+        if let Some(gone) = self.hosts.iter().find(|host| host.is_over()) {
+            let says = format!("{} ended before the others", gone.card.name);
+            return self.stop(says, tell).await;
+        }
+        let same = |host: &&Asked| {
+            host.waiting.is_some_and(|w| (w.number, w.kind) == (first.number, first.kind))
+        };
+        if let Some(other) = on.iter().find(|host| !same(host)) {
+            let says = format!("{} is at another phase than {}", other.card.name, on[0].card.name);
+            return self.stop(says, tell).await;
+        }
+        tell(Event::Note(format!("{}: all hosts begin", first.kind.label())));
+        let at_ns = clock::monotonic_ns() + LEAD_NS;
+        for host in &mut self.hosts {
+            let go = Go::Begin { number: first.number, at_ns: there_ns(at_ns, host.before()) };
+            let subject = format!("plimsoll.go.{}.{}", self.run_id, host.card.name);
+            let id = format!("{}-{}-go-{}", self.run_id, host.card.name, first.number);
+            // Who is told late begins late, which shows.
+            let began = Instant::now();
+            while self.broker.leave(subject.clone(), &go, &id).await.is_err()
+                && began.elapsed() < LOST_AFTER
+            {
+                tokio::time::sleep(LOOK).await;
+            }
+            host.waiting = None;
+        }
+    }
+
+    /// Has all hosts end; the first reason stays.
+    async fn stop(&mut self, says: String, tell: &mut dyn FnMut(Event)) {
+        if self.stopped.is_some() {
+            return;
+        }
+        tell(Event::Warning(format!("{says}: all hosts are to end")));
+        for host in self.hosts.iter().filter(|host| !host.is_over()) {
+            let subject = format!("plimsoll.go.{}.{}", self.run_id, host.card.name);
+            let id = format!("{}-{}-stop", self.run_id, host.card.name);
+            let _ = self.broker.leave(subject, &Go::Stop { says: says.clone() }, &id).await;
+        }
+        self.stopped = Some(says);
+    }
+
+    /// Takes the evidence in, and the clocks a second time. The objects that were read.
+    pub(super) async fn collect(&mut self, tell: &mut dyn FnMut(Event)) -> Vec<String> {
+        let mut objects = Vec::new();
+        for host in &mut self.hosts {
+            if host.lost.is_none()
+                && let Some(offset) = measure(self.broker, &host.card.name).await
+            {
+                host.offsets.push(offset);
+            }
+            let Some(object) = host.ended.as_ref().and_then(|ended| ended.object.clone()) else {
+                continue;
+            };
+            match fetch(self.broker, &object).await {
+                Ok(bytes) => {
+                    host.archive = Some(bytes);
+                    objects.push(object);
+                }
+                Err(error) => {
+                    let says = format!("the evidence of {}: {error}", host.card.name);
+                    tell(Event::Warning(says.clone()));
+                    host.says = says;
+                }
+            }
+        }
+        objects
+    }
+}
+
+async fn fetch(broker: &Broker, object: &str) -> Result<Vec<u8>, String> {
+    let mut found = broker.evidence.get(object).await.map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    found.read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
