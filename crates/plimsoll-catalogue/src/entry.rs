@@ -20,6 +20,9 @@ pub struct Entry {
     pub run_id: String,
     /// Name of the plan.
     pub name: String,
+    /// Whose it is in the team's catalogue; `None`: this user's on this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
     /// When it was started.
     pub started_unix_ns: u64,
     /// How it ended; `None`: it never did, or is under way.
@@ -81,6 +84,11 @@ struct Host {
 }
 
 impl Entry {
+    /// Whether its bundle can be read: here, or once it was fetched from the team's catalogue.
+    pub fn has_bundle(&self) -> bool {
+        self.bundle.is_some() || self.origin.is_some()
+    }
+
     /// Whether a model was run: every reason of a verdict on one begins so.
     pub fn is_modelled(&self) -> bool {
         self.reason.as_ref().is_some_and(|reason| reason.starts_with("modelled:"))
@@ -94,7 +102,9 @@ impl Entry {
             None if self.is_under_way => vec!["under way".to_owned()],
             None => vec!["did not end: it was killed, or its host was".to_owned()],
         };
-        if self.bundle.is_none() && self.end.is_some() {
+        if self.origin.is_some() {
+            remarks.push(format!("from {}", self.host.as_deref().unwrap_or("another host")));
+        } else if self.bundle.is_none() && self.end.is_some() {
             remarks.push("bundle removed".to_owned());
         }
         remarks.extend(self.experiment.as_ref().map(|experiment| format!("in {experiment}")));

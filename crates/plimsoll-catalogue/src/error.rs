@@ -23,6 +23,14 @@ pub enum CatalogueError {
         /// Why.
         reason: String,
     },
+    /// The team's catalogue.
+    #[error("the team's catalogue {shown}: {says}")]
+    Team {
+        /// Its address, without a password.
+        shown: String,
+        /// What is wrong.
+        says: String,
+    },
     /// The ledger or a bundle.
     #[error(transparent)]
     Evidence(#[from] plimsoll_evidence::EvidenceError),

@@ -17,6 +17,10 @@ pub enum Found {
     At(PathBuf),
     /// A run that is known, without its bundle.
     Removed(Box<Entry>),
+    /// A run of another's, whose bundle the team's catalogue holds ([`crate::Shared::fetch`]).
+    Away(Box<Entry>),
+    /// An experiment of another's: its runs.
+    AwayTogether(Vec<Entry>),
     /// Nothing.
     Nothing,
 }
@@ -50,6 +54,10 @@ impl Catalogue {
         if let Some(run) = self.latest(Some(called))? {
             return Ok(at(run));
         }
+        let away = self.of_experiment(called)?;
+        if !away.is_empty() {
+            return Ok(Found::AwayTogether(away));
+        }
         // An experiment's runs begin with its name: who says that much means the experiment.
         match (&experiments[..], &runs[..]) {
             ([one], runs) if runs.iter().all(|run| run.experiment.as_ref() == Some(&one.id)) => {
@@ -77,6 +85,7 @@ impl Catalogue {
 fn at(entry: Entry) -> Found {
     match &entry.bundle {
         Some(bundle) => Found::At(PathBuf::from(bundle)),
+        None if entry.origin.is_some() => Found::Away(Box::new(entry)),
         None => Found::Removed(Box::new(entry)),
     }
 }

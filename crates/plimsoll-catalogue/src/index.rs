@@ -1,6 +1,8 @@
 //! The index: a SQLite file that is made from bundles and ledger. Whatever is wrong with it, it is thrown away
 //! and made anew; where its place can't be written, it is kept in memory.
 
+mod mirror;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -14,17 +16,18 @@ use crate::error::CatalogueError;
 use crate::scan::{self, Lying, Roots, Seen};
 
 /// Changes with the tables: an index of another version is made anew.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 const TABLES: &str = "
     CREATE TABLE runs (
-        run_id TEXT PRIMARY KEY, position INTEGER, name TEXT NOT NULL, started INTEGER NOT NULL,
+        origin TEXT NOT NULL, run_id TEXT NOT NULL, position INTEGER, name TEXT NOT NULL, started INTEGER NOT NULL,
         ended TEXT, verdict TEXT, experiment TEXT, bundle TEXT, tags TEXT NOT NULL, entry TEXT NOT NULL,
-        stamp TEXT NOT NULL
+        stamp TEXT NOT NULL, PRIMARY KEY (origin, run_id)
     ) WITHOUT ROWID;
     CREATE INDEX runs_started ON runs (started);
     CREATE TABLE experiments (id TEXT PRIMARY KEY, directory TEXT NOT NULL) WITHOUT ROWID;
-    PRAGMA user_version = 1;";
+    CREATE TABLE mirrors (identity TEXT PRIMARY KEY, change INTEGER NOT NULL) WITHOUT ROWID;
+    PRAGMA user_version = 2;";
 
 /// Which runs are asked for.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +58,8 @@ pub struct Catalogue {
     directories: Vec<PathBuf>,
     /// What it was read from, as it lay there.
     seen: Seen,
+    /// Whether runs of others are told too, which the team's catalogue held.
+    is_shared: bool,
     /// What a killed writer left at the end of the ledger.
     pub torn: Option<TornTail>,
 }
@@ -86,7 +91,8 @@ impl Catalogue {
             match open().and_then(refreshed) {
                 Ok(connection) => {
                     let directories = roots.directories.clone();
-                    return Ok(Self { connection, directories, seen, torn });
+                    let is_shared = roots.is_shared;
+                    return Ok(Self { connection, directories, seen, is_shared, torn });
                 }
                 Err(error) => reason = error.to_string(),
             }
@@ -114,7 +120,8 @@ impl Catalogue {
              WHERE (?1 IS NULL OR verdict = ?1) AND (?2 IS NULL OR name LIKE ?2 ESCAPE '\\')
              AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?3))
              AND (?4 IS NULL OR started >= ?4) AND (?5 IS NULL OR started < ?5)
-             AND (NOT ?6 OR bundle IS NOT NULL)
+             AND (origin = '' OR ?9)
+             AND (NOT ?6 OR bundle IS NOT NULL OR origin <> '')
              AND (NOT ?8 OR (bundle IS NULL AND ended IS NULL))
              ORDER BY started DESC, run_id DESC LIMIT ?7) ORDER BY started, run_id",
             params![
@@ -126,6 +133,7 @@ impl Catalogue {
                 filter.with_bundle,
                 filter.limit.map_or(-1, i64::from),
                 filter.is_open,
+                self.is_shared,
             ],
         )
     }
@@ -133,18 +141,20 @@ impl Catalogue {
     /// The run of a line of the ledger.
     pub(crate) fn numbered(&self, position: u64) -> Result<Option<Entry>, CatalogueError> {
         let position = i64::try_from(position).unwrap_or(i64::MAX);
-        let found = self.ask("SELECT entry FROM runs WHERE position = ?1", [position])?;
+        let found =
+            self.ask("SELECT entry FROM runs WHERE position = ?1 AND origin = ''", [position])?;
         Ok(found.into_iter().next())
     }
 
     /// Runs whose names begin so, the latest first.
     pub(crate) fn named(&self, prefix: &str) -> Result<Vec<Entry>, CatalogueError> {
         let like = format!("{}%", escaped(prefix));
-        let of = "SELECT entry FROM runs WHERE run_id LIKE ?1 ESCAPE '\\' ORDER BY started DESC LIMIT 20";
-        self.ask(of, [like])
+        let of = "SELECT entry FROM runs WHERE run_id LIKE ?1 ESCAPE '\\' AND (origin = '' OR ?2)
+                  ORDER BY origin <> '', started DESC LIMIT 20";
+        self.ask(of, params![like, self.is_shared])
     }
 
-    /// The latest run of a plan, or of all plans, whose bundle is there.
+    /// The latest run of this user's of a plan, or of all plans, whose bundle is there.
     pub(crate) fn latest(&self, plan: Option<&str>) -> Result<Option<Entry>, CatalogueError> {
         let of = "SELECT entry FROM runs WHERE bundle IS NOT NULL AND (?1 IS NULL OR name = ?1)
                   ORDER BY started DESC, run_id DESC LIMIT 1";
@@ -244,7 +254,7 @@ fn refresh(
 ) -> rusqlite::Result<()> {
     let work = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let known: BTreeMap<String, (String, Option<i64>)> = {
-        let mut all = work.prepare("SELECT run_id, stamp, position FROM runs")?;
+        let mut all = work.prepare("SELECT run_id, stamp, position FROM runs WHERE origin = ''")?;
         let rows = all.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
         rows.collect::<rusqlite::Result<_>>()?
     };
@@ -262,17 +272,17 @@ fn refresh(
         let Some(mut entry) = Entry::of(one) else { continue };
         there.insert(id.to_owned());
         entry.position = starts.positions.get(entry.run_id.as_str()).copied();
-        put(&work, id, &entry, &stamp)?;
+        put(&work, "", id, &entry, &stamp)?;
     }
     for (id, entry) in starts.entries(ledger) {
         if there.contains(id) {
             continue;
         }
-        put(&work, id, &entry, "")?;
+        put(&work, "", id, &entry, "")?;
         there.insert(id.to_owned());
     }
     let gone = known.keys().filter(|id| !there.contains(*id));
-    gone.map(|id| work.execute("DELETE FROM runs WHERE run_id = ?1", [id]))
+    gone.map(|id| work.execute("DELETE FROM runs WHERE origin = '' AND run_id = ?1", [id]))
         .try_for_each(|n| n.map(drop))?;
     work.execute("DELETE FROM experiments", [])?;
     for one in lying.iter().filter(|one| one.is_experiment) {
@@ -283,14 +293,21 @@ fn refresh(
     work.commit()
 }
 
-fn put(work: &Connection, id: &str, entry: &Entry, stamp: &str) -> rusqlite::Result<()> {
+fn put(
+    work: &Connection,
+    origin: &str,
+    id: &str,
+    entry: &Entry,
+    stamp: &str,
+) -> rusqlite::Result<()> {
     let json = |value: serde_json::Result<String>| {
         value.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
     };
     work.prepare(
-        "INSERT OR REPLACE INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        "INSERT OR REPLACE INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?
     .execute(params![
+        origin,
         id,
         entry.position.and_then(|position| i64::try_from(position).ok()),
         entry.name,

@@ -2,7 +2,8 @@
 //!
 //! Bundles and ledger are the truth. The index is a SQLite file that is made from them and kept up to date each
 //! time it is opened ([`index`]): whoever removes it loses nothing. Tags and notes are not evidence, so that no
-//! seal covers them, and lie in a file beside the bundle ([`labels`]).
+//! seal covers them, and lie in a file beside the bundle ([`labels`]). A team's catalogue ([`team`]) holds runs of many
+//! hosts with their bundles.
 
 mod archive;
 mod date;
@@ -12,6 +13,7 @@ mod find;
 mod index;
 mod labels;
 mod scan;
+mod team;
 
 pub use archive::{export, import};
 pub use date::unix_ns_of;
@@ -21,3 +23,4 @@ pub use find::Found;
 pub use index::{Catalogue, Filter};
 pub use labels::{Labels, labels_path};
 pub use scan::Roots;
+pub use team::{Address, Shared, Sharing, Team};

@@ -20,6 +20,8 @@ pub struct Roots {
     pub ledger: PathBuf,
     /// The index, which may be removed at any time.
     pub index: PathBuf,
+    /// Whether runs of others are told too that the team's catalogue held.
+    pub is_shared: bool,
 }
 
 /// A bundle or experiment on disk.

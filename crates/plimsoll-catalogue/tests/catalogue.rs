@@ -22,6 +22,7 @@ impl Place {
             directories: vec![at("runs"), at("elsewhere")],
             ledger: at("state/ledger.jsonl"),
             index: at("cache/catalogue.sqlite3"),
+            is_shared: false,
         };
         roots.directories.iter().for_each(|directory| fs::create_dir(directory).unwrap());
         fs::create_dir(at("state")).unwrap();

@@ -1,14 +1,15 @@
 //! The catalogue: the only way from a name in a request to a file.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_catalogue::{Catalogue, CatalogueError, Found};
+use plimsoll_catalogue::{Catalogue, CatalogueError, Entry, Found, Roots};
 
 use crate::FindRoots;
 use crate::answer::Problem;
+use crate::team::Team;
 
 /// What was read of the catalogue is taken for true so long without a look.
 const FRESH: Duration = Duration::from_secs(1);
@@ -20,6 +21,8 @@ const NAME_LENGTH_MAX: usize = 200;
 /// The runs of one user.
 pub struct Known {
     roots: FindRoots,
+    team: Option<Arc<Team>>,
+    fetching: Mutex<()>,
     read: Mutex<Option<Read>>,
 }
 
@@ -34,8 +37,31 @@ struct Read {
 
 impl Known {
     /// Not read yet.
-    pub fn new(roots: FindRoots) -> Self {
-        Self { roots, read: Mutex::new(None) }
+    pub fn new(roots: FindRoots, team: Option<Arc<Team>>) -> Self {
+        Self { roots, team, fetching: Mutex::default(), read: Mutex::new(None) }
+    }
+
+    /// Where runs lie.
+    pub fn roots(&self) -> Roots {
+        (self.roots)()
+    }
+
+    /// The team's catalogue, where there is one.
+    pub fn team(&self) -> Option<&Arc<Team>> {
+        self.team.as_ref()
+    }
+
+    /// The bundles of runs of others, unpacked here; where the last lies.
+    fn fetched(&self, runs: &[Entry]) -> Result<PathBuf, Problem> {
+        let nothing = || Problem::nothing("its bundle is not there any more");
+        let team = self.team.as_ref().ok_or_else(nothing)?;
+        // Two who ask for one at the same time would unpack it twice.
+        let _one = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fetched = None;
+        for run in runs {
+            fetched = Some(team.shared().fetch(run)?);
+        }
+        fetched.ok_or_else(nothing)
     }
 
     /// Asks the catalogue as it is now, or was a moment ago.
@@ -104,6 +130,12 @@ impl Known {
         }
         match self.with(|catalogue| catalogue.find(called))? {
             Found::At(directory) => Ok(directory),
+            Found::Away(entry) => self.fetched(&[*entry]),
+            Found::AwayTogether(runs) => {
+                let one = self.fetched(&runs)?;
+                Ok(one.parent().map_or(one.clone(), Path::to_path_buf))
+            }
+            Found::Removed(entry) if self.team.is_some() => self.fetched(&[*entry]),
             Found::Removed(entry) => Err(Problem::nothing(format!(
                 "the bundle of {} is not there any more",
                 entry.run_id

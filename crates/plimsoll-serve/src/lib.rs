@@ -10,6 +10,7 @@
 //! | `watched` | what is sent to those who watch it |
 //! | `drafted` | a plan from a form: what is wrong with it, whether it may be started here, what it will take |
 //! | `known` | the catalogue, by which alone a request reaches a file |
+//! | `team` | the team's catalogue, asked every few seconds |
 //! | `shown` | reports that were drawn, so that they are not drawn for each viewer |
 //! | `tls` | the certificate that the page is served with |
 //! | `sized` | a question to a model, from a form |
@@ -30,13 +31,14 @@ mod server;
 mod shown;
 mod site;
 mod sized;
+mod team;
 mod tls;
 mod tokens;
 mod watched;
 
 use std::net::SocketAddr;
 
-use plimsoll_catalogue::Roots;
+use plimsoll_catalogue::{Roots, Shared};
 use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
 
@@ -63,6 +65,8 @@ pub struct ServeOptions {
     pub places: Places,
     /// Where runs lie.
     pub roots: FindRoots,
+    /// The team's catalogue: this user's runs are put there, and those of others are shown.
+    pub team: Option<Shared>,
 }
 
 /// Why it could not be served.

@@ -17,6 +17,7 @@ use crate::gate::Gate;
 use crate::known::Known;
 use crate::routes::router;
 use crate::site::Site;
+use crate::team::Team;
 use crate::tokens::Sessions;
 use crate::{ServeError, ServeOptions};
 
@@ -41,7 +42,7 @@ pub fn serve(
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
-    let ServeOptions { listen, tokens, tls, names, allow, places, roots } = options;
+    let ServeOptions { listen, tokens, tls, names, allow, places, roots, team } = options;
     if tokens.is_none() && !listen.ip().is_loopback() && !insecure {
         return Err(ServeError::Open(listen));
     }
@@ -53,7 +54,8 @@ pub fn serve(
     let sessions = Sessions::new().map_err(system)?;
     let names = names.iter().map(|name| name.to_ascii_lowercase()).collect();
     let gate = Gate { tokens, sessions, names, is_secure };
-    let site = Arc::new(Site::new(gate, Known::new(roots), places, allow)?);
+    let team = team.map(|shared| Arc::new(Team::new(shared)));
+    let site = Arc::new(Site::new(gate, Known::new(roots, team.clone()), places, allow)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(PAGES_MAX)
@@ -63,6 +65,11 @@ pub fn serve(
     let result = runtime.block_on(async {
         let failed = |error| ServeError::Listen { address: listen, error };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
+        let sharing = team.as_ref().map(|team| {
+            let (runs, read) = (Arc::clone(&site.known), Arc::clone(&site.known));
+            team.share(move || runs.roots(), move || read.forget())
+        });
+        drop(sharing.transpose().map_err(system)?);
         ready(listener.local_addr().map_err(failed)?);
         let until_stopped = async {
             while !stop.load(Ordering::Relaxed) {
@@ -75,6 +82,9 @@ pub fn serve(
         }
         Ok(())
     });
+    if let Some(team) = &team {
+        team.stop();
+    }
     runtime.shutdown_timeout(LOOK);
     site.live.end();
     result

@@ -96,6 +96,7 @@ impl Site {
             may_run => ask.who.role >= Role::Run,
             may_view => ask.who.role >= Role::View,
             has_session => ask.who.session.is_some(),
+            team_says => self.known.team().and_then(|team| team.says()),
             version => env!("CARGO_PKG_VERSION"),
             ..values
         };

@@ -1,6 +1,7 @@
 //! The command line: one table that feeds parser, help, man page and completions.
 
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -9,6 +10,8 @@ use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
+use crate::sharing;
+use crate::team;
 
 /// Tells the truth about storage: how much load it really carries, whether that is enough, and
 /// whether the figure can be believed.
@@ -80,13 +83,52 @@ pub enum Command {
     Man(commands::man::Options),
 }
 
+impl Command {
+    /// Whether it may leave runs of its own.
+    fn leaves_runs(&self) -> bool {
+        match self {
+            Self::Quickstart(_)
+            | Self::Run(_)
+            | Self::Tune(_)
+            | Self::Compare(_)
+            | Self::Sweep(_)
+            | Self::Observe(_)
+            | Self::Experiment(_)
+            | Self::Model(_) => true,
+            Self::Judge(_)
+            | Self::Audit(_)
+            | Self::Agent(_)
+            | Self::Calibrate(_)
+            | Self::Verify(_)
+            | Self::Clean(_)
+            | Self::Plan(_)
+            | Self::Runs(_)
+            | Self::Serve(_)
+            | Self::Ledger(_)
+            | Self::Report(_)
+            | Self::Completions(_)
+            | Self::Man(_) => false,
+        }
+    }
+}
+
 /// Carries a command out.
 ///
 /// # Errors
 /// What the operator is told, with the exit code.
 pub fn carry_out(arguments: Arguments) -> Result<Exit, CliError> {
     let common = &arguments.common;
-    match arguments.command {
+    team::ask(common)?;
+    let (began_unix_ns, leaves_runs) = (now_unix_ns(), arguments.command.leaves_runs());
+    let done = carry_out_one(arguments.command, common);
+    if leaves_runs {
+        sharing::put_since(began_unix_ns);
+    }
+    done
+}
+
+fn carry_out_one(command: Command, common: &Common) -> Result<Exit, CliError> {
+    match command {
         Command::Quickstart(options) => commands::quickstart::carry_out(&options, common),
         Command::Run(options) => commands::run::carry_out(&options, common),
         Command::Tune(options) => commands::tune::carry_out(&options, common),
@@ -109,6 +151,11 @@ pub fn carry_out(arguments: Arguments) -> Result<Exit, CliError> {
         Command::Completions(options) => commands::completions::carry_out(&options),
         Command::Man(options) => commands::man::carry_out(&options, Arguments::command()),
     }
+}
+
+fn now_unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Says what is wrong with a command line, or prints the help that was asked for. Who wants JSON gets the

@@ -2,12 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_catalogue::{Catalogue, CatalogueError, Found, Roots, import, labels_path};
+use plimsoll_catalogue::{
+    Catalogue, CatalogueError, Entry, Found, Roots, Sharing, import, labels_path,
+};
 use plimsoll_evidence::elsewhere;
 
 use crate::custody::Reader;
 use crate::error::CliError;
+use crate::notes;
 use crate::places::Places;
+use crate::team;
 
 /// Where a user's bundles, ledger and index lie.
 pub fn roots(places: &Places) -> Roots {
@@ -19,7 +23,12 @@ pub fn roots(places: &Places) -> Roots {
         places.imported(),
     ];
     directories.extend(elsewhere::noted(&places.noted()));
-    Roots { directories, ledger: places.ledger(), index: places.cache.join("catalogue.sqlite3") }
+    Roots {
+        directories,
+        ledger: places.ledger(),
+        index: places.cache.join("catalogue.sqlite3"),
+        is_shared: team::asked().is_some(),
+    }
 }
 
 /// Opens the catalogue, up to date.
@@ -30,13 +39,51 @@ pub fn open(places: &Places) -> Result<Catalogue, CliError> {
     Catalogue::open(&roots(places)).map_err(told)
 }
 
+/// Opens this user's catalogue, with what the team's holds of others now.
+///
+/// # Errors
+/// A broken ledger, a team's catalogue that can't be read.
+pub fn open_with_others(places: &Places) -> Result<Catalogue, CliError> {
+    let mut own = open(places)?;
+    if let Some(shared) = team::asked() {
+        let sharing = shared.share(&mut own, &|_| false).map_err(told)?;
+        tell_unreadable(&sharing);
+    }
+    Ok(own)
+}
+
+/// Says which runs of the team's are not listed.
+pub fn tell_unreadable(sharing: &Sharing) {
+    if sharing.unreadable > 0 {
+        notes::tell(&format!(
+            "warning: {} runs of the team's catalogue are not listed: another version of Plimsoll wrote them",
+            sharing.unreadable
+        ));
+    }
+}
+
 /// The directory of what is called so: `last`, a number, a name or the beginning of one, a plan's latest run.
 ///
 /// # Errors
 /// Nothing is called so, several are, or its bundle was removed.
 pub fn find(places: &Places, called: &str) -> Result<PathBuf, CliError> {
-    match open(places)?.find(called).map_err(told)? {
+    let found = open(places)?.find(called).map_err(told)?;
+    let found = match found {
+        // Others may have put it there a moment ago.
+        Found::Nothing if team::asked().is_some() => {
+            open_with_others(places)?.find(called).map_err(told)?
+        }
+        found => found,
+    };
+    match found {
         Found::At(directory) => Ok(directory),
+        Found::Away(entry) => fetched(&[*entry], called),
+        Found::AwayTogether(runs) => {
+            let one = fetched(&runs, called)?;
+            Ok(one.parent().map_or(one.clone(), Path::to_path_buf))
+        }
+        // It may have been put there before it was removed here.
+        Found::Removed(entry) if team::asked().is_some() => fetched(&[*entry], called),
         Found::Removed(entry) => {
             let says = format!("the bundle of {} is not there any more", entry.run_id);
             Err(CliError::usage(says).hint("`plimsoll runs` lists what there is"))
@@ -46,6 +93,18 @@ pub fn find(places: &Places, called: &str) -> Result<PathBuf, CliError> {
              name or the beginning of it, or `last`",
         )),
     }
+}
+
+/// Fetches the bundles of runs of others; gives where the last lies.
+fn fetched(runs: &[Entry], called: &str) -> Result<PathBuf, CliError> {
+    let Some(shared) = team::asked() else {
+        return Err(CliError::usage(format!("there is no bundle {called}")));
+    };
+    let mut fetched = None;
+    for run in runs {
+        fetched = Some(shared.fetch(run).map_err(told)?);
+    }
+    fetched.ok_or_else(|| CliError::usage(format!("there is no bundle {called}")))
 }
 
 /// Unpacks what another machine exported, beside this machine's own runs: no ledger here holds it.
@@ -70,6 +129,9 @@ pub fn told(error: CatalogueError) -> CliError {
         CatalogueError::Name(says) => CliError::usage(says),
         error @ CatalogueError::Archive { .. } => CliError::usage(error.to_string())
             .hint("an archive is what `plimsoll runs export` writes"),
+        error @ CatalogueError::Team { .. } => CliError::environment(error.to_string()).hint(
+            "is PostgreSQL running there, and may this user use that database? PGPASSWORD holds the password",
+        ),
         error => CliError::environment(error.to_string()),
     }
 }

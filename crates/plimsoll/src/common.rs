@@ -11,6 +11,10 @@ pub struct Common {
     /// Print no progress.
     #[arg(long, short, global = true)]
     pub quiet: bool,
+    /// The team's catalogue, postgres://user@host/database: runs are put there when they end, and those of others are listed
+    /// and read. PLIMSOLL_CATALOGUE names it too, PGPASSWORD its password.
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    pub catalogue: Option<String>,
     /// When to use colour: NO_COLOR is heeded too.
     #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
     pub color: clap::ColorChoice,

@@ -15,6 +15,8 @@ mod keys;
 mod notes;
 mod progress;
 mod removal;
+mod sharing;
+mod team;
 
 use std::process::ExitCode;
 

@@ -97,7 +97,7 @@ fn metrics_of(runs: &[Entry]) -> String {
         let verdict = run.verdict.as_deref().unwrap_or("none").to_lowercase();
         *verdicts.entry(verdict).or_default() += 1;
         // A modelled run's rate is no measurement.
-        if run.bundle.is_some() && !run.is_modelled() {
+        if run.has_bundle() && !run.is_modelled() {
             latest.insert(run.name.as_str(), run);
         }
     }

@@ -62,7 +62,7 @@ fn rows(runs: &[&Entry]) -> Vec<Value> {
 fn trends(runs: &[&Entry]) -> Vec<Value> {
     let mut order: Vec<&str> = Vec::new();
     let mut plans: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
-    for run in runs.iter().filter(|run| run.bundle.is_some() && run.achieved_iops_per_s.is_some()) {
+    for run in runs.iter().filter(|run| run.has_bundle() && run.achieved_iops_per_s.is_some()) {
         // A model's figures are no measurement: they are not drawn with those that are.
         let of = plans.entry(run.name.as_str()).or_default();
         if of.is_empty() {

@@ -48,7 +48,7 @@ impl Row {
         let modelled = if run.is_modelled() { "MODELLED " } else { "" };
         Self {
             path: quoted(&run.run_id),
-            is_there: run.bundle.is_some(),
+            is_there: run.has_bundle(),
             number: run.position.map_or("-".to_owned(), |position| position.to_string()),
             started: utc(run.started_unix_ns),
             verdict: format!("{modelled}{verdict}"),

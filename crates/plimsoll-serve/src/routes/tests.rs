@@ -33,8 +33,9 @@ fn site(directory: &Path, asks: bool) -> Arc<Site> {
         directories: vec![directory.join("runs")],
         ledger: directory.join("ledger.jsonl"),
         index: directory.join("index.sqlite3"),
+        is_shared: false,
     };
-    let known = Known::new(Box::new(move || roots.clone()));
+    let known = Known::new(Box::new(move || roots.clone()), None);
     let state = directory.join("state");
     let (runs, cache) = (directory.join("runs"), directory.to_path_buf());
     let places = Places { state, runs, cache, signer: None };

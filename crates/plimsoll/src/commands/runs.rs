@@ -1,23 +1,24 @@
 //! `plimsoll runs`: the catalogue, which is the ledger with the bundles that are there.
 
+mod archive;
 mod labels;
 mod list;
+mod push;
 mod show;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use plimsoll_catalogue::export;
 
+use self::archive::{export, import};
 use self::labels::{note, tag};
 use self::list::{Of, list};
+use self::push::push;
 use self::show::show;
 use super::bundle;
-use crate::catalogue;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::places::Places;
 use crate::removal;
 
 /// Options of `runs`.
@@ -25,7 +26,8 @@ use crate::removal;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  plimsoll runs\n  plimsoll runs --verdict fail --since 2026-11-01\n  plimsoll runs \
-    show last\n  plimsoll runs tag 12 before-firmware\n  plimsoll runs export 12 run-12.tar.gz\n\nA run is \
+    show last\n  plimsoll runs tag 12 before-firmware\n  plimsoll runs export 12 run-12.tar.gz\n  plimsoll runs push --catalogue postgres://ann@db.example/storage\n  plimsoll runs \
+    --catalogue postgres://ann@db.example/storage\n\nA run is \
     called by its number, its name or the beginning of it, or `last`; the name of a plan is its\nlatest run. \
     Every command that takes a bundle takes these."
 )]
@@ -74,6 +76,12 @@ enum What {
         /// The archive, a .tar.gz that must not be there yet.
         to: PathBuf,
     },
+    /// Put runs with their bundles into the team's catalogue (--catalogue); none named: all that are not there as they are
+    /// here.
+    Push {
+        /// The runs or experiments.
+        runs: Vec<String>,
+    },
     /// Take a run or experiment that another machine exported.
     Import {
         /// The archive.
@@ -93,24 +101,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         Some(What::Rm { run }) => removal::whole(&bundle::find(run)?).map(|()| Exit::Ok),
         Some(What::Tag { run, tags, remove }) => tag(&bundle::find(run)?, tags, *remove, common),
         Some(What::Note { run, text }) => note(&bundle::find(run)?, text.as_deref(), common),
-        Some(What::Export { run, to }) => {
-            let directory = bundle::find(run)?;
-            export(&directory, to).map_err(catalogue::told)?;
-            done(common, "exported", to)
-        }
-        Some(What::Import { archive }) => {
-            done(common, "imported", &catalogue::take(&Places::from_environment()?, archive)?)
-        }
+        Some(What::Export { run, to }) => export(&bundle::find(run)?, to, common),
+        Some(What::Push { runs }) => push(runs, common),
+        Some(What::Import { archive }) => import(archive, common),
     }
-}
-
-/// Says where something lies now.
-fn done(common: &Common, what: &str, path: &Path) -> Result<Exit, CliError> {
-    let shown = path.display().to_string();
-    if common.json {
-        bundle::print(&bundle::json(&serde_json::json!({ what: shown }))?)?;
-    } else {
-        bundle::print(&format!("{what}: {shown}\n"))?;
-    }
-    Ok(Exit::Ok)
 }

@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::notes;
 use crate::places::Places;
+use crate::team;
 
 /// Options of `serve`.
 #[derive(Debug, Args)]
@@ -97,6 +98,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         allow,
         places,
         roots: Box::new(move || catalogue::roots(&of)),
+        team: team::asked().cloned(),
     };
     let mut unsaid = None;
     let told = |at: SocketAddr| unsaid = say(scheme, at, common).err();

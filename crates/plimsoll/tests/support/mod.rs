@@ -6,6 +6,7 @@ pub mod draw;
 pub mod made;
 pub mod metrics;
 pub mod neighbour;
+pub mod postgres;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

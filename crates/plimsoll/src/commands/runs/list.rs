@@ -49,7 +49,7 @@ fn day(text: &str) -> Result<u64, String> {
 /// # Errors
 /// A broken ledger.
 pub fn list(of: &Of, common: &Common) -> Result<Exit, CliError> {
-    let catalogue = catalogue::open(&Places::from_environment()?)?;
+    let catalogue = catalogue::open_with_others(&Places::from_environment()?)?;
     if let Some(torn) = &catalogue.torn {
         StderrProgress::new(common.quiet).warn(&describe_torn(torn));
     }

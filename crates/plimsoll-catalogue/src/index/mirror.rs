@@ -1,0 +1,69 @@
+//! What others put into the team's catalogue, noted in the index: lists are made of it here, while the server is away too.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::{Catalogue, damaged, parsed, put};
+use crate::entry::Entry;
+use crate::error::CatalogueError;
+
+impl Catalogue {
+    /// This user's runs whose bundles are here, with what their files are.
+    pub(crate) fn own(&self) -> Result<Vec<(Entry, String)>, CatalogueError> {
+        let of = "SELECT entry, stamp FROM runs WHERE origin = '' AND bundle IS NOT NULL ORDER BY started";
+        let mut statement = self.connection.prepare(of).map_err(damaged)?;
+        let rows = statement
+            .query_map([], |row| Ok((parsed(&row.get::<_, String>(0)?)?, row.get(1)?)))
+            .map_err(damaged)?;
+        rows.collect::<Result<_, _>>().map_err(damaged)
+    }
+
+    /// After which change of this database nothing is known here. What was known of another one is forgotten: it has
+    /// other runs.
+    pub(crate) fn begin_mirror(&mut self, identity: &str) -> Result<i64, CatalogueError> {
+        let work = self.connection.transaction().map_err(damaged)?;
+        let known: Option<i64> = work
+            .query_row("SELECT change FROM mirrors WHERE identity = ?1", [identity], |row| {
+                row.get(0)
+            })
+            .optional()
+            .map_err(damaged)?;
+        if known.is_none() {
+            work.execute("DELETE FROM mirrors", []).map_err(damaged)?;
+            work.execute("DELETE FROM runs WHERE origin <> ''", []).map_err(damaged)?;
+            work.execute("INSERT INTO mirrors VALUES (?1, 0)", [identity]).map_err(damaged)?;
+        }
+        work.commit().map_err(damaged)?;
+        Ok(known.unwrap_or(0))
+    }
+
+    /// Notes runs of others, which the database held up to a change.
+    pub(crate) fn mirror(
+        &mut self,
+        others: &[(String, Entry)],
+        change: i64,
+    ) -> Result<(), CatalogueError> {
+        let work = self.connection.transaction().map_err(damaged)?;
+        for (origin, entry) in others {
+            let entry = Entry {
+                origin: Some(origin.clone()),
+                bundle: None,
+                position: None,
+                is_under_way: false,
+                ..entry.clone()
+            };
+            put(&work, origin, &entry.run_id, &entry, "").map_err(damaged)?;
+        }
+        work.execute("UPDATE mirrors SET change = ?1", params![change]).map_err(damaged)?;
+        work.commit().map_err(damaged)
+    }
+
+    /// Runs of others that belong to an experiment.
+    ///
+    /// # Errors
+    /// An index that is damaged meanwhile.
+    pub fn of_experiment(&self, experiment: &str) -> Result<Vec<Entry>, CatalogueError> {
+        let of =
+            "SELECT entry FROM runs WHERE origin <> '' AND ?2 AND experiment = ?1 ORDER BY started";
+        self.ask(of, params![experiment, self.is_shared])
+    }
+}

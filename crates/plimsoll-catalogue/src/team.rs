@@ -1,0 +1,265 @@
+//! A team's catalogue: runs of many hosts with their bundles, in one PostgreSQL database.
+//!
+//! - [`Address`]: how it is reached. `schema`: its tables, and how older ones become these.
+//! - [`Team`]: a connection. It hands runs on, tells what came, and gives bundles back.
+//! - `shared`: this host's catalogue beside it: what is not there yet goes there, what came is noted in the index, so
+//!   that lists are made here, and while the server is away too.
+//!
+//! Bundles lie in the database itself, in parts of 4 MiB: a run and its evidence come in one transaction or not at all,
+//! the database's own backup and replication hold both, and hosts need no directory that all of them mount.
+
+mod address;
+mod connect;
+mod schema;
+mod shared;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use postgres::{Client, Transaction};
+use sha2::{Digest, Sha256};
+
+use crate::archive::import;
+use crate::entry::Entry;
+use crate::error::CatalogueError;
+
+pub use address::Address;
+pub use shared::{Shared, Sharing};
+
+/// A bundle's archive is kept in parts of so many bytes: what is held in memory at a time.
+const PART_BYTES: usize = 4 << 20;
+/// Changes are read so many at a time.
+const CHANGES_AT_ONCE: i64 = 500;
+/// Held while a change gets its number, so that numbers are seen in their order. Any number will do that nobody else
+/// takes; it is that of the schema and one more.
+const CHANGE_LOCK: i64 = schema::LOCK + 1;
+
+/// A run of the team's.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Grows with each change of the catalogue.
+    pub number: i64,
+    /// Whose run it is: a host's user.
+    pub origin: String,
+    /// What is known of it; `None`: what is there can't be read by this version.
+    pub entry: Option<Entry>,
+}
+
+/// A connection to the team's catalogue.
+pub struct Team {
+    client: Client,
+    /// As messages name it, without a password.
+    shown: String,
+    /// Which database it is, whatever it is called: another one of this name has other runs.
+    identity: String,
+}
+
+impl Team {
+    /// Connects, and brings the tables up to this version.
+    ///
+    /// # Errors
+    /// A server that can't be reached or that refuses this user, tables of a later version.
+    pub fn connect(address: &Address) -> Result<Self, CatalogueError> {
+        let shown = address.shown();
+        let mut client = connect::connect(address)?;
+        let identity = schema::migrate(&mut client, &shown)?;
+        Ok(Self { client, shown, identity })
+    }
+
+    /// Whether the server is away: what was asked for last may have come to nothing.
+    pub fn is_gone(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Which database it is.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// What of an origin's runs is there: names with what their files were.
+    ///
+    /// # Errors
+    /// A server that is gone.
+    pub fn stamps(&mut self, origin: &str) -> Result<Vec<(String, String)>, CatalogueError> {
+        let asked = "SELECT run_id, stamp FROM plimsoll.runs WHERE origin = $1";
+        let rows = self.client.query(asked, &[&origin]);
+        let rows = rows.map_err(|error| failed(&self.shown, &error))?;
+        let pair = |row: &postgres::Row| Ok((row.try_get(0)?, row.try_get(1)?));
+        let pairs: Result<_, postgres::Error> = rows.iter().map(pair).collect();
+        pairs.map_err(|error| failed(&self.shown, &error))
+    }
+
+    /// Puts a run with its bundle there, whole or not at all. One that is there as it was is left; one that was judged anew
+    /// or tagged since is replaced.
+    ///
+    /// # Errors
+    /// A server that is gone, an archive that can't be read.
+    pub fn put(
+        &mut self,
+        origin: &str,
+        entry: &Entry,
+        stamp: &str,
+        archive: &Path,
+    ) -> Result<(), CatalogueError> {
+        let shown = self.shown.clone();
+        let failed = |error: postgres::Error| failed(&shown, &error);
+        let read = |error| CatalogueError::io("read", archive, error);
+        let mut file = File::open(archive).map_err(read)?;
+        // Where a bundle lies is this host's business, and so is its number in the ledger here.
+        let told = Entry { bundle: None, position: None, origin: None, ..entry.clone() };
+        let text = serde_json::to_string(&told).map_err(|error| CatalogueError::Team {
+            shown: shown.clone(),
+            says: error.to_string(),
+        })?;
+        let mut work = self.client.transaction().map_err(failed)?;
+        let put = "INSERT INTO plimsoll.runs (origin, run_id, name, started, verdict, stamp, entry)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)
+            ON CONFLICT (origin, run_id) DO UPDATE SET name = excluded.name, started = excluded.started,
+                verdict = excluded.verdict, stamp = excluded.stamp, entry = excluded.entry
+            WHERE plimsoll.runs.stamp <> excluded.stamp
+            RETURNING id";
+        let started = i64::try_from(entry.started_unix_ns).unwrap_or(i64::MAX);
+        let (name, verdict) = (storable(&entry.name), entry.verdict.as_deref().map(storable));
+        let row = work
+            .query_opt(
+                put,
+                &[&origin, &storable(&entry.run_id), &name, &started, &verdict, &stamp, &text],
+            )
+            .map_err(failed)?;
+        // Another process of this user was quicker.
+        let Some(row) = row else { return Ok(()) };
+        let id: i64 = row.try_get(0).map_err(failed)?;
+        work.execute("DELETE FROM plimsoll.parts WHERE run = $1", &[&id]).map_err(failed)?;
+        let digest = put_parts(&mut work, id, &mut file, &shown, archive)?;
+        work.execute("SELECT pg_advisory_xact_lock($1)", &[&CHANGE_LOCK]).map_err(failed)?;
+        let numbered =
+            "UPDATE plimsoll.runs SET change = nextval('plimsoll.changes'), archive_sha256 = $2
+            WHERE id = $1";
+        work.execute(numbered, &[&id, &digest]).map_err(failed)?;
+        work.commit().map_err(failed)
+    }
+
+    /// What changed after a number, in order; at most some hundreds at a time.
+    ///
+    /// # Errors
+    /// A server that is gone.
+    pub fn changes(&mut self, after: i64) -> Result<Vec<Change>, CatalogueError> {
+        let asked = "SELECT change, origin, run_id, entry FROM plimsoll.runs WHERE change > $1
+            ORDER BY change LIMIT $2";
+        let rows = self.client.query(asked, &[&after, &CHANGES_AT_ONCE]);
+        let rows = rows.map_err(|error| failed(&self.shown, &error))?;
+        let read = |row: &postgres::Row| -> Result<Change, postgres::Error> {
+            let (origin, run_id): (String, String) = (row.try_get(1)?, row.try_get(2)?);
+            let text: String = row.try_get(3)?;
+            let entry = serde_json::from_str::<Entry>(&text).ok();
+            // Names become parts of paths.
+            let entry = entry.filter(|entry| {
+                storable(&entry.run_id) == run_id
+                    && is_name(&entry.run_id)
+                    && entry.experiment.as_deref().is_none_or(is_name)
+                    && is_name(&origin)
+            });
+            Ok(Change { number: row.try_get(0)?, origin, entry })
+        };
+        let changes: Result<_, postgres::Error> = rows.iter().map(read).collect();
+        changes.map_err(|error| failed(&self.shown, &error))
+    }
+
+    /// Unpacks a run's bundle into a directory of this host; gives where it lies.
+    ///
+    /// # Errors
+    /// A run that is not there, a bundle that is not what was put there, a directory that can't be written to.
+    pub fn fetch(
+        &mut self,
+        origin: &str,
+        run_id: &str,
+        into: &Path,
+    ) -> Result<PathBuf, CatalogueError> {
+        let shown = self.shown.clone();
+        let failed = |error: postgres::Error| failed(&shown, &error);
+        let asked =
+            "SELECT id, archive_sha256 FROM plimsoll.runs WHERE origin = $1 AND run_id = $2";
+        let row = self.client.query_opt(asked, &[&origin, &run_id]).map_err(failed)?;
+        let row = row.ok_or_else(|| {
+            CatalogueError::Name(format!("{run_id} is not in the team's catalogue any more"))
+        })?;
+        let (id, stated): (i64, String) =
+            (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+        fs::create_dir_all(into).map_err(|error| CatalogueError::io("make", into, error))?;
+        let packed = into.join(format!(".{run_id}-{}.tar.gz", std::process::id()));
+        let found = self.write_parts(id, &packed).and_then(|digest| {
+            if digest == stated {
+                return import(&packed, into);
+            }
+            let says = format!("the bundle of {run_id} there is not what was put there");
+            Err(CatalogueError::Team { shown: shown.clone(), says })
+        });
+        // It was unpacked, or is no good.
+        let _ = fs::remove_file(&packed);
+        let found = found?;
+        if found.file_name().is_some_and(|name| name == run_id) {
+            return Ok(found);
+        }
+        let _ = fs::remove_dir_all(&found);
+        let says = format!("what is there as {run_id} is another run");
+        Err(CatalogueError::Team { shown, says })
+    }
+
+    fn write_parts(&mut self, id: i64, to: &Path) -> Result<String, CatalogueError> {
+        let write = |error| CatalogueError::io("write", to, error);
+        let mut file = File::create(to).map_err(write)?;
+        let mut digest = Sha256::new();
+        // A number at a time: no more than one part is held.
+        let asked = "SELECT bytes FROM plimsoll.parts WHERE run = $1 AND number = $2";
+        for number in 0_i32.. {
+            let part = self.client.query_opt(asked, &[&id, &number]);
+            let Some(part) = part.map_err(|error| failed(&self.shown, &error))? else { break };
+            let bytes: &[u8] = part.try_get(0).map_err(|error| failed(&self.shown, &error))?;
+            digest.update(bytes);
+            file.write_all(bytes).map_err(write)?;
+        }
+        Ok(hex(&digest.finalize()))
+    }
+}
+
+fn put_parts(
+    work: &mut Transaction<'_>,
+    id: i64,
+    file: &mut File,
+    shown: &str,
+    archive: &Path,
+) -> Result<String, CatalogueError> {
+    let mut digest = Sha256::new();
+    let mut part = Vec::with_capacity(PART_BYTES);
+    for number in 0_i32.. {
+        part.clear();
+        let read = (&mut *file).take(PART_BYTES as u64).read_to_end(&mut part);
+        if read.map_err(|error| CatalogueError::io("read", archive, error))? == 0 {
+            break;
+        }
+        digest.update(&part);
+        let put = "INSERT INTO plimsoll.parts (run, number, bytes) VALUES ($1, $2, $3)";
+        work.execute(put, &[&id, &number, &part]).map_err(|error| failed(shown, &error))?;
+    }
+    Ok(hex(&digest.finalize()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Texts of the database hold no zero character.
+fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// Whether it can be a part of a path.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c != '/' && c != '\\' && !c.is_control();
+    (1..=200).contains(&name.len()) && !name.starts_with('.') && name.chars().all(plain)
+}
+
+fn failed(shown: &str, error: &postgres::Error) -> CatalogueError {
+    CatalogueError::Team { shown: shown.to_owned(), says: connect::plain(error) }
+}

@@ -1,0 +1,80 @@
+//! The tables of a team's catalogue, and how those of an earlier version become these.
+
+use postgres::Client;
+
+use super::failed;
+use crate::error::CatalogueError;
+
+/// Held while tables are made or changed: two hosts may come at once. "plimsoll" as a number of bytes.
+pub(super) const LOCK: i64 = i64::from_be_bytes(*b"plimsoll");
+
+/// Each step makes the tables of one version of those before it; it is never changed, once it was released.
+const STEPS: [&str; 2] = [
+    // 1: runs and their bundles.
+    "CREATE TABLE plimsoll.runs (
+        id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        origin TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        started BIGINT NOT NULL,
+        verdict TEXT,
+        stamp TEXT NOT NULL,
+        entry TEXT NOT NULL,
+        UNIQUE (origin, run_id)
+    );
+    CREATE TABLE plimsoll.parts (
+        run BIGINT NOT NULL REFERENCES plimsoll.runs ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        bytes BYTEA NOT NULL,
+        PRIMARY KEY (run, number)
+    );",
+    // 2: who looks asks for what came since it looked last, and a bundle is held to what was put there.
+    "CREATE SEQUENCE plimsoll.changes;
+    ALTER TABLE plimsoll.runs ADD COLUMN change BIGINT, ADD COLUMN archive_sha256 TEXT;
+    UPDATE plimsoll.runs SET change = nextval('plimsoll.changes'), archive_sha256 = (
+        SELECT encode(sha256(coalesce(string_agg(bytes, ''::bytea ORDER BY number), ''::bytea)), 'hex')
+        FROM plimsoll.parts WHERE run = plimsoll.runs.id);
+    CREATE INDEX runs_change ON plimsoll.runs (change);
+    CREATE INDEX runs_started ON plimsoll.runs (started);",
+];
+
+/// Makes or changes the tables where they are not of this version; gives which database it is.
+///
+/// # Errors
+/// Tables of a later version, a user who may not make tables, a server that is gone.
+pub(super) fn migrate(client: &mut Client, shown: &str) -> Result<String, CatalogueError> {
+    let version = STEPS.len();
+    let failed = |error: postgres::Error| failed(shown, &error);
+    let mut work = client.transaction().map_err(failed)?;
+    work.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).map_err(failed)?;
+    // Who may only read and write finds all there, and makes nothing.
+    let there = work.query_one("SELECT to_regclass('plimsoll.about') IS NOT NULL", &[]);
+    let is_there: bool = there.and_then(|row| row.try_get(0)).map_err(failed)?;
+    if !is_there {
+        let made = "CREATE SCHEMA IF NOT EXISTS plimsoll;
+            CREATE TABLE plimsoll.about (version INTEGER NOT NULL, identity TEXT NOT NULL);
+            INSERT INTO plimsoll.about VALUES (0, gen_random_uuid()::text);";
+        work.batch_execute(made).map_err(failed)?;
+    }
+    let row =
+        work.query_one("SELECT version, identity FROM plimsoll.about", &[]).map_err(failed)?;
+    let found: i32 = row.try_get(0).map_err(failed)?;
+    let identity: String = row.try_get(1).map_err(failed)?;
+    let found = usize::try_from(found).unwrap_or(usize::MAX);
+    if found > STEPS.len() {
+        let says = format!(
+            "its tables are of version {found}, and this Plimsoll knows up to {}: install the later one",
+            STEPS.len()
+        );
+        return Err(CatalogueError::Team { shown: shown.to_owned(), says });
+    }
+    for step in STEPS.iter().take(version).skip(found) {
+        work.batch_execute(step).map_err(failed)?;
+    }
+    if found < version {
+        let version = i32::try_from(version).unwrap_or(i32::MAX);
+        work.execute("UPDATE plimsoll.about SET version = $1", &[&version]).map_err(failed)?;
+    }
+    work.commit().map_err(failed)?;
+    Ok(identity)
+}

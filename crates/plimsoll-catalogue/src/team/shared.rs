@@ -1,0 +1,206 @@
+//! This host's catalogue and the team's, side by side.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::address::Address;
+use super::{Team, hex, is_name};
+use crate::archive::export;
+use crate::entry::Entry;
+use crate::error::CatalogueError;
+use crate::index::Catalogue;
+
+/// A server that went away while it was written to is waited for so long: one that starts again is there sooner.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// And is asked this often.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// A team's catalogue, as this host's user takes part in it.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    address: Address,
+    /// Holds what this user's runs are told apart by.
+    origin: PathBuf,
+    /// Where bundles of others are unpacked, to be read here.
+    cache: PathBuf,
+}
+
+/// What went from one to the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sharing {
+    /// Runs that were put there, by name.
+    pub put: Vec<String>,
+    /// Runs of others that came or changed since the last time.
+    pub came: u64,
+    /// Runs there that this version can't read.
+    pub unreadable: u64,
+}
+
+impl Shared {
+    /// One that keeps its own files in these directories of the user's.
+    pub fn new(address: Address, state: &Path, cache: &Path) -> Self {
+        Self { address, origin: state.join("origin"), cache: cache.join("team") }
+    }
+
+    /// As messages name it.
+    pub fn shown(&self) -> String {
+        self.address.shown()
+    }
+
+    /// Puts this host's runs there that `wanted` takes and that are not there as they are now, and notes in the index
+    /// what others put there.
+    ///
+    /// # Errors
+    /// A server that can't be reached, or that goes away for longer than half a minute; a bundle that can't be read. What
+    /// was put there until then stays.
+    pub fn share(
+        &self,
+        catalogue: &mut Catalogue,
+        wanted: &dyn Fn(&Entry) -> bool,
+    ) -> Result<Sharing, CatalogueError> {
+        let mut team = Team::connect(&self.address)?;
+        let origin = self.own_origin()?;
+        let there: BTreeMap<String, String> = team.stamps(&origin)?.into_iter().collect();
+        let mut sharing = Sharing::default();
+        for (entry, stamp) in catalogue.own()? {
+            let is_there = there.get(&entry.run_id).is_some_and(|there| *there == stamp);
+            if is_there || !wanted(&entry) || !is_name(&entry.run_id) {
+                continue;
+            }
+            let Some(bundle) = entry.bundle.clone() else { continue };
+            let packed = self.packed(&entry.run_id)?;
+            let put = export(Path::new(&bundle), &packed)
+                .and_then(|()| self.put(&mut team, &origin, &entry, &stamp, &packed));
+            // It is there, or is made anew the next time.
+            let _ = fs::remove_file(&packed);
+            put?;
+            sharing.put.push(entry.run_id);
+        }
+        self.take(&mut team, &origin, catalogue, &mut sharing)?;
+        Ok(sharing)
+    }
+
+    /// The bundle of a run that lies there, unpacked on this host; once it was, the server is not asked again.
+    ///
+    /// # Errors
+    /// As [`Team::fetch`].
+    pub fn fetch(&self, entry: &Entry) -> Result<PathBuf, CatalogueError> {
+        let origin = match &entry.origin {
+            Some(origin) => origin.clone(),
+            None => self.own_origin()?,
+        };
+        let mut into = self.cache.join(&origin);
+        into.extend(&entry.experiment);
+        let at = into.join(&entry.run_id);
+        if at.is_dir() {
+            return Ok(at);
+        }
+        Team::connect(&self.address)?.fetch(&origin, &entry.run_id, &into)
+    }
+
+    /// Where the runs of an experiment are unpacked.
+    pub fn unpacked(&self, origin: &str, experiment: &str) -> PathBuf {
+        self.cache.join(origin).join(experiment)
+    }
+
+    /// Puts one there, and again where the server was away meanwhile: it is there once, whichever try arrived.
+    fn put(
+        &self,
+        team: &mut Team,
+        origin: &str,
+        entry: &Entry,
+        stamp: &str,
+        packed: &Path,
+    ) -> Result<(), CatalogueError> {
+        let began = Instant::now();
+        loop {
+            let error = match team.put(origin, entry, stamp, packed) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            if !team.is_gone() || began.elapsed() > PATIENCE {
+                return Err(error);
+            }
+            std::thread::sleep(AGAIN);
+            match Team::connect(&self.address) {
+                Ok(again) if again.identity() == team.identity() => *team = again,
+                // Another database has this name now.
+                Ok(_) => return Err(error),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn take(
+        &self,
+        team: &mut Team,
+        own: &str,
+        catalogue: &mut Catalogue,
+        sharing: &mut Sharing,
+    ) -> Result<(), CatalogueError> {
+        let mut after = catalogue.begin_mirror(team.identity())?;
+        loop {
+            let changes = team.changes(after)?;
+            let Some(last) = changes.last().map(|change| change.number) else { return Ok(()) };
+            let others: Vec<(String, Entry)> = changes
+                .into_iter()
+                .filter(|change| change.origin != own)
+                .filter_map(|change| {
+                    sharing.unreadable += u64::from(change.entry.is_none());
+                    Some((change.origin, change.entry?))
+                })
+                .collect();
+            for (origin, entry) in &others {
+                let mut old = self.cache.join(origin);
+                old.extend(&entry.experiment);
+                // It was judged anew or tagged: what was unpacked here is what it was.
+                let _ = fs::remove_dir_all(old.join(&entry.run_id));
+            }
+            sharing.came += others.len() as u64;
+            catalogue.mirror(&others, last)?;
+            after = last;
+        }
+    }
+
+    fn packed(&self, run_id: &str) -> Result<PathBuf, CatalogueError> {
+        let io = |error| CatalogueError::io("make", &self.cache, error);
+        fs::create_dir_all(&self.cache).map_err(io)?;
+        let packed = self.cache.join(format!(".{run_id}-{}.tar.gz", std::process::id()));
+        // Of a process of this number that was killed.
+        let _ = fs::remove_file(&packed);
+        Ok(packed)
+    }
+
+    /// What this user's runs are told apart by: made at random the first time.
+    fn own_origin(&self) -> Result<String, CatalogueError> {
+        let read = || fs::read_to_string(&self.origin).map(|text| text.trim().to_owned());
+        match read() {
+            Ok(origin) if is_name(&origin) => return Ok(origin),
+            Ok(_) => {
+                let reason = std::io::Error::other("it is no name; remove it to have one made");
+                return Err(CatalogueError::io("use", &self.origin, reason));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(CatalogueError::io("read", &self.origin, error)),
+        }
+        let io = |error| CatalogueError::io("make", &self.origin, error);
+        if let Some(parent) = self.origin.parent() {
+            fs::create_dir_all(parent).map_err(io)?;
+        }
+        let mut random = [0_u8; 16];
+        fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut random)).map_err(io)?;
+        let half = self.origin.with_extension(std::process::id().to_string());
+        let mut file = fs::File::create(&half).map_err(io)?;
+        file.write_all(hex(&random).as_bytes()).and_then(|()| file.sync_all()).map_err(io)?;
+        // Whoever is first has made it; the other takes that one.
+        let linked = fs::hard_link(&half, &self.origin);
+        let _ = fs::remove_file(&half);
+        match linked {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(io(error)),
+            _ => read().map_err(io),
+        }
+    }
+}

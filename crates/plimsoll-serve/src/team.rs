@@ -1,0 +1,102 @@
+//! The team's catalogue beside this user's: asked every few seconds by a thread of its own, so that no page waits for it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use plimsoll_catalogue::{Catalogue, Roots, Shared};
+use plimsoll_report::time::utc;
+
+/// It is asked this often.
+const EVERY: Duration = Duration::from_secs(5);
+/// And looked this often whether the page ends.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What is known of the team's catalogue.
+pub struct Team {
+    shared: Shared,
+    /// When it was read last, and what went wrong since.
+    state: Mutex<State>,
+    stop: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    read_unix_ns: Option<u64>,
+    wrong: Option<String>,
+}
+
+impl Team {
+    /// Not asked yet.
+    pub fn new(shared: Shared) -> Self {
+        Self { shared, state: Mutex::default(), stop: AtomicBool::new(false) }
+    }
+
+    /// Where it is.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// What whoever looks has to know of it; `None`: what is shown is as it was some seconds ago.
+    pub fn says(&self) -> Option<String> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let wrong = state.wrong.as_ref()?;
+        Some(match state.read_unix_ns {
+            Some(at) => format!("Runs of others are shown as of {}: {wrong}", utc(at)),
+            None => format!("Runs of others may be missing: {wrong}"),
+        })
+    }
+
+    /// Shares the runs that lie there until it is stopped; `came` is told when others put some there.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn share(
+        self: &Arc<Self>,
+        roots: impl Fn() -> Roots + Send + 'static,
+        came: impl Fn() + Send + 'static,
+    ) -> std::io::Result<JoinHandle<()>> {
+        let team = Arc::clone(self);
+        std::thread::Builder::new().name("team".to_owned()).spawn(move || {
+            while !team.stop.load(Ordering::Relaxed) {
+                if team.once(&roots()) {
+                    came();
+                }
+                let began = Instant::now();
+                while began.elapsed() < EVERY && !team.stop.load(Ordering::Relaxed) {
+                    std::thread::sleep(LOOK);
+                }
+            }
+        })
+    }
+
+    /// Has the thread end.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether others put some there.
+    fn once(&self, roots: &Roots) -> bool {
+        // An index of its own: pages go on asking theirs, which is the same file.
+        let shared = Catalogue::open(roots)
+            .and_then(|mut catalogue| self.shared.share(&mut catalogue, &|_| true));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match shared {
+            Ok(sharing) => {
+                state.read_unix_ns = SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .ok()
+                    .map(|since| since.as_nanos() as u64);
+                state.wrong = (sharing.unreadable > 0).then(|| {
+                    format!("{} were put there by another version of Plimsoll", sharing.unreadable)
+                });
+                sharing.came > 0
+            }
+            Err(error) => {
+                state.wrong = Some(error.to_string());
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Runs that are put into the team's catalogue.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::commands::bundle;
+use crate::common::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::places::Places;
+use crate::sharing;
+
+/// Puts runs there, or all of this user's that are not there as they are now.
+///
+/// # Errors
+/// A run that is not there, a team's catalogue that can't be written.
+pub fn push(called: &[String], common: &Common) -> Result<Exit, CliError> {
+    let mut wanted = BTreeSet::new();
+    for one in called {
+        let directory = bundle::find(one)?;
+        wanted.extend(directory.file_name().map(|name| name.to_string_lossy().into_owned()));
+    }
+    let is_wanted = |run_id: &str, within: Option<&str>| {
+        wanted.is_empty()
+            || wanted.contains(run_id)
+            || within.is_some_and(|within| wanted.contains(within))
+    };
+    let sharing = sharing::put(&Places::from_environment()?, &|entry| {
+        is_wanted(&entry.run_id, entry.experiment.as_deref())
+    })?;
+    if common.json {
+        bundle::print(&bundle::json(&json!({"put": sharing.put}))?)?;
+        return Ok(Exit::Ok);
+    }
+    match &sharing.put[..] {
+        [] => bundle::print("all are there as they are here\n")?,
+        put => put.iter().try_for_each(|run| bundle::print(&format!("put: {run}\n")))?,
+    }
+    Ok(Exit::Ok)
+}
