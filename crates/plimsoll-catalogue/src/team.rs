@@ -16,6 +16,7 @@ mod shared;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use postgres::{Client, Transaction};
 use sha2::{Digest, Sha256};
@@ -29,6 +30,8 @@ pub use shared::{Shared, Sharing};
 
 /// A bundle's archive is kept in parts of so many bytes: what is held in memory at a time.
 const PART_BYTES: usize = 4 << 20;
+/// A server that is there answers a question about nothing within this time.
+const ANSWERS: Duration = Duration::from_secs(5);
 /// Changes are read so many at a time.
 const CHANGES_AT_ONCE: i64 = 500;
 /// Held while a change gets its number, so that numbers are seen in their order. Any number will do that nobody else
@@ -67,9 +70,10 @@ impl Team {
         Ok(Self { client, shown, identity })
     }
 
-    /// Whether the server is away: what was asked for last may have come to nothing.
-    pub fn is_gone(&self) -> bool {
-        self.client.is_closed()
+    /// Whether the server is away: what was asked for last may have come to nothing. One that says that it ends has not
+    /// hung up yet, so it is asked.
+    pub fn is_gone(&mut self) -> bool {
+        self.client.is_closed() || self.client.is_valid(ANSWERS).is_err()
     }
 
     /// Which database it is.

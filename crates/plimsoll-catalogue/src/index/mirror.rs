@@ -1,6 +1,6 @@
 //! What others put into the team's catalogue, noted in the index: lists are made of it here, while the server is away too.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::{Catalogue, damaged, parsed, put};
 use crate::entry::Entry;
@@ -17,10 +17,16 @@ impl Catalogue {
         rows.collect::<Result<_, _>>().map_err(damaged)
     }
 
+    /// A change of the index that holds its lock from the beginning: one that reads first and then writes is refused at
+    /// once where another process writes between.
+    fn writing(&mut self) -> Result<Transaction<'_>, CatalogueError> {
+        self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(damaged)
+    }
+
     /// After which change of this database nothing is known here. What was known of another one is forgotten: it has
     /// other runs.
     pub(crate) fn begin_mirror(&mut self, identity: &str) -> Result<i64, CatalogueError> {
-        let work = self.connection.transaction().map_err(damaged)?;
+        let work = self.writing()?;
         let known: Option<i64> = work
             .query_row("SELECT change FROM mirrors WHERE identity = ?1", [identity], |row| {
                 row.get(0)
@@ -42,7 +48,7 @@ impl Catalogue {
         others: &[(String, Entry)],
         change: i64,
     ) -> Result<(), CatalogueError> {
-        let work = self.connection.transaction().map_err(damaged)?;
+        let work = self.writing()?;
         for (origin, entry) in others {
             let entry = Entry {
                 origin: Some(origin.clone()),

@@ -63,7 +63,8 @@ impl Shared {
     ) -> Result<Sharing, CatalogueError> {
         let mut team = Team::connect(&self.address)?;
         let origin = self.own_origin()?;
-        let there: BTreeMap<String, String> = team.stamps(&origin)?.into_iter().collect();
+        let there: BTreeMap<String, String> =
+            self.patiently(&mut team, |team| team.stamps(&origin))?.into_iter().collect();
         let mut sharing = Sharing::default();
         for (entry, stamp) in catalogue.own()? {
             let is_there = there.get(&entry.run_id).is_some_and(|there| *there == stamp);
@@ -72,8 +73,9 @@ impl Shared {
             }
             let Some(bundle) = entry.bundle.clone() else { continue };
             let packed = self.packed(&entry.run_id)?;
-            let put = export(Path::new(&bundle), &packed)
-                .and_then(|()| self.put(&mut team, &origin, &entry, &stamp, &packed));
+            let put = export(Path::new(&bundle), &packed).and_then(|()| {
+                self.patiently(&mut team, |team| team.put(&origin, &entry, &stamp, &packed))
+            });
             // It is there, or is made anew the next time.
             let _ = fs::remove_file(&packed);
             put?;
@@ -106,19 +108,16 @@ impl Shared {
         self.cache.join(origin).join(experiment)
     }
 
-    /// Puts one there, and again where the server was away meanwhile: it is there once, whichever try arrived.
-    fn put(
+    /// Asks, and asks again where the server was away meanwhile: what is put there is there once, whichever try arrived.
+    fn patiently<T>(
         &self,
         team: &mut Team,
-        origin: &str,
-        entry: &Entry,
-        stamp: &str,
-        packed: &Path,
-    ) -> Result<(), CatalogueError> {
+        mut ask: impl FnMut(&mut Team) -> Result<T, CatalogueError>,
+    ) -> Result<T, CatalogueError> {
         let began = Instant::now();
         loop {
-            let error = match team.put(origin, entry, stamp, packed) {
-                Ok(()) => return Ok(()),
+            let error = match ask(team) {
+                Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             if !team.is_gone() || began.elapsed() > PATIENCE {
@@ -143,7 +142,7 @@ impl Shared {
     ) -> Result<(), CatalogueError> {
         let mut after = catalogue.begin_mirror(team.identity())?;
         loop {
-            let changes = team.changes(after)?;
+            let changes = self.patiently(team, |team| team.changes(after))?;
             let Some(last) = changes.last().map(|change| change.number) else { return Ok(()) };
             let others: Vec<(String, Entry)> = changes
                 .into_iter()
