@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::run::{ClassTotals, Run};
+use plimsoll_plan::Target;
 use serde::{Deserialize, Serialize};
 
 use crate::labels::Labels;
@@ -25,6 +26,9 @@ pub struct Entry {
     pub origin: Option<String>,
     /// When it was started.
     pub started_unix_ns: u64,
+    /// What it ran on: the places that the plan names, and the file systems and devices below them.
+    #[serde(default)]
+    pub target: Option<String>,
     /// How it ended; `None`: it never did, or is under way.
     pub end: Option<String>,
     /// Whether it is under way: a process holds what its bundle will take. One that was killed holds nothing.
@@ -78,9 +82,54 @@ struct Said {
     headroom: Option<f64>,
 }
 
-#[derive(Deserialize)]
-struct Host {
+/// Of `environment.json` what runs are found by.
+#[derive(Default, Deserialize)]
+struct Environment {
     host: Option<String>,
+    #[serde(default)]
+    mounts: Vec<Mount>,
+    #[serde(default)]
+    devices: Vec<Device>,
+}
+
+#[derive(Deserialize)]
+struct Mount {
+    file_system: String,
+}
+
+#[derive(Deserialize)]
+struct Device {
+    name: String,
+    model: Option<String>,
+}
+
+/// Of `resolved.toml` what runs are found by.
+#[derive(Deserialize)]
+struct Plan {
+    #[serde(default)]
+    targets: Vec<Target>,
+}
+
+/// Places first, then what lies below them: `/mnt/test (ext4, nvme0n1 PM9A3)`.
+fn target(plan: &Plan, environment: &Environment) -> Option<String> {
+    let places: Vec<String> = plan.targets.iter().flat_map(Target::places).collect();
+    let mounts = environment.mounts.iter().map(|mount| mount.file_system.clone());
+    let devices = environment.devices.iter().map(|device| match device.model.as_deref() {
+        Some(model) => format!("{} {}", device.name, model.trim()),
+        None => device.name.clone(),
+    });
+    let mut below: Vec<String> = Vec::new();
+    for one in mounts.chain(devices) {
+        if !below.contains(&one) {
+            below.push(one);
+        }
+    }
+    match (places.is_empty(), below.is_empty()) {
+        (true, true) => None,
+        (false, true) => Some(places.join(", ")),
+        (true, false) => Some(below.join(", ")),
+        (false, false) => Some(format!("{} ({})", places.join(", "), below.join(", "))),
+    }
 }
 
 impl Entry {
@@ -122,7 +171,11 @@ impl Entry {
         let run: Run = serde_json::from_slice(&file("run.json")?).ok()?;
         let said =
             file("verdict.json").and_then(|bytes| serde_json::from_slice::<Said>(&bytes).ok());
-        let host = file("environment.json").and_then(|b| serde_json::from_slice::<Host>(&b).ok());
+        let environment: Environment = file("environment.json")
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default();
+        // A plan of a later version is not searched by its target; the run is listed.
+        let plan = file("resolved.toml").and_then(|bytes| toml::from_slice::<Plan>(&bytes).ok());
         // Labels that can't be read are told where they are asked for.
         let labels = Labels::of(&lying.directory).unwrap_or_default();
         let id = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -130,13 +183,14 @@ impl Entry {
             position: None,
             name: run.name.clone(),
             started_unix_ns: run.started_unix_ns,
+            target: plan.and_then(|plan| target(&plan, &environment)),
             end: Some(run.end.kind.word().to_owned()),
             experiment: lying.within.as_deref().and_then(id),
             bundle: Some(lying.directory.display().to_string()),
             read_latency_ns_avg: mean_ns(&run, true),
             write_latency_ns_avg: mean_ns(&run, false),
             measured_ns: run.measure().map(|phase| phase.duration_ns),
-            host: host.and_then(|host| host.host),
+            host: environment.host,
             tags: labels.tags,
             note: labels.note,
             run_id: run.run_id,

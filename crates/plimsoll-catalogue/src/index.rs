@@ -16,7 +16,7 @@ use crate::error::CatalogueError;
 use crate::scan::{self, Lying, Roots, Seen};
 
 /// Changes with the tables: an index of another version is made anew.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 
 const TABLES: &str = "
     CREATE TABLE runs (
@@ -27,15 +27,21 @@ const TABLES: &str = "
     CREATE INDEX runs_started ON runs (started);
     CREATE TABLE experiments (id TEXT PRIMARY KEY, directory TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE mirrors (identity TEXT PRIMARY KEY, change INTEGER NOT NULL) WITHOUT ROWID;
-    PRAGMA user_version = 2;";
+    PRAGMA user_version = 3;";
 
 /// Which runs are asked for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Of this verdict.
     pub verdict: Option<String>,
     /// Of plans whose name holds this.
     pub plan: Option<String>,
+    /// On targets whose place, file system or device holds this.
+    pub target: Option<String>,
+    /// That achieved this rate or more, in transactional I/Os per second.
+    pub rate_min_per_s: Option<f64>,
+    /// Whose reads took no longer on average.
+    pub read_latency_max_ns: Option<u64>,
     /// With this tag.
     pub tag: Option<String>,
     /// Started then or later.
@@ -112,7 +118,7 @@ impl Catalogue {
     /// # Errors
     /// An index that is damaged meanwhile.
     pub fn runs(&self, filter: &Filter) -> Result<Vec<Entry>, CatalogueError> {
-        let like = filter.plan.as_ref().map(|plan| format!("%{}%", escaped(plan)));
+        let part = |part: &Option<String>| part.as_ref().map(|part| format!("%{}%", escaped(part)));
         let time = |ns: Option<u64>| ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
         let verdict = filter.verdict.as_ref().map(|verdict| verdict.to_uppercase());
         self.ask(
@@ -121,12 +127,15 @@ impl Catalogue {
              AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?3))
              AND (?4 IS NULL OR started >= ?4) AND (?5 IS NULL OR started < ?5)
              AND (origin = '' OR ?9)
+             AND (?10 IS NULL OR json_extract(entry, '$.target') LIKE ?10 ESCAPE '\\')
+             AND (?11 IS NULL OR json_extract(entry, '$.achieved_iops_per_s') >= ?11)
+             AND (?12 IS NULL OR json_extract(entry, '$.read_latency_ns_avg') <= ?12)
              AND (NOT ?6 OR bundle IS NOT NULL OR origin <> '')
              AND (NOT ?8 OR (bundle IS NULL AND ended IS NULL))
              ORDER BY started DESC, run_id DESC LIMIT ?7) ORDER BY started, run_id",
             params![
                 verdict,
-                like,
+                part(&filter.plan),
                 filter.tag,
                 time(filter.since_unix_ns),
                 time(filter.until_unix_ns),
@@ -134,6 +143,9 @@ impl Catalogue {
                 filter.limit.map_or(-1, i64::from),
                 filter.is_open,
                 self.is_shared,
+                part(&filter.target),
+                filter.rate_min_per_s,
+                time(filter.read_latency_max_ns),
             ],
         )
     }
@@ -224,17 +236,25 @@ fn at(path: &Path) -> rusqlite::Result<Connection> {
     }
     let connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
-    let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    match version {
+    match version(&connection)? {
         VERSION => Ok(connection),
         0 => empty(connection),
         _ => Err(rusqlite::Error::InvalidQuery),
     }
 }
 
-fn empty(connection: Connection) -> rusqlite::Result<Connection> {
-    connection.execute_batch(&format!("BEGIN; {TABLES} COMMIT;"))?;
+fn empty(mut connection: Connection) -> rusqlite::Result<Connection> {
+    // Two who are first at the same time: the second finds what the first made.
+    let work = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    if version(&work)? == 0 {
+        work.execute_batch(TABLES)?;
+    }
+    work.commit()?;
     Ok(connection)
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
 fn forget(path: &Path) {

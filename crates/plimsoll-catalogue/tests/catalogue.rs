@@ -205,3 +205,31 @@ fn what_was_read_is_current_until_something_comes_goes_or_is_noted() {
     let moved = Roots { ledger: place.root.path().join("other"), ..place.roots.clone() };
     assert!(!settled().is_current(&moved));
 }
+
+#[test]
+fn those_who_make_the_index_at_the_same_time_make_one() {
+    use std::os::unix::fs::MetadataExt;
+    let place = Place::new();
+    for run in 0..20 {
+        place.bundle("runs", &format!("r{run:02}"), "a", run, false);
+    }
+    let index = &place.roots.index;
+    for _ in 0..10 {
+        fs::remove_file(index).ok();
+        let start = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            let open = || {
+                start.wait();
+                let catalogue = Catalogue::open(&place.roots).unwrap();
+                // Nobody has thrown away what another had open.
+                (
+                    fs::metadata(index).unwrap().ino(),
+                    catalogue.runs(&Filter::default()).unwrap().len(),
+                )
+            };
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            let all: Vec<_> = all.into_iter().map(|one| one.join().unwrap()).collect();
+            assert!(all.iter().all(|one| *one == (all[0].0, 20)), "{all:?}");
+        });
+    }
+}

@@ -70,6 +70,19 @@ fn runs_are_filtered_tagged_noted_and_removed() {
         list(&["--plan", "exchange"]).is_empty() && list(&["--until", "2026-01-01"]).is_empty()
     );
     assert_eq!(list(&["--since", "2026-01-01"]).len(), 2);
+    let data = sandbox.data().display().to_string();
+    assert_eq!(list(&["--target", &data]).len(), 2);
+    assert!(list(&["--target", "/mnt/elsewhere"]).is_empty());
+    let shown = sandbox.run(&["runs", "--json"]).json();
+    let figure = |at: usize, name: &str| shown[at][name].as_f64().unwrap();
+    let rates = [figure(0, "achieved_iops_per_s"), figure(1, "achieved_iops_per_s")];
+    let faster = usize::from(rates[1] > rates[0]);
+    let least = format!("{}/s", rates[faster]);
+    assert_eq!(list(&["--rate-min", &least])[0], shown[faster]["run_id"]);
+    assert!(list(&["--rate-min", &format!("{}/s", rates[faster] + 1.0)]).is_empty());
+    assert_eq!(list(&["--read-latency-max", "1h"]).len(), 2);
+    assert!(list(&["--read-latency-max", "1ns"]).is_empty());
+    sandbox.run(&["runs", "--rate-min", "5000"]).expect(2).says("500/s");
     sandbox.run(&["runs", "--since", "yesterday"]).expect(2).says("2026-11-23");
     let shown = sandbox.run(&["runs"]).expect(0);
     shown.says("before");

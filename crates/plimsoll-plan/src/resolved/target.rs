@@ -98,6 +98,24 @@ impl Target {
         }
     }
 
+    /// Where it is, as people name it: directories, device, exports, address; `model single-hdd`; empty for nothing.
+    #[must_use]
+    pub fn places(&self) -> Vec<String> {
+        match &self.kind {
+            TargetKind::Directories { databases, logs } => {
+                let mut places = databases.clone();
+                places.extend(logs.iter().filter(|log| !databases.contains(log)).cloned());
+                places
+            }
+            TargetKind::Path { path } => vec![path.clone()],
+            TargetKind::Device { device } => vec![device.clone()],
+            TargetKind::Nfs { exports, .. } => exports.clone(),
+            TargetKind::S3 { url, endpoint, .. } => vec![format!("{url} at {endpoint}")],
+            TargetKind::Model { model, .. } => vec![format!("model {model}")],
+            TargetKind::Null => Vec::new(),
+        }
+    }
+
     /// Directories that a mail store's databases are dealt to in turn; empty where there are none.
     #[must_use]
     pub fn database_directories(&self) -> &[String] {

@@ -1,6 +1,7 @@
 //! Runs as the rows of a list, and what a list is asked for.
 
 use plimsoll_catalogue::{Entry, Filter, unix_ns_of};
+use plimsoll_plan::{DurationNs, OpsPerS};
 use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::time::utc;
 use serde::Serialize;
@@ -27,6 +28,7 @@ pub struct Row {
     /// Number of `plimsoll runs`.
     number: String,
     started: String,
+    target: String,
     verdict: String,
     tone: &'static str,
     reason: String,
@@ -51,6 +53,7 @@ impl Row {
             is_there: run.has_bundle(),
             number: run.position.map_or("-".to_owned(), |position| position.to_string()),
             started: utc(run.started_unix_ns),
+            target: run.target.clone().unwrap_or_default(),
             verdict: format!("{modelled}{verdict}"),
             tone: tone(run),
             reason: run.reason.clone().unwrap_or_default(),
@@ -89,6 +92,14 @@ pub fn filter(ask: &Ask) -> Result<(Filter, u32), Problem> {
         let says = format!("verdict: there are {}", VERDICTS.join(", "));
         return Err(Problem::wrong(says));
     }
+    let rate = ask.given("rate-min").map(|rate| {
+        let wrong = || Problem::wrong("rate-min: a rate is written as 5000/s");
+        rate.parse::<OpsPerS>().map_err(|_| wrong())
+    });
+    let latency = ask.given("read-latency-max").map(|longest| {
+        let wrong = || Problem::wrong("read-latency-max: a time is written as 20ms");
+        longest.parse::<DurationNs>().map_err(|_| wrong())
+    });
     let limit = ask.given("limit").map(|limit| {
         let wrong = || Problem::wrong(format!("limit: write a number up to {LISTED_MAX}"));
         limit.parse::<u32>().ok().filter(|limit| (1..=LISTED_MAX).contains(limit)).ok_or_else(wrong)
@@ -97,6 +108,9 @@ pub fn filter(ask: &Ask) -> Result<(Filter, u32), Problem> {
     let filter = Filter {
         verdict,
         plan: ask.given("plan").map(str::to_owned),
+        target: ask.given("target").map(str::to_owned),
+        rate_min_per_s: rate.transpose()?.map(|rate| rate.0),
+        read_latency_max_ns: latency.transpose()?.map(|longest| longest.0),
         tag: ask.given("tag").map(str::to_owned),
         since_unix_ns: day("since")?,
         until_unix_ns: day("until")?,

@@ -22,7 +22,8 @@ pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
     runs.truncate(shown as usize);
     let rows: Vec<Value> = runs.iter().map(|run| Value::from(Serde(Row::of(run)))).collect();
     let given = |name: &str| ask.given(name).unwrap_or_default().to_owned();
-    let names = ["verdict", "plan", "tag", "since", "until"];
+    let names =
+        ["verdict", "plan", "target", "rate-min", "read-latency-max", "tag", "since", "until"];
     let kept = names.iter().filter_map(|name| Some((name, ask.given(name)?)));
     let kept: String = kept.map(|(name, value)| format!("{name}={}&", quoted(value))).collect();
     let next = shown.saturating_mul(4).min(2_000);
@@ -31,6 +32,9 @@ pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
         verdicts => VERDICTS,
         verdict => given("verdict").to_ascii_lowercase(),
         plan => given("plan"),
+        target => given("target"),
+        rate_min => given("rate-min"),
+        read_latency_max => given("read-latency-max"),
         tag => given("tag"),
         since => given("since"),
         until => given("until"),

@@ -5,6 +5,7 @@ mod labels;
 mod list;
 mod push;
 mod show;
+mod which;
 
 use std::path::PathBuf;
 
@@ -12,9 +13,10 @@ use clap::{Args, Subcommand};
 
 use self::archive::{export, import};
 use self::labels::{note, tag};
-use self::list::{Of, list};
+use self::list::list;
 use self::push::push;
 use self::show::show;
+use self::which::Of;
 use super::bundle;
 use crate::common::Common;
 use crate::error::CliError;

@@ -1,10 +1,10 @@
 //! Which runs there are, as a list.
 
-use clap::Args;
-use plimsoll_catalogue::{Entry, Filter, unix_ns_of};
+use plimsoll_catalogue::{Entry, Filter};
 use plimsoll_report::runs::{RunRow, runs_table};
 use plimsoll_report::text;
 
+use super::which::Of;
 use crate::catalogue;
 use crate::commands::bundle;
 use crate::common::Common;
@@ -17,33 +17,6 @@ use crate::session::describe_torn;
 /// Runs that are listed unless more are asked for.
 const LISTED: u32 = 50;
 
-/// Which runs are listed.
-#[derive(Debug, Default, Args)]
-pub struct Of {
-    /// Runs with this verdict: pass, fail, invalid, inconclusive, measured.
-    #[arg(long, value_parser = ["pass", "fail", "invalid", "inconclusive", "measured"], ignore_case = true)]
-    verdict: Option<String>,
-    /// Runs of plans whose name holds this.
-    #[arg(long)]
-    plan: Option<String>,
-    /// Runs with this tag.
-    #[arg(long)]
-    tag: Option<String>,
-    /// Runs started on this day (UTC) or later: 2026-11-23.
-    #[arg(long, value_name = "DAY", value_parser = day)]
-    since: Option<u64>,
-    /// Runs started before this day (UTC).
-    #[arg(long, value_name = "DAY", value_parser = day)]
-    until: Option<u64>,
-    /// The latest so many; 50 unless stated, and all with --json.
-    #[arg(long, value_name = "RUNS")]
-    limit: Option<u32>,
-}
-
-fn day(text: &str) -> Result<u64, String> {
-    unix_ns_of(text).ok_or_else(|| "a day is written as 2026-11-23".to_owned())
-}
-
 /// Lists them in the order started.
 ///
 /// # Errors
@@ -53,16 +26,7 @@ pub fn list(of: &Of, common: &Common) -> Result<Exit, CliError> {
     if let Some(torn) = &catalogue.torn {
         StderrProgress::new(common.quiet).warn(&describe_torn(torn));
     }
-    let mut filter = Filter {
-        verdict: of.verdict.clone(),
-        plan: of.plan.clone(),
-        tag: of.tag.clone(),
-        since_unix_ns: of.since,
-        until_unix_ns: of.until,
-        with_bundle: false,
-        is_open: false,
-        limit: of.limit,
-    };
+    let mut filter = of.filter();
     if common.json {
         let runs = catalogue.runs(&filter).map_err(catalogue::told)?;
         bundle::print(&bundle::json(&runs)?)?;
@@ -75,8 +39,8 @@ pub fn list(of: &Of, common: &Common) -> Result<Exit, CliError> {
     let more = runs.len().saturating_sub(shown) > 0;
     runs.drain(..runs.len().saturating_sub(shown));
     if runs.is_empty() {
-        let is_all = [&of.verdict, &of.plan, &of.tag].into_iter().all(Option::is_none);
-        return match is_all && of.since.or(of.until).is_none() {
+        let is_all = filter == Filter { limit: filter.limit, ..Filter::default() };
+        return match is_all {
             true => bundle::print("no runs yet; `plimsoll quickstart` makes one\n"),
             false => bundle::print("no run is like that; `plimsoll runs` lists all\n"),
         }

@@ -1,0 +1,64 @@
+//! Which runs are asked for.
+
+use clap::Args;
+use plimsoll_catalogue::{Filter, unix_ns_of};
+use plimsoll_plan::{DurationNs, OpsPerS, UnitError};
+
+/// Which runs are listed.
+#[derive(Debug, Default, Args)]
+pub struct Of {
+    /// Runs with this verdict: pass, fail, invalid, inconclusive, measured.
+    #[arg(long, value_parser = ["pass", "fail", "invalid", "inconclusive", "measured"], ignore_case = true)]
+    verdict: Option<String>,
+    /// Runs of plans whose name holds this.
+    #[arg(long)]
+    plan: Option<String>,
+    /// Runs on targets whose place, file system or device holds this: /mnt/test, xfs, nvme0n1.
+    #[arg(long, value_name = "TEXT")]
+    target: Option<String>,
+    /// Runs that achieved this rate or more: 5000/s.
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rate_min: Option<OpsPerS>,
+    /// Runs whose reads took no longer on average: 20ms.
+    #[arg(long, value_name = "TIME")]
+    read_latency_max: Option<DurationNs>,
+    /// Runs with this tag.
+    #[arg(long)]
+    tag: Option<String>,
+    /// Runs started on this day (UTC) or later: 2026-11-23.
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    since: Option<u64>,
+    /// Runs started before this day (UTC).
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    until: Option<u64>,
+    /// The latest so many; 50 unless stated, and all with --json.
+    #[arg(long, value_name = "RUNS")]
+    pub limit: Option<u32>,
+}
+
+impl Of {
+    /// As the catalogue is asked.
+    pub fn filter(&self) -> Filter {
+        Filter {
+            verdict: self.verdict.clone(),
+            plan: self.plan.clone(),
+            target: self.target.clone(),
+            rate_min_per_s: self.rate_min.map(|rate| rate.0),
+            read_latency_max_ns: self.read_latency_max.map(|longest| longest.0),
+            tag: self.tag.clone(),
+            since_unix_ns: self.since,
+            until_unix_ns: self.until,
+            with_bundle: false,
+            is_open: false,
+            limit: self.limit,
+        }
+    }
+}
+
+fn day(text: &str) -> Result<u64, String> {
+    unix_ns_of(text).ok_or_else(|| "a day is written as 2026-11-23".to_owned())
+}
+
+fn rate(text: &str) -> Result<OpsPerS, String> {
+    text.parse().map_err(|error: UnitError| format!("{}: {}", error.message, error.help))
+}
