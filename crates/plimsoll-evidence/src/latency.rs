@@ -64,6 +64,11 @@ impl Packed {
         Self(buckets.into_boxed_slice())
     }
 
+    /// Its buckets in ascending order: the largest value of each, and how many fell into it.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter().copied()
+    }
+
     /// Whether nothing was counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {

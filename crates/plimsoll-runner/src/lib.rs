@@ -1,6 +1,7 @@
 //! Carries a plan out and leaves a bundle: a run is a library call. Nothing here prints or knows a terminal.
 //!
 //! - [`run`]: a run as a thread that tells typed events and can be asked to stop.
+//! - [`live`]: what is known of a run under way, and where it is asked for.
 //! - [`asked`]: what is to be run; [`session`]: one run from its lock to its verdict; [`finished`]: what it came to;
 //!   [`listener`]: who is told meanwhile; [`modelled`]: runs on models.
 //! - [`parameters`], [`sizing`], [`fitting`]: what a model is, what it says of sizes, and what is fitted of it.
@@ -32,6 +33,7 @@ pub mod fitting;
 pub mod kept_data;
 pub mod ledger;
 pub mod listener;
+pub mod live;
 pub mod modelled;
 pub mod observe;
 pub mod parameters;

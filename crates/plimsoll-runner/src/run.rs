@@ -314,9 +314,15 @@ impl Listener for Teller<'_> {
     }
 
     fn finished(&mut self, run: &Finished) {
-        let Finished { directory, verdict, kept, .. } = run;
-        verdict.findings.iter().for_each(|finding| self.tell(Event::Finding(finding.clone())));
-        let (directory, kept) = (directory.clone(), kept.clone());
-        self.tell(Event::Finished { directory, verdict: Box::new(verdict.clone()), kept });
+        events_of(run).into_iter().for_each(|event| self.tell(event));
     }
+}
+
+/// What is told of a run that has ended and was judged: its findings, then its verdict.
+pub(crate) fn events_of(run: &Finished) -> Vec<Event> {
+    let Finished { directory, verdict, kept, .. } = run;
+    let findings = verdict.findings.iter().map(|finding| Event::Finding(finding.clone()));
+    let (directory, kept) = (directory.clone(), kept.clone());
+    let ended = Event::Finished { directory, verdict: Box::new(verdict.clone()), kept };
+    findings.chain([ended]).collect()
 }

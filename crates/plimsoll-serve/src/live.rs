@@ -1,10 +1,9 @@
 //! The one run that this server carries out, or carried out last, and those who watch it.
 //!
-//! A thread takes the run's events in ([`state`]) and draws what is shown of them ([`shown`]) at most twice a second,
+//! A thread takes the run's events in (`plimsoll_runner::live`) and draws what is shown of them ([`shown`]) at most twice a second,
 //! once for all who watch.
 
 mod shown;
-pub mod state;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,12 +13,12 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use minijinja::Environment;
 use plimsoll_plan::Plan;
+use plimsoll_runner::live::state::State;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::run::{Options, RunHandle, Runner};
 use tokio::sync::Semaphore;
 use tokio::sync::watch;
 
-use self::state::State;
 use crate::answer::Problem;
 use crate::ask::quoted;
 use crate::watched::{Frames, Viewer, event};

@@ -12,6 +12,8 @@ mod error;
 mod failure;
 mod interrupt;
 mod keys;
+mod listen;
+mod metrics;
 mod notes;
 mod progress;
 mod removal;

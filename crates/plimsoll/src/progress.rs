@@ -1,13 +1,19 @@
-//! Progress on stderr: a bar with rate, latency and time left on a terminal, plain lines elsewhere.
+//! Progress on stderr: a bar with rate, latency and time left on a terminal, plain lines elsewhere; and to those who
+//! ask for metrics.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::HumanBytes;
+use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Phase, PhaseKind};
+use plimsoll_evidence::series::Row;
 use plimsoll_record::progress::{Progress, Watcher};
+use plimsoll_runner::finished::Finished;
 use plimsoll_runner::listener::Listener;
+use plimsoll_runner::live::door::Door;
+use plimsoll_runner::live::told::Told;
 
 use crate::notes;
 
@@ -23,22 +29,40 @@ pub struct StderrProgress {
     quiet: bool,
     terminal: bool,
     last_line: Instant,
+    /// What is told to others, and where they ask for it.
+    told: Option<(Told, Door)>,
 }
 
 impl StderrProgress {
     /// Shows nothing at all when `quiet`.
     pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        Self { bar: None, quiet, terminal, last_line: Instant::now() }
+        Self { bar: None, quiet, terminal, last_line: Instant::now(), told: None }
+    }
+
+    /// Tells others too, for as long as it is there.
+    #[must_use]
+    pub fn telling(self, told: Told, door: Door) -> Self {
+        Self { told: Some((told, door)), ..self }
+    }
+
+    fn told(&mut self) -> Option<&mut Told> {
+        self.told.as_mut().map(|(told, _)| told)
     }
 
     /// What has to be told, quiet or not.
     pub fn warn(&self, text: &str) {
+        if let Some((told, _)) = &self.told {
+            told.note(true, text);
+        }
         notes::tell(text);
     }
 
     /// A sentence above the bars.
     pub fn say(&self, text: &str) {
+        if let Some((told, _)) = &self.told {
+            told.note(false, text);
+        }
         if !self.quiet {
             notes::tell(text);
         }
@@ -53,10 +77,19 @@ impl Listener for StderrProgress {
     fn warn(&mut self, text: &str) {
         Self::warn(self, text);
     }
+
+    fn finished(&mut self, run: &Finished) {
+        if let Some(told) = self.told() {
+            told.finished(run);
+        }
+    }
 }
 
 impl Watcher for StderrProgress {
     fn begin(&mut self, kind: PhaseKind) {
+        if let Some(told) = self.told() {
+            told.begin(kind);
+        }
         self.last_line = Instant::now();
         if self.quiet || !self.terminal {
             return;
@@ -68,6 +101,9 @@ impl Watcher for StderrProgress {
     }
 
     fn progress(&mut self, kind: PhaseKind, progress: &Progress) {
+        if let Some(told) = self.told() {
+            told.progress(kind, progress);
+        }
         if let Some(bar) = self.bar {
             let parts = (share(progress) * notes::BAR_PARTS as f64) as u64;
             notes::bar_moves(bar, parts, describe(progress));
@@ -78,7 +114,22 @@ impl Watcher for StderrProgress {
         }
     }
 
+    fn rows(&mut self, rows: &[Row]) {
+        if let Some(told) = self.told() {
+            told.rows(rows);
+        }
+    }
+
+    fn latencies(&mut self, intervals: &[Interval]) {
+        if let Some(told) = self.told() {
+            told.latencies(intervals);
+        }
+    }
+
     fn end(&mut self, phase: &Phase) {
+        if let Some(told) = self.told() {
+            told.end(phase);
+        }
         if let Some(bar) = self.bar.take() {
             notes::bar_ends(bar);
         }

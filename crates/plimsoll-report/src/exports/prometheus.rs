@@ -10,18 +10,26 @@ use crate::run::distribution::{QUANTILES, percentile_ns};
 use crate::run::kinds::Operation;
 
 /// The text, by families.
-#[derive(Default)]
-struct Families(String);
+#[derive(Debug, Default)]
+pub struct Families(String);
 
 impl Families {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    /// Begins a family of metrics, `plimsoll_NAME`, of this kind (`gauge`, `counter`, `summary`).
+    pub fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.0.push_str(&format!("# HELP plimsoll_{name} {help}\n# TYPE plimsoll_{name} {kind}\n"));
     }
 
-    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+    /// A value of the family.
+    pub fn line(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
         self.0.push_str(&format!("plimsoll_{name}{{{}}} {value}\n", labels.join(",")));
+    }
+
+    /// All of it. Ends with a line feed.
+    #[must_use]
+    pub fn text(self) -> String {
+        self.0
     }
 }
 

@@ -6,8 +6,8 @@ use plimsoll_report::chart::plot::{HeatMap, Series as Line};
 use plimsoll_report::chart::{Axis, Mark, Plot};
 use plimsoll_report::number::{Letters, Unit, elapsed};
 use plimsoll_report::time::utc;
+use plimsoll_runner::live::state::{ClassNow, DeviceNow, PER_DECADE, State, Sums};
 
-use super::state::{ClassNow, PER_DECADE, State};
 use crate::ask::quoted;
 
 /// Kinds of operations that have a line of their own.
@@ -30,7 +30,7 @@ pub fn now(
             _ => None,
         };
         context! {
-            kind => phase.kind,
+            kind => phase.kind.as_str(),
             elapsed => elapsed(phase.elapsed_ns as f64),
             left => phase.left_ns.map(|ns| elapsed(ns as f64)),
             share => share.map(|share| (100.0 * share.clamp(0.0, 1.0)).round()),
@@ -51,7 +51,7 @@ pub fn now(
             max => latency(Some(class.latency_ns_max)),
         }
     };
-    let device = |(name, device): (&String, &super::state::DeviceNow)| {
+    let device = |(name, device): (&String, &DeviceNow)| {
         context! {
             name,
             reads => show(Unit::Rate, device.reads_per_s),
@@ -71,7 +71,7 @@ pub fn now(
         }
     });
     let phases = state.phases.iter().map(|phase| {
-        context! { kind => phase.kind, took => elapsed(phase.duration_ns as f64), note => phase.note.as_str() }
+        context! { kind => phase.kind.as_str(), took => elapsed(phase.duration_ns as f64), note => phase.note.as_str() }
     });
     let findings = state.findings.iter().map(|finding| {
         let outcome = format!("{:?}", finding.outcome).to_lowercase();
@@ -147,7 +147,7 @@ fn kinds(state: &State) -> Vec<&str> {
 }
 
 /// Lines over time, one for each kind of operation.
-fn lines(state: &State, value: impl Fn(&super::state::Sums) -> Option<f64>) -> Vec<Mark> {
+fn lines(state: &State, value: impl Fn(&Sums) -> Option<f64>) -> Vec<Mark> {
     let columns = &state.series.columns;
     let line = |(colour, kind): (usize, &str)| {
         let points = columns
@@ -175,9 +175,7 @@ fn rate(state: &State) -> Option<Plot> {
 }
 
 fn latency(state: &State) -> Option<Plot> {
-    let mean = |sums: &super::state::Sums| {
-        (sums.count > 0).then(|| sums.sum_ns as f64 / sums.count as f64)
-    };
+    let mean = |sums: &Sums| (sums.count > 0).then(|| sums.sum_ns as f64 / sums.count as f64);
     let marks = lines(state, mean);
     drawn("live-latency", "Mean latency", Axis::linear("mean latency", Unit::Latency), marks)
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use plimsoll_catalogue::{Entry, Filter};
 use plimsoll_report::exports::prometheus::escaped as label;
+use plimsoll_runner::live;
 use serde_json::json;
 
 use super::audit::{declared, told};
@@ -79,7 +80,7 @@ pub fn description(_: &Site, _: &Ask) -> Result<Answer, Problem> {
     Ok(Answer::Json(DESCRIPTION.to_owned()))
 }
 
-/// Counts of runs and the latest run of each plan, in the text format of Prometheus.
+/// Counts of runs, the latest run of each plan, and the run of this server, in the text format of Prometheus.
 ///
 /// # Errors
 /// A catalogue that can't be read.
@@ -87,7 +88,8 @@ pub fn metrics(site: &Site, _: &Ask) -> Result<Answer, Problem> {
     let text = site
         .known
         .made("metrics", |catalogue| Ok(metrics_of(&catalogue.runs(&Filter::default())?)))?;
-    Ok(Answer::Text("text/plain; version=0.0.4; charset=utf-8", text.to_string()))
+    let live = site.live.with(live::metrics::text).unwrap_or_default();
+    Ok(Answer::Text("text/plain; version=0.0.4; charset=utf-8", format!("{text}{live}")))
 }
 
 fn metrics_of(runs: &[Entry]) -> String {

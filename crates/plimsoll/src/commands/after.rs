@@ -1,4 +1,4 @@
-//! What a run leaves, as options of the commands that run.
+//! What a run leaves and who is told meanwhile, as options of the commands that run.
 
 use std::path::PathBuf;
 
@@ -8,6 +8,7 @@ use plimsoll_runner::repeat::Repeated;
 
 use crate::error::CliError;
 use crate::keys::Sign;
+use crate::metrics::Metrics;
 
 /// How much of a container's termination message Kubernetes keeps.
 const TERMINATION_MESSAGE_BYTES: usize = 4096;
@@ -39,6 +40,8 @@ pub struct After {
     pub yes: bool,
     #[command(flatten)]
     pub sign: Sign,
+    #[command(flatten)]
+    pub metrics: Metrics,
 }
 
 impl After {

@@ -17,7 +17,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::keys::Sign;
-use crate::progress::StderrProgress;
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
@@ -106,7 +105,7 @@ fn run_plan(name: &str, options: &Options, common: &Common) -> Result<Exit, CliE
     if !options.ran.few {
         super::arms::enough_runs(&plan)?;
     }
-    let mut progress = StderrProgress::new(common.quiet);
+    let mut progress = options.ran.metrics.progress(plan.name(), common)?;
     let interrupt = interrupt::flag_on_signal()?;
     let after = options.ran.after(&options.sign);
     let taken = taken_of(options);

@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::keys::{self, Sign};
-use crate::progress::StderrProgress;
+use crate::metrics::Metrics;
 
 /// Options of `observe`.
 #[derive(Debug, Args)]
@@ -35,6 +35,8 @@ pub struct Options {
     out: Option<PathBuf>,
     #[command(flatten)]
     sign: Sign,
+    #[command(flatten)]
+    metrics: Metrics,
     /// The command with its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
@@ -54,7 +56,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     };
     let asked = interrupt::flag_on_signal()?;
     let signals = Signals { asked: &asked, latest: &interrupt::latest };
-    let mut progress = StderrProgress::new(common.quiet);
+    let mut progress = options.metrics.progress("observe", common)?;
     let since = SystemTime::now();
     let finished = observe::carry_out(&observation, &signals, &mut progress)?;
     bundle::show(&finished.directory, &finished.evidence, &finished.verdict, common)?;

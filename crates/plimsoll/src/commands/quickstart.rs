@@ -13,7 +13,6 @@ use crate::error::{CliError, engine_error};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::places::Places;
-use crate::progress::StderrProgress;
 
 /// Bounds of the data: 2 GiB and 5 % of the free space.
 const DATA_BYTES_MAX: u64 = 2 << 30;
@@ -43,7 +42,7 @@ pub struct Options {
 /// # Errors
 /// No room, a directory that cannot be written.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let mut progress = StderrProgress::new(common.quiet);
+    let mut progress = options.after.metrics.progress("quickstart", common)?;
     let interrupt = interrupt::flag_on_signal()?;
     let directory = directory(options)?;
     if common.json {

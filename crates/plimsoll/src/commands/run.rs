@@ -22,7 +22,6 @@ use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::progress::StderrProgress;
 
 /// Options of `run`.
 #[derive(Debug, Args)]
@@ -56,7 +55,7 @@ pub struct Options {
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     if let Some(run) = options.fleet.resumed() {
         let (mut progress, interrupt) =
-            (StderrProgress::new(common.quiet), interrupt::flag_on_signal()?);
+            (options.after.metrics.progress(run, common)?, interrupt::flag_on_signal()?);
         return options.fleet.resume(run, &options.after, common, &mut progress, &interrupt);
     }
     if let Some(name) = options.plan.as_deref().filter(|name| job::is_one(name)) {
@@ -73,7 +72,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         }
         None => options.line.plan(&options.changes)?,
     };
-    let mut progress = StderrProgress::new(common.quiet);
+    let mut progress = options.after.metrics.progress(plan.name(), common)?;
     meant.iter().for_each(|says| progress.say(says));
     let interrupt = interrupt::flag_on_signal()?;
     if options.fleet.is_asked_for() {

@@ -33,7 +33,7 @@ use crate::team;
 )]
 pub struct Options {
     /// Where the page answers; port 0 takes a free one. Without an address this host alone can reach it.
-    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:7460", value_parser = super::listen_address)]
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:7460", value_parser = crate::listen::address)]
     listen: SocketAddr,
     /// Who may look and who may change something: a file with a role and a token on each line.
     #[arg(long, value_name = "FILE")]

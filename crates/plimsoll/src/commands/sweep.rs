@@ -18,7 +18,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::keys::{self, Sign};
-use crate::progress::StderrProgress;
+use crate::metrics::Metrics;
 
 /// Options of `sweep`.
 #[derive(Debug, Args)]
@@ -59,6 +59,8 @@ pub struct Options {
     out: Option<PathBuf>,
     #[command(flatten)]
     sign: Sign,
+    #[command(flatten)]
+    metrics: Metrics,
     /// In which form the result is printed.
     #[arg(long, default_value = "text")]
     format: Format,
@@ -75,7 +77,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     };
     let resolved = plan.resolve();
     let points = sweep::points(&resolved)?;
-    let mut progress = StderrProgress::new(common.quiet);
+    let mut progress = options.metrics.progress(plan.name(), common)?;
     let interrupt = interrupt::flag_on_signal()?;
     let places = keys::places(&options.sign)?;
     let bundles = places.bundles(options.out.as_deref())?;

@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::keys::{self, Sign};
-use crate::progress::StderrProgress;
+use crate::metrics::Metrics;
 
 /// Options of `tune`.
 #[derive(Debug, Args)]
@@ -58,6 +58,8 @@ pub struct Options {
     yes: bool,
     #[command(flatten)]
     sign: Sign,
+    #[command(flatten)]
+    metrics: Metrics,
 }
 
 /// Finds the load line.
@@ -66,7 +68,7 @@ pub struct Options {
 /// A plan that is wrong or has nothing to turn, a target that cannot be used.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = options.changes.plan(&options.plan)?;
-    let mut progress = StderrProgress::new(common.quiet);
+    let mut progress = options.metrics.progress(plan.name(), common)?;
     let interrupt = interrupt::flag_on_signal()?;
     let places = keys::places(&options.sign)?;
     let resolved = plan.resolve();

@@ -10,6 +10,7 @@ use crate::commands::after::After;
 use crate::commands::chosen::Changes;
 use crate::error::CliError;
 use crate::keys::Sign;
+use crate::metrics::Metrics;
 
 /// How a plan is run.
 #[derive(Debug, Args)]
@@ -40,6 +41,8 @@ pub struct Ran {
     /// Directory to make the experiment of a plan in, instead of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    pub metrics: Metrics,
 }
 
 impl Ran {
@@ -54,6 +57,7 @@ impl Ran {
             ("--keep", self.keep),
             ("--destroy", !self.destroy.is_empty()),
             ("--out", self.out.is_some()),
+            ("--metrics", self.metrics.is_asked()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }

@@ -8,11 +8,12 @@ use plimsoll_model_serve::{ServeError, ServeOptions, Served, serve};
 use serde_json::json;
 
 use super::{model_error, settings};
-use crate::commands::{bundle, listen_address};
+use crate::commands::bundle;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::listen;
 use crate::notes;
 
 /// Options of `model serve`.
@@ -27,10 +28,10 @@ pub struct Options {
     model: String,
     /// Where NFS and MOUNT answer, both on one port; port 0 takes a free one. Without an address this host
     /// alone can reach it.
-    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:2049", value_parser = listen_address)]
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:2049", value_parser = listen::address)]
     nfs: SocketAddr,
     /// Where the inner statistics are served over HTTP, in the Prometheus text format.
-    #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen_address)]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen::address)]
     metrics: Option<SocketAddr>,
     /// A parameter that differs from the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]

@@ -51,7 +51,7 @@ pub fn of_job(
     after: &After,
     common: &Common,
 ) -> Result<Exit, CliError> {
-    let mut progress = StderrProgress::new(common.quiet);
+    let mut progress = after.metrics.progress(&job::name(file), common)?;
     let all = read(file, changes, common)?;
     let interrupt = interrupt::flag_on_signal()?;
     match &all[..] {

@@ -7,8 +7,9 @@ use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::series::{Data, Row, drained_class};
 use plimsoll_judge::finding::Finding;
 use plimsoll_record::progress::Progress;
-use plimsoll_runner::run::Event;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::run::Event;
 
 /// Columns of a chart: with more, each comes to stand for twice the time.
 const COLUMNS_MAX: usize = 300;
@@ -25,7 +26,7 @@ pub const PER_DECADE: f64 = 5.0;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A run under way, or the last one.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct State {
     /// Name of its plan.
     pub plan: String,
@@ -58,8 +59,10 @@ pub struct State {
     pub findings: Vec<Finding>,
     /// Sentences and warnings, the latest last.
     pub notes: Vec<Note>,
-    /// Runs of the plan that have ended.
+    /// Runs of the plan that have ended, the latest.
     pub ended: Vec<Ended>,
+    /// And how many have.
+    pub ended_count: u64,
     /// What all of them say together lies there.
     pub together: Option<String>,
     /// Why it left no verdict.
@@ -73,10 +76,10 @@ pub struct State {
 }
 
 /// The phase that goes on.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PhaseNow {
     /// Its name.
-    pub kind: &'static str,
+    pub kind: String,
     /// How long it lasts at most; `None`: that depends on something else.
     pub expected_ns: Option<u64>,
     /// Since it began.
@@ -90,10 +93,10 @@ pub struct PhaseNow {
 }
 
 /// A phase that has ended.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PhaseDone {
     /// Its name.
-    pub kind: &'static str,
+    pub kind: String,
     /// How long it took.
     pub duration_ns: u64,
     /// What is to be said of it.
@@ -101,7 +104,7 @@ pub struct PhaseDone {
 }
 
 /// A class of operations.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClassNow {
     /// Operations per second in the last interval.
     pub rate_ops_per_s: f64,
@@ -113,6 +116,10 @@ pub struct ClassNow {
     pub latency_ns_max: u64,
     /// Operations of the phase so far.
     pub count: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Sum of their latencies.
+    pub latency_ns_sum: u64,
     /// Percentiles of the phase so far; `None`: no histogram has come yet.
     pub latency_ns_p50: Option<u64>,
     /// As above.
@@ -125,7 +132,7 @@ pub struct ClassNow {
 }
 
 /// A block device in the last interval that was looked at.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DeviceNow {
     /// Reads per second that reached it.
     pub reads_per_s: f64,
@@ -142,7 +149,7 @@ pub struct DeviceNow {
 }
 
 /// A sentence.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Note {
     /// Whether it has to be known.
     pub is_warning: bool,
@@ -151,7 +158,7 @@ pub struct Note {
 }
 
 /// A run that has ended and was judged.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ended {
     /// Its name.
     pub run_id: String,
@@ -162,7 +169,7 @@ pub struct Ended {
 }
 
 /// Why there is no verdict.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Failed {
     /// What happened.
     pub says: String,
@@ -171,7 +178,7 @@ pub struct Failed {
 }
 
 /// Sums by time and by what was done.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
     /// Length of a column; 0: none yet.
     pub width_ns: u64,
@@ -180,7 +187,7 @@ pub struct Series {
 }
 
 /// Sums of an interval.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Sums {
     /// Operations.
     pub count: u64,
@@ -189,7 +196,7 @@ pub struct Sums {
 }
 
 /// Counts by time and latency.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Heat {
     /// Length of a column; 0: none yet.
     pub width_ns: u64,
@@ -215,7 +222,7 @@ impl State {
                 if phase.kind == PhaseKind::Measure {
                     self.measured = self.classes.clone();
                 }
-                let kind = phase.kind.label();
+                let kind = phase.kind.label().to_owned();
                 let (duration_ns, note) = (phase.duration_ns, phase.note);
                 self.phases.push(PhaseDone { kind, duration_ns, note });
                 keep_latest(&mut self.phases, NOTES_MAX);
@@ -235,6 +242,7 @@ impl State {
                     reason: verdict.reason,
                 });
                 keep_latest(&mut self.ended, ENDED_MAX);
+                self.ended_count += 1;
             }
             Event::Together { directory } => {
                 let id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -264,7 +272,8 @@ impl State {
             // The next of several runs.
             self.phases.clear();
         }
-        self.phase = Some(PhaseNow { kind: kind.label(), expected_ns, ..PhaseNow::default() });
+        self.phase =
+            Some(PhaseNow { kind: kind.label().to_owned(), expected_ns, ..PhaseNow::default() });
         self.classes.clear();
         self.read_bytes = 0;
         self.devices.values_mut().for_each(|device| device.read_bytes = 0);
@@ -305,6 +314,8 @@ impl State {
                 class.latency_ns_avg = sum_ns.checked_div(count);
                 class.latency_ns_max = class.latency_ns_max.max(max_ns);
                 class.count += count;
+                class.bytes = class.bytes.saturating_add(bytes);
+                class.latency_ns_sum = class.latency_ns_sum.saturating_add(sum_ns);
             }
             Data::Gauge(value) => self.gauge(&name, value, seconds),
         }
@@ -333,18 +344,17 @@ impl State {
         }
     }
 
-    fn latencies(&mut self, interval: &Interval) {
+    /// Takes a histogram of a class in.
+    pub fn latencies(&mut self, interval: &Interval) {
         // What is told of a class beside its latency has a longer name, and the generator's own waits another.
         let Some(class) = self.classes.get_mut(&interval.tag) else { return };
         let column = self.heat.column(interval.start_ns, interval.duration_ns);
-        for value in interval.histogram.unpack().iter_recorded() {
-            let (ns, count) = (value.value_iterated_to(), value.count_at_value());
+        for (ns, count) in interval.histogram.buckets() {
             *class.histogram.entry(ns).or_default() += count;
             let row = ((ns.max(1) as f64).log10() * PER_DECADE).floor() as i32;
             *column.entry(row).or_default() += count;
         }
-        let at = |share: f64| percentile(&class.histogram, share);
-        let [p50, p99, p999] = [at(0.5), at(0.99), at(0.999)];
+        let [p50, p99, p999] = percentiles(&class.histogram, [0.5, 0.99, 0.999]);
         (class.latency_ns_p50, class.latency_ns_p99, class.latency_ns_p999) = (p50, p99, p999);
     }
 
@@ -354,15 +364,24 @@ impl State {
     }
 }
 
-/// The least value that this share of all values does not exceed.
-fn percentile(histogram: &BTreeMap<u64, u64>, share: f64) -> Option<u64> {
+/// For each of these shares, in ascending order, the least value that this share of all values does not exceed.
+fn percentiles<const N: usize>(
+    histogram: &BTreeMap<u64, u64>,
+    shares: [f64; N],
+) -> [Option<u64>; N] {
     let total: u64 = histogram.values().sum();
-    let rank = ((total as f64 * share).ceil() as u64).max(1);
+    let ranks = shares.map(|share| ((total as f64 * share).ceil() as u64).max(1));
+    let mut found = [None; N];
     let mut below = 0;
-    histogram.iter().find_map(|(value, count)| {
+    for (value, count) in histogram {
         below += count;
-        (below >= rank).then_some(*value)
-    })
+        for (found, rank) in found.iter_mut().zip(ranks) {
+            if found.is_none() && below >= rank {
+                *found = Some(*value);
+            }
+        }
+    }
+    found
 }
 
 fn keep_latest<T>(all: &mut Vec<T>, most: usize) {

@@ -1,0 +1,11 @@
+//! What is known of a run while it goes on: its events, added up, for whoever looks.
+//!
+//! - [`state`]: the sums, a pure function of events, bounded whatever comes.
+//! - [`told`]: a listener that keeps them.
+//! - [`metrics`]: them as text for Prometheus.
+//! - [`door`]: where they are asked for: a thread that answers over HTTP.
+
+pub mod door;
+pub mod metrics;
+pub mod state;
+pub mod told;

@@ -1,0 +1,154 @@
+//! A run under way in Prometheus' text format (0.0.4). Base units: seconds, bytes, ratios. What is unknown has no line.
+
+use plimsoll_report::exports::prometheus::Families;
+
+use super::state::{ClassNow, DeviceNow, State};
+
+/// A value of a class; `None`: not known yet.
+type OfClass = fn(&ClassNow) -> Option<f64>;
+/// A value of a device.
+type OfDevice = fn(&DeviceNow) -> Option<f64>;
+
+/// Metrics of each class of operations: name, kind, help, value.
+const CLASSES: [(&str, &str, &str, OfClass); 5] = [
+    ("operations_total", "counter", "Operations of the phase so far.", |c| Some(c.count as f64)),
+    ("bytes_total", "counter", "Bytes that they moved.", |c| Some(c.bytes as f64)),
+    ("operations_per_second", "gauge", "Rate of the last interval.", |c| Some(c.rate_ops_per_s)),
+    ("bytes_per_second", "gauge", "Bandwidth of the last interval.", |c| Some(c.rate_bytes_per_s)),
+    ("latency_max_seconds", "gauge", "The largest latency of the phase so far.", |c| {
+        (c.count > 0).then(|| seconds(c.latency_ns_max))
+    }),
+];
+
+/// Metrics of each block device beneath.
+const DEVICES: [(&str, &str, OfDevice); 5] = [
+    ("device_reads_per_second", "Reads that reached it.", |d| Some(d.reads_per_s)),
+    ("device_read_bytes_per_second", "Bytes read of it.", |d| Some(d.read_bytes_per_s)),
+    ("device_writes_per_second", "Writes that reached it.", |d| Some(d.writes_per_s)),
+    ("device_written_bytes_per_second", "Bytes written to it.", |d| Some(d.written_bytes_per_s)),
+    ("device_busy_ratio", "Share of the time in which it had something to do.", |d| d.busy_share),
+];
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// The run as text. Ends with a line feed.
+pub fn text(state: &State) -> String {
+    let plan = ("plan", state.plan.as_str());
+    let mut all = Families::default();
+    all.family("live_under_way", "gauge", "1 while the run goes on, 0 when it has ended.");
+    all.line("live_under_way", &[plan], f64::from(u8::from(state.is_under_way)));
+    all.family("live_started_seconds", "gauge", "When it was started, seconds since 1970.");
+    all.line("live_started_seconds", &[plan], state.started_unix_ns as f64 / 1e9);
+    if let Some(phase) = &state.phase {
+        let of = [plan, ("phase", phase.kind.as_str())];
+        all.family("live_phase_seconds", "gauge", "How long the phase has lasted.");
+        all.line("live_phase_seconds", &of, seconds(phase.elapsed_ns));
+        if let Some(left_ns) = phase.left_ns {
+            all.family(
+                "live_phase_left_seconds",
+                "gauge",
+                "What is left of it at its pace so far.",
+            );
+            all.line("live_phase_left_seconds", &of, seconds(left_ns));
+        }
+    }
+    classes(&mut all, state);
+    for (name, help, value) in DEVICES {
+        let known = state.devices.iter().filter_map(|(name, of)| Some((name, value(of)?)));
+        let known: Vec<_> = known.collect();
+        if !known.is_empty() {
+            all.family(&format!("live_{name}"), "gauge", help);
+        }
+        for (device, value) in known {
+            all.line(&format!("live_{name}"), &[plan, ("device", device.as_str())], value);
+        }
+    }
+    if let Some(busy) = state.cpu_busy_share {
+        all.family("live_cpu_busy_ratio", "gauge", "Share of the processors that was busy.");
+        all.line("live_cpu_busy_ratio", &[plan], busy);
+    }
+    all.family("live_runs_ended_total", "counter", "Runs of the plan that were judged.");
+    all.line("live_runs_ended_total", &[plan], state.ended_count as f64);
+    all.text()
+}
+
+fn classes(all: &mut Families, state: &State) {
+    let phase = state.phase.as_ref().map_or("", |phase| phase.kind.as_str());
+    if state.classes.is_empty() {
+        return;
+    }
+    let of = |class: &str| {
+        let [plan, phase] = [state.plan.clone(), phase.to_owned()];
+        [("plan", plan), ("phase", phase), ("class", class.to_owned())]
+    };
+    for (name, kind, help, value) in CLASSES {
+        let name = format!("live_{name}");
+        all.family(&name, kind, help);
+        for (class, now) in &state.classes {
+            if let Some(value) = value(now) {
+                all.line(&name, &borrowed(&of(class)), value);
+            }
+        }
+    }
+    let help = "Latency from the intended start, of the phase so far.";
+    all.family("live_latency_seconds", "summary", help);
+    for (class, now) in &state.classes {
+        let of = of(class);
+        let of = borrowed(&of);
+        let quantiles = [
+            ("0.5", now.latency_ns_p50),
+            ("0.99", now.latency_ns_p99),
+            ("0.999", now.latency_ns_p999),
+        ];
+        for (quantile, ns) in quantiles {
+            if let Some(ns) = ns {
+                let labels = [&of[..], &[("quantile", quantile)]].concat();
+                all.line("live_latency_seconds", &labels, seconds(ns));
+            }
+        }
+        all.line("live_latency_seconds_sum", &of, seconds(now.latency_ns_sum));
+        all.line("live_latency_seconds_count", &of, now.count as f64);
+    }
+}
+
+fn borrowed<'a>(labels: &'a [(&'a str, String)]) -> Vec<(&'a str, &'a str)> {
+    labels.iter().map(|(name, value)| (*name, value.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_has_a_line_in_base_units_and_what_is_not_has_none() {
+        let mut state = State::new("a \"b\"", 2_500_000_000);
+        let mut class = ClassNow::default();
+        (class.count, class.bytes) = (4, 16_384);
+        (class.latency_ns_sum, class.latency_ns_max) = (6_000_000, 3_000_000);
+        class.latency_ns_p50 = Some(1_000_000);
+        state.classes.insert("db1.read".to_owned(), class);
+        state.classes.insert("db2.read".to_owned(), ClassNow::default());
+        state.devices.insert("sda".to_owned(), DeviceNow::default());
+        let text = text(&state);
+        for line in [
+            "plimsoll_live_under_way{plan=\"a \\\"b\\\"\"} 1",
+            "plimsoll_live_started_seconds{plan=\"a \\\"b\\\"\"} 2.5",
+            "plimsoll_live_operations_total{plan=\"a \\\"b\\\"\",phase=\"\",class=\"db1.read\"} 4",
+            "plimsoll_live_latency_seconds{plan=\"a \\\"b\\\"\",phase=\"\",class=\"db1.read\",quantile=\"0.5\"} 0.001",
+            "plimsoll_live_latency_seconds_sum{plan=\"a \\\"b\\\"\",phase=\"\",class=\"db1.read\"} 0.006",
+            "plimsoll_live_device_reads_per_second{plan=\"a \\\"b\\\"\",device=\"sda\"} 0",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}\n{text}");
+        }
+        for unknown in [
+            "quantile=\"0.99\"",
+            "busy_ratio",
+            "phase_seconds",
+            "latency_max_seconds{plan=\"a \\\"b\\\"\",phase=\"\",class=\"db2",
+        ] {
+            assert!(!text.contains(unknown), "{unknown}\n{text}");
+        }
+    }
+}
