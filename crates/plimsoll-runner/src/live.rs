@@ -4,8 +4,10 @@
 //! - [`told`]: a listener that keeps them.
 //! - [`metrics`]: them as text for Prometheus.
 //! - [`door`]: where they are asked for: a thread that answers over HTTP.
+//! - [`feed`]: a door for each of a user's processes, and what is heard at those of others.
 
 pub mod door;
+pub mod feed;
 pub mod metrics;
 pub mod state;
 pub mod told;

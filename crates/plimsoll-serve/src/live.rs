@@ -1,8 +1,10 @@
-//! The one run that this server carries out, or carried out last, and those who watch it.
+//! The one run that this server carries out, or carried out last, those of this user's other processes ([`elsewhere`]), and
+//! those who watch them.
 //!
 //! A thread takes the run's events in (`plimsoll_runner::live`) and draws what is shown of them ([`shown`]) at most twice a second,
 //! once for all who watch.
 
+pub mod elsewhere;
 mod shown;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +21,7 @@ use plimsoll_runner::run::{Options, RunHandle, Runner};
 use tokio::sync::Semaphore;
 use tokio::sync::watch;
 
+use self::elsewhere::Elsewhere;
 use crate::answer::Problem;
 use crate::ask::quoted;
 use crate::watched::{Frames, Viewer, event};
@@ -35,6 +38,8 @@ pub struct Live {
     templates: Arc<Environment<'static>>,
     current: Mutex<Option<Current>>,
     viewers: Arc<Semaphore>,
+    /// Runs of other processes.
+    pub elsewhere: Elsewhere,
 }
 
 struct Current {
@@ -59,7 +64,8 @@ impl Live {
     /// Nothing was started yet.
     pub fn new(places: Places, templates: Arc<Environment<'static>>) -> Self {
         let viewers = Arc::new(Semaphore::new(VIEWERS_MAX));
-        Self { places, templates, current: Mutex::new(None), viewers }
+        let elsewhere = Elsewhere::new(places.clone());
+        Self { places, templates, current: Mutex::new(None), viewers, elsewhere }
     }
 
     /// Starts a plan that was found to be allowed. `after` is done when it has ended.
@@ -135,25 +141,35 @@ impl Live {
     /// # Errors
     /// A defect in its template.
     pub fn shown(&self) -> Result<Option<Shown>, Problem> {
-        let told = self.with(|state| {
-            let (now, more) = shown::now(state, &self.templates)?;
-            Ok::<_, minijinja::Error>(Shown { now, more, charts: shown::charts(state) })
-        });
-        Ok(told.transpose()?)
+        self.with(|state| self.shown_of(state)).transpose()
     }
 
-    /// Somebody watches.
+    /// What a page holds of a run.
     ///
     /// # Errors
-    /// No run was started here, or too many watch.
-    pub fn watch(&self) -> Result<Viewer, Problem> {
-        let frames = self.lock().as_ref().map(|one| one.frames.clone());
-        let frames = frames.ok_or_else(|| Problem::nothing("this server started no run yet"))?;
+    /// A defect in its template.
+    pub fn shown_of(&self, state: &State) -> Result<Shown, Problem> {
+        let (now, more) = shown::now(state, &self.templates)?;
+        Ok(Shown { now, more, charts: shown::charts(state) })
+    }
+
+    /// Somebody watches the run of this server, or that of a process of this user.
+    ///
+    /// # Errors
+    /// No run was started there, or too many watch.
+    pub fn watch(&self, process: Option<u32>) -> Result<Viewer, Problem> {
         let slot = Arc::clone(&self.viewers).try_acquire_owned().map_err(|_| {
             let says = format!("{VIEWERS_MAX} watch already");
             Problem::new(StatusCode::TOO_MANY_REQUESTS, says)
                 .hint("load the page again now and then")
         })?;
+        let frames = match process {
+            Some(process) => self.elsewhere.watch(process, &self.templates)?,
+            None => {
+                let frames = self.lock().as_ref().map(|one| one.frames.clone());
+                frames.ok_or_else(|| Problem::nothing("this server started no run yet"))?
+            }
+        };
         Ok(Viewer::new(frames, slot))
     }
 

@@ -113,6 +113,7 @@ pub const ROUTES: &[Route] = &[
     api(Method::Post, "/api/audit", api::audit),
     api(Method::Get, "/api/live", live::told),
     api(Method::Get, "/api/live/events", live::events),
+    api(Method::Get, "/api/live/others", live::others),
     api_run("/api/live/stop", live::told_stop),
     api_run("/api/plans/check", start::check),
     api_run("/api/runs", start::told),

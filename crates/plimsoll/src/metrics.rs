@@ -1,15 +1,16 @@
-//! `--metrics`: what is known of a run under way, for whoever asks over HTTP.
+//! What is known of a run under way, for whoever asks: over HTTP (`--metrics`), and this user's other processes.
 
 use std::net::SocketAddr;
 
 use clap::Args;
 use plimsoll_runner::live::door::{Door, Given};
-use plimsoll_runner::live::metrics;
 use plimsoll_runner::live::told::Told;
+use plimsoll_runner::live::{feed, metrics};
 
 use crate::common::Common;
 use crate::error::CliError;
 use crate::listen;
+use crate::places::Places;
 use crate::progress::StderrProgress;
 
 /// The option of commands that run.
@@ -32,26 +33,34 @@ impl Metrics {
     /// # Errors
     /// An address that cannot be listened on.
     pub fn progress(&self, plan: &str, common: &Common) -> Result<StderrProgress, CliError> {
-        let progress = StderrProgress::new(common.quiet);
-        let Some(at) = self.metrics else { return Ok(progress) };
         let told = Told::new(plan);
+        let places = Places::from_environment().ok();
+        // Where there is no place for it the page can't show the run meanwhile, and all else is as it would be.
+        let door = places.and_then(|places| feed::open(&places, &told).ok());
+        let progress = StderrProgress::new(common.quiet);
+        let Some(at) = self.metrics else {
+            return Ok(match door {
+                Some(door) => progress.telling(told, vec![door]),
+                None => progress,
+            });
+        };
         let of = told.clone();
         let answers = move |path: &str| {
             let content_type = "text/plain; version=0.0.4; charset=utf-8";
             let known = path.split('?').next() == Some("/metrics");
             known.then(|| Given { content_type, body: metrics::text(&of.now()) })
         };
-        let door = Door::open(at, Box::new(answers)).map_err(|error| {
+        let metrics = Door::open(at, Box::new(answers)).map_err(|error| {
             CliError::environment(format!("--metrics: cannot listen on {at}: {error}"))
                 .hint("choose another port: 0 takes a free one")
         })?;
-        let at = door.address();
+        let at = metrics.address().unwrap_or(at);
         progress.say(&format!("metrics are at http://{at}/metrics"));
         if !at.ip().is_loopback() {
             progress.warn(&format!(
                 "warning: whoever reaches {at} can read how the run goes: it asks for no password"
             ));
         }
-        Ok(progress.telling(told, door))
+        Ok(progress.telling(told, door.into_iter().chain([metrics]).collect()))
     }
 }

@@ -30,7 +30,7 @@ pub struct StderrProgress {
     terminal: bool,
     last_line: Instant,
     /// What is told to others, and where they ask for it.
-    told: Option<(Told, Door)>,
+    told: Option<(Told, Vec<Door>)>,
 }
 
 impl StderrProgress {
@@ -42,8 +42,28 @@ impl StderrProgress {
 
     /// Tells others too, for as long as it is there.
     #[must_use]
-    pub fn telling(self, told: Told, door: Door) -> Self {
-        Self { told: Some((told, door)), ..self }
+    pub fn telling(self, told: Told, doors: Vec<Door>) -> Self {
+        Self { told: Some((told, doors)), ..self }
+    }
+
+    /// How a fleet goes, so many of so many hosts being in this phase.
+    pub fn goes(
+        &mut self,
+        kind: PhaseKind,
+        hosts: (usize, usize),
+        ops_per_s: f64,
+        bytes_per_s: f64,
+    ) {
+        if let Some(told) = self.told() {
+            told.goes(kind, ops_per_s, bytes_per_s);
+        }
+        if !self.quiet {
+            let (label, of, megabytes) = (kind.label(), hosts.1, bytes_per_s / 1e6);
+            notes::tell(&format!(
+                "{label}: {} of {of} hosts, {ops_per_s:.0} IO/s, {megabytes:.1} MB/s",
+                hosts.0
+            ));
+        }
     }
 
     fn told(&mut self) -> Option<&mut Told> {

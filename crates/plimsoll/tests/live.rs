@@ -8,6 +8,8 @@ use std::net::TcpStream;
 use std::process::Child;
 use std::time::Duration;
 
+use serde_json::Value;
+use support::server::Server;
 use support::{Sandbox, SmallPlan, signal, wait_until};
 
 /// A command that tells of itself, ended when dropped.
@@ -110,4 +112,97 @@ fn a_command_that_is_observed_is_told_of_too() {
     assert_eq!(run.value("plimsoll_live_operations_total"), None);
     signal(&run.child, "-TERM");
     run.child.wait().unwrap();
+}
+
+/// A run of another process that the page knows of; no other is under way.
+fn other(server: &Server) -> Option<Value> {
+    let mut others = server.get("/api/live/others").expect(200).json();
+    let others = others.as_array_mut().unwrap();
+    assert!(others.len() < 2, "{others:?}");
+    others.pop()
+}
+
+#[test]
+fn the_page_shows_a_run_of_another_process_until_it_ends() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox, &[]);
+    assert_eq!(other(&server), None);
+    let path = plan(&sandbox, "600s");
+    let mut run = sandbox.start(&["run", &path, "-q"]);
+    let asked = format!("?process={}", run.id());
+    wait_until("the measurement", || {
+        other(&server).is_some_and(|one| one["phase"]["kind"] == "measure")
+    });
+    let one = other(&server).unwrap();
+    assert_eq!(
+        (one["plan"].as_str(), one["process"].as_u64()),
+        (Some("small"), Some(run.id().into()))
+    );
+    let live = || server.get(&format!("/api/live{asked}")).expect(200).json();
+    wait_until("percentiles", || live()["classes"]["db0.read"]["latency_ns_p99"].is_u64());
+    // Two watch, and one more looks without a script.
+    let mut watch = || {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        write!(stream, "GET /api/live/events{asked} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        BufReader::new(stream).lines().map(Result::unwrap)
+    };
+    let (mut first, mut second) = (watch(), watch());
+    for lines in [&mut first, &mut second] {
+        assert!(lines.any(|line| line == "event: now"));
+        assert!(lines.any(|line| line == "event: charts"));
+        assert!(lines.any(|line| line == "event: now"), "it goes on");
+    }
+    let shown = server.get(&format!("/live{asked}")).expect(200).text();
+    for says in
+        ["db0.read", "live-heat", "stopped where it was started", "/api/live/events?process="]
+    {
+        assert!(shown.contains(says), "{says}\n{shown:.3000}");
+    }
+    let link = format!("/live{asked}");
+    assert!(server.get("/").expect(200).text().contains(&link));
+    assert!(server.get("/live").expect(200).text().contains(&link));
+    signal(&run, "-INT");
+    run.wait().unwrap();
+    for mut lines in [first, second] {
+        assert!(lines.any(|line| line == "event: end"));
+    }
+    assert_eq!(other(&server), None);
+    for (asked, status) in [(asked.as_str(), 404), ("?process=1", 404), ("?process=-1", 400)] {
+        server.get(&format!("/api/live{asked}")).expect(status);
+        server.get(&format!("/api/live/events{asked}")).expect(status);
+        server.get(&format!("/live{asked}")).expect(status);
+    }
+    let left = sandbox.path("cache/plimsoll/live");
+    assert!(!left.exists(), "its door went with it");
+}
+
+#[test]
+fn the_page_shows_what_another_tool_does_to_devices_and_how_a_fleet_goes() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox, &[]);
+    let work = "while :; do dd if=/dev/urandom of=data/file bs=1M count=4 conv=fsync; done";
+    let arguments = ["observe", "-q", "--path", "data", "--", "sh", "-c", work];
+    let mut run = sandbox.start(&arguments);
+    let asked = format!("/live?process={}", run.id());
+    wait_until("devices", || {
+        let told = other(&server).map(|one| one["devices"].to_string());
+        told.is_some_and(|told| told.contains("written_bytes_per_s"))
+    });
+    wait_until("a chart", || server.get(&asked).expect(200).text().contains("live-moved"));
+    let shown = server.get(&asked).expect(200).text();
+    assert!(shown.contains("What reached devices"), "{shown:.3000}");
+    assert!(!shown.contains("<dt>rate</dt>"), "nothing is known of its operations");
+    signal(&run, "-TERM");
+    run.wait().unwrap();
+    assert_eq!(other(&server), None);
+    let mut plan = SmallPlan::on(&sandbox.data().join("{host}"));
+    (plan.mailboxes, plan.measure) = (8, "600s".into());
+    let mut run = sandbox.start(&["run", &sandbox.plan(&plan), "--fleet", "local:2", "-q"]);
+    wait_until("the fleet", || {
+        let one = other(&server).unwrap_or_default();
+        one["phase"]["kind"] == "measure" && one["rate_ops_per_s"].as_f64().is_some_and(|r| r > 0.0)
+    });
+    signal(&run, "-INT");
+    run.wait().unwrap();
 }

@@ -10,105 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use support::server::{Server, quoted};
 use support::{Sandbox, SmallPlan};
 
 /// Names that would do something on a page that lets them.
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
-
-/// A server of a sandbox, ended when dropped.
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// What came back.
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
-    }
-
-    #[track_caller]
-    fn expect(self, status: u16) -> Self {
-        assert_eq!(self.status, status, "{}\n{:.2000}", self.head, self.text());
-        self
-    }
-}
-
-impl Server {
-    fn start(sandbox: &Sandbox, options: &[&str]) -> Self {
-        let all = [&["serve", "--listen", "0", "--json"], options].concat();
-        let mut child = sandbox.start(&all);
-        let mut said = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        // The whole of it is one JSON object on several lines.
-        while serde_json::from_str::<Value>(&said).is_err() {
-            assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "it ended: {said}");
-        }
-        let said: Value = serde_json::from_str(&said).unwrap();
-        let url = said["url"].as_str().unwrap();
-        let address = url.rsplit_once("://").unwrap().1.trim_end_matches('/').to_owned();
-        Self { child, address }
-    }
-
-    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
-        let length = body.len();
-        self.raw(&format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}Content-Length: \
-             {length}\r\n\r\n{body}",
-            self.address
-        ))
-    }
-
-    fn raw(&self, request: &str) -> Answer {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
-        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head, body: bytes[end + 4..].to_vec() }
-    }
-
-    fn get(&self, path: &str) -> Answer {
-        self.ask("GET", path, "", "")
-    }
-
-    fn csrf(&self) -> String {
-        self.get("/api/session").expect(200).json()["csrf"].as_str().unwrap().to_owned()
-    }
-
-    fn post(&self, path: &str, form: &[(&str, &str)]) -> Answer {
-        let csrf = self.csrf();
-        let fields = form.iter().copied().chain([("csrf", csrf.as_str())]);
-        let fields: Vec<String> =
-            fields.map(|(name, value)| format!("{name}={}", quoted(value))).collect();
-        let headers = "Content-Type: application/x-www-form-urlencoded\r\n";
-        self.ask("POST", path, headers, &fields.join("&"))
-    }
-}
-
-fn quoted(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
-}
 
 /// Two small runs of one plan, whose words are hostile.
 fn runs(sandbox: &Sandbox) -> Vec<String> {
@@ -415,18 +321,6 @@ fn plan_on(directory: &Path, measure: &str) -> String {
     let mut plan = SmallPlan::on(directory);
     (plan.mailboxes, plan.measure) = (8, measure.into());
     plan.text()
-}
-
-impl Server {
-    /// Asks with the header that programs name.
-    fn send(&self, path: &str, body: &str) -> Answer {
-        let headers = format!("X-CSRF-Token: {}\r\nContent-Type: text/plain\r\n", self.csrf());
-        self.ask("POST", path, &headers, body)
-    }
-
-    fn live(&self) -> Value {
-        self.get("/api/live").expect(200).json()
-    }
 }
 
 #[test]

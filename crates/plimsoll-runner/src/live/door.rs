@@ -4,6 +4,8 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -30,9 +32,17 @@ pub type Answers = dyn Fn(&str) -> Option<Given> + Send + Sync;
 /// A door that is open until it is dropped.
 #[derive(Debug)]
 pub struct Door {
-    address: SocketAddr,
+    place: Place,
     close: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Where a door is.
+#[derive(Debug)]
+enum Place {
+    Address(SocketAddr),
+    /// A socket, which goes with the door.
+    File(PathBuf),
 }
 
 impl Door {
@@ -42,26 +52,54 @@ impl Door {
     /// An address that cannot be listened on, a thread that can't be started.
     pub fn open(at: SocketAddr, answers: Box<Answers>) -> io::Result<Self> {
         let listener = TcpListener::bind(at)?;
-        let address = listener.local_addr()?;
+        let place = Place::Address(listener.local_addr()?);
+        Self::keep(listener, place, answers, |listener, answers| {
+            let (stream, _) = listener.accept()?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            answer(stream, answers)
+        })
+    }
+
+    /// Opens a door that is a socket of the file system; `file` is removed with the door, and its directory if nothing is
+    /// left there.
+    ///
+    /// # Errors
+    /// As [`Door::open`].
+    pub fn open_socket(at: &Path, file: PathBuf, answers: Box<Answers>) -> io::Result<Self> {
+        let listener = UnixListener::bind(at)?;
+        Self::keep(listener, Place::File(file), answers, |listener, answers| {
+            let (stream, _) = listener.accept()?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            answer(stream, answers)
+        })
+    }
+
+    fn keep<L: AsFd + Send + 'static>(
+        listener: L,
+        place: Place,
+        answers: Box<Answers>,
+        one: fn(&L, &Answers) -> io::Result<()>,
+    ) -> io::Result<Self> {
         let close = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let closed = Arc::clone(&close);
         let keep = move || {
             while is_asked(&listener, &closed) {
                 // Who asks and goes away does no harm.
-                if let Ok((stream, _)) = listener.accept() {
-                    let _ = stream.set_read_timeout(Some(PATIENCE));
-                    let _ = stream.set_write_timeout(Some(PATIENCE));
-                    let _ = answer(stream, &*answers);
-                }
+                let _ = one(&listener, &*answers);
             }
         };
-        let thread = std::thread::Builder::new().name("metrics".to_owned()).spawn(keep)?;
-        Ok(Self { address, close, thread: Some(thread) })
+        let thread = std::thread::Builder::new().name("told".to_owned()).spawn(keep)?;
+        Ok(Self { place, close, thread: Some(thread) })
     }
 
-    /// Where it is.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// Its address, where it has one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.place {
+            Place::Address(address) => Some(*address),
+            Place::File(_) => None,
+        }
     }
 }
 
@@ -72,6 +110,12 @@ impl Drop for Door {
         if let Some(thread) = self.thread.take() {
             // It answers for two patiences at most; a panic of it is a defect that was told.
             drop(thread.join());
+        }
+        if let Place::File(file) = &self.place {
+            // One that stays is found to lead nowhere.
+            let _ = std::fs::remove_file(file);
+            // So is a directory without any; one that holds others stays.
+            let _ = file.parent().map(std::fs::remove_dir);
         }
     }
 }

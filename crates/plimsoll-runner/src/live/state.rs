@@ -27,7 +27,10 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// A run under way, or the last one.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct State {
+    /// The process that carries it out; `None`: the one that tells of it.
+    pub process: Option<u32>,
     /// Name of its plan.
     pub plan: String,
     /// When it was started.
@@ -67,12 +70,20 @@ pub struct State {
     pub together: Option<String>,
     /// Why it left no verdict.
     pub failed: Option<Failed>,
-    /// Latency over time, by what was done (`read`), over all databases and streams.
+    /// What is drawn over time.
     #[serde(skip)]
+    pub charts: Charts,
+}
+
+/// What is drawn over time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Charts {
+    /// Latency, by what was done (`read`), over all databases and streams.
     pub series: Series,
-    /// How many I/Os took how long, over time.
-    #[serde(skip)]
+    /// How many I/Os took how long.
     pub heat: Heat,
+    /// Bytes of the load and of devices: `load read`, `load written`, `sda read`, `sda written`. Counts are bytes.
+    pub moved: Series,
 }
 
 /// The phase that goes on.
@@ -307,7 +318,14 @@ impl State {
                 if kind.contains("read") {
                     self.read_bytes = self.read_bytes.saturating_add(bytes);
                 }
-                self.series.add(start_ns, duration_ns, kind, Sums { count, sum_ns });
+                let moved = if kind.contains("read") { "load read" } else { "load written" };
+                let bytes_moved = Sums { count: bytes, sum_ns: 0 };
+                // Devices are looked at once a second or less often: no column is shorter.
+                let column_ns = duration_ns.max(SECOND_NS);
+                if bytes > 0 {
+                    self.charts.moved.add(start_ns, column_ns, moved.to_owned(), bytes_moved);
+                }
+                self.charts.series.add(start_ns, duration_ns, kind, Sums { count, sum_ns });
                 let Some(class) = entry(&mut self.classes, name, CLASSES_MAX) else { return };
                 class.rate_ops_per_s = count as f64 / seconds;
                 class.rate_bytes_per_s = bytes as f64 / seconds;
@@ -317,11 +335,12 @@ impl State {
                 class.bytes = class.bytes.saturating_add(bytes);
                 class.latency_ns_sum = class.latency_ns_sum.saturating_add(sum_ns);
             }
-            Data::Gauge(value) => self.gauge(&name, value, seconds),
+            Data::Gauge(value) => self.gauge(&name, value, start_ns, duration_ns),
         }
     }
 
-    fn gauge(&mut self, name: &str, value: f64, seconds: f64) {
+    fn gauge(&mut self, name: &str, value: f64, start_ns: u64, duration_ns: u64) {
+        let seconds = duration_ns.max(1) as f64 / SECOND_NS as f64;
         if name == "cpu.busy_share" {
             self.cpu_busy_share = Some(value);
         }
@@ -330,6 +349,15 @@ impl State {
         else {
             return;
         };
+        if let Some(way) = what.strip_suffix("_bytes").filter(|_| value > 0.0) {
+            let bytes = Sums { count: value as u64, sum_ns: 0 };
+            self.charts.moved.add(
+                start_ns,
+                duration_ns.max(SECOND_NS),
+                format!("{device} {way}"),
+                bytes,
+            );
+        }
         let Some(device) = entry(&mut self.devices, device.to_owned(), DEVICES_MAX) else { return };
         match what {
             "reads" => device.reads_per_s = value / seconds,
@@ -348,7 +376,7 @@ impl State {
     pub fn latencies(&mut self, interval: &Interval) {
         // What is told of a class beside its latency has a longer name, and the generator's own waits another.
         let Some(class) = self.classes.get_mut(&interval.tag) else { return };
-        let column = self.heat.column(interval.start_ns, interval.duration_ns);
+        let column = self.charts.heat.column(interval.start_ns, interval.duration_ns);
         for (ns, count) in interval.histogram.buckets() {
             *class.histogram.entry(ns).or_default() += count;
             let row = ((ns.max(1) as f64).log10() * PER_DECADE).floor() as i32;
@@ -480,9 +508,9 @@ mod tests {
         assert!((990_000..=991_000).contains(&p99), "{p99}");
         assert_eq!(state.classes["db2.read"].latency_ns_p99, None, "no histogram is no zero");
         assert_eq!((state.classes.len(), state.read_bytes), (2, 40 * 4_096));
-        let both = state.series.columns[&SECOND_NS]["read"];
+        let both = state.charts.series.columns[&SECOND_NS]["read"];
         assert_eq!((both.count, both.sum_ns), (40, 6_000));
-        assert_eq!(state.heat.columns[&SECOND_NS].values().sum::<u64>(), 1_000);
+        assert_eq!(state.charts.heat.columns[&SECOND_NS].values().sum::<u64>(), 1_000);
         assert_eq!(state.phase.as_ref().unwrap().left_ns, Some(6 * SECOND_NS));
         state.take(began(PhaseKind::Close));
         assert!(state.classes.is_empty(), "percentiles are those of one phase");
@@ -498,8 +526,8 @@ mod tests {
             state.take(class(second, &format!("db{}.read", second % 500), 1, 1));
             state.take(Event::Note(second.to_string()));
         }
-        assert!(state.series.columns.len() <= COLUMNS_MAX);
-        let counted: u64 = state.series.columns.values().map(|c| c["read"].count).sum();
+        assert!(state.charts.series.columns.len() <= COLUMNS_MAX);
+        let counted: u64 = state.charts.series.columns.values().map(|c| c["read"].count).sum();
         assert_eq!(counted, 5_000, "none is lost");
         assert_eq!((state.classes.len(), state.notes.len()), (CLASSES_MAX, NOTES_MAX));
         assert_eq!(state.notes.last().unwrap().says, "4999");

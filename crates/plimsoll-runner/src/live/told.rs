@@ -1,7 +1,7 @@
 //! A listener that adds up what it is told.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Phase, PhaseKind};
@@ -15,14 +15,33 @@ use crate::run::{Event, events_of};
 
 /// What was told so far, shared with those who look.
 #[derive(Clone, Debug)]
-pub struct Told(Arc<Mutex<State>>);
+pub struct Told {
+    state: Arc<Mutex<State>>,
+    /// When the phase began, where only its rates are told.
+    phase_began: Instant,
+}
 
 impl Told {
     /// Nothing yet, of a plan that is started now.
     pub fn new(plan: &str) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
-        Self(Arc::new(Mutex::new(State::new(plan, now_ns))))
+        let state = Arc::new(Mutex::new(State::new(plan, now_ns)));
+        Self { state, phase_began: Instant::now() }
+    }
+
+    /// What a fleet does, whose hosts tell no more than this while it goes on.
+    pub fn goes(&mut self, kind: PhaseKind, rate_ops_per_s: f64, rate_bytes_per_s: f64) {
+        let is_known =
+            |state: &State| state.phase.as_ref().is_some_and(|phase| phase.kind == kind.label());
+        if !is_known(&self.now()) {
+            self.phase_began = Instant::now();
+            self.begin(kind);
+        }
+        let elapsed_ns = u64::try_from(self.phase_began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let progress =
+            Progress { elapsed_ns, rate_ops_per_s, rate_bytes_per_s, ..Progress::default() };
+        self.progress(kind, &progress);
     }
 
     /// A sentence, or what has to be known.
@@ -33,7 +52,7 @@ impl Told {
 
     /// It as it is now. Whoever holds it holds the run's listener up: look, and let go.
     pub fn now(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,7 +6,7 @@ use plimsoll_report::chart::plot::{HeatMap, Series as Line};
 use plimsoll_report::chart::{Axis, Mark, Plot};
 use plimsoll_report::number::{Letters, Unit, elapsed};
 use plimsoll_report::time::utc;
-use plimsoll_runner::live::state::{ClassNow, DeviceNow, PER_DECADE, State, Sums};
+use plimsoll_runner::live::state::{ClassNow, DeviceNow, PER_DECADE, Series, State, Sums};
 
 use crate::ask::quoted;
 
@@ -83,6 +83,8 @@ pub fn now(
         started => utc(state.started_unix_ns),
         is_under_way => state.is_under_way,
         is_stopping => state.is_stopping,
+        process => state.process,
+        since => state.is_under_way.then(|| since(state.started_unix_ns)),
         phase,
         phases => phases.collect::<Vec<_>>(),
         rate => maybe(Unit::Rate, state.rate_ops_per_s),
@@ -121,6 +123,13 @@ fn reads_at_devices(state: &State) -> Option<String> {
     })
 }
 
+/// How long ago that was, in words; it is not told where the clock was set back since.
+fn since(unix_ns: u64) -> Option<String> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+    let now_ns = u64::try_from(now.as_nanos()).ok()?;
+    Some(elapsed(now_ns.checked_sub(unix_ns)? as f64))
+}
+
 /// How a verdict is set off.
 fn tone(verdict: &str) -> &'static str {
     match verdict {
@@ -133,12 +142,16 @@ fn tone(verdict: &str) -> &'static str {
 
 /// Its charts, as HTML; empty before anything was told.
 pub fn charts(state: &State) -> String {
-    [rate(state), latency(state), heat(state)].into_iter().flatten().map(|p| p.figure()).collect()
+    [rate(state), latency(state), heat(state), moved(state)]
+        .into_iter()
+        .flatten()
+        .map(|p| p.figure())
+        .collect()
 }
 
-fn kinds(state: &State) -> Vec<&str> {
+fn kinds(series: &Series) -> Vec<&str> {
     let mut counts = std::collections::BTreeMap::<&str, u64>::new();
-    for (kind, sums) in state.series.columns.values().flatten() {
+    for (kind, sums) in series.columns.values().flatten() {
         *counts.entry(kind).or_default() += sums.count;
     }
     let mut kinds: Vec<(&str, u64)> = counts.into_iter().collect();
@@ -147,8 +160,8 @@ fn kinds(state: &State) -> Vec<&str> {
 }
 
 /// Lines over time, one for each kind of operation.
-fn lines(state: &State, value: impl Fn(&Sums) -> Option<f64>) -> Vec<Mark> {
-    let columns = &state.series.columns;
+fn lines(series: &Series, value: impl Fn(&Sums) -> Option<f64>) -> Vec<Mark> {
+    let columns = &series.columns;
     let line = |(colour, kind): (usize, &str)| {
         let points = columns
             .iter()
@@ -156,7 +169,7 @@ fn lines(state: &State, value: impl Fn(&Sums) -> Option<f64>) -> Vec<Mark> {
         let name = kind.replace('_', " ");
         Mark::Line(Line { name, colour: colour as u8, points: points.collect() })
     };
-    kinds(state).into_iter().enumerate().map(line).collect()
+    kinds(series).into_iter().enumerate().map(line).collect()
 }
 
 fn drawn(id: &str, title: &str, y: Axis, marks: Vec<Mark>) -> Option<Plot> {
@@ -169,23 +182,38 @@ fn drawn(id: &str, title: &str, y: Axis, marks: Vec<Mark>) -> Option<Plot> {
 }
 
 fn rate(state: &State) -> Option<Plot> {
-    let width_s = state.series.width_ns as f64 / 1e9;
-    let marks = lines(state, |sums| Some(sums.count as f64 / width_s));
+    let width_s = state.charts.series.width_ns as f64 / 1e9;
+    let marks = lines(&state.charts.series, |sums| Some(sums.count as f64 / width_s));
     drawn("live-rate", "Rate", Axis::linear("operations", Unit::Rate), marks)
 }
 
 fn latency(state: &State) -> Option<Plot> {
     let mean = |sums: &Sums| (sums.count > 0).then(|| sums.sum_ns as f64 / sums.count as f64);
-    let marks = lines(state, mean);
+    let marks = lines(&state.charts.series, mean);
     drawn("live-latency", "Mean latency", Axis::linear("mean latency", Unit::Latency), marks)
 }
 
+/// What the load asked for, and what reached devices: caches stand between the two.
+fn moved(state: &State) -> Option<Plot> {
+    let moved = &state.charts.moved;
+    let width_s = moved.width_ns as f64 / 1e9;
+    let mut marks = lines(moved, |sums| Some(sums.count as f64 / width_s));
+    for mark in &mut marks {
+        if let Mark::Line(line) = mark {
+            // The last column is not over yet.
+            line.points.pop();
+        }
+    }
+    let title = "Bytes of the load and at devices";
+    drawn("live-moved", title, Axis::linear("bytes", Unit::Bandwidth), marks)
+}
+
 fn heat(state: &State) -> Option<Plot> {
-    let columns = &state.heat.columns;
+    let columns = &state.charts.heat.columns;
     let rows = columns.values().flat_map(|column| column.keys());
     let (low, high) = (rows.clone().min()?, rows.max()?);
     let (first, last) = (columns.keys().next()?, columns.keys().next_back()?);
-    let width_ns = state.heat.width_ns;
+    let width_ns = state.charts.heat.width_ns;
     let count = (last - first) / width_ns + 1;
     let x_edges = (0..=count).map(|at| (first + at * width_ns) as f64).collect();
     let y_edges = (*low..=high + 1).map(|row| 10f64.powf(f64::from(row) / PER_DECADE)).collect();

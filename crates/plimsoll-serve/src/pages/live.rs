@@ -1,7 +1,10 @@
-//! The run under way: what is known of it, as a page, as events and for programs.
+//! The run under way, of this server or of another process of this user: what is known of it, as a page, as events and for
+//! programs.
 
 use minijinja::context;
 use minijinja::value::Value;
+use plimsoll_report::number::{Letters, Unit, elapsed};
+use plimsoll_runner::live::state::State;
 use serde_json::json;
 
 use crate::answer::{Answer, Problem, json as answer};
@@ -9,24 +12,69 @@ use crate::ask::Ask;
 use crate::live::Shown;
 use crate::site::Site;
 
+/// The process that is asked about; `None`: this server.
+///
+/// # Errors
+/// What is no number of a process.
+fn process(ask: &Ask) -> Result<Option<u32>, Problem> {
+    let number = |text: &str| {
+        let says = format!("process: {text:?} is no number of a process");
+        text.parse().map_err(|_| Problem::wrong(says))
+    };
+    ask.given("process").map(number).transpose()
+}
+
 /// Shows it as it is now. A script has it follow the run; without one the page is loaded again.
 ///
 /// # Errors
-/// A defect in a template.
+/// A process that tells of no run, a defect in a template.
 pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let is_under_way = site.live.with(|state| state.is_under_way).unwrap_or(false);
-    let shown = site.live.shown()?;
+    let process = process(ask)?;
+    let (is_under_way, shown) = match process {
+        Some(process) => {
+            let state = site.live.elsewhere.one(process)?;
+            (state.is_under_way, Some(site.live.shown_of(&state)?))
+        }
+        None => {
+            let is_under_way = site.live.with(|state| state.is_under_way).unwrap_or(false);
+            (is_under_way, site.live.shown()?)
+        }
+    };
+    let others = site.live.elsewhere.all();
+    let others = others.iter().filter(|one| one.process != process).map(brief);
     let part = |of: &dyn Fn(&Shown) -> &String| {
         shown.as_ref().map(|shown| Value::from_safe_string(of(shown).clone()))
     };
     let values = context! {
         is_under_way,
         is_known => shown.is_some(),
+        process,
+        others => others.collect::<Vec<_>>(),
         now => part(&|shown| &shown.now),
         more => part(&|shown| &shown.more),
         charts => part(&|shown| &shown.charts),
     };
     site.page("live.html", "Live", "live", ask, values)
+}
+
+/// A run of another process in a row.
+pub fn brief(state: &State) -> Value {
+    let show = |unit: Unit, value: f64| unit.show(value, Letters::Unicode);
+    context! {
+        process => state.process,
+        plan => state.plan.as_str(),
+        phase => state.phase.as_ref().map(|phase| phase.kind.as_str()),
+        left => state.phase.as_ref().and_then(|phase| phase.left_ns).map(|ns| elapsed(ns as f64)),
+        rate => state.rate_ops_per_s.map(|rate| show(Unit::Rate, rate)),
+    }
+}
+
+/// The runs of this user's other processes.
+///
+/// # Errors
+/// None.
+pub fn others(site: &Site, _: &Ask) -> Result<Answer, Problem> {
+    answer(&site.live.elsewhere.all())
 }
 
 /// Asks it to stop.
@@ -41,8 +89,11 @@ pub fn stop(site: &Site, _: &Ask) -> Result<Answer, Problem> {
 /// What is known of it.
 ///
 /// # Errors
-/// This server started none.
-pub fn told(site: &Site, _: &Ask) -> Result<Answer, Problem> {
+/// This server started none, a process that tells of no run.
+pub fn told(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    if let Some(process) = process(ask)? {
+        return answer(&site.live.elsewhere.one(process)?);
+    }
     let told = site.live.with(|state| answer(state));
     told.unwrap_or_else(|| Err(Problem::nothing("this server started no run yet")))
 }
@@ -51,8 +102,8 @@ pub fn told(site: &Site, _: &Ask) -> Result<Answer, Problem> {
 ///
 /// # Errors
 /// This server started none, or too many watch.
-pub fn events(site: &Site, _: &Ask) -> Result<Answer, Problem> {
-    Ok(Answer::Events(Box::new(site.live.watch()?)))
+pub fn events(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+    Ok(Answer::Events(Box::new(site.live.watch(process(ask)?)?)))
 }
 
 /// Asks it to stop.

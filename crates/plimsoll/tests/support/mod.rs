@@ -7,6 +7,7 @@ pub mod made;
 pub mod metrics;
 pub mod neighbour;
 pub mod postgres;
+pub mod server;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

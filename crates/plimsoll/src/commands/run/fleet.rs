@@ -180,13 +180,9 @@ fn tell(progress: &mut StderrProgress, event: Event) {
     match event {
         Event::Note(text) => progress.say(&text),
         Event::Warning(text) => progress.warn(&text),
-        Event::Live { kind, hosts, ops_per_s, bytes_per_s } => progress.say(&format!(
-            "{}: {} of {} hosts, {ops_per_s:.0} IO/s, {:.1} MB/s",
-            kind.label(),
-            hosts.0,
-            hosts.1,
-            bytes_per_s / 1e6
-        )),
+        Event::Live { kind, hosts, ops_per_s, bytes_per_s } => {
+            progress.goes(kind, hosts, ops_per_s, bytes_per_s);
+        }
     }
 }
 
