@@ -30,6 +30,7 @@ use crate::metrics::{self, ByCpu, Figure};
 use crate::rules;
 use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::stats::{Moments, repeats};
+use crate::sweep::PointPlace;
 use crate::verdict::{Verdict, VerdictKind};
 
 /// Confidence of the intervals; with several sides it is shared among them.
@@ -110,6 +111,37 @@ pub struct Comparison {
     pub why: Option<Why>,
     /// Sentences: what was left out, what is an estimate.
     pub remarks: Vec<String>,
+    /// Each run of each side with its plan, where and when it was measured; empty: written by a version that did not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measured: Vec<Measured>,
+}
+
+/// A run that was compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Its side.
+    pub side: String,
+    /// The run.
+    pub run_id: String,
+    /// Name of its plan.
+    pub plan: String,
+    /// Where and when.
+    pub place: PointPlace,
+}
+
+impl Measured {
+    fn all(sides: &[Side<'_>]) -> Vec<Self> {
+        let of = |side: &Side<'_>| -> Vec<Self> {
+            let one = |(bundle, _): &(&Bundle, &Verdict)| Self {
+                side: side.name.clone(),
+                run_id: bundle.run.run_id.clone(),
+                plan: bundle.run.name.clone(),
+                place: PointPlace::of(bundle),
+            };
+            side.runs.iter().map(one).collect()
+        };
+        sides.iter().flat_map(of).collect()
+    }
 }
 
 /// Compares two or more sides.
@@ -142,6 +174,7 @@ pub fn compare_for(sides: &[Side<'_>], accepted: &[String], factors: &[String]) 
         remarks,
         metrics,
         unlike,
+        measured: Measured::all(sides),
     }
 }
 

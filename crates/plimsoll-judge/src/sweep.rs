@@ -84,7 +84,7 @@ pub struct PointFinding {
     pub says: String,
 }
 
-/// Where and when a point was measured: what a colleague asks first.
+/// Where and when a run was measured: what a colleague asks first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointPlace {
     /// When its run was started.
@@ -111,7 +111,8 @@ impl PointFinding {
 }
 
 impl PointPlace {
-    fn of(bundle: &Bundle) -> Self {
+    /// The place of a run.
+    pub fn of(bundle: &Bundle) -> Self {
         let environment = &bundle.environment;
         let mut file_systems: Vec<String> =
             environment.mounts.iter().filter_map(|mount| mount.file_system.clone()).collect();

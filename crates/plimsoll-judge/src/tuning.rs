@@ -11,6 +11,7 @@ use crate::figures::{self, Pick};
 use crate::stats::Refusal;
 use crate::stats::tune::{Goal, Loop, Outcome, Point, STEPS_MAX, Search, Step};
 use crate::steady;
+use crate::sweep::PointPlace;
 use crate::verdict::{Quantity, Verdict, VerdictKind};
 
 /// A limit of no stalls at all is searched for as one in a thousand seconds.
@@ -62,6 +63,9 @@ pub struct TuneStep {
     pub reason: String,
     /// CPU time per operation, of the load generator with the kernel's part.
     pub cpu_ns_per_op: Option<f64>,
+    /// Where and when; `None`: written by a version that did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<PointPlace>,
 }
 
 /// A latency that the steps hold.
@@ -291,6 +295,7 @@ impl Tuner {
             verdict: verdict.verdict,
             reason: verdict.reason.clone(),
             cpu_ns_per_op: figures::cpu_ns_per_op(bundle),
+            place: Some(PointPlace::of(bundle)),
         }
     }
 

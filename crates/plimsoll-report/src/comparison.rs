@@ -5,6 +5,7 @@ use plimsoll_judge::metrics::{self, Counted, Figure};
 
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::{Letters, Unit};
+use crate::places;
 use crate::run::sentence;
 use crate::study;
 use crate::table::{Cell, Column, Table, Tone};
@@ -45,12 +46,24 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     }
     .document();
     document.sections.insert(0, standings(comparison));
+    document.identity = identity(comparison);
     if let Some(why) = comparison.why.as_ref().and_then(why) {
         // Behind the figures that it explains, before the conditions that it counts.
         let at = document.sections.len().min(2);
         document.sections.insert(at, why);
     }
     document
+}
+
+/// Plans, date, host, file system, kernel and device of all runs.
+fn identity(comparison: &Comparison) -> Vec<(String, String)> {
+    let measured = &comparison.measured;
+    let mut pairs = places::told(measured.iter().map(|run| &run.place));
+    if !measured.is_empty() {
+        let plans = places::listed(measured.iter().map(|run| run.plan.clone()));
+        pairs.push(("plan".to_owned(), plans));
+    }
+    pairs
 }
 
 /// Whether a figure's difference means something.

@@ -72,6 +72,17 @@ pub fn body(document: &Document) -> Result<String, ReportError> {
     Ok(environment.get_template("body.html")?.render(of(document))?)
 }
 
+/// Draws the report as a part of a page that has a title and a main part of its own: its headings are one level lower.
+///
+/// # Errors
+/// As [`page`].
+pub fn part(document: &Document) -> Result<String, ReportError> {
+    let mut environment = environment();
+    environment.add_template("body.html", BODY)?;
+    let context = context! { nested => true, ..of(document) };
+    Ok(environment.get_template("body.html")?.render(context)?)
+}
+
 /// What the template gets of a document.
 fn of(document: &Document) -> Value {
     context! {

@@ -19,6 +19,7 @@ pub mod html;
 pub mod ledger;
 pub mod markdown;
 pub mod number;
+mod places;
 pub mod reported;
 pub mod rows;
 pub mod rules;

@@ -183,6 +183,34 @@ pub fn group_thousands(number: &str) -> String {
     if zero { out } else { format!("{sign}{out}") }
 }
 
+/// Words whose number is a name.
+const NAMES: [&str; 9] =
+    ["process", "pid", "port", "run", "no.", "line", "seed", "user", "version"];
+
+/// Puts a comma between each three digits of the counts in a sentence: whole numbers of five digits and more that stand
+/// alone. Four digits read well without, and may be a year; what follows `process`, `port` and the like is a name.
+pub fn group_counts(sentence: &str) -> String {
+    let mut out = String::with_capacity(sentence.len() + 8);
+    let mut before = "";
+    for word in sentence.split_inclusive(' ') {
+        let opened = word.trim_start_matches('(');
+        let digits = opened.len() - opened.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (number, rest) = opened.split_at(digits);
+        let closed = rest.trim_end_matches(' ').trim_end_matches(['.', ',', ';', ':', ')']);
+        let is_count = digits > 4 && closed.is_empty() && !number.starts_with('0');
+        match is_count && !NAMES.contains(&before.to_lowercase().as_str()) {
+            true => {
+                out.push_str(&word[..word.len() - opened.len()]);
+                out.push_str(&group_thousands(number));
+                out.push_str(rest);
+            }
+            false => out.push_str(word),
+        }
+        before = word.trim_end_matches(' ');
+    }
+    out
+}
+
 /// A length of time in the two largest units that matter: `62.3 s`, `2 min 5 s`, `2 h 30 min`.
 pub fn elapsed(ns: f64) -> String {
     if !ns.is_finite() {
@@ -282,6 +310,25 @@ mod tests {
         assert_eq!(significant(-0.0, 3), "0");
         assert_eq!(significant(0.012_346, 4), "0.01235");
         assert_eq!(group_thousands("-0.00"), "0.00");
+    }
+
+    #[test]
+    fn counts_in_sentences_have_commas_and_names_have_none() {
+        for (given, shown) in [
+            (
+                "12345 of 1234567 reads (98765) failed, 54321.",
+                "12,345 of 1,234,567 reads (98,765) failed, 54,321.",
+            ),
+            ("1234 reads in 2026", "1234 reads in 2026"),
+            (
+                "Process 12345 and port 65000: /dev/sda12345 at 12345.678 or 0012345",
+                "Process 12345 and port 65000: /dev/sda12345 at 12345.678 or 0012345",
+            ),
+            ("no. 12345  of 20261123-101112-p", "no. 12345  of 20261123-101112-p"),
+            ("", ""),
+        ] {
+            assert_eq!(group_counts(given), shown);
+        }
     }
 
     #[test]

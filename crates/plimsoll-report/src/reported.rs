@@ -7,7 +7,7 @@ use plimsoll_judge::conservation::{Audit, Credibility, Finding, Gravity, headlin
 use serde_json::json;
 
 use crate::document::{Block, Document, Fact, FindingLine, Headline, Section};
-use crate::number::Unit;
+use crate::number::{Unit, group_counts};
 use crate::table::{Cell, Column, Table, Tone};
 use crate::text::{self, Style};
 
@@ -148,7 +148,7 @@ fn line(finding: &Finding) -> FindingLine {
         outcome: outcome.into(),
         tone,
         rule: finding.rule.clone(),
-        says: finding.says.clone(),
+        says: group_counts(&finding.says),
         advice: match finding.ask.is_empty() {
             true => String::new(),
             false => format!("ask for {}", finding.ask),

@@ -2,14 +2,14 @@
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::finding::Outcome;
-use plimsoll_judge::sweep::{PointFinding, PointPlace, Remembered, Sweep, SweepPoint};
+use plimsoll_judge::sweep::{PointFinding, Remembered, Sweep, SweepPoint};
 
 use crate::document::{Block, Document, Fact, Section};
 use crate::number::{Letters, Unit, elapsed};
+use crate::places;
 use crate::run::{sentence, verdict_tone};
 use crate::study;
 use crate::table::{Cell, Column, Table, Tone};
-use crate::time::utc;
 
 /// The report: figures to keep in mind, maps and lines for each pattern and depth, all points.
 pub fn sweep_document(sweep: &Sweep) -> Document {
@@ -55,34 +55,9 @@ fn short(sweep: &Sweep) -> Option<String> {
 
 /// Date, host, file system, kernel, device and plan: what is asked first of a table that is handed on.
 fn identity(sweep: &Sweep) -> Vec<(String, String)> {
-    let places: Vec<&PointPlace> = sweep.points.iter().filter_map(|p| p.place.as_ref()).collect();
-    let mut pairs = Vec::new();
-    let mut put = |name: &str, text: String| pairs.push((name.to_owned(), text));
-    if let (Some(first), Some(last)) = (
-        places.iter().map(|place| place.started_unix_ns).min(),
-        places.iter().map(|place| place.started_unix_ns).max(),
-    ) {
-        let last = if last > first { format!(" to {}", utc(last)) } else { String::new() };
-        put("measured", format!("{}{last}", utc(first)));
-    }
-    let all = |of: &dyn Fn(&PointPlace) -> Vec<String>| {
-        let mut values: Vec<String> = Vec::new();
-        for value in places.iter().flat_map(|place| of(place)) {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        if values.is_empty() { "unknown".to_owned() } else { values.join(", ") }
-    };
-    if !places.is_empty() {
-        put("host", all(&|place| place.host.iter().cloned().collect()));
-        put("file system", all(&|place| place.file_systems.clone()));
-        put("kernel", all(&|place| place.kernel.iter().cloned().collect()));
-        put("device", all(&|place| place.devices.clone()));
-        put("Plimsoll", all(&|place| vec![place.version.clone()]));
-    }
+    let mut pairs = places::told(sweep.points.iter().filter_map(|point| point.place.as_ref()));
     let short = sweep.plan_sha256.get(..12).unwrap_or(&sweep.plan_sha256);
-    put("plan", format!("{}, SHA-256 {short}…", sweep.name));
+    pairs.push(("plan".to_owned(), format!("{}, SHA-256 {short}…", sweep.name)));
     pairs
 }
 
@@ -219,6 +194,8 @@ fn fact(kept: &Remembered) -> Fact {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_judge::sweep::PointPlace;
+
     use super::*;
 
     fn point(label: &str, measured_ns: u64, says: &str) -> SweepPoint {

@@ -5,6 +5,7 @@ use plimsoll_judge::tuning::{At, TuneStep, Tuning};
 
 use crate::document::{Document, Fact};
 use crate::number::{Letters, Unit};
+use crate::places;
 use crate::run::checks::label;
 use crate::study::{Curve, Step};
 use crate::table::{Cell, Tone};
@@ -12,6 +13,8 @@ use crate::table::{Cell, Tone};
 /// The report of a search: the curve with its load line, the steps, what follows.
 pub fn tuning_document(tuning: &Tuning) -> Document {
     let mut document = curve(tuning).document();
+    document.identity = places::told(tuning.steps.iter().filter_map(|step| step.place.as_ref()));
+    document.identity.push(("plan".to_owned(), tuning.name.clone()));
     let verdict = tuning.verdict();
     document.headline.word = match (tuning.load_line, verdict) {
         (_, VerdictKind::Invalid) => "INVALID",

@@ -141,7 +141,7 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
     let live = || server.get(&format!("/api/live{asked}")).expect(200).json();
     wait_until("percentiles", || live()["classes"]["db0.read"]["latency_ns_p99"].is_u64());
     // Two watch, and one more looks without a script.
-    let mut watch = || {
+    let watch = || {
         let mut stream = TcpStream::connect(&server.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         write!(stream, "GET /api/live/events{asked} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();

@@ -6,7 +6,7 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -55,6 +55,8 @@ fn people_look_at_runs_compare_them_and_note_something() {
         (format!("/runs/{second}"), "&lt;script&gt;alert(1)"),
         ("/compare".to_owned(), second.as_str()),
         (format!("/compare?run={first}&run={second}"), "Side by side"),
+        (format!("/compare?run={first}&run={second}"), "<dt>host</dt>"),
+        (format!("/compare?run={first}&run={second}"), "<dt>plan</dt><dd>small</dd>"),
         ("/audit".to_owned(), "Paste what fio"),
     ];
     for (path, says) in &pages {
@@ -441,9 +443,10 @@ fn a_run_that_was_killed_is_not_shown_as_one_that_runs() {
     std::fs::write(&plan, plan_on(&sandbox.data(), "600s")).unwrap();
     let mut run = sandbox.start(&["run", plan.to_str().unwrap(), "-q"]);
     let server = Server::start(&sandbox, &[]);
-    support::wait_until("the run", || server.get("/").text().contains("Under way"));
-    let listed = server.get("/api/runs").expect(200).json();
-    assert_eq!(listed[0]["is_under_way"], true, "{listed:#}");
+    support::wait_until("the run", || {
+        server.get("/api/runs").expect(200).json()[0]["is_under_way"] == true
+    });
+    assert!(server.get("/").text().contains("Under way"));
     run.kill().unwrap();
     run.wait().unwrap();
     let page = server.get("/").expect(200).text();

@@ -48,6 +48,7 @@ fn each_step_is_a_judged_run_on_the_data_of_the_one_before() {
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
     let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
     assert!(page.contains("Throughput and latency") && page.contains("<svg"));
+    assert!(page.contains("<dt>host</dt>") && page.contains("<dt>plan</dt><dd>small</dd>"));
     // The same from its bundles alone, and the runs say where they belong.
     let id = directory.file_name().unwrap().to_str().unwrap();
     assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), tuning);

@@ -6,7 +6,7 @@ use plimsoll_judge::{Verdict, rules};
 
 use super::sentence;
 use crate::document::{Block, Fact, FindingLine, Section};
-use crate::number::{Letters, Unit};
+use crate::number::{Letters, Unit, group_counts};
 use crate::table::{Cell, Column, Table, Tone};
 
 pub(super) fn section(verdict: &Verdict) -> Section {
@@ -72,7 +72,7 @@ pub(crate) fn line(finding: &Finding) -> FindingLine {
         outcome: outcome.to_owned(),
         tone,
         rule: finding.rule.clone(),
-        says: sentence(&finding.says),
+        says: group_counts(&sentence(&finding.says)),
         advice: sentence(&finding.advice),
         evidence: finding
             .evidence

@@ -111,7 +111,7 @@ fn bodies(pasted: &Pasted, declared: &Declared) -> Result<Vec<Value>, Problem> {
         }
     };
     let body = |document: &Document| -> Result<Value, Problem> {
-        Ok(context! { body => Value::from_safe_string(html::body(document)?) })
+        Ok(context! { body => Value::from_safe_string(html::part(document)?) })
     };
     documents.iter().map(body).collect()
 }

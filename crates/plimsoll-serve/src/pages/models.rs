@@ -41,7 +41,7 @@ pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
     let spec = sized::spec(ask.part("id"))?;
     let values = match asked(site, ask) {
         Ok(modelled) => {
-            context! { body => Value::from_safe_string(html::body(&modelled.page())?) }
+            context! { body => Value::from_safe_string(html::part(&modelled.page())?) }
         }
         Err(problem) => context! { says => problem.says, hints => problem.hints },
     };

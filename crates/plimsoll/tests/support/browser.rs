@@ -13,6 +13,9 @@ use super::{tool, wait_until};
 /// Widths and colours that each page is looked at in.
 const LOOKS: [(u32, bool); 4] = [(1280, false), (1280, true), (390, false), (390, true)];
 
+/// Finds what keeps somebody from using a page.
+const ACCESSIBLE: &str = include_str!("accessible.js");
+
 /// A browser with one page, ended when dropped.
 pub struct Browser {
     child: Child,
@@ -146,7 +149,8 @@ impl Browser {
         self.script("document.body.innerText").as_str().unwrap().to_owned()
     }
 
-    /// Looks at the page on a telephone and on a screen, in light and in dark: nothing lies beyond the edge. With
+    /// Looks at the page on a telephone and on a screen, in light and in dark: nothing lies beyond the edge, all has a name,
+    /// and texts stand out. With
     /// `PLIMSOLL_SCREENSHOTS` it leaves pictures there.
     pub fn look(&mut self, name: &str) {
         for (width, dark) in LOOKS {
@@ -157,6 +161,9 @@ impl Browser {
             self.tell("Emulation.setEmulatedMedia", json!({"features": feature}));
             let widest = self.script("document.documentElement.scrollWidth").as_u64().unwrap();
             assert!(widest <= u64::from(width), "{name} is {widest} px wide on {width}");
+            let barriers = self.script(ACCESSIBLE);
+            let barriers = barriers.as_array().unwrap();
+            assert!(barriers.is_empty(), "{name}, {width} px, {scheme}: {barriers:#?}");
             if let Some(directory) = std::env::var_os("PLIMSOLL_SCREENSHOTS") {
                 let taken = json!({"captureBeyondViewport": true});
                 let taken = self.tell("Page.captureScreenshot", taken);
