@@ -12,16 +12,19 @@ use async_nats::jetstream::consumer::{AckPolicy, pull};
 use futures_util::StreamExt;
 use plimsoll_plan::Plan;
 use plimsoll_runner::allow::Allow;
+use plimsoll_runner::before;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::places::Places;
 use plimsoll_sys::clock;
 
-use crate::broker::{Broker, Server};
+use crate::broker::{Broker, Role, Server};
 use crate::card::{Card, boot_id, is_name};
 use crate::message::{Stamp, Told};
 use crate::on_a_runtime;
 use crate::order::{Order, Signed, Taken, check};
 
+/// [`Options::alone_max`] unless stated.
+pub const ALONE_MAX: Duration = Duration::from_secs(600);
 /// A card is written this often.
 const BEAT: Duration = Duration::from_secs(1);
 /// It is looked this often whether the agent is to end.
@@ -44,6 +47,9 @@ pub struct Options {
     pub places: Places,
     /// Directory for bundles, instead of the catalogue.
     pub bundles: Option<PathBuf>,
+    /// How long a run waits at a phase's beginning while whoever coordinates says nothing: then it is ended, and its
+    /// evidence kept.
+    pub alone_max: Duration,
 }
 
 /// Is an agent until `stop` is set. `say` is told what happens, a line each.
@@ -80,8 +86,7 @@ async fn serve(
     stop: &AtomicBool,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), RunnerError> {
-    let broker =
-        Broker::connect(&options.server, &format!("plimsoll agent {}", options.name)).await?;
+    let broker = Broker::connect(&options.server, Role::Agent(&options.name)).await?;
     let card = Arc::new(Mutex::new(card(options, &broker)));
     let instance = locked(&card).instance.clone();
     if let Ok(Some(text)) = broker.agents.get(options.name.as_str()).await
@@ -106,7 +111,7 @@ async fn serve(
     let mut orders = consumer.messages().await.map_err(|error| failed(error.to_string()))?;
     let clock = broker.client.subscribe(format!("plimsoll.clock.{}", options.name)).await;
     let clock = clock.map_err(|error| failed(error.to_string()))?;
-    let _clock = Task(tokio::spawn(tell_the_time(broker.clone(), clock)));
+    let _clock = Task(tokio::spawn(tell_the_time(broker.clone(), clock, instance.clone())));
     // Its card is last: who reads it finds an agent that answers.
     let _beats = Task(tokio::spawn(beat(broker.clone(), Arc::clone(&card))));
     let allows = locked(&card).allows.join(", ");
@@ -190,11 +195,12 @@ async fn beat(broker: Broker, card: Arc<Mutex<Card>>) {
 }
 
 /// Answers who asks for this host's clock.
-async fn tell_the_time(broker: Broker, mut asked: async_nats::Subscriber) {
+async fn tell_the_time(broker: Broker, mut asked: async_nats::Subscriber, instance: String) {
     while let Some(question) = asked.next().await {
         let received_ns = clock::monotonic_ns();
         let Some(reply) = question.reply else { continue };
-        let stamp = Stamp { received_ns, sent_ns: clock::monotonic_ns() };
+        let instance = instance.clone();
+        let stamp = Stamp { received_ns, sent_ns: clock::monotonic_ns(), instance };
         let Ok(text) = serde_json::to_vec(&stamp) else { continue };
         let _ = broker.client.publish(reply, text.into()).await;
         // It leaves at once, not with whatever is written next.
@@ -214,6 +220,12 @@ async fn answer(
     let (run_id, taken) = take(options, payload);
     let subject = format!("plimsoll.told.{run_id}.{}", options.name);
     match taken {
+        Ok((order, _)) if order.only_asks => {
+            say(&format!("would take {}", order.plan_name));
+            // Who waits for the answer sees that none comes.
+            let id = format!("{run_id}-{}-would-take", options.name);
+            let _ = broker.leave(subject, &Told::WouldTake, &id).await;
+        }
         Ok((order, plan)) => {
             say(&format!("carries out {} ({})", order.run_id, plan.name()));
             locked(card).busy_with = Some(order.run_id.clone());
@@ -250,7 +262,13 @@ fn take(options: &Options, payload: &[u8]) -> (String, Result<(Order, Plan), Str
         let text = order.plan_text.replace("{host}", &options.name);
         let plan = Plan::parse(&text, &order.plan_name)
             .map_err(|errors| errors.to_string().trim_start_matches("error: ").trim().to_owned())?;
-        options.allow.check(&plan.resolve())?;
+        let resolved = plan.resolve();
+        if order.only_asks {
+            options.allow.would_take(&resolved)?;
+            before::fits(&resolved).map_err(|error| error.message)?;
+            return Ok((order, plan));
+        }
+        options.allow.check(&resolved)?;
         let taken = Taken::at(options.places.state.join("fleet-orders-taken"));
         taken.take(&order, &options.name)?;
         Ok((order, plan))

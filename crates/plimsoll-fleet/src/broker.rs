@@ -4,20 +4,31 @@
 //! |---|---|---|
 //! | bucket of keys | `plimsoll-agents` | each agent's card, written anew each second; gone some seconds after its last |
 //! | stream | `plimsoll` | `plimsoll.order.AGENT` signed plans, `plimsoll.told.RUN.AGENT` what agents tell, `plimsoll.go.RUN.AGENT` when phases begin; for a day |
-//! | bucket of objects | `plimsoll-evidence` | `RUN/AGENT`: a host's bundle on its way; for a day |
+//! | bucket of objects for each agent | `plimsoll-evidence-AGENT` | `RUN`: a host's bundle on its way; for a day |
+//!
+//! Every name ends in the agent's, so that a server can allow each agent its own and nothing else ([`crate::permissions`]):
+//! who coordinates makes streams and buckets, answers come to a prefix of one's own, and what follows a subject has the
+//! agent's name.
 //! | subject | `plimsoll.clock.AGENT` | answers with the agent's clock |
 //! | subject | `plimsoll.live.RUN.AGENT` | progress, kept nowhere |
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use async_nats::jetstream::consumer::DeliverPolicy;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{self, Stream};
-use async_nats::jetstream::{Context, kv, object_store};
+use async_nats::jetstream::{Context, kv};
 use async_nats::{Client, ConnectOptions, jetstream};
 use plimsoll_runner::error::RunnerError;
 use serde::Serialize;
 
+use crate::order::nonce;
+
+/// The stream of orders and of what is told.
+pub(crate) const STREAM: &str = "plimsoll";
+/// The bucket of cards.
+pub(crate) const CARDS: &str = "plimsoll-agents";
 /// How long a card stays after it was written.
 pub const CARD_STAYS: Duration = Duration::from_secs(10);
 /// What is on its way stays for so long.
@@ -40,6 +51,32 @@ pub struct Server {
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
+/// Who connects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Role<'a> {
+    /// The agent of this name.
+    Agent(&'a str),
+    /// Who runs plans.
+    Coordinator,
+}
+
+impl Role<'_> {
+    /// What its answers come to.
+    pub(crate) fn inbox(self) -> String {
+        match self {
+            Self::Agent(name) => format!("_INBOX.agent-{name}"),
+            Self::Coordinator => "_INBOX.coordinator".to_owned(),
+        }
+    }
+
+    fn client_name(self) -> String {
+        match self {
+            Self::Agent(name) => format!("plimsoll agent {name}"),
+            Self::Coordinator => "plimsoll".to_owned(),
+        }
+    }
+}
+
 /// A connection, with what Plimsoll keeps on the server.
 #[derive(Clone)]
 pub(crate) struct Broker {
@@ -47,60 +84,76 @@ pub(crate) struct Broker {
     pub(crate) jetstream: Context,
     pub(crate) stream: Stream,
     pub(crate) agents: kv::Store,
-    pub(crate) evidence: object_store::ObjectStore,
+    /// Stands before what identifies messages: who could guess that would have others' messages taken for repeated ones.
+    salt: String,
 }
 
 impl Broker {
-    /// Connects, and makes what is not there yet.
-    pub(crate) async fn connect(server: &Server, name: &str) -> Result<Self, RunnerError> {
+    /// Connects. Who coordinates makes what is not there yet; an agent waits for it, where it may not make it itself.
+    pub(crate) async fn connect(server: &Server, role: Role<'_>) -> Result<Self, RunnerError> {
         let urls: Vec<&str> = server.url.split(',').map(str::trim).collect();
-        let client = options(server)?.name(name).connect(&urls[..]).await;
+        let client = options(server)?
+            .name(role.client_name())
+            .custom_inbox_prefix(role.inbox())
+            .connect(&urls[..])
+            .await;
         let client = client.map_err(|error| {
             RunnerError::environment(format!("no connection to {}: {error}", server.url))
                 .hint("is a nats-server running there, and may this host use it?")
         })?;
         let jetstream = jetstream::new(client.clone());
-        let failed = |what: &str, error: &dyn std::fmt::Display| {
-            RunnerError::environment(format!("{}: {what}: {error}", server.url))
-                .hint("the server needs JetStream (`nats-server -js`), and this user may have to be allowed to use it")
-        };
-        let stream = jetstream.get_or_create_stream(stream::Config {
-            name: "plimsoll".to_owned(),
-            subjects: ["order", "told", "go"].map(|part| format!("plimsoll.{part}.>")).to_vec(),
-            max_age: STAYS,
-            ..stream::Config::default()
-        });
-        let stream = stream.await.map_err(|error| failed("the stream `plimsoll`", &error))?;
-        // As the client's own call makes it, but for a question that servers before 2.10 answer in another form.
-        let cards = jetstream.get_or_create_stream(stream::Config {
-            name: "KV_plimsoll-agents".to_owned(),
-            subjects: vec!["$KV.plimsoll-agents.>".to_owned()],
-            max_messages_per_subject: 1,
-            max_age: CARD_STAYS,
-            discard: stream::DiscardPolicy::New,
-            allow_rollup: true,
-            deny_delete: true,
-            allow_direct: true,
-            ..stream::Config::default()
-        });
-        let no_bucket = "the bucket `plimsoll-agents`";
-        cards.await.map_err(|error| failed(no_bucket, &error))?;
-        let agents = jetstream.get_key_value("plimsoll-agents").await;
-        let agents = agents.map_err(|error| failed(no_bucket, &error))?;
-        let evidence = match jetstream.get_object_store("plimsoll-evidence").await {
-            Ok(store) => Ok(store),
-            Err(_) => {
-                let config = object_store::Config {
-                    bucket: "plimsoll-evidence".to_owned(),
-                    max_age: STAYS,
-                    ..object_store::Config::default()
-                };
-                jetstream.create_object_store(config).await
+        let salt = nonce()?;
+        let began = Instant::now();
+        loop {
+            let opened = match role {
+                Role::Agent(_) => open(&jetstream).await,
+                Role::Coordinator => Err(String::new()),
+            };
+            let opened = match opened {
+                Ok(opened) => Ok(opened),
+                Err(_) => match make(&jetstream).await {
+                    Ok(()) => open(&jetstream).await,
+                    Err(says) => Err(says),
+                },
+            };
+            let says = match opened {
+                Ok((stream, agents)) => {
+                    return Ok(Self { client, jetstream, stream, agents, salt });
+                }
+                Err(says) => says,
+            };
+            if matches!(role, Role::Coordinator) || began.elapsed() > PATIENCE {
+                let error = RunnerError::environment(format!("{}: {says}", server.url)).hint(
+                    "the server needs JetStream (`nats-server -js`), and this user may have to be allowed to use it",
+                );
+                return Err(match role {
+                    Role::Agent(_) => error.hint(
+                        "where agents may not make streams, who runs plans does: `plimsoll fleet status`, once",
+                    ),
+                    Role::Coordinator => error,
+                });
             }
+        }
+    }
+
+    /// Where an agent's evidence lies on its way.
+    pub(crate) async fn evidence_of(&self, agent: &str) -> Result<ObjectStore, String> {
+        let store = self.jetstream.get_object_store(bucket(agent)).await;
+        store.map_err(|error| error.to_string())
+    }
+
+    /// Makes the place where an agent's evidence lies on its way.
+    pub(crate) async fn make_evidence_of(&self, agent: &str) -> Result<(), String> {
+        if self.evidence_of(agent).await.is_ok() {
+            return Ok(());
+        }
+        let config = object_store::Config {
+            bucket: bucket(agent),
+            max_age: STAYS,
+            ..object_store::Config::default()
         };
-        let evidence =
-            evidence.map_err(|error| failed("the bucket `plimsoll-evidence`", &error))?;
-        Ok(Self { client, jetstream, stream, agents, evidence })
+        let made = self.jetstream.create_object_store(config).await;
+        made.map(drop).map_err(|error| error.to_string())
     }
 
     /// Leaves a message in the stream. One with an identity that is there already is not left twice.
@@ -112,7 +165,8 @@ impl Broker {
     ) -> Result<(), String> {
         let text = serde_json::to_vec(message).map_err(|error| error.to_string())?;
         let message = jetstream::message::PublishMessage::build().payload(text.into());
-        let sent = self.jetstream.send_publish(subject, message.message_id(id));
+        let id = format!("{}-{id}", self.salt);
+        let sent = self.jetstream.send_publish(subject, message.message_id(&id));
         sent.await.map_err(|error| error.to_string())?.await.map_err(|error| error.to_string())?;
         Ok(())
     }
@@ -121,6 +175,32 @@ impl Broker {
     /// notices only after two heartbeats, a minute, that a server that was started again does not know it any more.
     pub(crate) fn connections(&self) -> u64 {
         self.client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// What an agent is told of its run after a message: by a consumer of its own name, as the server allows it no other.
+    pub(crate) async fn follow_own(
+        &self,
+        agent: &str,
+        subject: String,
+        sequence: u64,
+    ) -> Result<pull::Stream, RunnerError> {
+        let name = format!("go-{agent}");
+        // Of an earlier run, or from before an outage: it began at another message.
+        let _ = self.stream.delete_consumer(&name).await;
+        let config = pull::Config {
+            durable_name: Some(name),
+            filter_subject: subject,
+            ack_policy: AckPolicy::None,
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: sequence + 1 },
+            inactive_threshold: STAYS,
+            ..pull::Config::default()
+        };
+        let failed = |error: String| {
+            RunnerError::environment(format!("the NATS server gives no messages: {error}"))
+        };
+        let consumer = self.stream.create_consumer(config).await;
+        let consumer = consumer.map_err(|error| failed(error.to_string()))?;
+        consumer.messages().await.map_err(|error| failed(error.to_string()))
     }
 
     /// The messages of a subject in the stream, from the first on.
@@ -149,6 +229,43 @@ impl Broker {
         let consumer = consumer.map_err(|error| failed(error.to_string()))?;
         consumer.messages().await.map_err(|error| failed(error.to_string()))
     }
+}
+
+/// The bucket of an agent's evidence.
+pub(crate) fn bucket(agent: &str) -> String {
+    format!("plimsoll-evidence-{agent}")
+}
+
+/// Makes the stream and the bucket of cards.
+async fn make(jetstream: &Context) -> Result<(), String> {
+    let stream = jetstream.get_or_create_stream(stream::Config {
+        name: STREAM.to_owned(),
+        subjects: ["order", "told", "go"].map(|part| format!("plimsoll.{part}.>")).to_vec(),
+        max_age: STAYS,
+        ..stream::Config::default()
+    });
+    stream.await.map_err(|error| format!("the stream `{STREAM}`: {error}"))?;
+    // As the client's own call makes it, but for a question that servers before 2.10 answer in another form, and for
+    // roll-ups: with one message an agent could remove the cards of all others.
+    let cards = jetstream.get_or_create_stream(stream::Config {
+        name: format!("KV_{CARDS}"),
+        subjects: vec![format!("$KV.{CARDS}.>")],
+        max_messages_per_subject: 1,
+        max_age: CARD_STAYS,
+        discard: stream::DiscardPolicy::New,
+        deny_delete: true,
+        allow_direct: true,
+        ..stream::Config::default()
+    });
+    cards.await.map(drop).map_err(|error| format!("the bucket `{CARDS}`: {error}"))
+}
+
+/// Opens them.
+async fn open(jetstream: &Context) -> Result<(Stream, kv::Store), String> {
+    let stream = jetstream.get_stream(STREAM).await;
+    let stream = stream.map_err(|error| format!("the stream `{STREAM}`: {error}"))?;
+    let agents = jetstream.get_key_value(CARDS).await;
+    Ok((stream, agents.map_err(|error| format!("the bucket `{CARDS}`: {error}"))?))
 }
 
 fn options(server: &Server) -> Result<ConnectOptions, RunnerError> {

@@ -1,5 +1,6 @@
 //! The coordinator: chooses agents, sends them the plan, has their phases begin together, collects what they measured.
 
+mod ask;
 mod choose;
 mod host;
 mod kept;
@@ -7,7 +8,9 @@ mod under_way;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
+use plimsoll_evidence::fleet::Offset;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
@@ -15,16 +18,18 @@ use plimsoll_runner::places::Places;
 use plimsoll_runner::run_id::RunId;
 use plimsoll_sys::clock;
 
-use crate::broker::{Broker, Server};
+use crate::broker::{Broker, CARD_STAYS, Role, Server};
 use crate::card::{Card, boot_id};
 use crate::evidence::{self, Collected, Left};
-use crate::offset::measure;
+use crate::offset::{measure, measured};
 use crate::on_a_runtime;
 use crate::order::Order;
 use choose::{cards, choose};
 use host::Asked;
 use kept::Kept;
 use under_way::Fleet;
+
+pub use ask::{Seen, Would, drain, status, would_take};
 
 /// What a fleet's run is started with.
 #[derive(Clone, Debug)]
@@ -104,17 +109,6 @@ pub fn run(
     on_a_runtime(coordinate(plan, options, interrupt, tell))
 }
 
-/// The agents that are there, by name.
-///
-/// # Errors
-/// A broker that can't be reached.
-pub fn agents(server: &Server) -> Result<Vec<Card>, RunnerError> {
-    on_a_runtime(async {
-        let broker = Broker::connect(server, "plimsoll").await?;
-        Ok(cards(&broker, None).await?.into_values().collect())
-    })
-}
-
 async fn coordinate(
     plan: &Plan,
     options: &Options,
@@ -124,18 +118,24 @@ async fn coordinate(
     let Some(signer) = options.places.signer.as_deref() else {
         return Err(unsigned());
     };
-    let broker = Broker::connect(&options.server, "plimsoll run").await?;
-    let chosen =
-        choose(cards(&broker, options.agents).await?, options.agents, plimsoll_report::BUILD)?;
+    let broker = Broker::connect(&options.server, Role::Coordinator).await?;
+    let mut there = cards(&broker, options.agents).await?;
+    let drained = ask::drained(&broker, &there).await?;
+    there.retain(|name, _| !drained.contains(name));
+    let chosen = choose(there, options.agents, plimsoll_report::BUILD).map_err(|error| {
+        match drained.is_empty() {
+            true => error,
+            false => {
+                error.hint(format!("taken out with `plimsoll fleet drain`: {}", drained.join(", ")))
+            }
+        }
+    })?;
     let names: Vec<String> = chosen.iter().map(|card| card.name.clone()).collect();
     let run_id = RunId::now(plan.name()).name().replace('.', "_");
     tell(Event::Note(format!("{run_id} on {} agents: {}", names.len(), names.join(", "))));
     let mut hosts = Vec::new();
     for card in chosen {
-        let Some(offset) = measure(&broker, &card.name).await else {
-            let says = format!("agent {} does not answer for its clock", card.name);
-            return Err(RunnerError::environment(says).hint("is it still running?"));
-        };
+        let (card, offset) = answers(&broker, card).await?;
         hosts.push(Asked::new(card, offset));
     }
     let started_unix_ns = clock::realtime_ns();
@@ -147,6 +147,9 @@ async fn coordinate(
     kept.write(&options.places)?;
     let told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
     for host in &hosts {
+        broker.make_evidence_of(&host.card.name).await.map_err(|error| {
+            RunnerError::environment(format!("no place for evidence on the server: {error}"))
+        })?;
         let subject = format!("plimsoll.order.{}", host.card.name);
         let id = format!("{run_id}-{}-order", host.card.name);
         broker.leave(subject, &signed, &id).await.map_err(|error| {
@@ -176,7 +179,7 @@ pub fn resume(
     let plan = Plan::parse(&kept.order.plan_text, &kept.order.plan_name)
         .map_err(|errors| RunnerError::usage(errors.to_string()))?;
     on_a_runtime(async {
-        let broker = Broker::connect(&options.server, "plimsoll run").await?;
+        let broker = Broker::connect(&options.server, Role::Coordinator).await?;
         let mut hosts = Vec::new();
         let is_same_boot = !kept.boot_id.is_empty() && kept.boot_id == boot_id();
         for (card, before) in kept.hosts.clone() {
@@ -197,6 +200,30 @@ pub fn resume(
         fleet.catch_up(&mut told, tell).await;
         finish(fleet, told, &plan, &kept, options, interrupt, tell).await
     })
+}
+
+/// An agent's clock, and its card: that of the start that answers. A card stays some seconds longer than its agent.
+async fn answers(broker: &Broker, mut card: Card) -> Result<(Card, Offset), RunnerError> {
+    let began = Instant::now();
+    loop {
+        let Some((offset, instance)) = measured(broker, &card.name).await else {
+            let says = format!("agent {} does not answer for its clock", card.name);
+            return Err(RunnerError::environment(says).hint("is it still running?"));
+        };
+        if instance == card.instance {
+            return Ok((card, offset));
+        }
+        if began.elapsed() > CARD_STAYS {
+            let says = format!("two agents are called {}", card.name);
+            return Err(RunnerError::environment(says).hint("give one of them another --name"));
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        if let Ok(Some(text)) = broker.agents.get(card.name.as_str()).await
+            && let Ok(now) = serde_json::from_slice::<Card>(&text)
+        {
+            card = now;
+        }
+    }
 }
 
 /// Leads a run to its end, and leaves its evidence.
@@ -232,8 +259,10 @@ async fn finish(
         bundles: &options.bundles,
     })?;
     // Only what lies here is taken from there; it stays on its host too.
-    for object in objects {
-        let _ = broker.evidence.delete(&object).await;
+    for (agent, object) in objects {
+        if let Ok(store) = broker.evidence_of(&agent).await {
+            let _ = store.delete(&object).await;
+        }
     }
     kept.forget(&options.places);
     Ok(left)

@@ -6,10 +6,13 @@
 //! - [`order`]: a plan that was signed, and what an agent asks before it takes one; what its operator allows
 //!   is [`plimsoll_runner::allow`].
 //! - [`agent`]: the agent. [`coordinator`]: the other end. [`offset`]: how far apart their clocks are.
+//! - [`setup`]: keys, certificates and the server's configuration of a fleet; [`permissions`]: what each of its users may
+//!   do there; [`access`]: the file that names all of it on a host.
 //! - [`evidence`]: what a fleet's run leaves, written and read. [`local`]: a private server and agents, to try it.
 //!
 //! An asynchronous runtime lives here and in no crate below: agents drive `plimsoll-runner` on threads of its own.
 
+pub mod access;
 pub mod agent;
 pub mod broker;
 pub mod card;
@@ -19,6 +22,8 @@ pub mod local;
 pub mod message;
 pub mod offset;
 pub mod order;
+pub mod permissions;
+pub mod setup;
 
 use std::future::Future;
 

@@ -26,6 +26,8 @@ pub enum Told {
         /// From when on it could.
         ready_ns: u64,
     },
+    /// It would take the plan: it was only asked.
+    WouldTake,
     /// A phase has ended.
     PhaseEnded {
         /// Which, on the run's clock.
@@ -79,6 +81,11 @@ pub enum Go {
         /// When.
         at_ns: u64,
     },
+    /// Whoever coordinates is there, and waits for other hosts.
+    Wait {
+        /// How often that was said.
+        number: u64,
+    },
     /// The run is to end.
     Stop {
         /// Why.
@@ -100,10 +107,13 @@ pub struct Live {
 }
 
 /// An answer to the question for the time.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stamp {
     /// When the question came.
     pub received_ns: u64,
     /// When the answer left.
     pub sent_ns: u64,
+    /// The agent's start: its card may still be an earlier one's.
+    #[serde(default)]
+    pub instance: String,
 }

@@ -18,7 +18,7 @@ const ANSWER: Duration = Duration::from_secs(2);
 
 /// What one exchange tells: asked at `asked_ns`, answered at `answered_ns` of the own clock.
 #[must_use]
-pub fn exchange(asked_ns: u64, stamp: Stamp, answered_ns: u64) -> Offset {
+pub fn exchange(asked_ns: u64, stamp: &Stamp, answered_ns: u64) -> Offset {
     let away_ns = stamp.sent_ns.saturating_sub(stamp.received_ns);
     let travelled_ns = answered_ns.saturating_sub(asked_ns).saturating_sub(away_ns);
     let there = i128::from(stamp.received_ns) - i128::from(asked_ns);
@@ -33,7 +33,13 @@ pub fn exchange(asked_ns: u64, stamp: Stamp, answered_ns: u64) -> Offset {
 
 /// Asks an agent for the time. `None` where it does not answer.
 pub(crate) async fn measure(broker: &Broker, agent: &str) -> Option<Offset> {
+    measured(broker, agent).await.map(|(offset, _)| offset)
+}
+
+/// As [`measure`], with the start of the agent that answered.
+pub(crate) async fn measured(broker: &Broker, agent: &str) -> Option<(Offset, String)> {
     let (mut best, mut failures): (Option<Offset>, u32) = (None, 0);
+    let mut instance = String::new();
     for _ in 0..QUESTIONS {
         let asked_ns = monotonic_ns();
         let asked = broker.client.request(format!("plimsoll.clock.{agent}"), "".into());
@@ -47,13 +53,14 @@ pub(crate) async fn measure(broker: &Broker, agent: &str) -> Option<Offset> {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let Ok(stamp) = serde_json::from_slice(&answer.payload) else { continue };
-        let found = exchange(asked_ns, stamp, answered_ns);
+        let Ok(stamp) = serde_json::from_slice::<Stamp>(&answer.payload) else { continue };
+        instance.clone_from(&stamp.instance);
+        let found = exchange(asked_ns, &stamp, answered_ns);
         if best.is_none_or(|best| found.error_ns < best.error_ns) {
             best = Some(found);
         }
     }
-    best
+    best.map(|best| (best, instance))
 }
 
 /// A moment of an agent's clock on the coordinator's.
@@ -96,8 +103,9 @@ mod tests {
         for (there, back) in [(300u64, 100u64), (0, 400), (400, 0), (1, 0)] {
             let asked = 5_000u64;
             let received = asked + there + 1_000_000;
-            let stamp = Stamp { received_ns: received, sent_ns: received + 50 };
-            let found = exchange(asked, stamp, asked + there + 50 + back);
+            let stamp =
+                Stamp { received_ns: received, sent_ns: received + 50, instance: String::new() };
+            let found = exchange(asked, &stamp, asked + there + 50 + back);
             assert!(found.offset_ns.abs_diff(1_000_000) <= found.error_ns, "{found:?}");
             assert!(found.error_ns <= (there + back) / 2 + 2, "{found:?}");
         }
@@ -105,8 +113,8 @@ mod tests {
 
     #[test]
     fn an_agent_that_was_started_later_has_a_clock_behind() {
-        let stamp = Stamp { received_ns: 1_100, sent_ns: 1_200 };
-        let found = exchange(9_000_000, stamp, 9_000_300);
+        let stamp = Stamp { received_ns: 1_100, sent_ns: 1_200, instance: String::new() };
+        let found = exchange(9_000_000, &stamp, 9_000_300);
         assert_eq!(found.offset_ns, -8_999_000);
         assert_eq!(here_ns(1_100, found), 9_000_100);
         assert_eq!(there_ns(9_000_100, found), 1_100);

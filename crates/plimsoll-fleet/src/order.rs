@@ -38,6 +38,9 @@ pub struct Order {
     pub plan_name: String,
     /// The plan, as every host gets it.
     pub plan_text: String,
+    /// Whether it is only asked who would take the plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_asks: bool,
 }
 
 /// An order as it is sent: signed is the text to the byte.
@@ -60,18 +63,16 @@ impl Order {
         plan: (&str, &str),
         now_unix_ns: u64,
     ) -> Result<Self, RunnerError> {
-        let mut random = [0u8; 16];
-        let read = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
-        read.map_err(|error| RunnerError::environment(format!("/dev/urandom: {error}")))?;
         Ok(Self {
             order_version: VERSION,
             run_id: run_id.to_owned(),
-            nonce: random.iter().map(|byte| format!("{byte:02x}")).collect(),
+            nonce: nonce()?,
             issued_unix_ns: now_unix_ns,
             expires_unix_ns: now_unix_ns.saturating_add(VALID_NS),
             agents,
             plan_name: plan.0.to_owned(),
             plan_text: plan.1.to_owned(),
+            only_asks: false,
         })
     }
 
@@ -85,6 +86,17 @@ impl Order {
         let signature = signer.sign(order.as_bytes(), &comment(&self.run_id))?;
         Ok(Signed { order, signature })
     }
+}
+
+/// What nobody guesses: 128 random bits.
+///
+/// # Errors
+/// No randomness to be had.
+pub(crate) fn nonce() -> Result<String, RunnerError> {
+    let mut random = [0u8; 16];
+    let read = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
+    read.map_err(|error| RunnerError::environment(format!("/dev/urandom: {error}")))?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn comment(run_id: &str) -> String {

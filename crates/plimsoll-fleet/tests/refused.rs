@@ -67,6 +67,7 @@ impl Set {
                 signer: None,
             },
             bundles: None,
+            alone_max: plimsoll_fleet::agent::ALONE_MAX,
         };
         self.stop.store(false, Ordering::Relaxed);
         let (said, stop) = (Arc::clone(&self.said), Arc::clone(&self.stop));
@@ -190,6 +191,7 @@ fn a_name_that_is_none_and_an_agent_that_trusts_nobody_do_not_start() {
             signer: None,
         },
         bundles: None,
+        alone_max: plimsoll_fleet::agent::ALONE_MAX,
     };
     let stop = AtomicBool::new(true);
     let refused = |options: &agent::Options, says: &str| {

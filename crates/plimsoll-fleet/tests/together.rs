@@ -51,6 +51,7 @@ fn run(root: &Path, count: u32, again: bool) -> Left {
             allow: Allow::new(&[root.join("data")], &[], &[]).unwrap(),
             places: places(&root.join(format!("node{number}")), None),
             bundles: None,
+            alone_max: plimsoll_fleet::agent::ALONE_MAX,
         };
         let stop = Arc::clone(&stop);
         std::thread::spawn(move || {

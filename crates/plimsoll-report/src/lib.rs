@@ -15,6 +15,7 @@ mod experiment;
 pub mod exports;
 pub mod fio;
 mod fleet;
+pub mod hosts;
 pub mod html;
 pub mod ledger;
 pub mod markdown;

@@ -56,6 +56,8 @@ pub enum Command {
     Observe(commands::observe::Options),
     /// Be one of many hosts: carry out what `run --fleet` sends.
     Agent(commands::agent::Options),
+    /// Set up a fleet of agents, look at it, take some out, ask who would take a plan.
+    Fleet(commands::fleet::Options),
     /// Measure this host's own ceilings.
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, the blocks of a data set, or the evidence of a run.
@@ -98,6 +100,7 @@ impl Command {
             Self::Judge(_)
             | Self::Audit(_)
             | Self::Agent(_)
+            | Self::Fleet(_)
             | Self::Calibrate(_)
             | Self::Verify(_)
             | Self::Clean(_)
@@ -135,6 +138,7 @@ fn carry_out_one(command: Command, common: &Common) -> Result<Exit, CliError> {
         Command::Compare(options) => commands::compare::carry_out(&options, common),
         Command::Sweep(options) => commands::sweep::carry_out(&options, common),
         Command::Agent(options) => commands::agent::carry_out(&options, common),
+        Command::Fleet(options) => commands::fleet::carry_out(&options, common),
         Command::Audit(options) => commands::audit::carry_out(&options, common),
         Command::Observe(options) => commands::observe::carry_out(&options, common),
         Command::Judge(options) => commands::judge::carry_out(&options, common),

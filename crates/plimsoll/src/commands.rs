@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod access;
 pub mod after;
 pub mod agent;
 pub mod arms;
@@ -13,6 +14,7 @@ pub mod compare_reported;
 pub mod compare_sweeps;
 pub mod completions;
 pub mod experiment;
+pub mod fleet;
 pub mod job;
 pub mod judge;
 pub mod ledger;

@@ -161,6 +161,38 @@ fn a_run_whose_coordinator_was_killed_is_taken_up_again() {
 }
 
 #[test]
+fn hosts_whose_coordinator_is_gone_end_by_themselves_and_keep_what_they_measured() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let url = broker.url();
+    let _agents = ["one", "two"].map(|name| {
+        let arguments = ["agent", "--server", &url, "--name", name, "--alone-max", "3s", "--trust"];
+        Process::start(agent_with(&sandbox, sandbox.command(&arguments), name))
+    });
+    let mut command = two_agents(&sandbox, &url, "2s", &key);
+    let log = sandbox.path("run.log");
+    command.stdout(Stdio::null()).stderr(fs::File::create(&log).unwrap());
+    let mut run = Process::start(command);
+    wait_until("the first phase", || fs::read_to_string(&log).unwrap().contains("all hosts begin"));
+    run.0.kill().unwrap();
+    run.0.wait().unwrap();
+    for name in ["one", "two"] {
+        let log = sandbox.path(&format!("log-{name}"));
+        wait_until("its end", || fs::read_to_string(&log).unwrap().contains("has ended"));
+        let said = fs::read_to_string(&log).unwrap();
+        assert!(said.contains("who coordinates has said nothing for 3 s"), "{said}");
+        let own = fs::read_dir(sandbox.path(&format!("share-{name}/plimsoll/runs"))).unwrap();
+        let sealed = own.flatten().filter(|run| run.path().join("SHA256SUMS").is_file()).count();
+        assert_eq!(sealed, 1, "{said}");
+    }
+    // They are free: the next plan is theirs.
+    let again = two_agents(&sandbox, &url, "1s", &key).output().unwrap();
+    assert!([0, 3].contains(&again.status.code().unwrap()), "{again:?}");
+    adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
+}
+
+#[test]
 fn a_network_that_is_lost_for_five_seconds_costs_nothing_and_one_for_good_its_host() {
     let sandbox = Sandbox::new();
     let key = make_key(&sandbox);

@@ -49,6 +49,12 @@ impl Gate {
         self.state().open = true;
     }
 
+    /// Whether a phase waits for its leave.
+    pub(super) fn waits(&self) -> bool {
+        let state = self.state();
+        state.waiting.is_some() && !state.open
+    }
+
     /// The start of the run and the phases that waited, as far as they were let through.
     pub(super) fn told(&self) -> (Option<u64>, Vec<Waited>) {
         let state = self.state();

@@ -1,8 +1,8 @@
 //! A host's part of a fleet's run: the plan carried out on threads of its own, what happens told, the evidence sent.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -20,6 +20,8 @@ use crate::order::Order;
 
 /// What could not be told in so long stays untold: the evidence is on this host.
 const TELLING: Duration = Duration::from_secs(600);
+/// Once the agent is to end, no longer than that.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Progress is told this often at most.
 const LIVE_EVERY: Duration = Duration::from_secs(1);
 
@@ -35,10 +37,11 @@ pub(super) async fn carry_out(
     let (tell, mut outbox) = unbounded_channel();
     let subject = format!("plimsoll.told.{}.{}", order.run_id, options.name);
     let id = format!("{}-{}", order.run_id, options.name);
-    let sending = send_all(broker, subject, id, &mut outbox);
+    let patience = Patience { stop, began: Mutex::new(None) };
+    let sending = send_all(broker, subject, id, &mut outbox, &patience);
     let working = async {
         let _ = tell.send(Told::Accepted);
-        let ended = work(options, broker, order, plan, stop, &tell, say).await;
+        let ended = work(options, broker, order, plan, &patience, &tell, say).await;
         if !ended.says.is_empty() {
             say(&format!("{}: {}", order.run_id, ended.says));
         }
@@ -54,17 +57,37 @@ async fn send_all(
     subject: String,
     id: String,
     outbox: &mut UnboundedReceiver<Told>,
+    patience: &Patience<'_>,
 ) {
     let mut number = 0;
     while let Some(told) = outbox.recv().await {
         number += 1;
         let began = Instant::now();
         while broker.leave(subject.clone(), &told, &format!("{id}-{number}")).await.is_err() {
-            if began.elapsed() > TELLING {
+            if patience.is_over(began) {
                 break;
             }
             tokio::time::sleep(AGAIN).await;
         }
+    }
+}
+
+/// How long the broker is waited for.
+struct Patience<'a> {
+    /// Whether the agent is to end.
+    stop: &'a AtomicBool,
+    /// Since when that is known.
+    began: Mutex<Option<Instant>>,
+}
+
+impl Patience<'_> {
+    /// Whether what is tried since then is given up.
+    fn is_over(&self, since: Instant) -> bool {
+        if !self.stop.load(Ordering::Relaxed) {
+            return since.elapsed() > TELLING;
+        }
+        let mut began = self.began.lock().unwrap_or_else(PoisonError::into_inner);
+        began.get_or_insert_with(Instant::now).elapsed() > LAST_WORDS
     }
 }
 
@@ -73,14 +96,14 @@ async fn work(
     broker: &Broker,
     order: &Order,
     plan: &Plan,
-    stop: &AtomicBool,
+    patience: &Patience<'_>,
     tell: &UnboundedSender<Told>,
     say: &mut dyn FnMut(&str),
 ) -> Ended {
     let failed = |says: String| Ended { says, ..Ended::default() };
     let go = format!("plimsoll.go.{}.{}", order.run_id, options.name);
     let (subject, mut last, mut connections) = (go.clone(), 0, broker.connections());
-    let mut go = match broker.follow(go).await {
+    let mut go = match broker.follow_own(&options.name, go, 0).await {
         Ok(go) => go,
         Err(error) => return failed(error.message),
     };
@@ -100,9 +123,18 @@ async fn work(
     if let Err(error) = thread {
         return failed(format!("cannot start a thread: {error}"));
     }
-    let mut part = Part { options, broker, order, tell, directory: None, failed: None, live: None };
+    let mut part = Part {
+        options,
+        broker,
+        order,
+        tell,
+        directory: None,
+        failed: None,
+        live: None,
+        alone: None,
+    };
     let mut look = tokio::time::interval(LOOK);
-    let mut asked = false;
+    let (mut asked, mut heard) = (false, Instant::now());
     loop {
         tokio::select! {
             event = events.recv() => match event {
@@ -114,6 +146,9 @@ async fn work(
                     last = message.info().map_or(last, |info| info.stream_sequence);
                     serde_json::from_slice(&message.payload).ok()
                 });
+                if said.is_some() {
+                    heard = Instant::now();
+                }
                 match said {
                     Some(Go::Begin { number, at_ns }) => gate.give_leave(number, at_ns),
                     Some(Go::Stop { says }) => {
@@ -121,19 +156,29 @@ async fn work(
                         stopper.store(true, Ordering::Relaxed);
                         gate.open();
                     }
+                    Some(Go::Wait { .. }) => {}
                     // Of another version, or an outage of the broker.
                     None => tokio::time::sleep(LOOK).await,
                 }
             },
             _ = look.tick() => {
-                if stop.load(Ordering::Relaxed) && !asked {
+                if patience.stop.load(Ordering::Relaxed) && !asked {
                     asked = true;
+                    stopper.store(true, Ordering::Relaxed);
+                    gate.open();
+                }
+                if !gate.waits() {
+                    heard = Instant::now();
+                } else if heard.elapsed() > options.alone_max && part.alone.is_none() {
+                    let says = format!("who coordinates has said nothing for {} s", heard.elapsed().as_secs());
+                    say(&format!("{} is ended: {says}", order.run_id));
+                    part.alone = Some(says);
                     stopper.store(true, Ordering::Relaxed);
                     gate.open();
                 }
                 let now = broker.connections();
                 if now != connections
-                    && let Ok(again) = broker.follow_after(subject.clone(), last).await
+                    && let Ok(again) = broker.follow_own(&options.name, subject.clone(), last).await
                 {
                     (go, connections) = (again, now);
                 }
@@ -141,7 +186,7 @@ async fn work(
         }
     }
     let (run_start_ns, starts) = gate.told();
-    let ended = Ended { run_start_ns, starts, ..part.end().await };
+    let ended = Ended { run_start_ns, starts, ..part.end(patience).await };
     if let Some(run_id) = &ended.run_id {
         say(&format!("{} has ended; its evidence here is {run_id}", order.run_id));
     }
@@ -157,6 +202,8 @@ struct Part<'a> {
     /// Its bundle.
     directory: Option<PathBuf>,
     failed: Option<String>,
+    /// That nobody coordinates it any more.
+    alone: Option<String>,
     /// When progress was told last.
     live: Option<Instant>,
 }
@@ -194,7 +241,7 @@ impl Part<'_> {
     }
 
     /// Sends the evidence.
-    async fn end(self) -> Ended {
+    async fn end(self, patience: &Patience<'_>) -> Ended {
         let Some(directory) = self.directory else {
             let says = self.failed.unwrap_or_else(|| "the run left no evidence".to_owned());
             return Ended { says, ..Ended::default() };
@@ -202,18 +249,19 @@ impl Part<'_> {
         let run_id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
         let seal = std::fs::read(directory.join(seal::FILE)).ok();
         let seal_sha256 = seal.map(|bytes| seal::sha256_hex(&bytes));
-        let object = format!("{}/{}", self.order.run_id, self.options.name);
+        let object = self.order.run_id.clone();
         let began = Instant::now();
         loop {
-            let sent = send(self.broker, &directory, &object).await;
+            let sent = send(self.broker, &self.options.name, &directory, &object).await;
             let says = match sent {
                 Ok(()) => {
                     let object = Some(object);
-                    return Ended { run_id, seal_sha256, object, ..Ended::default() };
+                    let says = self.alone.unwrap_or_default();
+                    return Ended { run_id, seal_sha256, object, says, ..Ended::default() };
                 }
                 Err(says) => says,
             };
-            if began.elapsed() > TELLING {
+            if patience.is_over(began) {
                 return Ended { run_id, seal_sha256, says, ..Ended::default() };
             }
             tokio::time::sleep(AGAIN).await;
@@ -221,7 +269,7 @@ impl Part<'_> {
     }
 }
 
-async fn send(broker: &Broker, directory: &Path, object: &str) -> Result<(), String> {
+async fn send(broker: &Broker, agent: &str, directory: &Path, object: &str) -> Result<(), String> {
     let directory = directory.to_path_buf();
     // Not on this thread, which tells the broker meanwhile that the agent lives.
     let packed = tokio::task::spawn_blocking(move || {
@@ -234,6 +282,8 @@ async fn send(broker: &Broker, directory: &Path, object: &str) -> Result<(), Str
         bytes
     });
     let bytes = packed.await.map_err(|error| error.to_string())??;
-    let put = broker.evidence.put(object, &mut bytes.as_slice()).await;
+    let store = broker.evidence_of(agent).await;
+    let store = store.map_err(|error| format!("the evidence could not be sent: {error}"))?;
+    let put = store.put(object, &mut bytes.as_slice()).await;
     put.map(drop).map_err(|error| format!("the evidence could not be sent: {error}"))
 }

@@ -23,6 +23,8 @@ const ANSWER: Duration = Duration::from_secs(15);
 const LEAD_NS: u64 = 300_000_000;
 /// An agent that says nothing for so long while it is waited for is lost.
 const LOST_AFTER: Duration = Duration::from_secs(10);
+/// Hosts that wait for others hear this often that somebody coordinates them.
+const WORD_EVERY: Duration = Duration::from_secs(20);
 /// What was told before a run is taken up again is waited for so long.
 const CATCH_UP: Duration = Duration::from_secs(5);
 /// It is looked this often whether something is to be done.
@@ -36,6 +38,8 @@ pub(super) struct Fleet<'a> {
     /// Why all were told to end.
     pub(super) stopped: Option<String>,
     said_busy: Instant,
+    /// When hosts heard last that somebody coordinates them, and how often.
+    word: (Instant, u64),
     live: BTreeMap<String, Live>,
     sent_ns: u64,
     /// Where in the stream the last message was that was heard.
@@ -46,7 +50,8 @@ impl<'a> Fleet<'a> {
     pub(super) fn new(broker: &'a Broker, run_id: &'a str, hosts: Vec<Asked>) -> Self {
         let sent_ns = clock::monotonic_ns();
         let (said_busy, live) = (Instant::now(), BTreeMap::new());
-        Self { broker, run_id, hosts, stopped: None, said_busy, live, sent_ns, last: 0 }
+        let word = (Instant::now(), 0);
+        Self { broker, run_id, hosts, stopped: None, said_busy, word, live, sent_ns, last: 0 }
     }
 
     /// Hears what was told before, up to the last word: nothing is decided on half of it.
@@ -141,7 +146,7 @@ impl<'a> Fleet<'a> {
             Told::Refused { reason } => {
                 tell(Event::Warning(format!("{name} refuses the plan: {reason}")));
             }
-            Told::Accepted | Told::Ready { .. } | Told::Ended(_) => {}
+            Told::Accepted | Told::Ready { .. } | Told::Ended(_) | Told::WouldTake => {}
         }
         host.hear(told);
     }
@@ -188,6 +193,21 @@ impl<'a> Fleet<'a> {
         }
         if self.stopped.is_none() {
             self.begin_what_waits(tell).await;
+        }
+        self.say_that_it_is_there().await;
+    }
+
+    async fn say_that_it_is_there(&mut self) {
+        if self.word.0.elapsed() < WORD_EVERY {
+            return;
+        }
+        self.word = (Instant::now(), self.word.1 + 1);
+        let number = self.word.1;
+        for host in self.hosts.iter().filter(|host| !host.is_over() && host.waits()) {
+            let subject = format!("plimsoll.go.{}.{}", self.run_id, host.card.name);
+            let id = format!("{}-{}-wait-{number}", self.run_id, host.card.name);
+            // The next one comes soon.
+            let _ = self.broker.leave(subject, &Go::Wait { number }, &id).await;
         }
     }
 
@@ -268,7 +288,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// Takes the evidence in, and the clocks a second time. The objects that were read.
-    pub(super) async fn collect(&mut self, tell: &mut dyn FnMut(Event)) -> Vec<String> {
+    pub(super) async fn collect(&mut self, tell: &mut dyn FnMut(Event)) -> Vec<(String, String)> {
         let mut objects = Vec::new();
         for host in &mut self.hosts {
             if host.lost.is_none()
@@ -279,10 +299,10 @@ impl<'a> Fleet<'a> {
             let Some(object) = host.ended.as_ref().and_then(|ended| ended.object.clone()) else {
                 continue;
             };
-            match fetch(self.broker, &object).await {
+            match fetch(self.broker, &host.card.name, &object).await {
                 Ok(bytes) => {
                     host.archive = Some(bytes);
-                    objects.push(object);
+                    objects.push((host.card.name.clone(), object));
                 }
                 Err(error) => {
                     let says = format!("the evidence of {}: {error}", host.card.name);
@@ -295,8 +315,9 @@ impl<'a> Fleet<'a> {
     }
 }
 
-async fn fetch(broker: &Broker, object: &str) -> Result<Vec<u8>, String> {
-    let mut found = broker.evidence.get(object).await.map_err(|error| error.to_string())?;
+async fn fetch(broker: &Broker, agent: &str, object: &str) -> Result<Vec<u8>, String> {
+    let store = broker.evidence_of(agent).await?;
+    let mut found = store.get(object).await.map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     found.read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
     Ok(bytes)

@@ -12,8 +12,8 @@ use plimsoll_fleet::local::Local;
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_report::fleet_document;
 
+use super::super::access::{Access, reached};
 use super::super::after::After;
-use super::super::agent::Access;
 use super::super::bundle;
 use super::local_fleet::{Scratch, place};
 use crate::common::Common;
@@ -30,8 +30,8 @@ const LOCAL_MAX: u32 = 64;
 /// Options of a fleet.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Fleet {
-    /// Run the plan on the agents of this NATS server, nats://host:4222 or tls://host:4222; `local:4` starts a private
-    /// server and four agents on this host, to try it.
+    /// Run the plan on the agents of this NATS server, nats://host:4222 or tls://host:4222, or of the fleet.toml that `plimsoll
+    /// fleet init` wrote; `local:4` starts a private server and four agents on this host, to try it.
     #[arg(long, value_name = "SERVER")]
     fleet: Option<String>,
     /// How many agents, the first by name; without it all that are there.
@@ -74,7 +74,7 @@ impl Fleet {
             return Err(CliError::usage("a local fleet ended with the command that started it")
                 .hint("name the server of the agents: --fleet nats://host:4222"));
         }
-        let (server, places) = (self.access.server(url), keys::places(&after.sign)?);
+        let (server, places) = reached(url, &self.access, &after.sign)?;
         let bundles = places.bundles(after.out.as_deref())?;
         let options = coordinator::Options { server, agents: None, places, bundles };
         let mut tell = |event: Event| tell(progress, event);
@@ -102,16 +102,8 @@ impl Fleet {
         let left = match url.strip_prefix(LOCAL) {
             Some(count) => self.locally(count, plan, &resolved, after, progress, interrupt)?,
             None => {
-                let server = self.access.server(url);
-                self.coordinate(
-                    plan,
-                    server,
-                    self.agents,
-                    keys::places(&after.sign)?,
-                    after,
-                    progress,
-                    interrupt,
-                )?
+                let (server, places) = reached(url, &self.access, &after.sign)?;
+                self.coordinate(plan, server, self.agents, places, after, progress, interrupt)?
             }
         };
         show(&left, common)?;

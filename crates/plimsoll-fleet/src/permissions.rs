@@ -1,0 +1,104 @@
+//! What a user of the NATS server needs to publish and to subscribe to, and nothing else.
+//!
+//! An agent's subjects end in its own name. It can neither give orders nor begin phases, and the subjects of JetStream's
+//! requests name the stream, the consumer and its filter, so that the server holds it to its own (nats-server 2.9 and later
+//! refuses a consumer whose filter is another than its subject says). Answers come to a prefix that nobody else may hear.
+
+use crate::broker::{CARDS, Role, STREAM, bucket};
+
+/// Permissions of one user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permissions {
+    /// Subjects that it may publish to.
+    pub publish: Vec<String>,
+    /// Subjects that it may subscribe to.
+    pub subscribe: Vec<String>,
+}
+
+/// Those of an agent.
+#[must_use]
+pub fn agent(name: &str) -> Permissions {
+    let own = format!("agent-{name}");
+    let go = format!("go-{name}");
+    let objects = format!("OBJ_{}", bucket(name));
+    let publish = [
+        // What it tells, and its card.
+        format!("plimsoll.told.*.{name}"),
+        format!("plimsoll.live.*.{name}"),
+        format!("$KV.{CARDS}.{name}"),
+        format!("$JS.API.STREAM.INFO.KV_{CARDS}"),
+        format!("$JS.API.DIRECT.GET.KV_{CARDS}.$KV.{CARDS}.{name}"),
+        // Its orders.
+        format!("$JS.API.STREAM.INFO.{STREAM}"),
+        format!("$JS.API.CONSUMER.INFO.{STREAM}.{own}"),
+        format!("$JS.API.CONSUMER.CREATE.{STREAM}.{own}.plimsoll.order.{name}"),
+        format!("$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{own}"),
+        format!("$JS.ACK.{STREAM}.{own}.>"),
+        // When its phases begin.
+        format!("$JS.API.CONSUMER.DELETE.{STREAM}.{go}"),
+        format!("$JS.API.CONSUMER.CREATE.{STREAM}.{go}.plimsoll.go.*.{name}"),
+        format!("$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{go}"),
+        // Its evidence.
+        format!("$O.{}.>", bucket(name)),
+        format!("$JS.API.STREAM.INFO.{objects}"),
+        format!("$JS.API.STREAM.MSG.GET.{objects}"),
+        format!("$JS.API.STREAM.PURGE.{objects}"),
+        format!("$JS.API.DIRECT.GET.{objects}.>"),
+    ];
+    let subscribe = [format!("plimsoll.clock.{name}"), format!("{}.>", Role::Agent(name).inbox())];
+    Permissions { publish: publish.to_vec(), subscribe: subscribe.to_vec() }
+}
+
+/// Those of who runs plans.
+#[must_use]
+pub fn coordinator() -> Permissions {
+    let publish = [
+        "plimsoll.order.>".to_owned(),
+        "plimsoll.go.>".to_owned(),
+        "plimsoll.clock.*".to_owned(),
+        "$KV.plimsoll-drained.>".to_owned(),
+        "$O.>".to_owned(),
+        "$JS.API.>".to_owned(),
+        "$JS.ACK.>".to_owned(),
+        "$JS.FC.>".to_owned(),
+    ];
+    let subscribe = ["plimsoll.live.>".to_owned(), format!("{}.>", Role::Coordinator.inbox())];
+    Permissions { publish: publish.to_vec(), subscribe: subscribe.to_vec() }
+}
+
+impl Permissions {
+    /// As a server's configuration has them. Answers to what was asked are allowed.
+    #[must_use]
+    pub fn text(&self, indent: &str) -> String {
+        let list = |subjects: &[String]| {
+            let lines = subjects.iter().map(|subject| format!("{indent}    {subject:?}\n"));
+            format!("{{ allow: [\n{}{indent}  ] }}", lines.collect::<String>())
+        };
+        format!(
+            "{{\n{indent}  publish: {}\n{indent}  subscribe: {}\n{indent}  allow_responses: true\n{indent}}}",
+            list(&self.publish),
+            list(&self.subscribe)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_an_agent_may_do_names_it() {
+        let all = agent("node1");
+        for subject in all.publish.iter().chain(&all.subscribe) {
+            let info = ["$JS.API.STREAM.INFO.plimsoll", "$JS.API.STREAM.INFO.KV_plimsoll-agents"];
+            assert!(subject.contains("node1") || info.contains(&subject.as_str()), "{subject}");
+        }
+        let of_orders = |subject: &&String| subject.starts_with("plimsoll.order");
+        assert!(!all.publish.iter().any(|subject| of_orders(&subject)));
+        // A wildcard before its name stands for runs alone.
+        let wild = all.publish.iter().filter(|subject| subject.contains('*'));
+        let runs = ["told.*.node1", "live.*.node1", "go.*.node1"];
+        assert!(wild.clone().all(|subject| runs.iter().any(|run| subject.ends_with(run))));
+        assert_eq!(wild.count(), 3);
+    }
+}

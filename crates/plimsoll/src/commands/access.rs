@@ -1,0 +1,59 @@
+//! How a fleet's server is reached, and as whom: by flags, or by the file that `plimsoll fleet init` wrote.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use plimsoll_fleet::access::Access as FleetAccess;
+use plimsoll_fleet::broker::Server;
+
+use crate::error::CliError;
+use crate::keys::{self, Sign};
+use crate::places::Places;
+
+/// How the NATS server is reached.
+#[derive(Clone, Debug, Default, Args)]
+#[group(skip)]
+pub struct Access {
+    /// Credentials for the NATS server, as `nsc` writes them.
+    #[arg(long, value_name = "FILE")]
+    creds: Option<PathBuf>,
+    /// The seed of an nkey for the NATS server.
+    #[arg(long, value_name = "FILE", conflicts_with = "creds")]
+    nkey: Option<PathBuf>,
+    /// Authorities to check the NATS server's certificate against, beside those of this host.
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// This host's certificate for the NATS server.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of this host's certificate.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+}
+
+impl Access {
+    /// The server at this address, reached so.
+    pub fn server(&self, url: &str) -> Server {
+        Server {
+            url: url.to_owned(),
+            credentials: self.creds.clone(),
+            nkey: self.nkey.clone(),
+            authorities: self.tls_ca.clone(),
+            certificate: self.tls_cert.clone().zip(self.tls_key.clone()),
+        }
+    }
+}
+
+/// A fleet's server as it is named, an address or a `fleet.toml`, and where Plimsoll keeps its own files, with the key that
+/// plans are signed with.
+///
+/// # Errors
+/// A file or key that can't be read.
+pub fn reached(named: &str, access: &Access, sign: &Sign) -> Result<(Server, Places), CliError> {
+    if !named.ends_with(".toml") {
+        return Ok((access.server(named), keys::places(sign)?));
+    }
+    let file = FleetAccess::read(Path::new(named))?;
+    let key = sign.key.clone().or_else(|| file.sign.clone());
+    Ok((file.reached()?, keys::places(&Sign { key })?))
+}

@@ -1,0 +1,92 @@
+//! `plimsoll fleet status`, `drain` and `check`: who is there, who is left out, who would take a plan.
+
+use plimsoll_fleet::coordinator::{self, Options};
+use plimsoll_plan::Plan;
+use plimsoll_report::hosts::{HostRow, WouldRow, hosts_table, would_table};
+use plimsoll_report::text;
+use serde_json::json;
+
+use super::Of;
+use crate::commands::access::reached;
+use crate::commands::bundle;
+use crate::common::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::keys::Sign;
+use crate::notes;
+
+/// Lists the agents.
+///
+/// # Errors
+/// A server that can't be reached.
+pub fn status(of: &Of, common: &Common) -> Result<Exit, CliError> {
+    let (server, _) = reached(&of.fleet, &of.access, &Sign::default())?;
+    let seen = coordinator::status(&server)?;
+    if common.json {
+        bundle::print(&bundle::json(&seen)?)?;
+        return Ok(Exit::Ok);
+    }
+    if seen.is_empty() {
+        bundle::print("no agent is there; `plimsoll agent` is started on each host\n")?;
+        return Ok(Exit::Ok);
+    }
+    let rows = seen.into_iter().map(|one| HostRow {
+        name: one.card.name,
+        host: one.card.host,
+        address: one.card.address,
+        version: one.card.version,
+        is_own_build: one.is_own_build,
+        cpus: one.card.cpus,
+        clock_error_ns: one.clock.map(|clock| clock.error_ns),
+        busy_with: one.card.busy_with,
+        is_drained: one.is_drained,
+        allows: one.card.allows,
+    });
+    bundle::print(&text::grid(&hosts_table(rows), &bundle::style(common)))?;
+    Ok(Exit::Ok)
+}
+
+/// Leaves agents out, all where none is named, or takes them in again.
+///
+/// # Errors
+/// A server that can't be reached, a name that is none.
+pub fn drain(of: &Of, agents: &[String], undo: bool, common: &Common) -> Result<Exit, CliError> {
+    let (server, _) = reached(&of.fleet, &of.access, &Sign::default())?;
+    let there = coordinator::status(&server)?.into_iter().map(|one| one.card.name);
+    let there: Vec<String> = there.collect();
+    let agents = if agents.is_empty() { &there[..] } else { agents };
+    coordinator::drain(&server, agents, undo)?;
+    for name in agents.iter().filter(|name| !there.contains(name)) {
+        notes::tell(&format!("warning: no agent called {name} is there now"));
+    }
+    let (word, said) = match undo {
+        true => ("taken_in", "chosen again"),
+        false => ("left_out", "chosen no more; what goes on there goes on to its end"),
+    };
+    match common.json {
+        true => bundle::print(&bundle::json(&json!({ word: agents }))?)?,
+        false => bundle::print(&format!("{}: {said}\n", agents.join(", ")))?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// Says who would take a plan.
+///
+/// # Errors
+/// A plan that is none, a server that can't be reached.
+pub fn check(of: &Of, plan: &Plan, common: &Common) -> Result<Exit, CliError> {
+    let (server, places) = reached(&of.fleet, &of.access, &of.sign)?;
+    let bundles = places.runs.clone();
+    let would = coordinator::would_take(plan, &Options { server, agents: None, places, bundles })?;
+    let all = !would.is_empty() && would.iter().all(|one| one.takes);
+    if common.json {
+        bundle::print(&bundle::json(&would)?)?;
+    } else if would.is_empty() {
+        bundle::print("no agent is there; `plimsoll agent` is started on each host\n")?;
+    } else {
+        let rows =
+            would.into_iter().map(|o| WouldRow { name: o.name, takes: o.takes, says: o.says });
+        bundle::print(&text::grid(&would_table(rows), &bundle::style(common)))?;
+    }
+    Ok(if all { Exit::Ok } else { Exit::Fail })
+}

@@ -1,0 +1,183 @@
+//! A fleet as `plimsoll fleet init` sets it up: mutual TLS, a key for each, and who is refused.
+
+mod fleets;
+mod support;
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use fleets::{Process, adds_up, fleet_in, plan};
+use support::{Ran, Sandbox, wait_until};
+
+struct Secure {
+    sandbox: Sandbox,
+    server: Option<Process>,
+    port: u16,
+}
+
+impl Secure {
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let mut secure = Self { sandbox, server: None, port };
+        secure.init("fleet").expect(0).says("nats-server -c nats.conf");
+        let conf = secure.at("fleet/server/nats.conf");
+        let text = fs::read_to_string(&conf).unwrap().replace("0.0.0.0", "127.0.0.1");
+        fs::write(conf, format!("{text}log_file: \"server.log\"\n")).unwrap();
+        let mut command = Command::new("nats-server");
+        command.args(["-c", "nats.conf"]).current_dir(secure.at("fleet/server"));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        secure.server = Some(Process::start(command));
+        wait_until("the server", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        secure
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.sandbox.path(path)
+    }
+
+    fn init(&self, directory: &str) -> Ran {
+        let (directory, port) = (self.at(directory), self.port.to_string());
+        let directory = directory.display().to_string();
+        let of = ["--server-name", "127.0.0.1", "--port", &port, "--agents", "node1,node2"];
+        self.sandbox.run(&[&["fleet", "init", &directory][..], &of].concat())
+    }
+
+    fn fleet(&self) -> String {
+        self.at("fleet/coordinator/fleet.toml").display().to_string()
+    }
+
+    fn agent(&self, config: &str) -> Command {
+        let config = self.at(config).display().to_string();
+        let mut command = self.sandbox.command(&["agent", "--config", &config, "--allow-path"]);
+        command.arg(self.sandbox.data());
+        command
+    }
+
+    fn start(&self, name: &str) -> Process {
+        let mut command = self.agent(&format!("fleet/agents/{name}/agent.toml"));
+        for variable in ["DATA", "STATE", "CACHE"] {
+            let home = self.at(&format!("home-{name}/{variable}"));
+            command.env(format!("XDG_{variable}_HOME"), home);
+        }
+        command.stdout(Stdio::null());
+        command.stderr(fs::File::create(self.at(&format!("log-{name}"))).unwrap());
+        Process::start(command)
+    }
+
+    /// An agent that does not get in.
+    fn refused(&self, config: &str, says: &str) {
+        let output = self.agent(config).output().unwrap();
+        Ran::from(output).expect(5).says(says);
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.at("fleet/server/server.log")).unwrap()
+    }
+}
+
+#[test]
+fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_asked() {
+    let secure = Secure::new();
+    let (sandbox, fleet) = (&secure.sandbox, secure.fleet());
+    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("no agent is there");
+    let _agents = [secure.start("node1"), secure.start("node2")];
+    wait_until("both", || {
+        let seen = sandbox.run(&["fleet", "status", &fleet, "--json"]).expect(0).json();
+        let known = |agent: &serde_json::Value| agent["clock"]["error_ns"].as_u64().is_some();
+        seen.as_array().unwrap().iter().filter(|agent| known(agent)).count() == 2
+    });
+    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("free");
+
+    // Who would take it: inside of what is allowed, and outside.
+    let inside = plan(sandbox, &sandbox.data().join("{host}"), "1s");
+    let would = sandbox.run(&["fleet", "check", &fleet, &inside, "--json"]).expect(0).json();
+    assert!(would.as_array().unwrap().iter().all(|agent| agent["takes"] == true), "{would:#}");
+    assert!(!sandbox.data().join("node1").exists(), "asking makes nothing");
+    sandbox
+        .run(&["fleet", "check", &fleet, &inside, "--set", "target.path=/etc"])
+        .expect(1)
+        .says("outside of every --allow-path");
+
+    let ran = sandbox.run(&["run", &inside, "--fleet", &fleet, "--agents", "2", "--json"]);
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
+
+    sandbox.run(&["fleet", "drain", &fleet, "node2"]).expect(0).says("chosen no more");
+    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("left out");
+    sandbox.run(&["fleet", "check", &fleet, &inside]).expect(1).says("left out");
+    // The first of those that are left.
+    let alone = sandbox.run(&["run", &inside, "--fleet", &fleet, "--json"]);
+    let hosts = alone.json();
+    assert_eq!(hosts["hosts"].as_array().unwrap().len(), 1, "{hosts:#}");
+    sandbox.run(&["fleet", "drain", &fleet, "node2", "--undo"]).expect(0);
+    sandbox.run(&["fleet", "check", &fleet, &inside]).expect(0);
+    sandbox.run(&["fleet", "drain", &fleet, "no.name"]).expect(2);
+    sandbox.run(&["fleet", "drain", &fleet, "nobody"]).expect(0).says("no agent called nobody");
+    sandbox.run(&["fleet", "drain", &fleet, "--all"]).expect(0).says("node1, node2");
+    sandbox.run(&["run", &inside, "--fleet", &fleet]).expect(5).says("taken out");
+}
+
+#[test]
+fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
+    let secure = Secure::new();
+    secure.init("foreign").expect(0);
+    secure.init("fleet").expect(2).says("holds something already");
+    let own = "fleet/agents/node1";
+    let with = |file: &str, from: &str| {
+        let to = secure.at(&format!("mixed-{file}"));
+        fs::create_dir(&to).unwrap();
+        for entry in fs::read_dir(secure.at(own)).unwrap().flatten() {
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+        let foreign = secure.at("foreign/agents/node1").join(from);
+        fs::copy(foreign, to.join(file)).unwrap();
+        format!("mixed-{file}/agent.toml")
+    };
+    // An authority that did not sign the server's certificate.
+    secure.refused(&with("ca.pem", "ca.pem"), "no connection to tls://127.0.0.1");
+    // A key that the server does not know.
+    secure.refused(&with("user.nk", "user.nk"), "no connection to tls://127.0.0.1");
+    wait_until("the server's log", || secure.log().contains("authentication error"));
+    // All of another fleet.
+    secure.refused("foreign/agents/node1/agent.toml", "no connection to tls://127.0.0.1");
+    // No certificate.
+    let bare = with("client.pem", "client.pem").replace("agent.toml", "bare.toml");
+    let text = fs::read_to_string(secure.at("mixed-client.pem/agent.toml")).unwrap();
+    let lines =
+        text.lines().filter(|line| !line.starts_with("tls_c") || line.starts_with("tls_ca"));
+    let lines: Vec<&str> = lines.filter(|line| !line.starts_with("tls_key")).collect();
+    fs::write(secure.at(&bare), lines.join("\n")).unwrap();
+    secure.refused(&bare, "no connection to tls://127.0.0.1");
+    wait_until("the server's log", || secure.log().contains("TLS handshake error"));
+    // Without TLS at all.
+    let plain = format!("nats://127.0.0.1:{}", secure.port);
+    secure.sandbox.run(&["fleet", "status", &plain]).expect(5).says("no connection");
+    // A file that says something else.
+    fs::write(secure.at("odd.toml"), "server = \"tls://a\"\npassword = \"x\"\n").unwrap();
+    Ran::from(secure.agent("odd.toml").output().unwrap()).expect(2).says("password");
+}
+
+#[test]
+fn command_lines_of_contrib_are_the_programs_own() {
+    let sandbox = Sandbox::new();
+    let contrib = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../contrib/fleet");
+    let unit = fs::read_to_string(contrib.join("plimsoll-agent.service")).unwrap();
+    let line =
+        unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/plimsoll "));
+    let line = line.unwrap().replace("$ALLOW", "--allow-path /");
+    let manifest = fs::read_to_string(contrib.join("kubernetes.yaml")).unwrap();
+    let list =
+        manifest.lines().find_map(|line| line.trim().strip_prefix("command: [\"plimsoll\", "));
+    let list =
+        list.unwrap().trim_end_matches(']').replace([',', '"'], "").replace("/srv/test", "/");
+    for line in [line, list] {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        // Read as it is written; the file is not there.
+        sandbox.run(&arguments).expect(2).says("`plimsoll fleet init` writes such files");
+    }
+}
