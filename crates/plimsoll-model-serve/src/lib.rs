@@ -88,9 +88,22 @@ pub fn serve(
     stop: &AtomicBool,
     ready: impl FnOnce(Served),
 ) -> Result<(), ServeError> {
+    serve_told(model, options, Arc::default(), stop, ready)
+}
+
+/// As [`serve`], with its statistics told to others of this process too.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_told(
+    model: &Modelled,
+    options: ServeOptions,
+    gauges: Arc<Metrics>,
+    stop: &AtomicBool,
+    ready: impl FnOnce(Served),
+) -> Result<(), ServeError> {
     let system = model.build(options.seed)?;
     let nodes = system.compute_nodes();
-    let gauges = Arc::new(Metrics::default());
     let pacer = Pacer::new(system, Arc::clone(&gauges));
     let listening = options.metrics.map(|at| metrics::listen(at, Arc::clone(&gauges)));
     let metrics = listening.transpose()?;

@@ -68,10 +68,14 @@ impl Allow {
     /// # Errors
     /// A sentence that says what does not.
     pub fn check(&self, plan: &ResolvedPlan) -> Result<(), String> {
+        let [_] = &plan.targets[..] else {
+            return Err("the plan names several targets: one is run for others".to_owned());
+        };
         self.look(plan, true)
     }
 
-    /// As [`Self::check`], and nothing is made: whether the plan would be taken.
+    /// As [`Self::check`], but a plan may name several targets, each of which stays within what is allowed, and nothing is
+    /// made: whether the plan would be taken.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -80,9 +84,6 @@ impl Allow {
     }
 
     fn look(&self, plan: &ResolvedPlan, makes: bool) -> Result<(), String> {
-        let [target] = &plan.targets[..] else {
-            return Err("the plan names several targets: one is run for others".to_owned());
-        };
         if !plan.observe.metrics.is_empty() {
             return Err("[observe.metrics] would have this host ask other servers".to_owned());
         }
@@ -91,7 +92,11 @@ impl Allow {
                 "the plan reads {file}: files of this host are not read for others"
             ));
         }
-        match &target.kind {
+        plan.targets.iter().try_for_each(|target| self.target(&target.kind, makes))
+    }
+
+    fn target(&self, kind: &TargetKind, makes: bool) -> Result<(), String> {
+        match kind {
             TargetKind::Null => Ok(()),
             TargetKind::Path { path } => self.path(path, makes),
             TargetKind::Directories { databases, logs } => {

@@ -1,6 +1,6 @@
 //! A plan's runs on a thread of their own, that tell typed events and can be asked to stop.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,6 +19,7 @@ use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_record::progress::{Gate, Progress, Watcher};
 use rustix::process::Signal;
 
+use crate::arms;
 use crate::asked::Asked;
 use crate::error::{RunnerError, engine_error};
 use crate::finished::Finished;
@@ -26,6 +27,8 @@ use crate::listener::Listener;
 use crate::observe::{self, Observation, Signalled, Signals};
 use crate::places::Places;
 use crate::repeat;
+use crate::search::{Fewest, with_fewest_threads};
+use crate::sweep::{self, Earlier, Sweeping};
 
 /// How far a phase is, is told this often at most.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -96,7 +99,7 @@ pub enum Event {
         /// Where the data was kept, if it was.
         kept: Vec<String>,
     },
-    /// All runs of a plan that asks for several have ended.
+    /// All runs of a plan that asks for several have ended: repeats, targets in turns, points of a sweep.
     Together {
         /// The directory that holds their bundles, and what follows from them.
         directory: PathBuf,
@@ -110,8 +113,9 @@ pub enum Event {
 pub struct Runner;
 
 impl Runner {
-    /// Starts the runs of a plan with one target, as often as the plan says. Sweeps and comparisons are not carried
-    /// out here.
+    /// Starts what a plan asks for: its runs, as often as it says; those of several targets in turns, and their
+    /// comparison; the points of a sweep; the fewest threads that meet the requirement, and the runs with these. A plan
+    /// whose phases others begin ([`Options::gate`]) has the runs of one target alone.
     ///
     /// # Errors
     /// A directory for bundles that can't be made, and a thread that can't be started. What is wrong with
@@ -240,14 +244,52 @@ fn carry_out(
     };
     let gate = options.gate.as_deref();
     let mut teller = Teller { events, plan: Some(&resolved), gate, told: None };
-    let repeated = repeat::carry_out(&asked, &mut teller)?;
-    for directory in &repeated.handed_on {
+    let (kept, together) = match gate {
+        None => whole(&asked, &mut teller)?,
+        Some(_) => repeated(&asked, &mut teller)?,
+    };
+    for directory in &kept {
         teller.say(&format!("the data was kept in {directory}"));
     }
-    if let Some(experiment) = &repeated.experiment {
-        teller.tell(Event::Together { directory: experiment.directory().to_path_buf() });
+    if let Some(directory) = together {
+        teller.tell(Event::Together { directory });
     }
     Ok(())
+}
+
+/// Where data was kept, and the directory of runs that belong together.
+type Left = (Vec<String>, Option<PathBuf>);
+
+/// All that a plan asks for.
+fn whole(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Left, RunnerError> {
+    let resolved = asked.resolved;
+    if resolved.targets.len() > 1 {
+        let compared = arms::carry_out(asked, &[], &[], listener)?;
+        return Ok((compared.kept, compared.report.parent().map(Path::to_path_buf)));
+    }
+    if sweep::is_one(resolved) {
+        let points = sweep::points(resolved)?;
+        let (bundles, places) = (asked.bundles, asked.places);
+        let mut sweeping =
+            Sweeping::begin(resolved, &points, bundles, places, Earlier::Unfinished)?;
+        let swept = sweep::carry_out(asked, &points, &mut sweeping, listener)?;
+        let experiment = sweeping.experiment;
+        return Ok((swept.kept, experiment.map(|of| of.directory().to_path_buf())));
+    }
+    match with_fewest_threads(asked, listener)? {
+        Fewest::Known(plan) => repeated(&Asked { resolved: &plan, ..*asked }, listener),
+        Fewest::None(exit) => {
+            let says = "the search for the number of threads found none that keeps every ceiling";
+            Err(RunnerError::new(exit, says).hint("its steps are in the list of runs"))
+        }
+    }
+}
+
+/// The runs of a plan, as often as it says.
+fn repeated(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Left, RunnerError> {
+    let repeated = repeat::carry_out(asked, listener)?;
+    let together = repeated.experiment.map(|of| of.directory().to_path_buf());
+    Ok((repeated.handed_on, together))
 }
 
 /// Makes events of what a run says.

@@ -7,7 +7,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{EndKind, ExperimentKind};
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::sweep::{Sweep, SweepPoint, remember};
-use plimsoll_plan::{MatrixPoint, ResolvedPlan, SizeBytes};
+use plimsoll_plan::{MatrixPoint, ResolvedPlan, SizeBytes, Workload};
 use plimsoll_report::sweep_document;
 
 use crate::asked::Asked;
@@ -62,6 +62,12 @@ pub fn points(plan: &ResolvedPlan) -> Result<Vec<MatrixPoint>, RunnerError> {
             .hint("name a plan with lists of sizes, reads, patterns or queue depths"));
     }
     Ok(points)
+}
+
+/// Whether a plan has several points.
+#[must_use]
+pub fn is_one(plan: &ResolvedPlan) -> bool {
+    matches!(&plan.workload, Workload::Matrix(matrix) if matrix.point_count() > 1)
 }
 
 /// Measures the points that are left.

@@ -1,6 +1,7 @@
 //! A plan from a form, or from its text: what is wrong with it, whether it may be started here, and what it will take.
 
 use plimsoll_evidence::run::{Phase, PhaseKind};
+use plimsoll_judge::stats::welch::RUNS_MIN;
 use plimsoll_plan::{Change, Plan, PlanError, PlanErrors, ResolvedPlan, Workload, overlay, ready};
 use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_runner::allow::Allow;
@@ -48,6 +49,9 @@ const fn field(
 ) -> Field {
     Field { name, label, first, written }
 }
+
+/// A sweep of more points is for the command line.
+const POINTS_MAX: usize = 1_000;
 
 use Written::{Text, Value, Values};
 
@@ -242,7 +246,11 @@ pub fn check(text: &str, allow: &Allow) -> Checked {
     checked.refused = refused(&resolved, allow).err();
     if checked.refused.is_none() {
         let mut said = Said::default();
-        let begins = before::begins(&resolved, &Before::runs(&resolved, false, false), &mut said);
+        let mut asked = Before::runs(&resolved, false, false);
+        if let Some(points) = points(&resolved) {
+            (asked.measurements, asked.called, asked.made) = (points as u64, "point", 1);
+        }
+        let begins = before::begins(&resolved, &asked, &mut said);
         checked.takes = said.0;
         if let Err(error) = begins {
             let hints = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
@@ -254,14 +262,25 @@ pub fn check(text: &str, allow: &Allow) -> Checked {
     checked
 }
 
-fn refused(plan: &ResolvedPlan, allow: &Allow) -> Result<(), String> {
-    let elsewhere = |what: &str| Err(format!("{what} is carried out from the command line alone"));
+/// How many points a sweep has; `None`: the plan is none.
+fn points(plan: &ResolvedPlan) -> Option<usize> {
     match &plan.workload {
-        Workload::Matrix(matrix) if matrix.point_count() > 1 => return elsewhere("a sweep"),
-        Workload::Mailbox(mailbox) if mailbox.threads_auto => {
-            return elsewhere("a search for the fewest threads");
-        }
-        _ => {}
+        Workload::Matrix(matrix) => Some(matrix.point_count()).filter(|points| *points > 1),
+        _ => None,
+    }
+}
+
+fn refused(plan: &ResolvedPlan, allow: &Allow) -> Result<(), String> {
+    if let Some(points) = points(plan).filter(|points| *points > POINTS_MAX) {
+        return Err(format!(
+            "the sweep has {points} points: at most {POINTS_MAX} are started here"
+        ));
+    }
+    let runs = plan.repeat.runs as usize;
+    if plan.targets.len() > 1 && runs < RUNS_MIN {
+        return Err(format!(
+            "no difference can be told from noise by fewer than {RUNS_MIN} runs of each target: set repeat.runs"
+        ));
     }
     check_accepted(&plan.evidence.accept_unknown).map_err(|error| error.message)?;
     allow.would_take(plan)
@@ -357,7 +376,23 @@ mod tests {
         assert!(fine.takes.iter().any(|line| line.starts_with("takes ")), "{:?}", fine.takes);
         assert!(fine.takes.iter().any(|line| line.contains("needed")), "{:?}", fine.takes);
         let sweep = with("workload.matrix.queue_depth=[1, 2]");
-        assert!(sweep.refused.unwrap().contains("a sweep"));
+        assert!(sweep.can_start, "{sweep:?}");
+        assert!(sweep.takes.iter().any(|line| line.contains("2 points")), "{:?}", sweep.takes);
+        let sides = |second: &str, runs: u32| {
+            let text = format!(
+                "version = 1\n[[target]]\nname = \"a\"\npath = {place:?}\n[[target]]\nname = \"b\"\npath = {second:?}\n\
+                 [workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nmeasure = \"30s\"\n[evidence]\n\
+                 min_measure = \"30s\"\n[repeat]\nruns = {runs}\n"
+            );
+            check(&text, &allow)
+        };
+        let below = root.path().join("b");
+        std::fs::create_dir(&below).unwrap();
+        let below = below.display().to_string();
+        let both = sides(&below, 4);
+        assert!(both.can_start && both.takes.iter().any(|l| l.contains("8 runs")), "{both:?}");
+        assert!(sides(&below, 1).refused.unwrap().contains("fewer than 4"));
+        assert!(sides("/", 4).refused.unwrap().contains("outside of every --allow-path"));
         let outside = with("target.path=/");
         assert!(outside.refused.unwrap().contains("outside of every --allow-path"));
         let long = with("phases.measure=1000000h");

@@ -206,3 +206,39 @@ fn the_page_shows_what_another_tool_does_to_devices_and_how_a_fleet_goes() {
     signal(&run, "-INT");
     run.wait().unwrap();
 }
+
+#[test]
+fn the_page_shows_what_a_model_does_that_is_served_live() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox, &[]);
+    let mut child = sandbox.start(&["model", "serve", "zfs-flash", "--nfs", "0", "--json"]);
+    let mut said = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    while serde_json::from_str::<Value>(&said).is_err() {
+        assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let url = said["nfs"].as_str().unwrap();
+    let plan = format!(
+        "version = 1\nname = \"on-a-model\"\n[target]\nnfs = {url:?}\n[workload.matrix]\nfile_size = \"4MiB\"\n\
+         reads = 50\nclients = 2\n[phases]\nmeasure = \"600s\"\n"
+    );
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, plan).unwrap();
+    let mut run = sandbox.start(&["run", path.to_str().unwrap(), "-q"]);
+    let model = format!("?process={}", child.id());
+    let told = || server.get(&format!("/api/live{model}")).expect(200).json();
+    wait_until("reads", || {
+        told()["classes"]["read"]["latency_ns_avg"].as_u64().is_some_and(|ns| ns > 0)
+    });
+    assert_eq!(told()["plan"], "model zfs-flash");
+    let page = || server.get(&format!("/live{model}")).expect(200).text();
+    wait_until("places", || page().contains("live-read-of") && page().contains("live-written-to"));
+    let shown = page();
+    assert!(!shown.contains("<dt>phase</dt>") && shown.contains("<dt>rate</dt>"), "{shown:.3000}");
+    for child in [&mut run, &mut child] {
+        signal(child, "-INT");
+        child.wait().unwrap();
+    }
+    server.get(&format!("/live{model}")).expect(404);
+}

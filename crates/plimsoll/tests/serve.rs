@@ -401,6 +401,32 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
 }
 
 #[test]
+fn a_sweep_is_started_from_the_page_and_its_points_have_one_report() {
+    let sandbox = Sandbox::new();
+    let allowed = sandbox.data();
+    let server = Server::start(&sandbox, &["--allow-path", allowed.to_str().unwrap()]);
+    let plan = format!(
+        "version = 1\nname = \"depths\"\ndemonstration = true\n[target]\npath = {:?}\n[workload.matrix]\n\
+         file_size = \"4MiB\"\nqueue_depth = [1, 2, 4]\n[phases]\nmeasure = \"1s\"\n[evidence]\n\
+         min_measure = \"1s\"\ninterval = \"100ms\"\n",
+        allowed.display().to_string()
+    );
+    let takes = server.send("/api/plans/check", &plan).expect(200).json()["takes"].to_string();
+    assert!(takes.contains("3 points"), "{takes}");
+    server.send("/api/runs", &plan).expect(200);
+    support::wait_until("its end", || server.live()["is_under_way"] == false);
+    let live = server.live();
+    assert_eq!(live["failed"], Value::Null, "{live:#}");
+    assert_eq!(live["ended"].as_array().unwrap().len(), 3, "{live:#}");
+    let report = server.get(&format!("/runs/{}", live["together"].as_str().unwrap())).expect(200);
+    assert!(report.text().contains("queue depth") || report.text().contains("depth"), "a sweep's");
+    let told = server.get("/api/runs").expect(200).json();
+    assert!(told.as_array().unwrap().iter().all(|run| run["experiment"] == live["together"]));
+    let left: Vec<_> = std::fs::read_dir(&allowed).unwrap().flatten().collect();
+    assert!(left.is_empty(), "its data is removed: {left:?}");
+}
+
+#[test]
 fn nothing_is_started_that_is_not_allowed() {
     use std::os::unix::fs::PermissionsExt;
     let sandbox = Sandbox::new();

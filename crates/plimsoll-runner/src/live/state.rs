@@ -23,6 +23,10 @@ const NOTES_MAX: usize = 40;
 const ENDED_MAX: usize = 50;
 /// Rows of the heat map for each power of ten of latency.
 pub const PER_DECADE: f64 = 5.0;
+/// What a gauge's name begins with that says how many reads came from a place.
+pub const READ_OF: &str = "read-of.";
+/// And how many writes went to one.
+pub const WRITTEN_TO: &str = "written-to.";
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A run under way, or the last one.
@@ -84,6 +88,12 @@ pub struct Charts {
     pub heat: Heat,
     /// Bytes of the load and of devices: `load read`, `load written`, `sda read`, `sda written`. Counts are bytes.
     pub moved: Series,
+    /// Where reads came from, where the target tells: `dram`, `ssd`, `hdd`, `zero`.
+    #[serde(default)]
+    pub read_of: Series,
+    /// Where writes went.
+    #[serde(default)]
+    pub written_to: Series,
 }
 
 /// The phase that goes on.
@@ -343,6 +353,14 @@ impl State {
         let seconds = duration_ns.max(1) as f64 / SECOND_NS as f64;
         if name == "cpu.busy_share" {
             self.cpu_busy_share = Some(value);
+        }
+        let places =
+            [(READ_OF, &mut self.charts.read_of), (WRITTEN_TO, &mut self.charts.written_to)];
+        for (begins, series) in places {
+            if let Some(place) = name.strip_prefix(begins) {
+                let ios = Sums { count: value.max(0.0) as u64, sum_ns: 0 };
+                series.add(start_ns, duration_ns, place.to_owned(), ios);
+            }
         }
         let Some((device, what)) =
             name.strip_prefix("device.").and_then(|rest| rest.rsplit_once('.'))

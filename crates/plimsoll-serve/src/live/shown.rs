@@ -43,12 +43,12 @@ pub fn now(
         context! {
             name,
             rate => show(Unit::Rate, class.rate_ops_per_s),
-            bytes => show(Unit::Bandwidth, class.rate_bytes_per_s),
+            bytes => maybe(Unit::Bandwidth, Some(class.rate_bytes_per_s).filter(|_| class.bytes > 0)),
             avg => latency(class.latency_ns_avg),
             p50 => latency(class.latency_ns_p50),
             p99 => latency(class.latency_ns_p99),
             p999 => latency(class.latency_ns_p999),
-            max => latency(Some(class.latency_ns_max)),
+            max => latency(Some(class.latency_ns_max).filter(|ns| *ns > 0)),
         }
     };
     let device = |(name, device): (&String, &DeviceNow)| {
@@ -142,11 +142,16 @@ fn tone(verdict: &str) -> &'static str {
 
 /// Its charts, as HTML; empty before anything was told.
 pub fn charts(state: &State) -> String {
-    [rate(state), latency(state), heat(state), moved(state)]
-        .into_iter()
-        .flatten()
-        .map(|p| p.figure())
-        .collect()
+    let places = &state.charts;
+    let all = [
+        rate(state),
+        latency(state),
+        heat(state),
+        moved(state),
+        stacked("live-read-of", "Where reads came from", &places.read_of),
+        stacked("live-written-to", "Where writes went", &places.written_to),
+    ];
+    all.into_iter().flatten().map(|plot| plot.figure()).collect()
 }
 
 fn kinds(series: &Series) -> Vec<&str> {
@@ -206,6 +211,31 @@ fn moved(state: &State) -> Option<Plot> {
     }
     let title = "Bytes of the load and at devices";
     drawn("live-moved", title, Axis::linear("bytes", Unit::Bandwidth), marks)
+}
+
+/// Counts of each kind on top of each other, in the order of their names.
+fn stacked(id: &str, title: &str, series: &Series) -> Option<Plot> {
+    let width_s = series.width_ns as f64 / 1e9;
+    let columns = || series.columns.values();
+    let kinds: std::collections::BTreeSet<&str> = columns()
+        .flat_map(|column| column.iter().filter(|(_, sums)| sums.count > 0))
+        .map(|(kind, _)| kind.as_str())
+        .collect();
+    let mut sums: Vec<(f64, f64)> = series.columns.keys().map(|at| (*at as f64, 0.0)).collect();
+    let area = |(colour, kind): (usize, &str)| {
+        for ((_, sum), column) in sums.iter_mut().zip(columns()) {
+            *sum += column.get(kind).map_or(0.0, |of| of.count as f64 / width_s);
+        }
+        let points = sums.iter().map(|(at, sum)| (*at, Some(*sum))).collect();
+        Mark::Area(Line { name: kind.to_owned(), colour: colour as u8, points })
+    };
+    let mut marks: Vec<Mark> = kinds.into_iter().enumerate().map(area).collect();
+    // The sum of all is drawn first, so that the others lie on it.
+    marks.reverse();
+    let is_drawn = !marks.is_empty() && series.columns.len() > 1;
+    let x = Axis::linear("time of the run", Unit::Elapsed);
+    let plot = Plot::new(id, title, x, Axis::linear("I/Os", Unit::Rate));
+    is_drawn.then_some(Plot { marks, ..plot }.size(860.0, 200.0))
 }
 
 fn heat(state: &State) -> Option<Plot> {

@@ -1,10 +1,15 @@
 //! `plimsoll model serve MODEL --nfs ADDR`: a modelled system as a real NFS server.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use clap::Args;
 use plimsoll_model::run::Modelled;
-use plimsoll_model_serve::{ServeError, ServeOptions, Served, serve};
+use plimsoll_model_serve::{Metrics, ServeError, ServeOptions, Served, serve_told};
+use plimsoll_runner::live::counters::Following;
+use plimsoll_runner::live::door::Door;
+use plimsoll_runner::live::feed;
+use plimsoll_runner::live::told::Told;
 use serde_json::json;
 
 use super::{model_error, settings};
@@ -15,6 +20,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::listen;
 use crate::notes;
+use crate::places::Places;
 
 /// Options of `model serve`.
 #[derive(Debug, Args)]
@@ -65,7 +71,10 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     };
     let mut unsaid = None;
     let told = |served: Served| unsaid = say(&model, served, common).err();
-    serve(&model, serving, &interrupt, told).map_err(|error| match error {
+    let gauges = Arc::default();
+    // The page shows it where it can be told.
+    let _told = told_to_page(&model, &gauges);
+    serve_told(&model, serving, gauges, &interrupt, told).map_err(|error| match error {
         ServeError::Model(error) => model_error(&error),
         ServeError::Listen { .. } => {
             CliError::environment(error.to_string()).hint("choose another port: 0 takes a free one")
@@ -73,6 +82,15 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         ServeError::Thread(_) => CliError::environment(error.to_string()),
     })?;
     unsaid.map_or(Ok(Exit::Ok), Err)
+}
+
+/// Tells this user's page what the model does, for as long as what is given back is there.
+fn told_to_page(model: &Modelled, gauges: &Arc<Metrics>) -> Option<(Following, Door)> {
+    let told = Told::new(&format!("model {}", model.spec().name));
+    let door = feed::open(&Places::from_environment().ok()?, &told).ok()?;
+    let gauges = Arc::clone(gauges);
+    let read = move || gauges.gauges().into_iter().map(|one| (one.name, one.value)).collect();
+    Some((Following::begin(told, read).ok()?, door))
 }
 
 /// Says where it answers, on stdout, so that scripts can wait for it.
