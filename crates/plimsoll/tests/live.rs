@@ -105,7 +105,7 @@ fn a_command_that_is_observed_is_told_of_too() {
         &sandbox,
         &["observe", "--metrics", "0", "--path", "data", "--", "sleep", "600"],
     );
-    let device = "plimsoll_live_device_reads_per_second{plan=\"observe\"";
+    let device = "plimsoll_live_device_reads_per_second{plan=\"observe sleep\"";
     wait_until("a device", || run.value(device).is_some());
     wait_until("a processor", || run.value("plimsoll_live_cpu_busy_ratio").is_some());
     // Nothing is known of its operations.
@@ -181,7 +181,8 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
 fn the_page_shows_what_another_tool_does_to_devices_and_how_a_fleet_goes() {
     let sandbox = Sandbox::new();
     let server = Server::start(&sandbox, &[]);
-    let work = "while :; do dd if=/dev/urandom of=data/file bs=1M count=4 conv=fsync; done";
+    let work =
+        "while :; do dd if=/dev/urandom of=data/file bs=1M count=4 conv=fsync 2>/dev/null; done";
     let arguments = ["observe", "-q", "--path", "data", "--", "sh", "-c", work];
     let mut run = sandbox.start(&arguments);
     let asked = format!("/live?process={}", run.id());

@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader};
 use std::process::Child;
 
 use serde_json::Value;
-use support::Sandbox;
 use support::browser::Browser;
+use support::{Sandbox, signal};
 
 /// A server that allows runs in the sandbox's directory of data, ended when dropped.
 struct Server {
@@ -128,4 +128,57 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
     }
     assert_eq!(browser.amiss, Vec::<String>::new());
     assert_eq!(sandbox.bundles().len(), 2);
+}
+
+#[test]
+fn somebody_watches_what_other_processes_run() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox);
+    let mut browser = Browser::start();
+    let work =
+        "while :; do dd if=/dev/urandom of=data/file bs=1M count=4 conv=fsync 2>/dev/null; done";
+    let mut observed = sandbox.start(&["observe", "-q", "--path", "data", "--", "sh", "-c", work]);
+    let mut model = sandbox.start(&["model", "serve", "zfs-flash", "--nfs", "0", "--json"]);
+    let mut said = String::new();
+    let mut stdout = BufReader::new(model.stdout.take().unwrap());
+    while serde_json::from_str::<Value>(&said).is_err() {
+        assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let path = sandbox.path("plan.toml");
+    let plan = format!(
+        "version = 1\nname = \"on-a-model\"\n[target]\nnfs = {:?}\n[workload.matrix]\n\
+         file_size = \"4MiB\"\nreads = 50\nclients = 2\n[phases]\nmeasure = \"600s\"\n",
+        said["nfs"].as_str().unwrap()
+    );
+    std::fs::write(&path, plan).unwrap();
+    let mut run = sandbox.start(&["run", path.to_str().unwrap(), "-q"]);
+    // From the overview to the run of another process.
+    browser.load(&server.url);
+    browser.until(
+        "document.body.innerText.includes('on-a-model') || (setTimeout(() => location.reload(), 300), false)",
+    );
+    browser.look("overview-others");
+    for (process, name, chart) in [
+        (observed.id(), "live-observe", "live-moved"),
+        (model.id(), "live-model", "live-read-of"),
+        (run.id(), "live-elsewhere", "live-heat"),
+    ] {
+        browser.load(&format!("{}/live?process={process}", server.url));
+        browser.until(&format!(
+            "document.getElementById('live-charts').innerHTML.includes('{chart}')"
+        ));
+        browser.look(name);
+    }
+    // The page hears of the end by itself.
+    signal(&run, "-INT");
+    browser.until("!document.querySelector('[data-while-live]')");
+    browser.until(
+        "document.body.innerText.includes('list of runs') || document.querySelector('.ended a')",
+    );
+    for child in [&mut observed, &mut model, &mut run] {
+        signal(child, "-TERM");
+        child.wait().unwrap();
+    }
+    assert_eq!(browser.amiss, Vec::<String>::new());
 }

@@ -171,7 +171,7 @@ fn step_label(value: f64, step: f64) -> String {
 
 /// Elapsed time as a clock shows it: `0:30`, `1:00:00`; parts of a second below a few seconds.
 fn clock_label(ns: f64, high_ns: f64) -> String {
-    if high_ns < 3e9 {
+    if high_ns < ticks::PARTS_BELOW_NS {
         let shown = significant(ns / 1e9, 3);
         // Only what stands behind a point may go: the first mark is 0.
         return match shown.contains('.') {
@@ -267,6 +267,8 @@ mod tests {
         );
         let axis = Axis::linear("time", Unit::Elapsed).from_to(0.0, 7_200e9);
         assert_eq!(labels(&axis, (0.0, 1.0))[1], "0:30:00");
+        let axis = Axis::linear("time", Unit::Elapsed).from_to(0.0, 4e9);
+        assert_eq!(labels(&axis, (0.0, 1.0)), ["0:00", "0:01", "0:02", "0:03", "0:04"]);
         let axis = Axis::linear("time", Unit::Elapsed).from_to(0.0, 2e9);
         assert_eq!(labels(&axis, (0.0, 1.0)), ["0 s", "0.5 s", "1 s", "1.5 s", "2 s"]);
     }

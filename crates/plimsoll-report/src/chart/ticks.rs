@@ -32,13 +32,17 @@ const CLOCK_NS: [f64; 21] = [
     3.6e12, 7.2e12, 2.16e13, 4.32e13, 8.64e13,
 ];
 
+/// Below this a time is labelled in seconds and their parts, as `0.5 s`; from here on as a clock shows it.
+pub const PARTS_BELOW_NS: f64 = 3e9;
+
 /// The marks of an axis of elapsed nanoseconds.
 pub fn clock(low: f64, high: f64, count: usize) -> Vec<f64> {
     let raw = (high - low) / count.max(1) as f64;
     let day = CLOCK_NS[CLOCK_NS.len() - 1];
     let step = CLOCK_NS
         .into_iter()
-        .find(|step| *step >= raw)
+        // Their labels have no parts of a second from a few seconds on.
+        .find(|step| *step >= raw && (high < PARTS_BELOW_NS || *step >= 1e9))
         .unwrap_or_else(|| nice_step((high - low) / day, count) * day);
     multiples(low, high, step)
 }

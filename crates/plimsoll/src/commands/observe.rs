@@ -1,6 +1,6 @@
 //! `plimsoll observe -- CMD…`: another benchmark under our eyes (tier T2).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::Args;
@@ -56,7 +56,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     };
     let asked = interrupt::flag_on_signal()?;
     let signals = Signals { asked: &asked, latest: &interrupt::latest };
-    let mut progress = options.metrics.progress("observe", common)?;
+    let program = options.command.first().map(Path::new).and_then(Path::file_name);
+    let program = program.unwrap_or_default().to_string_lossy();
+    let mut progress = options.metrics.progress(&format!("observe {program}"), common)?;
     let since = SystemTime::now();
     let finished = observe::carry_out(&observation, &signals, &mut progress)?;
     bundle::show(&finished.directory, &finished.evidence, &finished.verdict, common)?;
