@@ -521,8 +521,18 @@ fn metric_names(text: &str) -> std::collections::BTreeSet<String> {
 fn the_dashboard_asks_for_metrics_that_exist() {
     let sandbox = Sandbox::new();
     let ids = runs(&sandbox);
-    let server = Server::start(&sandbox, &[]);
-    let mut given = metric_names(&server.get("/metrics").expect(200).text());
+    let allowed = sandbox.data();
+    let server = Server::start(&sandbox, &["--allow-path", allowed.to_str().unwrap()]);
+    server.send("/api/runs", &plan_on(&allowed, "600s")).expect(200);
+    let metrics = || server.get("/metrics").expect(200).text();
+    support::wait_until("the run's own", || metrics().contains("quantile=\"0.99\""));
+    let mut given = metric_names(&metrics());
+    server.send("/api/live/stop", "").expect(200);
+    support::wait_until("its end", || server.live()["is_under_way"] == false);
+    // Rates of a run that has ended are none of now.
+    let ended = metrics();
+    assert!(ended.contains("plimsoll_live_under_way{plan=\"small\"} 0"), "{ended}");
+    assert!(!ended.contains("plimsoll_live_operations_per_second"), "{ended}");
     let plan = std::fs::read_to_string(sandbox.path("plan.toml")).unwrap();
     assert!(plan.contains("[requirement]"), "limits have metrics too");
     given.extend(metric_names(&sandbox.run(&["report", &ids[0], "--export", "prometheus"]).stdout));

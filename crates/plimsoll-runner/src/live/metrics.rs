@@ -41,6 +41,12 @@ pub fn text(state: &State) -> String {
     all.line("live_under_way", &[plan], f64::from(u8::from(state.is_under_way)));
     all.family("live_started_seconds", "gauge", "When it was started, seconds since 1970.");
     all.line("live_started_seconds", &[plan], state.started_unix_ns as f64 / 1e9);
+    all.family("live_runs_ended_total", "counter", "Runs of the plan that were judged.");
+    all.line("live_runs_ended_total", &[plan], state.ended_count as f64);
+    if !state.is_under_way {
+        // What was last is not so any more.
+        return all.text();
+    }
     if let Some(phase) = &state.phase {
         let of = [plan, ("phase", phase.kind.as_str())];
         all.family("live_phase_seconds", "gauge", "How long the phase has lasted.");
@@ -69,8 +75,6 @@ pub fn text(state: &State) -> String {
         all.family("live_cpu_busy_ratio", "gauge", "Share of the processors that was busy.");
         all.line("live_cpu_busy_ratio", &[plan], busy);
     }
-    all.family("live_runs_ended_total", "counter", "Runs of the plan that were judged.");
-    all.line("live_runs_ended_total", &[plan], state.ended_count as f64);
     all.text()
 }
 
