@@ -12,8 +12,8 @@ use plimsoll_sys::clock::monotonic_ns;
 /// Leave is asked for this often.
 const ASK_EVERY: Duration = Duration::from_millis(1);
 
-/// When a phase begins that is ready to from `ready_ns` on: never before, and at once where the operator wants the run
-/// to end.
+/// When a phase begins that is ready to from `ready_ns` on: never before, and now where the operator wants the run to
+/// end. Not at `ready_ns` then: whoever waited for ten seconds would find all operations of these due at once.
 fn begins_at(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -22,11 +22,12 @@ fn begins_at(
     ready_ns: u64,
 ) -> u64 {
     loop {
-        if let Some(at_ns) = watcher.begins_at(kind, run_start_ns, ready_ns) {
-            return at_ns.max(ready_ns);
-        }
+        let leave = watcher.begins_at(kind, run_start_ns, ready_ns);
         if interrupt.load(Ordering::Relaxed) {
-            return ready_ns;
+            return ready_ns.max(monotonic_ns());
+        }
+        if let Some(at_ns) = leave {
+            return at_ns.max(ready_ns);
         }
         sleep(ASK_EVERY);
     }
@@ -63,4 +64,38 @@ pub(crate) fn wait(
         sleep(Duration::from_nanos(at_ns.saturating_sub(monotonic_ns())).min(ASK_EVERY * 20));
     }
     at_ns.min(monotonic_ns())
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::run::Phase;
+    use plimsoll_record::progress::Progress;
+
+    use super::*;
+
+    /// Gives leave, or has the run end instead.
+    struct Other<'a>(Option<u64>, &'a AtomicBool);
+
+    impl Watcher for Other<'_> {
+        fn begins_at(&mut self, _: PhaseKind, _: u64, ready_ns: u64) -> Option<u64> {
+            self.1.store(self.0.is_none(), Ordering::Relaxed);
+            // Whoever ends a run lets everything through that waits.
+            Some(self.0.unwrap_or(ready_ns))
+        }
+        fn begin(&mut self, _: PhaseKind) {}
+        fn progress(&mut self, _: PhaseKind, _: &Progress) {}
+        fn end(&mut self, _: &Phase) {}
+    }
+
+    #[test]
+    fn a_phase_that_waited_until_its_run_is_ended_does_not_begin_in_the_past() {
+        let stop = AtomicBool::new(false);
+        let long_ago_ns = monotonic_ns() - 1_000_000;
+        let begins = |leave: Option<u64>| {
+            begins_at(&mut Other(leave, &stop), &stop, PhaseKind::Measure, 0, long_ago_ns)
+        };
+        assert_eq!(begins(Some(long_ago_ns + 7)), long_ago_ns + 7);
+        let now_ns = monotonic_ns();
+        assert!(begins(None) >= now_ns);
+    }
 }

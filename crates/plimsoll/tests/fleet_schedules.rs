@@ -150,6 +150,8 @@ struct Scene {
     /// Who was killed or could not write: nothing can be asked of their evidence.
     excused: Vec<bool>,
     runs: u32,
+    /// Whether the run was taken up again.
+    resumed: bool,
 }
 
 impl Scene {
@@ -162,8 +164,18 @@ impl Scene {
         let agents = (0..HOSTS).map(|_| None).collect();
         let (broker, coordinator) = (None, None);
         let excused = vec![false; HOSTS];
-        let mut scene =
-            Self { broker, agents, coordinator, disks, hosts, sandbox, key, excused, runs: 0 };
+        let mut scene = Self {
+            broker,
+            agents,
+            coordinator,
+            disks,
+            hosts,
+            sandbox,
+            key,
+            excused,
+            runs: 0,
+            resumed: false,
+        };
         scene.start_broker();
         (1..=HOSTS).for_each(|at| scene.start_agent(at));
         scene
@@ -286,6 +298,7 @@ impl Scene {
                 if let Some(run) = run {
                     let path = run.path();
                     let id = path.file_stem().unwrap().to_str().unwrap();
+                    self.resumed = true;
                     self.begin(&["--resume", id]);
                 }
             }
@@ -321,6 +334,13 @@ impl Scene {
                 }
                 None => Some(None),
             };
+            // No server was there to take it up with: whoever coordinates tries again.
+            if ended == Some(Some(5)) && self.resumed && self.fleets().is_empty() {
+                let again = Failure::CoordinatorAway(Duration::ZERO);
+                self.coordinator = None;
+                undoing.push((now + Duration::from_millis(500), again));
+                continue;
+            }
             if let Some(code) = ended {
                 // What would come later meets no run.
                 undoing.into_iter().for_each(|(_, failure)| self.undo(failure, &gone));
@@ -401,7 +421,8 @@ impl Scene {
         let ran = self.sandbox.run(&["verify", bundle.to_str().unwrap(), "--json"]);
         // It is in another host's ledger: this one's does not hold it.
         let says: Value = ran.json();
-        assert_eq!(says["runs"][0]["agrees_with_itself"], true, "{says:#}");
+        let text = || self.sandbox.run(&["judge", bundle.to_str().unwrap()]).stdout;
+        assert_eq!(says["runs"][0]["agrees_with_itself"], true, "{says:#}\n{}", text());
     }
 
     /// That each host has what it measured.
