@@ -80,12 +80,18 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerE
     move |error| EvidenceError::io(what, path, error).into()
 }
 
-/// Writes a run's evidence, seals and judges it.
+/// Writes a run's evidence, seals and judges it. It has its name once it is whole: who coordinates may be killed meanwhile, and
+/// takes the run up again.
 pub(crate) fn leave(collected: Collected<'_>) -> Result<Left, RunnerError> {
     let run_id = &collected.order.run_id;
-    let directory = collected.bundles.join(run_id);
+    let named = collected.bundles.join(run_id);
+    let directory = collected.bundles.join(format!(".{run_id}-half"));
     let all = directory.join(ALL);
     fs::create_dir_all(collected.bundles).map_err(io("create", collected.bundles))?;
+    if directory.exists() {
+        // Of a coordinator that was killed: all of it lies with the hosts and on the server.
+        fs::remove_dir_all(&directory).map_err(io("remove", &directory))?;
+    }
     fs::create_dir(&directory).map_err(io("create", &directory))?;
     fs::create_dir(&all).map_err(io("create", &all))?;
     let resolved = collected.plan.resolve();
@@ -120,7 +126,8 @@ pub(crate) fn leave(collected: Collected<'_>) -> Result<Left, RunnerError> {
     custody::sign(&writer, collected.places, run_id)?;
     let left = read(&directory)?;
     write_derived(&left)?;
-    Ok(left)
+    fs::rename(&directory, &named).map_err(io("name", &named))?;
+    Ok(Left { directory: named, ..left })
 }
 
 /// The coordinator's clock at the start of the first host's run.

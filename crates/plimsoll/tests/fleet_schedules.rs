@@ -431,8 +431,9 @@ impl Scene {
             let (sealed, log) =
                 (self.disks[at - 1].sealed(), fs::read_to_string(self.log(at)).unwrap());
             sealed.iter().for_each(|bundle| self.verify(bundle));
-            if !self.excused[at - 1] && log.contains("carries out") {
-                assert!(!sealed.is_empty(), "node{at} has lost what it measured: {}", self.told());
+            let carried = log.matches("carries out").count();
+            if !self.excused[at - 1] && sealed.len() < carried {
+                panic!("node{at} has lost what it measured: {}", self.told());
             }
         }
     }
@@ -497,8 +498,8 @@ fn one(seed: u64) {
     let code = scene.suffer(&schedule);
     let took = began.elapsed();
     let how = scene.check(code);
-    scene.check_hosts();
     scene.goes_on();
+    scene.check_hosts();
     scene.ends();
     println!("seed {seed}: after {:.1} s {how}", took.as_secs_f64());
 }
@@ -515,7 +516,7 @@ fn a_schedule_is_drawn_from_its_seed() {
 #[test]
 fn no_schedule_of_failures_loses_evidence_or_passes_a_sum_without_a_host() {
     // Stated by the bench: the first seed, and how many.
-    let asked = std::env::var("PLIMSOLL_SCHEDULES").unwrap_or_else(|_| "3 1".to_owned());
+    let asked = std::env::var("PLIMSOLL_SCHEDULES").unwrap_or_else(|_| "508 1".to_owned());
     let asked: Vec<u64> = asked.split_whitespace().map(|number| number.parse().unwrap()).collect();
     (asked[0]..asked[0] + asked[1]).for_each(one);
 }

@@ -279,7 +279,8 @@ impl<'a> Fleet<'a> {
             return;
         }
         tell(Event::Warning(format!("{says}: all hosts are to end")));
-        for host in self.hosts.iter().filter(|host| !host.is_over()) {
+        // One that is lost hears it when it is back: it would wait for leave that nobody gives.
+        for host in self.hosts.iter().filter(|host| host.ended.is_none()) {
             let subject = format!("plimsoll.go.{}.{}", self.run_id, host.card.name);
             let id = format!("{}-{}-stop", self.run_id, host.card.name);
             let _ = self.broker.leave(subject, &Go::Stop { says: says.clone() }, &id).await;

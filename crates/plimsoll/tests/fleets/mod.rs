@@ -2,6 +2,9 @@
 #![allow(dead_code)]
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -198,6 +201,60 @@ impl Hosts {
         command.args(["netns", "exec", &self.names[at], program]);
         command
     }
+}
+
+/// A way to the server that takes its time: whatever goes through it comes so much later, in both directions. It listens on
+/// the host's own loopback address, and reaches the server from the host's own address.
+pub struct Delay;
+
+impl Delay {
+    /// On host `at`; agents there reach the server at [`Delay::URL`].
+    pub fn start(hosts: &Hosts, at: usize, one_way: Duration) -> Self {
+        let place = fs::File::open(format!("/run/netns/{}", hosts.names[at])).unwrap();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        // A thread's sockets stay in the network in which they were made; it ends with the test's process.
+        std::thread::spawn(move || {
+            let network = rustix::thread::LinkNameSpaceType::Network;
+            rustix::thread::move_into_link_name_space(place.as_fd(), Some(network)).unwrap();
+            let listener = TcpListener::bind("127.0.0.1:4222").unwrap();
+            ready.send(()).unwrap();
+            for near in listener.incoming() {
+                let near = near.unwrap();
+                // Nobody answers yet, or any more: who asks sees that too.
+                let Ok(far) = TcpStream::connect((SWITCH, 4222)) else { continue };
+                [&near, &far].into_iter().for_each(|one| one.set_nodelay(true).unwrap());
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    later(from.try_clone().unwrap(), to.try_clone().unwrap(), one_way);
+                }
+            }
+        });
+        is_ready.recv().unwrap();
+        Self
+    }
+
+    pub const URL: &'static str = "nats://127.0.0.1:4222";
+}
+
+/// Passes on what comes, so much later.
+fn later(mut from: TcpStream, mut to: TcpStream, one_way: Duration) {
+    let (pass, passed) = std::sync::mpsc::channel::<(Instant, Vec<u8>)>();
+    std::thread::spawn(move || {
+        let mut bytes = vec![0; 64 << 10];
+        while let Ok(count @ 1..) = from.read(&mut bytes) {
+            if pass.send((Instant::now() + one_way, bytes[..count].to_vec())).is_err() {
+                break;
+            }
+        }
+    });
+    std::thread::spawn(move || {
+        for (due, bytes) in passed {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            if to.write_all(&bytes).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(std::net::Shutdown::Both);
+    });
 }
 
 impl Drop for Hosts {
