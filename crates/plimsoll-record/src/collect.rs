@@ -56,6 +56,8 @@ pub struct Interval {
     pub supplement: bool,
     /// By class.
     pub classes: Vec<ClassTotals>,
+    /// By class, the longest latency of what completed before the stop.
+    pub within_ns_max: Vec<u64>,
     /// By class, what of that completed after the stop or not at all.
     pub drained: Vec<Drained>,
     /// Processor time of the driving threads, user and system.
@@ -196,15 +198,17 @@ impl Collector {
             full.times.drain_into(&mut []);
         }
         (own.sum_ns, full.sum_ns) = (0, 0);
-        let Interval { classes, drained, .. } = row;
+        let Interval { classes, within_ns_max, drained, .. } = row;
         for (at, cell) in snapshot.cells.iter_mut().enumerate() {
             let class = at % self.classes;
             let row = &mut classes[class];
             row.sums.add(&cell.sums);
+            let longest_ns = cell.latency.max_ns().unwrap_or(0);
             if snapshot.drain {
                 drained[class].sums.add(&cell.sums);
-                let longest_ns = cell.latency.max_ns().unwrap_or(0);
                 drained[class].latency_ns_max = drained[class].latency_ns_max.max(longest_ns);
+            } else {
+                within_ns_max[class] = within_ns_max[class].max(longest_ns);
             }
             if !measured {
                 self.warm_up[class].add(&cell.sums);
@@ -236,6 +240,7 @@ impl Collector {
     fn blank(&mut self, number: i64, supplement: bool) -> Interval {
         let mut row = self.spare.pop().unwrap_or_else(|| Interval {
             classes: empty(self.classes),
+            within_ns_max: vec![0; self.classes],
             drained: vec![Drained::default(); self.classes],
             ..Interval::default()
         });
@@ -259,6 +264,7 @@ impl Collector {
         for class in &mut row.classes {
             class.clear();
         }
+        row.within_ns_max.fill(0);
         row.drained.fill(Drained::default());
         (row.drain, row.cpu_user_ns, row.cpu_system_ns, row.calls) = (false, 0, 0, 0);
         self.spare.push(row);
@@ -337,6 +343,20 @@ mod tests {
         assert_eq!(rows, [(3, 3, false)], "the stop cut one interval in two");
         assert_eq!(collector.window[1].operations, 2);
         assert_eq!(collector.totals[1].latency.max_ns(), Some(900));
+    }
+
+    #[test]
+    fn an_interval_that_the_stop_cut_has_the_longest_latency_of_each_part() {
+        let mut collector = Collector::new(2, &[2], false);
+        let mut late = snapshot(0, 3, &[900]);
+        (late.drain, late.last) = (true, true);
+        let mut seen = None;
+        let mut keep = |row: &Interval| seen = Some((row.within_ns_max[1], row.drained[1]));
+        collector.take(&mut snapshot(0, 3, &[5, 6]), &mut keep);
+        collector.take(&mut late, &mut keep);
+        collector.flush(i64::MAX, &mut keep);
+        let (within, drained) = seen.unwrap();
+        assert_eq!((within, drained.latency_ns_max), (6, 900));
     }
 
     #[test]

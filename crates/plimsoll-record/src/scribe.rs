@@ -70,8 +70,9 @@ impl Scribe {
         let phase = if warm { phases.warm_up.unwrap_or(phases.measure) } else { phases.measure };
         self.rows(row, phase, from_ns, recording);
         let lasts_ns = from_ns.saturating_sub(self.open_from_ns.unwrap_or(from_ns));
-        // What comes after the stop belongs to the last histogram of the measurement.
-        if !row.drain && (lasts_ns >= self.histogram_ns || warm != self.open_warm) {
+        // What comes after the stop belongs to the last histogram of the measurement, and never to that of the warm-up:
+        // a stop may cut the first interval that is measured.
+        if warm != self.open_warm || !row.drain && lasts_ns >= self.histogram_ns {
             self.close(recording);
         }
         if self.open_from_ns.is_none() {
@@ -86,7 +87,10 @@ impl Scribe {
 
     fn rows(&self, row: &Interval, phase: u32, from_ns: u64, recording: &mut Recording) {
         let start_ns = recording.since_start_ns(from_ns);
-        for ((class, totals), late) in self.classes.iter().zip(&row.classes).zip(&row.drained) {
+        let within = row.within_ns_max.iter().zip(&row.drained);
+        for ((class, totals), (longest_ns, late)) in
+            self.classes.iter().zip(&row.classes).zip(within)
+        {
             let drained = &late.sums;
             let within = totals.sums.operations - drained.operations;
             if let Some(phase) = recording.phases.get_mut(phase as usize) {
@@ -100,7 +104,7 @@ impl Scribe {
                     count: within,
                     sum_ns: totals.sums.latency_ns - drained.latency_ns,
                     bytes: totals.sums.bytes - drained.bytes,
-                    max_ns: totals.latency.max_ns().unwrap_or(0),
+                    max_ns: *longest_ns,
                 };
                 let name = class.name.clone();
                 recording.series.push(Row { phase, start_ns, duration_ns, name, data });
@@ -201,5 +205,51 @@ pub fn clip(recording: &mut Recording) {
         } else if row.start_ns < end_ns {
             row.duration_ns = row.duration_ns.min(end_ns - row.start_ns);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::collect::ClassTotals;
+
+    #[test]
+    fn an_interval_that_is_measured_and_cut_is_no_part_of_the_warm_up() {
+        let classes = vec![Class {
+            name: "matrix.read".into(),
+            group: plimsoll_workload::step::ClassGroup::Transactional,
+            instance: 0,
+            is_read: true,
+        }];
+        let mut scribe = Scribe::new(classes, 500, 5_000);
+        let mut recording = Recording::new(0);
+        let warm_up = recording.begin(PhaseKind::WarmUp, 500);
+        let measure = recording.begin(PhaseKind::Measure, 1_000);
+        let phases = Phases { warm_up: Some(warm_up), measure, measure_from_ns: 1_000 };
+        for (number, drain, latency_ns) in [(-1, false, 7), (0, true, 9)] {
+            let mut totals = ClassTotals::default();
+            let mut times = crate::histogram::Tally::new();
+            times.record(latency_ns);
+            times.drain_into(&mut [&mut totals.latency]);
+            totals.sums.operations = 1;
+            let row = Interval {
+                number,
+                drain,
+                classes: vec![totals],
+                within_ns_max: vec![latency_ns],
+                drained: vec![Default::default()],
+                ..Interval::default()
+            };
+            scribe.take(&row, &phases, &mut recording);
+        }
+        scribe.close(&mut recording);
+        let starts: Vec<u64> = recording.intervals.iter().map(|one| one.start_ns).collect();
+        assert_eq!(starts, [500, 1_000], "each phase has its own");
+        let longest = recording.series.iter().map(|row| match row.data {
+            Data::Class { max_ns, .. } => max_ns,
+            _ => 0,
+        });
+        assert_eq!(longest.collect::<Vec<_>>(), [7, 9]);
     }
 }
