@@ -19,7 +19,7 @@ use plimsoll_evidence::fleet::{
 use plimsoll_evidence::latency::{self, Window};
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::seal;
-use plimsoll_evidence::{BundleWriter, EvidenceError, series, signature, strict};
+use plimsoll_evidence::{Bundle, BundleWriter, EvidenceError, series, signature, strict};
 use plimsoll_judge::fleet::{FleetVerdict, judge_fleet};
 use plimsoll_judge::{Verdict, VerdictKind, judge};
 use plimsoll_plan::Plan;
@@ -245,6 +245,18 @@ fn error_ns(host: &Host) -> u64 {
     let began = host.run.as_ref().and_then(|run| run.began_ns(PhaseKind::Measure)).unwrap_or(0);
     let at_ns = i64::try_from(began).unwrap_or(i64::MAX);
     between(&host.clock, at_ns).map_or(0, |offset| offset.error_ns)
+}
+
+/// The bundles of the hosts that left one, each judged.
+///
+/// # Errors
+/// As [`read`].
+pub fn hosts(left: &Left) -> Result<Vec<(Bundle, Verdict)>, RunnerError> {
+    let judged = |part: Part| {
+        let verdict = judge(&part.bundle);
+        (part.bundle, verdict)
+    };
+    Ok(parts(&left.directory, &left.fleet)?.into_iter().map(judged).collect())
 }
 
 /// The evidence of the hosts that left any, in their order.

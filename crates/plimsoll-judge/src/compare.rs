@@ -11,6 +11,7 @@ mod cells;
 mod conditions;
 mod decide;
 mod doubt;
+mod fleets;
 mod why;
 mod within;
 
@@ -19,6 +20,7 @@ pub use cells::{
 };
 pub use conditions::{Unlike, best_practice, unlike};
 pub use decide::{Outcome, Standing};
+pub use fleets::{FleetRun, FleetSide, compare_fleets};
 pub use why::{Cause, Parting, Why};
 
 use plimsoll_evidence::Bundle;
@@ -26,7 +28,7 @@ use plimsoll_evidence::run::EndKind;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Outcome as FindingOutcome};
-use crate::metrics::{self, ByCpu, Figure};
+use crate::metrics::{self, ByCpu, Counted, Figure};
 use crate::rules;
 use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::stats::{Moments, repeats};
@@ -222,6 +224,22 @@ fn adjusted(figure: &Figure, values: &[Vec<f64>], scores: &[f64]) -> Vec<Vec<f64
 }
 
 fn metric(figure: &Figure, values: &[Vec<f64>], estimate: bool) -> Metric {
+    let called = if estimate {
+        let key = format!("{}_cpu_adjusted_estimate", figure.key);
+        (key, format!("{}, adjusted for CPU (estimate)", figure.name))
+    } else {
+        (figure.key.to_owned(), figure.name.to_owned())
+    };
+    metric_as(called, figure.higher_is_better, figure.counted, values, estimate)
+}
+
+fn metric_as(
+    (key, name): (String, String),
+    higher_is_better: bool,
+    counted: Counted,
+    values: &[Vec<f64>],
+    estimate: bool,
+) -> Metric {
     let others = (values.len() - 1).max(1) as f64;
     // Bonferroni: several sides held against the first share the risk of a false difference.
     let confidence = 1.0 - (1.0 - CONFIDENCE) / others;
@@ -234,7 +252,7 @@ fn metric(figure: &Figure, values: &[Vec<f64>], estimate: bool) -> Metric {
             interval: together
                 .as_ref()
                 .and_then(|t| t.interval)
-                .map(|i| figure.counted.possible([i.low, i.high])),
+                .map(|i| counted.possible([i.low, i.high])),
             spread: together.and_then(|t| t.spread),
             ratio: None,
             ratio_interval: None,
@@ -256,14 +274,8 @@ fn metric(figure: &Figure, values: &[Vec<f64>], estimate: bool) -> Metric {
         side
     };
     let sides: Vec<SideFigure> = values.iter().enumerate().map(side).collect();
-    let (key, name) = if estimate {
-        let key = format!("{}_cpu_adjusted_estimate", figure.key);
-        (key, format!("{}, adjusted for CPU (estimate)", figure.name))
-    } else {
-        (figure.key.to_owned(), figure.name.to_owned())
-    };
     let says = says(&sides);
-    Metric { key, name, higher_is_better: figure.higher_is_better, estimate, sides, says }
+    Metric { key, name, higher_is_better, estimate, sides, says }
 }
 
 fn single_ratio(first: &[f64], values: &[f64]) -> Option<f64> {

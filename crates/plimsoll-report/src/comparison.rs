@@ -165,6 +165,8 @@ pub fn unit(key: &str) -> Unit {
         Some(Counted::BytesPerSecond) => Unit::Bandwidth,
         Some(Counted::Nanoseconds) => Unit::Latency,
         Some(Counted::Share) => Unit::Share,
+        // Of a class, of all hosts.
+        None if key.contains("latency_ns_") => Unit::Latency,
         None => Unit::Plain,
     }
 }

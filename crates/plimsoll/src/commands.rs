@@ -10,6 +10,7 @@ pub mod calibrate;
 pub mod chosen;
 pub mod clean;
 pub mod compare;
+pub mod compare_fleets;
 pub mod compare_reported;
 pub mod compare_sweeps;
 pub mod completions;

@@ -16,9 +16,11 @@ use support::{Sandbox, json, wait_until};
 
 #[test]
 fn one_two_and_four_agents_of_this_host_carry_what_is_asked_of_each() {
+    let one = Sandbox::new();
+    let mut of_one = None;
     for hosts in [1, 2, 4] {
-        let sandbox = Sandbox::new();
-        let plan = plan(&sandbox, &sandbox.data().join("{host}"), "3s");
+        let sandbox = if hosts == 1 { &one } else { &Sandbox::new() };
+        let plan = plan(sandbox, &sandbox.data().join("{host}"), "3s");
         let ran = sandbox.run(&["run", &plan, "--fleet", &format!("local:{hosts}")]);
         assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
         let fleet = fleet_in(&sandbox.path("share/plimsoll/runs"));
@@ -28,13 +30,44 @@ fn one_two_and_four_agents_of_this_host_carry_what_is_asked_of_each() {
         assert!((rate / asked - 1.0).abs() < 0.05 || was_disturbed(&fleet), "{}", ran.stdout);
         assert!(sandbox.left_in_data().iter().all(|name| name.starts_with("local-")));
         assert!(fs::read_dir(sandbox.path("cache/plimsoll")).unwrap().next().is_none(), "scratch");
+        let before = of_one.get_or_insert_with(|| fleet.clone()).clone();
         if hosts == 2 {
+            are_compared(sandbox, &before, &fleet);
             ran.says("all");
             ran.says("local-1");
             ran.says("one machine");
-            what_was_left_is_judged_again_and_defended(&sandbox, &fleet);
+            what_was_left_is_judged_again_and_defended(sandbox, &fleet);
         }
     }
+}
+
+/// Two runs of the same plan, one with a host more: what all carried together is held against each other, and the number
+/// of hosts is a condition.
+fn are_compared(sandbox: &Sandbox, before: &Path, after: &Path) {
+    let sides = [format!("before={}", before.display()), format!("after={}", after.display())];
+    let compare = |more: &[&str]| {
+        sandbox.run(&[&["compare", &sides[0], &sides[1], "--json"][..], more].concat())
+    };
+    let compared = compare(&[]).json();
+    let rate = &compared["metrics"][0];
+    assert_eq!(rate["key"], "achieved_iops_per_s", "{compared:#}");
+    let ratio = rate["sides"][1]["ratio"].as_f64().unwrap();
+    assert!((ratio / 2.0 - 1.0).abs() < 0.05 || was_disturbed(before) || was_disturbed(after));
+    let unlike = compared["unlike"].as_array().unwrap();
+    let hosts = unlike.iter().find(|one| one["name"] == "hosts").unwrap();
+    assert_eq!(hosts["values"], serde_json::json!(["1", "2"]), "{compared:#}");
+    let asked = compare(&["--factor", "hosts"]).json();
+    let hosts = asked["unlike"].as_array().unwrap().iter().find(|one| one["name"] == "hosts");
+    assert_eq!(hosts.unwrap()["factor"], true, "{asked:#}");
+    let keys = asked["metrics"].as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap());
+    assert!(
+        keys.clone().any(|key| key == "matrix.read_latency_ns_p50"),
+        "{:?}",
+        keys.collect::<Vec<_>>()
+    );
+    let own = fs::read_dir(after.join("hosts/local-1")).unwrap().flatten().next().unwrap().path();
+    let other = format!("other={}", own.display());
+    sandbox.run(&["compare", &sides[0], &other]).expect(2).says("no fleet's run");
 }
 
 fn what_was_left_is_judged_again_and_defended(sandbox: &Sandbox, fleet: &Path) {

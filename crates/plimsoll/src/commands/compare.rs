@@ -11,7 +11,7 @@ use plimsoll_runner::compare::{Taken, compare_sides, compare_within, named, swee
 
 use self::ran::{Ran, is_plan};
 use super::sides::{exit_of, show, tell_custody};
-use super::{bundle, compare_reported, compare_sweeps, sides};
+use super::{bundle, compare_fleets, compare_reported, compare_sweeps, sides};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -28,7 +28,8 @@ use crate::keys::Sign;
     cells.html\n\nA side is an experiment or run as `plimsoll runs` lists it, or a directory that holds bundles; \
     NAME=SIDE names it. One directory is compared within itself: its directories of repeats, or its runs by \
     plan. A plan that names several targets is run: each target in turn, in random order. Two sweeps are \
-    compared cell by cell; a directory with several sweeps of one plan is one side. Two \
+    compared cell by cell; a directory with several sweeps of one plan is one side. Runs of fleets are \
+    compared by what all hosts carried together. Two \
     directories, files or archives of results that other tools made are compared by what was done in \
     them, with the scatter of their repeats.\nExit code 3: conditions \
     differ that were not accepted, so no winner is called."
@@ -78,6 +79,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
                 }
             }
             let given = sides::given(several)?;
+            if let Some(compared) = compare_fleets::compare_given(&given, &taken_of(options))? {
+                return compare_fleets::told(&compared, options.html.as_deref(), common);
+            }
             let taken = [&options.accept[..], &options.factor[..]].concat();
             if let Some(compared) = sweeps::compare_given(&given, &taken)? {
                 return compare_sweeps::told(&compared, options.html.as_deref(), common);

@@ -1,0 +1,175 @@
+//! Fleets' runs side by side: a side's figure is that of all hosts together, its conditions are those of every host.
+//!
+//! Rates are the hosts' own, added; latencies are of the sum of their histograms, as a fleet's verdict has them. Whatever
+//! differs between hosts of the two sides is an unlike condition, and so is their number.
+
+use std::collections::BTreeSet;
+
+use plimsoll_evidence::Bundle;
+
+use super::{
+    Comparison, Measured, Metric, Outcome, Side, Standing, Unlike, conditions, decide, invalid,
+    metric, metric_as, not_shown, strays, unlike,
+};
+use crate::fleet::{ClassLine, FleetVerdict};
+use crate::metrics::{self, Counted};
+use crate::verdict::{Verdict, VerdictKind};
+
+/// The condition of the number of hosts.
+const HOSTS: &str = "hosts";
+
+/// A fleet's run.
+#[derive(Clone, Debug)]
+pub struct FleetRun<'a> {
+    /// Name of the run.
+    pub run_id: &'a str,
+    /// The verdict on all hosts.
+    pub verdict: &'a FleetVerdict,
+    /// The bundles of the hosts that left one, with their verdicts.
+    pub hosts: Vec<(&'a Bundle, &'a Verdict)>,
+}
+
+/// One side.
+#[derive(Clone, Debug)]
+pub struct FleetSide<'a> {
+    /// How it is called.
+    pub name: String,
+    /// Its runs.
+    pub runs: Vec<FleetRun<'a>>,
+}
+
+/// A latency of a class.
+type LatencyOf = fn(&ClassLine) -> Option<u64>;
+
+/// Latencies that are compared, by class.
+const LATENCIES: [(&str, &str, LatencyOf); 3] = [
+    ("latency_ns_avg", "average latency", |class| class.latency_ns_avg),
+    ("latency_ns_p50", "p50 latency", |class| class.latency_ns_p50),
+    ("latency_ns_p99", "p99 latency", |class| class.latency_ns_p99),
+];
+
+/// Compares two or more sides. `accepted` and `factors` are as in [`super::compare_for`].
+pub fn compare_fleets(
+    sides: &[FleetSide<'_>],
+    accepted: &[String],
+    factors: &[String],
+) -> Comparison {
+    let of_hosts: Vec<Side<'_>> = sides.iter().map(of_hosts).collect();
+    let factors = [factors, &conditions::factors_of_plans(&of_hosts)].concat();
+    let taken = [accepted, &factors].concat();
+    let mut unlike = unlike(&of_hosts, &taken, &factors);
+    unlike.extend(numbers(sides, &taken, &factors));
+    let metrics = metrics_of(sides);
+    let standings: Vec<Standing> = of_hosts.iter().map(decide::standing).collect();
+    let (outcome, winner, reason) = match incomplete(sides) {
+        Some(reason) => (Outcome::NotBelieved, None, reason),
+        None => {
+            let decided = decide::decide(&of_hosts, &standings, &metrics, &unlike, &taken);
+            (decided.outcome, decided.winner, decided.reason)
+        }
+    };
+    let mut remarks = vec![
+        "Rates are those of all hosts, added; latencies are of the sum of their histograms."
+            .to_owned(),
+    ];
+    remarks.extend(of_hosts.iter().flat_map(invalid));
+    remarks.extend(of_hosts.iter().flat_map(|side| not_shown(side, &taken)));
+    remarks.extend(strays(&unlike, accepted));
+    Comparison {
+        names: sides.iter().map(|side| side.name.clone()).collect(),
+        outcome,
+        winner,
+        reason,
+        standings,
+        metrics,
+        unlike,
+        why: None,
+        remarks,
+        measured: Measured::all(&of_hosts),
+    }
+}
+
+/// A side whose runs are those of its hosts.
+fn of_hosts<'a>(side: &FleetSide<'a>) -> Side<'a> {
+    let runs = side.runs.iter().flat_map(|run| run.hosts.iter().copied()).collect();
+    Side { name: side.name.clone(), runs }
+}
+
+/// A run without a sum, or whose sum is not to be believed.
+fn incomplete(sides: &[FleetSide<'_>]) -> Option<String> {
+    sides.iter().find_map(|side| {
+        let wrong = |run: &&FleetRun<'_>| {
+            run.verdict.total.is_none()
+                // What a host's own rules say is weighed with the others of them.
+                || run.verdict.verdict == VerdictKind::Invalid
+                    && run.hosts.iter().all(|(_, host)| host.verdict != VerdictKind::Invalid)
+        };
+        let run = side.runs.iter().find(wrong)?;
+        Some(format!(
+            "No winner is called: run {} of {} is not what it claims to be: {}.",
+            run.run_id, side.name, run.verdict.reason
+        ))
+    })
+}
+
+fn numbers(sides: &[FleetSide<'_>], taken: &[String], factors: &[String]) -> Option<Unlike> {
+    let number = |side: &FleetSide<'_>| {
+        let numbers: BTreeSet<usize> =
+            side.runs.iter().map(|run| run.verdict.hosts.len()).collect();
+        numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+    };
+    let values: Vec<String> = sides.iter().map(number).collect();
+    let differs = values.windows(2).any(|pair| pair[0] != pair[1]);
+    let names = |words: &[String]| words.iter().any(|word| conditions::covers(word, HOSTS));
+    differs.then(|| Unlike {
+        name: HOSTS.to_owned(),
+        values,
+        accepted: names(taken),
+        factor: names(factors),
+    })
+}
+
+fn metrics_of(sides: &[FleetSide<'_>]) -> Vec<Metric> {
+    let runs = || sides.iter().flat_map(|side| &side.runs);
+    let Some((first, _)) = runs().find_map(|run| run.hosts.first()) else { return Vec::new() };
+    let mut all = Vec::new();
+    for figure in metrics::of(&first.plan.workload) {
+        if !matches!(figure.counted, Counted::PerSecond | Counted::BytesPerSecond) {
+            continue;
+        }
+        let of_run = |run: &FleetRun<'_>| {
+            run.verdict.total.as_ref()?;
+            run.hosts.iter().map(|(bundle, _)| (figure.of)(bundle)).sum::<Option<f64>>()
+        };
+        let values: Vec<Vec<f64>> =
+            sides.iter().map(|side| side.runs.iter().filter_map(of_run).collect()).collect();
+        if values.iter().all(Vec::is_empty) {
+            continue;
+        }
+        let metric = metric(figure, &values, false);
+        all.push(Metric { name: format!("{}, all hosts", metric.name), ..metric });
+    }
+    let totals = || runs().filter_map(|run| run.verdict.total.as_ref());
+    let mut classes: Vec<&str> = Vec::new();
+    for class in totals().flat_map(|total| &total.classes) {
+        if !classes.contains(&class.name.as_str()) {
+            classes.push(&class.name);
+        }
+    }
+    for class in classes {
+        for (key, name, of) in LATENCIES {
+            let of_run = |run: &FleetRun<'_>| {
+                let classes = &run.verdict.total.as_ref()?.classes;
+                of(classes.iter().find(|line| line.name == class)?).map(|ns| ns as f64)
+            };
+            let values: Vec<Vec<f64>> =
+                sides.iter().map(|side| side.runs.iter().filter_map(of_run).collect()).collect();
+            if values.iter().all(|values| !values.is_empty()) {
+                let (key, name) = (format!("{class}_{key}"), format!("{class}: {name}"));
+                let counted = Counted::Nanoseconds;
+                all.push(metric_as((key, name), false, counted, &values, false));
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,76 @@
+//! `plimsoll compare RUN_A RUN_B` of fleets: what all hosts carried together, side by side.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::Bundle;
+use plimsoll_fleet::evidence::{Left, hosts, is_fleet, read};
+use plimsoll_judge::Verdict;
+use plimsoll_judge::compare::{Comparison, FleetRun, FleetSide, compare_fleets};
+use plimsoll_report::comparison_document;
+use plimsoll_runner::compare::{Given, Taken};
+
+use super::sides::{exit_of, show};
+use super::{audit, bundle};
+use crate::common::Common;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Fleets' runs in the order of their names: the directory itself, or those in it.
+fn fleets_in(directory: &Path) -> Vec<PathBuf> {
+    if is_fleet(directory) {
+        return vec![directory.to_path_buf()];
+    }
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut fleets: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|p| is_fleet(p)).collect();
+    fleets.sort();
+    fleets
+}
+
+/// Compares sides that are fleets' runs, or directories of some; `None` where no side is.
+///
+/// # Errors
+/// Sides of which only some are, evidence that can't be read or was changed.
+pub fn compare_given(given: &[Given], taken: &Taken<'_>) -> Result<Option<Comparison>, CliError> {
+    let found: Vec<Vec<PathBuf>> = given.iter().map(|side| fleets_in(&side.directory)).collect();
+    if found.iter().all(Vec::is_empty) {
+        return Ok(None);
+    }
+    if let Some(other) = found.iter().position(Vec::is_empty) {
+        let says = format!("{} is no fleet's run, and another side is one", given[other].called);
+        return Err(CliError::usage(says).hint("compare fleets with fleets, and runs with runs"));
+    }
+    type Read = Vec<(Left, Vec<(Bundle, Verdict)>)>;
+    let one = |path: &PathBuf| -> Result<_, CliError> {
+        let left = read(path)?;
+        let hosts = hosts(&left)?;
+        Ok((left, hosts))
+    };
+    let all = |paths: &Vec<PathBuf>| paths.iter().map(one).collect::<Result<Read, CliError>>();
+    let all: Vec<Read> = found.iter().map(all).collect::<Result<_, _>>()?;
+    let sides: Vec<FleetSide<'_>> =
+        given.iter().zip(&all).map(|(given, runs)| side(given, runs)).collect();
+    Ok(Some(compare_fleets(&sides, taken.accept, taken.factors)))
+}
+
+fn side<'a>(given: &Given, runs: &'a [(Left, Vec<(Bundle, Verdict)>)]) -> FleetSide<'a> {
+    let run = |(left, hosts): &'a (Left, Vec<(Bundle, Verdict)>)| FleetRun {
+        run_id: &left.fleet.run_id,
+        verdict: &left.verdict,
+        hosts: hosts.iter().map(|(bundle, verdict)| (bundle, verdict)).collect(),
+    };
+    let name = given.name.clone().unwrap_or_else(|| given.called.clone());
+    FleetSide { name, runs: runs.iter().map(run).collect() }
+}
+
+/// Shows a comparison, writes its page, and says what it ends with.
+///
+/// # Errors
+/// A page or stdout that cannot be written.
+pub fn told(compared: &Comparison, html: Option<&Path>, common: &Common) -> Result<Exit, CliError> {
+    if let Some(path) = html {
+        audit::write(path, &bundle::document_html(&comparison_document(compared))?)?;
+    }
+    show(compared, common)?;
+    Ok(exit_of(compared))
+}
