@@ -34,7 +34,8 @@ pub(super) async fn cards(
             _ => drop(found.remove(&entry.key)),
         }
         let free = found.values().filter(|card| card.busy_with.is_none()).count();
-        if wanted.is_some_and(|wanted| free >= wanted as usize) {
+        // All that are there already are looked at: the first by name are wanted, not the first to be read.
+        if entry.delta == 0 && wanted.is_some_and(|wanted| free >= wanted as usize) {
             break;
         }
     }

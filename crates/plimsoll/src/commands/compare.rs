@@ -97,7 +97,6 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     Ok(read.iter().fold(exit_of(&compared), |exit, side| side.weigh(exit)))
 }
 
-/// Runs the targets of a plan in turns.
 fn run_plan(name: &str, options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = options.ran.plan(name)?;
     if plan.resolve().targets.len() < 2 {
