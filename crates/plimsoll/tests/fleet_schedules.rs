@@ -399,7 +399,9 @@ impl Scene {
             .map(|host| host["name"].as_str().unwrap())
             .collect();
         if missing.is_empty() {
-            assert!(!verdict["total"].is_null(), "{verdict:#}");
+            // All came to their end; where one was ended before it measured there is nothing to add up.
+            let undecided = ["INCONCLUSIVE", "INVALID"].contains(&kind.as_str());
+            assert!(!verdict["total"].is_null() || undecided, "{verdict:#}");
         } else {
             assert_eq!(kind, "INVALID", "{missing:?} {verdict:#}");
             assert!(verdict["total"].is_null(), "a sum without {missing:?}: {verdict:#}");

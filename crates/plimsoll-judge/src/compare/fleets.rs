@@ -69,7 +69,7 @@ pub fn compare_fleets(
         }
     };
     let mut remarks = vec![
-        "Rates are those of all hosts, added; latencies are of the sum of their histograms."
+        "Rates are those of all hosts, added; latencies are of the sum of their histograms. Verdicts are those of the hosts' runs."
             .to_owned(),
     ];
     remarks.extend(of_hosts.iter().flat_map(invalid));

@@ -21,7 +21,8 @@ pub fn is_elsewhere(path: &str) -> bool {
 
 /// Whether a bundle lies within, so many directories deep.
 fn holds_bundles(directory: &Path, depth: usize) -> bool {
-    if directory.join("run.json").is_file() || directory.join("experiment.json").is_file() {
+    let marks = ["run.json", "experiment.json", "all/fleet.json"];
+    if marks.iter().any(|mark| directory.join(mark).is_file()) {
         return true;
     }
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
