@@ -46,29 +46,47 @@ pub fn hosts_table(hosts: impl Iterator<Item = HostRow>) -> Table {
     table
 }
 
+impl HostRow {
+    /// What it does.
+    #[must_use]
+    pub fn state(&self) -> String {
+        match (self.clock_error_ns, self.is_drained, &self.busy_with) {
+            (None, ..) => "does not answer".to_owned(),
+            (_, true, _) => "left out".to_owned(),
+            (_, _, Some(run)) => format!("carries out {run}"),
+            _ => "free".to_owned(),
+        }
+    }
+
+    /// Its version; where it is another build than this one, that too.
+    #[must_use]
+    pub fn version_text(&self) -> String {
+        match self.is_own_build {
+            true => self.version.clone(),
+            false => format!("{}, another build", self.version),
+        }
+    }
+
+    /// What plans may work on there.
+    #[must_use]
+    pub fn allows_text(&self) -> String {
+        match self.allows.is_empty() {
+            true => "nothing that writes".to_owned(),
+            false => self.allows.join(", "),
+        }
+    }
+}
+
 fn host(host: HostRow) -> Vec<Cell> {
-    let clock = host.clock_error_ns;
-    let state = match (clock, host.is_drained, host.busy_with) {
-        (None, ..) => "does not answer".to_owned(),
-        (_, true, _) => "left out".to_owned(),
-        (_, _, Some(run)) => format!("carries out {run}"),
-        _ => "free".to_owned(),
-    };
-    let version = match host.is_own_build {
-        true => host.version,
-        false => format!("{}, another build", host.version),
-    };
-    let allows = match host.allows.is_empty() {
-        true => "nothing that writes".to_owned(),
-        false => host.allows.join(", "),
-    };
+    let tone = if host.is_own_build { Tone::Plain } else { Tone::Warn };
+    let (version, state, allows) = (host.version_text(), host.state(), host.allows_text());
     vec![
         Cell::text(host.name),
         Cell::text(host.host),
         Cell::text(host.address),
-        Cell::text(version).tone(if host.is_own_build { Tone::Plain } else { Tone::Warn }),
+        Cell::text(version).tone(tone),
         Cell::text(host.cpus.to_string()),
-        Cell::maybe(Unit::Latency, clock.map(|ns| ns as f64)),
+        Cell::maybe(Unit::Latency, host.clock_error_ns.map(|ns| ns as f64)),
         Cell::text(state),
         Cell::text(allows),
     ]

@@ -10,6 +10,7 @@
 //! | `watched` | what is sent to those who watch it |
 //! | `drafted` | a plan from a form: what is wrong with it, whether it may be started here, what it will take |
 //! | `known` | the catalogue, by which alone a request reaches a file |
+//! | `fleet` | the hosts of a fleet, asked every few seconds |
 //! | `team` | the team's catalogue, asked every few seconds |
 //! | `shown` | reports that were drawn, so that they are not drawn for each viewer |
 //! | `tls` | the certificate that the page is served with |
@@ -22,6 +23,7 @@
 mod answer;
 mod ask;
 mod drafted;
+mod fleet;
 mod gate;
 mod known;
 mod live;
@@ -42,6 +44,7 @@ use plimsoll_catalogue::{Roots, Shared};
 use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
 
+pub use fleet::FindHosts;
 pub use server::serve;
 pub use tls::{Tls, TlsError};
 pub use tokens::{PasswordError, Tokens, TokensError, hashed};
@@ -67,6 +70,8 @@ pub struct ServeOptions {
     pub roots: FindRoots,
     /// The team's catalogue: this user's runs are put there, and those of others are shown.
     pub team: Option<Shared>,
+    /// The hosts of a fleet, which the overview shows.
+    pub hosts: Option<FindHosts>,
 }
 
 /// Why it could not be served.

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
+use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::known::Known;
 use crate::routes::router;
@@ -42,7 +43,7 @@ pub fn serve(
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
-    let ServeOptions { listen, tokens, tls, names, allow, places, roots, team } = options;
+    let ServeOptions { listen, tokens, tls, names, allow, places, roots, team, hosts } = options;
     if tokens.is_none() && !listen.ip().is_loopback() && !insecure {
         return Err(ServeError::Open(listen));
     }
@@ -55,7 +56,9 @@ pub fn serve(
     let names = names.iter().map(|name| name.to_ascii_lowercase()).collect();
     let gate = Gate { tokens, sessions, names, is_secure };
     let team = team.map(|shared| Arc::new(Team::new(shared)));
-    let site = Arc::new(Site::new(gate, Known::new(roots, team.clone()), places, allow)?);
+    let fleet = hosts.map(|find| Arc::new(Fleet::new(find)));
+    let known = Known::new(roots, team.clone());
+    let site = Arc::new(Site::new(gate, known, places, allow, fleet.clone())?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(PAGES_MAX)
@@ -70,6 +73,7 @@ pub fn serve(
             team.share(move || runs.roots(), move || read.forget())
         });
         drop(sharing.transpose().map_err(system)?);
+        fleet.as_ref().map_or(Ok(()), |fleet| fleet.follow()).map_err(system)?;
         ready(listener.local_addr().map_err(failed)?);
         let until_stopped = async {
             while !stop.load(Ordering::Relaxed) {
@@ -84,6 +88,9 @@ pub fn serve(
     });
     if let Some(team) = &team {
         team.stop();
+    }
+    if let Some(fleet) = &fleet {
+        fleet.stop();
     }
     runtime.shutdown_timeout(LOOK);
     site.live.end();

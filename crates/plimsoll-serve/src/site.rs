@@ -12,6 +12,7 @@ use plimsoll_runner::places::Places;
 use crate::ServeError;
 use crate::answer::{Answer, Problem};
 use crate::ask::Ask;
+use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::known::Known;
 use crate::live::Live;
@@ -47,6 +48,8 @@ pub struct Site {
     pub live: Live,
     /// What plans may be started on.
     pub allow: Allow,
+    /// The hosts of a fleet, where one is named.
+    pub fleet: Option<Arc<Fleet>>,
     /// Reports.
     pub drawn: Drawn,
     /// Archives are packed one at a time: each is held in memory.
@@ -63,7 +66,13 @@ impl Site {
     ///
     /// # Errors
     /// A defect in one of these.
-    pub fn new(gate: Gate, known: Known, places: Places, allow: Allow) -> Result<Self, ServeError> {
+    pub fn new(
+        gate: Gate,
+        known: Known,
+        places: Places,
+        allow: Allow,
+        fleet: Option<Arc<Fleet>>,
+    ) -> Result<Self, ServeError> {
         let mut templates = html::environment();
         for (name, text) in TEMPLATES {
             templates
@@ -74,7 +83,7 @@ impl Site {
         let (packing, modelling) = (Mutex::default(), Mutex::default());
         let (templates, cache) = (Arc::new(templates), places.cache.clone());
         let live = Live::new(places, Arc::clone(&templates));
-        Ok(Self { gate, known, live, allow, drawn, packing, modelling, cache, templates })
+        Ok(Self { gate, known, live, allow, fleet, drawn, packing, modelling, cache, templates })
     }
 
     /// A page. `within` is the entry of the menu that it belongs to.

@@ -4,6 +4,7 @@ mod fleets;
 mod support;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -80,6 +81,27 @@ impl Secure {
     }
 }
 
+/// The page's overview lists the hosts.
+fn are_on_the_page(sandbox: &Sandbox, fleet: &str) {
+    let mut command = sandbox.command(&["serve", "--listen", "0", "--fleet", fleet]);
+    let mut page = Process::start({
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    });
+    let mut line = String::new();
+    BufReader::new(page.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let at =
+        line.trim().trim_start_matches("the page is at http://").trim_end_matches('/').to_owned();
+    wait_until("both on the page", || {
+        let mut stream = TcpStream::connect(&at).unwrap();
+        let ask = format!("GET / HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
+        stream.write_all(ask.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        ["node1", "node2", "free", "<h2>Fleet</h2>"].iter().all(|word| text.contains(word))
+    });
+}
+
 #[test]
 fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_asked() {
     let secure = Secure::new();
@@ -92,6 +114,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
         seen.as_array().unwrap().iter().filter(|agent| known(agent)).count() == 2
     });
     sandbox.run(&["fleet", "status", &fleet]).expect(0).says("free");
+    are_on_the_page(sandbox, &fleet);
 
     // Who would take it: inside of what is allowed, and outside.
     let inside = plan(sandbox, &sandbox.data().join("{host}"), "1s");

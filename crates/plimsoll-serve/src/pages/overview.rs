@@ -47,6 +47,7 @@ pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
         under_way => rows(&under_way),
         cut_off => rows(&cut_off),
         others => site.live.elsewhere.all().iter().map(super::live::brief).collect::<Vec<_>>(),
+        fleet => site.fleet.as_ref().map(|fleet| fleet.shown()),
         is_live => site.live.with(|state| state.is_under_way).unwrap_or(false),
         is_empty => open.is_empty() && ended.trim().is_empty(),
         ended => Value::from_safe_string(ended.to_string()),

@@ -39,7 +39,7 @@ fn site(directory: &Path, asks: bool) -> Arc<Site> {
     let state = directory.join("state");
     let (runs, cache) = (directory.join("runs"), directory.to_path_buf());
     let places = Places { state, runs, cache, signer: None };
-    Arc::new(Site::new(gate, known, places, Allow::default()).unwrap())
+    Arc::new(Site::new(gate, known, places, Allow::default(), None).unwrap())
 }
 
 /// What comes back: status, headers, text.

@@ -1,7 +1,7 @@
 //! `plimsoll fleet`: set a fleet up, look at its agents, take some out.
 
 mod init;
-mod status;
+pub mod status;
 
 use clap::{Args, Subcommand};
 

@@ -12,6 +12,7 @@ use plimsoll_serve::{ServeOptions, Tls, Tokens, serve};
 use serde_json::json;
 
 use super::bundle;
+use super::fleet::status::hosts;
 use crate::catalogue;
 use crate::common::Common;
 use crate::error::CliError;
@@ -57,6 +58,9 @@ pub struct Options {
     /// NFS export below which such plans may work, nfs://host/export.
     #[arg(long, value_name = "EXPORT")]
     allow_nfs: Vec<String>,
+    /// Show the hosts of this fleet: the fleet.toml of `plimsoll fleet init`, or the NATS server's address.
+    #[arg(long, value_name = "FLEET")]
+    fleet: Option<String>,
     /// Serve on an address that others reach without asking for a token, or without TLS.
     #[arg(long)]
     insecure: bool,
@@ -99,6 +103,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         places,
         roots: Box::new(move || catalogue::roots(&of)),
         team: team::asked().cloned(),
+        hosts: options.fleet.as_deref().map(hosts).transpose()?,
     };
     let mut unsaid = None;
     let told = |at: SocketAddr| unsaid = say(scheme, at, common).err();

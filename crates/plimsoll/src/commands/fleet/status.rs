@@ -1,13 +1,14 @@
 //! `plimsoll fleet status`, `drain` and `check`: who is there, who is left out, who would take a plan.
 
-use plimsoll_fleet::coordinator::{self, Options};
+use plimsoll_fleet::coordinator::{self, Options, Seen};
 use plimsoll_plan::Plan;
 use plimsoll_report::hosts::{HostRow, WouldRow, hosts_table, would_table};
 use plimsoll_report::text;
+use plimsoll_serve::FindHosts;
 use serde_json::json;
 
 use super::Of;
-use crate::commands::access::reached;
+use crate::commands::access::{Access, reached};
 use crate::commands::bundle;
 use crate::common::Common;
 use crate::error::CliError;
@@ -30,7 +31,14 @@ pub fn status(of: &Of, common: &Common) -> Result<Exit, CliError> {
         bundle::print("no agent is there; `plimsoll agent` is started on each host\n")?;
         return Ok(Exit::Ok);
     }
-    let rows = seen.into_iter().map(|one| HostRow {
+    let rows = seen.into_iter().map(row);
+    bundle::print(&text::grid(&hosts_table(rows), &bundle::style(common)))?;
+    Ok(Exit::Ok)
+}
+
+/// An agent as a row.
+fn row(one: Seen) -> HostRow {
+    HostRow {
         name: one.card.name,
         host: one.card.host,
         address: one.card.address,
@@ -41,9 +49,19 @@ pub fn status(of: &Of, common: &Common) -> Result<Exit, CliError> {
         busy_with: one.card.busy_with,
         is_drained: one.is_drained,
         allows: one.card.allows,
-    });
-    bundle::print(&text::grid(&hosts_table(rows), &bundle::style(common)))?;
-    Ok(Exit::Ok)
+    }
+}
+
+/// The hosts of a fleet, for whoever asks again and again.
+///
+/// # Errors
+/// A file that can't be read.
+pub fn hosts(fleet: &str) -> Result<FindHosts, CliError> {
+    let (server, _) = reached(fleet, &Access::default(), &Sign::default())?;
+    Ok(Box::new(move || {
+        let seen = coordinator::status(&server).map_err(|error| error.message)?;
+        Ok(seen.into_iter().map(row).collect())
+    }))
 }
 
 /// Leaves agents out, all where none is named, or takes them in again.

@@ -1,0 +1,99 @@
+//! The hosts of a fleet: asked every few seconds by a thread of its own, so that no page waits for their server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use minijinja::context;
+use minijinja::value::Value;
+use plimsoll_report::hosts::HostRow;
+use plimsoll_report::number::{Letters, Unit};
+use plimsoll_report::time::utc;
+
+/// The hosts as of now, or why they are not known.
+pub type FindHosts = Box<dyn Fn() -> Result<Vec<HostRow>, String> + Send + Sync>;
+
+/// They are asked this often.
+const EVERY: Duration = Duration::from_secs(10);
+/// And looked this often whether the page ends.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What is known of a fleet's hosts.
+pub struct Fleet {
+    find: FindHosts,
+    state: Mutex<State>,
+    stop: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    asked_unix_ns: Option<u64>,
+    hosts: Vec<HostRow>,
+    wrong: Option<String>,
+}
+
+impl Fleet {
+    /// Not asked yet.
+    pub fn new(find: FindHosts) -> Self {
+        Self { find, state: Mutex::default(), stop: AtomicBool::new(false) }
+    }
+
+    /// Asks until it is stopped.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn follow(self: &Arc<Self>) -> std::io::Result<()> {
+        let fleet = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("fleet".to_owned()).spawn(move || {
+            while !fleet.stop.load(Ordering::Relaxed) {
+                fleet.once();
+                let began = Instant::now();
+                while began.elapsed() < EVERY && !fleet.stop.load(Ordering::Relaxed) {
+                    std::thread::sleep(LOOK);
+                }
+            }
+        });
+        // It ends by itself.
+        thread.map(drop)
+    }
+
+    /// Has the thread end.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn once(&self) {
+        let found = (self.find)();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match found {
+            Ok(hosts) => {
+                let asked_unix_ns = now.map(|since| since.as_nanos() as u64);
+                *state = State { asked_unix_ns, hosts, wrong: None };
+            }
+            Err(says) => state.wrong = Some(says),
+        }
+    }
+
+    /// As the overview shows them.
+    pub fn shown(&self) -> Value {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = |host: &HostRow| {
+            let clock =
+                host.clock_error_ns.map(|ns| Unit::Latency.show(ns as f64, Letters::Unicode));
+            context! {
+                name => host.name.clone(),
+                host => host.host.clone(),
+                version => host.version_text(),
+                clock => clock.unwrap_or_else(|| "n/a".to_owned()),
+                state => host.state(),
+                allows => host.allows_text(),
+            }
+        };
+        context! {
+            hosts => state.hosts.iter().map(host).collect::<Vec<Value>>(),
+            asked => state.asked_unix_ns.map(utc),
+            wrong => state.wrong.clone(),
+        }
+    }
+}
