@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use futures_util::future::try_join_all;
 use plimsoll_evidence::fleet::Offset;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::{Plan, ResolvedPlan};
@@ -138,6 +139,12 @@ async fn coordinate(
         let (card, offset) = answers(&broker, card).await?;
         hosts.push(Asked::new(card, offset));
     }
+    // Before the order is made, which holds for a minute: with many hosts this takes its time.
+    for host in &hosts {
+        broker.make_evidence_of(&host.card.name).await.map_err(|error| {
+            RunnerError::environment(format!("no place for evidence on the server: {error}"))
+        })?;
+    }
     let started_unix_ns = clock::realtime_ns();
     let given = (plan.source_name(), plan.text());
     let order = Order::new(&run_id, names, given, started_unix_ns)?;
@@ -146,16 +153,15 @@ async fn coordinate(
     let kept = Kept { order, started_unix_ns, boot_id: boot_id(), hosts: clocks };
     kept.write(&options.places)?;
     let told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
-    for host in &hosts {
-        broker.make_evidence_of(&host.card.name).await.map_err(|error| {
-            RunnerError::environment(format!("no place for evidence on the server: {error}"))
-        })?;
+    let (run, server, signed) = (&run_id, &broker, &signed);
+    let sent = hosts.iter().map(|host| async move {
         let subject = format!("plimsoll.order.{}", host.card.name);
-        let id = format!("{run_id}-{}-order", host.card.name);
-        broker.leave(subject, &signed, &id).await.map_err(|error| {
-            RunnerError::environment(format!("the plan could not be sent: {error}"))
-        })?;
-    }
+        let id = format!("{run}-{}-order", host.card.name);
+        server.leave(subject, signed, &id).await
+    });
+    try_join_all(sent).await.map_err(|error| {
+        RunnerError::environment(format!("the plan could not be sent: {error}"))
+    })?;
     let fleet = Fleet::new(&broker, &run_id, hosts);
     finish(fleet, told, plan, &kept, options, interrupt, tell).await
 }

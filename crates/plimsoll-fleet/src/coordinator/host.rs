@@ -118,8 +118,10 @@ impl Asked {
     }
 
     /// Hears its heartbeat.
-    pub(super) fn beat(&mut self, card: &Card) {
+    pub(super) fn beat(&mut self, card: &Card, run_id: &str) {
         self.heard = Instant::now();
+        // Its answer is still on its way.
+        self.accepted |= card.busy_with.as_deref() == Some(run_id);
         if card.instance != self.card.instance && !self.is_over() {
             let doing = self.doing();
             self.lose(format!("its agent was started again, {doing}"));
@@ -169,7 +171,7 @@ mod tests {
         host.hear(Told::Ready { kind: PhaseKind::WarmUp, number: 1, run_start_ns: 0, ready_ns: 1 });
         assert!(host.waits() && !host.is_over());
         let again = Card { instance: "2".into(), ..host.card.clone() };
-        host.beat(&again);
+        host.beat(&again, "r");
         assert_eq!(
             host.lost.as_deref(),
             Some("its agent was started again, after it was let into warm-up")
@@ -182,8 +184,11 @@ mod tests {
     fn a_beat_of_the_same_agent_is_no_loss() {
         let mut host = asked();
         let same = host.card.clone();
-        host.beat(&same);
+        host.beat(&same, "r");
         assert!(!host.is_over() && host.before().offset_ns == 5);
+        assert!(!host.accepted);
+        host.beat(&Card { busy_with: Some("r".into()), ..same }, "r");
+        assert!(host.accepted, "it carries the plan out, whatever it has said yet");
         host.hear(Told::Refused { reason: "no".into() });
         assert!(host.is_over());
     }

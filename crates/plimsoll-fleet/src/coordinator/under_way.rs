@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::connection::State;
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_sys::clock;
 use tokio::io::AsyncReadExt;
@@ -18,7 +19,7 @@ use crate::message::{Go, Live, Told};
 use crate::offset::{measure, there_ns};
 
 /// An agent has so long to take the plan or to refuse it.
-const ANSWER: Duration = Duration::from_secs(15);
+const ANSWER: Duration = Duration::from_secs(30);
 /// A phase begins so long after the last host is ready: the time in which all of them are told.
 const LEAD_NS: u64 = 300_000_000;
 /// An agent that says nothing for so long while it is waited for is lost.
@@ -27,6 +28,8 @@ const LOST_AFTER: Duration = Duration::from_secs(10);
 const WORD_EVERY: Duration = Duration::from_secs(20);
 /// What was told before a run is taken up again is waited for so long.
 const CATCH_UP: Duration = Duration::from_secs(5);
+/// Who comes to look no sooner than this was busy, or had no processor, and what hosts said still waits to be heard.
+const BUSY: Duration = Duration::from_secs(1);
 /// It is looked this often whether something is to be done.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -38,9 +41,12 @@ pub(super) struct Fleet<'a> {
     /// Why all were told to end.
     pub(super) stopped: Option<String>,
     said_busy: Instant,
+    /// When silence was looked at last.
+    looked: Instant,
     /// When hosts heard last that somebody coordinates them, and how often.
     word: (Instant, u64),
     live: BTreeMap<String, Live>,
+    /// Since when answers to the plan are waited for.
     sent_ns: u64,
     /// Where in the stream the last message was that was heard.
     last: u64,
@@ -48,10 +54,20 @@ pub(super) struct Fleet<'a> {
 
 impl<'a> Fleet<'a> {
     pub(super) fn new(broker: &'a Broker, run_id: &'a str, hosts: Vec<Asked>) -> Self {
-        let sent_ns = clock::monotonic_ns();
         let (said_busy, live) = (Instant::now(), BTreeMap::new());
         let word = (Instant::now(), 0);
-        Self { broker, run_id, hosts, stopped: None, said_busy, word, live, sent_ns, last: 0 }
+        Self {
+            broker,
+            run_id,
+            hosts,
+            stopped: None,
+            said_busy,
+            looked: said_busy,
+            word,
+            live,
+            sent_ns: 0,
+            last: 0,
+        }
     }
 
     /// Hears what was told before, up to the last word: nothing is decided on half of it.
@@ -84,6 +100,9 @@ impl<'a> Fleet<'a> {
         let mut connections = self.broker.connections();
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        // Nobody was listened to until here: with many hosts clocks, orders and buckets take their time.
+        self.hosts.iter_mut().for_each(Asked::cannot_be_heard);
+        self.sent_ns = clock::monotonic_ns();
         while !self.hosts.iter().all(Asked::is_over) {
             tokio::select! {
                 message = told.next() => match message {
@@ -153,8 +172,9 @@ impl<'a> Fleet<'a> {
 
     fn beat(&mut self, name: &str, value: &[u8]) {
         let Ok(card) = serde_json::from_slice::<Card>(value) else { return };
+        let run_id = self.run_id;
         if let Some(host) = self.host(name) {
-            host.beat(&card);
+            host.beat(&card, run_id);
         }
     }
 
@@ -203,19 +223,24 @@ impl<'a> Fleet<'a> {
         }
         self.word = (Instant::now(), self.word.1 + 1);
         let number = self.word.1;
-        for host in self.hosts.iter().filter(|host| !host.is_over() && host.waits()) {
-            let subject = format!("plimsoll.go.{}.{}", self.run_id, host.card.name);
-            let id = format!("{}-{}-wait-{number}", self.run_id, host.card.name);
+        let (broker, run_id) = (self.broker, self.run_id);
+        let waiting = self.hosts.iter().filter(|host| !host.is_over() && host.waits());
+        let told = waiting.map(|host| async move {
+            let subject = format!("plimsoll.go.{run_id}.{}", host.card.name);
+            let id = format!("{run_id}-{}-wait-{number}", host.card.name);
             // The next one comes soon.
-            let _ = self.broker.leave(subject, &Go::Wait { number }, &id).await;
-        }
+            let _ = broker.leave(subject, &Go::Wait { number }, &id).await;
+        });
+        join_all(told).await;
     }
 
     /// Who says nothing is lost only where it is waited for: a load goes on through an outage of what coordinates it.
     fn find_lost(&mut self) {
         let connected = self.broker.client.connection_state() == State::Connected;
-        if !connected {
-            // Nobody can be heard; it counts from when somebody could be.
+        let was_busy = self.looked.elapsed() > BUSY;
+        self.looked = Instant::now();
+        if !connected || was_busy {
+            // Nobody could be heard, or nobody here listened: it counts from when somebody did.
             self.hosts.iter_mut().for_each(Asked::cannot_be_heard);
             return;
         }
@@ -258,19 +283,21 @@ impl<'a> Fleet<'a> {
         }
         tell(Event::Note(format!("{}: all hosts begin", first.kind.label())));
         let at_ns = clock::monotonic_ns() + LEAD_NS;
-        for host in &mut self.hosts {
+        let (broker, run_id) = (self.broker, self.run_id);
+        let told = self.hosts.iter().map(|host| async move {
             let go = Go::Begin { number: first.number, at_ns: there_ns(at_ns, host.before()) };
-            let subject = format!("plimsoll.go.{}.{}", self.run_id, host.card.name);
-            let id = format!("{}-{}-go-{}", self.run_id, host.card.name, first.number);
+            let subject = format!("plimsoll.go.{run_id}.{}", host.card.name);
+            let id = format!("{run_id}-{}-go-{}", host.card.name, first.number);
             // Who is told late begins late, which shows.
             let began = Instant::now();
-            while self.broker.leave(subject.clone(), &go, &id).await.is_err()
+            while broker.leave(subject.clone(), &go, &id).await.is_err()
                 && began.elapsed() < LOST_AFTER
             {
                 tokio::time::sleep(LOOK).await;
             }
-            host.waiting = None;
-        }
+        });
+        join_all(told).await;
+        self.hosts.iter_mut().for_each(|host| host.waiting = None);
     }
 
     /// Has all hosts end; the first reason stays.
@@ -280,11 +307,14 @@ impl<'a> Fleet<'a> {
         }
         tell(Event::Warning(format!("{says}: all hosts are to end")));
         // One that is lost hears it when it is back: it would wait for leave that nobody gives.
-        for host in self.hosts.iter().filter(|host| host.ended.is_none()) {
-            let subject = format!("plimsoll.go.{}.{}", self.run_id, host.card.name);
-            let id = format!("{}-{}-stop", self.run_id, host.card.name);
-            let _ = self.broker.leave(subject, &Go::Stop { says: says.clone() }, &id).await;
-        }
+        let (broker, run_id, go) = (self.broker, self.run_id, Go::Stop { says: says.clone() });
+        let told = self.hosts.iter().filter(|host| host.ended.is_none()).map(|host| {
+            let subject = format!("plimsoll.go.{run_id}.{}", host.card.name);
+            let id = format!("{run_id}-{}-stop", host.card.name);
+            let go = &go;
+            async move { broker.leave(subject, go, &id).await }
+        });
+        let _ = join_all(told).await;
         self.stopped = Some(says);
     }
 

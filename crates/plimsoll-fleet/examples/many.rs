@@ -1,0 +1,209 @@
+//! How much a fleet's agents cost a NATS server, and themselves: so many agents in this process, each with a light plan.
+//!
+//! `cargo run --release -p plimsoll-fleet --example many -- 200` needs `nats-server` on the PATH. The agents, their runs and their
+//! evidence are those of `plimsoll agent`; left out are hosts of their own (all share this one's processors, memory and loopback
+//! link) and real targets.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plimsoll_evidence::fleet::HostEnd;
+use plimsoll_evidence::signature::{Signer, make_keys};
+use plimsoll_fleet::broker::Server;
+use plimsoll_fleet::{agent, coordinator};
+use plimsoll_plan::Plan;
+use plimsoll_runner::allow::Allow;
+use plimsoll_runner::places::Places;
+use serde_json::Value;
+
+/// Idle agents are looked at for so long.
+const IDLE: Duration = Duration::from_secs(20);
+
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// What the server counted: messages and bytes that came, those that left, its memory.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    came: f64,
+    left: f64,
+    came_bytes: f64,
+    left_bytes: f64,
+    memory_bytes: f64,
+}
+
+fn counted(port: u16) -> Counted {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(b"GET /varz HTTP/1.0\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let said: Value = serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let number = |name: &str| said[name].as_f64().unwrap();
+    Counted {
+        came: number("in_msgs"),
+        left: number("out_msgs"),
+        came_bytes: number("in_bytes"),
+        left_bytes: number("out_bytes"),
+        memory_bytes: number("mem"),
+    }
+}
+
+/// Resident memory of this process.
+fn own_bytes() -> f64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse::<f64>().unwrap() * 1024.0
+}
+
+fn places(root: &Path, signer: Option<Signer>) -> Places {
+    Places {
+        state: root.join("state"),
+        runs: root.join("runs"),
+        cache: root.join("cache"),
+        signer: signer.map(Arc::new),
+    }
+}
+
+fn per(count: u32, what: &str, before: Counted, after: Counted, seconds: f64) {
+    let each = |a: f64, b: f64| (b - a) / f64::from(count);
+    println!(
+        "{what}: {:.1} messages and {:.1} kB to the server, {:.1} and {:.1} kB from it for each agent in {seconds:.1} s",
+        each(before.came, after.came),
+        each(before.came_bytes, after.came_bytes) / 1e3,
+        each(before.left, after.left),
+        each(before.left_bytes, after.left_bytes) / 1e3,
+    );
+}
+
+fn main() {
+    let count: u32 = std::env::args().nth(1).map_or(200, |text| text.parse().expect("a number"));
+    let root: PathBuf = std::env::temp_dir().join(format!("plimsoll-many-{}", std::process::id()));
+    fs::create_dir_all(root.join("data")).unwrap();
+    let (port, monitor) = (free_port(), free_port());
+    let server = Command::new("nats-server")
+        .args([
+            "-a",
+            "127.0.0.1",
+            "-p",
+            &port.to_string(),
+            "-m",
+            &monitor.to_string(),
+            "-js",
+            "-sd",
+        ])
+        .arg(root.join("nats"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("nats-server on the PATH");
+    let _server = Ended(server);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    make_keys(&root.join("key"), None).unwrap();
+    let signer = Signer::read(&root.join("key"), || None).unwrap();
+    let trust = vec![signer.public().to_owned()];
+    let reached = Server { url: format!("nats://127.0.0.1:{port}"), ..Server::default() };
+    let stop = Arc::new(AtomicBool::new(false));
+    let empty = counted(monitor);
+    let own_empty = own_bytes();
+    let agents: Vec<_> = (1..=count)
+        .map(|number| {
+            let own = agent::Options {
+                server: reached.clone(),
+                name: format!("node{number}"),
+                trust: trust.clone(),
+                allow: Allow::new(&[root.join("data")], &[], &[]).unwrap(),
+                places: places(&root.join(format!("node{number}")), None),
+                bundles: None,
+                alone_max: agent::ALONE_MAX,
+            };
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                agent::run(&own, &stop, &mut |_| ()).map_err(|error| error.to_string())
+            })
+        })
+        .collect();
+    let began = Instant::now();
+    while coordinator::status(&reached).unwrap().len() < count as usize {
+        assert!(began.elapsed() < Duration::from_secs(120), "not all agents came");
+    }
+    println!("{count} agents are there after {:.1} s", began.elapsed().as_secs_f64());
+    let (before, idle) = (counted(monitor), Instant::now());
+    std::thread::sleep(IDLE);
+    let after = counted(monitor);
+    per(count, "idle", before, after, idle.elapsed().as_secs_f64());
+    println!(
+        "idle: {:.0} kB of this process and {:.0} kB of the server for each agent",
+        (own_bytes() - own_empty) / f64::from(count) / 1e3,
+        (after.memory_bytes - empty.memory_bytes) / f64::from(count) / 1e3
+    );
+    let text = format!(
+        "version = 1\nname = \"many\"\ndemonstration = true\n[target]\npath = {:?}\n\
+         [workload.matrix]\nfile_size = \"64KiB\"\nsizes = \"4KiB\"\nreads = 100\narrival = \"constant\"\n\
+         rate = 10\n[phases]\nwarm_up = \"1s\"\nmeasure = \"10s\"\n[evidence]\n\
+         min_measure = \"1s\"\ninterval = \"1s\"\n",
+        root.join("data/{host}").display().to_string()
+    );
+    let plan = Plan::parse(&text, "many.toml").unwrap_or_else(|errors| panic!("{errors}"));
+    let options = coordinator::Options {
+        server: reached,
+        agents: Some(count),
+        places: places(&root, Some(signer)),
+        bundles: root.join("runs"),
+    };
+    let (before, began) = (counted(monitor), Instant::now());
+    let mut most_bytes = 0.0_f64;
+    let left = coordinator::run(&plan, &options, &AtomicBool::new(false), &mut |event| {
+        most_bytes = most_bytes.max(own_bytes());
+        if let coordinator::Event::Warning(says) = event {
+            println!("{says}");
+        }
+    });
+    let took = began.elapsed().as_secs_f64();
+    let after = counted(monitor);
+    per(count, "one run", before, after, took);
+    match left {
+        Ok(left) => {
+            let all = left.fleet.hosts.iter();
+            let reported = all.filter(|host| host.end == HostEnd::Reported).count();
+            println!(
+                "one run: {} of {count} hosts reported, {}; {:.0} kB of this process for each agent at most; {}: {}",
+                reported,
+                left.fleet.window.map_or("no common time".to_owned(), |window| format!(
+                    "starts {:.1} ms apart, known to {:.1} ms",
+                    window.start_skew_ns as f64 / 1e6,
+                    window.start_skew_error_ns as f64 / 1e6
+                )),
+                (most_bytes - own_empty) / f64::from(count) / 1e3,
+                left.verdict.verdict.label(),
+                left.verdict.reason
+            );
+        }
+        Err(error) => println!("one run: {error}"),
+    }
+    stop.store(true, Ordering::Relaxed);
+    for agent in agents {
+        if let Err(error) = agent.join().unwrap() {
+            println!("an agent ended: {error}");
+        }
+    }
+    let _ = fs::remove_dir_all(&root);
+}
