@@ -11,12 +11,13 @@ use flate2::write::GzEncoder;
 
 use crate::error::CatalogueError;
 use crate::labels::{SUFFIX, labels_path};
+use crate::scan::FLEET;
 
 /// Bundles are megabytes, and an experiment has hundreds of them: what unpacks to more than this is no archive of
 /// ours.
 const UNPACKED_BYTES_MAX: u64 = 64 << 30;
-/// A published experiment, a search in it, a run of that, a file.
-const DEPTH_MAX: usize = 5;
+/// A published experiment, a search in it, a run of that, the hosts of a fleet, one of them, its bundle, a file.
+const DEPTH_MAX: usize = 7;
 
 /// Writes the archive of a bundle or experiment. A file that is there already is not replaced.
 ///
@@ -104,8 +105,9 @@ fn unpack(archive: &Path, file: File, half: &Path) -> Result<String, CatalogueEr
         out.flush().map_err(write)?;
     }
     let name = name.ok_or_else(|| wrong("it is empty".to_owned()))?;
-    let known =
-        ["run.json", "experiment.json"].iter().any(|file| half.join(&name).join(file).is_file());
+    let known = ["run.json", "experiment.json", FLEET]
+        .iter()
+        .any(|file| half.join(&name).join(file).is_file());
     if known { Ok(name) } else { Err(wrong("it holds neither a run nor an experiment".to_owned())) }
 }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use plimsoll_evidence::fleet::{Class, Fleet, Host, HostEnd};
 use plimsoll_evidence::run::{ClassTotals, Run};
 use plimsoll_plan::Target;
 use serde::{Deserialize, Serialize};
 
 use crate::labels::Labels;
-use crate::scan::Lying;
+use crate::scan::{FLEET, Lying};
 
 /// A run: from the ledger, from its bundle, or both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,6 +57,9 @@ pub struct Entry {
     pub measured_ns: Option<u64>,
     /// The host.
     pub host: Option<String>,
+    /// The hosts of a fleet's run; empty: it is that of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
     /// Words to find it by.
     pub tags: BTreeSet<String>,
     /// What somebody noted.
@@ -156,6 +160,11 @@ impl Entry {
         } else if self.bundle.is_none() && self.end.is_some() {
             remarks.push("bundle removed".to_owned());
         }
+        match &self.hosts[..] {
+            [] => {}
+            [one] => remarks.push(format!("a fleet of one host, {one}")),
+            hosts => remarks.push(format!("{} hosts: {}", hosts.len(), hosts.join(", "))),
+        }
         remarks.extend(self.experiment.as_ref().map(|experiment| format!("in {experiment}")));
         if !self.tags.is_empty() {
             let tags: Vec<&str> = self.tags.iter().map(String::as_str).collect();
@@ -165,8 +174,11 @@ impl Entry {
         remarks
     }
 
-    /// What the files of a bundle say; `None`: it is none that can be read.
+    /// What the files of a bundle, or of a fleet's run, say; `None`: it is none that can be read.
     pub(crate) fn of(lying: &Lying) -> Option<Self> {
+        if lying.directory.join(FLEET).is_file() {
+            return Self::of_fleet(lying);
+        }
         let file = |name: &str| fs::read(lying.directory.join(name)).ok();
         let run: Run = serde_json::from_slice(&file("run.json")?).ok()?;
         let said =
@@ -204,6 +216,58 @@ impl Entry {
             entry.headroom = said.headroom;
         }
         Some(entry)
+    }
+}
+
+impl Entry {
+    /// What the files of a fleet's run say: the sum of its hosts.
+    fn of_fleet(lying: &Lying) -> Option<Self> {
+        let file = |name: &str| fs::read(lying.directory.join(name)).ok();
+        let fleet: Fleet = serde_json::from_slice(&file(FLEET)?).ok()?;
+        let said =
+            file("verdict.json").and_then(|bytes| serde_json::from_slice::<Said>(&bytes).ok());
+        let plan =
+            file("all/resolved.toml").and_then(|bytes| toml::from_slice::<Plan>(&bytes).ok());
+        let labels = Labels::of(&lying.directory).unwrap_or_default();
+        let id = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let hosts: Vec<String> = fleet.hosts.iter().map(|host| host.name.clone()).collect();
+        let is_whole = fleet.ended_early.is_empty()
+            && fleet.hosts.iter().all(|host| host.end == HostEnd::Reported);
+        let mean_ns = |is_read: bool| {
+            let pick = |class: &&Class| class.group == "transactional" && class.is_read == is_read;
+            let classes = || fleet.classes.iter().filter(pick);
+            let sum_ns: u64 = classes().map(|class| class.latency_ns_sum).sum();
+            sum_ns.checked_div(classes().map(|class| class.latency_count).sum())
+        };
+        let carried = fleet.window.and_then(|_| {
+            let rate = |host: &Host| {
+                let run = host.run.as_ref().filter(|run| run.measured_ns > 0)?;
+                let pick = |class: &&Class| class.group == "transactional";
+                let count: u64 = run.classes.iter().filter(pick).map(|class| class.count).sum();
+                Some(count as f64 * 1e9 / run.measured_ns as f64)
+            };
+            fleet.hosts.iter().map(rate).sum::<Option<f64>>()
+        });
+        Some(Self {
+            target: plan.and_then(|plan| target(&plan, &Environment::default())),
+            end: Some(if is_whole { "completed" } else { "interrupted" }.to_owned()),
+            verdict: said.as_ref().map(|said| said.verdict.clone()),
+            reason: said.map(|said| said.reason),
+            experiment: lying.within.as_deref().and_then(id),
+            bundle: Some(lying.directory.display().to_string()),
+            achieved_iops_per_s: carried,
+            read_latency_ns_avg: mean_ns(true),
+            write_latency_ns_avg: mean_ns(false),
+            measured_ns: fleet.window.map(|window| window.duration_ns),
+            host: Some(hosts.join(", ")),
+            hosts,
+            tags: labels.tags,
+            note: labels.note,
+            started_unix_ns: fleet.started_unix_ns,
+            name: fleet.name,
+            run_id: fleet.run_id,
+            ..Self::default()
+        })
     }
 }
 

@@ -11,6 +11,9 @@ const DEPTH_MAX: u32 = 4;
 /// What says that a directory is an experiment.
 const EXPERIMENT: &str = "experiment.json";
 
+/// What says that a directory is the run of a fleet.
+pub(crate) const FLEET: &str = "all/fleet.json";
+
 /// Where the runs of one user lie.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
@@ -53,7 +56,7 @@ fn below(directory: &Path, within: Option<&Path>, depth: u32, lying: &mut Vec<Ly
     let mut paths: Vec<PathBuf> = entries.filter(is_directory).map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
-        if path.join("run.json").is_file() {
+        if path.join("run.json").is_file() || path.join(FLEET).is_file() {
             lying.push(one(&path, within, false));
         } else if path.join(EXPERIMENT).is_file() {
             lying.push(one(&path, within, true));
@@ -65,7 +68,11 @@ fn below(directory: &Path, within: Option<&Path>, depth: u32, lying: &mut Vec<Ly
 }
 
 fn one(path: &Path, within: Option<&Path>, is_experiment: bool) -> Lying {
-    let files = if is_experiment { [EXPERIMENT, EXPERIMENT] } else { ["run.json", "verdict.json"] };
+    let files = match is_experiment {
+        true => [EXPERIMENT, EXPERIMENT],
+        false if path.join(FLEET).is_file() => [FLEET, "verdict.json"],
+        false => ["run.json", "verdict.json"],
+    };
     let mut stamp: Vec<String> = files.iter().map(|name| stamp_of(&path.join(name))).collect();
     stamp.push(stamp_of(&labels_path(path)));
     Lying {

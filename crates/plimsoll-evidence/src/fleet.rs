@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::PhaseKind;
+use crate::run::{LedgerPosition, Membership, PhaseKind};
 
 pub use merge::{Merged, Part, merge};
 
@@ -41,6 +41,12 @@ pub struct Fleet {
     pub interval_ns: u64,
     /// Who ended it before its end, in words; empty where nobody did.
     pub ended_early: String,
+    /// Its place in an experiment; `None`: it stands alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<Membership>,
+    /// Its place in the ledger of who coordinated; `None` in evidence of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<LedgerPosition>,
     /// The time in which every host measured, where all of them did.
     pub window: Option<Common>,
     /// Every host that was asked, in the order of their names.
@@ -223,5 +229,38 @@ impl HostRun {
     #[must_use]
     pub fn began_ns(&self, kind: PhaseKind) -> Option<u64> {
         self.phases.iter().find(|phase| phase.kind == kind).map(|phase| phase.start_ns)
+    }
+}
+
+/// The offset at a moment between two measurements, and by how much it may be wrong: as clocks may have run apart
+/// unevenly, what they ran apart beyond both errors counts too.
+#[must_use]
+pub fn between(measured: &[Offset], at_ns: i64) -> Option<Offset> {
+    let (first, last) = (measured.first()?, measured.last()?);
+    let apart_ns = last.offset_ns.abs_diff(first.offset_ns);
+    let span_ns = (last.at_ns - first.at_ns).max(1);
+    let share = ((at_ns - first.at_ns) as f64 / span_ns as f64).clamp(0.0, 1.0);
+    let moved_ns = (last.offset_ns - first.offset_ns) as f64 * share;
+    let both_ns = first.error_ns + last.error_ns;
+    Some(Offset {
+        offset_ns: first.offset_ns + moved_ns as i64,
+        error_ns: first.error_ns.max(last.error_ns) + apart_ns.saturating_sub(both_ns),
+        at_ns,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn between_two_measurements_a_clock_runs_evenly_and_what_it_ran_is_in_its_error() {
+        let at = |offset_ns, error_ns, at_ns| Offset { offset_ns, error_ns, at_ns };
+        let measured = [at(100, 10, 0), at(300, 20, 1_000)];
+        let found = between(&measured, 500).unwrap();
+        assert_eq!((found.offset_ns, found.error_ns), (200, 20 + 170));
+        assert_eq!(between(&measured[..1], 500).unwrap().offset_ns, 100);
+        assert!(between(&[], 0).is_none());
     }
 }

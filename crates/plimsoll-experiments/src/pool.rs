@@ -10,6 +10,7 @@ use plimsoll_evidence::run::Membership;
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::tuning::Range;
 use plimsoll_runner::asked::{Asked, Request};
+use plimsoll_runner::driver::ThisHost;
 use plimsoll_runner::error::{RunnerError, engine_error};
 use plimsoll_runner::finished::Finished;
 use plimsoll_runner::kept_data::DataSlot;
@@ -150,7 +151,8 @@ fn search(
     let range = Range { load_min: asked.min, load_max: asked.max, steps_max };
     let destroy = shared.destroy.to_vec();
     let bundles = shared.bundles.to_path_buf();
-    let asked = search::Asked { range, fresh: true, keep: false, destroy, bundles };
+    let asked =
+        search::Asked { range, fresh: true, keep: false, destroy, bundles, driver: &ThisHost };
     let mut listener = (shared.listener)();
     let (plan, resolved) = (&planned.plan, &planned.resolved);
     let (places, interrupt) = (shared.places, shared.interrupt);
@@ -170,6 +172,7 @@ fn run_job(job: &Job<'_>, shared: &Shared<'_>) -> Result<Finished, RunnerError> 
             bundles: shared.bundles,
             places: shared.places,
             interrupt: shared.interrupt,
+            driver: &ThisHost,
         },
         experiment: Some(job.place.clone()),
         data: &data,

@@ -1,5 +1,5 @@
-//! What an experiment of the catalogue says, whichever kind it is: repeats, arms, a search, a sweep, a published
-//! one. Its bundles are judged again.
+//! What runs of the catalogue that belong together say, whichever kind it is: repeats, arms, a search, a sweep, a published
+//! experiment, or the hosts of a fleet. Its bundles are judged again.
 
 use std::path::Path;
 
@@ -7,13 +7,14 @@ use plimsoll_evidence::run::ExperimentKind;
 use plimsoll_judge::{experiment, tuning};
 use plimsoll_report::document::Document;
 use plimsoll_report::{
-    comparison_document, experiment_document, stages_document, sweep_csv, sweep_document,
-    tuning_document,
+    comparison_document, experiment_document, fleet_document, stages_document, sweep_csv,
+    sweep_document, tuning_document,
 };
 use plimsoll_runner::compare::{Taken, compare_arms};
 use plimsoll_runner::custody::{Reader, Together};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::experiment::{FILE, kind_of, range_of};
+use plimsoll_runner::fleet;
 use plimsoll_runner::render;
 use plimsoll_runner::{stages, sweep};
 
@@ -32,9 +33,9 @@ pub struct Told {
     pub together: Together,
 }
 
-/// Whether a directory is an experiment.
+/// Whether a directory is an experiment, or the run of a fleet.
 pub fn is_one(directory: &Path) -> bool {
-    directory.join(FILE).is_file()
+    directory.join(FILE).is_file() || fleet::is_fleet(directory)
 }
 
 /// Reads and judges an experiment.
@@ -42,6 +43,13 @@ pub fn is_one(directory: &Path) -> bool {
 /// # Errors
 /// A directory without bundles, or with one that cannot be read.
 pub fn tell(directory: &Path) -> Result<Told, RunnerError> {
+    if fleet::is_fleet(directory) {
+        let left = fleet::read(directory)?;
+        let document = fleet_document(&left.fleet, &left.verdict);
+        let json = render::json(&left.verdict)?;
+        let together = Reader::new().load_all(directory)?;
+        return Ok(Told { document, json, csv: None, together });
+    }
     let kind = kind_of(directory)?;
     match kind {
         ExperimentKind::Published => {

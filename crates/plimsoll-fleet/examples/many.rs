@@ -166,17 +166,23 @@ fn main() {
     let options = coordinator::Options {
         server: reached,
         agents: Some(count),
+        names: Vec::new(),
         places: places(&root, Some(signer)),
         bundles: root.join("runs"),
     };
     let (before, began) = (counted(monitor), Instant::now());
     let mut most_bytes = 0.0_f64;
-    let left = coordinator::run(&plan, &options, &AtomicBool::new(false), &mut |event| {
-        most_bytes = most_bytes.max(own_bytes());
-        if let coordinator::Event::Warning(says) = event {
-            println!("{says}");
-        }
-    });
+    let left = coordinator::run(
+        &coordinator::Part::whole(&plan),
+        &options,
+        &AtomicBool::new(false),
+        &mut |event| {
+            most_bytes = most_bytes.max(own_bytes());
+            if let coordinator::Event::Warning(says) = event {
+                println!("{says}");
+            }
+        },
+    );
     let took = began.elapsed().as_secs_f64();
     let after = counted(monitor);
     per(count, "one run", before, after, took);

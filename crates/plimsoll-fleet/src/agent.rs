@@ -1,6 +1,7 @@
 //! The agent: tells the broker that it is there, takes orders, carries plans out, sends their evidence.
 
 mod gate;
+mod held;
 mod part;
 
 use std::path::PathBuf;
@@ -10,7 +11,8 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, pull};
 use futures_util::StreamExt;
-use plimsoll_plan::Plan;
+use plimsoll_evidence::run::ExperimentKind;
+use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_runner::allow::Allow;
 use plimsoll_runner::before;
 use plimsoll_runner::error::RunnerError;
@@ -21,7 +23,8 @@ use crate::broker::{Broker, Role, Server};
 use crate::card::{Card, boot_id, is_name};
 use crate::message::{Stamp, Told};
 use crate::on_a_runtime;
-use crate::order::{Order, Signed, Taken, check};
+use crate::order::{self, Order, Signed, check};
+use held::Held;
 
 /// [`Options::alone_max`] unless stated.
 pub const ALONE_MAX: Duration = Duration::from_secs(600);
@@ -121,6 +124,7 @@ async fn serve(
         options.server.url,
         if allows.is_empty() { "nothing that writes" } else { &allows }
     ));
+    let mut held = Held::default();
     let mut connections = broker.connections();
     let mut look = tokio::time::interval(LOOK);
     loop {
@@ -129,6 +133,10 @@ async fn serve(
             _ = look.tick() => {
                 if stop.load(Ordering::Relaxed) {
                     break;
+                }
+                if held.is_left(options.alone_max) {
+                    say("data that waited for another run is removed: none came");
+                    warn(&held.release().await, say);
                 }
                 let now = broker.connections();
                 if now != connections && let Ok(again) = consumer.messages().await {
@@ -143,13 +151,14 @@ async fn serve(
             tokio::time::sleep(AGAIN).await;
             continue;
         };
-        // Taken or refused, it is done with: a plan is never carried out because it was not answered for.
+        // Accepted or refused, it is done with: a plan is never carried out because it was not answered for.
         let _ = message.ack().await;
-        answer(options, &broker, &card, &message.payload, stop, say).await;
+        answer(options, &broker, &card, &mut held, &message.payload, stop, say).await;
         if stop.load(Ordering::Relaxed) {
             break;
         }
     }
+    warn(&held.release().await, say);
     let _ = broker.agents.delete(options.name.as_str()).await;
     say(&format!("agent {} ends", options.name));
     Ok(())
@@ -213,6 +222,7 @@ async fn answer(
     options: &Options,
     broker: &Broker,
     card: &Mutex<Card>,
+    held: &mut Held,
     payload: &[u8],
     stop: &AtomicBool,
     say: &mut dyn FnMut(&str),
@@ -220,16 +230,24 @@ async fn answer(
     let (run_id, taken) = take(options, payload);
     let subject = format!("plimsoll.told.{run_id}.{}", options.name);
     match taken {
-        Ok((order, _)) if order.only_asks => {
+        Ok(Accepted { order, .. }) if order.only_asks => {
             say(&format!("would take {}", order.plan_name));
             // Who waits for the answer sees that none comes.
             let id = format!("{run_id}-{}-would-take", options.name);
             let _ = broker.leave(subject, &Told::WouldTake, &id).await;
         }
-        Ok((order, plan)) => {
-            say(&format!("carries out {} ({})", order.run_id, plan.name()));
-            locked(card).busy_with = Some(order.run_id.clone());
-            part::carry_out(options, broker, &order, &plan, stop, say).await;
+        Ok(Accepted { order, .. }) if order.only_releases => {
+            let says = held.release().await;
+            warn(&says, say);
+            let id = format!("{run_id}-{}-released", options.name);
+            // Who waits for the answer sees that none comes.
+            let _ = broker.leave(subject, &Told::Released { says }, &id).await;
+        }
+        Ok(taken) => {
+            say(&format!("carries out {} ({})", taken.order.run_id, taken.plan.name()));
+            locked(card).busy_with = Some(taken.order.run_id.clone());
+            part::carry_out(options, broker, &taken, held, stop, say).await;
+            held.rest();
             locked(card).busy_with = None;
         }
         Err(reason) => {
@@ -242,8 +260,23 @@ async fn answer(
     }
 }
 
+/// What could not be removed.
+fn warn(says: &str, say: &mut dyn FnMut(&str)) {
+    if !says.is_empty() {
+        say(&format!("data that waited for another run could not be removed: {says}"));
+    }
+}
+
+/// An order that is carried out.
+struct Accepted {
+    order: Order,
+    plan: Plan,
+    /// What of the plan is run.
+    resolved: ResolvedPlan,
+}
+
 /// The run that an order is of, as far as it says, and the plan, where everything about it is in order.
-fn take(options: &Options, payload: &[u8]) -> (String, Result<(Order, Plan), String>) {
+fn take(options: &Options, payload: &[u8]) -> (String, Result<Accepted, String>) {
     let Ok(signed) = serde_json::from_slice::<Signed>(payload) else {
         return ("unknown".to_owned(), Err("it is no order".to_owned()));
     };
@@ -262,17 +295,30 @@ fn take(options: &Options, payload: &[u8]) -> (String, Result<(Order, Plan), Str
         let text = order.plan_text.replace("{host}", &options.name);
         let plan = Plan::parse(&text, &order.plan_name)
             .map_err(|errors| errors.to_string().trim_start_matches("error: ").trim().to_owned())?;
-        let resolved = plan.resolve();
+        let resolved = part_of(&plan, &order, &options.name)?;
         if order.only_asks {
             options.allow.would_take(&resolved)?;
             before::fits(&resolved).map_err(|error| error.message)?;
-            return Ok((order, plan));
+            return Ok(Accepted { order, plan, resolved });
         }
         options.allow.check(&resolved)?;
-        let taken = Taken::at(options.places.state.join("fleet-orders-taken"));
+        let taken = order::Taken::at(options.places.state.join("fleet-orders-taken"));
         taken.take(&order, &options.name)?;
-        Ok((order, plan))
+        Ok(Accepted { order, plan, resolved })
     };
     let checked = checked();
     (run_id, checked)
+}
+
+/// What of its plan an order has run: all, or a part that the plan gives.
+fn part_of(plan: &Plan, order: &Order, agent: &str) -> Result<ResolvedPlan, String> {
+    let Some(text) = &order.resolved_text else { return Ok(plan.resolve()) };
+    let resolved = ResolvedPlan::from_toml(&text.replace("{host}", agent))
+        .map_err(|error| format!("what is to be run of the plan: {error}"))?;
+    let step = order.experiment.as_ref().filter(|place| place.kind == ExperimentKind::Tune);
+    let load: Option<u64> = step.and_then(|place| place.arm.rsplit(' ').next()?.parse().ok());
+    match plan.differs_from(&resolved, load.as_slice()) {
+        Some(fields) => Err(format!("what is to be run is not the plan: it has another {fields}")),
+        None => Ok(resolved),
+    }
 }

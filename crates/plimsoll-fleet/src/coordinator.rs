@@ -12,16 +12,18 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use plimsoll_evidence::fleet::Offset;
-use plimsoll_evidence::run::PhaseKind;
+use plimsoll_evidence::ledger::{Ledger, Start};
+use plimsoll_evidence::run::{LedgerPosition, Membership, PhaseKind};
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::fleet::Left;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::run_id::RunId;
 use plimsoll_sys::clock;
 
 use crate::broker::{Broker, CARD_STAYS, Role, Server};
 use crate::card::{Card, boot_id};
-use crate::evidence::{self, Collected, Left};
+use crate::evidence::{self, Collected};
 use crate::offset::{measure, measured};
 use crate::on_a_runtime;
 use crate::order::Order;
@@ -30,7 +32,7 @@ use host::Asked;
 use kept::Kept;
 use under_way::Fleet;
 
-pub use ask::{Seen, Would, drain, status, would_take};
+pub use ask::{Seen, Would, drain, release, status, would_take};
 
 /// What a fleet's run is started with.
 #[derive(Clone, Debug)]
@@ -39,6 +41,8 @@ pub struct Options {
     pub server: Server,
     /// How many agents; `None`: all that are there.
     pub agents: Option<u32>,
+    /// These agents and no others, where they were chosen before.
+    pub names: Vec<String>,
     /// This user's own files, with the key that plans are signed with.
     pub places: Places,
     /// Directory in which the fleet's evidence is made.
@@ -65,23 +69,42 @@ pub enum Event {
     },
 }
 
-/// What can be carried out by a fleet.
+/// What a fleet is to carry out.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// The plan as it was given.
+    pub plan: &'a Plan,
+    /// What of it is run.
+    pub resolved: ResolvedPlan,
+    /// The run's place in an experiment.
+    pub experiment: Option<Membership>,
+    /// Whether its data stays on the hosts for the next run of the experiment.
+    pub keeps_data: bool,
+}
+
+impl<'a> Part<'a> {
+    /// All of a plan, once.
+    #[must_use]
+    pub fn whole(plan: &'a Plan) -> Self {
+        Self { plan, resolved: plan.resolve(), experiment: None, keeps_data: false }
+    }
+}
+
+/// What can be carried out by a fleet in one run.
 ///
 /// # Errors
 /// A plan that asks for something else.
 pub fn check(plan: &Plan, resolved: &ResolvedPlan) -> Result<(), RunnerError> {
     let refused = |says: &str, hint: &str| Err(RunnerError::usage(says).hint(hint));
     if resolved.targets.len() != 1 {
-        return refused("a fleet runs plans with one target", "name one [target]");
+        let hint = "name one [target], or have `plimsoll compare PLAN --fleet …` run them in turns";
+        return refused("a run of a fleet has one target", hint);
     }
     if resolved.workload.matrix().is_some_and(|matrix| matrix.point_count() > 1) {
         return refused(
-            "a fleet runs one point, not a sweep",
-            "give one size, share, pattern and depth",
+            "the plan is a sweep",
+            "`plimsoll sweep PLAN --fleet …` runs its points, one after the other",
         );
-    }
-    if resolved.repeat.runs > 1 {
-        return refused("a fleet runs a plan once", "leave [repeat] out and run it again");
     }
     if resolved.phases.until_steady {
         let hint = "give a time to `measure`: hosts become steady at different times";
@@ -101,17 +124,17 @@ pub fn check(plan: &Plan, resolved: &ResolvedPlan) -> Result<(), RunnerError> {
 /// # Errors
 /// A plan that can't be run so, too few agents, a plan that an agent refuses, evidence that can't be written.
 pub fn run(
-    plan: &Plan,
+    part: &Part<'_>,
     options: &Options,
     interrupt: &AtomicBool,
     tell: &mut dyn FnMut(Event),
 ) -> Result<Left, RunnerError> {
-    check(plan, &plan.resolve())?;
-    on_a_runtime(coordinate(plan, options, interrupt, tell))
+    check(part.plan, &part.resolved)?;
+    on_a_runtime(coordinate(part, options, interrupt, tell))
 }
 
 async fn coordinate(
-    plan: &Plan,
+    part: &Part<'_>,
     options: &Options,
     interrupt: &AtomicBool,
     tell: &mut dyn FnMut(Event),
@@ -120,18 +143,9 @@ async fn coordinate(
         return Err(unsigned());
     };
     let broker = Broker::connect(&options.server, Role::Coordinator).await?;
-    let mut there = cards(&broker, options.agents).await?;
-    let drained = ask::drained(&broker, &there).await?;
-    there.retain(|name, _| !drained.contains(name));
-    let chosen = choose(there, options.agents, plimsoll_report::BUILD).map_err(|error| {
-        match drained.is_empty() {
-            true => error,
-            false => {
-                error.hint(format!("taken out with `plimsoll fleet drain`: {}", drained.join(", ")))
-            }
-        }
-    })?;
+    let chosen = chosen(&broker, options).await?;
     let names: Vec<String> = chosen.iter().map(|card| card.name.clone()).collect();
+    let plan = part.plan;
     let run_id = RunId::now(plan.name()).name().replace('.', "_");
     tell(Event::Note(format!("{run_id} on {} agents: {}", names.len(), names.join(", "))));
     let mut hosts = Vec::new();
@@ -147,10 +161,17 @@ async fn coordinate(
     }
     let started_unix_ns = clock::realtime_ns();
     let given = (plan.source_name(), plan.text());
-    let order = Order::new(&run_id, names, given, started_unix_ns)?;
+    let mut order = Order::new(&run_id, names, given, started_unix_ns)?;
+    if part.resolved != plan.resolve() {
+        let text = part.resolved.to_toml();
+        order.resolved_text = Some(text.map_err(|error| RunnerError::usage(error.to_string()))?);
+    }
+    order.experiment.clone_from(&part.experiment);
+    order.keeps_data = part.keeps_data;
     let signed = order.sign(signer)?;
     let clocks = hosts.iter().map(|host| (host.card.clone(), host.before())).collect();
-    let kept = Kept { order, started_unix_ns, boot_id: boot_id(), hosts: clocks };
+    let ledger = Some(entered(part, &order, &options.places)?);
+    let kept = Kept { order, started_unix_ns, ledger, boot_id: boot_id(), hosts: clocks };
     kept.write(&options.places)?;
     let told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
     let (run, server, signed) = (&run_id, &broker, &signed);
@@ -163,7 +184,55 @@ async fn coordinate(
         RunnerError::environment(format!("the plan could not be sent: {error}"))
     })?;
     let fleet = Fleet::new(&broker, &run_id, hosts);
-    finish(fleet, told, plan, &kept, options, interrupt, tell).await
+    finish(fleet, told, &part.resolved, &kept, options, interrupt, tell).await
+}
+
+/// The agents that carry the run: those that were chosen before, or the first by name that are free.
+async fn chosen(broker: &Broker, options: &Options) -> Result<Vec<Card>, RunnerError> {
+    let mut there = cards(broker, options.agents, &options.names).await?;
+    let drained = ask::drained(broker, &there).await?;
+    there.retain(|name, _| !drained.contains(name));
+    let wanted = match options.names.len() {
+        0 => options.agents,
+        count => u32::try_from(count).ok(),
+    };
+    if !options.names.is_empty() {
+        there.retain(|name, _| options.names.contains(name));
+    }
+    choose(there, wanted, plimsoll_report::BUILD).map_err(|error| match drained.is_empty() {
+        true => error,
+        false => {
+            error.hint(format!("taken out with `plimsoll fleet drain`: {}", drained.join(", ")))
+        }
+    })
+}
+
+/// The names of the agents that a run would be carried out by now.
+///
+/// # Errors
+/// Too few of them, a server that can't be reached.
+pub fn choice(options: &Options) -> Result<Vec<String>, RunnerError> {
+    on_a_runtime(async {
+        let broker = Broker::connect(&options.server, Role::Coordinator).await?;
+        let cards = chosen(&broker, options).await?;
+        Ok(cards.into_iter().map(|card| card.name).collect())
+    })
+}
+
+/// Enters the start of a run in the ledger of who coordinates. Each host enters its own part in its own.
+fn entered(part: &Part<'_>, order: &Order, places: &Places) -> Result<LedgerPosition, RunnerError> {
+    let plan_sha256 = part.resolved.sha256_hex();
+    let plan_sha256 = plan_sha256.map_err(|error| RunnerError::usage(error.to_string()))?;
+    let start = Start {
+        run_id: &order.run_id,
+        name: &part.resolved.name,
+        plan_sha256: &plan_sha256,
+        unix_ns: order.issued_unix_ns,
+        experiment: part.experiment.as_ref().map(|place| place.id.as_str()),
+        question: None,
+        known: &[],
+    };
+    Ok(Ledger::at(places.ledger()).start(&start)?.0)
 }
 
 /// Takes a run up again whose coordinator was killed: what still goes on is led to its end, what has ended is collected.
@@ -182,8 +251,13 @@ pub fn resume(
         let says = format!("{run_id} has left its evidence already");
         return Err(RunnerError::usage(says).hint(format!("`plimsoll judge {run_id}` shows it")));
     }
-    let plan = Plan::parse(&kept.order.plan_text, &kept.order.plan_name)
-        .map_err(|errors| RunnerError::usage(errors.to_string()))?;
+    let resolved = match &kept.order.resolved_text {
+        Some(text) => ResolvedPlan::from_toml(text).map_err(|error| error.to_string()),
+        None => Plan::parse(&kept.order.plan_text, &kept.order.plan_name)
+            .map(|plan| plan.resolve())
+            .map_err(|errors| errors.to_string()),
+    };
+    let resolved = resolved.map_err(RunnerError::usage)?;
     on_a_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
         let mut hosts = Vec::new();
@@ -204,7 +278,7 @@ pub fn resume(
         let mut told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
         let mut fleet = Fleet::new(&broker, &run_id, hosts);
         fleet.catch_up(&mut told, tell).await;
-        finish(fleet, told, &plan, &kept, options, interrupt, tell).await
+        finish(fleet, told, &resolved, &kept, options, interrupt, tell).await
     })
 }
 
@@ -236,7 +310,7 @@ async fn answers(broker: &Broker, mut card: Card) -> Result<(Card, Offset), Runn
 async fn finish(
     mut fleet: Fleet<'_>,
     told: async_nats::jetstream::consumer::pull::Ordered,
-    plan: &Plan,
+    resolved: &ResolvedPlan,
     kept: &Kept,
     options: &Options,
     interrupt: &AtomicBool,
@@ -248,6 +322,8 @@ async fn finish(
         fleet.hosts.iter().find_map(|host| Some((&host.card.name, host.refused.as_ref()?)));
     if let Some((name, reason)) = refused {
         kept.forget(&options.places);
+        let ledger = Ledger::at(options.places.ledger());
+        ledger.end(&kept.order.run_id, clock::realtime_ns(), "refused", "none", "", None)?;
         return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}")).hint(
             "what its operator allows is stated where the agent is started (--trust, --allow-path)",
         ));
@@ -255,7 +331,8 @@ async fn finish(
     let objects = fleet.collect(tell).await;
     let Fleet { broker, hosts, stopped, .. } = fleet;
     let left = evidence::leave(Collected {
-        plan,
+        resolved,
+        ledger: kept.ledger.clone(),
         order: &kept.order,
         signed_by: signer.public(),
         started_unix_ns: kept.started_unix_ns,

@@ -1,43 +1,28 @@
-//! What a fleet's run leaves, and how it is read again.
-//!
-//! ```text
-//! <run>/
-//!   all/             sealed: fleet.json, plan.toml as it was signed, order.json, latency.hlog and series.csv of all hosts
-//!   hosts/<agent>/   the bundle of each host, as its agent sealed it
-//!   verdict.json     derived
-//!   report.html      derived
-//! ```
+//! What a fleet's run leaves, written from what its hosts sent. [`plimsoll_runner::fleet`] reads it.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_catalogue as archive;
 use plimsoll_evidence::fleet::{
-    Fleet, Host, HostEnd, HostPhase, HostRun, Merged, Offset, Part, Start, VERSION, merge,
+    Fleet, Host, HostEnd, HostPhase, HostRun, Merged, Offset, Start, VERSION, between,
 };
 use plimsoll_evidence::latency::{self, Window};
-use plimsoll_evidence::run::PhaseKind;
-use plimsoll_evidence::seal;
-use plimsoll_evidence::{Bundle, BundleWriter, EvidenceError, series, signature, strict};
-use plimsoll_judge::fleet::{FleetVerdict, judge_fleet};
-use plimsoll_judge::{Verdict, VerdictKind, judge};
-use plimsoll_plan::Plan;
-use plimsoll_report::fleet_document;
+use plimsoll_evidence::ledger::Ledger;
+use plimsoll_evidence::run::LedgerPosition;
+use plimsoll_evidence::{BundleWriter, EvidenceError, seal, series};
+use plimsoll_plan::ResolvedPlan;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::exit::Exit;
+use plimsoll_runner::fleet::{ALL, HOSTS, Left, parts, read, summed, write_derived};
 use plimsoll_runner::places::Places;
 use plimsoll_runner::{custody, render};
+use plimsoll_sys::clock;
 
 use crate::card::Card;
 use crate::message::Ended;
-use crate::offset::{between, here_ns};
+use crate::offset::here_ns;
 use crate::order::Order;
-
-/// The directory that holds a host's bundles.
-const HOSTS: &str = "hosts";
-/// The directory of what is of all hosts.
-const ALL: &str = "all";
 
 /// What came of a host.
 #[derive(Debug)]
@@ -53,7 +38,8 @@ pub(crate) struct Came {
 
 /// What came of a run, to be written.
 pub(crate) struct Collected<'a> {
-    pub(crate) plan: &'a Plan,
+    pub(crate) resolved: &'a ResolvedPlan,
+    pub(crate) ledger: Option<LedgerPosition>,
     pub(crate) order: &'a Order,
     pub(crate) signed_by: &'a str,
     pub(crate) started_unix_ns: u64,
@@ -61,19 +47,6 @@ pub(crate) struct Collected<'a> {
     pub(crate) hosts: Vec<Came>,
     pub(crate) places: &'a Places,
     pub(crate) bundles: &'a Path,
-}
-
-/// A fleet's evidence, judged.
-#[derive(Clone, Debug)]
-pub struct Left {
-    /// Its directory.
-    pub directory: PathBuf,
-    /// What the hosts did together.
-    pub fleet: Fleet,
-    /// The verdict.
-    pub verdict: FleetVerdict,
-    /// How the command ends.
-    pub exit: Exit,
 }
 
 fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerError {
@@ -94,7 +67,7 @@ pub(crate) fn leave(collected: Collected<'_>) -> Result<Left, RunnerError> {
     }
     fs::create_dir(&directory).map_err(io("create", &directory))?;
     fs::create_dir(&all).map_err(io("create", &all))?;
-    let resolved = collected.plan.resolve();
+    let resolved = collected.resolved;
     let hosts = collected.hosts.iter();
     let unpacked: Vec<(Host, Option<PathBuf>)> =
         hosts.map(|came| unpack(came, &directory)).collect();
@@ -110,6 +83,8 @@ pub(crate) fn leave(collected: Collected<'_>) -> Result<Left, RunnerError> {
         planned_measure_ns: resolved.phases.measure_ns,
         interval_ns: resolved.evidence.interval_ns.max(1),
         ended_early: collected.ended_early.clone(),
+        experiment: collected.order.experiment.clone(),
+        ledger: collected.ledger.clone(),
         window: None,
         hosts: Vec::new(),
         classes: Vec::new(),
@@ -126,6 +101,13 @@ pub(crate) fn leave(collected: Collected<'_>) -> Result<Left, RunnerError> {
     custody::sign(&writer, collected.places, run_id)?;
     let left = read(&directory)?;
     write_derived(&left)?;
+    if collected.ledger.is_some() {
+        let (bundle, verdict) = &*left.one;
+        let seal_sha256 = bundle.seal_sha256.clone().unwrap_or_default();
+        let (end, verdict) = (bundle.run.end.kind.word(), verdict.verdict.label());
+        let ledger = Ledger::at(collected.places.ledger());
+        ledger.end(run_id, clock::realtime_ns(), end, verdict, &seal_sha256, None)?;
+    }
     fs::rename(&directory, &named).map_err(io("name", &named))?;
     Ok(Left { directory: named, ..left })
 }
@@ -240,54 +222,6 @@ fn placed(
     Ok(host)
 }
 
-/// By how much a host's times may be wrong.
-fn error_ns(host: &Host) -> u64 {
-    let began = host.run.as_ref().and_then(|run| run.began_ns(PhaseKind::Measure)).unwrap_or(0);
-    let at_ns = i64::try_from(began).unwrap_or(i64::MAX);
-    between(&host.clock, at_ns).map_or(0, |offset| offset.error_ns)
-}
-
-/// The bundles of the hosts that left one, each judged.
-///
-/// # Errors
-/// As [`read`].
-pub fn hosts(left: &Left) -> Result<Vec<(Bundle, Verdict)>, RunnerError> {
-    let judged = |part: Part| {
-        let verdict = judge(&part.bundle);
-        (part.bundle, verdict)
-    };
-    Ok(parts(&left.directory, &left.fleet)?.into_iter().map(judged).collect())
-}
-
-/// The evidence of the hosts that left any, in their order.
-fn parts(directory: &Path, fleet: &Fleet) -> Result<Vec<Part>, RunnerError> {
-    let mut parts = Vec::new();
-    for host in &fleet.hosts {
-        let Some(run) = &host.run else { continue };
-        let bundle = directory.join(HOSTS).join(&host.name).join(&run.run_id);
-        let part = Part::read(&bundle, run.start_ns, error_ns(host))?;
-        if part.bundle.seal_sha256.as_ref() != Some(&run.seal_sha256) {
-            let says =
-                format!("{} is not the bundle that the fleet's evidence names", bundle.display());
-            return Err(RunnerError::new(Exit::NoVerdict, says));
-        }
-        parts.push(part);
-    }
-    Ok(parts)
-}
-
-/// What the hosts' bundles add up to; nothing where one is missing.
-fn summed(
-    parts: &[Part],
-    fleet: &Fleet,
-) -> Result<Option<(plimsoll_evidence::fleet::Common, Merged)>, RunnerError> {
-    if parts.len() < fleet.hosts.len() {
-        return Ok(None);
-    }
-    merge(parts, fleet.interval_ns)
-        .map_err(|error| RunnerError::new(Exit::Defect, format!("adding histograms up: {error}")))
-}
-
 fn add_up(directory: &Path, fleet: &mut Fleet) -> Result<Option<Merged>, RunnerError> {
     let parts = parts(directory, fleet)?;
     let Some((window, merged)) = summed(&parts, fleet)? else { return Ok(None) };
@@ -313,6 +247,9 @@ fn write_all(
     };
     write("fleet.json", render::json(fleet)?.as_bytes())?;
     write("plan.toml", collected.order.plan_text.as_bytes())?;
+    let resolved = collected.resolved.to_toml();
+    let resolved = resolved.map_err(|error| RunnerError::usage(error.to_string()))?;
+    write("resolved.toml", resolved.as_bytes())?;
     write("order.json", render::json(collected.order)?.as_bytes())?;
     let (Some(merged), Some(window)) = (merged, fleet.window) else { return Ok(()) };
     let defect = |error: String| RunnerError::new(Exit::Defect, format!("the evidence: {error}"));
@@ -324,64 +261,4 @@ fn write_all(
     latency::write(&mut text, fleet.started_unix_ns, &merged.intervals, Some(measured))
         .map_err(defect)?;
     write("latency.hlog", &text)
-}
-
-/// Whether a directory holds a fleet's evidence.
-#[must_use]
-pub fn is_fleet(directory: &Path) -> bool {
-    directory.join(ALL).join("fleet.json").is_file()
-}
-
-/// Reads a fleet's evidence with all seals in it, adds the hosts' bundles up again, and judges.
-///
-/// # Errors
-/// A file that is missing or was changed, a later version.
-pub fn read(directory: &Path) -> Result<Left, RunnerError> {
-    let all = directory.join(ALL);
-    let sealed = seal::open(&all)?;
-    let path = all.join("fleet.json");
-    let fleet: Fleet = strict::read(sealed.text("fleet.json")?)
-        .map_err(|reason| EvidenceError::Malformed { path, reason })?;
-    if fleet.fleet_version > VERSION {
-        let says = format!("{} is of a later version of Plimsoll", directory.display());
-        return Err(RunnerError::usage(says).hint("read it with the version that made it"));
-    }
-    let signed = all.join(seal::SIGNATURE);
-    if let Ok(text) = fs::read_to_string(&signed) {
-        let seal = all.join(seal::FILE);
-        let bytes = fs::read(&seal).map_err(io("read", &seal))?;
-        signature::check(&fleet.signed_by, &bytes, &text)
-            .map_err(|reason| EvidenceError::Signature { path: signed, reason })?;
-    }
-    let parts = parts(directory, &fleet)?;
-    let summed = summed(&parts, &fleet)?;
-    // A window that the bundles do not give is none.
-    let merged =
-        summed.filter(|(window, _)| Some(*window) == fleet.window).map(|(_, merged)| merged);
-    let judged: Vec<Verdict> = parts.iter().map(|part| judge(&part.bundle)).collect();
-    let ends = parts.iter().zip(&judged).map(|(p, judged)| Exit::of(&p.bundle.run, judged.verdict));
-    let worst = ends.fold(Exit::Ok, Exit::worse);
-    let named = fleet.hosts.iter().filter(|host| host.run.is_some()).map(|host| host.name.clone());
-    let verdicts: BTreeMap<String, Verdict> = named.zip(judged).collect();
-    let verdict = judge_fleet(&fleet, &verdicts, merged.as_ref());
-    let exit = worst.worse(match verdict.verdict {
-        VerdictKind::Invalid | VerdictKind::Inconclusive => Exit::NoVerdict,
-        VerdictKind::Fail => Exit::Fail,
-        VerdictKind::Pass | VerdictKind::Measured => Exit::Ok,
-    });
-    Ok(Left { directory: directory.to_path_buf(), fleet, verdict, exit })
-}
-
-/// Writes verdict and report beside the evidence.
-///
-/// # Errors
-/// A file that can't be written.
-pub fn write_derived(left: &Left) -> Result<(), RunnerError> {
-    let write = |name: &str, text: String| {
-        let path = left.directory.join(name);
-        fs::write(&path, text).map_err(io("write", &path))
-    };
-    write("verdict.json", render::json(&left.verdict)?)?;
-    let document = fleet_document(&left.fleet, &left.verdict);
-    write("report.html", render::document_html(&document)?)
 }

@@ -8,7 +8,8 @@
 //! - [`agent`]: the agent. [`coordinator`]: the other end. [`offset`]: how far apart their clocks are.
 //! - [`setup`]: keys, certificates and the server's configuration of a fleet; [`permissions`]: what each of its users may
 //!   do there; [`access`]: the file that names all of it on a host.
-//! - [`evidence`]: what a fleet's run leaves, written and read. [`local`]: a private server and agents, to try it.
+//! - [`driver`]: a fleet as whoever carries out the runs of an experiment.
+//! - `evidence`: what a fleet's run leaves, written; [`plimsoll_runner::fleet`] reads it. [`local`]: a private server and agents, to try it.
 //!
 //! An asynchronous runtime lives here and in no crate below: agents drive `plimsoll-runner` on threads of its own.
 
@@ -17,7 +18,8 @@ pub mod agent;
 pub mod broker;
 pub mod card;
 pub mod coordinator;
-pub mod evidence;
+pub mod driver;
+mod evidence;
 pub mod local;
 pub mod message;
 pub mod offset;

@@ -28,6 +28,11 @@ pub enum Told {
     },
     /// It would take the plan: it was only asked.
     WouldTake,
+    /// Data that stayed for another run was removed.
+    Released {
+        /// What could not be; empty where all was.
+        says: String,
+    },
     /// A phase has ended.
     PhaseEnded {
         /// Which, on the run's clock.

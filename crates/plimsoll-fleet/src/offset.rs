@@ -76,23 +76,6 @@ pub fn there_ns(here_ns: u64, offset: Offset) -> u64 {
     u64::try_from(here_ns.saturating_add(offset.offset_ns)).unwrap_or(0)
 }
 
-/// The offset at a moment between two measurements, and by how much it may be wrong: as clocks may have run apart
-/// unevenly, what they ran apart beyond both errors counts too.
-#[must_use]
-pub fn between(measured: &[Offset], at_ns: i64) -> Option<Offset> {
-    let (first, last) = (measured.first()?, measured.last()?);
-    let apart_ns = last.offset_ns.abs_diff(first.offset_ns);
-    let span_ns = (last.at_ns - first.at_ns).max(1);
-    let share = ((at_ns - first.at_ns) as f64 / span_ns as f64).clamp(0.0, 1.0);
-    let moved_ns = (last.offset_ns - first.offset_ns) as f64 * share;
-    let both_ns = first.error_ns + last.error_ns;
-    Some(Offset {
-        offset_ns: first.offset_ns + moved_ns as i64,
-        error_ns: first.error_ns.max(last.error_ns) + apart_ns.saturating_sub(both_ns),
-        at_ns,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,15 +101,5 @@ mod tests {
         assert_eq!(found.offset_ns, -8_999_000);
         assert_eq!(here_ns(1_100, found), 9_000_100);
         assert_eq!(there_ns(9_000_100, found), 1_100);
-    }
-
-    #[test]
-    fn between_two_measurements_a_clock_runs_evenly_and_what_it_ran_is_in_its_error() {
-        let at = |offset_ns, error_ns, at_ns| Offset { offset_ns, error_ns, at_ns };
-        let measured = [at(100, 10, 0), at(300, 20, 1_000)];
-        let found = between(&measured, 500).unwrap();
-        assert_eq!((found.offset_ns, found.error_ns), (200, 20 + 170));
-        assert_eq!(between(&measured[..1], 500).unwrap().offset_ns, 100);
-        assert!(between(&[], 0).is_none());
     }
 }

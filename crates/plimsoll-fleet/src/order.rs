@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use plimsoll_evidence::run::Membership;
 use plimsoll_evidence::signature::{self, Signer};
 use plimsoll_runner::error::RunnerError;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,18 @@ pub struct Order {
     pub plan_name: String,
     /// The plan, as every host gets it.
     pub plan_text: String,
+    /// What of the plan is run, where that is not all: a point of a sweep, a step of a search, a target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_text: Option<String>,
+    /// The run's place in an experiment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<Membership>,
+    /// Whether the data stays for the next run of the experiment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_data: bool,
+    /// Whether nothing is run, and data that stayed is removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_releases: bool,
     /// Whether it is only asked who would take the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_asks: bool,
@@ -72,6 +85,10 @@ impl Order {
             agents,
             plan_name: plan.0.to_owned(),
             plan_text: plan.1.to_owned(),
+            resolved_text: None,
+            experiment: None,
+            keeps_data: false,
+            only_releases: false,
             only_asks: false,
         })
     }

@@ -159,6 +159,17 @@ fn reaching_the_broker_is_not_enough() {
     set.refuses(&own(&set.order(&inside.join("way"), 0)), "outside of every --allow-path");
     let other = Order { agents: vec!["b".to_owned()], ..good.clone() };
     set.refuses(&own(&other), "not for a");
+    let plan = plimsoll_plan::Plan::parse(&good.plan_text, "p.toml").unwrap();
+    let part = |inside: &Path| {
+        let other = plan.resolve().to_toml().unwrap();
+        let other =
+            other.replace("/data\"", &format!("/{}\"", inside.file_name().unwrap().display()));
+        Order { resolved_text: Some(other), ..good.clone() }
+    };
+    set.refuses(&own(&part(&secret)), "is not the plan");
+    let heavier = plan.resolve().to_toml().unwrap().replace("1048576", "2097152");
+    let heavier = Order { resolved_text: Some(heavier), ..good.clone() };
+    set.refuses(&own(&heavier), "is not the plan");
     let nonsense = Signed { order: "{}".into(), signature: "x".into() };
     set.refuses(&nonsense, "no key");
     assert_eq!(fs::read_dir(&secret).unwrap().count(), 0);

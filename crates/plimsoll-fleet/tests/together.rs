@@ -12,12 +12,12 @@ use plimsoll_evidence::fleet::HostEnd;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::signature::{Signer, make_keys};
 use plimsoll_fleet::broker::Server;
-use plimsoll_fleet::evidence::{Left, read};
 use plimsoll_fleet::local::PrivateServer;
 use plimsoll_fleet::{agent, coordinator};
 use plimsoll_judge::VerdictKind;
 use plimsoll_plan::Plan;
 use plimsoll_runner::allow::Allow;
+use plimsoll_runner::fleet::{Left, read};
 use plimsoll_runner::places::Places;
 
 /// I/Os per second that each host's plan asks for: no target's limit.
@@ -71,6 +71,7 @@ fn run(root: &Path, count: u32, again: bool) -> Left {
     let options = coordinator::Options {
         server: reached.clone(),
         agents: Some(count),
+        names: Vec::new(),
         places: places(root, Some(signer)),
         bundles: root.join("runs"),
     };
@@ -82,7 +83,7 @@ fn run(root: &Path, count: u32, again: bool) -> Left {
             agents.push(start(count));
         }
     };
-    let left = coordinator::run(&plan, &options, &never, &mut tell);
+    let left = coordinator::run(&coordinator::Part::whole(&plan), &options, &never, &mut tell);
     stop.store(true, Ordering::Relaxed);
     for agent in agents {
         agent.join().unwrap().unwrap();

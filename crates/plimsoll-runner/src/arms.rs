@@ -17,7 +17,6 @@ use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::render;
 use crate::search;
-use crate::session::run_once;
 
 /// What the runs of all targets come to.
 pub struct Compared {
@@ -60,7 +59,7 @@ pub fn carry_out(
         let of_arm = Asked { resolved: &arms[arm], ..*asked };
         let place = Some(experiment.next(&names[arm]));
         let request = of_arm.request(experiment.directory(), place, &data[arm]);
-        match run_once(&request, listener) {
+        match asked.driver.run_once(&request, listener) {
             Ok(run) => {
                 listener.finished(&run);
                 finished.push((arm, run));
@@ -84,6 +83,7 @@ pub fn carry_out(
     for slot in &data {
         kept.extend(slot.finish(asked.keep)?);
     }
+    asked.driver.release(listener)?;
     if let Some(error) = failure {
         return Err(error);
     }

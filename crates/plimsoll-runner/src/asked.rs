@@ -1,4 +1,4 @@
-//! What is asked for: a plan to run, and what becomes of its data and evidence.
+//! What is asked for: a plan to run, what becomes of its data and evidence, and of whom: this host, or several at once.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -6,7 +6,10 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_evidence::run::Membership;
 use plimsoll_plan::{Plan, ResolvedPlan};
 
+use crate::error::RunnerError;
+use crate::finished::Finished;
 use crate::kept_data::DataSlot;
+use crate::listener::Listener;
 use crate::places::Places;
 
 /// What to run, and what becomes of it.
@@ -28,6 +31,8 @@ pub struct Asked<'a> {
     pub places: &'a Places,
     /// Turns true when the operator wants it to end.
     pub interrupt: &'a AtomicBool,
+    /// Who carries it out.
+    pub driver: &'a dyn Driver,
 }
 
 /// One run of it.
@@ -38,4 +43,29 @@ pub struct Request<'a> {
     pub experiment: Option<Membership>,
     /// Data that an earlier run left for this one, and this one may leave for the next.
     pub data: &'a DataSlot,
+}
+
+/// Carries runs out: repeats, sweeps, searches and comparisons ask for one after the other, and take what it leaves.
+pub trait Driver: Sync {
+    /// How many hosts carry the plan out, each all of it.
+    fn hosts(&self) -> u32;
+
+    /// Carries one run out. From the moment that its data is begun it leaves evidence, whatever happens.
+    ///
+    /// # Errors
+    /// A workload or target that cannot be run, evidence that cannot be written.
+    fn run_once(
+        &self,
+        request: &Request<'_>,
+        listener: &mut dyn Listener,
+    ) -> Result<Finished, RunnerError>;
+
+    /// After the last of several runs: removes the data that lies elsewhere for the next one.
+    ///
+    /// # Errors
+    /// Data that can't be removed.
+    fn release(&self, listener: &mut dyn Listener) -> Result<(), RunnerError> {
+        let _ = listener;
+        Ok(())
+    }
 }

@@ -15,6 +15,7 @@ use plimsoll_plan::Plan;
 use crate::custody::{Loaded, Reader, Together};
 use crate::error::RunnerError;
 use crate::experiment::FILE;
+use crate::fleet;
 
 /// Differences that no winner is withheld for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +43,7 @@ pub fn holding_bundles(directory: &Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect::<Vec<_>>()
     };
-    let is_bundle = |path: &PathBuf| path.join("run.json").is_file();
+    let is_bundle = |path: &PathBuf| path.join("run.json").is_file() || fleet::is_fleet(path);
     let holds = |path: &PathBuf| !is_bundle(path) && directories(path).iter().any(is_bundle);
     directories(directory).into_iter().filter(holds).collect()
 }

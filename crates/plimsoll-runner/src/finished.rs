@@ -22,12 +22,15 @@ pub struct Finished {
     pub not_removed: Option<RunnerError>,
     /// Why its end does not stand in the ledger, where it could not be entered; told already.
     pub not_entered: Option<RunnerError>,
+    /// The exit code, where the run was carried by several hosts, each with an end of its own.
+    pub of_hosts: Option<Exit>,
 }
 
 impl Finished {
     /// The exit code of this run.
     pub fn exit(&self) -> Exit {
-        let exit = Exit::of(&self.evidence.run, self.verdict.verdict);
+        let own = || Exit::of(&self.evidence.run, self.verdict.verdict);
+        let exit = self.of_hosts.unwrap_or_else(own);
         match self.not_removed.as_ref().or(self.not_entered.as_ref()) {
             Some(error) if matches!(exit, Exit::Ok | Exit::Fail | Exit::NoVerdict) => error.kind,
             _ => exit,

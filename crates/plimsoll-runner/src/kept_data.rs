@@ -69,6 +69,12 @@ impl Data {
     }
 }
 
+impl std::fmt::Debug for DataSlot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DataSlot").field("hands_on", &self.hands_on).finish_non_exhaustive()
+    }
+}
+
 impl DataSlot {
     /// Each run makes its own data.
     pub fn fresh() -> Self {

@@ -8,6 +8,7 @@
 //! - [`repeat`]: a plan's runs, as often as it says; [`arms`]: its targets in turns; [`search`]: its load line;
 //!   [`sweep`]: its points; [`stages`]: those of a job, one after the other; [`compare`]: what was run, side by side.
 //! - [`observe`]: the command of another tool, watched; [`audit`]: results made elsewhere, judged.
+//! - [`driver`]: who carries runs out, this host or several; [`fleet`]: what several hosts did together, read back.
 //! - [`kept_data`]: what a run leaves for the next; [`experiment`]: runs that belong together.
 //! - [`custody`]: how evidence is read and judged; [`verify`]: what was left, held against what should be there;
 //!   [`ledger`]: its signed statements; [`render`]: the forms that a bundle keeps it in.
@@ -24,12 +25,14 @@ pub mod before;
 pub mod ceilings;
 pub mod compare;
 pub mod custody;
+pub mod driver;
 pub mod error;
 pub mod evidence_place;
 pub mod exit;
 pub mod experiment;
 pub mod finished;
 pub mod fitting;
+pub mod fleet;
 pub mod kept_data;
 pub mod ledger;
 pub mod listener;

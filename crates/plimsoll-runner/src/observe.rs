@@ -138,8 +138,15 @@ pub fn carry_out(
     judged.enter(&ledger, clock::realtime_ns())?;
     let (evidence, verdict) = (judged.evidence, judged.verdict?);
     let kept = Vec::new();
-    let finished =
-        Finished { directory, evidence, verdict, kept, not_removed: None, not_entered: None };
+    let finished = Finished {
+        directory,
+        evidence,
+        verdict,
+        kept,
+        not_removed: None,
+        not_entered: None,
+        of_hosts: None,
+    };
     listener.finished(&finished);
     Ok(finished)
 }

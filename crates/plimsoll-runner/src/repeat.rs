@@ -70,7 +70,7 @@ pub fn carry_out(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Repea
         let place = experiment.as_ref().map(|experiment| experiment.next(""));
         let bundles = experiment.as_ref().map_or(bundles, Experiment::directory);
         let request = asked.request(bundles, place, &data);
-        let one = match run_once(&request, listener) {
+        let one = match asked.driver.run_once(&request, listener) {
             Ok(one) => one,
             Err(error) => {
                 data.finish(asked.keep)?;
@@ -88,6 +88,9 @@ pub fn carry_out(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Repea
         }
     }
     let handed_on = data.finish(asked.keep)?;
+    if runs > 1 {
+        asked.driver.release(listener)?;
+    }
     Ok(Repeated { finished, experiment, handed_on })
 }
 

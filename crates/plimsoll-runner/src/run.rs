@@ -1,15 +1,15 @@
 //! A plan's runs on a thread of their own, that tell typed events and can be asked to stop.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use plimsoll_engine::defect;
 use plimsoll_evidence::latency::Interval;
-use plimsoll_evidence::run::{Phase, PhaseKind};
+use plimsoll_evidence::run::{Membership, Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
 use plimsoll_judge::Verdict;
 use plimsoll_judge::finding::Finding;
@@ -21,8 +21,10 @@ use rustix::process::Signal;
 
 use crate::arms;
 use crate::asked::Asked;
+use crate::driver::ThisHost;
 use crate::error::{RunnerError, engine_error};
 use crate::finished::Finished;
+use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::observe::{self, Observation, Signalled, Signals};
 use crate::places::Places;
@@ -46,15 +48,35 @@ pub struct Options {
     pub witness: Option<PathBuf>,
     /// Devices whose data may be overwritten.
     pub destroy: Vec<PathBuf>,
-    /// Says when phases begin, where others have a say in it.
-    pub gate: Option<Arc<dyn Gate>>,
+    /// Where others have a say in it: when phases begin, and which run it is of theirs.
+    pub shared: Option<Shared>,
+}
+
+/// A run that others carry out too, at the same time.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// Says when phases begin.
+    pub gate: Arc<dyn Gate>,
+    /// What of the plan is run: a step of it, or all.
+    pub resolved: ResolvedPlan,
+    /// Its place in an experiment, which is led elsewhere.
+    pub experiment: Option<Membership>,
+    /// What the run before left for this one, and this one for the next.
+    pub data: Arc<Mutex<DataSlot>>,
 }
 
 impl Options {
     /// The bundle goes to the catalogue of these places, and the data is removed.
     #[must_use]
     pub fn new(places: Places) -> Self {
-        Self { places, bundles: None, keep: false, witness: None, destroy: Vec::new(), gate: None }
+        Self {
+            places,
+            bundles: None,
+            keep: false,
+            witness: None,
+            destroy: Vec::new(),
+            shared: None,
+        }
     }
 }
 
@@ -115,7 +137,7 @@ pub struct Runner;
 impl Runner {
     /// Starts what a plan asks for: its runs, as often as it says; those of several targets in turns, and their
     /// comparison; the points of a sweep; the fewest threads that meet the requirement, and the runs with these. A plan
-    /// whose phases others begin ([`Options::gate`]) has the runs of one target alone.
+    /// that others carry out too ([`Options::shared`]) is run once, as they say.
     ///
     /// # Errors
     /// A directory for bundles that can't be made, and a thread that can't be started. What is wrong with
@@ -230,7 +252,10 @@ fn carry_out(
     interrupt: &AtomicBool,
     events: &Sender<Event>,
 ) -> Result<(), RunnerError> {
-    let resolved = plan.resolve();
+    let resolved = match &options.shared {
+        Some(shared) => shared.resolved.clone(),
+        None => plan.resolve(),
+    };
     check_accepted(&resolved.evidence.accept_unknown)?;
     let asked = Asked {
         plan,
@@ -241,12 +266,13 @@ fn carry_out(
         bundles: &bundles,
         places: &options.places,
         interrupt,
+        driver: &ThisHost,
     };
-    let gate = options.gate.as_deref();
+    let gate = options.shared.as_ref().map(|shared| &*shared.gate);
     let mut teller = Teller { events, plan: Some(&resolved), gate, told: None };
-    let (kept, together) = match gate {
+    let (kept, together) = match &options.shared {
         None => whole(&asked, &mut teller)?,
-        Some(_) => repeated(&asked, &mut teller)?,
+        Some(shared) => once(&asked, shared, &mut teller)?,
     };
     for directory in &kept {
         teller.say(&format!("the data was kept in {directory}"));
@@ -283,6 +309,20 @@ fn whole(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Left, RunnerE
             Err(RunnerError::new(exit, says).hint("its steps are in the list of runs"))
         }
     }
+}
+
+/// One run, which others carry out too.
+fn once(
+    asked: &Asked<'_>,
+    shared: &Shared,
+    listener: &mut dyn Listener,
+) -> Result<Left, RunnerError> {
+    // A run that ended by a defect left nothing in it.
+    let data = shared.data.lock().unwrap_or_else(PoisonError::into_inner);
+    let request = asked.request(asked.bundles, shared.experiment.clone(), &data);
+    let finished = asked.driver.run_once(&request, listener)?;
+    listener.finished(&finished);
+    Ok((Vec::new(), None))
 }
 
 /// The runs of a plan, as often as it says.

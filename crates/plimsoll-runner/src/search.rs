@@ -13,15 +13,15 @@ use plimsoll_plan::{
 };
 use plimsoll_report::tuning_document;
 
-use crate::asked::{self, Request};
+use crate::asked::{self, Driver, Request};
 use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::experiment::Experiment;
+use crate::fleet::required_of;
 use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::render;
-use crate::session::run_once;
 
 /// Largest number of threads, or queue depth, that is tried unless another is asked for.
 const LOAD_MAX: u64 = 1024;
@@ -29,7 +29,7 @@ const LOAD_MAX: u64 = 1024;
 const RATE_FACTOR: u64 = 16;
 
 /// How a search is carried out.
-pub struct Asked {
+pub struct Asked<'a> {
     /// Between which loads.
     pub range: Range,
     /// Whether each step makes its data anew.
@@ -40,6 +40,8 @@ pub struct Asked {
     pub destroy: Vec<PathBuf>,
     /// Where the experiment's directory is made.
     pub bundles: PathBuf,
+    /// Who carries the steps out.
+    pub driver: &'a dyn Driver,
 }
 
 /// What a search found.
@@ -61,7 +63,7 @@ pub struct Found {
 pub fn search(
     plan: &Plan,
     resolved: &ResolvedPlan,
-    asked: &Asked,
+    asked: &Asked<'_>,
     places: &Places,
     listener: &mut dyn Listener,
     interrupt: &AtomicBool,
@@ -72,7 +74,9 @@ pub fn search(
         return Err(RunnerError::usage(says).hint("name one [target]"));
     }
     let knob = Knob::of(resolved).map_err(RunnerError::usage)?;
-    let mut tuner = Tuner::new(resolved, asked.range).map_err(RunnerError::usage)?;
+    // Of several hosts the sum is held against what is required of all.
+    let required = required_of(resolved.clone(), asked.driver.hosts());
+    let mut tuner = Tuner::new(&required, asked.range).map_err(RunnerError::usage)?;
     let data = if asked.fresh { DataSlot::fresh() } else { DataSlot::handed_on() };
     let mut experiment =
         Experiment::begin(ExperimentKind::Tune, &resolved.name, &asked.bundles, places)?;
@@ -92,11 +96,12 @@ pub fn search(
                 bundles: experiment.directory(),
                 places,
                 interrupt,
+                driver: asked.driver,
             },
             experiment: Some(experiment.next(&format!("{name} {load}"))),
             data: &data,
         };
-        let finished = match run_once(&request, listener) {
+        let finished = match asked.driver.run_once(&request, listener) {
             Ok(finished) => finished,
             Err(error) => {
                 // What was measured up to here is written already; the data is not left behind.
@@ -122,6 +127,7 @@ pub fn search(
             break;
         }
     }
+    asked.driver.release(listener)?;
     let kept = data.finish(asked.keep)?;
     let tuning = tuner.tuning();
     let exit = ended.unwrap_or(match tuning.verdict() {
@@ -155,7 +161,8 @@ pub fn with_fewest_threads(
     }
     listener.say("threads = \"auto\": searching for the fewest that meet the requirement");
     let (range, bundles) = (default_range(resolved)?, of.bundles.to_path_buf());
-    let asked = Asked { range, fresh: false, keep: false, destroy: Vec::new(), bundles };
+    let driver = of.driver;
+    let asked = Asked { range, fresh: false, keep: false, destroy: Vec::new(), bundles, driver };
     let found = search(of.plan, resolved, &asked, of.places, listener, of.interrupt)?;
     listener.say(&format!("the search: {}", found.report.display()));
     let at = found.tuning.fewest.or(found.tuning.load_line);

@@ -447,7 +447,15 @@ impl<'a> Session<'a> {
             let place = directory.display();
             error.hint(format!("the evidence is whole, in {place}: judge it again"))
         })?;
-        Ok(Finished { directory, evidence, verdict, kept, not_removed, not_entered })
+        Ok(Finished {
+            directory,
+            evidence,
+            verdict,
+            kept,
+            not_removed,
+            not_entered,
+            of_hosts: None,
+        })
     }
 }
 

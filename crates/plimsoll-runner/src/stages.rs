@@ -19,7 +19,6 @@ use crate::finished::{Finished, worst};
 use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::render;
-use crate::session::run_once;
 
 /// A stage that is to be run.
 pub struct Staged {
@@ -75,7 +74,7 @@ pub fn carry_out(
         let of_stage = Asked { plan: &stage.plan, resolved: &stage.resolved, ..*asked };
         let place = Some(experiment.next(&stage.name));
         let directory = experiment.directory().to_path_buf();
-        let run = run_once(&of_stage.request(&directory, place, &data), listener)?;
+        let run = asked.driver.run_once(&of_stage.request(&directory, place, &data), listener)?;
         listener.finished(&run);
         experiment.note(&run.evidence);
         told.stages.push(Stage::of(&run.evidence, &run.verdict));

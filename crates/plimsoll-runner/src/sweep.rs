@@ -19,7 +19,6 @@ use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::render;
-use crate::session::run_once;
 
 /// What becomes of an earlier sweep of the same plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,13 +88,14 @@ pub fn carry_out(
         let place = Some(experiment.next(&point.label));
         let directory = experiment.directory().to_path_buf();
         let of_point = Asked { resolved: &point.plan, ..*asked };
-        let finished = match run_once(&of_point.request(&directory, place, &data), listener) {
-            Ok(finished) => finished,
-            Err(error) => {
-                data.finish(asked.keep)?;
-                return Err(error);
-            }
-        };
+        let finished =
+            match asked.driver.run_once(&of_point.request(&directory, place, &data), listener) {
+                Ok(finished) => finished,
+                Err(error) => {
+                    data.finish(asked.keep)?;
+                    return Err(error);
+                }
+            };
         listener.finished(&finished);
         let completed = finished.evidence.run.end.kind == EndKind::Completed;
         if completed {
@@ -109,6 +109,7 @@ pub fn carry_out(
             break;
         }
     }
+    asked.driver.release(listener)?;
     Ok(Swept { kept: data.finish(asked.keep)?, ended })
 }
 

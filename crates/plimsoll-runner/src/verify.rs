@@ -13,6 +13,7 @@ use crate::custody::{Loaded, Reader, Signed, Standing, Together};
 use crate::error::{RunnerError, engine_error};
 use crate::exit::Exit;
 use crate::experiment;
+use crate::fleet;
 use crate::listener::Listener;
 
 /// What was found of stored data.
@@ -35,7 +36,8 @@ pub struct Verified {
 
 /// Whether a directory is a bundle, or an experiment with its bundles.
 pub fn is_evidence(path: &Path) -> bool {
-    [seal::FILE, "run.json", experiment::FILE].iter().any(|name| path.join(name).is_file())
+    let files = [seal::FILE, "run.json", experiment::FILE];
+    files.iter().any(|name| path.join(name).is_file()) || fleet::is_fleet(path)
 }
 
 /// Reads the mail store or data set at `path`: what lies there, and nothing else. `witness`: what a run's `--witness`

@@ -19,6 +19,8 @@ pub mod fleet;
 pub mod job;
 pub mod judge;
 pub mod ledger;
+pub mod load_hosts;
+pub mod local_fleet;
 pub mod man;
 pub mod model;
 pub mod observe;

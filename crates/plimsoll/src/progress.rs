@@ -98,6 +98,10 @@ impl Listener for StderrProgress {
         Self::warn(self, text);
     }
 
+    fn fleet(&mut self, kind: PhaseKind, hosts: (usize, usize), ops_per_s: f64, bytes_per_s: f64) {
+        self.goes(kind, hosts, ops_per_s, bytes_per_s);
+    }
+
     fn finished(&mut self, run: &Finished) {
         if let Some(told) = self.told() {
             told.finished(run);

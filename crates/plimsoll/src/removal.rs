@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_catalogue::labels_path;
 use plimsoll_evidence::{Bundle, bundle, reserve, seal};
 use plimsoll_experiments::directory::FILES as PUBLISHED_FILES;
+use plimsoll_runner::fleet;
 
 use crate::error::CliError;
 use crate::experiment as record;
@@ -31,6 +32,10 @@ const DEPTH_MAX: u32 = 4;
 pub fn whole(directory: &Path) -> Result<(), CliError> {
     let left = if directory.join(record::FILE).is_file() {
         experiment(directory)?
+    } else if fleet::is_fleet(directory) {
+        let left = of_fleet(directory)?;
+        remove_file(&labels_path(directory))?;
+        left
     } else {
         bundle(directory)?
     };
@@ -48,6 +53,37 @@ pub fn bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     Bundle::read(directory)?;
     let left = remove_bundle(directory)?;
     remove_file(&labels_path(directory))?;
+    Ok(left)
+}
+
+/// Removes what a fleet's run left here: the bundles of its hosts, and what is of all; gives what is left.
+fn of_fleet(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    fleet::read(directory)?;
+    let mut left = Vec::new();
+    let hosts = directory.join(fleet::HOSTS);
+    for host in fs::read_dir(&hosts).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        for path in fs::read_dir(&host).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            match Bundle::read(&path) {
+                Ok(_) => left.extend(remove_bundle(&path)?),
+                Err(_) => left.push(path),
+            }
+        }
+        remove_empty(&host, &left)?;
+    }
+    let all = directory.join(fleet::ALL);
+    let files = fleet::FILES.iter().map(|name| all.join(name));
+    let derived = ["verdict.json", "report.html"].iter().map(|name| directory.join(name));
+    for path in files.chain(derived) {
+        remove_file(&path)?;
+    }
+    for within in [hosts, all, directory.to_path_buf()].iter().filter(|path| path.is_dir()) {
+        let entries = fs::read_dir(within).map_err(|error| unread(within, &error))?;
+        let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        match paths.is_empty() {
+            true => remove_empty(within, &[])?,
+            false => left.extend(paths.into_iter().filter(|path| path.is_file())),
+        }
+    }
     Ok(left)
 }
 
@@ -87,6 +123,9 @@ fn within(directory: &Path, depth: u32) -> Result<Vec<PathBuf>, CliError> {
             }
         } else if name == PUBLISHED_FILES {
             left.extend(published(&path)?);
+        } else if fleet::is_fleet(&path) {
+            left.extend(of_fleet(&path)?);
+            remove_file(&labels_path(&path))?;
         } else if Bundle::read(&path).is_ok() || is_cut_off(&path) {
             left.extend(remove_bundle(&path)?);
             remove_file(&labels_path(&path))?;

@@ -181,7 +181,6 @@ const COMMAND_LINES_MAX: usize = 120;
 const LONGER_COMMANDS: &[(&str, usize, &str)] = &[
     ("bundle.rs", 136, "what every command prints of a bundle, and how one is called"),
     ("chosen.rs", 181, "the flags that name places and change fields, and the plan that they give"),
-    ("run/fleet.rs", 209, "the flags of a fleet, and a coordinator with an agent in this process"),
     ("run/line.rs", 182, "the flags of a run without a plan, in our words and in fio's"),
     ("sweep/flags.rs", 124, "the flags of a sweep without a plan"),
 ];

@@ -99,9 +99,16 @@ fn what_a_fleet_can_not_do_is_said_before_anything_is_started() {
     sandbox.run(&["run", &shared, "--fleet", "local:0"]).expect(2).says("local:4");
     sandbox.run(&["run", &shared, "--fleet", "local:1", "--keep"]).expect(2).says("--keep");
     sandbox
-        .run(&["run", &shared, "--fleet", "local:1", "--set", "repeat.runs=2"])
+        .run(&["run", &shared, "--fleet", "local:1", "--set", "phases.measure=until-steady"])
         .expect(2)
-        .says("once");
+        .says("for as long as the plan says");
+    sandbox
+        .run(&["tune", &shared, "--fleet", "local:1", "--dry-run"])
+        .expect(2)
+        .says("fleet check");
+    let several = "workload.matrix.sizes=[\"4KiB\", \"8KiB\"]";
+    let swept = ["run", &shared, "--fleet", "local:1", "--set", several];
+    sandbox.run(&swept).expect(2).says("plimsoll sweep");
     sandbox.run(&["run", &shared, "--agents", "2"]).expect(2);
     sandbox.run(&["agent", "--server", "nats://127.0.0.1:1"]).expect(2).says("--trust");
     assert!(sandbox.bundles().is_empty());

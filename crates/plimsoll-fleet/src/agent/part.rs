@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use plimsoll_catalogue as archive;
 use plimsoll_evidence::seal;
-use plimsoll_plan::Plan;
-use plimsoll_runner::run::{self, Event, Runner};
+use plimsoll_runner::run::{self, Event, Runner, Shared};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::gate::Gate;
-use super::{AGAIN, LOOK, Options};
+use super::held::Held;
+use super::{AGAIN, Accepted, LOOK, Options};
 use crate::broker::Broker;
 use crate::message::{Ended, Go, Live, Told};
 use crate::order::Order;
@@ -29,11 +29,12 @@ const LIVE_EVERY: Duration = Duration::from_secs(1);
 pub(super) async fn carry_out(
     options: &Options,
     broker: &Broker,
-    order: &Order,
-    plan: &Plan,
+    taken: &Accepted,
+    held: &mut Held,
     stop: &AtomicBool,
     say: &mut dyn FnMut(&str),
 ) {
+    let order = &taken.order;
     let (tell, mut outbox) = unbounded_channel();
     let subject = format!("plimsoll.told.{}.{}", order.run_id, options.name);
     let id = format!("{}-{}", order.run_id, options.name);
@@ -41,7 +42,7 @@ pub(super) async fn carry_out(
     let sending = send_all(broker, subject, id, &mut outbox, &patience);
     let working = async {
         let _ = tell.send(Told::Accepted);
-        let ended = work(options, broker, order, plan, &patience, &tell, say).await;
+        let ended = work(options, broker, taken, held, &patience, &tell, say).await;
         if !ended.says.is_empty() {
             say(&format!("{}: {}", order.run_id, ended.says));
         }
@@ -94,12 +95,13 @@ impl Patience<'_> {
 async fn work(
     options: &Options,
     broker: &Broker,
-    order: &Order,
-    plan: &Plan,
+    taken: &Accepted,
+    held: &mut Held,
     patience: &Patience<'_>,
     tell: &UnboundedSender<Told>,
     say: &mut dyn FnMut(&str),
 ) -> Ended {
+    let Accepted { order, plan, resolved } = taken;
     let failed = |says: String| Ended { says, ..Ended::default() };
     let go = format!("plimsoll.go.{}.{}", order.run_id, options.name);
     let (subject, mut last, mut connections) = (go.clone(), 0, broker.connections());
@@ -110,7 +112,12 @@ async fn work(
     let gate = Arc::new(Gate::new(tell.clone()));
     let mut run_options = run::Options::new(options.places.clone());
     run_options.bundles.clone_from(&options.bundles);
-    run_options.gate = Some(Arc::clone(&gate) as Arc<dyn plimsoll_record::progress::Gate>);
+    run_options.shared = Some(Shared {
+        gate: Arc::clone(&gate) as Arc<dyn plimsoll_record::progress::Gate>,
+        resolved: resolved.clone(),
+        experiment: order.experiment.clone(),
+        data: held.of(order).await,
+    });
     let handle = match Runner::start(plan, run_options) {
         Ok(handle) => handle,
         Err(error) => return failed(error.to_string()),

@@ -1,6 +1,6 @@
 //! What is asked of a fleet beside runs: who is there, who is to be left out, who would take a plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_nats::jetstream::{kv, stream};
@@ -25,6 +25,8 @@ use crate::order::Order;
 const DRAINED: &str = "plimsoll-drained";
 /// An agent answers within this time whether it would take a plan.
 const ANSWER: Duration = Duration::from_secs(5);
+/// Data is removed within this time, or whoever waits for it goes on.
+const RELEASE: Duration = Duration::from_secs(120);
 
 /// An agent as it is seen.
 #[derive(Clone, Debug, Serialize)]
@@ -58,7 +60,7 @@ pub struct Would {
 pub fn status(server: &Server) -> Result<Vec<Seen>, RunnerError> {
     on_a_runtime(async {
         let broker = Broker::connect(server, Role::Coordinator).await?;
-        let found = cards(&broker, None).await?;
+        let found = cards(&broker, None, &[]).await?;
         let drained = drained(&broker, &found).await?;
         let mut seen = Vec::new();
         for card in found.into_values() {
@@ -140,7 +142,7 @@ pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerEr
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned()) };
     on_a_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
-        let found = cards(&broker, None).await?;
+        let found = cards(&broker, None, &[]).await?;
         let names: Vec<String> = found.keys().cloned().collect();
         let drained = drained(&broker, &found).await?;
         let run_id = RunId::now("check").name().replace('.', "_");
@@ -193,5 +195,49 @@ pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerEr
             says: format!("it said nothing for {} s", ANSWER.as_secs()),
         };
         Ok(found.keys().map(|name| answers.remove(name).unwrap_or_else(|| silent(name))).collect())
+    })
+}
+
+/// Has agents remove the data that they keep for another run. Those that could not or did not answer, and why.
+///
+/// # Errors
+/// No key to sign with, a server that can't be reached.
+pub fn release(
+    plan: &Plan,
+    options: &Options,
+    names: &BTreeSet<String>,
+) -> Result<Vec<(String, String)>, RunnerError> {
+    let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned()) };
+    on_a_runtime(async {
+        let broker = Broker::connect(&options.server, Role::Coordinator).await?;
+        let run_id = RunId::now("release").name().replace('.', "_");
+        let given = (plan.source_name(), plan.text());
+        let agents = names.iter().cloned().collect();
+        let mut order = Order::new(&run_id, agents, given, clock::realtime_ns())?;
+        order.only_releases = true;
+        let signed = order.sign(signer)?;
+        let mut told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
+        for name in names {
+            let subject = format!("plimsoll.order.{name}");
+            // Who does not hear it does not answer.
+            let _ = broker.leave(subject, &signed, &format!("{run_id}-{name}")).await;
+        }
+        let mut answers: BTreeMap<String, String> = BTreeMap::new();
+        let until = tokio::time::Instant::now() + RELEASE;
+        while answers.len() < names.len()
+            && let Ok(Some(message)) = tokio::time::timeout_at(until, told.next()).await
+        {
+            let Ok(message) = message else { continue };
+            let name = message.subject.rsplit('.').next().unwrap_or_default().to_owned();
+            let says = match serde_json::from_slice::<Told>(&message.payload) {
+                Ok(Told::Released { says }) => says,
+                Ok(Told::Refused { reason }) => reason,
+                _ => continue,
+            };
+            answers.insert(name, says);
+        }
+        let silent = || format!("it said nothing for {} s", RELEASE.as_secs());
+        let of = |name: &String| (name.clone(), answers.get(name).cloned().unwrap_or_else(silent));
+        Ok(names.iter().map(of).filter(|(_, says)| !says.is_empty()).collect())
     })
 }

@@ -14,15 +14,20 @@ const CARDS: Duration = Duration::from_millis(2_500);
 /// Agents that are wanted and not there yet are waited for so long.
 const WANTED: Duration = Duration::from_secs(20);
 
-/// Cards of all agents, or of so many as are wanted as soon as they are there.
+/// Cards of all agents, or of so many as are wanted, or of these, as soon as they are there.
 pub(super) async fn cards(
     broker: &Broker,
     wanted: Option<u32>,
+    names: &[String],
 ) -> Result<BTreeMap<String, Card>, RunnerError> {
     let failed = |error: String| RunnerError::environment(format!("the agents' cards: {error}"));
     let mut watch =
         broker.agents.watch_with_history(">").await.map_err(|e| failed(e.to_string()))?;
     let mut found: BTreeMap<String, Card> = BTreeMap::new();
+    let wanted = match names.len() {
+        0 => wanted,
+        count => u32::try_from(count).ok(),
+    };
     let patience = if wanted.is_some() { WANTED } else { CARDS };
     let until = tokio::time::Instant::now() + patience;
     while let Ok(Some(entry)) = tokio::time::timeout_at(until, watch.next()).await {
@@ -33,7 +38,8 @@ pub(super) async fn cards(
             }
             _ => drop(found.remove(&entry.key)),
         }
-        let free = found.values().filter(|card| card.busy_with.is_none()).count();
+        let is_asked = |card: &&Card| names.is_empty() || names.contains(&card.name);
+        let free = found.values().filter(is_asked).filter(|card| card.busy_with.is_none()).count();
         // All that are there already are looked at: the first by name are wanted, not the first to be read.
         if entry.delta == 0 && wanted.is_some_and(|wanted| free >= wanted as usize) {
             break;

@@ -98,7 +98,7 @@ impl Asked {
         self.heard = Instant::now();
         match told {
             Told::Accepted => self.accepted = true,
-            Told::WouldTake => {}
+            Told::WouldTake | Told::Released { .. } => {}
             Told::Refused { reason } => self.refused = Some(reason),
             Told::Ready { kind, number, .. } => {
                 self.last_phase = Some(kind);

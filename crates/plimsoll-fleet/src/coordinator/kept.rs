@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use plimsoll_evidence::fleet::Offset;
+use plimsoll_evidence::run::LedgerPosition;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::places::Places;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ use crate::order::Order;
 pub(super) struct Kept {
     pub(super) order: Order,
     pub(super) started_unix_ns: u64,
+    /// Where it stands in the ledger of who coordinates.
+    pub(super) ledger: Option<LedgerPosition>,
     /// The boot that the offsets' clock is of.
     pub(super) boot_id: String,
     pub(super) hosts: Vec<(Card, Offset)>,

@@ -165,7 +165,11 @@ impl<'a> Fleet<'a> {
             Told::Refused { reason } => {
                 tell(Event::Warning(format!("{name} refuses the plan: {reason}")));
             }
-            Told::Accepted | Told::Ready { .. } | Told::Ended(_) | Told::WouldTake => {}
+            Told::Accepted
+            | Told::Ready { .. }
+            | Told::Ended(_)
+            | Told::WouldTake
+            | Told::Released { .. } => {}
         }
         host.hear(told);
     }

@@ -83,6 +83,8 @@ fn fleet(counts: &[u64], kind: VerdictKind) -> (Fleet, BTreeMap<String, Verdict>
         planned_measure_ns: 10 * SECOND,
         interval_ns: SECOND,
         ended_early: String::new(),
+        experiment: None,
+        ledger: None,
         window: Some(Common {
             start_ns: 0,
             duration_ns: 10 * SECOND,

@@ -20,7 +20,9 @@ use super::{Custody, Loaded, Signed, Standing};
 use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::experiment;
+use crate::fleet;
 use crate::places::Places;
+use crate::render;
 
 /// Reads bundles, all against the same ledger.
 pub struct Reader {
@@ -81,6 +83,9 @@ impl Reader {
     /// # Errors
     /// No bundle, a broken seal, a later version, or something that contradicts it.
     pub fn load(&self, directory: &Path) -> Result<Loaded, RunnerError> {
+        if fleet::is_fleet(directory) {
+            return self.load_fleet(directory);
+        }
         let bundle = Bundle::read(directory)?;
         // A bundle that was read has a seal.
         let seal_sha256 = bundle.seal_sha256.clone().unwrap_or_default();
@@ -132,6 +137,49 @@ impl Reader {
         Ok(Loaded { directory: directory.to_path_buf(), bundle, verdict, custody })
     }
 
+    /// Reads the run of a fleet as one run.
+    fn load_fleet(&self, directory: &Path) -> Result<Loaded, RunnerError> {
+        let left = fleet::read(directory)?;
+        let (bundle, verdict) = *left.one;
+        let seal_sha256 = bundle.seal_sha256.clone().unwrap_or_default();
+        let place = place::of(&self.chain, &bundle.run, &seal_sha256, &self.witnesses);
+        let (mut doubts, mut remarks) = (Vec::new(), Vec::new());
+        match &place {
+            Place::Differs { says } => {
+                let says = format!("{}: {says}", directory.display());
+                return Err(RunnerError::new(Exit::NoVerdict, says));
+            }
+            Place::NotHeld { says }
+                if self.catalogues(directory) && bundle.run.ledger.is_some() =>
+            {
+                doubts.push(says.clone());
+            }
+            Place::NotHeld { says } => remarks.push(says.clone()),
+            Place::Held(_) => {}
+        }
+        let signed =
+            self.signed(&directory.join(fleet::ALL), bundle.run.signed_by.as_deref(), &place)?;
+        let is_own = bundle.run.build.as_deref() == Some(plimsoll_report::BUILD);
+        let held = |name: &str, made: &str| match fs::read_to_string(directory.join(name)) {
+            Ok(text) if text == made => Ok(Standing::Same),
+            Err(_) => Ok(Standing::Missing),
+            Ok(_) if self.anew => Ok(Standing::Changed),
+            Ok(_) if is_own => {
+                let says =
+                    format!("{}: {name} is not what the evidence gives", directory.display());
+                Err(RunnerError::new(Exit::NoVerdict, says)
+                    .hint(format!("plimsoll judge {} writes it anew", directory.display())))
+            }
+            Ok(_) => Ok(Standing::Other),
+        };
+        let document = plimsoll_report::fleet_document(&left.fleet, &left.verdict);
+        let derived = held("verdict.json", &render::json(&left.verdict)?)?;
+        let report = held("report.html", &render::document_html(&document)?)?;
+        let custody =
+            Custody { seal_sha256, place, verdict: derived, report, signed, doubts, remarks };
+        Ok(Loaded { directory: directory.to_path_buf(), bundle, verdict, custody })
+    }
+
     /// Reads the bundles in a directory, in the order in which their runs were started. A directory that is
     /// a bundle itself is the only one.
     ///
@@ -152,7 +200,7 @@ impl Reader {
     /// # Errors
     /// A directory that can't be read, or with a bundle that is refused.
     pub fn load_any(&self, directory: &Path) -> Result<Together, RunnerError> {
-        if directory.join("run.json").is_file() {
+        if directory.join("run.json").is_file() || fleet::is_fleet(directory) {
             let runs = vec![self.load(directory)?];
             return Ok(Together { runs, doubts: Vec::new(), remarks: Vec::new() });
         }
@@ -161,7 +209,7 @@ impl Reader {
         })?;
         let mut runs = Vec::new();
         for path in entries.flatten().map(|entry| entry.path()) {
-            if path.join("run.json").exists() {
+            if path.join("run.json").exists() || fleet::is_fleet(&path) {
                 runs.push(self.load(&path)?);
             }
         }

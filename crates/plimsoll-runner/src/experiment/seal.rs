@@ -16,6 +16,7 @@ use super::{FILE, Membered, replace};
 use crate::custody::Loaded;
 use crate::error::RunnerError;
 use crate::exit::Exit;
+use crate::fleet;
 
 /// Doubts and remarks on an experiment, as of [`crate::custody::Custody`].
 pub type Said = (Vec<String>, Vec<String>);
@@ -37,7 +38,10 @@ fn sums(directory: &Path) -> Result<BTreeMap<String, String>, RunnerError> {
     for name in names(directory)? {
         let path = directory.join(&name);
         if path.is_dir() {
-            if path.join(SEAL).is_file() {
+            if fleet::is_fleet(&path) {
+                let own = format!("{}/{SEAL}", fleet::ALL);
+                sums.insert(format!("{name}/{own}"), sum(&path.join(own))?);
+            } else if path.join(SEAL).is_file() {
                 sums.insert(format!("{name}/{SEAL}"), sum(&path.join(SEAL))?);
             } else if !path.join("plan.toml").is_file() {
                 for file in names(&path)? {

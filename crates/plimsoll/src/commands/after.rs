@@ -6,6 +6,7 @@ use clap::Args;
 use plimsoll_report::text::Style;
 use plimsoll_runner::repeat::Repeated;
 
+use super::load_hosts::LoadHosts;
 use crate::error::CliError;
 use crate::keys::Sign;
 use crate::metrics::Metrics;
@@ -42,9 +43,29 @@ pub struct After {
     pub sign: Sign,
     #[command(flatten)]
     pub metrics: Metrics,
+    /// Who carries it out: flags of the commands that fleets are for.
+    #[arg(skip)]
+    pub hosts: LoadHosts,
 }
 
 impl After {
+    /// Refuses what a fleet does not do: said, not passed over.
+    ///
+    /// # Errors
+    /// Such an option.
+    pub fn refuse_with_fleet(&self) -> Result<(), CliError> {
+        let asked = [
+            ("--keep", self.keep),
+            ("--witness", self.witness.is_some()),
+            ("--destroy", !self.destroy.is_empty()),
+        ];
+        match asked.into_iter().find(|(_, asked)| self.hosts.is_asked_for() && *asked) {
+            Some((option, _)) => Err(CliError::usage(format!("{option} does not go with --fleet"))
+                .hint("take it away, or run the plan on one host")),
+            None => Ok(()),
+        }
+    }
+
     /// Writes the beginning of what is shown, cut between lines, where it is asked for.
     ///
     /// # Errors

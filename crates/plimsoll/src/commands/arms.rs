@@ -6,7 +6,7 @@ use plimsoll_judge::stats::welch::RUNS_MIN;
 use plimsoll_plan::Plan;
 use plimsoll_runner::arms;
 use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::{self, Before};
+use plimsoll_runner::before::Before;
 use plimsoll_runner::compare::Taken;
 use plimsoll_runner::finished::worst;
 
@@ -16,7 +16,6 @@ use super::sides::{exit_of, show};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::keys;
 use crate::progress::StderrProgress;
 
 /// Runs every target of a plan as often as it says, and compares them; differences that are named in `accept`
@@ -71,10 +70,13 @@ pub fn run_arms_for(
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
-    if !before::begins(&resolved, &Before::runs(&resolved, after.yes, after.dry_run), progress)? {
+    after.refuse_with_fleet()?;
+    let runs = Before::runs(&resolved, after.yes, after.dry_run);
+    if !after.hosts.begins(&resolved, &runs, progress)? {
         return Ok(Exit::Ok);
     }
-    let places = keys::places(&after.sign)?;
+    let carried = after.hosts.carried(&resolved, &after.sign, progress, interrupt)?;
+    let places = &carried.places;
     let asked = Asked {
         plan,
         resolved: &resolved,
@@ -82,8 +84,9 @@ pub fn run_arms_for(
         witness: after.witness.as_deref(),
         destroy: &after.destroy,
         bundles: &places.bundles(after.out.as_deref())?,
-        places: &places,
+        places,
         interrupt,
+        driver: &*carried.driver,
     };
     let compared = arms::carry_out(&asked, taken.accept, taken.factors, progress)?;
     show(&compared.comparison, common)?;

@@ -9,14 +9,14 @@ use clap::Args;
 use plimsoll_report::comparison_document;
 use plimsoll_runner::compare::{Taken, compare_sides, compare_within, named, sweeps};
 
-use self::ran::{Ran, is_plan};
+use self::ran::Ran;
+use super::plan::is_plan;
 use super::sides::{exit_of, show, tell_custody};
 use super::{bundle, compare_fleets, compare_reported, compare_sweeps, sides};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::interrupt;
-use crate::keys::Sign;
+use crate::{interrupt, keys::Sign};
 
 /// Options of `compare`.
 #[derive(Debug, Args)]

@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::Bundle;
-use plimsoll_fleet::evidence::{Left, hosts, is_fleet, read};
-use plimsoll_judge::Verdict;
 use plimsoll_judge::compare::{Comparison, FleetRun, FleetSide, compare_fleets};
 use plimsoll_report::comparison_document;
 use plimsoll_runner::compare::{Given, Taken};
+use plimsoll_runner::fleet::{Left, is_fleet, read};
 
 use super::sides::{exit_of, show};
 use super::{audit, bundle};
@@ -40,24 +38,20 @@ pub fn compare_given(given: &[Given], taken: &Taken<'_>) -> Result<Option<Compar
         let says = format!("{} is no fleet's run, and another side is one", given[other].called);
         return Err(CliError::usage(says).hint("compare fleets with fleets, and runs with runs"));
     }
-    type Read = Vec<(Left, Vec<(Bundle, Verdict)>)>;
-    let one = |path: &PathBuf| -> Result<_, CliError> {
-        let left = read(path)?;
-        let hosts = hosts(&left)?;
-        Ok((left, hosts))
+    let all = |paths: &Vec<PathBuf>| -> Result<Vec<Left>, CliError> {
+        paths.iter().map(|path| Ok(read(path)?)).collect()
     };
-    let all = |paths: &Vec<PathBuf>| paths.iter().map(one).collect::<Result<Read, CliError>>();
-    let all: Vec<Read> = found.iter().map(all).collect::<Result<_, _>>()?;
+    let all: Vec<Vec<Left>> = found.iter().map(all).collect::<Result<_, _>>()?;
     let sides: Vec<FleetSide<'_>> =
         given.iter().zip(&all).map(|(given, runs)| side(given, runs)).collect();
     Ok(Some(compare_fleets(&sides, taken.accept, taken.factors)))
 }
 
-fn side<'a>(given: &Given, runs: &'a [(Left, Vec<(Bundle, Verdict)>)]) -> FleetSide<'a> {
-    let run = |(left, hosts): &'a (Left, Vec<(Bundle, Verdict)>)| FleetRun {
+fn side<'a>(given: &Given, runs: &'a [Left]) -> FleetSide<'a> {
+    let run = |left: &'a Left| FleetRun {
         run_id: &left.fleet.run_id,
         verdict: &left.verdict,
-        hosts: hosts.iter().map(|(bundle, verdict)| (bundle, verdict)).collect(),
+        hosts: left.hosts.iter().map(|(bundle, verdict)| (bundle, verdict)).collect(),
     };
     let name = given.name.clone().unwrap_or_else(|| given.called.clone());
     FleetSide { name, runs: runs.iter().map(run).collect() }

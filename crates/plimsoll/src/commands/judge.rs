@@ -2,7 +2,7 @@
 //! another machine, now or in a year.
 
 use clap::Args;
-use plimsoll_fleet::evidence::{is_fleet, read, write_derived};
+use plimsoll_runner::fleet::{is_fleet, read, write_derived};
 
 use super::bundle;
 use super::run::fleet;

@@ -8,7 +8,7 @@ mod new;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll_plan::Plan;
+use plimsoll_plan::{Plan, ready};
 use plimsoll_runner::before;
 use plimsoll_runner::run::check_accepted;
 
@@ -106,4 +106,10 @@ fn check(name: &str, changes: &Changes, common: &Common) -> Result<Exit, CliErro
 /// Everything that is wrong with it, as one message.
 pub fn load(path: &Path) -> Result<Plan, CliError> {
     Changes::default().plan(&path.to_string_lossy())
+}
+
+/// Whether a name is that of a plan: a file, or one that is built in and hides no directory.
+pub fn is_plan(name: &str) -> bool {
+    let path = Path::new(name);
+    path.is_file() || (ready(name).is_some() && !path.exists())
 }

@@ -2,7 +2,6 @@
 
 pub mod fleet;
 mod line;
-mod local_fleet;
 mod made;
 mod replay;
 mod show;
@@ -18,6 +17,7 @@ use clap::Args;
 use super::after::After;
 use super::chosen::Changes;
 use super::job;
+use super::load_hosts::LoadHosts;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -41,7 +41,11 @@ pub struct Options {
     #[command(flatten)]
     line: line::Line,
     #[command(flatten)]
-    fleet: fleet::Fleet,
+    hosts: LoadHosts,
+    /// Take a fleet's run up again whose `plimsoll run` was killed: what goes on is led to its end, what has ended is
+    /// fetched from the hosts and judged.
+    #[arg(long, value_name = "RUN", requires = "fleet", conflicts_with_all = ["plan", "agents"])]
+    resume: Option<String>,
     #[command(flatten)]
     replay: replay::Replay,
     #[command(flatten)]
@@ -53,17 +57,18 @@ pub struct Options {
 /// # Errors
 /// A plan that is wrong, a target that cannot be used.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    if let Some(run) = options.fleet.resumed() {
+    let after = After { hosts: options.hosts.clone(), ..options.after.clone() };
+    if let Some(run) = &options.resume {
         let (mut progress, interrupt) =
-            (options.after.metrics.progress(run, common)?, interrupt::flag_on_signal()?);
-        return options.fleet.resume(run, &options.after, common, &mut progress, &interrupt);
+            (after.metrics.progress(run, common)?, interrupt::flag_on_signal()?);
+        return fleet::resume(run, &after, common, &mut progress, &interrupt);
     }
     if let Some(name) = options.plan.as_deref().filter(|name| job::is_one(name)) {
-        if options.fleet.is_asked_for() {
+        if after.hosts.is_asked_for() {
             return Err(CliError::usage("a fleet does not carry fio jobs")
                 .hint("`plimsoll plan import` makes a plan of one"));
         }
-        return stages::of_job(Path::new(name), &options.changes, &options.after, common);
+        return stages::of_job(Path::new(name), &options.changes, &after, common);
     }
     let (plan, meant) = match &options.plan {
         Some(name) => (options.changes.plan(name)?, Vec::new()),
@@ -72,15 +77,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         }
         None => options.line.plan(&options.changes)?,
     };
-    let mut progress = options.after.metrics.progress(plan.name(), common)?;
+    let mut progress = after.metrics.progress(plan.name(), common)?;
     meant.iter().for_each(|says| progress.say(says));
     let interrupt = interrupt::flag_on_signal()?;
-    if options.fleet.is_asked_for() {
-        if plan.resolve().workload.trace().is_some() {
-            return Err(CliError::usage("a fleet does not replay a trace, which has one order")
-                .hint("replay it from one host"));
-        }
-        return options.fleet.run(&plan, &options.after, common, &mut progress, &interrupt);
-    }
-    run_plan(&plan, &options.after, common, &mut progress, &interrupt)
+    run_plan(&plan, &after, common, &mut progress, &interrupt)
 }

@@ -7,17 +7,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::{self, Before};
+use plimsoll_runner::before::Before;
 use plimsoll_runner::sweep::{self, Earlier, Sweeping};
 
 use self::flags::Flags;
 use self::show::{Format, show};
 use super::chosen::Changes;
+use super::load_hosts::LoadHosts;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::keys::{self, Sign};
+use crate::keys::Sign;
 use crate::metrics::Metrics;
 
 /// Options of `sweep`.
@@ -58,6 +59,8 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
+    hosts: LoadHosts,
+    #[command(flatten)]
     sign: Sign,
     #[command(flatten)]
     metrics: Metrics,
@@ -79,14 +82,13 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let points = sweep::points(&resolved)?;
     let mut progress = options.metrics.progress(plan.name(), common)?;
     let interrupt = interrupt::flag_on_signal()?;
-    let places = keys::places(&options.sign)?;
-    let bundles = places.bundles(options.out.as_deref())?;
-    let which = Earlier::asked(options.anew, options.told);
-    let mut sweeping = Sweeping::begin(&resolved, &points, &bundles, &places, which)?;
+    let carried = options.hosts.carried(&resolved, &options.sign, &mut progress, &interrupt)?;
+    let bundles = carried.places.bundles(options.out.as_deref())?;
+    let earlier = Earlier::asked(options.anew, options.told);
+    let mut sweeping = Sweeping::begin(&resolved, &points, &bundles, &carried.places, earlier)?;
     if options.told {
         sweeping.is_there(&bundles)?;
-        show(&sweeping, options.format, common)?;
-        return Ok(sweeping.exit());
+        return show(&sweeping, options.format, common).map(|()| sweeping.exit());
     }
     progress.say(&sweeping.promise(&resolved, &points));
     let points_left = Before {
@@ -97,7 +99,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         dry_run: options.dry_run,
         listed: sweeping.listed(&points),
     };
-    if !before::begins(&resolved, &points_left, &mut progress)? {
+    if !options.hosts.begins(&resolved, &points_left, &mut progress)? {
         return Ok(Exit::Ok);
     }
     let asked = Asked {
@@ -107,13 +109,12 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         witness: None,
         destroy: &options.destroy,
         bundles: &bundles,
-        places: &places,
+        places: &carried.places,
         interrupt: &interrupt,
+        driver: &*carried.driver,
     };
     let swept = sweep::carry_out(&asked, &points, &mut sweeping, &mut progress)?;
-    for directory in swept.kept {
-        progress.say(&format!("the data was kept in {directory}"));
-    }
+    swept.kept.iter().for_each(|at| progress.say(&format!("the data was kept in {at}")));
     show(&sweeping, options.format, common)?;
     Ok(swept.ended.unwrap_or_else(|| sweeping.exit()))
 }

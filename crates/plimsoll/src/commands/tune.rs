@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use clap::Args;
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_report::{text, tuning_document};
-use plimsoll_runner::before::{self, Before};
+use plimsoll_runner::before::Before;
 use plimsoll_runner::search::{Asked, Found, range, search};
 
 use super::bundle;
 use super::chosen::Changes;
+use super::load_hosts::LoadHosts;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::keys::{self, Sign};
+use crate::keys::Sign;
 use crate::metrics::Metrics;
 
 /// Options of `tune`.
@@ -57,6 +58,8 @@ pub struct Options {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
+    hosts: LoadHosts,
+    #[command(flatten)]
     sign: Sign,
     #[command(flatten)]
     metrics: Metrics,
@@ -70,8 +73,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let plan = options.changes.plan(&options.plan)?;
     let mut progress = options.metrics.progress(plan.name(), common)?;
     let interrupt = interrupt::flag_on_signal()?;
-    let places = keys::places(&options.sign)?;
     let resolved = plan.resolve();
+    let carried = options.hosts.carried(&resolved, &options.sign, &mut progress, &interrupt)?;
+    let places = &carried.places;
     let bundles = places.bundles(options.out.as_deref())?;
     let range = range(&resolved, options.min, options.max, options.steps)?;
     let knob = plimsoll_plan::Knob::of(&resolved).map_err(CliError::usage)?;
@@ -85,12 +89,13 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         listed: vec![format!("{} from {low} to {high}", knob.load_name())],
     };
     progress.say("the search takes all its steps at most:");
-    if !before::begins(&resolved, &steps, &mut progress)? {
+    if !options.hosts.begins(&resolved, &steps, &mut progress)? {
         return Ok(Exit::Ok);
     }
     let destroy = options.destroy.clone();
-    let asked = Asked { range, fresh: options.fresh, keep: options.keep, destroy, bundles };
-    let found = search(&plan, &resolved, &asked, &places, &mut progress, &interrupt)?;
+    let (fresh, keep, driver) = (options.fresh, options.keep, &*carried.driver);
+    let asked = Asked { range, fresh, keep, destroy, bundles, driver };
+    let found = search(&plan, &resolved, &asked, places, &mut progress, &interrupt)?;
     show(&found, common)?;
     for directory in &found.kept {
         progress.say(&format!("the data was kept in {directory}"));

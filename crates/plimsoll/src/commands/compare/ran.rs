@@ -1,13 +1,14 @@
 //! How a plan whose targets are compared is run, as flags.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_plan::{Change, Plan, ready};
+use plimsoll_plan::{Change, Plan};
 use toml::Value;
 
 use crate::commands::after::After;
 use crate::commands::chosen::Changes;
+use crate::commands::load_hosts::LoadHosts;
 use crate::error::CliError;
 use crate::keys::Sign;
 use crate::metrics::Metrics;
@@ -43,6 +44,8 @@ pub struct Ran {
     out: Option<PathBuf>,
     #[command(flatten)]
     pub metrics: Metrics,
+    #[command(flatten)]
+    hosts: LoadHosts,
 }
 
 impl Ran {
@@ -58,6 +61,7 @@ impl Ran {
             ("--destroy", !self.destroy.is_empty()),
             ("--out", self.out.is_some()),
             ("--metrics", self.metrics.is_asked()),
+            ("--fleet", self.hosts.is_asked_for()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
@@ -87,6 +91,7 @@ impl Ran {
             keep: self.keep,
             dry_run: self.dry_run,
             yes: self.yes,
+            hosts: self.hosts.clone(),
             ..After::default()
         }
     }
@@ -110,10 +115,4 @@ fn target(given: &str) -> Result<Value, CliError> {
     };
     let fields = [("name".to_owned(), text(name)), (kind.to_owned(), place)];
     Ok(Value::Table(fields.into_iter().collect()))
-}
-
-/// Whether a name is that of a plan: a file, or one that is built in and hides no directory.
-pub fn is_plan(name: &str) -> bool {
-    let path = Path::new(name);
-    path.is_file() || (ready(name).is_some() && !path.exists())
 }

@@ -95,7 +95,10 @@ pub fn drain(of: &Of, agents: &[String], undo: bool, common: &Common) -> Result<
 pub fn check(of: &Of, plan: &Plan, common: &Common) -> Result<Exit, CliError> {
     let (server, places) = reached(&of.fleet, &of.access, &of.sign)?;
     let bundles = places.runs.clone();
-    let would = coordinator::would_take(plan, &Options { server, agents: None, places, bundles })?;
+    let would = coordinator::would_take(
+        plan,
+        &Options { server, agents: None, names: Vec::new(), places, bundles },
+    )?;
     let all = !would.is_empty() && would.iter().all(|one| one.takes);
     if common.json {
         bundle::print(&bundle::json(&would)?)?;

@@ -6,6 +6,7 @@ use clap::Args;
 use plimsoll_evidence::run::EndKind;
 use plimsoll_report::document::Depth;
 use plimsoll_runner::asked::{Asked, Request};
+use plimsoll_runner::driver::ThisHost;
 use plimsoll_runner::finished::Finished;
 use plimsoll_runner::session::run_once;
 use serde_json::json;
@@ -65,6 +66,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
             bundles: &places.bundles(options.out.as_deref())?,
             places: &places,
             interrupt: &interrupt,
+            driver: &ThisHost,
         },
         experiment: None,
         data: &data,

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_plan::Plan;
 use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::{self, Before};
+use plimsoll_runner::before::Before;
 use plimsoll_runner::repeat;
 use plimsoll_runner::search::{Fewest, with_fewest_threads};
 
@@ -14,7 +14,6 @@ use crate::commands::arms;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::keys;
 use crate::progress::StderrProgress;
 
 /// Runs a plan that was read or made, and shows its verdict, or that of all runs together.
@@ -38,10 +37,13 @@ pub fn run_plan(
         }
         return arms::run_arms(plan, after, &[], common, progress, interrupt);
     }
-    if !before::begins(&resolved, &Before::runs(&resolved, after.yes, after.dry_run), progress)? {
+    after.refuse_with_fleet()?;
+    let runs = Before::runs(&resolved, after.yes, after.dry_run);
+    if !after.hosts.begins(&resolved, &runs, progress)? {
         return Ok(Exit::Ok);
     }
-    let places = keys::places(&after.sign)?;
+    let carried = after.hosts.carried(&resolved, &after.sign, progress, interrupt)?;
+    let places = &carried.places;
     let asked = Asked {
         plan,
         resolved: &resolved,
@@ -49,8 +51,9 @@ pub fn run_plan(
         witness: after.witness.as_deref(),
         destroy: &after.destroy,
         bundles: &places.bundles(after.out.as_deref())?,
-        places: &places,
+        places,
         interrupt,
+        driver: &*carried.driver,
     };
     let with_threads = match with_fewest_threads(&asked, progress)? {
         Fewest::Known(plan) => plan,

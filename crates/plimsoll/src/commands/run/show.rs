@@ -1,7 +1,9 @@
 //! What a plan that was run, once or several times, came to.
 
+use plimsoll_runner::fleet::{is_fleet, read};
 use plimsoll_runner::repeat::Repeated;
 
+use super::fleet;
 use crate::commands::bundle;
 use crate::common::Common;
 use crate::error::CliError;
@@ -13,6 +15,9 @@ use crate::error::CliError;
 pub fn show(repeated: &Repeated, common: &Common) -> Result<(), CliError> {
     let Repeated { finished, experiment, .. } = repeated;
     if let ([only], None) = (&finished[..], experiment) {
+        if is_fleet(&only.directory) {
+            return fleet::show(&read(&only.directory)?, common);
+        }
         return bundle::show(&only.directory, &only.evidence, &only.verdict, common);
     }
     let together = repeated.together();

@@ -7,6 +7,7 @@ use plimsoll_import::fio_job::import_stages;
 use plimsoll_report::{stages_document, text};
 use plimsoll_runner::asked::Asked;
 use plimsoll_runner::before;
+use plimsoll_runner::driver::ThisHost;
 use plimsoll_runner::run::check_accepted;
 use plimsoll_runner::stages::{self, Staged};
 
@@ -94,6 +95,7 @@ fn carry_out(
         bundles: &places.bundles(after.out.as_deref())?,
         places: &places,
         interrupt,
+        driver: &ThisHost,
     };
     let ran = stages::carry_out(job, all, &asked, progress)?;
     if common.json {

@@ -1,16 +1,59 @@
-//! Where a fleet of this host alone works, and what it keeps while it runs.
+//! A fleet of this host alone, to try it: a private server, its agents, where they work and what they keep meanwhile.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use plimsoll_evidence::signature::{Signer, make_keys};
+use plimsoll_fleet::local::Local;
 use plimsoll_plan::{ResolvedPlan, TargetKind};
 
 use crate::error::CliError;
+use crate::keys::{self, Sign};
+use crate::places::Places;
+use crate::progress::StderrProgress;
+
+/// More agents than this on one host show nothing.
+const LOCAL_MAX: u32 = 64;
+
+/// Starts a fleet of this host alone.
+///
+/// # Errors
+/// A number that is none, a plan whose agents would share a directory, a server that does not start.
+pub fn start(
+    count: &str,
+    plan: &ResolvedPlan,
+    sign: &Sign,
+    progress: &mut StderrProgress,
+    interrupt: &AtomicBool,
+) -> Result<(Local, Scratch, u32, Places), CliError> {
+    let count = count.parse::<u32>().ok().filter(|count| (1..=LOCAL_MAX).contains(count));
+    let Some(count) = count else {
+        return Err(CliError::usage(format!("--fleet local:… takes 1 to {LOCAL_MAX} agents"))
+            .hint("write --fleet local:4"));
+    };
+    let allow = place(plan, count)?;
+    let mut places = keys::places(sign)?;
+    let scratch = Scratch::make(&places.cache)?;
+    if places.signer.is_none() {
+        let key = scratch.0.join("key");
+        make_keys(&key, None)?;
+        places.signer = Some(Arc::new(Signer::read(&key, || None)?));
+    }
+    let trust = places.signer.as_ref().map(|signer| signer.public().to_owned());
+    let program = std::env::current_exe()
+        .map_err(|error| CliError::environment(format!("where this program lies: {error}")))?;
+    let (trust, allow) = (trust.unwrap_or_default(), allow.as_deref());
+    let local = Local::start(&scratch.0, count, &program, &trust, allow, interrupt)?;
+    progress.say(&format!("a private server and {count} agents run on this host"));
+    Ok((local, scratch, count, places))
+}
 
 /// The directory below which a local fleet's agents work. Several need one each.
 ///
 /// # Errors
 /// A target that is no directory, or one that several would share.
-pub fn place(plan: &ResolvedPlan, count: u32) -> Result<Option<PathBuf>, CliError> {
+fn place(plan: &ResolvedPlan, count: u32) -> Result<Option<PathBuf>, CliError> {
     let path = match plan.targets.first().map(|target| &target.kind) {
         Some(TargetKind::Path { path }) => path,
         Some(TargetKind::Null) => return Ok(None),

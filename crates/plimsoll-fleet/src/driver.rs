@@ -1,0 +1,90 @@
+//! A fleet as a driver of `plimsoll-runner`: repeats, sweeps, searches and comparisons have each of their runs carried out by
+//! the same agents, and take all of them as one.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use plimsoll_plan::Plan;
+use plimsoll_runner::asked::{Driver, Request};
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::finished::Finished;
+use plimsoll_runner::listener::Listener;
+
+use crate::coordinator::{self, Event, Options, Part};
+
+/// Agents that were chosen once, for all runs of an experiment.
+#[derive(Debug)]
+pub struct FleetDriver {
+    options: Options,
+    /// The plan whose data lies on the hosts for the next run.
+    left: Mutex<Option<Plan>>,
+}
+
+impl FleetDriver {
+    /// Chooses the agents.
+    ///
+    /// # Errors
+    /// Too few of them, a server that can't be reached.
+    pub fn new(options: Options) -> Result<Self, RunnerError> {
+        let names = coordinator::choice(&options)?;
+        Ok(Self { options: Options { names, ..options }, left: Mutex::new(None) })
+    }
+}
+
+/// Says what happens.
+pub fn tell(listener: &mut dyn Listener, event: Event) {
+    match event {
+        Event::Note(text) => listener.say(&text),
+        Event::Warning(text) => listener.warn(&text),
+        Event::Live { kind, hosts, ops_per_s, bytes_per_s } => {
+            listener.fleet(kind, hosts, ops_per_s, bytes_per_s);
+        }
+    }
+}
+
+impl Driver for FleetDriver {
+    fn hosts(&self) -> u32 {
+        u32::try_from(self.options.names.len()).unwrap_or(u32::MAX)
+    }
+
+    fn run_once(
+        &self,
+        request: &Request<'_>,
+        listener: &mut dyn Listener,
+    ) -> Result<Finished, RunnerError> {
+        let asked = &request.asked;
+        let part = Part {
+            plan: asked.plan,
+            resolved: asked.resolved.clone(),
+            experiment: request.experiment.clone(),
+            keeps_data: request.data.hands_on(),
+        };
+        if part.keeps_data {
+            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            *left = Some(asked.plan.clone());
+        }
+        let options = Options { bundles: asked.bundles.to_path_buf(), ..self.options.clone() };
+        let mut tell = |event: Event| tell(listener, event);
+        let left = coordinator::run(&part, &options, asked.interrupt, &mut tell)?;
+        let (evidence, verdict) = *left.one;
+        Ok(Finished {
+            directory: left.directory,
+            evidence,
+            verdict,
+            kept: Vec::new(),
+            not_removed: None,
+            not_entered: None,
+            of_hosts: Some(left.exit),
+        })
+    }
+
+    fn release(&self, listener: &mut dyn Listener) -> Result<(), RunnerError> {
+        let plan = self.left.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(plan) = plan else { return Ok(()) };
+        let names: BTreeSet<String> = self.options.names.iter().cloned().collect();
+        for (name, says) in coordinator::release(&plan, &self.options, &names)? {
+            listener.warn(&format!("{name}: its data could not be removed: {says}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,302 @@
+//! All hosts of a fleet as one run: what repeats, sweeps, searches and comparisons take.
+//!
+//! Counts, bytes and sums of latencies are added, histograms are added bucket by bucket, and what the plan requires of each
+//! host is required of all as so many times as much. What each host was and saw is in its own bundle; what is said of all here
+//! is what all of them agree on, and otherwise the first one's.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::environment::{Environment, Unknown};
+use plimsoll_evidence::fleet::{Fleet, Merged};
+use plimsoll_evidence::observed::Observed;
+use plimsoll_evidence::run::{
+    Checks, ClassTotals, Driver, End, EndKind, Engine, Membership, Phase, PhaseKind, Run,
+    SCHEMA_VERSION, Tier,
+};
+use plimsoll_judge::Verdict;
+use plimsoll_judge::fleet::FleetVerdict;
+use plimsoll_plan::ResolvedPlan;
+
+/// A plan whose requirement is that of so many hosts together.
+#[must_use]
+pub fn required_of(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
+    if let Some(required) = &mut plan.requirement {
+        let times = f64::from(hosts.max(1));
+        required.iops_per_s = required.iops_per_s.map(|rate| rate * times);
+        required.bandwidth_bytes_per_s =
+            required.bandwidth_bytes_per_s.map(|rate| rate.saturating_mul(u64::from(hosts.max(1))));
+        required.page_fault_stalls_max_per_s =
+            required.page_fault_stalls_max_per_s.map(|rate| rate * times);
+    }
+    plan
+}
+
+/// The hosts as one run, with its verdict.
+pub(super) fn as_one(
+    fleet: &Fleet,
+    verdict: &FleetVerdict,
+    plan: (String, ResolvedPlan),
+    hosts: &[(Bundle, Verdict)],
+    merged: Option<Merged>,
+    seal_sha256: &str,
+) -> (Bundle, Verdict) {
+    let (plan_text, resolved) = plan;
+    let plan_sha256 = resolved.sha256_hex().unwrap_or_default();
+    let count = u32::try_from(fleet.hosts.len()).unwrap_or(u32::MAX);
+    // Of hosts that lie apart there are sums, but no run of a common length.
+    let merged = merged.filter(|_| fleet.window.is_some_and(|window| !window.cut));
+    let run = run_of(fleet, verdict, plan_sha256, hosts, merged.is_some());
+    let merged = merged.unwrap_or_default();
+    let is_class = |tag: &str| run.classes.iter().any(|class| class.name == tag);
+    let bundle = Bundle {
+        plan_text,
+        job_text: None,
+        plan: required_of(resolved, count),
+        environment: environment(fleet, hosts),
+        series: merged.series,
+        observed: observed(hosts),
+        latency: merged.latency.into_iter().filter(|(tag, _)| is_class(tag)).collect(),
+        latency_spans: merged.intervals.into_iter().filter(|span| is_class(&span.tag)).collect(),
+        run,
+        seal_sha256: Some(seal_sha256.to_owned()),
+    };
+    let verdict = verdict_of(verdict, &bundle, hosts);
+    (bundle, verdict)
+}
+
+fn run_of(
+    fleet: &Fleet,
+    verdict: &FleetVerdict,
+    plan_sha256: String,
+    hosts: &[(Bundle, Verdict)],
+    is_summed: bool,
+) -> Run {
+    let runs = || hosts.iter().map(|(bundle, _)| &bundle.run);
+    let mut counters: BTreeMap<String, u64> = BTreeMap::new();
+    for (name, count) in runs().flat_map(|run| &run.counters) {
+        *counters.entry(name.clone()).or_default() += count;
+    }
+    let window = fleet.window.filter(|_| is_summed);
+    Run {
+        schema_version: SCHEMA_VERSION,
+        tool_version: fleet.tool_version.clone(),
+        build: Some(fleet.build.clone()),
+        run_id: fleet.run_id.clone(),
+        name: fleet.name.clone(),
+        plan_sha256,
+        driver: Driver::Real,
+        tier: Tier::T1,
+        started_unix_ns: fleet.started_unix_ns,
+        duration_ns: runs().map(|run| run.duration_ns).max().unwrap_or(0),
+        end: end(fleet, verdict, hosts),
+        ledger: fleet.ledger.clone(),
+        signed_by: Some(fleet.signed_by.clone()),
+        experiment: fleet
+            .experiment
+            .clone()
+            .map(|place| Membership { data_of_run: data_of(hosts), ..place }),
+        engine: engine(hosts),
+        phases: window.map(|window| measured(window.start_ns, hosts)).into_iter().collect(),
+        classes: if is_summed { classes(hosts) } else { Vec::new() },
+        instances: runs().flat_map(|run| run.instances.clone()).collect(),
+        counters,
+        checks: checks(hosts),
+    }
+}
+
+/// The run whose data the hosts found, where each found some.
+fn data_of(hosts: &[(Bundle, Verdict)]) -> Option<String> {
+    let of = |(bundle, _): &(Bundle, Verdict)| bundle.run.experiment.as_ref()?.data_of_run.clone();
+    let found = hosts.iter().map(of).collect::<Option<Vec<String>>>()?;
+    found.into_iter().next()
+}
+
+/// The measured phase: as long as the hosts' own were on average, which lie less than half an interval apart.
+fn measured(start_ns: u64, hosts: &[(Bundle, Verdict)]) -> Phase {
+    let phases = || hosts.iter().filter_map(|(bundle, _)| bundle.run.measure());
+    let count = phases().count().max(1) as u64;
+    let notes = phases().map(|phase| phase.note.as_str()).find(|note| !note.is_empty());
+    Phase {
+        kind: PhaseKind::Measure,
+        start_ns,
+        duration_ns: phases().map(|phase| phase.duration_ns).sum::<u64>() / count,
+        read_bytes: phases().map(|phase| phase.read_bytes).sum(),
+        written_bytes: phases().map(|phase| phase.written_bytes).sum(),
+        reached: phases().all(|phase| phase.reached),
+        note: notes.unwrap_or_default().to_owned(),
+        boundary_error_ns: phases()
+            .map(|phase| phase.boundary_error_ns)
+            .reduce(|a, b| Some(a?.max(b?)))
+            .flatten(),
+    }
+}
+
+fn end(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) -> End {
+    let ends = || hosts.iter().map(|(bundle, _)| &bundle.run.end);
+    // Where one failed the others were interrupted because of it.
+    let failed = |end: &&End| !matches!(end.kind, EndKind::Completed | EndKind::Interrupted);
+    let other = |end: &&End| end.kind != EndKind::Completed;
+    if let Some(end) = ends().find(failed).or_else(|| ends().find(other)) {
+        return end.clone();
+    }
+    let says = match fleet.ended_early.is_empty() {
+        true if hosts.len() == fleet.hosts.len() => {
+            return End { kind: EndKind::Completed, says: String::new() };
+        }
+        true => verdict.reason.clone(),
+        false => fleet.ended_early.clone(),
+    };
+    End { kind: EndKind::Environment, says }
+}
+
+fn engine(hosts: &[(Bundle, Verdict)]) -> Engine {
+    let engines = || hosts.iter().map(|(bundle, _)| &bundle.run.engine);
+    let Some(first) = engines().next() else { return Engine::default() };
+    Engine {
+        threads: engines().map(|engine| engine.threads).sum(),
+        sessions: engines().map(|engine| engine.sessions).sum(),
+        paths: engines().flat_map(|engine| engine.paths.clone()).collect(),
+        ..first.clone()
+    }
+}
+
+/// Classes of one name are one; none is told apart by its host.
+fn classes(hosts: &[(Bundle, Verdict)]) -> Vec<ClassTotals> {
+    let mut all: Vec<ClassTotals> = Vec::new();
+    for class in hosts.iter().flat_map(|(bundle, _)| &bundle.run.classes) {
+        match all.iter_mut().find(|known| known.name == class.name) {
+            Some(known) => add(known, class),
+            None => all.push(class.clone()),
+        }
+    }
+    all
+}
+
+fn add(to: &mut ClassTotals, other: &ClassTotals) {
+    to.count += other.count;
+    to.size_bytes += other.size_bytes;
+    to.latency_ns_sum = to.latency_ns_sum.saturating_add(other.latency_ns_sum);
+    to.latency_ns_max = to.latency_ns_max.max(other.latency_ns_max);
+    to.service_ns_sum = to.service_ns_sum.saturating_add(other.service_ns_sum);
+    to.service_ns_max = to.service_ns_max.max(other.service_ns_max);
+    to.errors += other.errors;
+    to.drained += other.drained;
+    to.drained_bytes += other.drained_bytes;
+    let both = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+    to.abandoned = both(to.abandoned, other.abandoned);
+    to.never_started = both(to.never_started, other.never_started);
+}
+
+fn checks(hosts: &[(Bundle, Verdict)]) -> Checks {
+    let checks = || hosts.iter().map(|(bundle, _)| &bundle.run.checks);
+    let sum = |of: fn(&Checks) -> Option<u64>| checks().map(of).sum::<Option<u64>>();
+    Checks {
+        pages_checked: sum(|checks| checks.pages_checked).filter(|_| !hosts.is_empty()),
+        log_blocks_checked: sum(|checks| checks.log_blocks_checked).filter(|_| !hosts.is_empty()),
+        errors: checks().map(|checks| checks.errors).sum(),
+        damage: checks().flat_map(|checks| checks.damage.clone()).take(100).collect(),
+        sampled: None,
+    }
+}
+
+fn environment(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Environment {
+    let Some((first, _)) = hosts.first() else { return Environment::default() };
+    let names: Vec<&str> = fleet.hosts.iter().map(|host| host.name.as_str()).collect();
+    Environment { host: Some(names.join(", ")), ..first.environment.clone() }
+}
+
+fn observed(hosts: &[(Bundle, Verdict)]) -> Observed {
+    let busy = hosts.iter().map(|(bundle, _)| bundle.observed.cpu.busy_avg);
+    let mut observed = Observed::default();
+    observed.cpu.busy_avg = busy.sum::<Option<f64>>().map(|sum| sum / hosts.len().max(1) as f64);
+    observed.unknown.push(Unknown {
+        what: "devices and hosts beneath".to_owned(),
+        why: "each host saw its own".to_owned(),
+        would_show: "each host's own bundle".to_owned(),
+    });
+    observed
+}
+
+fn verdict_of(fleet: &FleetVerdict, bundle: &Bundle, hosts: &[(Bundle, Verdict)]) -> Verdict {
+    let own = |bundle: &Bundle| bundle.environment.host.clone().unwrap_or_default();
+    let named = || {
+        let names = fleet.hosts.iter().filter(|host| host.verdict.is_some());
+        names.map(|host| host.name.clone()).zip(hosts)
+    };
+    let verdicts = || hosts.iter().map(|(_, verdict)| verdict);
+    let mut findings = fleet.findings.clone();
+    for (name, (host, verdict)) in named() {
+        let name = if name.is_empty() { own(host) } else { name };
+        findings.extend(verdict.findings.iter().cloned().map(|mut finding| {
+            finding.says = format!("{name}: {}", finding.says);
+            finding
+        }));
+    }
+    findings.sort_by_key(|finding| finding.outcome);
+    let checks = named().flat_map(|(name, (_, verdict))| {
+        verdict.checks.iter().cloned().map(move |mut check| {
+            check.note = match check.note.is_empty() {
+                true => name.clone(),
+                false => format!("{name}: {}", check.note),
+            };
+            check
+        })
+    });
+    let mut claims = verdicts().next().map_or(BTreeMap::new(), |first| first.claims.clone());
+    claims.retain(|claim, standing| verdicts().all(|v| v.claims.get(claim) == Some(standing)));
+    let all = |of: fn(&Verdict) -> &Vec<String>| {
+        let mut all: Vec<String> = verdicts().flat_map(of).cloned().collect();
+        all.sort();
+        all.dedup();
+        all
+    };
+    Verdict {
+        verdict: fleet.verdict,
+        reason: fleet.reason.clone(),
+        demonstration: verdicts().any(|verdict| verdict.demonstration),
+        required_iops_per_s: bundle.plan.requirement.as_ref().and_then(|r| r.iops_per_s),
+        achieved_iops_per_s: match fleet.total {
+            Some(_) => verdicts().map(|verdict| verdict.achieved_iops_per_s).sum(),
+            None => None,
+        },
+        headroom: None,
+        checks: checks.collect(),
+        claims,
+        tier: Tier::T1,
+        findings,
+        passed: fleet.passed.clone(),
+        accepted: all(|verdict| &verdict.accepted),
+        declared: all(|verdict| &verdict.declared),
+        rules_version: fleet.rules_version,
+        run_id: fleet.run_id.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn of_all_hosts_so_many_times_as_much_is_required_and_latencies_stay() {
+        let text = "version = 1\nname = \"p\"\n[requirement]\niops = 1000\nread_latency_avg = \"20ms\"\n\
+            [target]\npath = \"/x\"\n[workload.matrix]\nfile_size = \"1GiB\"\n";
+        let plan = plimsoll_plan::Plan::parse(text, "p.toml").unwrap().resolve();
+        let of_four = required_of(plan.clone(), 4).requirement.unwrap();
+        let of_one = plan.requirement.unwrap();
+        assert_eq!((of_one.iops_per_s, of_four.iops_per_s), (Some(1000.0), Some(4000.0)));
+        assert_eq!(of_four.limits, of_one.limits);
+    }
+
+    #[test]
+    fn what_is_not_known_of_one_host_is_not_known_of_all() {
+        let mut one = ClassTotals::empty("load.read".into(), "transactional".into(), 0, true);
+        (one.count, one.abandoned, one.never_started) = (5, Some(1), None);
+        let mut two = ClassTotals { abandoned: Some(2), never_started: Some(0), ..one.clone() };
+        two.latency_ns_max = 7;
+        add(&mut one, &two);
+        assert_eq!((one.count, one.latency_ns_max), (10, 7));
+        assert_eq!((one.abandoned, one.never_started), (Some(3), None));
+    }
+}

@@ -1,0 +1,203 @@
+//! What takes several runs, with each of them carried by a fleet: repeats, sweeps, comparisons, searches. One server and two
+//! agents of this host.
+
+mod fleets;
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fleets::Fleet;
+use serde_json::Value;
+use support::{Ran, Sandbox, json};
+
+const FIELDS: &str = "version = 1\ndemonstration = true\n[workload.matrix]\nfile_size = \"4MiB\"\nreads = 100\n\
+    [phases]\nwarm_up = \"200ms\"\nmeasure = \"1200ms\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"50ms\"\n";
+
+/// A plan with these targets, and these fields of its matrix.
+fn plan(sandbox: &Sandbox, name: &str, targets: &[(&str, PathBuf)], matrix: &str) -> String {
+    let target = |(name, path): &(&str, PathBuf)| match targets.len() {
+        1 => format!("[target]\npath = {:?}\n", path.display().to_string()),
+        _ => format!("[[target]]\nname = {name:?}\npath = {:?}\n", path.display().to_string()),
+    };
+    let targets: String = targets.iter().map(target).collect();
+    let fields = FIELDS
+        .replace("[workload.matrix]\n", &format!("{targets}[workload.matrix]\n{matrix}\n"))
+        .replace("version = 1\n", &format!("version = 1\nname = {name:?}\n"));
+    let file = sandbox.path(&format!("{name}.toml"));
+    fs::write(&file, fields).unwrap();
+    file.display().to_string()
+}
+
+/// The experiment of this plan, with the fleets' runs in it.
+fn experiment(sandbox: &Sandbox, plan: &str) -> (PathBuf, Vec<PathBuf>) {
+    let below = |path: &Path| -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> =
+            fs::read_dir(path).unwrap().flatten().map(|entry| entry.path()).collect();
+        all.sort();
+        all
+    };
+    let named = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().contains(plan);
+    let all = below(&sandbox.path("share/plimsoll/runs"));
+    let found: Vec<&PathBuf> = all.iter().filter(|path| named(path)).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    let mut runs = below(found[0]);
+    runs.retain(|path| path.join("all/fleet.json").is_file());
+    (found[0].clone(), runs)
+}
+
+/// What one host measured of a fleet's run: its bundle's `run.json`.
+fn own(fleet: &Path, agent: &str) -> Value {
+    let bundle = fs::read_dir(fleet.join("hosts").join(agent)).unwrap().flatten().next().unwrap();
+    json(&bundle.path().join("run.json"))
+}
+
+fn reads(run: &Value) -> u64 {
+    let of = |class: &Value| {
+        class["count"].as_u64().unwrap() - class["drained"].as_u64().unwrap_or_default()
+    };
+    run["classes"].as_array().unwrap().iter().map(of).sum()
+}
+
+/// The sum of both hosts, per second of the time that each measured.
+fn rate(fleet: &Path) -> f64 {
+    let of = |agent: &str| {
+        let run = own(fleet, agent);
+        let phases = run["phases"].as_array().unwrap();
+        let measured = phases.iter().find(|phase| phase["kind"] == "measure").unwrap();
+        reads(&run) as f64 * 1e9 / measured["duration_ns"].as_f64().unwrap()
+    };
+    of("one") + of("two")
+}
+
+/// Every bundle of an experiment's runs says which of its runs it is, and whose data it found.
+fn belong_together(experiment: &Path, runs: &[PathBuf], hands_on: bool) {
+    let id = experiment.file_name().unwrap().to_str().unwrap();
+    for (number, fleet) in runs.iter().enumerate() {
+        for agent in ["one", "two"] {
+            let run = own(fleet, agent);
+            assert_eq!(run["experiment"]["id"], id, "{run:#}");
+            assert_eq!(run["experiment"]["number"], number + 1, "{run:#}");
+            let before = number.checked_sub(1).map(|before| own(&runs[before], agent));
+            let found = before.filter(|_| hands_on).map_or(Value::Null, |b| b["run_id"].clone());
+            assert_eq!(run["experiment"]["data_of_run"], found, "{run:#}");
+        }
+    }
+}
+
+/// Data that was kept for the next run is gone.
+fn nothing_is_left(sandbox: &Sandbox) {
+    let mut places = vec![sandbox.data()];
+    while let Some(place) = places.pop() {
+        for path in fs::read_dir(place).unwrap().flatten().map(|entry| entry.path()) {
+            assert!(path.is_dir(), "{} is left", path.display());
+            places.push(path);
+        }
+    }
+}
+
+#[test]
+fn repeats_sweeps_comparisons_and_searches_are_carried_by_the_same_agents() {
+    let fleet = Fleet::new();
+    let (sandbox, _one, _two) = (&fleet.sandbox, fleet.agent("one"), fleet.agent("two"));
+    let key = sandbox.path("key").display().to_string();
+    let by_fleet = |arguments: &[&str]| -> Ran {
+        let of = ["--fleet", fleet.server.url(), "--agents", "2", "--sign", &key, "--json"];
+        let ran = sandbox.run(&[arguments, &of[..]].concat());
+        assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+        ran
+    };
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 0.02;
+    let data = || [("", sandbox.data().join("{host}"))];
+    let paced = "sizes = \"4KiB\"\narrival = \"constant\"\nrate = 300";
+
+    let repeated = plan(sandbox, "repeated", &data(), paced);
+    let set = ["--set", "repeat.runs=2", "--set", "repeat.fresh=false"];
+    let ran = by_fleet(&[&["run", &repeated], &set[..]].concat()).json();
+    let (place, runs) = experiment(sandbox, "repeated");
+    assert_eq!(runs.len(), 2);
+    belong_together(&place, &runs, true);
+    nothing_is_left(sandbox);
+    let told = &ran["metrics"].as_array().unwrap()[0];
+    assert_eq!(told["name"], "achieved_iops_per_s", "{ran:#}");
+    for (run, value) in runs.iter().zip(told["values"].as_array().unwrap()) {
+        assert!(near(value.as_f64().unwrap(), rate(run)), "{value} {}", rate(run));
+    }
+
+    let sizes = "sizes = [\"4KiB\", \"16KiB\"]\nqueue_depth = 2";
+    let swept = plan(sandbox, "swept", &data(), sizes);
+    let ran = by_fleet(&["sweep", &swept]).json();
+    let (place, runs) = experiment(sandbox, "swept");
+    belong_together(&place, &runs, true);
+    nothing_is_left(sandbox);
+    let points = ran["points"].as_array().unwrap();
+    assert_eq!((points.len(), runs.len()), (2, 2), "{ran:#}");
+    for (run, point) in runs.iter().zip(points) {
+        let stated = point["rate_per_s"].as_f64().unwrap();
+        assert!(near(stated, rate(run)), "{stated} {}", rate(run));
+        assert_eq!(point["run_id"], run.file_name().unwrap().to_str().unwrap());
+    }
+    assert_eq!((&points[0]["size_bytes"], &points[1]["size_bytes"]), (&4096.into(), &16384.into()));
+
+    let sides = ["a", "b"].map(|side| (side, sandbox.data().join(side).join("{host}")));
+    for (_, path) in &sides {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+    }
+    let sides = plan(sandbox, "sides", &sides, paced);
+    let ran = by_fleet(&["compare", &sides, "--few", "--set", "repeat.runs=1"]).json();
+    assert_eq!(ran["names"], serde_json::json!(["a", "b"]), "{ran:#}");
+    let (place, runs) = experiment(sandbox, "sides");
+    belong_together(&place, &runs, false);
+    let of = |run: &PathBuf| own(run, "one")["experiment"]["arm"].clone();
+    let mut arms: Vec<Value> = runs.iter().map(of).collect();
+    arms.sort_by_key(ToString::to_string);
+    assert_eq!(arms, ["a", "b"]);
+    let again = sandbox.run(&["report", &place.display().to_string(), "--json"]).json();
+    assert_eq!(again["metrics"], ran["metrics"], "the same from the bundles");
+
+    let tuned = plan(sandbox, "tuned", &data(), "sizes = \"4KiB\"\nqueue_depth = 1");
+    let ran = by_fleet(&["tune", &tuned, "--max", "4", "--steps", "2"]).json();
+    let (place, runs) = experiment(sandbox, "tuned");
+    belong_together(&place, &runs, true);
+    nothing_is_left(sandbox);
+    for (run, step) in runs.iter().zip(ran["steps"].as_array().unwrap()) {
+        let stated = step["rate_per_s"].as_f64().unwrap();
+        assert!(near(stated, rate(run)), "{stated} {}", rate(run));
+        let stated = json(&run.join("all/fleet.json"));
+        assert_eq!(stated["experiment"]["arm"], format!("queue depth {}", step["load"]));
+    }
+
+    are_listed_and_defended(sandbox, &place, &runs);
+}
+
+/// Runs of fleets are in the list, in the ledger and in archives, and are not to be changed unnoticed.
+fn are_listed_and_defended(sandbox: &Sandbox, place: &Path, runs: &[PathBuf]) {
+    let listed = sandbox.run(&["runs", "--json", "--plan", "tuned"]).json();
+    let listed = listed.as_array().unwrap().clone();
+    assert_eq!(listed.len(), runs.len());
+    assert!(listed.iter().all(|run| run["hosts"] == serde_json::json!(["one", "two"])));
+    assert!(listed.iter().all(|run| run["position"].is_u64() && run["bundle"].is_string()));
+    let one = runs[0].display().to_string();
+    sandbox.run(&["verify", &one]).expect(0).says("holds");
+    sandbox.run(&["runs", "show", &one]).says("Slowest");
+    let experiment = place.display().to_string();
+    sandbox.run(&["verify", &experiment]).expect(0);
+
+    let archive = sandbox.path("tuned.tar.gz").display().to_string();
+    sandbox.run(&["runs", "export", &experiment, &archive]).expect(0);
+    let other = Sandbox::new();
+    other.run(&["runs", "import", &archive]).expect(0);
+    let there = other.run(&["runs", "--json"]).json();
+    assert_eq!(there.as_array().unwrap().len(), runs.len());
+
+    let verdict = runs[0].join("verdict.json");
+    let text = fs::read_to_string(&verdict).unwrap();
+    fs::write(&verdict, text.replace("\"ops_per_s\"", "\"ops_per_s_\"")).unwrap();
+    sandbox.run(&["verify", &one]).expect(3).says("verdict.json is not what the evidence gives");
+    sandbox.run(&["judge", &one]);
+    sandbox.run(&["verify", &one]).expect(0);
+
+    fs::write(runs[0].join("hosts/note.txt"), "mine").unwrap();
+    sandbox.run(&["runs", "rm", &experiment]).expect(5).says("note.txt");
+    fs::remove_dir_all(place).unwrap();
+}
