@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 use plimsoll_evidence::fleet::Offset;
 use plimsoll_evidence::ledger::{Ledger, Start};
-use plimsoll_evidence::run::{LedgerPosition, Membership, PhaseKind};
+use plimsoll_evidence::run::{LedgerPosition, Membership};
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::fleet::Left;
+use plimsoll_runner::listener::FleetNow;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::run_id::RunId;
 use plimsoll_sys::clock;
@@ -57,16 +58,7 @@ pub enum Event {
     /// What has to be told.
     Warning(String),
     /// How the whole fleet goes.
-    Live {
-        /// What most hosts do.
-        kind: PhaseKind,
-        /// How many of how many hosts do it.
-        hosts: (usize, usize),
-        /// I/Os per second of all of them.
-        ops_per_s: f64,
-        /// Bytes per second.
-        bytes_per_s: f64,
-    },
+    Live(FleetNow),
 }
 
 /// What a fleet is to carry out.

@@ -36,9 +36,7 @@ pub fn tell(listener: &mut dyn Listener, event: Event) {
     match event {
         Event::Note(text) => listener.say(&text),
         Event::Warning(text) => listener.warn(&text),
-        Event::Live { kind, hosts, ops_per_s, bytes_per_s } => {
-            listener.fleet(kind, hosts, ops_per_s, bytes_per_s);
-        }
+        Event::Live(now) => listener.fleet(&now),
     }
 }
 

@@ -11,7 +11,7 @@ use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
 use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_runner::finished::Finished;
-use plimsoll_runner::listener::Listener;
+use plimsoll_runner::listener::{FleetNow, Listener};
 use plimsoll_runner::live::door::Door;
 use plimsoll_runner::live::told::Told;
 
@@ -46,26 +46,6 @@ impl StderrProgress {
         Self { told: Some((told, doors)), ..self }
     }
 
-    /// How a fleet goes, so many of so many hosts being in this phase.
-    pub fn goes(
-        &mut self,
-        kind: PhaseKind,
-        hosts: (usize, usize),
-        ops_per_s: f64,
-        bytes_per_s: f64,
-    ) {
-        if let Some(told) = self.told() {
-            told.goes(kind, ops_per_s, bytes_per_s);
-        }
-        if !self.quiet {
-            let (label, of, megabytes) = (kind.label(), hosts.1, bytes_per_s / 1e6);
-            notes::tell(&format!(
-                "{label}: {} of {of} hosts, {ops_per_s:.0} IO/s, {megabytes:.1} MB/s",
-                hosts.0
-            ));
-        }
-    }
-
     fn told(&mut self) -> Option<&mut Told> {
         self.told.as_mut().map(|(told, _)| told)
     }
@@ -98,8 +78,22 @@ impl Listener for StderrProgress {
         Self::warn(self, text);
     }
 
-    fn fleet(&mut self, kind: PhaseKind, hosts: (usize, usize), ops_per_s: f64, bytes_per_s: f64) {
-        self.goes(kind, hosts, ops_per_s, bytes_per_s);
+    fn fleet(&mut self, now: &FleetNow) {
+        if let Some(told) = self.told() {
+            told.fleet(now);
+        }
+        let Some(kind) = now.kind.filter(|_| !self.quiet) else { return };
+        let megabytes = now.sum(|host| host.rate_bytes_per_s) / 1e6;
+        let slow = now.slow().map_or(String::new(), |(name, share)| {
+            format!("; {name} carries {:.0} % of the average", share * 100.0)
+        });
+        notes::tell(&format!(
+            "{}: {} of {} hosts, {:.0} IO/s, {megabytes:.1} MB/s{slow}",
+            kind.label(),
+            now.together().count(),
+            now.count,
+            now.sum(|host| host.rate_ops_per_s),
+        ));
     }
 
     fn finished(&mut self, run: &Finished) {

@@ -204,6 +204,15 @@ fn the_page_shows_what_another_tool_does_to_devices_and_how_a_fleet_goes() {
         let one = other(&server).unwrap_or_default();
         one["phase"]["kind"] == "measure" && one["rate_ops_per_s"].as_f64().is_some_and(|r| r > 0.0)
     });
+    let hosts = other(&server).unwrap()["hosts"].clone();
+    for name in ["local-1", "local-2"] {
+        assert!(hosts[name]["rate_ops_per_s"].is_number() && hosts[name]["phase"].is_string());
+    }
+    let page = format!("/live?process={}", run.id());
+    wait_until("a chart of hosts", || {
+        let shown = server.get(&page).expect(200).text();
+        shown.contains("live-hosts") && shown.contains("of the average")
+    });
     signal(&run, "-INT");
     run.wait().unwrap();
 }

@@ -8,6 +8,7 @@ use async_nats::connection::State;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::listener::{FleetNow, HostNow};
 use plimsoll_sys::clock;
 use tokio::io::AsyncReadExt;
 
@@ -190,13 +191,17 @@ impl<'a> Fleet<'a> {
             return;
         }
         self.said_busy = Instant::now();
-        let same = self.live.values().filter(|other| other.kind == live.kind);
-        tell(Event::Live {
-            kind: live.kind,
-            hosts: (same.clone().count(), self.hosts.len()),
-            ops_per_s: same.clone().map(|live| live.ops_per_s).sum(),
-            bytes_per_s: same.map(|live| live.bytes_per_s).sum(),
-        });
+        let host = |live: &Live| HostNow {
+            phase: live.kind.label().to_owned(),
+            rate_ops_per_s: live.ops_per_s,
+            rate_bytes_per_s: live.bytes_per_s,
+            latency_ns_avg: live.latency_ns_avg,
+        };
+        tell(Event::Live(FleetNow {
+            kind: Some(live.kind),
+            count: self.hosts.len(),
+            hosts: self.live.iter().map(|(name, live)| (name.clone(), host(live))).collect(),
+        }));
     }
 
     /// Lets phases begin that all wait for, and ends what can't go on.

@@ -3,6 +3,7 @@
 use plimsoll_report::exports::prometheus::Families;
 
 use super::state::{ClassNow, DeviceNow, State};
+use crate::listener::HostNow;
 
 /// A value of a class; `None`: not known yet.
 type OfClass = fn(&ClassNow) -> Option<f64>;
@@ -27,6 +28,16 @@ const DEVICES: [(&str, &str, OfDevice); 5] = [
     ("device_writes_per_second", "Writes that reached it.", |d| Some(d.writes_per_s)),
     ("device_written_bytes_per_second", "Bytes written to it.", |d| Some(d.written_bytes_per_s)),
     ("device_busy_ratio", "Share of the time in which it had something to do.", |d| d.busy_share),
+];
+
+/// A value of a host of a fleet.
+type OfHost = fn(&HostNow) -> Option<f64>;
+
+/// Metrics of each host of a fleet.
+const HOSTS: [(&str, &str, OfHost); 3] = [
+    ("host_operations_per_second", "What a host of the fleet carries.", |h| Some(h.rate_ops_per_s)),
+    ("host_bytes_per_second", "Bytes that it moves.", |h| Some(h.rate_bytes_per_s)),
+    ("host_latency_seconds", "Mean latency of late on it.", |h| h.latency_ns_avg.map(seconds)),
 ];
 
 fn seconds(ns: u64) -> f64 {
@@ -69,6 +80,16 @@ pub fn text(state: &State) -> String {
         }
         for (device, value) in known {
             all.line(&format!("live_{name}"), &[plan, ("device", device.as_str())], value);
+        }
+    }
+    for (name, help, value) in HOSTS {
+        let known: Vec<_> =
+            state.hosts.iter().filter_map(|(name, of)| Some((name, value(of)?))).collect();
+        if !known.is_empty() {
+            all.family(&format!("live_{name}"), "gauge", help);
+        }
+        for (host, value) in known {
+            all.line(&format!("live_{name}"), &[plan, ("host", host.as_str())], value);
         }
     }
     if let Some(busy) = state.cpu_busy_share {
@@ -135,6 +156,8 @@ mod tests {
         state.classes.insert("db1.read".to_owned(), class);
         state.classes.insert("db2.read".to_owned(), ClassNow::default());
         state.devices.insert("sda".to_owned(), DeviceNow::default());
+        let host = HostNow { rate_ops_per_s: 7.0, ..HostNow::default() };
+        state.hosts.insert("one".to_owned(), host);
         let text = text(&state);
         for line in [
             "plimsoll_live_under_way{plan=\"a \\\"b\\\"\"} 1",
@@ -143,11 +166,13 @@ mod tests {
             "plimsoll_live_latency_seconds{plan=\"a \\\"b\\\"\",phase=\"\",class=\"db1.read\",quantile=\"0.5\"} 0.001",
             "plimsoll_live_latency_seconds_sum{plan=\"a \\\"b\\\"\",phase=\"\",class=\"db1.read\"} 0.006",
             "plimsoll_live_device_reads_per_second{plan=\"a \\\"b\\\"\",device=\"sda\"} 0",
+            "plimsoll_live_host_operations_per_second{plan=\"a \\\"b\\\"\",host=\"one\"} 7",
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");
         }
         for unknown in [
             "quantile=\"0.99\"",
+            "host_latency",
             "busy_ratio",
             "phase_seconds",
             "latency_max_seconds{plan=\"a \\\"b\\\"\",phase=\"\",class=\"db2",

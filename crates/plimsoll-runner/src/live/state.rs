@@ -9,6 +9,7 @@ use plimsoll_judge::finding::Finding;
 use plimsoll_record::progress::Progress;
 use serde::{Deserialize, Serialize};
 
+use crate::listener::HostNow;
 use crate::run::Event;
 
 /// Columns of a chart: with more, each comes to stand for twice the time.
@@ -53,6 +54,8 @@ pub struct State {
     pub rate_bytes_per_s: Option<f64>,
     /// Each class of operations in the phase, by its name, which holds its database or stream.
     pub classes: BTreeMap<String, ClassNow>,
+    /// The hosts of a fleet, by name: what each told last.
+    pub hosts: BTreeMap<String, HostNow>,
     /// What reached block devices in the last interval that was looked at.
     pub devices: BTreeMap<String, DeviceNow>,
     /// Classes as they were when the measurement ended: what is shown of a run that has ended.
@@ -94,6 +97,9 @@ pub struct Charts {
     /// Where writes went.
     #[serde(default)]
     pub written_to: Series,
+    /// I/Os of each host of a fleet.
+    #[serde(default)]
+    pub hosts: Series,
 }
 
 /// The phase that goes on.
@@ -272,6 +278,18 @@ impl State {
             Event::Failed(error) => {
                 self.failed = Some(Failed { says: error.message, hints: error.hints });
             }
+        }
+    }
+
+    /// Takes in what the hosts of a fleet carry, over the `duration_ns` up to `at_ns` of the run.
+    pub fn fleet(&mut self, hosts: &BTreeMap<String, HostNow>, at_ns: u64, duration_ns: u64) {
+        for (name, now) in hosts {
+            let Some(host) = entry(&mut self.hosts, name.clone(), CLASSES_MAX) else { continue };
+            host.clone_from(now);
+            let count = (now.rate_ops_per_s * duration_ns as f64 / SECOND_NS as f64) as u64;
+            let start_ns = at_ns.saturating_sub(duration_ns);
+            let ios = Sums { count, sum_ns: 0 };
+            self.charts.hosts.add(start_ns, SECOND_NS, name.clone(), ios);
         }
     }
 

@@ -10,7 +10,7 @@ use plimsoll_record::progress::{Progress, Watcher};
 
 use super::state::State;
 use crate::finished::Finished;
-use crate::listener::Listener;
+use crate::listener::{FleetNow, Listener};
 use crate::run::{Event, events_of};
 
 /// What was told so far, shared with those who look.
@@ -19,6 +19,9 @@ pub struct Told {
     state: Arc<Mutex<State>>,
     /// When the phase began, where only its rates are told.
     phase_began: Instant,
+    /// When this began to listen, and when a fleet told of itself last.
+    began: Instant,
+    fleet_told: Instant,
 }
 
 impl Told {
@@ -27,11 +30,11 @@ impl Told {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
         let state = Arc::new(Mutex::new(State::new(plan, now_ns)));
-        Self { state, phase_began: Instant::now() }
+        let now = Instant::now();
+        Self { state, phase_began: now, began: now, fleet_told: now }
     }
 
-    /// What a fleet does, whose hosts tell no more than this while it goes on.
-    pub fn goes(&mut self, kind: PhaseKind, rate_ops_per_s: f64, rate_bytes_per_s: f64) {
+    fn goes(&mut self, kind: PhaseKind, rate_ops_per_s: f64, rate_bytes_per_s: f64) {
         let is_known =
             |state: &State| state.phase.as_ref().is_some_and(|phase| phase.kind == kind.label());
         if !is_known(&self.now()) {
@@ -88,6 +91,20 @@ impl Listener for Told {
 
     fn warn(&mut self, text: &str) {
         self.note(true, text);
+    }
+
+    fn fleet(&mut self, now: &FleetNow) {
+        if let Some(kind) = now.kind {
+            self.goes(
+                kind,
+                now.sum(|host| host.rate_ops_per_s),
+                now.sum(|host| host.rate_bytes_per_s),
+            );
+        }
+        let ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let (at_ns, duration_ns) = (ns(self.began), ns(self.fleet_told));
+        self.fleet_told = Instant::now();
+        self.now().fleet(&now.hosts, at_ns, duration_ns);
     }
 
     fn finished(&mut self, run: &Finished) {

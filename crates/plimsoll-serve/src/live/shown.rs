@@ -6,6 +6,7 @@ use plimsoll_report::chart::plot::{HeatMap, Series as Line};
 use plimsoll_report::chart::{Axis, Mark, Plot};
 use plimsoll_report::number::{Letters, Unit, elapsed};
 use plimsoll_report::time::utc;
+use plimsoll_runner::listener::HostNow;
 use plimsoll_runner::live::state::{ClassNow, DeviceNow, PER_DECADE, Series, State, Sums};
 
 use crate::ask::quoted;
@@ -61,6 +62,19 @@ pub fn now(
             busy => maybe(Unit::Share, device.busy_share),
         }
     };
+    let rates = state.hosts.values().map(|host| host.rate_ops_per_s);
+    let average = rates.sum::<f64>() / state.hosts.len().max(1) as f64;
+    let host = |(name, host): (&String, &HostNow)| {
+        let share = Some(host.rate_ops_per_s / average).filter(|_| average > 0.0);
+        context! {
+            name,
+            phase => host.phase.as_str(),
+            rate => show(Unit::Rate, host.rate_ops_per_s),
+            share => maybe(Unit::Share, share),
+            bytes => show(Unit::Bandwidth, host.rate_bytes_per_s),
+            avg => maybe(Unit::Latency, host.latency_ns_avg.map(|ns| ns as f64)),
+        }
+    };
     let ended = state.ended.iter().map(|ended| {
         context! {
             path => quoted(&ended.run_id),
@@ -91,6 +105,7 @@ pub fn now(
         bytes => maybe(Unit::Bandwidth, state.rate_bytes_per_s),
         cpu => state.cpu_busy_share.map(|share| show(Unit::Share, share)),
         classes => state.classes.iter().map(class).collect::<Vec<_>>(),
+        hosts => state.hosts.iter().map(host).collect::<Vec<_>>(),
         devices => state.devices.iter().map(device).collect::<Vec<_>>(),
         reads_at_devices,
         findings => findings.collect::<Vec<_>>(),
@@ -147,7 +162,10 @@ pub fn charts(state: &State) -> String {
         rate(state),
         latency(state),
         heat(state),
+        hosts(state),
         moved(state),
+        answered(state, "read"),
+        answered(state, "written"),
         stacked("live-read-of", "Where reads came from", &places.read_of),
         stacked("live-written-to", "Where writes went", &places.written_to),
     ];
@@ -213,8 +231,46 @@ fn moved(state: &State) -> Option<Plot> {
     drawn("live-moved", title, Axis::linear("bytes", Unit::Bandwidth), marks)
 }
 
+/// What each host of a fleet carries, on top of each other.
+fn hosts(state: &State) -> Option<Plot> {
+    stacked("live-hosts", "What each host carries", &state.charts.hosts)
+}
+
+/// Where the load's bytes came from or went, where the target does not tell itself: the device below that moved most, and for
+/// the rest what lies above it.
+fn answered(state: &State, way: &str) -> Option<Plot> {
+    let (told, title, above) = match way {
+        "read" => (&state.charts.read_of, "Where reads came from", "caches above it"),
+        _ => (&state.charts.written_to, "Where writes went", "caches above it, so far"),
+    };
+    if !told.columns.is_empty() {
+        return None;
+    }
+    let moved = &state.charts.moved;
+    let ends = format!(" {way}");
+    let devices = kinds(moved).into_iter().filter_map(|kind| kind.strip_suffix(&ends));
+    let device = devices.into_iter().find(|device| *device != "load")?.to_owned();
+    let (of_load, of_device) = (format!("load {way}"), format!("{device} {way}"));
+    let mut split = Series { width_ns: moved.width_ns, ..Series::default() };
+    for (at, column) in &moved.columns {
+        let bytes = |kind: &String| column.get(kind).map_or(0, |sums| sums.count);
+        let (load, below) = (bytes(&of_load), bytes(&of_device));
+        let parts = [(&device, load.min(below)), (&above.to_owned(), load.saturating_sub(below))];
+        let parts = parts.map(|(name, count)| (name.clone(), Sums { count, sum_ns: 0 }));
+        split.columns.insert(*at, parts.into_iter().collect());
+    }
+    // The last column is not over yet.
+    split.columns.pop_last();
+    let id = format!("live-answered-{way}");
+    stacked_of(&id, title, &split, Axis::linear("bytes", Unit::Bandwidth))
+}
+
 /// Counts of each kind on top of each other, in the order of their names.
 fn stacked(id: &str, title: &str, series: &Series) -> Option<Plot> {
+    stacked_of(id, title, series, Axis::linear("I/Os", Unit::Rate))
+}
+
+fn stacked_of(id: &str, title: &str, series: &Series, y: Axis) -> Option<Plot> {
     let width_s = series.width_ns as f64 / 1e9;
     let columns = || series.columns.values();
     let kinds: std::collections::BTreeSet<&str> = columns()
@@ -234,7 +290,7 @@ fn stacked(id: &str, title: &str, series: &Series) -> Option<Plot> {
     marks.reverse();
     let is_drawn = !marks.is_empty() && series.columns.len() > 1;
     let x = Axis::linear("time of the run", Unit::Elapsed);
-    let plot = Plot::new(id, title, x, Axis::linear("I/Os", Unit::Rate));
+    let plot = Plot::new(id, title, x, y);
     is_drawn.then_some(Plot { marks, ..plot }.size(860.0, 200.0))
 }
 
@@ -268,4 +324,49 @@ fn heat(state: &State) -> Option<Plot> {
         Axis::log("latency", Unit::Latency),
     );
     Some(plot.mark(Mark::Heat(map)).size(860.0, 240.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::run::PhaseKind;
+    use plimsoll_evidence::series::{Data, Row};
+    use plimsoll_runner::live::state::READ_OF;
+    use plimsoll_runner::run::Event;
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn at(second: u64, name: &str, data: Data) -> Event {
+        let (start_ns, duration_ns) = (second * SECOND_NS, SECOND_NS);
+        Event::Interval(Row { phase: 0, start_ns, duration_ns, name: name.into(), data })
+    }
+
+    fn state(gauges: &[(&str, f64)]) -> State {
+        let mut state = State::new("p", 0);
+        state.take(Event::PhaseBegan { kind: PhaseKind::Measure, expected_ns: None });
+        for second in 0..5 {
+            let read = Data::Class { count: 100, sum_ns: 100, bytes: 4_000_000, max_ns: 1 };
+            state.take(at(second, "load.read", read));
+            for (name, value) in gauges {
+                state.take(at(second, name, Data::Gauge(*value)));
+            }
+        }
+        state
+    }
+
+    #[test]
+    fn where_reads_came_from_is_told_by_the_device_that_moved_most_and_not_where_there_is_none() {
+        let drawn =
+            charts(&state(&[("device.md0.read_bytes", 9e5), ("device.sda.read_bytes", 1e6)]));
+        assert!(drawn.contains("live-answered-read"), "{drawn}");
+        assert!(drawn.contains("caches above it") && !drawn.contains("live-answered-written"));
+        assert!(!charts(&state(&[])).contains("live-answered"), "what is not seen is not told");
+        let told =
+            charts(&state(&[("device.sda.read_bytes", 1e6), (&format!("{READ_OF}dram"), 5.0)]));
+        assert!(
+            told.contains("live-read-of") && !told.contains("live-answered-read"),
+            "it tells itself"
+        );
+    }
 }
