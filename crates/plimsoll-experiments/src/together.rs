@@ -45,7 +45,7 @@ pub fn is_one(directory: &Path) -> bool {
 pub fn tell(directory: &Path) -> Result<Told, RunnerError> {
     if fleet::is_fleet(directory) {
         let left = fleet::read(directory)?;
-        let document = fleet_document(&left.fleet, &left.verdict);
+        let document = fleet_document(&left.fleet, &left.verdict, &left.one, &left.hosts);
         let json = render::json(&left.verdict)?;
         let together = Reader::new().load_all(directory)?;
         return Ok(Told { document, json, csv: None, together });

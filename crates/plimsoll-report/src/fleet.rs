@@ -1,23 +1,34 @@
 //! What several hosts did together: a row for each, their sum, their average and spread, the slowest of them.
 
-use plimsoll_evidence::fleet::Fleet;
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::fleet::{Fleet, Host, HostRun};
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_judge::VerdictKind;
+use plimsoll_judge::figures::{Pick, rates_per_s};
 use plimsoll_judge::fleet::{FleetVerdict, HostLine, Total};
+use plimsoll_judge::{Verdict, VerdictKind};
 
+use crate::chart::plot::Series as Line;
+use crate::chart::{Axis, Mark, Plot};
 use crate::document::{Block, Document, Fact, Headline, Section};
 use crate::number::Unit;
-use crate::run::findings;
-use crate::run::verdict_tone;
+use crate::run::{distribution, findings, timeline, verdict_tone};
 use crate::table::{Cell, Column, Table, Tone};
 
 /// Phases whose lengths are worth a column: what a host does by itself.
 const TIMED: [PhaseKind; 4] =
     [PhaseKind::Create, PhaseKind::Duplicate, PhaseKind::FormatLogs, PhaseKind::Verify];
 
-/// A fleet's run as a document.
+/// Hosts that have a line of their own in a chart.
+const LINES_MAX: usize = 8;
+
+/// A fleet's run as a document. `one` is all hosts as one run, `hosts` are the bundles of those that left one.
 #[must_use]
-pub fn fleet_document(fleet: &Fleet, verdict: &FleetVerdict) -> Document {
+pub fn fleet_document(
+    fleet: &Fleet,
+    verdict: &FleetVerdict,
+    one: &(Bundle, Verdict),
+    hosts: &[(Bundle, Verdict)],
+) -> Document {
     let mut figures = Vec::new();
     if let Some(total) = &verdict.total {
         figures.push(Fact::new("all hosts", Cell::number(Unit::Rate, total.ops_per_s)));
@@ -43,13 +54,19 @@ pub fn fleet_document(fleet: &Fleet, verdict: &FleetVerdict) -> Document {
             reason: verdict.reason.clone(),
             figures,
         },
-        sections: vec![
-            hosts(verdict),
+        sections: [
+            table(verdict),
             latencies(verdict.total.as_ref()),
             findings::list(&verdict.findings, "No rule over the hosts found anything."),
             phases(verdict),
+            each(fleet, hosts),
+            timeline::section(&one.0, &one.1),
+            distribution::section(&one.0),
             agents(fleet, verdict),
-        ],
+        ]
+        .into_iter()
+        .filter(|section| !section.blocks.is_empty())
+        .collect(),
         ..Document::default()
     }
 }
@@ -61,7 +78,7 @@ fn verdict_cell(verdict: Option<VerdictKind>) -> Cell {
     }
 }
 
-fn hosts(verdict: &FleetVerdict) -> Section {
+fn table(verdict: &FleetVerdict) -> Section {
     let columns = vec![
         Column::words("host", "host"),
         Column::words("verdict", "verdict"),
@@ -109,6 +126,32 @@ fn hosts(verdict: &FleetVerdict) -> Section {
         total.slowest_host
     );
     Section::brief("hosts", "Hosts").with(Block::Table(table))
+}
+
+/// What each host carried over its measured phase, on the fleet's clock.
+fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
+    let section = Section::full("each", "Each host over time");
+    let width_ns = fleet.interval_ns.max(1);
+    let told = fleet.hosts.iter().filter_map(|host| Some((host, host.run.as_ref()?)));
+    let line = |(colour, ((host, run), (bundle, _))): (usize, ((&Host, &HostRun), &_))| {
+        let start_ns = run.began_ns(PhaseKind::Measure)?;
+        let rates = rates_per_s(bundle, Pick::Transactional, width_ns).into_iter().enumerate();
+        let at = |number: usize| start_ns as f64 + (number as f64 + 0.5) * width_ns as f64;
+        let points: Vec<_> = rates.map(|(number, rate)| (at(number), Some(rate))).collect();
+        let name = host.name.clone();
+        (points.len() > 1).then_some(Mark::Line(Line { name, colour: colour as u8, points }))
+    };
+    let marks: Vec<Mark> = told.zip(hosts).enumerate().filter_map(line).take(LINES_MAX).collect();
+    if marks.is_empty() || hosts.len() < 2 {
+        return Section { blocks: Vec::new(), ..section };
+    }
+    let title = match hosts.len() > LINES_MAX {
+        true => format!("Rate of the first {LINES_MAX} hosts"),
+        false => "Rate of each host".to_owned(),
+    };
+    let (x, y) = (Axis::linear("time of the run", Unit::Elapsed), Axis::linear("I/Os", Unit::Rate));
+    let plot = Plot { marks, ..Plot::new("fleet-each", &title, x, y) };
+    section.with(Block::Chart(Box::new(plot)))
 }
 
 fn latencies(total: Option<&Total>) -> Section {

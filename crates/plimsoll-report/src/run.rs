@@ -18,7 +18,7 @@ mod method;
 mod phases;
 mod replay;
 mod sizing;
-mod timeline;
+pub(crate) mod timeline;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, Tier};

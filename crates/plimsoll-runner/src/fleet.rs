@@ -189,6 +189,6 @@ pub fn write_derived(left: &Left) -> Result<(), RunnerError> {
         fs::write(&path, text).map_err(io("write", &path))
     };
     write("verdict.json", render::json(&left.verdict)?)?;
-    let document = fleet_document(&left.fleet, &left.verdict);
+    let document = fleet_document(&left.fleet, &left.verdict, &left.one, &left.hosts);
     write("report.html", render::document_html(&document)?)
 }

@@ -27,7 +27,7 @@ const BINS_PER_DECADE: f64 = 24.0;
 /// So many I/Os lie beyond a percentile that is shown.
 const BEYOND_MIN: u64 = 10;
 
-pub(super) fn section(bundle: &Bundle) -> Section {
+pub(crate) fn section(bundle: &Bundle) -> Section {
     let table = percentiles(bundle);
     if table.rows.is_empty() {
         return nothing();

@@ -32,7 +32,7 @@ struct Slot {
     max_ns: u64,
 }
 
-pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
+pub(crate) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
     let time = time_axis(bundle);
     let window = (time.low.unwrap_or(0.0), time.high.unwrap_or(f64::INFINITY));
     let timed = |kind: Kind| {

@@ -140,7 +140,7 @@ impl Reader {
     /// Reads the run of a fleet as one run.
     fn load_fleet(&self, directory: &Path) -> Result<Loaded, RunnerError> {
         let left = fleet::read(directory)?;
-        let (bundle, verdict) = *left.one;
+        let bundle = &left.one.0;
         let seal_sha256 = bundle.seal_sha256.clone().unwrap_or_default();
         let place = place::of(&self.chain, &bundle.run, &seal_sha256, &self.witnesses);
         let (mut doubts, mut remarks) = (Vec::new(), Vec::new());
@@ -172,9 +172,11 @@ impl Reader {
             }
             Ok(_) => Ok(Standing::Other),
         };
-        let document = plimsoll_report::fleet_document(&left.fleet, &left.verdict);
+        let document =
+            plimsoll_report::fleet_document(&left.fleet, &left.verdict, &left.one, &left.hosts);
         let derived = held("verdict.json", &render::json(&left.verdict)?)?;
         let report = held("report.html", &render::document_html(&document)?)?;
+        let (bundle, verdict) = *left.one;
         let custody =
             Custody { seal_sha256, place, verdict: derived, report, signed, doubts, remarks };
         Ok(Loaded { directory: directory.to_path_buf(), bundle, verdict, custody })

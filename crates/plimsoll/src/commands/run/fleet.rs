@@ -43,7 +43,7 @@ pub fn show(left: &Left, common: &Common) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(&left.verdict)?);
     }
-    let document = fleet_document(&left.fleet, &left.verdict);
+    let document = fleet_document(&left.fleet, &left.verdict, &left.one, &left.hosts);
     let mut text = plimsoll_report::text::document(&document, &bundle::style(common));
     text.push_str(&format!("\nreport: {}\n", left.directory.join("report.html").display()));
     bundle::print(&text)
